@@ -1,0 +1,57 @@
+"""What both families of TF1 checkpoints took over from BERT's names."""
+
+from albert_tf.checkpoints.layout import transposed
+
+WEIGHTS = {
+    "embedding": {
+        "token_table": "bert/embeddings/word_embeddings",
+        "segment_table": "bert/embeddings/token_type_embeddings",
+        "position_table": "bert/embeddings/position_embeddings",
+        "layer_norm.gamma": "bert/embeddings/LayerNorm/gamma",
+        "layer_norm.beta": "bert/embeddings/LayerNorm/beta",
+    },
+    "pooler": {
+        "kernel": "bert/pooler/dense/kernel",
+        "bias": "bert/pooler/dense/bias",
+    },
+    "mlm_head": {
+        "dense.kernel": "cls/predictions/transform/dense/kernel",
+        "dense.bias": "cls/predictions/transform/dense/bias",
+        "layer_norm.gamma": "cls/predictions/transform/LayerNorm/gamma",
+        "layer_norm.beta": "cls/predictions/transform/LayerNorm/beta",
+        "bias": "cls/predictions/output_bias",
+    },
+    "sop_head": {
+        "kernel": transposed("cls/seq_relationship/output_weights"),
+        "bias": "cls/seq_relationship/output_bias",
+    },
+}
+
+CONFIG_FIELDS = {
+    "vocab_size": ("vocabulary_size",),
+    "num_hidden_layers": ("num_layers",),
+    "num_attention_heads": ("num_heads",),
+    "embedding_size": ("embedding_dim",),
+    "hidden_size": ("hidden_dim",),
+    "intermediate_size": ("intermediate_dim",),
+    "hidden_act": ("activation",),
+    "hidden_dropout_prob": ("hidden_dropout",),
+    "attention_probs_dropout_prob": ("attention_dropout",),
+    "max_position_embeddings": ("max_sequence_length",),
+    "type_vocab_size": ("num_segments",),
+}
+
+# The defaults of `AlbertConfig` / `BertConfig` in the original `modeling.py`,
+# for the fields that say nothing about the size of a tensor.
+DEFAULTS = {
+    "hidden_act": "gelu",
+    "hidden_dropout_prob": 0.0,
+    "attention_probs_dropout_prob": 0.0,
+}
+
+SIZES = {
+    "bert/embeddings/word_embeddings": ("vocab_size", "embedding_size"),
+    "bert/embeddings/position_embeddings": ("max_position_embeddings", None),
+    "bert/embeddings/token_type_embeddings": ("type_vocab_size", None),
+    "bert/pooler/dense/kernel": ("hidden_size", "hidden_size"),
+}

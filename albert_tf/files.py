@@ -1,0 +1,61 @@
+"""Writing files so that they are complete or absent."""
+
+import contextlib
+import os
+import pathlib
+import shutil
+import tempfile
+
+
+@contextlib.contextmanager
+def complete_directory(path):
+    """A directory to write into, which gets its name only when all is written.
+
+    Args:
+        path: string or path, the final name. Files already there stay, but for
+            those of the same name, which are replaced.
+
+    Yields:
+        The path of a temporary directory beside it. If the block raises, it is
+        removed and nothing under the final name has changed.
+
+    Raises:
+        FileExistsError: if the final name is a file.
+    """
+    path = pathlib.Path(path)
+    if path.exists() and not path.is_dir():
+        raise FileExistsError(
+            f"{path} is a file; a directory is to be written under this name. "
+            "Remove the file or choose another name."
+        )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = pathlib.Path(
+        tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+    )
+    try:
+        yield temporary
+        temporary.chmod(0o755)
+        _move(temporary, path)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _move(source, target):
+    """Rename `source` to `target`, or its files one by one into `target`."""
+    if not target.exists():
+        os.replace(source, target)
+        return
+    for entry in sorted(source.rglob("*")):
+        name = target / entry.relative_to(source)
+        if entry.is_dir():
+            name.mkdir(exist_ok=True)
+        else:
+            os.replace(entry, name)
+
+
+def write_text(path, text):
+    """Write a UTF-8 file, complete or not at all."""
+    path = pathlib.Path(path)
+    temporary = path.with_name(f".{path.name}.part")
+    temporary.write_text(text, encoding="utf-8")
+    os.replace(temporary, path)

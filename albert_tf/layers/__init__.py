@@ -1,0 +1,15 @@
+"""The layers ALBERT is made of, each usable in a model of your own."""
+
+from albert_tf.layers.attention_block import AttentionBlock
+from albert_tf.layers.encoder_block import EncoderBlock
+from albert_tf.layers.factorized_embedding import FactorizedEmbedding
+from albert_tf.layers.feed_forward_block import FeedForwardBlock
+from albert_tf.layers.masked_lm_head import MaskedLMHead
+
+__all__ = [
+    "AttentionBlock",
+    "EncoderBlock",
+    "FactorizedEmbedding",
+    "FeedForwardBlock",
+    "MaskedLMHead",
+]

@@ -1,0 +1,121 @@
+import keras
+
+from albert_tf.layers.attention_block import AttentionBlock
+from albert_tf.layers.feed_forward_block import FeedForwardBlock
+
+
+@keras.saving.register_keras_serializable(package="albert_tf")
+class EncoderBlock(keras.layers.Layer):
+    """A transformer encoder block: attention half, then feed-forward half.
+
+    Call one object several times and its parameters are shared across layers,
+    which is what ALBERT does. To share only one half, give several blocks the
+    same `attention` (or `feed_forward`) object.
+
+    Args:
+        intermediate_dim: int. Width inside the feed-forward half.
+        num_heads: int. Attention heads; must divide the width of the input.
+        activation: string or callable. `"gelu_approximate"` (what the original
+            configs call "gelu"), or any Keras activation.
+        hidden_dropout: float. Rate after each half, before its residual.
+        attention_dropout: float. Rate on the attention probabilities.
+        norm_first: bool. Pre-LN instead of post-LN.
+        attention: optional `AttentionBlock` to use instead of a new one.
+        feed_forward: optional `FeedForwardBlock` to use instead of a new one.
+
+    Call arguments:
+        inputs: float tensor [batch, time, hidden].
+        padding_mask: optional tensor [batch, time], 0 or False at padding.
+        attention_mask: optional tensor [batch, time, time], 0 or False where
+            the query (axis 1) may not look at the key (axis 2).
+        return_attention_scores: bool. Also return the attention probabilities
+            [batch, heads, time, time].
+        output_length: optional int. Compute the first positions only; they
+            still look at all. 1 is what a classifier needs of the last layer.
+
+    Returns:
+        A float tensor [batch, time, hidden], or that and the probabilities.
+
+    Example:
+    ```python
+    x = keras.Input((None, 48))
+    block = albert_tf.layers.EncoderBlock(intermediate_dim=96, num_heads=4)
+    model = keras.Model(x, block(block(block(x))))  # three layers, one's weights
+    ```
+
+    Reference:
+        [ALBERT, section 3.1](https://arxiv.org/abs/1909.11942)
+    """
+
+    def __init__(
+        self,
+        intermediate_dim,
+        num_heads,
+        activation="gelu_approximate",
+        hidden_dropout=0.0,
+        attention_dropout=0.0,
+        norm_first=False,
+        attention=None,
+        feed_forward=None,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.supports_masking = True
+        self.attention = attention or AttentionBlock(
+            num_heads,
+            hidden_dropout=hidden_dropout,
+            attention_dropout=attention_dropout,
+            norm_first=norm_first,
+            dtype=self.dtype_policy,
+            name="attention",
+        )
+        self.feed_forward = feed_forward or FeedForwardBlock(
+            intermediate_dim,
+            activation=activation,
+            hidden_dropout=hidden_dropout,
+            norm_first=norm_first,
+            dtype=self.dtype_policy,
+            name="feed_forward",
+        )
+
+    def build(self, inputs_shape):
+        for half in (self.attention, self.feed_forward):
+            if not half.built:
+                half.build(inputs_shape)
+        self.built = True
+
+    def call(
+        self,
+        inputs,
+        padding_mask=None,
+        attention_mask=None,
+        training=None,
+        return_attention_scores=False,
+        output_length=None,
+    ):
+        x = self.attention(
+            inputs,
+            padding_mask=padding_mask,
+            attention_mask=attention_mask,
+            training=training,
+            return_attention_scores=return_attention_scores,
+            output_length=output_length,
+        )
+        if return_attention_scores:
+            x, scores = x
+            return self.feed_forward(x, training=training), scores
+        return self.feed_forward(x, training=training)
+
+    def get_config(self):
+        config = super().get_config()
+        attention = self.attention.get_config()
+        feed_forward = self.feed_forward.get_config()
+        config.update(
+            intermediate_dim=feed_forward["intermediate_dim"],
+            num_heads=attention["num_heads"],
+            activation=feed_forward["activation"],
+            hidden_dropout=feed_forward["hidden_dropout"],
+            attention_dropout=attention["attention_dropout"],
+            norm_first=attention["norm_first"],
+        )
+        return config

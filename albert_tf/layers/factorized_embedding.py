@@ -1,0 +1,174 @@
+import keras
+from keras import ops
+
+from albert_tf.layers.common import albert_initializer, layer_norm
+
+PROJECTION_ORDERS = ("before_layer_norm", "after_layer_norm")
+
+
+@keras.saving.register_keras_serializable(package="albert_tf")
+class FactorizedEmbedding(keras.layers.Layer):
+    """Token, segment and position embeddings with a factorized token table.
+
+    The token table is `embedding_dim` wide and a projection widens it to
+    `hidden_dim`. The two released families differ in where it stands:
+
+    - `"after_layer_norm"` (Google): tokens, segments and positions are all
+      `embedding_dim` wide, are added and normalised, then projected with a bias.
+    - `"before_layer_norm"` (albert_zh): only the token embedding is projected,
+      without bias; segments and positions are `hidden_dim` wide and are added
+      after it, then all is normalised.
+
+    The gradient of the token table is dense. Keras' Adam, AdamW and Lamb do not
+    merge the repeated rows of a sparse one on TensorFlow, so a token that occurs
+    twice in a batch would get a wrong second moment.
+
+    Args:
+        vocabulary_size: int. Rows of the token table.
+        embedding_dim: int. Width of the token table (the paper's E).
+        hidden_dim: int. Width of the output (the paper's H).
+        max_sequence_length: int. Rows of the position table, in tokens.
+        num_segments: int. Rows of the segment table.
+        projection: `"before_layer_norm"` or `"after_layer_norm"`.
+        dropout: float. Rate applied to the normalised embedding.
+
+    Call arguments:
+        token_ids: int tensor [batch, time].
+        segment_ids: int tensor [batch, time].
+
+    Returns:
+        A float tensor [batch, time, hidden_dim].
+
+    Raises:
+        ValueError: if `projection` is unknown, or if the texts have more than
+            `max_sequence_length` tokens.
+
+    Reference:
+        [ALBERT, section 3.1](https://arxiv.org/abs/1909.11942); albert_zh
+        `modeling.py`, `embedding_lookup_factorized`.
+    """
+
+    def __init__(
+        self,
+        vocabulary_size,
+        embedding_dim,
+        hidden_dim,
+        max_sequence_length=512,
+        num_segments=2,
+        projection="before_layer_norm",
+        dropout=0.0,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        if projection not in PROJECTION_ORDERS:
+            raise ValueError(
+                f"`projection` must be one of {PROJECTION_ORDERS}: "
+                '"before_layer_norm" is albert_zh, "after_layer_norm" is Google. '
+                f"Received: projection={projection!r}"
+            )
+        self.vocabulary_size = vocabulary_size
+        self.embedding_dim = embedding_dim
+        self.hidden_dim = hidden_dim
+        self.max_sequence_length = max_sequence_length
+        self.num_segments = num_segments
+        self.projection_order = projection
+        self.dropout_rate = dropout
+
+        self.project_first = projection == "before_layer_norm"
+        # The width at which the three embeddings are added and normalised.
+        self.sum_dim = hidden_dim if self.project_first else embedding_dim
+        self.projection = keras.layers.Dense(
+            hidden_dim,
+            use_bias=not self.project_first,
+            kernel_initializer=albert_initializer(),
+            dtype=self.dtype_policy,
+            name="projection",
+        )
+        self.layer_norm = layer_norm(dtype=self.dtype_policy, name="layer_norm")
+        self.dropout = keras.layers.Dropout(
+            dropout, dtype=self.dtype_policy, name="dropout"
+        )
+
+    def build(self, token_ids_shape, segment_ids_shape=None):
+        # No autocast: in mixed precision the rows are looked up, and their
+        # gradients summed, in float32.
+        self.token_table = self._add_table(
+            "token_table", self.vocabulary_size, self.embedding_dim, autocast=False
+        )
+        self.segment_table = self._add_table(
+            "segment_table", self.num_segments, self.sum_dim
+        )
+        self.position_table = self._add_table(
+            "position_table", self.max_sequence_length, self.sum_dim
+        )
+        self.projection.build((None, None, self.embedding_dim))
+        self.layer_norm.build((None, None, self.sum_dim))
+        self.built = True
+
+    def _add_table(self, name, rows, width, **kwargs):
+        return self.add_weight(
+            name=name, shape=(rows, width), initializer=albert_initializer(), **kwargs
+        )
+
+    def call(self, token_ids, segment_ids, training=None):
+        self._check_length(token_ids.shape[1])
+        # Reshaping to the same shape costs nothing forward; backward, TensorFlow
+        # turns the sparse gradient of the lookup into a dense, summed one.
+        table = ops.reshape(
+            self.token_table, (self.vocabulary_size, self.embedding_dim)
+        )
+        x = ops.cast(ops.take(table, token_ids, axis=0), self.compute_dtype)
+        if self.project_first:
+            x = self.projection(x)
+        segments = ops.one_hot(segment_ids, self.num_segments, dtype=self.compute_dtype)
+        x = x + ops.matmul(segments, self.segment_table)
+        x = x + self.position_table[: ops.shape(token_ids)[1]]
+        x = self.dropout(self.layer_norm(x), training=training)
+        return x if self.project_first else self.projection(x)
+
+    def reverse(self, x):
+        """Score hidden states against the token table (tied output weights).
+
+        Args:
+            x: float tensor [..., hidden_dim] for `"before_layer_norm"` (the
+                transposed projection comes first), [..., embedding_dim] for
+                `"after_layer_norm"`.
+
+        Returns:
+            A float tensor [..., vocabulary_size].
+        """
+        if self.project_first:
+            x = ops.matmul(x, ops.transpose(self.projection.kernel))
+        table = ops.cast(self.token_table, self.compute_dtype)
+        return ops.matmul(x, ops.transpose(table))
+
+    def _check_length(self, length):
+        if length is not None and length > self.max_sequence_length:
+            raise ValueError(
+                f"The input has {length} tokens a text, but this model has "
+                f"positions for {self.max_sequence_length} only. Cut the texts "
+                "(`sequence_length` of the preprocessor does it), or build the "
+                "model with a larger `max_sequence_length`."
+            )
+
+    def compute_output_shape(self, token_ids_shape, segment_ids_shape=None):
+        return (*token_ids_shape, self.hidden_dim)
+
+    def compute_output_spec(self, token_ids, segment_ids=None, training=None):
+        self._check_length(token_ids.shape[1])
+        return keras.KerasTensor(
+            (*token_ids.shape, self.hidden_dim), dtype=self.compute_dtype
+        )
+
+    def get_config(self):
+        config = super().get_config()
+        config.update(
+            vocabulary_size=self.vocabulary_size,
+            embedding_dim=self.embedding_dim,
+            hidden_dim=self.hidden_dim,
+            max_sequence_length=self.max_sequence_length,
+            num_segments=self.num_segments,
+            projection=self.projection_order,
+            dropout=self.dropout_rate,
+        )
+        return config

@@ -1,0 +1,92 @@
+import keras
+from keras import ops
+
+from albert_tf.layers.common import (
+    albert_initializer,
+    get_activation,
+    layer_norm,
+    serialize_activation,
+)
+
+
+@keras.saving.register_keras_serializable(package="albert_tf")
+class FeedForwardBlock(keras.layers.Layer):
+    """The feed-forward half of an encoder block, with residual and LayerNorm.
+
+    Args:
+        intermediate_dim: int. Width between the two dense layers.
+        activation: string or callable. `"gelu_approximate"` (what the original
+            configs call "gelu"), or any Keras activation.
+        hidden_dropout: float. Rate on the output before the residual is added.
+        norm_first: bool. LayerNorm on the way in (pre-LN) instead of after the
+            residual (post-LN).
+
+    Call arguments:
+        inputs: float tensor [batch, time, hidden].
+
+    Returns:
+        A float tensor of the same shape.
+
+    Reference:
+        [Attention is all you need, section 3.3](https://arxiv.org/abs/1706.03762)
+    """
+
+    def __init__(
+        self,
+        intermediate_dim,
+        activation="gelu_approximate",
+        hidden_dropout=0.0,
+        norm_first=False,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.supports_masking = True
+        self.intermediate_dim = intermediate_dim
+        self.activation = get_activation(activation)
+        self.hidden_dropout_rate = hidden_dropout
+        self.norm_first = norm_first
+
+    def build(self, inputs_shape):
+        hidden_dim = inputs_shape[-1]
+        policy = self.dtype_policy
+        self.intermediate_dense = keras.layers.Dense(
+            self.intermediate_dim,
+            activation=self.activation,
+            kernel_initializer=albert_initializer(),
+            dtype=policy,
+            name="intermediate_dense",
+        )
+        self.output_dense = keras.layers.Dense(
+            hidden_dim,
+            kernel_initializer=albert_initializer(),
+            dtype=policy,
+            name="output_dense",
+        )
+        self.layer_norm = layer_norm(dtype=policy, name="layer_norm")
+        self.hidden_dropout = keras.layers.Dropout(
+            self.hidden_dropout_rate, dtype=policy, name="hidden_dropout"
+        )
+        self.intermediate_dense.build((None, None, hidden_dim))
+        self.output_dense.build((None, None, self.intermediate_dim))
+        self.layer_norm.build((None, None, hidden_dim))
+        self.built = True
+
+    def call(self, inputs, training=None):
+        x = self.layer_norm(inputs) if self.norm_first else inputs
+        # As a matrix: TensorFlow fuses product, bias and activation of two axes
+        # only, which saves a sixth of a small model's time on a CPU.
+        x = ops.reshape(x, (-1, x.shape[-1]))
+        x = self.output_dense(self.intermediate_dense(x))
+        x = self.hidden_dropout(x, training=training)
+        x = inputs + ops.reshape(x, ops.shape(inputs))
+        return x if self.norm_first else self.layer_norm(x)
+
+    def get_config(self):
+        config = super().get_config()
+        config.update(
+            intermediate_dim=self.intermediate_dim,
+            activation=serialize_activation(self.activation),
+            hidden_dropout=self.hidden_dropout_rate,
+            norm_first=self.norm_first,
+        )
+        return config

@@ -1,0 +1,79 @@
+import keras
+from keras import ops
+
+from albert_tf.layers.common import (
+    albert_initializer,
+    get_activation,
+    layer_norm,
+    serialize_activation,
+)
+
+
+@keras.saving.register_keras_serializable(package="albert_tf")
+class MaskedLMHead(keras.layers.Layer):
+    """Scores of every token of the vocabulary at the masked positions.
+
+    A dense layer, activation and LayerNorm, then the token table transposed
+    (tied to the embedding) and a bias. Google's head narrows to `embedding_dim`
+    first; albert_zh's stays `hidden_dim` wide and goes back through the
+    transposed projection.
+
+    Args:
+        embedding: the `FactorizedEmbedding` whose table is the output matrix.
+        activation: string or callable, as in `FeedForwardBlock`.
+
+    Call arguments:
+        sequence_output: float tensor [batch, time, hidden].
+        mask_positions: int tensor [batch, predictions], positions in the text.
+
+    Returns:
+        Logits, a float tensor [batch, predictions, vocabulary_size].
+
+    Reference:
+        google-research/albert `run_pretraining.py`, `get_masked_lm_output`.
+    """
+
+    def __init__(self, embedding, activation="gelu_approximate", **kwargs):
+        super().__init__(**kwargs)
+        self.embedding = embedding
+        self.activation = get_activation(activation)
+
+    def build(self, sequence_output_shape, mask_positions_shape=None):
+        hidden_dim = sequence_output_shape[-1]
+        # The width at which the embeddings were added is the width that
+        # `embedding.reverse` takes, in both families.
+        width = self.embedding.sum_dim
+        self.dense = keras.layers.Dense(
+            width,
+            activation=self.activation,
+            kernel_initializer=albert_initializer(),
+            dtype=self.dtype_policy,
+            name="dense",
+        )
+        self.layer_norm = layer_norm(dtype=self.dtype_policy, name="layer_norm")
+        self.dense.build((None, None, hidden_dim))
+        self.layer_norm.build((None, None, width))
+        self.bias = self.add_weight(
+            name="bias", shape=(self.embedding.vocabulary_size,), initializer="zeros"
+        )
+        self.built = True
+
+    def call(self, sequence_output, mask_positions):
+        positions = ops.expand_dims(mask_positions, -1)
+        x = ops.take_along_axis(sequence_output, positions, axis=1)
+        x = self.layer_norm(self.dense(x))
+        return self.embedding.reverse(x) + self.bias
+
+    def get_config(self):
+        config = super().get_config()
+        config.update(
+            embedding=keras.layers.serialize(self.embedding),
+            activation=serialize_activation(self.activation),
+        )
+        return config
+
+    @classmethod
+    def from_config(cls, config):
+        config = dict(config)
+        config["embedding"] = keras.layers.deserialize(config["embedding"])
+        return cls(**config)

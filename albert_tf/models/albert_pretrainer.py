@@ -1,0 +1,120 @@
+import keras
+import keras_hub
+
+from albert_tf.layers import MaskedLMHead
+from albert_tf.layers.common import albert_initializer
+from albert_tf.models.albert_backbone import AlbertBackbone
+
+
+@keras.saving.register_keras_serializable(package="albert_tf")
+class AlbertPretrainer(keras_hub.models.Task):
+    """ALBERT with its two pretraining heads: masked words and sentence order.
+
+    Args:
+        backbone: an `AlbertBackbone`.
+        preprocessor: `None`; the model takes ids.
+        compile: bool. Compile with AdamW and the sum of both losses.
+
+    Inputs:
+        The dict `AlbertBackbone` takes, and `mask_positions`, an int32 tensor
+        [batch, predictions]: the positions to predict.
+
+    Returns:
+        A dict of logits: `mlm_logits` [batch, predictions, vocabulary_size] and
+        `sop_logits` [batch, 2], class 0 = in order, 1 = swapped.
+
+    Example:
+    ```python
+    pretrainer = albert_tf.models.AlbertPretrainer.from_checkpoint("albert_tiny_zh")
+    ```
+
+    Reference:
+        [ALBERT, section 3.1](https://arxiv.org/abs/1909.11942);
+        google-research/albert `run_pretraining.py`.
+    """
+
+    backbone_cls = AlbertBackbone
+    preprocessor_cls = None
+
+    def __init__(self, backbone, preprocessor=None, **kwargs):
+        # === Layers ===
+        self.backbone = backbone
+        self.preprocessor = preprocessor
+        self.mlm_head = MaskedLMHead(
+            backbone.embedding,
+            activation=backbone.activation,
+            dtype=backbone.dtype_policy,
+            name="mlm_logits",
+        )
+        self.sop_head = keras.layers.Dense(
+            2,
+            kernel_initializer=albert_initializer(),
+            dtype=backbone.dtype_policy,
+            name="sop_logits",
+        )
+
+        # === Functional Model ===
+        inputs = {
+            **backbone.input,
+            "mask_positions": keras.Input(
+                (None,), dtype="int32", name="mask_positions"
+            ),
+        }
+        hidden = backbone(backbone.input)
+        outputs = {
+            "mlm_logits": self.mlm_head(
+                hidden["sequence_output"], inputs["mask_positions"]
+            ),
+            "sop_logits": self.sop_head(hidden["pooled_output"]),
+        }
+        super().__init__(inputs=inputs, outputs=outputs, **kwargs)
+
+    def compile(self, optimizer="auto", loss="auto", *, metrics="auto", **kwargs):
+        """Configure training; as `keras.Model.compile`, with defaults.
+
+        Args:
+            optimizer: `"auto"` for AdamW at 1e-4, or anything Keras takes.
+            loss: `"auto"` for the sum of both cross-entropies.
+            metrics: `"auto"` for the accuracy of both heads.
+            **kwargs: passed on to `keras.Model.compile`.
+        """
+        heads = ("mlm_logits", "sop_logits")
+        if optimizer == "auto":
+            optimizer = keras.optimizers.AdamW(1e-4, weight_decay=0.01, epsilon=1e-6)
+        if loss == "auto":
+            loss = {
+                head: keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+                for head in heads
+            }
+        if metrics == "auto":
+            metrics = {
+                head: keras.metrics.SparseCategoricalAccuracy(name="accuracy")
+                for head in heads
+            }
+        # XLA slows training of these sizes down on CPUs (measured).
+        kwargs.setdefault("jit_compile", False)
+        super().compile(optimizer=optimizer, loss=loss, metrics=metrics, **kwargs)
+
+    @classmethod
+    def from_checkpoint(cls, path, config=None, dtype=None, **kwargs):
+        """Build the model from a released checkpoint, heads included.
+
+        Args:
+            path: string. Directory, prefix, or any file of the checkpoint.
+            config: optional path or dict. By default the config beside it.
+            dtype: optional string or `keras.DTypePolicy` to compute in.
+            **kwargs: passed on to `AlbertPretrainer`.
+
+        Returns:
+            An `AlbertPretrainer` whose every weight came from the checkpoint.
+
+        Raises:
+            albert_tf.checkpoints.CheckpointError: if a file is missing or
+                damaged, or a weight of the model is not in the checkpoint.
+        """
+        from albert_tf.checkpoints import open_checkpoint
+
+        checkpoint = open_checkpoint(path, config=config)
+        model = cls(checkpoint.build_backbone(dtype=dtype), **kwargs)
+        checkpoint.load_into(model)
+        return model

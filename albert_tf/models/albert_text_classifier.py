@@ -1,0 +1,520 @@
+import contextlib
+import functools
+import warnings
+
+import keras
+import keras_hub
+import numpy as np
+import tensorflow as tf
+
+from albert_tf.layers.common import albert_initializer
+from albert_tf.models.albert_backbone import AlbertBackbone
+from albert_tf.preprocessing.length_grouping import grouped_dataset, length_order
+from albert_tf.preprocessing.text_classifier_preprocessor import (
+    AlbertTextClassifierPreprocessor,
+)
+from albert_tf.preprocessing.word_piece_tokenizer import WordPieceTokenizer
+from albert_tf.training import adamw, fine_tuning_learning_rate
+
+DEFAULT_BATCH_SIZE = 32
+
+
+@keras.saving.register_keras_serializable(package="albert_tf")
+class AlbertTextClassifier(keras_hub.models.TextClassifier):
+    """ALBERT with a classification head: strings or pairs of strings in.
+
+    `fit`, `evaluate` and `predict` take strings as KerasHub's classifiers do.
+    Lists and arrays are tokenized once and batched by length, so that little is
+    padded: `predict` gives its results in the order of the texts, `fit` shuffles
+    anew each epoch.
+
+    Args:
+        backbone: an `AlbertBackbone`.
+        num_classes: int.
+        preprocessor: an `AlbertTextClassifierPreprocessor`, or `None` if the
+            inputs are ids already.
+        activation: optional string or callable for the output, such as
+            `"softmax"`. Without it the model gives logits.
+        dropout: float. Rate between the pooled output and the head, apart from
+            the encoder's own.
+        labels: optional list of `num_classes` strings, the names of the classes.
+        pairs: bool. Whether an example is a pair of texts, which decides what
+            an exported model takes. `fit` sets it by what it is given.
+        compile: bool. Compile with the defaults of `compile`.
+
+    Returns:
+        Logits, or what `activation` makes of them, [batch, num_classes].
+
+    Raises:
+        ValueError: if `labels` has not `num_classes` names, if the vocabulary of
+            the preprocessor is not that of the backbone, or if its
+            `sequence_length` is more than the backbone has positions for.
+
+    Example:
+    ```python
+    classifier = albert_tf.models.AlbertTextClassifier.from_checkpoint(
+        "albert_tiny_zh", num_classes=2
+    )
+    classifier.fit(["很好", "太差了"], [1, 0])
+    classifier.predict(["还不错"])
+    ```
+
+    Reference:
+        google-research/albert `classifier_utils.py`, `create_model`.
+    """
+
+    backbone_cls = AlbertBackbone
+    preprocessor_cls = AlbertTextClassifierPreprocessor
+
+    def __init__(
+        self,
+        backbone,
+        num_classes,
+        preprocessor=None,
+        activation=None,
+        dropout=0.1,
+        labels=None,
+        pairs=False,
+        **kwargs,
+    ):
+        if labels is not None and len(labels) != num_classes:
+            raise ValueError(
+                f"`labels` must name each of the {num_classes} classes. "
+                f"Received {len(labels)}: {list(labels)}"
+            )
+
+        # === Layers ===
+        self.backbone = backbone
+        self.preprocessor = preprocessor
+        self.output_dropout = keras.layers.Dropout(
+            dropout, dtype=backbone.dtype_policy, name="output_dropout"
+        )
+        # In float32 whatever the encoder computes in: the loss is taken of it.
+        self.output_dense = keras.layers.Dense(
+            num_classes,
+            kernel_initializer=albert_initializer(),
+            activation=activation,
+            dtype="float32",
+            name="logits",
+        )
+
+        # === Functional Model ===
+        inputs = backbone.input
+        pooled = self.output_dropout(backbone.pool(inputs))
+        outputs = self.output_dense(pooled)
+
+        # === Config ===
+        self.num_classes = num_classes
+        self.activation = keras.activations.get(activation)
+        self.dropout = dropout
+        self.labels = None if labels is None else [str(label) for label in labels]
+
+        self.pairs = pairs
+
+        super().__init__(inputs=inputs, outputs=outputs, **kwargs)
+
+    @classmethod
+    def from_checkpoint(
+        cls,
+        path,
+        num_classes,
+        config=None,
+        vocabulary=None,
+        sequence_length=None,
+        lowercase=True,
+        dtype=None,
+        **kwargs,
+    ):
+        """Build a classifier on the encoder of a released checkpoint.
+
+        The classification head is new, with random weights.
+
+        Args:
+            path: string: a directory, a prefix, or any file of the checkpoint.
+            num_classes: int.
+            config: optional path or dict. By default the config beside the
+                checkpoint.
+            vocabulary: optional path of a `vocab.txt`, or list of tokens. By
+                default the `vocab*.txt` beside the checkpoint.
+            sequence_length: optional int. Most tokens of an example; by default
+                as many as the model has positions for.
+            lowercase: bool. Lower-case the text, as all Chinese releases do.
+            dtype: optional string or `keras.DTypePolicy` to compute in.
+            **kwargs: passed on to `AlbertTextClassifier`.
+
+        Returns:
+            An `AlbertTextClassifier`.
+
+        Raises:
+            FileNotFoundError: if a file is missing.
+            albert_tf.checkpoints.CheckpointError: as `albert_tf.load_checkpoint`.
+            ValueError: if the vocabulary has not the checkpoint's size.
+        """
+        from albert_tf.checkpoints import open_checkpoint
+
+        checkpoint = open_checkpoint(path, config=config)
+        vocabulary = vocabulary if vocabulary is not None else checkpoint.vocabulary
+        if vocabulary is None:
+            raise FileNotFoundError(
+                f"There is no vocabulary beside {checkpoint.prefix} (vocab*.txt). "
+                "Put it there or give it with `vocabulary=`."
+            )
+        backbone = checkpoint.build_backbone(dtype=dtype)
+        checkpoint.load_into(backbone)
+        return cls.from_backbone(
+            backbone,
+            vocabulary,
+            num_classes,
+            sequence_length=sequence_length,
+            lowercase=lowercase,
+            **kwargs,
+        )
+
+    @classmethod
+    def from_backbone(
+        cls,
+        backbone,
+        vocabulary,
+        num_classes,
+        sequence_length=None,
+        lowercase=True,
+        **kwargs,
+    ):
+        """Build a classifier on a backbone and a vocabulary.
+
+        Args:
+            backbone: an `AlbertBackbone`.
+            vocabulary: path of a `vocab.txt`, or list of tokens.
+            num_classes: int.
+            sequence_length: optional int. Most tokens of an example; by default
+                as many as the model has positions for.
+            lowercase: bool. Lower-case the text.
+            **kwargs: passed on to `AlbertTextClassifier`.
+
+        Returns:
+            An `AlbertTextClassifier`.
+        """
+        preprocessor = AlbertTextClassifierPreprocessor(
+            WordPieceTokenizer(_as_vocabulary(vocabulary), lowercase=lowercase),
+            sequence_length=sequence_length or backbone.max_sequence_length,
+        )
+        return cls(backbone, num_classes, preprocessor=preprocessor, **kwargs)
+
+    @property
+    def preprocessor(self):
+        """The `AlbertTextClassifierPreprocessor`, or `None`."""
+        return getattr(self, "_preprocessor", None)
+
+    @preprocessor.setter
+    def preprocessor(self, preprocessor):
+        _check_preprocessor(preprocessor, self.backbone)
+        self._preprocessor = preprocessor
+
+    def compile(
+        self,
+        optimizer="auto",
+        loss="auto",
+        *,
+        metrics="auto",
+        learning_rate=None,
+        **kwargs,
+    ):
+        """Configure training; as `keras.Model.compile`, with defaults that train.
+
+        Args:
+            optimizer: `"auto"`, or anything Keras takes. `"auto"` is AdamW with
+                10% warm-up and linear decay over the steps of each `fit`.
+            loss: `"auto"` for the sparse categorical cross-entropy.
+            metrics: `"auto"` for the accuracy.
+            learning_rate: optional float, the peak for `optimizer="auto"`. By
+                default by the size of the model: 1e-4 for tiny and small, 3e-5
+                for base and large, 1e-5 above.
+            **kwargs: passed on to `keras.Model.compile`. `jit_compile` is
+                `False` unless given: on a CPU, XLA compiles anew for every
+                length and makes training slower (measured).
+        """
+        if learning_rate is not None and optimizer != "auto":
+            raise ValueError(
+                "`learning_rate` goes with optimizer='auto'; give it to your "
+                "own optimizer otherwise."
+            )
+        if metrics == "auto":
+            metrics = [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]
+        kwargs = {"jit_compile": False, **kwargs, "loss": loss, "metrics": metrics}
+        self._auto_learning_rate = None
+        if optimizer == "auto":
+            self._auto_learning_rate = learning_rate or fine_tuning_learning_rate(
+                self.backbone.hidden_dim
+            )
+            # For `fit`, which knows the steps. A partial, since Keras would
+            # track the metrics in a dict of ours as further ones.
+            self._compile_with = functools.partial(super().compile, **kwargs)
+            optimizer = adamw(self._auto_learning_rate)
+        super().compile(optimizer=optimizer, **kwargs)
+
+    def get_compile_config(self):
+        config = super().get_compile_config()
+        if self._auto_learning_rate is not None:
+            config["optimizer"] = "auto"
+            config["learning_rate"] = self._auto_learning_rate
+        return config
+
+    def compile_from_config(self, config):
+        self.compile(**keras.saving.deserialize_keras_object(config))
+        self.optimizer.build(self.trainable_variables)
+
+    def fit(
+        self,
+        x=None,
+        y=None,
+        batch_size=None,
+        epochs=1,
+        sample_weight=None,
+        validation_data=None,
+        validation_split=None,
+        shuffle=True,
+        **kwargs,
+    ):
+        """Train on strings; as `keras.Model.fit`.
+
+        Args:
+            x: list or array of strings, the tuple of two such lists for pairs,
+                or a `tf.data.Dataset` of `(x, y)` batches.
+            y: int array [examples], the classes.
+            batch_size: int, 32 by default.
+            epochs: int.
+            sample_weight: optional float array [examples].
+            validation_data: optional `(x, y)`, `(x, y, sample_weight)` or
+                dataset.
+            validation_split: optional float, the share of the examples, from
+                the end, to validate on.
+            shuffle: bool. A new order each epoch.
+            **kwargs: passed on to `keras.Model.fit`.
+
+        Returns:
+            A `keras.callbacks.History`.
+
+        Raises:
+            ValueError: if `x` and `y` have different lengths, are empty, or a
+                class is not below `num_classes`.
+        """
+        self.pairs = _is_pair(x)
+        if self._takes_texts(x):
+            if validation_split and validation_data is None:
+                (x, y, sample_weight), validation_data = _split_off(
+                    x, y, sample_weight, validation_split
+                )
+            if isinstance(validation_data, tuple):
+                validation_data = self._grouped(*validation_data, batch_size=batch_size)
+            x = self._grouped(x, y, sample_weight, batch_size, shuffle=shuffle)
+            y = sample_weight = batch_size = validation_split = None
+        self._schedule_learning_rate(x, y, batch_size, epochs)
+        return super().fit(
+            x,
+            y,
+            batch_size=batch_size,
+            epochs=epochs,
+            sample_weight=sample_weight,
+            validation_data=validation_data,
+            validation_split=validation_split,
+            # Keras warns that it will not shuffle a dataset.
+            shuffle=shuffle and not isinstance(x, tf.data.Dataset),
+            **kwargs,
+        )
+
+    def evaluate(self, x=None, y=None, batch_size=None, sample_weight=None, **kwargs):
+        """Loss and metrics on strings; as `keras.Model.evaluate`.
+
+        Args:
+            x, y, batch_size, sample_weight: as for `fit`.
+            **kwargs: passed on to `keras.Model.evaluate`.
+        """
+        if self._takes_texts(x):
+            x = self._grouped(x, y, sample_weight, batch_size)
+            y = sample_weight = batch_size = None
+        return super().evaluate(
+            x, y, batch_size=batch_size, sample_weight=sample_weight, **kwargs
+        )
+
+    def predict(self, x=None, batch_size=None, **kwargs):
+        """Logits (or probabilities, by `activation`) of strings.
+
+        Args:
+            x: list or array of strings, the tuple of two such lists for pairs,
+                or a dataset of batches.
+            batch_size: int, 32 by default.
+            **kwargs: passed on to `keras.Model.predict`.
+
+        Returns:
+            A float array [examples, num_classes], in the order of `x`.
+        """
+        if not self._takes_texts(x):
+            return super().predict(x, batch_size=batch_size, **kwargs)
+        if _count(x) == 0:
+            return np.zeros((0, self.num_classes), "float32")
+        tokens, first_lengths = self._tokenize(x)
+        lengths = tokens.row_lengths()
+        dataset = grouped_dataset(
+            (tokens, first_lengths),
+            lengths,
+            self.preprocessor.packer.pad,
+            batch_size or DEFAULT_BATCH_SIZE,
+            shuffle=False,
+        )
+        outputs = super().predict(dataset, **kwargs)
+        in_order = np.empty_like(outputs)
+        in_order[length_order(lengths)] = outputs
+        return in_order
+
+    def _takes_texts(self, x):
+        """Whether `x` is texts held in memory, which can be batched by length."""
+        texts = isinstance(x, (str, list, tuple)) or hasattr(x, "__array__")
+        return texts and self.preprocessor is not None
+
+    def _tokenize(self, x):
+        tokens, first_lengths, cut = self.preprocessor.tokenize_and_pack(x)
+        if cut:
+            warnings.warn(
+                f"{cut} of {len(first_lengths)} texts are longer than "
+                f"sequence_length={self.preprocessor.sequence_length} tokens and "
+                "were cut; what follows was not read.",
+                stacklevel=3,
+            )
+        return tokens, first_lengths
+
+    def _grouped(self, x, y=None, sample_weight=None, batch_size=None, shuffle=False):
+        """A dataset of padded batches of like length."""
+        labels = self._check_labels(x, y)
+        tokens, first_lengths = self._tokenize(x)
+        extras = [labels]
+        if sample_weight is not None:
+            extras.append(np.asarray(sample_weight, "float32"))
+        pad = self.preprocessor.packer.pad
+        return grouped_dataset(
+            (tokens, first_lengths, *extras),
+            tokens.row_lengths(),
+            lambda tokens, first_lengths, *rest: (pad(tokens, first_lengths), *rest),
+            batch_size or DEFAULT_BATCH_SIZE,
+            shuffle,
+        )
+
+    def _check_labels(self, x, y):
+        if y is None:
+            raise ValueError("`y`, the class of each text, is missing.")
+        y = np.asarray(y)
+        if len(y) == 0 or len(y) != _count(x):
+            raise ValueError(
+                "`x` and `y` must have the same number of examples, at least one. "
+                f"Received: {_count(x)} texts and {len(y)} labels."
+            )
+        if y.dtype.kind in "US" or y.dtype == object:
+            raise ValueError(
+                "`y` must be numbers, the positions of the classes from 0 on. "
+                f"Received: {y[:3]}"
+            )
+        if y.ndim == 1 and y.dtype.kind in "iub":
+            wrong = np.flatnonzero((y < 0) | (y >= self.num_classes))
+            if len(wrong):
+                raise ValueError(
+                    f"`y` must lie between 0 and num_classes - 1, that is "
+                    f"{self.num_classes - 1}. Element {wrong[0]} is {y[wrong[0]]}."
+                )
+        return y
+
+    def _schedule_learning_rate(self, x, y, batch_size, epochs):
+        """Give the default optimizer its schedule for the steps of this `fit`."""
+        if self._auto_learning_rate is None:
+            return
+        if isinstance(x, tf.data.Dataset):
+            steps = int(x.cardinality())
+        else:
+            steps = -(-len(y) // (batch_size or DEFAULT_BATCH_SIZE))
+        # A dataset that does not know its length trains at a constant rate.
+        steps = max(steps, 0) * epochs
+        self._compile_with(optimizer=adamw(self._auto_learning_rate, steps))
+
+    def save_task_weights(self, filepath):
+        with self._without_optimizer():
+            super().save_task_weights(filepath)
+
+    def load_task_weights(self, filepath):
+        with self._without_optimizer():
+            super().load_task_weights(filepath)
+
+    @contextlib.contextmanager
+    def _without_optimizer(self):
+        """KerasHub would keep the optimizer's state of all weights in a preset."""
+        optimizer, self.optimizer = self.optimizer, None
+        try:
+            yield
+        finally:
+            self.optimizer = optimizer
+
+    def get_config(self):
+        config = super().get_config()
+        config.update(
+            num_classes=self.num_classes,
+            activation=keras.activations.serialize(self.activation),
+            dropout=self.dropout,
+            labels=None if self.labels is None else list(self.labels),
+            pairs=self.pairs,
+        )
+        return config
+
+
+def _as_vocabulary(vocabulary):
+    """The tokenizer takes a path as a string, or a list."""
+    return (
+        list(vocabulary) if isinstance(vocabulary, (list, tuple)) else str(vocabulary)
+    )
+
+
+def _check_preprocessor(preprocessor, backbone):
+    tokenizer = getattr(preprocessor, "tokenizer", None)
+    if tokenizer is None:
+        return
+    if preprocessor.sequence_length > backbone.max_sequence_length:
+        raise ValueError(
+            f"The preprocessor's sequence_length={preprocessor.sequence_length} is "
+            f"more than the {backbone.max_sequence_length} positions of the model."
+        )
+    # A tokenizer restored from a preset has no vocabulary yet.
+    if tokenizer.pad_token_id is None:
+        return
+    if tokenizer.vocabulary_size() != backbone.vocabulary_size:
+        raise ValueError(
+            f"The vocabulary has {tokenizer.vocabulary_size()} tokens, the model "
+            f"{backbone.vocabulary_size}. Use the vocab.txt that the checkpoint was "
+            "trained with."
+        )
+
+
+def _count(x):
+    return len(x[0] if isinstance(x, tuple) else x)
+
+
+def _is_pair(x):
+    """Whether the examples, in memory or in a dataset, are pairs of texts."""
+    if isinstance(x, tf.data.Dataset):
+        spec = x.element_spec
+        x = spec[0] if isinstance(spec, tuple) else spec
+    return isinstance(x, tuple)
+
+
+def _split_off(x, y, sample_weight, share):
+    """The examples to train on, and the last `share` of them to validate on."""
+    if not 0 < share < 1:
+        raise ValueError(
+            f"`validation_split` must lie between 0 and 1. Received: {share}"
+        )
+    count = _count(x)
+    start = int(count * (1 - share))
+
+    def part(rows):
+        def rows_of(values):
+            return None if values is None else values[rows]
+
+        texts = tuple(map(rows_of, x)) if isinstance(x, tuple) else rows_of(x)
+        return texts, rows_of(y), rows_of(sample_weight)
+
+    return part(slice(0, start)), part(slice(start, count))

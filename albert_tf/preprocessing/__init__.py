@@ -1,0 +1,9 @@
+"""From strings to what the models take."""
+
+from albert_tf.preprocessing.segment_packer import SegmentPacker
+from albert_tf.preprocessing.text_classifier_preprocessor import (
+    AlbertTextClassifierPreprocessor,
+)
+from albert_tf.preprocessing.word_piece_tokenizer import WordPieceTokenizer
+
+__all__ = ["AlbertTextClassifierPreprocessor", "SegmentPacker", "WordPieceTokenizer"]

@@ -1,0 +1,160 @@
+import keras
+import tensorflow as tf
+
+
+@keras.saving.register_keras_serializable(package="albert_tf")
+class SegmentPacker:
+    """Packs one or two tokenized texts as BERT does, and pads the batch.
+
+    One text becomes `[CLS] a [SEP]`, two become `[CLS] a [SEP] b [SEP]`. Of a
+    pair that is too long, tokens are dropped from the end of whichever text is
+    longer, of the second if they are equal. A pair whose second text is empty
+    is packed as one text, as in the original.
+
+    Written with core TensorFlow operations only: KerasHub's
+    `MultiSegmentPacker` needs `TFText>RoundRobinTrim`, which TensorFlow Serving
+    does not link.
+
+    Args:
+        cls_token_id: int.
+        sep_token_id: int.
+        pad_token_id: int.
+        sequence_length: int. Most tokens of an example, the special ones
+            included.
+        padding: `"longest"` pads to the longest example of the batch, rounded
+            up to `pad_to_multiple_of`; `"max_length"` to `sequence_length`.
+        pad_to_multiple_of: int. Few different lengths mean few traces.
+
+    Reference:
+        google-research/bert `run_classifier.py`, `convert_single_example` and
+        `_truncate_seq_pair`.
+    """
+
+    def __init__(
+        self,
+        cls_token_id,
+        sep_token_id,
+        pad_token_id=0,
+        sequence_length=512,
+        padding="longest",
+        pad_to_multiple_of=8,
+    ):
+        if padding not in ("longest", "max_length"):
+            raise ValueError(
+                '`padding` must be "longest" or "max_length". '
+                f"Received: padding={padding!r}"
+            )
+        if sequence_length < 5:
+            raise ValueError(
+                "`sequence_length` must leave room for [CLS] a [SEP] b [SEP], 5 "
+                f"tokens. Received: sequence_length={sequence_length}"
+            )
+        if pad_to_multiple_of < 1:
+            raise ValueError(
+                "`pad_to_multiple_of` must be at least 1. Received: "
+                f"pad_to_multiple_of={pad_to_multiple_of}"
+            )
+        self.cls_token_id = cls_token_id
+        self.sep_token_id = sep_token_id
+        self.pad_token_id = pad_token_id
+        self.sequence_length = sequence_length
+        self.padding = padding
+        self.pad_to_multiple_of = pad_to_multiple_of
+
+    def __call__(self, segments):
+        """Pack and pad a batch.
+
+        Args:
+            segments: tuple of one or two ragged int tensors [batch, (tokens)].
+
+        Returns:
+            A dict of int32 tensors [batch, time]: `token_ids`, `segment_ids`
+            (0 up to the first [SEP], then 1, and 0 for padding) and
+            `padding_mask` (1 for a token).
+        """
+        return self.pad(*self.pack(segments))
+
+    def pack(self, segments):
+        """Truncate, join and add the special tokens, without padding.
+
+        Returns:
+            The packed tokens, a ragged int32 tensor [batch, (tokens)], and how
+            many of them belong to the first segment, an int64 tensor [batch].
+        """
+        segments = [tf.cast(segment, tf.int32) for segment in segments]
+        if len(segments) == 1:
+            first = _keep(segments[0], self.sequence_length - 2)
+            second = None
+        else:
+            first, second = self._truncate_pair(*segments)
+        batch = first.nrows()
+        parts = [self._column(self.cls_token_id, batch), first]
+        parts.append(self._column(self.sep_token_id, batch))
+        if second is not None:
+            has_second = tf.cast(second.row_lengths() > 0, tf.int64)
+            separators = tf.fill([tf.reduce_sum(has_second)], self.sep_token_id)
+            parts += [second, _ragged(separators, has_second)]
+        return tf.concat(parts, axis=1), first.row_lengths() + 2
+
+    def pad(self, tokens, first_lengths):
+        """Pad packed tokens; the arguments are what `pack` gives."""
+        lengths = tokens.row_lengths()
+        time = tf.constant(self.sequence_length, tf.int64)
+        if self.padding == "longest":
+            multiple = self.pad_to_multiple_of
+            longest = tf.maximum(tf.reduce_max(lengths), 0)
+            time = tf.minimum((longest + multiple - 1) // multiple * multiple, time)
+        position = tf.range(time)[tf.newaxis]
+        is_token = position < lengths[:, tf.newaxis]
+        is_second = is_token & (position >= first_lengths[:, tf.newaxis])
+        static = self.sequence_length if self.padding == "max_length" else None
+        shape = tf.stack([tokens.nrows(), time])
+        token_ids = tokens.to_tensor(self.pad_token_id, shape=shape)
+        features = {
+            "token_ids": token_ids,
+            "segment_ids": tf.cast(is_second, tf.int32),
+            "padding_mask": tf.cast(is_token, tf.int32),
+        }
+        return {
+            name: tf.ensure_shape(value, [None, static])
+            for name, value in features.items()
+        }
+
+    def _truncate_pair(self, first, second):
+        """Longest first, in one step.
+
+        Dropping token by token until the sum fits ends with the shorter text
+        whole, or with both at half the room, the odd token with the first.
+        """
+        room = self.sequence_length - 3
+        half = (room + 1) // 2
+        second_length = second.row_lengths()
+        first = _keep(first, tf.maximum(room - second_length, half))
+        return first, _keep(second, room - first.row_lengths())
+
+    def _column(self, token_id, batch):
+        return tf.fill([tf.cast(batch, tf.int32), 1], token_id)
+
+    def get_config(self):
+        return {
+            "cls_token_id": self.cls_token_id,
+            "sep_token_id": self.sep_token_id,
+            "pad_token_id": self.pad_token_id,
+            "sequence_length": self.sequence_length,
+            "padding": self.padding,
+            "pad_to_multiple_of": self.pad_to_multiple_of,
+        }
+
+
+def _keep(tokens, most):
+    """The first `most` tokens of each row; `most` is a number or one a row."""
+    lengths = tf.minimum(tokens.row_lengths(), tf.cast(most, tf.int64))
+    rows = tokens.value_rowids()
+    position = tf.range(tf.size(rows, tf.int64)) - tf.gather(tokens.row_starts(), rows)
+    kept = tf.boolean_mask(tokens.values, position < tf.gather(lengths, rows))
+    return _ragged(kept, lengths)
+
+
+def _ragged(values, lengths):
+    """Without the checks, which would triple the size of an exported graph."""
+    return tf.RaggedTensor.from_row_lengths(values, lengths, validate=False)

@@ -1,0 +1,77 @@
+"""Turning what users pass as text into string tensors."""
+
+import numpy as np
+import tensorflow as tf
+
+
+def as_string_tensor(texts, name="x"):
+    """Turn a string, or a list, array or series of strings, into a tensor.
+
+    Args:
+        texts: string, bytes, list, tuple, `numpy` array, `pandas` series or
+            string tensor. Bytes are taken as UTF-8.
+        name: string, what to call the argument in messages.
+
+    Returns:
+        A string tensor, [] for one string, [batch] for several.
+
+    Raises:
+        TypeError: if an element is not a string, naming the first that is not.
+        ValueError: if it has more than one axis.
+    """
+    if not tf.is_tensor(texts):
+        values = np.asarray(texts, dtype=object)
+        for position, value in enumerate(values.ravel()):
+            if not isinstance(value, (str, bytes)):
+                raise TypeError(
+                    f"`{name}` should hold strings. Element {position} is "
+                    f"{value!r} of type {type(value).__name__}."
+                )
+        encoded = [_encode(value) for value in values.ravel()]
+        texts = tf.reshape(tf.constant(encoded, tf.string), values.shape)
+    if texts.dtype != tf.string:
+        raise TypeError(f"`{name}` should hold strings, not {texts.dtype.name}.")
+    if texts.shape.rank is not None and texts.shape.rank > 1:
+        raise ValueError(
+            f"`{name}` should be one string or a list of strings. Received a "
+            f"tensor of shape {tuple(texts.shape)}. A pair of texts is the tuple "
+            "of two lists: (first_texts, second_texts)."
+        )
+    return texts
+
+
+def _encode(text):
+    """UTF-8, without the halves of surrogate pairs, which no text has."""
+    return text if isinstance(text, bytes) else text.encode("utf-8", "ignore")
+
+
+def as_segments(x):
+    """The one or two segments of each example, as a tuple of string tensors.
+
+    Args:
+        x: strings, or the tuple of two lists of strings of the same length.
+
+    Returns:
+        A tuple of one or two string tensors of the same shape.
+
+    Raises:
+        TypeError: if an element is not a string.
+        ValueError: if there are more than two segments, or the two have not the
+            same length.
+    """
+    segments = x if isinstance(x, tuple) else (x,)
+    if len(segments) not in (1, 2):
+        raise ValueError(
+            "An example has one text, or two as the tuple (first_texts, "
+            f"second_texts). Received a tuple of {len(segments)}."
+        )
+    if len(segments) == 2 and all(isinstance(part, (str, bytes)) for part in segments):
+        return tuple(as_string_tensor(part) for part in segments)
+    names = ("x",) if len(segments) == 1 else ("x[0]", "x[1]")
+    segments = tuple(map(as_string_tensor, segments, names))
+    if len({str(part.shape) for part in segments if part.shape.is_fully_defined()}) > 1:
+        raise ValueError(
+            "The two lists of a pair must have the same length. Received "
+            f"{' and '.join(str(part.shape[0]) for part in segments)} texts."
+        )
+    return segments

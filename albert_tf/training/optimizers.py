@@ -1,0 +1,50 @@
+"""The optimizer recipe ALBERT is fine-tuned with."""
+
+import keras
+
+from albert_tf.training.schedules import WarmupLinearDecay
+
+WARMUP_SHARE = 0.1
+# Biases and LayerNorm are not decayed (`exclude_from_weight_decay` of the
+# original `run_classifier.py`).
+NOT_DECAYED = ("bias", "gamma", "beta")
+
+
+def fine_tuning_learning_rate(hidden_dim):
+    """A learning rate by size: albert_zh's README for tiny, the paper for others."""
+    for width, rate in ((384, 1e-4), (1024, 3e-5)):
+        if hidden_dim <= width:
+            return rate
+    return 1e-5
+
+
+def adamw(learning_rate, total_steps=None, warmup_share=WARMUP_SHARE):
+    """AdamW with warm-up and linear decay, as BERT and ALBERT are fine-tuned.
+
+    Args:
+        learning_rate: float. The peak.
+        total_steps: optional int. Training steps until the rate is 0; without
+            it the rate is constant.
+        warmup_share: float. The share of the steps in which the rate rises.
+
+    Returns:
+        A `keras.optimizers.AdamW` that decays neither biases nor LayerNorm.
+
+    Reference:
+        google-research/albert `optimization.py`.
+    """
+    if total_steps:
+        learning_rate = WarmupLinearDecay(
+            learning_rate, total_steps, int(total_steps * warmup_share)
+        )
+    else:
+        # A schedule too, for an optimizer keeps a plain rate as one more
+        # variable, and could not load the state of one with a schedule.
+        learning_rate = keras.optimizers.schedules.PolynomialDecay(
+            learning_rate, decay_steps=1, end_learning_rate=learning_rate
+        )
+    optimizer = keras.optimizers.AdamW(
+        learning_rate, weight_decay=0.01, epsilon=1e-6, global_clipnorm=1.0
+    )
+    optimizer.exclude_from_weight_decay(var_names=NOT_DECAYED)
+    return optimizer

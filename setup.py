@@ -1,0 +1,44 @@
+import pathlib
+
+from setuptools import setup
+
+root = pathlib.Path(__file__).parent
+
+# One line of reason for each bound; field measurements, not guesses:
+# - tensorflow and tensorflow-text are built against each other: the same minor.
+# - keras-nlp is by now a shim over keras-hub of the same version; 0.32 is what
+#   the presets and the Task and Preprocessor conventions here are tested with.
+EXTRAS = {
+    # The command line, its plots and its scores.
+    "cli": ["typer>=0.15", "rich>=13", "matplotlib>=3.8", "scikit-learn>=1.4"],
+    "test": ["pytest>=8", "hypothesis>=6.100", "ruff>=0.9"],
+}
+
+setup(
+    name="albert-tf",
+    version="0.1.0",
+    description="ALBERT for Keras 3 on TensorFlow, first-class in Chinese",
+    long_description=(root / "README.md").read_text(encoding="utf-8"),
+    long_description_content_type="text/markdown",
+    license="Apache-2.0",
+    packages=[
+        "albert_tf",
+        "albert_tf.checkpoints",
+        "albert_tf.export",
+        "albert_tf.layers",
+        "albert_tf.models",
+        "albert_tf.preprocessing",
+        "albert_tf.training",
+        "zh",
+    ],
+    python_requires=">=3.10",
+    install_requires=[
+        "tensorflow>=2.20,<2.22",
+        "tensorflow-text>=2.20,<2.22",
+        "keras-nlp>=0.25,<0.33",
+        "sentencepiece>=0.2",
+        "jieba>=0.42",
+    ],
+    extras_require=EXTRAS,
+    entry_points={"console_scripts": ["albert-tf=albert_tf.cli:main"]},
+)

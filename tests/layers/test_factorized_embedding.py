@@ -1,0 +1,151 @@
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from numpy_reference import embedding, randomize
+
+from albert_tf.layers import FactorizedEmbedding
+
+ORDERS = ["before_layer_norm", "after_layer_norm"]
+VOCABULARY, WIDTH, HIDDEN, LONGEST = 120, 16, 48, 20
+
+
+@pytest.fixture
+def ids():
+    return np.random.default_rng(3).integers(VOCABULARY, size=(3, 17))
+
+
+@pytest.fixture
+def segments():
+    return (np.arange(17) >= np.array([[9], [17], [4]])).astype("int32")
+
+
+def new_embedding(projection, **kwargs):
+    layer = FactorizedEmbedding(
+        VOCABULARY,
+        WIDTH,
+        HIDDEN,
+        max_sequence_length=LONGEST,
+        projection=projection,
+        **kwargs,
+    )
+    layer.build((None, None))
+    return randomize(layer)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_matches_numpy(ids, segments, order):
+    layer = new_embedding(order)
+    expected = embedding(ids, segments, layer, order == "before_layer_norm")
+    y = layer(ids, segments)
+    assert y.shape == (3, 17, HIDDEN)
+    assert np.abs(np.asarray(y) - expected).max() < 5e-6
+
+
+@pytest.mark.parametrize(
+    ("order", "width", "count"),
+    [
+        # albert_zh: no bias; segments, positions and LayerNorm are H wide.
+        ("before_layer_norm", HIDDEN, VOCABULARY * WIDTH + WIDTH * HIDDEN + 24 * 48),
+        # Google: a bias; all else is E wide.
+        (
+            "after_layer_norm",
+            WIDTH,
+            VOCABULARY * WIDTH + (WIDTH + 1) * HIDDEN + 24 * 16,
+        ),
+    ],
+)
+def test_widths_and_parameters(order, width, count):
+    layer = new_embedding(order)
+    assert layer.segment_table.shape == (2, width)
+    assert layer.position_table.shape == (LONGEST, width)
+    assert layer.layer_norm.gamma.shape == (width,)
+    assert layer.count_params() == count  # 20 positions, 2 segments, gamma, beta
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_as_many_tokens_as_positions_fit(order):
+    ids = np.ones((2, LONGEST), "int32")
+    assert new_embedding(order)(ids, ids * 0).shape == (2, LONGEST, HIDDEN)
+
+
+def test_too_long_a_text_is_refused_with_both_lengths():
+    ids = np.ones((2, LONGEST + 1), "int32")
+    with pytest.raises(ValueError, match="21 tokens.* 20 only.*sequence_length"):
+        new_embedding("after_layer_norm")(ids, ids * 0)
+
+
+def test_too_long_a_symbolic_text_is_refused():
+    ids = keras.Input((LONGEST + 1,), dtype="int32")
+    with pytest.raises(ValueError, match="21 tokens"):
+        new_embedding("after_layer_norm")(ids, ids)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_too_long_a_text_of_unknown_length_is_no_silent_success(order):
+    layer = new_embedding(order)
+    call = tf.function(
+        layer, input_signature=[tf.TensorSpec((None, None), "int32")] * 2
+    )
+    assert (
+        call(tf.ones((2, LONGEST), "int32"), tf.zeros((2, LONGEST), "int32"))
+        is not None
+    )
+    too_long = tf.ones((2, LONGEST + 1), "int32")
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        call(too_long, too_long)
+
+
+def test_unknown_projection_is_refused_with_the_known_ones():
+    with pytest.raises(ValueError, match="before_layer_norm.*after.*'between'"):
+        FactorizedEmbedding(VOCABULARY, WIDTH, HIDDEN, projection="between")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
+def test_gradient_of_the_token_table_is_dense_and_summed(ids, segments, dtype):
+    layer = new_embedding("before_layer_norm", dtype=dtype)
+    ids[:, 4:] = 7
+    with tf.GradientTape() as tape:
+        y = layer(ids, segments)
+        loss = tf.reduce_sum(tf.cast(y, "float32") ** 3)
+    gradient = tape.gradient(loss, layer.token_table.value)
+    assert isinstance(gradient, tf.Tensor)
+    assert gradient.dtype == "float32"
+    unseen = np.setdiff1d(np.arange(VOCABULARY), ids)
+    assert np.abs(gradient.numpy()[unseen]).max() == 0.0
+    assert np.abs(gradient.numpy()[7]).max() > 0.0
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_reverse_is_the_transposed_lookup(order):
+    layer = new_embedding(order)
+    x = np.random.default_rng(4).normal(size=(3, 5, layer.sum_dim))
+    matrix = layer.token_table.numpy()
+    if order == "before_layer_norm":
+        matrix = matrix @ layer.projection.kernel.numpy()
+    logits = layer.reverse(x.astype("float32"))
+    assert logits.shape == (3, 5, VOCABULARY)
+    assert np.abs(np.asarray(logits) - x @ matrix.T).max() < 1e-5
+
+
+def test_dropout_is_active_in_training_only(ids, segments):
+    layer = new_embedding("before_layer_norm", dropout=0.5)
+    expected = embedding(ids, segments, layer, project_first=True)
+    assert np.abs(layer(ids, segments, training=False) - expected).max() < 5e-6
+    assert np.mean(layer(ids, segments, training=True) == 0.0) == pytest.approx(
+        0.5, abs=0.05
+    )
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_survives_saving(ids, segments, tmp_path, order):
+    tokens, kinds = (keras.Input((None,), dtype="int32") for _ in range(2))
+    layer = FactorizedEmbedding(
+        VOCABULARY, WIDTH, HIDDEN, LONGEST, 3, projection=order, dropout=0.1
+    )
+    model = randomize(keras.Model([tokens, kinds], layer(tokens, kinds)))
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    assert loaded.layers[-1].get_config() == layer.get_config()
+    data = [ids, segments]
+    assert np.abs(model(data) - loaded(data)).max() == 0.0

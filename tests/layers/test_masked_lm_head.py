@@ -1,0 +1,79 @@
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from numpy_reference import ACTIVATIONS, dense, layer_norm, randomize, weight
+
+from albert_tf.layers import EncoderBlock, FactorizedEmbedding, MaskedLMHead
+
+ORDERS = ["before_layer_norm", "after_layer_norm"]
+VOCABULARY, WIDTH, HIDDEN = 120, 16, 48
+
+
+def new_head(order, activation="gelu_approximate"):
+    embedding = FactorizedEmbedding(VOCABULARY, WIDTH, HIDDEN, projection=order)
+    embedding.build((None, None))
+    head = MaskedLMHead(embedding, activation=activation)
+    head.build((None, None, HIDDEN))
+    return randomize(head)
+
+
+@pytest.fixture
+def inputs():
+    rng = np.random.default_rng(8)
+    hidden = rng.normal(size=(3, 17, HIDDEN)).astype("float32")
+    return hidden, rng.integers(17, size=(3, 5))
+
+
+@pytest.mark.parametrize("activation", ["gelu_approximate", "relu"])
+@pytest.mark.parametrize("order", ORDERS)
+def test_matches_numpy(inputs, order, activation):
+    head = new_head(order, activation)
+    hidden, positions = inputs
+    x = np.stack(
+        [text[at].astype("float64") for text, at in zip(hidden, positions, strict=True)]
+    )
+    x = layer_norm(ACTIVATIONS[activation](dense(x, head.dense)), head.layer_norm)
+    table = weight(head.embedding.token_table)
+    if order == "before_layer_norm":
+        table = table @ weight(head.embedding.projection.kernel)
+    expected = x @ table.T + weight(head.bias)
+    logits = head(hidden, positions)
+    assert logits.shape == (3, 5, VOCABULARY)
+    assert np.abs(np.asarray(logits) - expected).max() < 1e-5
+
+
+@pytest.mark.parametrize(("order", "width"), zip(ORDERS, (HIDDEN, WIDTH), strict=True))
+def test_has_no_second_table(order, width):
+    head = new_head(order)
+    own = head.count_params() - head.embedding.count_params()
+    assert own == (HIDDEN + 1) * width + 2 * width + VOCABULARY
+
+
+def test_its_gradient_reaches_the_token_table_densely(inputs):
+    head = new_head("after_layer_norm")
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_sum(head(*inputs) ** 2)
+    gradient = tape.gradient(loss, head.embedding.token_table.value)
+    assert isinstance(gradient, tf.Tensor)
+    assert np.abs(gradient).min(axis=-1).max() > 0.0
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_stays_tied_after_saving_a_functional_model(tmp_path, order):
+    tokens, segments, positions = (
+        keras.Input((None,), dtype="int32") for _ in range(3)
+    )
+    embedding = FactorizedEmbedding(VOCABULARY, WIDTH, HIDDEN, projection=order)
+    hidden = EncoderBlock(96, 4)(embedding(tokens, segments))
+    logits = MaskedLMHead(embedding, activation="relu")(hidden, positions)
+    model = randomize(keras.Model([tokens, segments, positions], logits))
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+
+    head = loaded.layers[-1]
+    assert head.embedding in loaded.layers
+    assert len(loaded.weights) == len(model.weights)
+    ids = np.random.default_rng(9).integers(VOCABULARY, size=(3, 17))
+    data = [ids, ids % 2, ids[:, :5] % 17]
+    assert np.abs(model(data) - loaded(data)).max() == 0.0

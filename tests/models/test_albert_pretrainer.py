@@ -1,0 +1,173 @@
+import keras
+import keras_hub
+import numpy as np
+import pytest
+
+from albert_tf.models import AlbertBackbone, AlbertPretrainer
+
+ORDERS = ["before_layer_norm", "after_layer_norm"]
+SMALL = {
+    "vocabulary_size": 120,
+    "num_layers": 3,
+    "num_heads": 4,
+    "embedding_dim": 16,
+    "hidden_dim": 48,
+    "intermediate_dim": 96,
+    "max_sequence_length": 64,
+}
+
+
+def small(order="before_layer_norm", dtype=None, **kwargs):
+    backbone = AlbertBackbone(**SMALL, embedding_projection=order, dtype=dtype)
+    pretrainer = AlbertPretrainer(backbone, **kwargs)
+    rng = np.random.default_rng(21)
+    for variable in pretrainer.weights:
+        mean = 1.0 if variable.name == "gamma" else 0.0
+        variable.assign(rng.normal(mean, 0.1, variable.shape))
+    return pretrainer
+
+
+@pytest.fixture(scope="module")
+def inputs():
+    rng = np.random.default_rng(22)
+    return {
+        "token_ids": rng.integers(120, size=(3, 17)),
+        "segment_ids": (np.arange(17) >= np.array([[9], [17], [4]])).astype("int32"),
+        "padding_mask": (np.arange(17) < np.array([[17], [11], [6]])).astype("int32"),
+        "mask_positions": rng.integers(6, size=(3, 5)),
+    }
+
+
+@pytest.fixture(scope="module")
+def labels():
+    rng = np.random.default_rng(23)
+    return {
+        "mlm_logits": rng.integers(120, size=(3, 5)),
+        "sop_logits": np.array([0, 1, 1]),
+    }
+
+
+def difference(a, b):
+    return max(np.abs(a[name] - b[name]).max() for name in a)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_shapes(inputs, order):
+    outputs = small(order)(inputs)
+    assert {name: x.shape for name, x in outputs.items()} == {
+        "mlm_logits": (3, 5, 120),
+        "sop_logits": (3, 2),
+    }
+
+
+@pytest.mark.parametrize(("order", "width"), zip(ORDERS, (48, 16), strict=True))
+def test_heads_add_no_second_table(order, width):
+    pretrainer = small(order)
+    mlm_head = (48 + 1) * width + 2 * width + 120
+    sop_head = 2 * (48 + 1)
+    assert (
+        pretrainer.count_params()
+        == pretrainer.backbone.count_params() + mlm_head + sop_head
+    )
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_changed_table_changes_the_logits_of_its_token_alone(inputs, order):
+    pretrainer = small(order)
+    unused = next(i for i in range(120) if i not in inputs["token_ids"])
+    before = pretrainer(inputs)["mlm_logits"]
+    table = pretrainer.backbone.embedding.token_table
+    changed = table.numpy()
+    changed[unused] += 1.0
+    table.assign(changed)
+    moved = np.abs(pretrainer(inputs)["mlm_logits"] - before)
+    assert moved[..., unused].min() > 1e-3
+    assert np.delete(moved, unused, axis=-1).max() == 0.0
+
+
+def test_mask_positions_pick_the_hidden_states(inputs):
+    pretrainer = small()
+    hidden = pretrainer.backbone(
+        {name: x for name, x in inputs.items() if name != "mask_positions"}
+    )["sequence_output"]
+    picked = np.stack(
+        [
+            [text[at] for at in positions]
+            for text, positions in zip(
+                hidden.numpy(), inputs["mask_positions"], strict=True
+            )
+        ]
+    )
+    order = np.broadcast_to(np.arange(5), (3, 5))
+    expected = pretrainer.mlm_head(picked, order)
+    logits = pretrainer(inputs)["mlm_logits"]
+    assert np.abs(logits - expected).max() < 1e-5
+
+
+def test_loss_is_the_sum_of_both_cross_entropies_and_fit_lowers_it(inputs, labels):
+    pretrainer = small()
+    outputs = pretrainer(inputs)
+    expected = 0.0
+    for head, label in labels.items():
+        logits = outputs[head].numpy().astype("float64")
+        log_sum = np.log(np.exp(logits).sum(-1))
+        picked = np.take_along_axis(logits, label[..., None], axis=-1)[..., 0]
+        expected += np.mean(log_sum - picked)
+    history = pretrainer.fit(inputs, labels, epochs=3, verbose=0).history
+    assert history["loss"][0] == pytest.approx(expected, rel=1e-5)
+    assert history["loss"][0] - 1e-3 > history["loss"][1] > history["loss"][2] + 1e-3
+
+
+def test_accuracy_of_both_heads_is_counted(inputs, labels):
+    pretrainer = small()
+    outputs = pretrainer(inputs)
+    hits = outputs["mlm_logits"].numpy().argmax(-1)
+    hits[1:] = labels["mlm_logits"][1:]
+    labels = {**labels, "mlm_logits": hits}
+    logs = pretrainer.evaluate(inputs, labels, verbose=0, return_dict=True)
+    for head, label in labels.items():
+        expected = np.mean(outputs[head].numpy().argmax(-1) == label)
+        assert logs[f"{head}_accuracy"] == pytest.approx(expected)
+
+
+def test_compile_takes_what_keras_takes(inputs, labels):
+    pretrainer = small(compile=False)
+    pretrainer.compile(keras.optimizers.SGD(0.0), metrics=None, run_eagerly=True)
+    before = pretrainer.get_weights()
+    logs = pretrainer.fit(inputs, labels, verbose=0).history
+    assert set(logs) == {"loss", "mlm_logits_loss", "sop_logits_loss"}
+    for old, new in zip(before, pretrainer.get_weights(), strict=True):
+        assert np.array_equal(old, new)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_keras_file_round_trip_keeps_the_tie(inputs, tmp_path, order):
+    pretrainer = small(order)
+    pretrainer.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    assert type(loaded) is AlbertPretrainer
+    assert loaded.mlm_head.embedding is loaded.backbone.embedding
+    assert difference(pretrainer(inputs), loaded(inputs)) == 0.0
+
+
+def test_preset_round_trip(inputs, tmp_path):
+    pretrainer = small()
+    pretrainer.save_to_preset(tmp_path)
+    loaded = AlbertPretrainer.from_preset(str(tmp_path))
+    assert difference(pretrainer(inputs), loaded(inputs)) == 0.0
+    backbone = keras_hub.models.Backbone.from_preset(str(tmp_path))
+    assert backbone.count_params() == pretrainer.backbone.count_params()
+
+
+def test_mixed_bfloat16(inputs, labels):
+    expected = small()(inputs)
+    pretrainer = small(dtype="mixed_bfloat16")
+    outputs = {x: keras.ops.cast(y, "float32") for x, y in pretrainer(inputs).items()}
+    scale = max(np.abs(x).max() for x in expected.values())
+    assert 0.0 < difference(outputs, expected) < 3e-2 * scale
+    pretrainer.compile(run_eagerly=True)
+    before = pretrainer.get_weights()
+    pretrainer.fit(inputs, labels, verbose=0)
+    assert {x.dtype for x in pretrainer.weights} == {"float32"}
+    for old, new in zip(before, pretrainer.get_weights(), strict=True):
+        assert 0.0 < np.abs(new - old).max() < 1e-2

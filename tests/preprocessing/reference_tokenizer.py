@@ -1,0 +1,90 @@
+"""BERT's tokenizer in plain Python, written from its published rules.
+
+1. Drop NUL, U+FFFD and control characters (Cc, Cf) other than tab, line feed
+   and carriage return; these three and every Zs character are spaces.
+2. Put spaces around CJK ideographs; split at white space.
+3. Uncased models: lower-case each word, decompose it (NFD), drop marks (Mn).
+4. Each punctuation character is a word of its own.
+5. Cut each word into the longest pieces of the vocabulary from left to right,
+   later ones marked `##`. A word that cannot be cut, or is longer than 100
+   characters, is `[UNK]`.
+"""
+
+import functools
+import unicodedata
+
+IDEOGRAPHS = (
+    (0x3400, 0x4DBF),
+    (0x4E00, 0x9FFF),
+    (0xF900, 0xFAFF),
+    (0x20000, 0x2A6DF),
+    (0x2A700, 0x2B73F),
+    (0x2B740, 0x2B81F),
+    (0x2B820, 0x2CEAF),
+    (0x2F800, 0x2FA1F),
+)
+
+
+@functools.cache
+def isolated_ideograph(character):
+    code = ord(character)
+    if any(low <= code <= high for low, high in IDEOGRAPHS):
+        return f" {character} "
+    return character
+
+
+@functools.cache
+def cleaned(character):
+    category = unicodedata.category(character)
+    if character in "\t\n\r" or category == "Zs":
+        return " "
+    if character in "\0\ufffd" or category in ("Cc", "Cf"):
+        return ""
+    return isolated_ideograph(character)
+
+
+@functools.cache
+def isolated_punctuation(character):
+    # BERT counts every ASCII symbol as punctuation, such as "$" and "`".
+    ascii_symbol = "!" <= character <= "~" and not character.isalnum()
+    if ascii_symbol or unicodedata.category(character).startswith("P"):
+        return f" {character} "
+    return character
+
+
+@functools.cache
+def is_accent(character):
+    return unicodedata.category(character) == "Mn"
+
+
+@functools.lru_cache(maxsize=100_000)
+def split_words(text, lowercase=True):
+    words = []
+    for word in "".join(map(cleaned, text)).split():
+        if lowercase:
+            word = unicodedata.normalize("NFD", word.lower())
+            word = "".join(c for c in word if not is_accent(c))
+        words.extend("".join(map(isolated_punctuation, word)).split())
+    return tuple(words)
+
+
+def word_pieces(word, ids):
+    if len(word) > 100:
+        return ["[UNK]"]
+    pieces = []
+    start = 0
+    while start < len(word):
+        prefix = "##" if start else ""
+        for end in range(len(word), start, -1):
+            if prefix + word[start:end] in ids:
+                break
+        else:
+            return ["[UNK]"]
+        pieces.append(prefix + word[start:end])
+        start = end
+    return pieces
+
+
+def tokenize(text, ids, lowercase=True):
+    """Pieces of `text`; `ids` is a dict from token to id."""
+    return [p for word in split_words(text, lowercase) for p in word_pieces(word, ids)]

@@ -1,0 +1,149 @@
+"""Batches of like length: nothing lost, little padded, and still shuffled."""
+
+import itertools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf.preprocessing.length_grouping import grouped_dataset, length_order
+
+
+@pytest.fixture(params=[None, 17], ids=["no_seed", "seed"])
+def seed(request):
+    """As after `keras.utils.set_random_seed`, which many a script begins with."""
+    tf.random.set_seed(request.param)
+    yield request.param
+    tf.random.set_seed(None)
+
+
+def skewed_lengths(count):
+    """Many short texts and a few long ones, as in a corpus of reviews."""
+    lengths = np.random.default_rng(3).lognormal(3.5, 0.9, count)
+    return np.clip(lengths.astype(int), 1, 510)
+
+
+def epochs_of(lengths, batch_size, shuffle=True, epochs=2):
+    """The examples in each batch of each epoch, as a model gets them."""
+    features = (tf.range(len(lengths)),)
+    dataset = grouped_dataset(features, lengths, tf.identity, batch_size, shuffle)
+    return [[batch.numpy() for batch in dataset] for _ in range(epochs)]
+
+
+def padding(batches, lengths):
+    rows = [lengths[batch] for batch in batches]
+    return sum(row.max() * len(row) - row.sum() for row in rows)
+
+
+def pairs_meeting(batches):
+    return {
+        pair for batch in batches for pair in itertools.combinations(sorted(batch), 2)
+    }
+
+
+def test_length_order_goes_from_short_to_long_and_keeps_equals_in_order():
+    assert length_order([3, 1, 2, 1]).tolist() == [1, 3, 2, 0]
+
+
+@pytest.mark.parametrize("shuffle", [True, False])
+@pytest.mark.parametrize(
+    ("count", "batch_size"), [(1, 4), (3, 4), (4, 4), (17, 4), (5, 1), (700, 3)]
+)
+def test_each_epoch_has_every_example_once_and_a_short_batch_last(
+    count, batch_size, shuffle
+):
+    for batches in epochs_of(skewed_lengths(count), batch_size, shuffle=shuffle):
+        assert sorted(np.concatenate(batches)) == list(range(count))
+        full, rest = divmod(count, batch_size)
+        sizes = [batch_size] * full + [rest] * (rest > 0)
+        assert [len(batch) for batch in batches] == sizes
+
+
+@pytest.mark.parametrize("shuffle", [True, False])
+def test_dataset_knows_its_number_of_batches(shuffle):
+    lengths = skewed_lengths(17)
+    dataset = grouped_dataset((lengths,), lengths, tf.identity, 4, shuffle)
+    assert int(dataset.cardinality()) == 5
+
+
+def test_without_shuffling_results_can_be_put_back_in_order():
+    lengths = skewed_lengths(50)
+    batches, again = epochs_of(lengths, 4, shuffle=False)
+    results = np.concatenate(batches) * 10
+    in_order = np.empty_like(results)
+    in_order[length_order(lengths)] = results
+    assert in_order.tolist() == list(range(0, 500, 10))
+    np.testing.assert_array_equal(np.concatenate(again) * 10, results)
+
+
+@pytest.mark.parametrize("shuffle", [True, False])
+@pytest.mark.parametrize(("count", "batch_size"), [(500, 8), (1000, 32), (9001, 32)])
+def test_padding_is_under_two_fifths_of_what_random_batches_pay(
+    count, batch_size, shuffle
+):
+    lengths = skewed_lengths(count)
+    at_random = np.random.default_rng(0).permutation(count)
+    random_batches = np.split(at_random, range(batch_size, count, batch_size))
+    for batches in epochs_of(lengths, batch_size, shuffle=shuffle):
+        paid = padding(batches, lengths)
+        assert paid < 0.4 * padding(random_batches, lengths)
+
+
+@pytest.mark.parametrize("count", [300, 1000, 3001])
+def test_each_epoch_brings_other_examples_together(count, seed):
+    # Most data sets people fine-tune on are smaller than one sorting window.
+    first, second = map(pairs_meeting, epochs_of(skewed_lengths(count), 16))
+    assert len(first & second) < 0.6 * len(first)
+
+
+def test_each_epoch_takes_the_batches_in_another_order(seed):
+    lengths = skewed_lengths(1000)
+    epochs = epochs_of(lengths, 32)
+    first, second = ([lengths[batch].max() for batch in epoch] for epoch in epochs)
+    assert first != second
+    for widths in (first, second):
+        assert abs(np.corrcoef(widths, range(len(widths)))[0, 1]) < 0.7
+
+
+def test_short_last_batch_is_not_always_the_longest_examples(seed):
+    lengths = np.arange(1, 104)
+    last = [batches[-1] for batches in epochs_of(lengths, 25, epochs=8)]
+    assert len({tuple(sorted(rows)) for rows in last}) > 1
+    assert min(lengths[rows].min() for rows in last) < 52
+
+
+def test_seed_makes_the_epochs_repeatable():
+    def epochs(seed):
+        tf.random.set_seed(seed)
+        return np.concatenate(sum(epochs_of(skewed_lengths(50), 8), [])).tolist()
+
+    once, again, other = epochs(5), epochs(5), epochs(6)
+    tf.random.set_seed(None)
+    assert once == again
+    assert once != other
+
+
+@pytest.mark.parametrize("shuffle", [True, False])
+def test_labels_and_weights_stay_with_their_example(shuffle):
+    lengths = skewed_lengths(61)
+    tokens = np.repeat(np.arange(61), lengths)
+    dataset = grouped_dataset(
+        (
+            tf.RaggedTensor.from_row_lengths(tokens, lengths),
+            np.arange(61) * 10,
+            np.arange(61) / 7,
+        ),
+        lengths,
+        lambda tokens, labels, weights: (tokens.to_tensor(-1), labels, weights),
+        7,
+        shuffle,
+    )
+    seen = []
+    for batch in dataset.as_numpy_iterator():
+        for row, label, weight in zip(*batch, strict=True):
+            example = row[0]
+            assert (row == example).sum() == lengths[example]
+            assert label == example * 10
+            assert weight == pytest.approx(example / 7)
+            seen.append(example)
+    assert sorted(seen) == list(range(61))
