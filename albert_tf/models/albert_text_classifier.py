@@ -223,7 +223,8 @@ class AlbertTextClassifier(keras_hub.models.TextClassifier):
 
         Args:
             optimizer: `"auto"`, or anything Keras takes. `"auto"` is AdamW with
-                10% warm-up and linear decay over the steps of each `fit`.
+                10% warm-up and linear decay, which begins anew with each `fit`
+                and ends with its last step.
             loss: `"auto"` for the sparse categorical cross-entropy.
             metrics: `"auto"` for the accuracy.
             learning_rate: optional float, the peak for `optimizer="auto"`. By
@@ -241,7 +242,7 @@ class AlbertTextClassifier(keras_hub.models.TextClassifier):
         if metrics == "auto":
             metrics = [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]
         kwargs = {"jit_compile": False, **kwargs, "loss": loss, "metrics": metrics}
-        self._auto_learning_rate = None
+        self._auto_learning_rate = self._scheduled_steps = None
         if optimizer == "auto":
             self._auto_learning_rate = learning_rate or fine_tuning_learning_rate(
                 self.backbone.hidden_dim
@@ -431,7 +432,13 @@ class AlbertTextClassifier(keras_hub.models.TextClassifier):
             steps = -(-len(y) // (batch_size or DEFAULT_BATCH_SIZE))
         # A dataset that does not know its length trains at a constant rate.
         steps = max(steps, 0) * epochs
-        self._compile_with(optimizer=adamw(self._auto_learning_rate, steps))
+        if steps == self._scheduled_steps:
+            # As new, but without tracing the training step again.
+            for variable in self.optimizer.variables:
+                variable.assign(keras.ops.zeros_like(variable))
+        else:
+            self._compile_with(optimizer=adamw(self._auto_learning_rate, steps))
+            self._scheduled_steps = steps
 
     def save_task_weights(self, filepath):
         with self._without_optimizer():

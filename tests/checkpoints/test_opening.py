@@ -42,8 +42,8 @@ def test_relative_paths(monkeypatch, path):
 
 @pytest.mark.parametrize("ending", ENDINGS[:3])
 def test_each_name_loads_the_same_weights(ending):
-    path = GOLDEN / "google_groups" / f"{PREFIX}{ending}"
-    arrays = expected("google_groups")
+    path = GOLDEN / "google_v2" / f"{PREFIX}{ending}"
+    arrays = expected("google_v2")
     outputs = load_checkpoint(str(path))(backbone_inputs(arrays))
     pooled = outputs["pooled_output"]
     assert np.abs(pooled - arrays["pooled_output"]).max() < 1e-5

@@ -12,17 +12,24 @@ DATA = "model.ckpt-best.data-00000-of-00001"
 GROUP = "bert/encoder/transformer/group_0/inner_group_0"
 
 
-def refused(tmp_path, tensors, config, message):
-    """Loading a new model is refused, and one that exists stays as it was."""
-    folder = write(tmp_path / "changed", tensors, config)
-    with pytest.raises(CheckpointError, match=message):
-        load_checkpoint(folder)
-    backbone = open_checkpoint(GOLDEN / "google_v2").build_backbone()
-    before = backbone.get_weights()
-    with pytest.raises(CheckpointError, match=message):
-        open_checkpoint(folder).load_into(backbone)
-    for old, new in zip(before, backbone.get_weights(), strict=True):
-        assert np.array_equal(old, new)
+@pytest.fixture(scope="module")
+def backbone():
+    return open_checkpoint(GOLDEN / "google_v2").build_backbone()
+
+
+@pytest.fixture
+def refused(tmp_path, backbone):
+    """Loading changed tensors must be refused, and leave the model as it was."""
+
+    def check(tensors, message):
+        folder = write(tmp_path, tensors, config_of("google_v2"))
+        before = backbone.get_weights()
+        with pytest.raises(CheckpointError, match=message):
+            open_checkpoint(folder).load_into(backbone)
+        for old, new in zip(before, backbone.get_weights(), strict=True):
+            assert np.array_equal(old, new)
+
+    return check
 
 
 # === Damaged files ===
@@ -217,24 +224,24 @@ def test_unknown_layout(tmp_path):
         load_checkpoint(folder)
 
 
-def test_missing_pooler(tmp_path):
+def test_missing_pooler(refused):
     tensors = weights_of("google_v2")
     del tensors["bert/pooler/dense/kernel"], tensors["bert/pooler/dense/bias"]
     message = "lacks .*bert/pooler/dense/bias.*bert/pooler/dense/kernel.*Nothing was"
-    refused(tmp_path, tensors, config_of("google_v2"), message)
+    refused(tensors, message)
 
 
-def test_extra_encoder_tensor(tmp_path):
+def test_extra_encoder_tensor(refused):
     tensors = weights_of("google_v2")
     tensors["bert/encoder/adapter/kernel"] = np.zeros((4, 4), "float32")
     message = "it has .*bert/encoder/adapter/kernel.*model has no place"
-    refused(tmp_path, tensors, config_of("google_v2"), message)
+    refused(tensors, message)
 
 
-def test_a_tensor_of_an_unknown_part_is_not_dropped_silently(tmp_path):
+def test_a_tensor_of_an_unknown_part_is_not_dropped_silently(refused):
     tensors = weights_of("google_v2")
     tensors["memory/keys"] = np.zeros((4, 4), "float32")
-    refused(tmp_path, tensors, config_of("google_v2"), "it has .*memory/keys")
+    refused(tensors, "it has .*memory/keys")
 
 
 @pytest.mark.parametrize(
@@ -254,30 +261,30 @@ def test_transposed_tensor_never_loads(tmp_path, name):
 
 
 @pytest.mark.xfail(strict=True, reason="shapes are compared while weights are set")
-def test_transposed_tensor_leaves_the_model_alone(tmp_path):
+def test_transposed_tensor_leaves_the_model_alone(refused):
     name = f"{GROUP}/ffn_1/intermediate/dense/kernel"
     tensors = weights_of("google_v2")
     tensors[name] = tensors[name].T
-    refused(tmp_path, tensors, config_of("google_v2"), name)
+    refused(tensors, name)
 
 
 @pytest.mark.xfail(strict=True, reason="only the joined shape is compared")
-def test_query_and_key_of_unequal_widths(tmp_path):
+def test_query_and_key_of_unequal_widths(refused):
     """Side by side they have the right width, but would be cut in the wrong place."""
     tensors = weights_of("google_v2")
     query, key = (f"{GROUP}/attention_1/self/{x}/kernel" for x in ("query", "key"))
     tensors[query], tensors[key] = np.split(
         np.concatenate([tensors[query], tensors[key]], axis=-1), [40], axis=-1
     )
-    refused(tmp_path, tensors, config_of("google_v2"), "query/kernel")
+    refused(tensors, "query/kernel")
 
 
 @pytest.mark.xfail(strict=True, reason="NumPy's message names no tensor or file")
-def test_key_with_a_row_too_few(tmp_path):
+def test_key_with_a_row_too_few(refused):
     tensors = weights_of("google_v2")
     key = f"{GROUP}/attention_1/self/key/kernel"
     tensors[key] = tensors[key][1:]
-    refused(tmp_path, tensors, config_of("google_v2"), "key/kernel")
+    refused(tensors, "key/kernel")
 
 
 @pytest.mark.parametrize(
@@ -293,5 +300,7 @@ def test_missing_head_is_refused_where_it_is_needed(tmp_path, missing, head):
     folder = write(tmp_path, tensors, config_of("google_v2"))
     with pytest.raises(CheckpointError, match=f"it lacks .*{missing}"):
         AlbertPretrainer.from_checkpoint(folder)
-    assert load_checkpoint(folder).count_params() > 0
     assert head not in inspect_checkpoint(folder).heads
+    expected = load_checkpoint(GOLDEN / "google_v2")
+    for a, b in zip(expected.weights, load_checkpoint(folder).weights, strict=True):
+        assert np.array_equal(a.numpy(), b.numpy())

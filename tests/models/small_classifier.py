@@ -8,9 +8,8 @@ from albert_tf.models import AlbertBackbone, AlbertTextClassifier
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 PAD, UNK, CLS, SEP, MASK = range(5)
-CHARACTERS = (
-    "好坏很不太差了的一是我你他吃想鸡蛋中文天地人大小上下左右前后多少来去见开，。！？吧呢么啊这那"
-)
+CHARACTERS = "好坏很不太差了的一是我你他吃想鸡蛋中文天地人大小上下左右前后"
+CHARACTERS += "多少来去见开，。！？吧呢么啊这那"
 LETTERS = string.ascii_lowercase
 # As many tokens as the golden checkpoints have.
 VOCABULARY = [*SPECIAL, *CHARACTERS, *LETTERS, *(f"##{letter}" for letter in LETTERS)]
@@ -31,14 +30,15 @@ def small_backbone(**kwargs):
 
 
 def small_classifier(num_classes=3, sizes=None, seed=0, **kwargs):
-    """With weights that make different texts give clearly different logits."""
+    """The same weights for a seed, large enough that texts get unlike logits."""
     backbone = small_backbone(**(sizes or {}))
     classifier = AlbertTextClassifier.from_backbone(
         backbone, VOCABULARY, num_classes, **kwargs
     )
     rng = np.random.default_rng(seed)
     for weight in classifier.trainable_variables:
-        weight.assign(weight + rng.normal(0, 0.3, weight.shape))
+        around = 1.0 if weight.name == "gamma" else 0.0
+        weight.assign(rng.normal(around, 0.3, weight.shape))
     return classifier
 
 

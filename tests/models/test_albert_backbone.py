@@ -55,7 +55,7 @@ def difference(a, b):
 
 @pytest.fixture
 def cheap_initial_weights(monkeypatch):
-    """Zeros for random numbers, which are most of the time a large model takes."""
+    """Zeros for random numbers, which take most of the time of a large model."""
     zeros = staticmethod(lambda shape, dtype=None: keras.ops.zeros(shape, dtype))
     for initializer in ("TruncatedNormal", "RandomUniform"):
         monkeypatch.setattr(getattr(keras.initializers, initializer), "__call__", zeros)
@@ -165,7 +165,7 @@ def test_a_shared_half_is_one_object(groups, shared, own):
     assert len({id(getattr(x, own)) for x in backbone.encoder_blocks}) == 3
 
 
-@pytest.mark.parametrize("groups", [(3, 3), (1, 3), (3, 1)])
+@pytest.mark.parametrize("groups", [(3, 3), (1, 3)])
 def test_equal_weights_compute_what_shared_ones_do(inputs, groups):
     shared = small()
     unshared = small(num_attention_groups=groups[0], num_ffn_groups=groups[1])
@@ -320,9 +320,8 @@ def test_keras_file_round_trip(inputs, tmp_path, changes):
     assert difference(backbone(inputs), loaded(inputs)) == 0.0
 
 
-@both
-def test_preset_round_trip(inputs, tmp_path, changes):
-    backbone = small(**changes)
+def test_preset_round_trip(inputs, tmp_path):
+    backbone = small(**CHANGES["everything else"])
     backbone.save_to_preset(tmp_path)
     loaded = keras_hub.models.Backbone.from_preset(str(tmp_path))
     assert type(loaded) is AlbertBackbone

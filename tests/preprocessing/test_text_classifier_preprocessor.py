@@ -18,7 +18,7 @@ PAD, UNK, CLS, SEP = range(4)
 
 
 def ids(text, time=None):
-    """The ids of a text of one-character tokens in brackets; `|` parts a pair."""
+    """The packed ids of a text of one-character tokens; `|` parts a pair."""
     first, *second = text.split("|")
     packed = [CLS, *map(VOCABULARY.index, first), SEP]
     for part in second:
@@ -55,7 +55,8 @@ def test_words_are_split_into_pieces_and_unknown_ones_are_unknown(preprocessor):
 
 def test_pairs_become_two_segments(preprocessor):
     features = preprocessor((["很好", "差"], ["太差了", ""]))
-    assert features["token_ids"].numpy().tolist() == [ids("很好|太差了", 8), ids("差", 8)]
+    expected = [ids("很好|太差了", 8), ids("差", 8)]
+    assert features["token_ids"].numpy().tolist() == expected
     assert features["segment_ids"].numpy().tolist() == [
         [0, 0, 0, 0, 1, 1, 1, 1],
         [0] * 8,
@@ -84,7 +85,8 @@ def test_max_length_pads_short_texts_too(tokenizer):
 
 
 def test_ids_pass_unchanged(preprocessor):
-    features = {"token_ids": [[2, 3]], "segment_ids": [[0, 0]], "padding_mask": [[1, 1]]}
+    names = ("token_ids", "segment_ids", "padding_mask")
+    features = {name: [[2, 3]] for name in names}
     assert preprocessor(features) == features
     x, y = preprocessor(features, [1])
     assert (x, y) == (features, [1])
@@ -114,7 +116,8 @@ def test_dataset_of_pairs_and_labels_maps(preprocessor):
 
     ((x, y),) = dataset.batch(3).map(preprocessor).as_numpy_iterator()
 
-    assert x["token_ids"].tolist() == [ids("很好|好", 8), ids("|坏", 8), ids("好|太差了", 8)]
+    expected = [ids("很好|好", 8), ids("|坏", 8), ids("好|太差了", 8)]
+    assert x["token_ids"].tolist() == expected
     assert x["segment_ids"].sum(axis=1).tolist() == [2, 2, 4]
     assert y.tolist() == labels
 
@@ -191,8 +194,8 @@ def preset(tokenizer, tmp_path_factory):
 def test_preset_restores_vocabulary_and_settings(preset):
     restored = AlbertTextClassifierPreprocessor.from_preset(preset)
     assert restored.tokenizer.get_vocabulary() == VOCABULARY
-    features = restored(["很好" * 9, "太"])
-    assert features["token_ids"].numpy().tolist() == [ids("很好很好很好很好很"), ids("太", 11)]
+    expected = [ids("很好很好很好很好很"), ids("太", 11)]
+    assert restored(["很好" * 9, "太"])["token_ids"].numpy().tolist() == expected
     assert restored(["太"])["token_ids"].numpy().tolist() == [ids("太", 4)]
 
 

@@ -31,7 +31,18 @@ class Series:
         Series(),
         tf.constant(TEXTS),
     ],
-    ids="list bytes mixed U S object object_of_bytes np.str_ series tensor".split(),
+    ids=[
+        "list",
+        "bytes",
+        "both",
+        "array of strings",
+        "array of bytes",
+        "object array of strings",
+        "object array of bytes",
+        "list of NumPy strings",
+        "series",
+        "tensor",
+    ],
 )
 def test_every_kind_of_list_gives_the_same_tensor(texts):
     tensor = as_string_tensor(texts)

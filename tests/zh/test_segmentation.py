@@ -133,5 +133,3 @@ def test_size_has_as_many_weights_as_the_released_file(name, index, assets):
     )
     backbone = albert_tf.models.AlbertBackbone(**zh.SIZES[name])
     assert backbone.count_params() == released
-
-

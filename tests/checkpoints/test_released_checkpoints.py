@@ -1,0 +1,105 @@
+"""Names and shapes of the real releases, from their index files."""
+
+import json
+
+import keras
+import numpy as np
+import pytest
+
+from albert_tf.checkpoints import config_arguments
+from albert_tf.checkpoints.checkpoint import LAYOUTS, kind_of
+from albert_tf.checkpoints.layout import model_weights
+from albert_tf.models import AlbertBackbone, AlbertPretrainer
+
+
+def shapes_in(folder):
+    (path,) = folder.glob("*.index.json")
+    tensors = json.loads(path.read_text())["tensors"]
+    return {name: tuple(tensor["shape"]) for name, tensor in tensors.items()}
+
+
+def expected_shapes(layout, model):
+    return {
+        name: part.shape
+        for variable, tensors in model_weights(LAYOUTS[layout], model)
+        for name, part in zip(
+            tensors.names,
+            # No numbers, only a shape: the large model would fill memory.
+            tensors.from_weight(np.broadcast_to(np.float32(0), variable.shape)),
+            strict=True,
+        )
+    }
+
+
+@pytest.fixture
+def cheap_initial_weights(monkeypatch):
+    zeros = staticmethod(lambda shape, dtype=None: keras.ops.zeros(shape, dtype))
+    monkeypatch.setattr(keras.initializers.TruncatedNormal, "__call__", zeros)
+
+
+@pytest.mark.parametrize(
+    ("release", "layout"),
+    [
+        ("albert_tiny_zh_a", "albert_zh"),
+        ("albert_tiny_zh_b", "albert_zh"),
+        ("albert_large_zh", "albert_zh"),
+        ("albert_tiny_zh_google", "google"),
+        ("albert_small_zh_google", "google"),
+        ("albert_base_zh_google", "google"),
+    ],
+)
+def test_a_release_has_the_tensors_its_config_says(
+    assets, cheap_initial_weights, release, layout
+):
+    folder = assets / "released" / release
+    found = shapes_in(folder)
+    assert [x.name for x in LAYOUTS.values() if x.matches(found)] == [layout]
+    (config,) = folder.glob("*config*.json")
+    arguments = config_arguments(config)
+    assert arguments["embedding_projection"] == (
+        "after_layer_norm" if layout == "google" else "before_layer_norm"
+    )
+    model = AlbertPretrainer(AlbertBackbone(**arguments))
+    expected = expected_shapes(layout, model)
+    assert {name: found.get(name) for name in expected} == expected
+    left = {kind_of(name) for name in found.keys() - expected.keys()}
+    assert left <= {"optimizer", "step"}
+
+
+def test_a_fine_tuned_release_has_an_encoder_and_no_pretraining_heads(
+    assets, cheap_initial_weights
+):
+    released = assets / "released"
+    found = shapes_in(released / "albert_tiny_google_finetuned_lcqmc")
+    arguments = config_arguments(
+        released / "configs" / "albert_config_tiny_google.json"
+    )
+    expected = expected_shapes("google", AlbertBackbone(**arguments))
+    assert {name: found.get(name) for name in expected} == expected
+    left = {kind_of(name) for name in found.keys() - expected.keys()}
+    assert left == {"optimizer", "step"}
+
+
+@pytest.mark.parametrize(
+    ("config", "layout", "activation", "norm_first"),
+    [
+        ("albert_config_xlarge.json", "before_layer_norm", "gelu_approximate", False),
+        ("albert_config_xxlarge.json", "before_layer_norm", "gelu_approximate", True),
+        (
+            "albert_config_tiny_google.json",
+            "after_layer_norm",
+            "gelu_approximate",
+            False,
+        ),
+    ],
+)
+def test_released_configs(assets, config, layout, activation, norm_first):
+    arguments = config_arguments(assets / "released" / "configs" / config)
+    assert arguments["embedding_projection"] == layout
+    assert arguments["activation"] == activation
+    assert arguments["norm_first"] is norm_first
+
+
+def test_googles_chinese_base_uses_relu(assets):
+    folder = assets / "released" / "albert_base_zh_google"
+    assert config_arguments(folder / "albert_config.json")["activation"] == "relu"

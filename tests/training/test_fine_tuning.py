@@ -1,0 +1,350 @@
+"""Fine-tuning: the best epoch is kept, and a run that was cut off goes on."""
+
+import contextlib
+import json
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+from unittest import mock
+
+import keras
+import numpy as np
+import pytest
+from matplotlib.image import imread
+
+from albert_tf.models import AlbertBackbone, AlbertTextClassifier
+from albert_tf.training.fine_tuning import fine_tune, plot_history
+
+VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"好坏很不太差"]
+TRAIN = (["好", "很好", "太好", "不坏", "差", "很差", "坏", "不好"], [1] * 4 + [0] * 4)
+# Three of four are 1: a model that always says so is right in 75%.
+DEV = (["不差", "很不差", "太好", "很坏"], [1, 1, 1, 0])
+
+
+def new_classifier():
+    keras.utils.set_random_seed(0)
+    backbone = AlbertBackbone(
+        vocabulary_size=len(VOCABULARY),
+        num_layers=1,
+        num_heads=2,
+        embedding_dim=4,
+        hidden_dim=8,
+        intermediate_dim=16,
+        max_sequence_length=16,
+    )
+    labels = ["差评", "好评"]
+    classifier = AlbertTextClassifier.from_backbone(
+        backbone, VOCABULARY, 2, labels=labels
+    )
+    # Tracing graphs would take longer than all the training here.
+    classifier.compile(learning_rate=1e-2, run_eagerly=True)
+    return classifier
+
+
+class Spy(keras.callbacks.Callback):
+    """Sees each epoch, and decides how well it does on dev, or that it is the last.
+
+    Args:
+        accuracies: list of 0.25 or 0.75, the accuracy on dev by epoch.
+        cut_off_in: int, the epoch (from 1) in which to stop as if by Ctrl-C.
+    """
+
+    def __init__(self, accuracies=(), cut_off_in=None):
+        super().__init__()
+        self.accuracies = list(accuracies)
+        self.cut_off_in = cut_off_in
+        self.epochs = []
+        self.steps_before = []
+        self.weights = {}
+
+    def on_epoch_begin(self, epoch, logs=None):
+        self.epochs.append(epoch + 1)
+        self.steps_before.append(int(self.model.optimizer.iterations))
+
+    def on_train_batch_end(self, batch, logs=None):
+        if self.epochs[-1] == self.cut_off_in and batch == 0:
+            raise KeyboardInterrupt
+
+    def on_test_begin(self, logs=None):
+        epoch = self.epochs[-1]
+        if epoch <= len(self.accuracies):
+            often = self.accuracies[epoch - 1] == 0.75
+            self.model.output_dense.kernel.assign(np.full((8, 2), epoch * 1e-3))
+            self.model.output_dense.bias.assign([-9, 9] if often else [9, -9])
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.weights[epoch + 1] = self.model.get_weights()
+
+
+@contextlib.contextmanager
+def watched_by(spy):
+    """Let a `Spy` watch the trainings inside."""
+    fit = keras.Model.fit
+
+    def watched_fit(self, *args, callbacks=(), **kwargs):
+        return fit(self, *args, callbacks=[*callbacks, spy], **kwargs)
+
+    with mock.patch.object(keras.Model, "fit", watched_fit):
+        yield
+
+
+@pytest.fixture
+def watch():
+    """Let a `Spy` watch the trainings of the test."""
+    with contextlib.ExitStack() as stack:
+
+        def with_spy(*args, **kwargs):
+            spy = Spy(*args, **kwargs)
+            stack.enter_context(watched_by(spy))
+            return spy
+
+        yield with_spy
+
+
+SETTINGS = {"train": "train.tsv", "dropout": None}
+
+
+def train(output, classifier=None, epochs=4, settings=SETTINGS):
+    return fine_tune(
+        classifier or new_classifier(),
+        TRAIN,
+        DEV,
+        output,
+        epochs=epochs,
+        batch_size=4,
+        settings=settings,
+        verbose=0,
+    )
+
+
+def same_weights(first, second):
+    return all(map(np.array_equal, first, second))
+
+
+# === The best epoch ===
+
+
+@pytest.mark.parametrize(
+    ("accuracies", "best"),
+    [([0.25, 0.75, 0.25], 2), ([0.75, 0.25, 0.75], 1), ([0.25, 0.25, 0.75], 3)],
+    ids=["middle", "first_of_equals", "last"],
+)
+def test_the_best_epoch_is_kept(tmp_path, watch, accuracies, best):
+    spy = watch(accuracies)
+    classifier = new_classifier()
+    metrics = train(tmp_path / "model", classifier, epochs=3)
+    assert metrics["history"]["val_accuracy"] == accuracies
+    assert metrics["best_epoch"] == best
+    assert metrics["dev"]["accuracy"] == 0.75
+    assert metrics["dev"]["loss"] == metrics["history"]["val_loss"][best - 1]
+    assert same_weights(classifier.get_weights(), spy.weights[best])
+    others = [spy.weights[epoch] for epoch in (1, 2, 3) if epoch != best]
+    assert not any(same_weights(spy.weights[best], other) for other in others)
+
+
+def test_the_preset_is_the_model_whose_scores_are_told(tmp_path):
+    classifier = new_classifier()
+    metrics = train(tmp_path / "model", classifier, epochs=2)
+    loaded = AlbertTextClassifier.from_preset(str(tmp_path / "model"))
+    assert loaded.labels == ["差评", "好评"]
+    texts = [*DEV[0], "", "没见过的字"]
+    assert np.array_equal(loaded.predict(texts), classifier.predict(texts))
+    scores = classifier.evaluate(*DEV, return_dict=True, verbose=0)
+    assert metrics["dev"] == pytest.approx(scores, rel=1e-5)
+
+
+def test_metrics_and_what_is_left(tmp_path):
+    output = tmp_path / "deep" / "model"
+    output.mkdir(parents=True)
+    (output / "notes.txt").write_text("mine")
+    metrics = train(output, epochs=2)
+    assert {name: len(values) for name, values in metrics["history"].items()} == {
+        "loss": 2,
+        "accuracy": 2,
+        "val_loss": 2,
+        "val_accuracy": 2,
+    }
+    assert json.loads(json.dumps(metrics)) == metrics
+    assert metrics["seconds"] > 0
+    assert not (output / ".training").exists()
+    assert (output / "notes.txt").read_text() == "mine"
+    assert [path.name for path in output.parent.iterdir()] == ["model"]
+
+
+# === A run that was cut off ===
+
+
+@pytest.fixture(scope="module")
+def cut_off_once(tmp_path_factory):
+    output = tmp_path_factory.mktemp("cut_off") / "model"
+    spy = Spy([0.25, 0.75, 0.25, 0.25], cut_off_in=3)
+    with watched_by(spy), pytest.raises(KeyboardInterrupt):
+        train(output)
+    return output
+
+
+@pytest.fixture
+def cut_off(cut_off_once, tmp_path):
+    """The directory of a run that was stopped in the third of four epochs."""
+    return shutil.copytree(cut_off_once, tmp_path / "model")
+
+
+def test_what_a_run_that_was_cut_off_leaves(cut_off):
+    assert [path.name for path in cut_off.iterdir()] == [".training"]
+    record = json.loads((cut_off / ".training" / "record.json").read_text())
+    assert record["val_accuracy"] == [0.25, 0.75]
+    assert {len(values) for values in record.values()} == {2}
+
+
+def test_it_goes_on_where_it_was(cut_off, watch):
+    spy = watch([0.25, 0.75, 0.25, 0.25])
+    classifier = new_classifier()
+    metrics = train(cut_off, classifier)
+    assert spy.epochs == [3, 4]
+    # The optimizer too: two steps an epoch, and so the learning rate's schedule.
+    assert spy.steps_before == [4, 6]
+    assert metrics["history"]["val_accuracy"] == [0.25, 0.75, 0.25, 0.25]
+    assert len(metrics["history"]["loss"]) == 4
+    assert metrics["best_epoch"] == 2
+    # Of the second epoch, which this process has not trained.
+    assert np.array_equal(classifier.output_dense.kernel, np.full((8, 2), 2e-3, "f"))
+    assert not (cut_off / ".training").exists()
+    assert (cut_off / "task.json").exists()
+
+
+def test_a_later_epoch_may_still_be_the_best(cut_off, watch):
+    record = cut_off / ".training" / "record.json"
+    history = json.loads(record.read_text())
+    record.write_text(json.dumps({**history, "val_accuracy": [0.25, 0.25]}))
+    spy = watch([0.25, 0.25, 0.75, 0.25])
+    classifier = new_classifier()
+    assert train(cut_off, classifier)["best_epoch"] == 3
+    assert same_weights(classifier.get_weights(), spy.weights[3])
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"settings": {**SETTINGS, "train": "other.tsv"}}, {"epochs": 3}],
+    ids=["settings", "epochs"],
+)
+def test_other_settings_start_anew(cut_off, watch, changed):
+    spy = watch([0.75, 0.25, 0.25, 0.25])
+    metrics = train(cut_off, **changed)
+    epochs = changed.get("epochs", 4)
+    assert spy.epochs == list(range(1, epochs + 1))
+    assert spy.steps_before[0] == 0
+    assert metrics["best_epoch"] == 1
+    assert len(metrics["history"]["val_accuracy"]) == epochs
+
+
+def test_a_run_that_ended_is_not_gone_on_with(tmp_path, watch):
+    train(tmp_path / "model", epochs=2)
+    spy = watch()
+    train(tmp_path / "model", epochs=2)
+    assert spy.epochs == [1, 2]
+
+
+@pytest.mark.xfail(
+    strict=True,
+    reason="BackupAndRestore writes its state in place",
+    raises=(OSError, ValueError),
+)
+@pytest.mark.parametrize("name", ["latest.weights.h5", "training_metadata.json"])
+def test_cut_off_while_the_state_was_written(cut_off, watch, name):
+    file = cut_off / ".training" / "state" / name
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+    spy = watch([0.25, 0.75, 0.25, 0.25])
+    metrics = train(cut_off)
+    assert spy.epochs[-1] == 4
+    assert metrics["history"]["val_accuracy"] == [0.25, 0.75, 0.25, 0.25]
+
+
+KILLED = """
+import os, signal, sys
+sys.path.insert(0, {folder!r})
+import keras, test_fine_tuning
+fit = keras.Model.fit
+
+class Killer(keras.callbacks.Callback):
+    def on_train_batch_end(self, batch, logs=None):
+        if int(self.model.optimizer.iterations) == 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+def fit_and_die(self, *args, callbacks=(), **kwargs):
+    return fit(self, *args, callbacks=[*callbacks, Killer()], **kwargs)
+
+keras.Model.fit = fit_and_die
+test_fine_tuning.train({output!r})
+"""
+
+
+def test_killed(tmp_path, watch):
+    output = tmp_path / "model"
+    folder = str(pathlib.Path(__file__).parent)
+    code = KILLED.format(folder=folder, output=str(output))
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True)
+    assert result.returncode == -signal.SIGKILL, result.stderr.decode()
+    assert not (output / "task.json").exists()
+    spy = watch()
+    metrics = train(output)
+    assert spy.epochs == [2, 3, 4]
+    assert len(metrics["history"]["val_accuracy"]) == 4
+    assert (output / "task.json").exists()
+
+
+def test_a_failure_while_saving_keeps_the_training(tmp_path, monkeypatch):
+    output = tmp_path / "model"
+
+    def full_disk(self, directory):
+        (pathlib.Path(directory) / "config.json").touch()
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(AlbertTextClassifier, "save_to_preset", full_disk)
+    with pytest.raises(OSError, match="No space"):
+        train(output, epochs=1)
+    assert [path.name for path in output.iterdir()] == [".training"]
+    assert (output / ".training" / "best.weights.h5").exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+# === The curves ===
+
+
+HISTORY = {
+    "loss": [0.7, 0.4, 0.2],
+    "accuracy": [0.5, 0.8, 0.95],
+    "val_loss": [0.6, 0.5, 0.55],
+    "val_accuracy": [0.6, 0.85, 0.8],
+}
+# Matplotlib's first two colours.
+BLUE, ORANGE = (31, 119, 180), (255, 127, 14)
+
+
+def has_colour(picture, colour):
+    distance = np.abs(picture[..., :3] * 255 - colour).max(-1)
+    return (distance < 2).sum() > 20
+
+
+@pytest.mark.parametrize("epochs", [1, 3])
+def test_both_curves_of_both_metrics_are_drawn(tmp_path, epochs):
+    history = {name: values[:epochs] for name, values in HISTORY.items()}
+    path = tmp_path / "history.png"
+    plot_history(history, path)
+    picture = imread(path)
+    height, width, _ = picture.shape
+    assert width > height > 300
+    for half in (picture[:, : width // 2], picture[:, width // 2 :]):
+        assert has_colour(half, BLUE)
+        assert has_colour(half, ORANGE)
+    assert [file.name for file in tmp_path.iterdir()] == ["history.png"]
+
+
+def test_other_curves_give_another_picture(tmp_path):
+    plot_history(HISTORY, tmp_path / "a.png")
+    plot_history({**HISTORY, "val_loss": [0.6, 0.5, 0.3]}, str(tmp_path / "b.png"))
+    first, second = (imread(tmp_path / name) for name in ("a.png", "b.png"))
+    middle = first.shape[1] // 2
+    assert not np.array_equal(first[:, :middle], second[:, :middle])
+    assert np.array_equal(first[:, middle:], second[:, middle:])
