@@ -116,6 +116,22 @@ def test_gradient_of_the_token_table_is_dense_and_summed(ids, segments, dtype):
     assert np.abs(gradient.numpy()[7]).max() > 0.0
 
 
+def test_mixed_bfloat16_sums_a_frequent_tokens_gradient_in_float32():
+    """A sum of thousands in bfloat16 stops growing after 256 equal summands."""
+    ids = np.full((200, 17), 7)
+    direction = np.random.default_rng(10).normal(size=HIDDEN).astype("float32")
+    gradients = {}
+    for dtype in ("float32", "mixed_bfloat16"):
+        layer = new_embedding("before_layer_norm", dtype=dtype)
+        with tf.GradientTape() as tape:
+            y = tf.cast(layer(ids, ids * 0), "float32")
+            loss = tf.reduce_sum(y * direction)
+        gradients[dtype] = tape.gradient(loss, layer.token_table.value).numpy()[7]
+    scale = np.abs(gradients["float32"]).max()
+    error = np.abs(gradients["mixed_bfloat16"] - gradients["float32"]).max()
+    assert 0.0 < error < 0.02 * scale
+
+
 @pytest.mark.parametrize("order", ORDERS)
 def test_reverse_is_the_transposed_lookup(order):
     layer = new_embedding(order)

@@ -86,7 +86,7 @@ def test_every_length_of_a_single_text_is_cut_to_two_less(sequence_length):
 texts = st.lists(st.integers(FIRST_TOKEN, FIRST_TOKEN + 50), max_size=21)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     rows=st.lists(st.tuples(texts, texts), min_size=1, max_size=5),
     sequence_length=st.integers(5, 26),
@@ -126,9 +126,10 @@ def test_max_length_is_known_before_the_text_is():
     assert pack(ragged([tokens(3), []]))["token_ids"].shape == (2, 17)
 
 
-def test_batch_without_examples_stays_without():
-    features = make_packer()((tf.RaggedTensor.from_row_lengths([], [0])[:0],))
-    assert all(value.shape[0] == 0 for value in features.values())
+def test_batch_without_examples_has_a_width_nevertheless():
+    # A model reads the first position, of no examples too.
+    features = make_packer()((ragged([tokens(3)])[:0],))
+    assert {tuple(value.shape) for value in features.values()} == {(0, 8)}
 
 
 def test_traced_function_packs_as_eager_does():

@@ -1,6 +1,7 @@
 """Fine-tuning: the best epoch is kept, and a run that was cut off goes on."""
 
 import contextlib
+import itertools
 import json
 import pathlib
 import shutil
@@ -18,14 +19,22 @@ from albert_tf.models import AlbertBackbone, AlbertTextClassifier
 from albert_tf.training.fine_tuning import fine_tune, plot_history
 
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"好坏很不太差"]
-TRAIN = (["好", "很好", "太好", "不坏", "差", "很差", "坏", "不好"], [1] * 4 + [0] * 4)
 # Three of four are 1: a model that always says so is right in 75%.
-DEV = (["不差", "很不差", "太好", "很坏"], [1, 1, 1, 0])
+LABELS = np.array([1, 1, 1, 0])
+TEXTS = ["很好", "不坏", "太好", "很差"]
+
+pytestmark = pytest.mark.filterwarnings("ignore:`shuffle=True` was passed")
 
 
-def new_classifier():
+def token_ids(count):
+    ones = np.ones([count, 6], "int32")
+    ids = np.arange(ones.size).reshape(ones.shape) % len(VOCABULARY)
+    return {"token_ids": ids, "segment_ids": 0 * ones, "padding_mask": ones}
+
+
+def new_backbone():
     keras.utils.set_random_seed(0)
-    backbone = AlbertBackbone(
+    return AlbertBackbone(
         vocabulary_size=len(VOCABULARY),
         num_layers=1,
         num_heads=2,
@@ -34,11 +43,11 @@ def new_classifier():
         intermediate_dim=16,
         max_sequence_length=16,
     )
-    labels = ["差评", "好评"]
-    classifier = AlbertTextClassifier.from_backbone(
-        backbone, VOCABULARY, 2, labels=labels
-    )
-    # Tracing graphs would take longer than all the training here.
+
+
+def new_classifier():
+    """Takes ids and has no graphs, for to tokenize and to trace takes seconds."""
+    classifier = AlbertTextClassifier(new_backbone(), 2)
     classifier.compile(learning_rate=1e-2, run_eagerly=True)
     return classifier
 
@@ -106,11 +115,11 @@ def watch():
 SETTINGS = {"train": "train.tsv", "dropout": None}
 
 
-def train(output, classifier=None, epochs=4, settings=SETTINGS):
+def train(output, classifier=None, epochs=3, settings=SETTINGS):
     return fine_tune(
         classifier or new_classifier(),
-        TRAIN,
-        DEV,
+        (token_ids(8), np.tile(LABELS, 2)),
+        (token_ids(4), LABELS),
         output,
         epochs=epochs,
         batch_size=4,
@@ -145,14 +154,21 @@ def test_the_best_epoch_is_kept(tmp_path, watch, accuracies, best):
 
 
 def test_the_preset_is_the_model_whose_scores_are_told(tmp_path):
-    classifier = new_classifier()
-    metrics = train(tmp_path / "model", classifier, epochs=2)
-    loaded = AlbertTextClassifier.from_preset(str(tmp_path / "model"))
-    assert loaded.labels == ["差评", "好评"]
-    texts = [*DEV[0], "", "没见过的字"]
-    assert np.array_equal(loaded.predict(texts), classifier.predict(texts))
-    scores = classifier.evaluate(*DEV, return_dict=True, verbose=0)
+    """With texts, as the command line does it."""
+    output = str(tmp_path / "model")
+    classifier = AlbertTextClassifier.from_backbone(
+        new_backbone(), VOCABULARY, 2, labels=["差评", "好评"]
+    )
+    classifier.compile(learning_rate=1e-2, run_eagerly=True)
+    data = (TEXTS, LABELS.tolist())
+    metrics = fine_tune(classifier, data, data, output, epochs=2, verbose=0)
+    scores = classifier.evaluate(*data, return_dict=True, verbose=0)
     assert metrics["dev"] == pytest.approx(scores, rel=1e-5)
+    loaded = AlbertTextClassifier.from_preset(output)
+    assert loaded.labels == ["差评", "好评"]
+    texts = [*TEXTS, "", "没见过的字"]
+    first, second = (model.predict(texts, verbose=0) for model in (loaded, classifier))
+    assert np.abs(first - second).max() < 1e-6
 
 
 def test_metrics_and_what_is_left(tmp_path):
@@ -179,7 +195,7 @@ def test_metrics_and_what_is_left(tmp_path):
 @pytest.fixture(scope="module")
 def cut_off_once(tmp_path_factory):
     output = tmp_path_factory.mktemp("cut_off") / "model"
-    spy = Spy([0.25, 0.75, 0.25, 0.25], cut_off_in=3)
+    spy = Spy([0.25, 0.75, 0.25], cut_off_in=3)
     with watched_by(spy), pytest.raises(KeyboardInterrupt):
         train(output)
     return output
@@ -187,7 +203,7 @@ def cut_off_once(tmp_path_factory):
 
 @pytest.fixture
 def cut_off(cut_off_once, tmp_path):
-    """The directory of a run that was stopped in the third of four epochs."""
+    """The directory of a run that was stopped in the third of three epochs."""
     return shutil.copytree(cut_off_once, tmp_path / "model")
 
 
@@ -199,14 +215,14 @@ def test_what_a_run_that_was_cut_off_leaves(cut_off):
 
 
 def test_it_goes_on_where_it_was(cut_off, watch):
-    spy = watch([0.25, 0.75, 0.25, 0.25])
+    spy = watch([0.25, 0.75, 0.25])
     classifier = new_classifier()
     metrics = train(cut_off, classifier)
-    assert spy.epochs == [3, 4]
+    assert spy.epochs == [3]
     # The optimizer too: two steps an epoch, and so the learning rate's schedule.
-    assert spy.steps_before == [4, 6]
-    assert metrics["history"]["val_accuracy"] == [0.25, 0.75, 0.25, 0.25]
-    assert len(metrics["history"]["loss"]) == 4
+    assert spy.steps_before == [4]
+    assert metrics["history"]["val_accuracy"] == [0.25, 0.75, 0.25]
+    assert len(metrics["history"]["loss"]) == 3
     assert metrics["best_epoch"] == 2
     # Of the second epoch, which this process has not trained.
     assert np.array_equal(classifier.output_dense.kernel, np.full((8, 2), 2e-3, "f"))
@@ -218,7 +234,7 @@ def test_a_later_epoch_may_still_be_the_best(cut_off, watch):
     record = cut_off / ".training" / "record.json"
     history = json.loads(record.read_text())
     record.write_text(json.dumps({**history, "val_accuracy": [0.25, 0.25]}))
-    spy = watch([0.25, 0.25, 0.75, 0.25])
+    spy = watch([0.25, 0.25, 0.75])
     classifier = new_classifier()
     assert train(cut_off, classifier)["best_epoch"] == 3
     assert same_weights(classifier.get_weights(), spy.weights[3])
@@ -226,13 +242,13 @@ def test_a_later_epoch_may_still_be_the_best(cut_off, watch):
 
 @pytest.mark.parametrize(
     "changed",
-    [{"settings": {**SETTINGS, "train": "other.tsv"}}, {"epochs": 3}],
+    [{"settings": {**SETTINGS, "train": "other.tsv"}}, {"epochs": 2}],
     ids=["settings", "epochs"],
 )
 def test_other_settings_start_anew(cut_off, watch, changed):
-    spy = watch([0.75, 0.25, 0.25, 0.25])
+    spy = watch([0.75, 0.25, 0.25])
     metrics = train(cut_off, **changed)
-    epochs = changed.get("epochs", 4)
+    epochs = changed.get("epochs", 3)
     assert spy.epochs == list(range(1, epochs + 1))
     assert spy.steps_before[0] == 0
     assert metrics["best_epoch"] == 1
@@ -240,25 +256,49 @@ def test_other_settings_start_anew(cut_off, watch, changed):
 
 
 def test_a_run_that_ended_is_not_gone_on_with(tmp_path, watch):
-    train(tmp_path / "model", epochs=2)
+    train(tmp_path / "model", epochs=1)
     spy = watch()
-    train(tmp_path / "model", epochs=2)
-    assert spy.epochs == [1, 2]
+    train(tmp_path / "model", epochs=1)
+    assert spy.epochs == [1]
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="BackupAndRestore writes its state in place",
-    raises=(OSError, ValueError),
+@pytest.mark.parametrize(
+    ("number", "share"),
+    [
+        (1, 0.5),
+        (2, None),
+        pytest.param(
+            *(2, 0.5),
+            marks=pytest.mark.xfail(
+                strict=True, raises=OSError, reason="BackupAndRestore writes in place"
+            ),
+        ),
+    ],
 )
-@pytest.mark.parametrize("name", ["latest.weights.h5", "training_metadata.json"])
-def test_cut_off_while_the_state_was_written(cut_off, watch, name):
-    file = cut_off / ".training" / "state" / name
-    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
-    spy = watch([0.25, 0.75, 0.25, 0.25])
-    metrics = train(cut_off)
-    assert spy.epochs[-1] == 4
-    assert metrics["history"]["val_accuracy"] == [0.25, 0.75, 0.25, 0.25]
+def test_cut_off_while_weights_were_written(
+    tmp_path, watch, monkeypatch, number, share
+):
+    """While, or before, they were written for the first or second time."""
+    count = itertools.count(1)
+    save_weights = keras.Model.save_weights
+
+    def cut_short(self, filepath, **kwargs):
+        last = next(count) == number
+        if not last or share:
+            save_weights(self, filepath, **kwargs)
+        if last and share:
+            data = pathlib.Path(filepath).read_bytes()
+            pathlib.Path(filepath).write_bytes(data[: int(len(data) * share)])
+        if last:
+            raise KeyboardInterrupt
+
+    watch([0.75, 0.25])
+    monkeypatch.setattr(keras.Model, "save_weights", cut_short)
+    with pytest.raises(KeyboardInterrupt):
+        train(tmp_path / "model", epochs=2)
+    metrics = train(tmp_path / "model", epochs=2)
+    assert metrics["history"]["val_accuracy"] == [0.75, 0.25]
+    assert metrics["best_epoch"] == 1
 
 
 KILLED = """
@@ -289,24 +329,40 @@ def test_killed(tmp_path, watch):
     assert not (output / "task.json").exists()
     spy = watch()
     metrics = train(output)
-    assert spy.epochs == [2, 3, 4]
-    assert len(metrics["history"]["val_accuracy"]) == 4
+    assert spy.epochs == [2, 3]
+    assert len(metrics["history"]["val_accuracy"]) == 3
     assert (output / "task.json").exists()
 
 
-def test_a_failure_while_saving_keeps_the_training(tmp_path, monkeypatch):
-    output = tmp_path / "model"
+@pytest.fixture
+def not_saved(tmp_path):
+    """The directory of a run whose model could not be written."""
 
     def full_disk(self, directory):
         (pathlib.Path(directory) / "config.json").touch()
         raise OSError("No space left on device")
 
-    monkeypatch.setattr(AlbertTextClassifier, "save_to_preset", full_disk)
-    with pytest.raises(OSError, match="No space"):
-        train(output, epochs=1)
-    assert [path.name for path in output.iterdir()] == [".training"]
-    assert (output / ".training" / "best.weights.h5").exists()
-    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+    with (
+        mock.patch.object(AlbertTextClassifier, "save_to_preset", full_disk),
+        pytest.raises(OSError, match="No space"),
+    ):
+        train(tmp_path / "model", epochs=1)
+    return tmp_path / "model"
+
+
+def test_a_model_that_could_not_be_written(not_saved):
+    assert [path.name for path in not_saved.iterdir()] == [".training"]
+    assert [path.name for path in not_saved.parent.iterdir()] == ["model"]
+    train(not_saved, epochs=1)
+    assert (not_saved / "task.json").exists()
+    assert not (not_saved / ".training").exists()
+
+
+@pytest.mark.xfail(strict=True, reason="BackupAndRestore forgets at the end of fit")
+def test_a_model_that_could_not_be_written_is_not_trained_again(not_saved, watch):
+    spy = watch()
+    train(not_saved, epochs=1)
+    assert spy.epochs == []
 
 
 # === The curves ===
