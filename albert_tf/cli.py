@@ -7,6 +7,7 @@ import os
 import pathlib
 import sys
 import tempfile
+import warnings
 from typing import Annotated
 
 # What TensorFlow says of the processor on every start is not for this reader.
@@ -16,6 +17,7 @@ try:
     import typer
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 except ImportError as error:
     raise ImportError(
         f"The command line needs {error.name}. Run: pip install 'albert-tf[cli]'"
@@ -27,8 +29,9 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-console = Console(highlight=False)
-errors = Console(stderr=True, highlight=False)
+# What is printed comes from files and users: "[b]" and ":x:" are no markup in it.
+console = Console(highlight=False, markup=False, emoji=False)
+errors = Console(stderr=True, highlight=False, markup=False, emoji=False)
 
 Checkpoint = Annotated[
     str,
@@ -113,7 +116,7 @@ def inspect(
         return
     table = Table(show_header=False, box=None, pad_edge=False)
     for name, value in report.items():
-        table.add_row(f"[bold]{name.replace('_', ' ')}[/]", _shown(value))
+        table.add_row(Text(name.replace("_", " "), style="bold"), _shown(value))
     console.print(table)
 
 
@@ -187,6 +190,13 @@ def finetune(
         for name, path in (("train", train), ("dev", dev), ("test", test))
         if path
     }
+    for name, part in data.items():
+        if part.pairs != data["train"].pairs:
+            raise ValueError(
+                f"{train} has {_KINDS[data['train'].pairs]}, --{name} has "
+                f"{_KINDS[part.pairs]}. Say which columns to read with --text-column "
+                "and --text-b-column."
+            )
     classes = class_names(data["train"].labels)
     if len(classes) < 2:
         raise ValueError(
@@ -197,7 +207,8 @@ def finetune(
     console.print(
         f"{len(classes)} classes: {_shown(classes)}. "
         + ", ".join(f"{name} {len(part[1]):,}" for name, part in examples.items())
-        + (" pairs" if data["train"].pairs else " texts")
+        + (" pairs" if data["train"].pairs else " texts"),
+        soft_wrap=True,
     )
 
     keras.utils.set_random_seed(seed)
@@ -232,11 +243,12 @@ def finetune(
     console.print(
         f"Best epoch {metrics['best_epoch']} of {epochs}, {metrics['seconds']} s. "
         + ", ".join(
-            f"{name} accuracy [bold]{metrics[name]['accuracy']:.4f}[/]"
+            f"{name} accuracy {metrics[name]['accuracy']:.4f}"
             for name in ("dev", "test")
             if name in metrics
         )
-        + f". Model, metrics.json and history.png are in {output}"
+        + f". Model, metrics.json and history.png are in {output}",
+        soft_wrap=True,
     )
 
 
@@ -310,7 +322,8 @@ def evaluate(
     classifier = _load(model)
     data = read_labelled_texts(file, label_column, text_column, text_b_column)
     _check_pairs(classifier, data.pairs)
-    truth = data.class_ids(classifier.labels)
+    labels = classifier.labels or list(map(str, range(classifier.num_classes)))
+    truth = data.class_ids(labels)
     predicted = classifier.predict(data.x, batch_size=batch_size, verbose=0)
     arguments = {
         "y_true": truth,
@@ -320,7 +333,7 @@ def evaluate(
     matrix = confusion_matrix(**arguments)
     report = classification_report(
         **arguments,
-        target_names=classifier.labels,
+        target_names=labels,
         zero_division=0,
         digits=4,
         output_dict=as_json,
@@ -329,9 +342,9 @@ def evaluate(
         report["confusion_matrix"] = matrix.tolist()
         print(json.dumps(report, ensure_ascii=False, indent=2))
         return
-    console.print(report)
-    table = Table("truth \\ predicted", *classifier.labels)
-    for label, row in zip(classifier.labels, matrix, strict=True):
+    console.print(report, soft_wrap=True)
+    table = Table("truth \\ predicted", *labels)
+    for label, row in zip(labels, matrix, strict=True):
         table.add_row(label, *map(str, row))
     console.print(table)
 
@@ -417,31 +430,37 @@ def export(
 def _load(model):
     from albert_tf.models import AlbertTextClassifier
 
-    if not (pathlib.Path(model) / "task.json").exists():
-        raise FileNotFoundError(
-            f"{model} is not a model that `albert-tf finetune` has written: it has no "
-            "task.json."
-        )
+    # Without task.weights.h5 KerasHub would give the head random weights.
+    for name in ("task.json", "task.weights.h5"):
+        if not (pathlib.Path(model) / name).exists():
+            raise FileNotFoundError(
+                f"{model} is not a model that `albert-tf finetune` has written: it "
+                f"has no {name}."
+            )
     return AlbertTextClassifier.from_preset(model)
+
+
+_KINDS = {True: "pairs of texts", False: "single texts"}
 
 
 def _check_pairs(classifier, pairs):
     if classifier.pairs != pairs:
-        kinds = {True: "pairs of texts", False: "single texts"}
         raise ValueError(
-            f"The model takes {kinds[classifier.pairs]}, the file has {kinds[pairs]}. "
+            f"The model takes {_KINDS[classifier.pairs]}, "
+            f"the file has {_KINDS[pairs]}. "
             "Say which columns to read with --text-column and --text-b-column."
         )
 
 
 def main():
     """Run the command line; what a user did wrong ends in one line."""
+    warnings.formatwarning = lambda message, *_, **__: f"Warning: {message}\n"
     try:
         app()
     except (OSError, ValueError, TypeError) as error:
         if os.environ.get("ALBERT_TF_DEBUG"):
             raise
-        errors.print(f"[bold red]Error:[/] {error}", markup=True, soft_wrap=True)
+        errors.print(Text("Error:", style="bold red"), str(error), soft_wrap=True)
         sys.exit(1)
 
 

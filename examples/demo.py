@@ -51,8 +51,8 @@ def main():
             "2. Fine-tuning on 1,333 reviews of hotels, food and electronics",
             *(ALBERT_TF, "finetune", "--checkpoint", checkpoint, "--output", model),
             *("--train", reviews / "train.tsv", "--dev", reviews / "dev.tsv"),
-            *("--test", reviews / "test.tsv", "--epochs", 6, "--batch-size", 16),
-            *("--learning-rate", 3e-4),
+            *("--test", reviews / "test.tsv", "--epochs", 5, "--batch-size", 16),
+            *("--learning-rate", 5e-4),
         )
         run("3. The test set", ALBERT_TF, "evaluate", model, reviews / "test.tsv")
         run("4. A SavedModel that takes strings", ALBERT_TF, "export", model, serving)

@@ -362,7 +362,6 @@ def test_evaluate_pairs_in_given_columns(albert_tf, pairs, folder):
     assert json.loads(result.out)["weighted avg"]["support"] == 16
 
 
-@pytest.mark.xfail(strict=True, reason="'NoneType' object is not iterable")
 def test_evaluate_a_model_without_names_for_its_classes(
     albert_tf, reviews, tmp_path, folder
 ):
@@ -617,7 +616,6 @@ def test_a_label_that_training_does_not_have(finetune_refused, tmp_path, part):
     assert "['中评'] are not among the classes ['好评', '差评']" in error
 
 
-@pytest.mark.xfail(strict=True, reason="trains on one kind and scores on the other")
 @pytest.mark.parametrize("part", ["dev", "test"])
 def test_single_texts_to_train_on_and_pairs_to_score_on(
     finetune_refused, tmp_path, monkeypatch, part
@@ -658,10 +656,7 @@ def test_a_directory_that_is_no_model(refused, folder, tmp_path, command):
         ("config.json", None),
         ("model.weights.h5", None),
         ("assets/tokenizer/vocabulary.txt", None),
-        pytest.param(
-            *("task.weights.h5", None),
-            marks=pytest.mark.xfail(strict=True, reason="the head is random then"),
-        ),
+        ("task.weights.h5", None),
     ],
 )
 def test_a_model_of_which_a_file_is_cut_or_lost(
@@ -724,13 +719,11 @@ def test_a_command_that_is_misspelt_is_pointed_to_help(albert_tf, arguments):
 # === Names with square brackets, which are markup to rich ===
 
 
-@pytest.mark.xfail(strict=True, reason="rich takes it for markup")
 @pytest.mark.parametrize("name", ["[a]", "[/a]", "[bold]"])
 def test_square_brackets_in_an_error(refused, name):
     assert f"no checkpoint at {name}: {name}.index" in refused("inspect", name)
 
 
-@pytest.mark.xfail(strict=True, reason="rich takes them for markup")
 def test_square_brackets_in_labels(albert_tf, reviews, tmp_path):
     labels = ["[a]", "[/b]"]
     model = AlbertTextClassifier.from_preset(str(reviews.model))

@@ -5,6 +5,8 @@ import json
 import pathlib
 import re
 
+import numpy as np
+
 from albert_tf.checkpoints.albert_zh import ALBERT_ZH
 from albert_tf.checkpoints.config import backbone_config, file_config, read_config
 from albert_tf.checkpoints.files import (
@@ -115,15 +117,28 @@ class Checkpoint:
         """
         weights = model_weights(self.layout, model)
         self._check_names([name for _, tensors in weights for name in tensors.names])
+        self._check_shapes(weights)
         for variable, tensors in weights:
-            value = tensors.to_weight([self.file.read(name) for name in tensors.names])
-            if value.shape != tuple(variable.shape):
-                raise CheckpointError(
-                    f"{', '.join(tensors.names)} of {self.prefix}: the shape is "
-                    f"{value.shape}, the model (from {self.config_source}) has "
-                    f"{tuple(variable.shape)}."
-                )
-            variable.assign(value)
+            values = [self.file.read(name) for name in tensors.names]
+            variable.assign(tensors.to_weight(values))
+
+    def _check_shapes(self, weights):
+        """Compare each tensor with the part of a weight that it will be."""
+        differ = [
+            f"{name} is {tuple(self.file.shapes[name])} and should be {part.shape}"
+            for variable, tensors in weights
+            for name, part in zip(
+                tensors.names,
+                tensors.from_weight(np.broadcast_to(0.0, variable.shape)),
+                strict=True,
+            )
+            if self.file.shapes[name] != list(part.shape)
+        ]
+        if differ:
+            raise CheckpointError(
+                f"{self.prefix} does not have the shapes of the model (from "
+                f"{self.config_source}): {'; '.join(differ)}. Nothing was loaded."
+            )
 
     def _check_names(self, wanted):
         missing = sorted(set(wanted) - set(self.file.shapes))

@@ -83,7 +83,7 @@ def backbone_config(layout, config, source="the config"):
 
 def _read_value(field, value, source):
     if field in SPELLINGS:
-        if value not in SPELLINGS[field]:
+        if not isinstance(value, str) or value not in SPELLINGS[field]:
             raise CheckpointError(
                 f"{source} has {field}={value!r}. Known values: "
                 f"{list(SPELLINGS[field])}"
@@ -91,7 +91,11 @@ def _read_value(field, value, source):
         return SPELLINGS[field][value]
     whole = not field.endswith("_prob")
     number = isinstance(value, int if whole else (int, float))
-    if isinstance(value, bool) or not number or (value <= 0 if whole else value < 0):
+    if (
+        isinstance(value, bool)
+        or not number
+        or not (value > 0 if whole else 0 <= value <= 1)
+    ):
         raise CheckpointError(
             f"{source} has {field}={value!r}. Expected "
             + ("a whole number above 0." if whole else "a rate from 0 to 1.")

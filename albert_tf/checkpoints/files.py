@@ -127,7 +127,7 @@ class TensorFile:
         """
         try:
             return self._reader.get_tensor(name)
-        except (tf.errors.OpError, ValueError, RuntimeError) as error:
+        except (tf.errors.OpError, ValueError, RuntimeError, IndexError) as error:
             raise CheckpointError(
                 f"{name} cannot be read from {self.prefix}.data-*: the file is cut "
                 f"short or damaged. Fetch it again. ({_first_line(error)})"

@@ -38,11 +38,13 @@ def saved_model(classifier, directory, labels=None, pairs=None):
     answers(text=tf.constant(["很好"]))["label"]
     ```
     """
-    labels = labels or classifier.labels or list(range(classifier.num_classes))
+    if labels is None:
+        labels = classifier.labels or range(classifier.num_classes)
+    labels = list(labels)
     if len(labels) != classifier.num_classes:
         raise ValueError(
             f"`labels` must name each of the {classifier.num_classes} classes. "
-            f"Received {len(labels)}: {list(labels)}"
+            f"Received {len(labels)}: {labels}"
         )
     if classifier.preprocessor is None:
         raise ValueError(

@@ -61,6 +61,9 @@ class EncoderBlock(keras.layers.Layer):
     ):
         super().__init__(**kwargs)
         self.supports_masking = True
+        given = {"attention": attention, "feed_forward": feed_forward}
+        # As objects: only then does Keras see that two blocks share one.
+        self._given_halves = {name: half for name, half in given.items() if half}
         self.attention = attention or AttentionBlock(
             num_heads,
             hidden_dropout=hidden_dropout,
@@ -106,6 +109,9 @@ class EncoderBlock(keras.layers.Layer):
             return self.feed_forward(x, training=training), scores
         return self.feed_forward(x, training=training)
 
+    def compute_output_spec(self, inputs, *args, **kwargs):
+        return self.attention.compute_output_spec(inputs, *args, **kwargs)
+
     def get_config(self):
         config = super().get_config()
         attention = self.attention.get_config()
@@ -117,5 +123,15 @@ class EncoderBlock(keras.layers.Layer):
             hidden_dropout=feed_forward["hidden_dropout"],
             attention_dropout=attention["attention_dropout"],
             norm_first=attention["norm_first"],
+            **self._given_halves,
         )
         return config
+
+    @classmethod
+    def from_config(cls, config):
+        halves = {
+            name: keras.layers.deserialize(config[name])
+            for name in ("attention", "feed_forward")
+            if isinstance(config.get(name), dict)
+        }
+        return cls(**{**config, **halves})

@@ -81,6 +81,9 @@ class FeedForwardBlock(keras.layers.Layer):
         x = inputs + ops.reshape(x, ops.shape(inputs))
         return x if self.norm_first else self.layer_norm(x)
 
+    def compute_output_spec(self, inputs, training=None):
+        return keras.KerasTensor(inputs.shape, self.compute_dtype)
+
     def get_config(self):
         config = super().get_config()
         config.update(

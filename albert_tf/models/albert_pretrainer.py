@@ -4,6 +4,7 @@ import keras_hub
 from albert_tf.layers import MaskedLMHead
 from albert_tf.layers.common import albert_initializer
 from albert_tf.models.albert_backbone import AlbertBackbone
+from albert_tf.training import adamw
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
@@ -80,7 +81,7 @@ class AlbertPretrainer(keras_hub.models.Task):
         """
         heads = ("mlm_logits", "sop_logits")
         if optimizer == "auto":
-            optimizer = keras.optimizers.AdamW(1e-4, weight_decay=0.01, epsilon=1e-6)
+            optimizer = adamw(1e-4)
         if loss == "auto":
             loss = {
                 head: keras.losses.SparseCategoricalCrossentropy(from_logits=True)
@@ -94,6 +95,10 @@ class AlbertPretrainer(keras_hub.models.Task):
         # XLA slows training of these sizes down on CPUs (measured).
         kwargs.setdefault("jit_compile", False)
         super().compile(optimizer=optimizer, loss=loss, metrics=metrics, **kwargs)
+
+    def compile_from_config(self, config):
+        self.compile(**keras.saving.deserialize_keras_object(config))
+        self.optimizer.build(self.trainable_variables)
 
     @classmethod
     def from_checkpoint(cls, path, config=None, dtype=None, **kwargs):

@@ -200,6 +200,13 @@ class AlbertTextClassifier(keras_hub.models.TextClassifier):
         )
         return cls(backbone, num_classes, preprocessor=preprocessor, **kwargs)
 
+    @classmethod
+    def from_preset(cls, preset, load_weights=True, **kwargs):
+        if "num_classes" in kwargs:
+            # The preset's labels name the classes of its own head.
+            kwargs.setdefault("labels", None)
+        return super().from_preset(preset, load_weights, **kwargs)
+
     @property
     def preprocessor(self):
         """The `AlbertTextClassifierPreprocessor`, or `None`."""
@@ -243,6 +250,8 @@ class AlbertTextClassifier(keras_hub.models.TextClassifier):
             metrics = [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]
         kwargs = {"jit_compile": False, **kwargs, "loss": loss, "metrics": metrics}
         self._auto_learning_rate = self._scheduled_steps = None
+        # Another loss may want scores, or one column a class.
+        self._labels_are_classes = loss == "auto"
         if optimizer == "auto":
             self._auto_learning_rate = learning_rate or fine_tuning_learning_rate(
                 self.backbone.hidden_dim
@@ -309,7 +318,7 @@ class AlbertTextClassifier(keras_hub.models.TextClassifier):
                 validation_data = self._grouped(*validation_data, batch_size=batch_size)
             x = self._grouped(x, y, sample_weight, batch_size, shuffle=shuffle)
             y = sample_weight = batch_size = validation_split = None
-        self._schedule_learning_rate(x, y, batch_size, epochs)
+        self._schedule_learning_rate(x, y, batch_size, epochs, **kwargs)
         return super().fit(
             x,
             y,
@@ -362,14 +371,35 @@ class AlbertTextClassifier(keras_hub.models.TextClassifier):
             batch_size or DEFAULT_BATCH_SIZE,
             shuffle=False,
         )
+        self._trace_predict_function(dataset.element_spec)
         outputs = super().predict(dataset, **kwargs)
         in_order = np.empty_like(outputs)
         in_order[length_order(lengths)] = outputs
         return in_order
 
+    def _trace_predict_function(self, spec):
+        """Trace for any length at once.
+
+        Keras would trace for the first shape, then for others of its batch size or
+        length, then for any: three times the seconds of a deep model.
+        """
+        if self.predict_function is not None:
+            return
+        self.make_predict_function()
+        function = self.predict_function
+        if self.steps_per_execution == 1 and hasattr(function, "get_concrete_function"):
+            function.get_concrete_function([spec])
+
     def _takes_texts(self, x):
         """Whether `x` is texts held in memory, which can be batched by length."""
-        texts = isinstance(x, (str, list, tuple)) or hasattr(x, "__array__")
+        if isinstance(x, (str, bytes)) or (
+            isinstance(x, tuple) and any(isinstance(part, (str, bytes)) for part in x)
+        ):
+            raise TypeError(
+                "`x` should be a list of strings, or the tuple of two such lists, "
+                f"not one example. Received: {x!r}"
+            )
+        texts = isinstance(x, (list, tuple)) or hasattr(x, "__array__")
         return texts and self.preprocessor is not None
 
     def _tokenize(self, x):
@@ -413,7 +443,7 @@ class AlbertTextClassifier(keras_hub.models.TextClassifier):
                 "`y` must be numbers, the positions of the classes from 0 on. "
                 f"Received: {y[:3]}"
             )
-        if y.ndim == 1 and y.dtype.kind in "iub":
+        if self._labels_are_classes and y.ndim == 1 and y.dtype.kind in "iub":
             wrong = np.flatnonzero((y < 0) | (y >= self.num_classes))
             if len(wrong):
                 raise ValueError(
@@ -422,15 +452,20 @@ class AlbertTextClassifier(keras_hub.models.TextClassifier):
                 )
         return y
 
-    def _schedule_learning_rate(self, x, y, batch_size, epochs):
+    def _schedule_learning_rate(
+        self, x, y, batch_size, epochs, initial_epoch=0, steps_per_epoch=None, **_
+    ):
         """Give the default optimizer its schedule for the steps of this `fit`."""
         if self._auto_learning_rate is None:
             return
-        if isinstance(x, tf.data.Dataset):
+        if steps_per_epoch:
+            steps = steps_per_epoch
+        elif isinstance(x, tf.data.Dataset):
             steps = int(x.cardinality())
         else:
             steps = -(-len(y) // (batch_size or DEFAULT_BATCH_SIZE))
         # A dataset that does not know its length trains at a constant rate.
+        done = max(steps, 0) * initial_epoch
         steps = max(steps, 0) * epochs
         if steps == self._scheduled_steps:
             # As new, but without tracing the training step again.
@@ -439,6 +474,7 @@ class AlbertTextClassifier(keras_hub.models.TextClassifier):
         else:
             self._compile_with(optimizer=adamw(self._auto_learning_rate, steps))
             self._scheduled_steps = steps
+        self.optimizer.iterations.assign(done)
 
     def save_task_weights(self, filepath):
         with self._without_optimizer():

@@ -5,7 +5,10 @@ import dataclasses
 import json
 import pathlib
 
-LABEL_NAMES = ("label", "labels", "class", "category", "sentiment", "target")
+LABEL_NAMES = (
+    *("label", "labels", "class", "category", "sentiment", "target"),
+    *("标签", "类别", "分类"),
+)
 TEXT_NAMES = (
     "text",
     "text_a",
@@ -17,6 +20,9 @@ TEXT_NAMES = (
     "query",
     "question1",
     "title",
+    "文本",
+    "内容",
+    "评论",
 )
 TEXT_B_NAMES = ("text_b", "sentence2", "sentence_b", "question2")
 
@@ -58,7 +64,7 @@ class LabelledTexts:
 def class_names(labels):
     """The distinct labels in order: by number if all are numbers, else by text."""
     names = set(labels)
-    whole = all(name.removeprefix("-").isdigit() for name in names)
+    whole = all(name.removeprefix("-").isdecimal() for name in names)
     return sorted(names, key=int if whole else str)
 
 
@@ -87,7 +93,8 @@ def read_labelled_texts(path, label=None, text=None, text_b=None):
     wanted = {"label": label, "text": text, "text_b": text_b}
     if header is None and any(_is_name(name) for name in wanted.values()):
         header, rows = rows[0], rows[1:]
-    if header is None and any(cell.lower() in LABEL_NAMES for cell in rows[0]):
+    known = (*LABEL_NAMES, *TEXT_NAMES, *TEXT_B_NAMES)
+    if header is None and any(cell.strip().lower() in known for cell in rows[0]):
         header, rows = rows[0], rows[1:]
     if not rows:
         raise ValueError(f"{path} has a header line and no examples below it.")
@@ -182,12 +189,15 @@ def _read_jsonl(path, lines):
             raise ValueError(
                 f"Line {number} of {path} lacks the fields {missing} of the first."
             )
+        empty = [name for name in header if record[name] is None]
+        if empty:
+            raise ValueError(f"Line {number} of {path} has null for {empty}.")
         rows.append((number, [str(record[name]) for name in header]))
     return header, rows
 
 
 def _is_name(column):
-    return column is not None and not str(column).isdigit()
+    return column is not None and not str(column).isdecimal()
 
 
 def _columns_by_name(path, header, wanted):
@@ -212,7 +222,7 @@ def _columns_by_name(path, header, wanted):
 def _given_column(path, header, name):
     if name in header:
         return header.index(name)
-    if str(name).isdigit() and 1 <= int(name) <= len(header):
+    if str(name).isdecimal() and 1 <= int(name) <= len(header):
         return int(name) - 1
     raise ValueError(f"{path} has no column {name!r}. Its columns are {list(header)}.")
 
@@ -243,7 +253,12 @@ def _columns_by_content(path, rows, wanted):
 
 def _label_column(path, rows, columns):
     distinct = {column: len({row[column] for row in rows}) for column in columns}
-    best = min(columns, key=distinct.get, default=None)
+    # Of columns with as many values, the one with the shorter ones.
+    best = min(
+        columns,
+        key=lambda column: (distinct[column], sum(len(row[column]) for row in rows)),
+        default=None,
+    )
     repeats = best is not None and (distinct[best] < len(rows) or len(rows) == 1)
     if not repeats or distinct[best] > MOST_CLASSES:
         raise ValueError(

@@ -102,7 +102,8 @@ class SegmentPacker:
         time = tf.constant(self.sequence_length, tf.int64)
         if self.padding == "longest":
             multiple = self.pad_to_multiple_of
-            longest = tf.maximum(tf.reduce_max(lengths), 0)
+            # At least 1, for a model reads the first position of no examples too.
+            longest = tf.maximum(tf.reduce_max(lengths), 1)
             time = tf.minimum((longest + multiple - 1) // multiple * multiple, time)
         position = tf.range(time)[tf.newaxis]
         is_token = position < lengths[:, tf.newaxis]
@@ -126,14 +127,19 @@ class SegmentPacker:
         Dropping token by token until the sum fits ends with the shorter text
         whole, or with both at half the room, the odd token with the first.
         """
-        room = self.sequence_length - 3
-        half = (room + 1) // 2
         second_length = second.row_lengths()
+        # One [SEP] fewer where there is no second text.
+        room = self.sequence_length - 2 - tf.minimum(second_length, 1)
+        half = (room + 1) // 2
         first = _keep(first, tf.maximum(room - second_length, half))
         return first, _keep(second, room - first.row_lengths())
 
     def _column(self, token_id, batch):
         return tf.fill([tf.cast(batch, tf.int32), 1], token_id)
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(**config)
 
     def get_config(self):
         return {

@@ -96,13 +96,16 @@ class AlbertTextClassifierPreprocessor(keras_hub.models.Preprocessor):
         """
         packer = self.packer
         segments = as_segments(x)
-        special = 1 + len(segments)
 
         def pack(*texts):
             parts = [self.tokenizer(text) for text in texts]
-            length = tf.add_n([part.row_lengths() for part in parts]) + special
+            tokens, first_lengths = packer.pack(parts)
+            # A second text without tokens gets no [SEP].
+            length = parts[0].row_lengths() + 2
+            for part in parts[1:]:
+                length += part.row_lengths() + tf.minimum(part.row_lengths(), 1)
             cut = tf.reduce_sum(tf.cast(length > self.sequence_length, tf.int32))
-            return *packer.pack(parts), cut
+            return tokens, first_lengths, cut
 
         chunks = tf.data.Dataset.from_tensor_slices(tuple(segments)).batch(chunk)
         packed = list(chunks.map(pack, num_parallel_calls=tf.data.AUTOTUNE))

@@ -72,6 +72,10 @@ def as_segments(x):
     if len({str(part.shape) for part in segments if part.shape.is_fully_defined()}) > 1:
         raise ValueError(
             "The two lists of a pair must have the same length. Received "
-            f"{' and '.join(str(part.shape[0]) for part in segments)} texts."
+            f"{' and '.join(map(_how_many, segments))}."
         )
     return segments
+
+
+def _how_many(segment):
+    return f"{segment.shape[0]} texts" if segment.shape.rank else "one string"

@@ -23,9 +23,18 @@ class TrainingRecord(keras.callbacks.Callback):
     def __init__(self, directory, monitor="val_accuracy"):
         super().__init__()
         self.monitor = monitor
-        self.weights = directory / "best.weights.h5"
+        self._directory = directory
         self._file = directory / "record.json"
         self.history = json.loads(self._file.read_text()) if self._file.exists() else {}
+
+    @property
+    def epochs(self):
+        """How many epochs are done."""
+        return len(self.history.get(self.monitor, []))
+
+    def weights(self, epoch):
+        """The file of the weights after an epoch, kept of the best and the last."""
+        return self._directory / f"epoch-{epoch}.weights.h5"
 
     @property
     def best_epoch(self):
@@ -33,15 +42,23 @@ class TrainingRecord(keras.callbacks.Callback):
         values = self.history[self.monitor]
         return values.index(max(values)) + 1
 
+    def on_train_begin(self, logs=None):
+        if self.epochs:
+            # Else the optimizer's state would not be loaded.
+            self.model.optimizer.build(self.model.trainable_variables)
+            self.model.load_weights(self.weights(self.epochs))
+
     def on_epoch_end(self, epoch, logs=None):
         for name, value in logs.items():
-            # An epoch that was cut off after it was recorded is run again.
-            self.history[name] = [*self.history.get(name, [])[:epoch], float(value)]
-        if self.best_epoch == epoch + 1:
-            temporary = self.weights.with_name("part.weights.h5")
-            self.model.save_weights(temporary)
-            temporary.replace(self.weights)
+            self.history.setdefault(name, []).append(float(value))
+        temporary = self._directory / "part.weights.h5"
+        self.model.save_weights(temporary)
+        temporary.replace(self.weights(epoch + 1))
+        # From here on the epoch counts: what is cut off before is run again.
         write_text(self._file, json.dumps(self.history))
+        for file in self._directory.glob("epoch-*.weights.h5"):
+            if file not in (self.weights(epoch + 1), self.weights(self.best_epoch)):
+                file.unlink()
 
 
 def fine_tune(
@@ -77,12 +94,13 @@ def fine_tune(
         *train,
         validation_data=dev,
         epochs=epochs,
+        initial_epoch=record.epochs,
         batch_size=batch_size,
-        callbacks=[record, keras.callbacks.BackupAndRestore(backup / "state")],
+        callbacks=[record],
         verbose=verbose,
     )
-    classifier.load_weights(record.weights)
     best = record.best_epoch
+    classifier.load_weights(record.weights(best))
     metrics = {
         "best_epoch": best,
         "dev": {

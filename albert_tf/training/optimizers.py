@@ -10,6 +10,18 @@ WARMUP_SHARE = 0.1
 NOT_DECAYED = ("bias", "gamma", "beta")
 
 
+@keras.saving.register_keras_serializable(package="albert_tf")
+class AdamW(keras.optimizers.AdamW):
+    """Keras' AdamW that decays neither biases nor LayerNorm.
+
+    A class, since Keras does not save what `exclude_from_weight_decay` was told.
+    """
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.exclude_from_weight_decay(var_names=NOT_DECAYED)
+
+
 def fine_tuning_learning_rate(hidden_dim):
     """A learning rate by size: albert_zh's README for tiny, the paper for others."""
     for width, rate in ((384, 1e-4), (1024, 3e-5)):
@@ -28,7 +40,7 @@ def adamw(learning_rate, total_steps=None, warmup_share=WARMUP_SHARE):
         warmup_share: float. The share of the steps in which the rate rises.
 
     Returns:
-        A `keras.optimizers.AdamW` that decays neither biases nor LayerNorm.
+        An `AdamW`.
 
     Reference:
         google-research/albert `optimization.py`.
@@ -43,8 +55,4 @@ def adamw(learning_rate, total_steps=None, warmup_share=WARMUP_SHARE):
         learning_rate = keras.optimizers.schedules.PolynomialDecay(
             learning_rate, decay_steps=1, end_learning_rate=learning_rate
         )
-    optimizer = keras.optimizers.AdamW(
-        learning_rate, weight_decay=0.01, epsilon=1e-6, global_clipnorm=1.0
-    )
-    optimizer.exclude_from_weight_decay(var_names=NOT_DECAYED)
-    return optimizer
+    return AdamW(learning_rate, weight_decay=0.01, epsilon=1e-6, global_clipnorm=1.0)

@@ -151,7 +151,6 @@ def test_blocks_can_share_one_half(x):
     assert largest_difference(model(x), expected) < 2e-5
 
 
-@pytest.mark.xfail(strict=True, reason="get_config forgets a half that was given")
 def test_blocks_that_share_a_half_survive_saving(x, tmp_path):
     model = shared_attention_model()
     model.save(tmp_path / "model.keras")

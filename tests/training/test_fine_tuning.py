@@ -267,12 +267,7 @@ def test_a_run_that_ended_is_not_gone_on_with(tmp_path, watch):
     [
         (1, 0.5),
         (2, None),
-        pytest.param(
-            *(2, 0.5),
-            marks=pytest.mark.xfail(
-                strict=True, raises=OSError, reason="BackupAndRestore writes in place"
-            ),
-        ),
+        (2, 0.5),
     ],
 )
 def test_cut_off_while_weights_were_written(
@@ -358,7 +353,6 @@ def test_a_model_that_could_not_be_written(not_saved):
     assert not (not_saved / ".training").exists()
 
 
-@pytest.mark.xfail(strict=True, reason="BackupAndRestore forgets at the end of fit")
 def test_a_model_that_could_not_be_written_is_not_trained_again(not_saved, watch):
     spy = watch()
     train(not_saved, epochs=1)

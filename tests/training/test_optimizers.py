@@ -45,7 +45,6 @@ def test_only_matrices_decay():
         assert value == pytest.approx([expected]), path
 
 
-@pytest.mark.xfail(strict=True, reason="Keras saves no exclusions from weight decay")
 def test_biases_do_not_decay_after_saving_and_loading(tmp_path):
     inputs = keras.Input((3,))
     model = keras.Model(inputs, keras.layers.Dense(2)(inputs))
