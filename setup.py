@@ -4,14 +4,13 @@ from setuptools import setup
 
 root = pathlib.Path(__file__).parent
 
-# One line of reason for each bound; field measurements, not guesses:
 # - tensorflow and tensorflow-text are built against each other: the same minor.
-# - keras-nlp is by now a shim over keras-hub of the same version; 0.32 is what
-#   the presets and the Task and Preprocessor conventions here are tested with.
+# - keras-nlp is by now a shim over keras-hub of the same version. 0.25 is the last
+#   for Python 3.10; presets and tasks are tested with it and with 0.32.
 EXTRAS = {
     # The command line, its plots and its scores.
     "cli": ["typer>=0.15", "rich>=13", "matplotlib>=3.8", "scikit-learn>=1.4"],
-    "test": ["pytest>=8", "hypothesis>=6.100", "ruff>=0.9"],
+    "test": ["pytest>=8", "pytest-xdist>=3", "hypothesis>=6.100", "ruff>=0.9"],
 }
 
 setup(

@@ -177,6 +177,8 @@ def finetune(
     --dev dev.tsv --output my_model
     """
     settings = {key: value for key, value in locals().items() if key != "output"}
+    if pathlib.Path(output).is_file():
+        raise FileExistsError(f"--output {output} is a file. Give a directory.")
     _import_tensorflow()
     import keras
 
