@@ -9,9 +9,16 @@ import tensorflow as tf
 
 from albert_tf.layers.common import albert_initializer
 from albert_tf.models.albert_backbone import AlbertBackbone
+from albert_tf.preprocessing.examples import (
+    check_class_ids,
+    count_examples,
+    is_pair,
+    split_off,
+)
 from albert_tf.preprocessing.length_grouping import grouped_dataset, length_order
 from albert_tf.preprocessing.text_classifier_preprocessor import (
     AlbertTextClassifierPreprocessor,
+    check_fits,
 )
 from albert_tf.preprocessing.word_piece_tokenizer import WordPieceTokenizer
 from albert_tf.training import adamw, fine_tuning_learning_rate
@@ -214,7 +221,7 @@ class AlbertTextClassifier(keras_hub.models.TextClassifier):
 
     @preprocessor.setter
     def preprocessor(self, preprocessor):
-        _check_preprocessor(preprocessor, self.backbone)
+        check_fits(preprocessor, self.backbone)
         self._preprocessor = preprocessor
 
     def compile(
@@ -308,10 +315,10 @@ class AlbertTextClassifier(keras_hub.models.TextClassifier):
             ValueError: if `x` and `y` have different lengths, are empty, or a
                 class is not below `num_classes`.
         """
-        self.pairs = _is_pair(x)
+        self.pairs = is_pair(x)
         if self._takes_texts(x):
             if validation_split and validation_data is None:
-                (x, y, sample_weight), validation_data = _split_off(
+                (x, y, sample_weight), validation_data = split_off(
                     x, y, sample_weight, validation_split
                 )
             if isinstance(validation_data, tuple):
@@ -360,7 +367,7 @@ class AlbertTextClassifier(keras_hub.models.TextClassifier):
         """
         if not self._takes_texts(x):
             return super().predict(x, batch_size=batch_size, **kwargs)
-        if _count(x) == 0:
+        if count_examples(x) == 0:
             return np.zeros((0, self.num_classes), "float32")
         tokens, first_lengths = self._tokenize(x)
         lengths = tokens.row_lengths()
@@ -415,7 +422,8 @@ class AlbertTextClassifier(keras_hub.models.TextClassifier):
 
     def _grouped(self, x, y=None, sample_weight=None, batch_size=None, shuffle=False):
         """A dataset of padded batches of like length."""
-        labels = self._check_labels(x, y)
+        classes = self.num_classes if self._labels_are_classes else None
+        labels = check_class_ids(x, y, classes)
         tokens, first_lengths = self._tokenize(x)
         extras = [labels]
         if sample_weight is not None:
@@ -428,29 +436,6 @@ class AlbertTextClassifier(keras_hub.models.TextClassifier):
             batch_size or DEFAULT_BATCH_SIZE,
             shuffle,
         )
-
-    def _check_labels(self, x, y):
-        if y is None:
-            raise ValueError("`y`, the class of each text, is missing.")
-        y = np.asarray(y)
-        if len(y) == 0 or len(y) != _count(x):
-            raise ValueError(
-                "`x` and `y` must have the same number of examples, at least one. "
-                f"Received: {_count(x)} texts and {len(y)} labels."
-            )
-        if y.dtype.kind in "US" or y.dtype == object:
-            raise ValueError(
-                "`y` must be numbers, the positions of the classes from 0 on. "
-                f"Received: {y[:3]}"
-            )
-        if self._labels_are_classes and y.ndim == 1 and y.dtype.kind in "iub":
-            wrong = np.flatnonzero((y < 0) | (y >= self.num_classes))
-            if len(wrong):
-                raise ValueError(
-                    f"`y` must lie between 0 and num_classes - 1, that is "
-                    f"{self.num_classes - 1}. Element {wrong[0]} is {y[wrong[0]]}."
-                )
-        return y
 
     def _schedule_learning_rate(
         self, x, y, batch_size, epochs, initial_epoch=0, steps_per_epoch=None, **_
@@ -510,54 +495,3 @@ def _as_vocabulary(vocabulary):
     return (
         list(vocabulary) if isinstance(vocabulary, (list, tuple)) else str(vocabulary)
     )
-
-
-def _check_preprocessor(preprocessor, backbone):
-    tokenizer = getattr(preprocessor, "tokenizer", None)
-    if tokenizer is None:
-        return
-    if preprocessor.sequence_length > backbone.max_sequence_length:
-        raise ValueError(
-            f"The preprocessor's sequence_length={preprocessor.sequence_length} is "
-            f"more than the {backbone.max_sequence_length} positions of the model."
-        )
-    # A tokenizer restored from a preset has no vocabulary yet.
-    if tokenizer.pad_token_id is None:
-        return
-    if tokenizer.vocabulary_size() != backbone.vocabulary_size:
-        raise ValueError(
-            f"The vocabulary has {tokenizer.vocabulary_size()} tokens, the model "
-            f"{backbone.vocabulary_size}. Use the vocab.txt that the checkpoint was "
-            "trained with."
-        )
-
-
-def _count(x):
-    return len(x[0] if isinstance(x, tuple) else x)
-
-
-def _is_pair(x):
-    """Whether the examples, in memory or in a dataset, are pairs of texts."""
-    if isinstance(x, tf.data.Dataset):
-        spec = x.element_spec
-        x = spec[0] if isinstance(spec, tuple) else spec
-    return isinstance(x, tuple)
-
-
-def _split_off(x, y, sample_weight, share):
-    """The examples to train on, and the last `share` of them to validate on."""
-    if not 0 < share < 1:
-        raise ValueError(
-            f"`validation_split` must lie between 0 and 1. Received: {share}"
-        )
-    count = _count(x)
-    start = int(count * (1 - share))
-
-    def part(rows):
-        def rows_of(values):
-            return None if values is None else values[rows]
-
-        texts = tuple(map(rows_of, x)) if isinstance(x, tuple) else rows_of(x)
-        return texts, rows_of(y), rows_of(sample_weight)
-
-    return part(slice(0, start)), part(slice(start, count))

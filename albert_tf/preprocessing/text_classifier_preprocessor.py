@@ -141,3 +141,29 @@ class AlbertTextClassifierPreprocessor(keras_hub.models.Preprocessor):
             pad_to_multiple_of=self.pad_to_multiple_of,
         )
         return config
+
+
+def check_fits(preprocessor, backbone):
+    """Check that a backbone takes what a preprocessor gives.
+
+    Raises:
+        ValueError: if texts may be longer than the backbone has positions for, or
+            the vocabularies have different sizes.
+    """
+    tokenizer = getattr(preprocessor, "tokenizer", None)
+    if tokenizer is None:
+        return
+    if preprocessor.sequence_length > backbone.max_sequence_length:
+        raise ValueError(
+            f"The preprocessor's sequence_length={preprocessor.sequence_length} is "
+            f"more than the {backbone.max_sequence_length} positions of the model."
+        )
+    # A tokenizer restored from a preset has no vocabulary yet.
+    if tokenizer.pad_token_id is None:
+        return
+    if tokenizer.vocabulary_size() != backbone.vocabulary_size:
+        raise ValueError(
+            f"The vocabulary has {tokenizer.vocabulary_size()} tokens, the model "
+            f"{backbone.vocabulary_size}. Use the vocab.txt that the checkpoint was "
+            "trained with."
+        )
