@@ -1,6 +1,6 @@
 """Strings in, labels out: ours and KerasHub in turn, on LCQMC pairs.
 
-    python benchmarks/classify.py [--assets ../shared] [--examples 2048] [--rounds 3]
+    python benchmarks/classify.py [--assets ../shared] [--examples 1024] [--rounds 3]
 
 Both have the shape of albert_tiny, random weights, the same vocabulary, batch size
 and texts. KerasHub is used as its guide documents it: `AlbertTextClassifier` with
@@ -86,7 +86,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     default = os.environ.get("ALBERT_TF_ASSETS", "../shared")
     parser.add_argument("--assets", default=default, help="folder with the data")
-    parser.add_argument("--examples", type=int, default=2048)
+    parser.add_argument("--examples", type=int, default=1024)
     parser.add_argument("--batch-size", type=int, default=32)
     parser.add_argument("--rounds", type=int, default=3)
     arguments = parser.parse_args()
