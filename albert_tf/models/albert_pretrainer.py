@@ -4,11 +4,12 @@ import keras_hub
 from albert_tf.layers import MaskedLMHead
 from albert_tf.layers.common import albert_initializer
 from albert_tf.models.albert_backbone import AlbertBackbone
+from albert_tf.models.without_preprocessor import SavesWithoutPreprocessor
 from albert_tf.training import adamw
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
-class AlbertPretrainer(keras_hub.models.Task):
+class AlbertPretrainer(SavesWithoutPreprocessor, keras_hub.models.Task):
     """ALBERT with its two pretraining heads: masked words and sentence order.
 
     Args:

@@ -1,5 +1,3 @@
-import sys
-
 import keras
 import keras_hub
 import numpy as np
@@ -152,10 +150,6 @@ def test_keras_file_round_trip_keeps_the_tie(inputs, tmp_path, order):
     assert difference(pretrainer(inputs), loaded(inputs)) == 0.0
 
 
-@pytest.mark.skipif(
-    sys.version_info < (3, 11),
-    reason="keras-hub 0.25 (Python 3.10) cannot save a task without preprocessor",
-)
 def test_preset_round_trip(inputs, tmp_path):
     pretrainer = small()
     pretrainer.save_to_preset(tmp_path)
