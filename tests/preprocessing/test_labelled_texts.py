@@ -408,7 +408,8 @@ def test_no_column_left_for_the_text(read):
 # === What is written comes back ===
 
 
-characters = st.characters(codec="utf-8", exclude_characters="\r")
+# The csv module of Python 3.10 writes no NUL.
+characters = st.characters(codec="utf-8", exclude_characters="\r\0")
 texts = st.text(characters, max_size=30)
 labels = st.text(characters, min_size=1, max_size=5).map(str.strip)
 examples = st.lists(st.tuples(labels, texts, texts), min_size=1, max_size=8)
