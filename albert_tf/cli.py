@@ -324,7 +324,7 @@ def evaluate(
     classifier = _load(model)
     data = read_labelled_texts(file, label_column, text_column, text_b_column)
     _check_pairs(classifier, data.pairs)
-    labels = classifier.labels or list(map(str, range(classifier.num_classes)))
+    labels = classifier.class_names
     truth = data.class_ids(labels)
     predicted = classifier.predict(data.x, batch_size=batch_size, verbose=0)
     arguments = {
@@ -378,7 +378,7 @@ def predict(
     x = tuple(map(list, zip(*x, strict=True))) if x and classifier.pairs else x
     for text, row in zip(texts, _probabilities(classifier, x, batch_size), strict=True):
         best = row.argmax()
-        print(f"{_name(classifier, best)}\t{row[best]:.4f}\t{text}")
+        print(f"{classifier.class_names[best]}\t{row[best]:.4f}\t{text}")
 
 
 def _as_pair(text):
@@ -397,10 +397,6 @@ def _probabilities(classifier, x, batch_size):
     if classifier.activation is keras.activations.linear and len(outputs):
         return keras.ops.convert_to_numpy(keras.ops.softmax(outputs))
     return outputs
-
-
-def _name(classifier, class_id):
-    return classifier.labels[class_id] if classifier.labels else str(class_id)
 
 
 @app.command()

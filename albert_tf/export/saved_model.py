@@ -38,9 +38,7 @@ def saved_model(classifier, directory, labels=None, pairs=None):
     answers(text=tf.constant(["很好"]))["label"]
     ```
     """
-    if labels is None:
-        labels = classifier.labels or range(classifier.num_classes)
-    labels = list(labels)
+    labels = classifier.class_names if labels is None else list(labels)
     if len(labels) != classifier.num_classes:
         raise ValueError(
             f"`labels` must name each of the {classifier.num_classes} classes. "

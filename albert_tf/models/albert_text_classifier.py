@@ -216,6 +216,11 @@ class AlbertTextClassifier(SavesWithoutPreprocessor, keras_hub.models.TextClassi
         return super().from_preset(preset, load_weights, **kwargs)
 
     @property
+    def class_names(self):
+        """The labels, or the numbers of the classes if they have none."""
+        return list(self.labels or map(str, range(self.num_classes)))
+
+    @property
     def preprocessor(self):
         """The `AlbertTextClassifierPreprocessor`, or `None`."""
         return getattr(self, "_preprocessor", None)

@@ -116,7 +116,8 @@ class AlbertTextClassifierPreprocessor(keras_hub.models.Preprocessor):
     def _packing_function(self, num_segments):
         """Traced once, for tracing takes longer than tokenizing a thousand texts."""
         packer = self.packer
-        made_of = (num_segments, packer.get_config(), self.tokenizer.get_vocabulary())
+        tokenizer = (self.tokenizer.lowercase, self.tokenizer.get_vocabulary())
+        made_of = (num_segments, packer.get_config(), *tokenizer)
         if self._packing_made_of == made_of:
             return self._packing
 
