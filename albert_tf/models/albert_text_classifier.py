@@ -203,7 +203,7 @@ class AlbertTextClassifier(SavesWithoutPreprocessor, keras_hub.models.TextClassi
             An `AlbertTextClassifier`.
         """
         preprocessor = AlbertTextClassifierPreprocessor(
-            WordPieceTokenizer(_as_vocabulary(vocabulary), lowercase=lowercase),
+            WordPieceTokenizer(vocabulary, lowercase=lowercase),
             sequence_length=sequence_length or backbone.max_sequence_length,
         )
         return cls(backbone, num_classes, preprocessor=preprocessor, **kwargs)
@@ -494,10 +494,3 @@ class AlbertTextClassifier(SavesWithoutPreprocessor, keras_hub.models.TextClassi
             pairs=self.pairs,
         )
         return config
-
-
-def _as_vocabulary(vocabulary):
-    """The tokenizer takes a path as a string, or a list."""
-    return (
-        list(vocabulary) if isinstance(vocabulary, (list, tuple)) else str(vocabulary)
-    )
