@@ -3,13 +3,16 @@ VENV := .venv
 BIN := $(VENV)/bin
 export TEXT
 
-.PHONY: demo test lint benchmark clean
+.PHONY: demo test test-peers lint benchmark clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python examples/demo.py
 
 test: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -n 2
+
+test-peers: $(VENV)/.installed-peers
+	$(BIN)/python -m pytest -n 2 -m peers
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .
@@ -24,9 +27,13 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.installed: $(BIN)/python setup.py
-	$(BIN)/python -m pip install --quiet --editable '.[cli]'
+	$(BIN)/python -m pip install --quiet --editable '.[cli,hf]'
 	touch $@
 
 $(VENV)/.installed-test: $(VENV)/.installed
-	$(BIN)/python -m pip install --quiet --editable '.[cli,test]'
+	$(BIN)/python -m pip install --quiet --editable '.[cli,hf,test]'
+	touch $@
+
+$(VENV)/.installed-peers: $(VENV)/.installed-test
+	$(BIN)/python -m pip install --quiet --editable '.[cli,hf,test,peers]'
 	touch $@

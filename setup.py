@@ -10,7 +10,11 @@ root = pathlib.Path(__file__).parent
 EXTRAS = {
     # The command line, its plots and its scores.
     "cli": ["typer>=0.15", "rich>=13", "matplotlib>=3.8", "scikit-learn>=1.4"],
+    # Hugging Face checkpoints, read and written.
+    "hf": ["safetensors>=0.4"],
     "test": ["pytest>=8", "pytest-xdist>=3", "hypothesis>=6.100", "ruff>=0.9"],
+    # What the tests marked `peers` compare with.
+    "peers": ["torch==2.13.0", "transformers>=5"],
 }
 
 setup(
@@ -23,6 +27,9 @@ setup(
     packages=[
         "albert_tf",
         "albert_tf.checkpoints",
+        "albert_tf.checkpoints.formats",
+        "albert_tf.checkpoints.layouts",
+        "albert_tf.cli",
         "albert_tf.export",
         "albert_tf.layers",
         "albert_tf.models",
@@ -30,6 +37,7 @@ setup(
         "albert_tf.training",
         "zh",
     ],
+    package_data={"albert_tf.checkpoints": ["release_checksums.json"]},
     python_requires=">=3.10",
     install_requires=[
         "tensorflow>=2.20,<2.22",

@@ -1,67 +1,43 @@
 """Opening, inspecting, loading and saving checkpoints in any known layout."""
 
-import dataclasses
-import json
-import pathlib
-import re
+import math
+import warnings
 
 import numpy as np
 
-from albert_tf.checkpoints.albert_zh import ALBERT_ZH
-from albert_tf.checkpoints.config import backbone_config, file_config, read_config
-from albert_tf.checkpoints.files import (
-    CONFIG_PATTERNS,
-    VOCABULARY_PATTERNS,
-    TensorFile,
-    find_beside,
-    find_prefix,
-    write_tensors,
-)
-from albert_tf.checkpoints.google import GOOGLE
-from albert_tf.checkpoints.layout import (
-    BACKBONE_PARTS,
+from albert_tf.checkpoints.config import backbone_config, read_config
+from albert_tf.checkpoints.layout import CheckpointError, numbers_of
+from albert_tf.checkpoints.layouts import ALBERT_ZH, GOOGLE, HUGGINGFACE
+from albert_tf.checkpoints.releases import identify
+from albert_tf.checkpoints.sources import open_source
+from albert_tf.checkpoints.weights import (
+    ENCODER_PARTS,
     HEAD_PARTS,
-    CheckpointError,
     model_weights,
+    parts_of,
+    weight_shape,
 )
-from albert_tf.files import complete_directory
-
-LAYOUTS = {layout.name: layout for layout in (GOOGLE, ALBERT_ZH)}
-
-# What a checkpoint may hold besides the weights of the encoder.
-OTHER_TENSORS = {
-    "optimizer": re.compile(
-        r"/(adam|lamb|lars|adafactor)_(m|v)(_\d+)?$|/Adam(_\d+)?$|/Momentum$"
-        r"|^beta\d_power(_\d+)?$"
-    ),
-    "step": re.compile(r"^global_step$"),
-    "head": re.compile(r"^(cls|classifier|loss)/|^output_(weights|bias)$"),
-}
-
-
-def kind_of(name):
-    """`"optimizer"`, `"step"`, `"head"`, or `None` for anything else."""
-    for kind, pattern in OTHER_TENSORS.items():
-        if pattern.search(name):
-            return kind
-    return None
 
 
 class Checkpoint:
-    """An opened TF1 checkpoint: its layout, its config, and its tensors.
+    """An opened checkpoint: its layout, its config, and its tensors.
 
     Args:
-        path: string or path: a directory, a prefix, or any file of the
-            checkpoint.
-        config: optional path, or dict of config fields. By default the
-            `albert_config*.json` or `bert_config*.json` beside the checkpoint.
+        path: what `load_checkpoint` takes.
+        config: optional path, or dict of config fields. By default the config
+            beside the checkpoint.
+        progress: optional callable, given the weights read and those to read while
+            a model is filled.
 
     Attributes:
-        prefix: path of the checkpoint, without ending.
+        source: the opened files, an object of one of the `formats`.
+        path: path of the checkpoint, for messages.
         layout: the `Layout` found from its variable names.
         config: dict, the fields of the config file.
         arguments: dict, what they mean to `AlbertBackbone`.
-        vocabulary: path of the `vocab*.txt` beside it, or `None`.
+        shapes: dict of variable name, as in the tables, to list of ints.
+        release: the `Release` it is, or `None`.
+        release_differences: list of strings, what is not as in the release.
 
     Raises:
         FileNotFoundError: if a file is missing.
@@ -69,45 +45,193 @@ class Checkpoint:
             have different sizes.
     """
 
-    def __init__(self, path, config=None):
-        self.prefix = find_prefix(path)
-        self.file = TensorFile(self.prefix)
-        self.layout = _find_layout(self.prefix, self.file.shapes)
-        self.config_source, self.config = _find_config(self.prefix, config)
+    def __init__(self, path, config=None, progress=None):
+        self._progress = progress or (lambda done, total: None)
+        self.source = open_source(path)
+        self.path = self.source.path
+        self.layout = self.source.find_layout()
+        self._file_names = _table_names(self.layout, self.source)
+        self.shapes = {
+            name: self.source.shapes[in_file]
+            for name, in_file in self._file_names.items()
+        }
+        self.release, self.release_differences = self._find_release()
+        self.config_source, self.config = self.source.find_config(config)
         self.arguments = backbone_config(self.layout, self.config, self.config_source)
         self._check_sizes()
+        if config is None:
+            self._prefer_release()
 
-    @property
-    def vocabulary(self):
-        return find_beside(self.prefix, VOCABULARY_PATTERNS, "vocabulary")
+    def _find_release(self):
+        checksums = getattr(self.source, "checksums", None)
+        return identify(checksums) if checksums else (None, [])
+
+    def _prefer_release(self):
+        """Correct what no tensor tells of where the config beside is wrong.
+
+        albert_tiny_zh_google was released with a config of one layer; it has four.
+        """
+        if self.release is None or self.release.layout != self.layout.name:
+            return
+        wrong = {
+            name: value
+            for name, value in self.release.arguments.items()
+            if self.arguments[name] != value and "dropout" not in name
+        }
+        if wrong:
+            warnings.warn(
+                f"{self.config_source} says "
+                + ", ".join(f"{name}={self.arguments[name]!r}" for name in wrong)
+                + f", but the tensors are those of {self.release.name}, which has "
+                + ", ".join(f"{name}={value!r}" for name, value in wrong.items())
+                + " and is loaded so. Give `config=` to have it otherwise.",
+                stacklevel=2,
+            )
+            self.arguments.update(wrong)
 
     def _check_sizes(self):
         config = {**self.layout.defaults, **self.config}
         differ = [
-            f"{field} is {config[field]}, but {name} is {self.file.shapes[name]}"
+            f"{field} is {config[field]}, but {name} is {self.shapes[name]}"
             for name, fields in self.layout.sizes.items()
             for axis, field in enumerate(fields)
             if field
-            and name in self.file.shapes
+            and name in self.shapes
             # A tensor of another rank is reported when it is loaded.
-            and len(self.file.shapes[name]) > axis
-            and self.file.shapes[name][axis] != config[field]
+            and len(self.shapes[name]) > axis
+            and self.shapes[name][axis] != config[field]
         ]
         if differ:
             raise CheckpointError(
-                f"{self.config_source} is not the config of {self.prefix}: "
+                f"{self.config_source} is not the config of {self.path}: "
                 + "; ".join(differ)
                 + ". Give the right one with `config=`."
             )
 
+    @property
+    def vocabulary(self):
+        """The path of the vocabulary, or `None`."""
+        return self.source.vocabulary
+
+    def tokenizer(self, lowercase=None):
+        """The tokenizer of the vocabulary beside the checkpoint.
+
+        Args:
+            lowercase: optional bool. By default as the checkpoint says, else `True`
+                as in all releases.
+
+        Returns:
+            A `WordPieceTokenizer` or `SentencePieceTokenizer`, or `None` if there
+            is no vocabulary.
+        """
+        return self.source.tokenizer(lowercase)
+
+    @property
+    def labels(self):
+        """The names of the classes, or `None` if the checkpoint has none.
+
+        Raises:
+            CheckpointError: if they are not as many as the head has classes.
+        """
+        labels, classes = self.source.labels, self.num_classes("classifier")
+        if labels is not None and classes and len(labels) != classes:
+            raise CheckpointError(
+                f"{self.config_source} names {len(labels)} classes, but the head of "
+                f"{self.path} tells {classes} apart."
+            )
+        return labels if classes else None
+
+    @property
+    def heads(self):
+        """The heads whose every tensor is in the file."""
+        # A token classifier's weights have a text classifier's names, but it has no
+        # pooler for a text classifier to read.
+        needs = {"mlm_head": (), "sop_head": ("pooler",), "classifier": ("pooler",)}
+        heads = [
+            part
+            for part in HEAD_PARTS
+            if part in self.layout.weights and self._has((part, *needs[part]))
+        ]
+        others = () if self.source.has_text_classifier else ("classifier",)
+        return [head for head in heads if head not in others]
+
+    def _has(self, parts):
+        return all(name in self.shapes for name in self.names(parts))
+
+    @property
+    def has_pooler(self):
+        return self._has(("pooler",))
+
+    def num_classes(self, head):
+        """How many classes a head of this checkpoint tells apart; 0 without it.
+
+        Args:
+            head: `"classifier"` or `"sop_head"`.
+
+        Raises:
+            CheckpointError: if the head is there in part.
+        """
+        self._check_whole(head)
+        if head not in self.heads:
+            return 0
+        return math.prod(self.shapes[self.names((head,))[-1]])
+
+    @property
+    def parts(self):
+        """The parts of a model that this checkpoint holds, heads last.
+
+        Raises:
+            CheckpointError: if one is there in part.
+        """
+        for part in ("pooler", *HEAD_PARTS):
+            self._check_whole(part)
+        pooler = ["pooler"] if self.has_pooler else []
+        return [*ENCODER_PARTS, *pooler, *self.heads]
+
+    def _check_whole(self, part):
+        names = self.names((part,)) if part in self.layout.weights else []
+        missing = [name for name in names if name not in self.shapes]
+        if 0 < len(missing) < len(names):
+            raise CheckpointError(
+                f"{self.path} has a part of the {part} only: it lacks {missing}."
+            )
+
+    @property
+    def head_dropout(self):
+        """The rate before a classification head, a float."""
+        return self.source.head_dropout
+
+    def model(self):
+        """A model of ours with the weights and heads that the checkpoint has.
+
+        Returns:
+            An `AlbertTextClassifier` if there is a classification head, else an
+            `AlbertPretrainer` if there is one for masked words, else an
+            `AlbertBackbone`.
+        """
+        from albert_tf.models import AlbertPretrainer, AlbertTextClassifier
+
+        if "classifier" in self.parts:
+            return AlbertTextClassifier.from_opened(self, self.tokenizer())
+        if "mlm_head" in self.parts:
+            return AlbertPretrainer.from_opened(self)
+        backbone = self.build_backbone(pooler=self.has_pooler)
+        self.load_into(backbone)
+        return backbone
+
     def build_backbone(self, dtype=None, **kwargs):
-        """An `AlbertBackbone` of this checkpoint's sizes, weights still random."""
+        """An `AlbertBackbone` of this checkpoint's sizes, weights still zero."""
+        from albert_tf.layers.common import zeros_for_now
         from albert_tf.models.albert_backbone import AlbertBackbone
 
-        return AlbertBackbone(**{**self.arguments, **kwargs}, dtype=dtype)
+        with zeros_for_now():
+            return AlbertBackbone(**{**self.arguments, **kwargs}, dtype=dtype)
 
     def load_into(self, model):
-        """Fill every weight of a backbone or pretrainer from the file.
+        """Fill every weight of a backbone or task from the file.
+
+        Args:
+            model: an `AlbertBackbone`, or a task on one.
 
         Raises:
             CheckpointError: if a weight is not in the file or has another
@@ -115,33 +239,108 @@ class Checkpoint:
                 place for. Nothing was changed then, unless the data itself is
                 damaged.
         """
-        weights = model_weights(self.layout, model)
-        self._check_names([name for _, tensors in weights for name in tensors.names])
-        self._check_shapes(weights)
-        for variable, tensors in weights:
-            values = [self.file.read(name) for name in tensors.names]
-            variable.assign(tensors.to_weight(values))
-
-    def _check_shapes(self, weights):
-        """Compare each tensor with the part of a weight that it will be."""
-        differ = [
-            f"{name} is {tuple(self.file.shapes[name])} and should be {part.shape}"
-            for variable, tensors in weights
-            for name, part in zip(
-                tensors.names,
-                tensors.from_weight(np.broadcast_to(0.0, variable.shape)),
-                strict=True,
+        homeless = [x for x in parts_of(model) if x not in self.layout.weights]
+        if homeless:
+            raise CheckpointError(
+                f"{self.path} has no {', '.join(homeless)}: the "
+                f'"{self.layout.name}" layout has no place for it.'
             )
-            if self.file.shapes[name] != list(part.shape)
+        weights = model_weights(self.layout, model)
+        self._check([(tuple(x.shape), tensors) for x, tensors in weights])
+        for done, (variable, tensors) in enumerate(weights, start=1):
+            variable.assign(self._read_weight(tensors))
+            self._progress(done, len(weights))
+
+    def rows(self, layout, parts):
+        """Each weight's tensors here and in another layout.
+
+        Args:
+            layout: a `Layout`.
+            parts: names of parts that both have.
+
+        Returns:
+            A list of `(Tensors here, Tensors there, shape of the weight)`.
+
+        Raises:
+            CheckpointError: as `load_into`.
+        """
+        there = {row[:2]: row[2] for row in layout.rows(parts, self.arguments)}
+        rows = [
+            (here, there[key, attribute], self._shape_of_weight(key[0], attribute))
+            for key, attribute, here in self.layout.rows(parts, self.arguments)
+        ]
+        self._check([(shape, here) for here, _, shape in rows])
+        return rows
+
+    def convert(self, rows):
+        """Read weight by weight, each as the tensors of another layout.
+
+        Args:
+            rows: what `rows` gave.
+
+        Yields:
+            Pairs of name and array.
+        """
+        for done, (here, there, _) in enumerate(rows, start=1):
+            weight = self._read_weight(here)
+            yield from zip(there.names, there.from_weight(weight), strict=True)
+            self._progress(done, len(rows))
+
+    def _shape_of_weight(self, part, attribute):
+        classes = self.num_classes(part) if part in ("sop_head", "classifier") else 0
+        return weight_shape(part, attribute, self.arguments, classes)
+
+    def _read_weight(self, tensors):
+        return tensors.to_weight([self._read(name) for name in tensors.names])
+
+    def _read(self, name):
+        value = self.source.read(self._file_names[name])
+        numbers = numbers_of(value)
+        # bfloat16 is NumPy's by an extension, of kind "V".
+        if numbers.dtype.kind not in "fV":
+            raise CheckpointError(
+                f"{name} in {self.path} holds {numbers.dtype.name}. Expected float32."
+            )
+        if numbers.dtype != "float32":
+            value = numbers = numbers.astype("float32")
+        # Two numbers tell, for a NaN is both the smallest and the largest.
+        if numbers.size and not np.isfinite([numbers.min(), numbers.max()]).all():
+            raise CheckpointError(
+                f"{name} in {self.path} holds numbers that are not finite (NaN or "
+                "infinity): its training has diverged, or the file is damaged."
+            )
+        return value
+
+    def is_readable(self, name):
+        """Whether a tensor's data are what was written, and finite."""
+        try:
+            self._read(name)
+        except CheckpointError:
+            return False
+        return True
+
+    def _check(self, weights):
+        """Compare what is wanted with what is there, before anything is changed.
+
+        Args:
+            weights: list of `(shape of the weight, Tensors)`.
+        """
+        self._check_names([name for _, tensors in weights for name in tensors.names])
+        differ = [
+            f"{name} is {tuple(self.shapes[name])} and should be {shape}"
+            for whole, tensors in weights
+            for shape in [tensors.shapes(whole)]
+            for name in tensors.names
+            if tuple(self.shapes[name]) != shape
         ]
         if differ:
             raise CheckpointError(
-                f"{self.prefix} does not have the shapes of the model (from "
+                f"{self.path} does not have the shapes of the model (from "
                 f"{self.config_source}): {'; '.join(differ)}. Nothing was loaded."
             )
 
     def _check_names(self, wanted):
-        missing = sorted(set(wanted) - set(self.file.shapes))
+        missing = sorted(set(wanted) - set(self.shapes))
         unused = self.unknown_tensors(wanted)
         problems = []
         if missing:
@@ -150,119 +349,56 @@ class Checkpoint:
             problems.append(f"it has {unused}, for which the model has no place")
         if problems:
             raise CheckpointError(
-                f"{self.prefix} does not fit the model: {'; '.join(problems)}. "
+                f"{self.path} does not fit the model: {'; '.join(problems)}. "
                 "Nothing was loaded. Compare num_hidden_groups and inner_group_num "
                 f"of {self.config_source}, or look with `albert-tf inspect`."
+                + self._hint(missing)
             )
+
+    def _hint(self, missing):
+        if missing and set(missing) == set(self.names(("pooler",))):
+            return (
+                " A model saved without its pooler, such as a masked language model, "
+                "loads with `pooler=False`."
+            )
+        return ""
 
     def unknown_tensors(self, wanted):
         """The names in the file that are neither wanted nor of another kind."""
-        left = set(self.file.shapes) - set(wanted)
-        return sorted(name for name in left if kind_of(name) is None)
+        # A backbone may come from a file with heads and with or without a pooler.
+        known = {*wanted, *self.names(set(self.layout.weights) - set(ENCODER_PARTS))}
+        left = set(self.shapes) - known
+        return sorted(name for name in left if self.layout.kind_of(name) is None)
 
     def names(self, parts):
         """The tensors in which this layout keeps the given parts."""
-        rows = self.layout.rows(
-            parts,
-            self.arguments["num_attention_groups"],
-            self.arguments["num_inner_layers"],
-        )
+        rows = self.layout.rows(parts, self.arguments)
         return [name for _, _, tensors in rows for name in tensors.names]
 
-    def report(self):
-        """A `CheckpointReport` of what the file holds."""
-        shapes = self.file.shapes
-        backbone = self.names(BACKBONE_PARTS)
-        heads = {part: self.names((part,)) for part in HEAD_PARTS}
-        known = {*backbone, *(name for names in heads.values() for name in names)}
-        return CheckpointReport(
-            path=str(self.prefix),
-            layout=self.layout.name,
-            config=dict(self.config),
-            release=None,
-            vocabulary=str(self.vocabulary) if self.vocabulary else None,
-            parameters=sum(_size(shapes[name]) for name in backbone if name in shapes),
-            heads=[
-                part
-                for part, names in heads.items()
-                if all(name in shapes for name in names)
-            ],
-            missing=sorted(set(backbone) - set(shapes)),
-            unused=self.unknown_tensors(backbone),
-            optimizer_slots=sorted(
-                name for name in shapes if kind_of(name) == "optimizer"
-            ),
-            other=sorted(
-                name
-                for name in set(shapes) - known
-                if kind_of(name) in ("step", "head")
-            ),
-        )
+
+def open_checkpoint(path, config=None, progress=None):
+    """Open a checkpoint; see `Checkpoint`."""
+    return Checkpoint(path, config=config, progress=progress)
 
 
-@dataclasses.dataclass(frozen=True)
-class CheckpointReport:
-    """What `inspect_checkpoint` found.
+def load_checkpoint(path, config=None, dtype=None, pooler=True):
+    """Load the encoder of a checkpoint, whatever form it has.
 
-    Attributes:
-        path: string, the prefix of the checkpoint.
-        layout: string, `"google"` or `"albert_zh"`.
-        config: dict, the fields of the config file.
-        release: string or `None`, the released checkpoint this is.
-        vocabulary: string or `None`, the vocabulary file beside it.
-        parameters: int, numbers in the encoder (pooler included).
-        heads: list of the pretraining heads that are complete.
-        missing: list of encoder tensors the file lacks.
-        unused: list of tensors that belong to nothing known.
-        optimizer_slots: list of the optimizer's tensors.
-        other: list of the step counter and heads of other tasks.
-    """
-
-    path: str
-    layout: str
-    config: dict
-    release: str | None
-    vocabulary: str | None
-    parameters: int
-    heads: list
-    missing: list
-    unused: list
-    optimizer_slots: list
-    other: list
-
-
-def open_checkpoint(path, config=None):
-    """Open a TF1 checkpoint; see `Checkpoint`."""
-    return Checkpoint(path, config=config)
-
-
-def inspect_checkpoint(path, config=None):
-    """Say what a checkpoint is and holds, without building the model.
+    Reads TF1 checkpoints of google-research/albert and brightmart/albert_zh
+    (post-LN and pre-LN) and Google's TF-Hub modules, Hugging Face directories,
+    KerasHub's presets and models, and `.keras` files and presets of this package.
+    Which one it is, is found from its files and variable names.
 
     Args:
-        path: string: a directory, a prefix, or any file of the checkpoint.
-        config: optional path, or dict of config fields.
-
-    Returns:
-        A `CheckpointReport`.
-
-    Raises:
-        FileNotFoundError, CheckpointError: as `load_checkpoint`.
-    """
-    return open_checkpoint(path, config=config).report()
-
-
-def load_checkpoint(path, config=None, dtype=None):
-    """Load the encoder of a released TF1 checkpoint.
-
-    Reads google-research/albert and brightmart/albert_zh (post-LN and pre-LN);
-    which one it is, is found from the variable names and `ln_type`.
-
-    Args:
-        path: string: a directory, a prefix, or any file of the checkpoint.
+        path: string: a directory, an archive (.tar.gz, .zip), a prefix, or any
+            file of the checkpoint; the name of a release such as
+            `"albert_tiny_zh"` (see `albert_tf.checkpoints.RELEASES`), which is
+            downloaded unless it was before; or a Keras model.
         config: optional path of the config file, or dict of its fields. By
             default the one beside the checkpoint.
         dtype: optional string or `keras.DTypePolicy` to compute in.
+        pooler: bool. `False` for a checkpoint without pooler: the model has no
+            `pooled_output` then.
 
     Returns:
         An `AlbertBackbone` whose every weight came from the file.
@@ -272,6 +408,7 @@ def load_checkpoint(path, config=None, dtype=None):
         CheckpointError: if the file is damaged, of an unknown layout, of other
             sizes than its config, or lacks a weight of the model or has one
             that the model has no place for.
+        OSError: if a release cannot be downloaded.
 
     Example:
     ```python
@@ -279,43 +416,23 @@ def load_checkpoint(path, config=None, dtype=None):
     ```
     """
     checkpoint = open_checkpoint(path, config=config)
-    backbone = checkpoint.build_backbone(dtype=dtype)
+    backbone = checkpoint.build_backbone(dtype=dtype, pooler=pooler)
     checkpoint.load_into(backbone)
     return backbone
 
 
-def save_checkpoint(model, path, layout="google"):
-    """Write a model as a TF1 checkpoint that the original code reads.
-
-    Args:
-        model: an `AlbertBackbone`, or an `AlbertPretrainer`, whose heads are
-            written too.
-        path: string, the directory to write `albert_config.json`,
-            `albert_model.ckpt.*` and, if the model has a tokenizer, `vocab.txt`
-            into. The files appear when all are written.
-        layout: string, `"google"` or `"albert_zh"`.
-
-    Raises:
-        ValueError: if the layout is unknown.
-        CheckpointError: if the layout cannot express the model, saying why.
-    """
-    if layout not in LAYOUTS:
-        raise ValueError(f"Unknown layout {layout!r}. Known: {list(LAYOUTS)}")
-    layout = LAYOUTS[layout]
-    config = file_config(layout, getattr(model, "backbone", model))
-    tensors = {}
-    for variable, names in model_weights(layout, model):
-        tensors.update(
-            zip(names.names, names.from_weight(variable.numpy()), strict=True)
-        )
-    preprocessor = getattr(model, "preprocessor", None)
-    with complete_directory(path) as directory:
-        text = json.dumps(config, indent=2)
-        (directory / "albert_config.json").write_text(text + "\n", encoding="utf-8")
-        if preprocessor is not None:
-            vocabulary = "\n".join(preprocessor.tokenizer.get_vocabulary())
-            (directory / "vocab.txt").write_text(vocabulary + "\n", encoding="utf-8")
-        write_tensors(directory / "albert_model.ckpt", tensors)
+def _table_names(layout, source):
+    """The name in the file of each tensor, by its name in the tables."""
+    names = {}
+    for in_file in source.shapes:
+        name = layout.table_name(in_file)
+        if name in names:
+            raise CheckpointError(
+                f"{source.path} holds two tensors that are both {name}: "
+                f"{names[name]} and {in_file}."
+            )
+        names[name] = in_file
+    return names
 
 
 def config_arguments(config):
@@ -331,42 +448,9 @@ def config_arguments(config):
         FileNotFoundError, CheckpointError: as `load_checkpoint`.
     """
     fields = read_config(config)
-    # Only Google's code has groups; the rest of the fields are the same.
-    layout = GOOGLE if "num_hidden_groups" in fields else ALBERT_ZH
+    if "model_type" in fields:
+        layout = HUGGINGFACE
+    else:
+        # Only Google's code has groups; the rest of the fields are the same.
+        layout = GOOGLE if "num_hidden_groups" in fields else ALBERT_ZH
     return backbone_config(layout, fields, str(config))
-
-
-def _find_layout(prefix, names):
-    for layout in LAYOUTS.values():
-        if layout.matches(names):
-            return layout
-    raise CheckpointError(
-        f"{prefix} has no known ALBERT layout. Known layouts have variables such as "
-        + ", ".join(f"{x.signature}... ({x.name})" for x in LAYOUTS.values())
-        + f". Found: {sorted(names)[:5]} (of {len(names)})."
-    )
-
-
-def _find_config(prefix, config):
-    """The config's fields, and what to call them in messages."""
-    if isinstance(config, dict):
-        return "the given config", config
-    path = pathlib.Path(config) if config else _config_beside(prefix)
-    return str(path), read_config(path)
-
-
-def _config_beside(prefix):
-    path = find_beside(prefix, CONFIG_PATTERNS, "config")
-    if path is None:
-        raise FileNotFoundError(
-            f"There is no config beside {prefix}: {' or '.join(CONFIG_PATTERNS)}. "
-            "Put it there or give it with `config=`."
-        )
-    return path
-
-
-def _size(shape):
-    size = 1
-    for length in shape:
-        size *= length
-    return size

@@ -5,17 +5,7 @@ import pathlib
 
 from albert_tf.checkpoints.layout import CheckpointError
 
-# Fields whose values are spelled otherwise in a config file than in Keras.
-SPELLINGS = {
-    "hidden_act": {
-        "gelu": "gelu_approximate",
-        "gelu_new": "gelu_approximate",
-        "relu": "relu",
-        "tanh": "tanh",
-        "linear": "linear",
-    },
-    "ln_type": {"postln": False, "preln": True},
-}
+MAX_BLOCKS = 1000
 
 
 def read_config(path):
@@ -31,7 +21,8 @@ def read_config(path):
         config = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise FileNotFoundError(f"There is no config file {path}.") from None
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+    # Besides what is no JSON: numbers of thousands of digits, lists in lists.
+    except (ValueError, RecursionError) as error:
         raise CheckpointError(f"{path} is not a JSON file: {error}") from error
     if not isinstance(config, dict):
         raise CheckpointError(
@@ -72,24 +63,31 @@ def backbone_config(layout, config, source="the config"):
             f"{source} lacks the fields {missing}. An ALBERT config of the "
             f'"{layout.name}" layout has {list(layout.config_fields)}.'
         )
+    for field, value in layout.constants.items():
+        if config.get(field, value) != value:
+            raise CheckpointError(
+                f"{source} has {field}={config[field]!r}. This package builds models "
+                f"with {field}={value!r} only."
+            )
     arguments = dict(layout.fixed)
     for field, names in layout.config_fields.items():
-        value = _read_value(field, config[field], source)
+        spellings = layout.spellings.get(field)
+        value = _read_value(field, config[field], spellings, source)
         arguments.update(dict.fromkeys(names, value))
     if arguments["num_ffn_groups"] > arguments["num_layers"]:
         _refuse_fast(source)
+    _check_depth_and_heads(arguments, source)
     return arguments
 
 
-def _read_value(field, value, source):
-    if field in SPELLINGS:
-        if not isinstance(value, str) or value not in SPELLINGS[field]:
+def _read_value(field, value, spellings, source):
+    if spellings is not None:
+        if not isinstance(value, str) or value not in spellings:
             raise CheckpointError(
-                f"{source} has {field}={value!r}. Known values: "
-                f"{list(SPELLINGS[field])}"
+                f"{source} has {field}={value!r}. Known values: {list(spellings)}"
             )
-        return SPELLINGS[field][value]
-    whole = not field.endswith("_prob")
+        return spellings[value]
+    whole = "dropout" not in field
     number = isinstance(value, int if whole else (int, float))
     if (
         isinstance(value, bool)
@@ -103,14 +101,32 @@ def _read_value(field, value, source):
     return value
 
 
-def file_config(layout, backbone):
+def _check_depth_and_heads(arguments, source):
+    """What no tensor tells of, and what would be built for hours if it were wrong."""
+    blocks = arguments["num_layers"] * arguments["num_inner_layers"]
+    if blocks > MAX_BLOCKS:
+        raise CheckpointError(
+            f"{source} asks for {blocks} encoder blocks one after the other; "
+            f"expected {MAX_BLOCKS} at most. The largest ALBERT has 24."
+        )
+    if arguments["hidden_dim"] % arguments["num_heads"]:
+        raise CheckpointError(
+            f"{source} has a hidden size of {arguments['hidden_dim']} and "
+            f"{arguments['num_heads']} attention heads, which do not divide it."
+        )
+
+
+def file_config(layout, arguments):
     """The fields a config file of this layout has for a backbone.
+
+    Args:
+        layout: the `Layout`.
+        arguments: dict, the arguments of the `AlbertBackbone`.
 
     Raises:
         CheckpointError: if the layout cannot express the backbone, saying which
             arguments differ.
     """
-    arguments = backbone.get_config()
     differ = [
         f"{name}={arguments[name]!r} (the layout has {value!r})"
         for name, value in layout.fixed.items()
@@ -124,19 +140,19 @@ def file_config(layout, backbone):
         raise CheckpointError(
             f'The "{layout.name}" layout cannot hold this model: ' + "; ".join(differ)
         )
-    return {
-        field: _write_value(field, arguments[names[0]])
+    fields = {
+        field: _write_value(field, arguments[names[0]], layout.spellings.get(field))
         for field, names in layout.config_fields.items()
     }
+    return {**layout.constants, **fields}
 
 
-def _write_value(field, value):
-    if field not in SPELLINGS:
+def _write_value(field, value, spellings):
+    if spellings is None:
         return value
-    for spelling, meaning in SPELLINGS[field].items():
+    for spelling, meaning in spellings.items():
         if meaning == value:
             return spelling
     raise CheckpointError(
-        f"No value of the config field {field} means {value!r}. Known: "
-        f"{SPELLINGS[field]}"
+        f"No value of the config field {field} means {value!r}. Known: {spellings}"
     )

@@ -1,7 +1,7 @@
 """What a checkpoint layout is: a table, and how one table is read both ways."""
 
 import dataclasses
-import operator
+import re
 
 import numpy as np
 
@@ -15,32 +15,77 @@ class Tensors:
     """The tensors of a file that hold one weight of the model.
 
     Args:
-        names: tuple of strings. Several are joined along their last axis.
+        names: tuple of strings. Several stand side by side in the weight, along
+            its last axis.
         transpose: bool. The file has the transposed matrix.
+        heads_axis: optional int. The axis that the file has divided into
+            `[num_heads, head_dim]`.
+        num_heads: int. Of the model; only read with `heads_axis`.
     """
 
     names: tuple
     transpose: bool = False
+    heads_axis: int | None = None
+    num_heads: int = 1
+
+    def shapes(self, weight_shape):
+        """The shape each tensor has in the file, a tuple of ints."""
+        *rest, last = weight_shape
+        shape = (*rest, last // len(self.names))
+        if self.transpose:
+            shape = shape[::-1]
+        if self.heads_axis is not None:
+            axis = self.heads_axis % len(shape)
+            divided = (self.num_heads, shape[axis] // self.num_heads)
+            shape = (*shape[:axis], *divided, *shape[axis + 1 :])
+        return shape
 
     def to_weight(self, values):
         """Join the tensors of the file into the weight of the model."""
-        weight = np.concatenate(values, axis=-1) if len(values) > 1 else values[0]
-        return weight.T if self.transpose else weight
+        if self._is_plain:
+            return values[0]
+        parts = [self._merge_heads(numbers_of(value)) for value in values]
+        parts = [part.T if self.transpose else part for part in parts]
+        return np.concatenate(parts, axis=-1) if len(parts) > 1 else parts[0]
 
     def from_weight(self, weight):
         """Split the weight of the model into the tensors of the file."""
-        weight = weight.T if self.transpose else weight
-        return np.split(weight, len(self.names), axis=-1)
+        if self._is_plain:
+            return [weight]
+        shape = self.shapes(weight.shape)
+        return [
+            (part.T if self.transpose else part).reshape(shape)
+            for part in np.split(numbers_of(weight), len(self.names), axis=-1)
+        ]
+
+    @property
+    def _is_plain(self):
+        """Whether the weight is the tensor, which then is handed on uncopied."""
+        return len(self.names) == 1 and not self.transpose and self.heads_axis is None
+
+    def _merge_heads(self, value):
+        if self.heads_axis is None:
+            return value
+        axis = self.heads_axis % (value.ndim - 1)
+        return value.reshape(*value.shape[:axis], -1, *value.shape[axis + 2 :])
 
 
-def join(*names):
+def numbers_of(array):
+    """The numbers of an array of any library, not copied where that can be had."""
+    try:
+        return np.asarray(memoryview(array))
+    except (TypeError, ValueError, BufferError):
+        return np.asarray(array)
+
+
+def join(*names, **how):
     """Tensors that stand side by side in one weight of the model."""
-    return Tensors(names)
+    return Tensors(names, **how)
 
 
-def transposed(name):
-    """A matrix that the file keeps transposed."""
-    return Tensors((name,), transpose=True)
+def transposed(*names):
+    """Matrices that the file keeps transposed."""
+    return Tensors(names, transpose=True)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -56,36 +101,63 @@ class Layout:
         config_fields: dict of a field of the config file to the argument(s) of
             `AlbertBackbone`.
         defaults: dict of the fields a config of this layout may leave out.
+        spellings: dict of a config field to {value in the file: argument}.
         sizes: dict of a tensor to the config fields that give its shape, `None`
             for an axis that another tensor tells of.
         fixed: dict of the `AlbertBackbone` arguments that this layout implies.
         same: pairs of arguments that this layout cannot tell apart.
+        constants: dict of config fields that may have one value only.
+        renames: pairs of a regular expression and what replaces it: other
+            spellings of the names in `weights`.
+        others: dict of kind to the regular expression of the names of what a
+            file may hold besides the weights in `weights`.
     """
 
     name: str
     signature: str
     weights: dict
-    config_fields: dict
-    defaults: dict
-    sizes: dict
-    fixed: dict
+    config_fields: dict = dataclasses.field(default_factory=dict)
+    defaults: dict = dataclasses.field(default_factory=dict)
+    spellings: dict = dataclasses.field(default_factory=dict)
+    sizes: dict = dataclasses.field(default_factory=dict)
+    fixed: dict = dataclasses.field(default_factory=dict)
     same: tuple = ()
+    constants: dict = dataclasses.field(default_factory=dict)
+    renames: tuple = ()
+    others: dict = dataclasses.field(default_factory=dict)
 
     def matches(self, names):
         """Whether a file with these variable names has this layout."""
         return any(self.signature in name for name in names)
 
-    def rows(self, parts, num_groups=1, num_inner_layers=1):
+    def table_name(self, name):
+        """The name of the tables for a name of a file."""
+        for pattern, replacement in self.renames:
+            name = re.sub(pattern, replacement, name)
+        return name
+
+    def kind_of(self, name):
+        """The kind of a tensor that no model has a place for, `None` if unknown."""
+        for kind, pattern in self.others.items():
+            if re.search(pattern, name):
+                return kind
+        return None
+
+    def rows(self, parts, arguments):
         """Every weight of the given parts of a model.
+
+        Args:
+            parts: names of parts.
+            arguments: dict, the arguments of the `AlbertBackbone`.
 
         Returns:
             A list of `((part, group, inner), attribute path, Tensors)`.
         """
         found = []
         for part in parts:
-            repeated = part in ("attention", "feed_forward")
-            for group in range(num_groups if repeated else 1):
-                for inner in range(num_inner_layers if repeated else 1):
+            groups, inner_layers = _repeats(part, arguments)
+            for group in range(groups):
+                for inner in range(inner_layers):
                     for attribute, tensors in self.weights[part].items():
                         if isinstance(tensors, str):
                             tensors = Tensors((tensors,))
@@ -93,45 +165,18 @@ class Layout:
                             name.format(group=group, inner=inner)
                             for name in tensors.names
                         )
-                        tensors = dataclasses.replace(tensors, names=names)
+                        tensors = dataclasses.replace(
+                            tensors, names=names, num_heads=arguments["num_heads"]
+                        )
                         found.append(((part, group, inner), attribute, tensors))
         return found
 
 
-BACKBONE_PARTS = ("embedding", "attention", "feed_forward", "pooler")
-HEAD_PARTS = ("mlm_head", "sop_head")
+# The distinct blocks of an encoder, by the argument that counts their groups.
+_GROUPS = {"attention": "num_attention_groups", "feed_forward": "num_ffn_groups"}
 
 
-def model_weights(layout, model):
-    """Pair every variable of a model with the tensors that hold it in a file.
-
-    Args:
-        layout: a `Layout`.
-        model: an `AlbertBackbone`, or a task with a `backbone` attribute.
-
-    Returns:
-        A list of `(keras.Variable, Tensors)`.
-    """
-    backbone = getattr(model, "backbone", model)
-    heads = [part for part in HEAD_PARTS if hasattr(model, part)]
-    objects = {
-        ("embedding", 0, 0): backbone.embedding,
-        ("pooler", 0, 0): backbone.pooler,
-        **{(head, 0, 0): getattr(model, head) for head in heads},
-        **{
-            ("attention", *key): half for key, half in backbone.attention_blocks.items()
-        },
-        **{
-            ("feed_forward", *key): half
-            for key, half in backbone.feed_forward_blocks.items()
-        },
-    }
-    rows = layout.rows(
-        (*BACKBONE_PARTS, *heads),
-        backbone.num_attention_groups,
-        backbone.num_inner_layers,
-    )
-    return [
-        (operator.attrgetter(attribute)(objects[key]), tensors)
-        for key, attribute, tensors in rows
-    ]
+def _repeats(part, arguments):
+    if part not in _GROUPS:
+        return 1, 1
+    return arguments[_GROUPS[part]], arguments["num_inner_layers"]

@@ -55,6 +55,8 @@ class AlbertBackbone(keras_hub.models.Backbone):
         attention_dropout: float. Rate on the attention probabilities.
         max_sequence_length: int. Positions the model knows, in tokens.
         num_segments: int. Segment (token type) ids the model knows.
+        pooler: bool. `False` for a model without `pooled_output`, as masked
+            language models and taggers are often saved.
         dtype: string or `keras.DTypePolicy`, such as `"mixed_bfloat16"`.
 
     Inputs:
@@ -64,7 +66,8 @@ class AlbertBackbone(keras_hub.models.Backbone):
 
     Returns:
         A dict: `sequence_output` [batch, time, hidden_dim] and `pooled_output`
-        [batch, hidden_dim] (a dense tanh layer over the first position).
+        [batch, hidden_dim] (a dense tanh layer over the first position; not
+        without `pooler`).
 
     Raises:
         ValueError: if `num_heads` does not divide `hidden_dim`, or there are
@@ -107,6 +110,7 @@ class AlbertBackbone(keras_hub.models.Backbone):
         attention_dropout=0.0,
         max_sequence_length=512,
         num_segments=2,
+        pooler=True,
         dtype=None,
         **kwargs,
     ):
@@ -142,13 +146,15 @@ class AlbertBackbone(keras_hub.models.Backbone):
             num_inner_layers,
             block_config,
         )
-        self.pooler = keras.layers.Dense(
-            hidden_dim,
-            activation="tanh",
-            kernel_initializer=albert_initializer(),
-            dtype=dtype,
-            name="pooler",
-        )
+        self.pooler = None
+        if pooler:
+            self.pooler = keras.layers.Dense(
+                hidden_dim,
+                activation="tanh",
+                kernel_initializer=albert_initializer(),
+                dtype=dtype,
+                name="pooler",
+            )
 
         # === Functional Model ===
         inputs = {
@@ -193,7 +199,9 @@ class AlbertBackbone(keras_hub.models.Backbone):
             else:
                 x = block(x, padding_mask=mask)
             hidden_states.append(x)
-        outputs = {"sequence_output": x, "pooled_output": self.pooler(x[:, 0, :])}
+        outputs = {"sequence_output": x}
+        if self.pooler is not None:
+            outputs["pooled_output"] = self.pooler(x[:, 0, :])
         intermediates = {"hidden_states": hidden_states}
         if attention_scores:
             intermediates["attention_scores"] = scores
@@ -229,7 +237,15 @@ class AlbertBackbone(keras_hub.models.Backbone):
 
         Returns:
             A tensor [batch, hidden_dim], equal to `pooled_output`.
+
+        Raises:
+            ValueError: if the model was built without pooler.
         """
+        if self.pooler is None:
+            raise ValueError(
+                "This backbone has no pooler (`pooler=False`), which a model of "
+                "whole texts reads. Use a checkpoint that has one."
+            )
         x = self.embedding(inputs["token_ids"], inputs["segment_ids"])
         *blocks, last = self.encoder_blocks
         for block in blocks:
@@ -284,6 +300,7 @@ class AlbertBackbone(keras_hub.models.Backbone):
             attention_dropout=self.attention_dropout,
             max_sequence_length=self.max_sequence_length,
             num_segments=self.num_segments,
+            pooler=self.pooler is not None,
         )
         return config
 

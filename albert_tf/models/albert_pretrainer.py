@@ -15,6 +15,8 @@ class AlbertPretrainer(SavesWithoutPreprocessor, keras_hub.models.Task):
     Args:
         backbone: an `AlbertBackbone`.
         preprocessor: `None`; the model takes ids.
+        num_sop_classes: int. Classes of the sentence-order head: 2 (in order or
+            swapped), or 0 for a model without the head, a masked language model.
         compile: bool. Compile with AdamW and the sum of both losses.
 
     Inputs:
@@ -38,7 +40,7 @@ class AlbertPretrainer(SavesWithoutPreprocessor, keras_hub.models.Task):
     backbone_cls = AlbertBackbone
     preprocessor_cls = None
 
-    def __init__(self, backbone, preprocessor=None, **kwargs):
+    def __init__(self, backbone, preprocessor=None, num_sop_classes=2, **kwargs):
         # === Layers ===
         self.backbone = backbone
         self.preprocessor = preprocessor
@@ -48,12 +50,15 @@ class AlbertPretrainer(SavesWithoutPreprocessor, keras_hub.models.Task):
             dtype=backbone.dtype_policy,
             name="mlm_logits",
         )
-        self.sop_head = keras.layers.Dense(
-            2,
-            kernel_initializer=albert_initializer(),
-            dtype=backbone.dtype_policy,
-            name="sop_logits",
-        )
+        self.num_sop_classes = num_sop_classes
+        self.sop_head = None
+        if num_sop_classes:
+            self.sop_head = keras.layers.Dense(
+                num_sop_classes,
+                kernel_initializer=albert_initializer(),
+                dtype=backbone.dtype_policy,
+                name="sop_logits",
+            )
 
         # === Functional Model ===
         inputs = {
@@ -67,8 +72,9 @@ class AlbertPretrainer(SavesWithoutPreprocessor, keras_hub.models.Task):
             "mlm_logits": self.mlm_head(
                 hidden["sequence_output"], inputs["mask_positions"]
             ),
-            "sop_logits": self.sop_head(hidden["pooled_output"]),
         }
+        if self.sop_head is not None:
+            outputs["sop_logits"] = self.sop_head(hidden["pooled_output"])
         super().__init__(inputs=inputs, outputs=outputs, **kwargs)
 
     def compile(self, optimizer="auto", loss="auto", *, metrics="auto", **kwargs):
@@ -80,7 +86,7 @@ class AlbertPretrainer(SavesWithoutPreprocessor, keras_hub.models.Task):
             metrics: `"auto"` for the accuracy of both heads.
             **kwargs: passed on to `keras.Model.compile`.
         """
-        heads = ("mlm_logits", "sop_logits")
+        heads = list(self.output)
         if optimizer == "auto":
             optimizer = adamw(1e-4)
         if loss == "auto":
@@ -102,13 +108,18 @@ class AlbertPretrainer(SavesWithoutPreprocessor, keras_hub.models.Task):
         self.optimizer.build(self.trainable_variables)
 
     @classmethod
-    def from_checkpoint(cls, path, config=None, dtype=None, **kwargs):
-        """Build the model from a released checkpoint, heads included.
+    def from_checkpoint(
+        cls, path, config=None, dtype=None, num_sop_classes=None, **kwargs
+    ):
+        """Build the model from a checkpoint, heads included.
 
         Args:
-            path: string. Directory, prefix, or any file of the checkpoint.
+            path: what `albert_tf.load_checkpoint` takes.
             config: optional path or dict. By default the config beside it.
             dtype: optional string or `keras.DTypePolicy` to compute in.
+            num_sop_classes: optional int. By default as many as the checkpoint's
+                sentence-order head has, 0 if it has none, as those of Google's
+                TF-Hub modules and of masked language models.
             **kwargs: passed on to `AlbertPretrainer`.
 
         Returns:
@@ -121,6 +132,19 @@ class AlbertPretrainer(SavesWithoutPreprocessor, keras_hub.models.Task):
         from albert_tf.checkpoints import open_checkpoint
 
         checkpoint = open_checkpoint(path, config=config)
-        model = cls(checkpoint.build_backbone(dtype=dtype), **kwargs)
+        return cls.from_opened(checkpoint, dtype, num_sop_classes, **kwargs)
+
+    @classmethod
+    def from_opened(cls, checkpoint, dtype=None, num_sop_classes=None, **kwargs):
+        """`from_checkpoint` of an `albert_tf.checkpoints.Checkpoint`."""
+        if num_sop_classes is None:
+            num_sop_classes = checkpoint.num_classes("sop_head")
+        # Nothing but the sentence-order head reads the pooler.
+        pooler = num_sop_classes > 0 or checkpoint.has_pooler
+        backbone = checkpoint.build_backbone(dtype=dtype, pooler=pooler)
+        model = cls(backbone, num_sop_classes=num_sop_classes, **kwargs)
         checkpoint.load_into(model)
         return model
+
+    def get_config(self):
+        return {**super().get_config(), "num_sop_classes": self.num_sop_classes}

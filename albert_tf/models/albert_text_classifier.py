@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from albert_tf.layers.common import albert_initializer
 from albert_tf.models.albert_backbone import AlbertBackbone
+from albert_tf.models.classifier_from_checkpoint import ClassifierFromCheckpoint
 from albert_tf.models.without_preprocessor import SavesWithoutPreprocessor
 from albert_tf.preprocessing.examples import (
     check_class_ids,
@@ -21,14 +22,15 @@ from albert_tf.preprocessing.text_classifier_preprocessor import (
     AlbertTextClassifierPreprocessor,
     check_fits,
 )
-from albert_tf.preprocessing.word_piece_tokenizer import WordPieceTokenizer
 from albert_tf.training import adamw, fine_tuning_learning_rate
 
 DEFAULT_BATCH_SIZE = 32
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
-class AlbertTextClassifier(SavesWithoutPreprocessor, keras_hub.models.TextClassifier):
+class AlbertTextClassifier(
+    ClassifierFromCheckpoint, SavesWithoutPreprocessor, keras_hub.models.TextClassifier
+):
     """ALBERT with a classification head: strings or pairs of strings in.
 
     `fit`, `evaluate` and `predict` take strings as KerasHub's classifiers do.
@@ -120,93 +122,6 @@ class AlbertTextClassifier(SavesWithoutPreprocessor, keras_hub.models.TextClassi
         self.pairs = pairs
 
         super().__init__(inputs=inputs, outputs=outputs, **kwargs)
-
-    @classmethod
-    def from_checkpoint(
-        cls,
-        path,
-        num_classes,
-        config=None,
-        vocabulary=None,
-        sequence_length=None,
-        lowercase=True,
-        dtype=None,
-        **kwargs,
-    ):
-        """Build a classifier on the encoder of a released checkpoint.
-
-        The classification head is new, with random weights.
-
-        Args:
-            path: string: a directory, a prefix, or any file of the checkpoint.
-            num_classes: int.
-            config: optional path or dict. By default the config beside the
-                checkpoint.
-            vocabulary: optional path of a `vocab.txt`, or list of tokens. By
-                default the `vocab*.txt` beside the checkpoint.
-            sequence_length: optional int. Most tokens of an example; by default
-                as many as the model has positions for.
-            lowercase: bool. Lower-case the text, as all Chinese releases do.
-            dtype: optional string or `keras.DTypePolicy` to compute in.
-            **kwargs: passed on to `AlbertTextClassifier`.
-
-        Returns:
-            An `AlbertTextClassifier`.
-
-        Raises:
-            FileNotFoundError: if a file is missing.
-            albert_tf.checkpoints.CheckpointError: as `albert_tf.load_checkpoint`.
-            ValueError: if the vocabulary has not the checkpoint's size.
-        """
-        from albert_tf.checkpoints import open_checkpoint
-
-        checkpoint = open_checkpoint(path, config=config)
-        vocabulary = vocabulary if vocabulary is not None else checkpoint.vocabulary
-        if vocabulary is None:
-            raise FileNotFoundError(
-                f"There is no vocabulary beside {checkpoint.prefix} (vocab*.txt). "
-                "Put it there or give it with `vocabulary=`."
-            )
-        backbone = checkpoint.build_backbone(dtype=dtype)
-        checkpoint.load_into(backbone)
-        return cls.from_backbone(
-            backbone,
-            vocabulary,
-            num_classes,
-            sequence_length=sequence_length,
-            lowercase=lowercase,
-            **kwargs,
-        )
-
-    @classmethod
-    def from_backbone(
-        cls,
-        backbone,
-        vocabulary,
-        num_classes,
-        sequence_length=None,
-        lowercase=True,
-        **kwargs,
-    ):
-        """Build a classifier on a backbone and a vocabulary.
-
-        Args:
-            backbone: an `AlbertBackbone`.
-            vocabulary: path of a `vocab.txt`, or list of tokens.
-            num_classes: int.
-            sequence_length: optional int. Most tokens of an example; by default
-                as many as the model has positions for.
-            lowercase: bool. Lower-case the text.
-            **kwargs: passed on to `AlbertTextClassifier`.
-
-        Returns:
-            An `AlbertTextClassifier`.
-        """
-        preprocessor = AlbertTextClassifierPreprocessor(
-            WordPieceTokenizer(vocabulary, lowercase=lowercase),
-            sequence_length=sequence_length or backbone.max_sequence_length,
-        )
-        return cls(backbone, num_classes, preprocessor=preprocessor, **kwargs)
 
     @classmethod
     def from_preset(cls, preset, load_weights=True, **kwargs):

@@ -1,9 +1,17 @@
 """From strings to what the models take."""
 
+from albert_tf.preprocessing.load_tokenizer import load_tokenizer
 from albert_tf.preprocessing.segment_packer import SegmentPacker
+from albert_tf.preprocessing.sentence_piece_tokenizer import SentencePieceTokenizer
 from albert_tf.preprocessing.text_classifier_preprocessor import (
     AlbertTextClassifierPreprocessor,
 )
 from albert_tf.preprocessing.word_piece_tokenizer import WordPieceTokenizer
 
-__all__ = ["AlbertTextClassifierPreprocessor", "SegmentPacker", "WordPieceTokenizer"]
+__all__ = [
+    "AlbertTextClassifierPreprocessor",
+    "SegmentPacker",
+    "SentencePieceTokenizer",
+    "WordPieceTokenizer",
+    "load_tokenizer",
+]

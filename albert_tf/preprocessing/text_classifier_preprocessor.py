@@ -16,7 +16,7 @@ class AlbertTextClassifierPreprocessor(keras_hub.models.Preprocessor):
     """Strings or pairs of strings in, what `AlbertBackbone` takes out.
 
     Args:
-        tokenizer: a `WordPieceTokenizer`.
+        tokenizer: a `WordPieceTokenizer` or a `SentencePieceTokenizer`.
         sequence_length: int. Most tokens of an example, the special ones
             included. Longer texts are cut.
         padding: `"longest"` (of the batch) or `"max_length"`.
@@ -116,8 +116,7 @@ class AlbertTextClassifierPreprocessor(keras_hub.models.Preprocessor):
     def _packing_function(self, num_segments):
         """Traced once, for tracing takes longer than tokenizing a thousand texts."""
         packer = self.packer
-        tokenizer = (self.tokenizer.lowercase, self.tokenizer.get_vocabulary())
-        made_of = (num_segments, packer.get_config(), *tokenizer)
+        made_of = (num_segments, packer.get_config(), self.tokenizer.made_of)
         if self._packing_made_of == made_of:
             return self._packing
 
@@ -165,6 +164,6 @@ def check_fits(preprocessor, backbone):
     if tokenizer.vocabulary_size() != backbone.vocabulary_size:
         raise ValueError(
             f"The vocabulary has {tokenizer.vocabulary_size()} tokens, the model "
-            f"{backbone.vocabulary_size}. Use the vocab.txt that the checkpoint was "
-            "trained with."
+            f"{backbone.vocabulary_size}. Use the {tokenizer.original_file_name} "
+            "that the checkpoint was trained with."
         )

@@ -10,15 +10,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from albert_tf.checkpoints import CheckpointError, config_arguments
-from albert_tf.checkpoints.checkpoint import LAYOUTS
-from albert_tf.checkpoints.layout import (
-    BACKBONE_PARTS,
-    HEAD_PARTS,
-    Tensors,
-    join,
-    model_weights,
-    transposed,
-)
+from albert_tf.checkpoints.layout import Tensors, join, transposed
+from albert_tf.checkpoints.layouts import own_layout
+from albert_tf.checkpoints.saving import LAYOUTS
+from albert_tf.checkpoints.weights import model_weights
 from albert_tf.models import AlbertBackbone, AlbertPretrainer
 
 SMALL = {
@@ -32,25 +27,28 @@ SMALL = {
 
 
 @st.composite
-def tensors_and_values(draw):
-    """Tensors of any number, rank, width and orientation, with their arrays."""
-    count = draw(st.integers(1, 4))
-    shape = draw(arrays.array_shapes(min_dims=1, max_dims=3, max_side=5))
-    transpose = draw(st.booleans()) if len(shape) == 2 else False
-    values = arrays.arrays("float32", shape, elements=st.floats(width=32))
-    names = tuple(f"tensor_{i}" for i in range(count))
-    return Tensors(names, transpose), draw(
-        st.lists(values, min_size=count, max_size=count)
+def tensors_and_weight(draw):
+    """Tensors of any number, width and orientation, and a weight they make up."""
+    count, heads = draw(st.integers(1, 4)), draw(st.integers(1, 3))
+    rank = draw(st.integers(1, 2))
+    shape = tuple(heads * draw(st.integers(1, 4)) for _ in range(rank))
+    tensors = Tensors(
+        names=tuple(f"tensor_{i}" for i in range(count)),
+        transpose=draw(st.booleans()) if rank == 2 else False,
+        heads_axis=draw(st.sampled_from([None, 0, -1])),
+        num_heads=heads,
     )
+    shape = (*shape[:-1], count * shape[-1])
+    return tensors, draw(arrays.arrays("float32", shape, elements=st.floats(width=32)))
 
 
-@given(tensors_and_values())
-def test_joining_and_splitting_gives_the_same_tensors(drawn):
-    tensors, values = drawn
-    again = tensors.from_weight(tensors.to_weight(values))
-    assert len(again) == len(values)
-    for old, new in zip(values, again, strict=True):
-        assert np.array_equal(old, new, equal_nan=True)
+@given(tensors_and_weight())
+def test_splitting_and_joining_gives_the_same_weight(drawn):
+    tensors, weight = drawn
+    parts = tensors.from_weight(weight)
+    assert [part.shape for part in parts] == [tensors.shapes(weight.shape)] * len(parts)
+    again = tensors.to_weight(parts)
+    assert np.array_equal(weight, again, equal_nan=True)
 
 
 def test_join_stands_side_by_side():
@@ -61,17 +59,30 @@ def test_join_stands_side_by_side():
 
 
 def test_transposed_is_the_transposed_matrix():
-    assert transposed("output_weights").to_weight([np.eye(2, 3)]).shape == (3, 2)
+    weight = transposed("output_weights").to_weight([np.eye(2, 3)])
+    assert weight.tolist() == np.eye(3, 2).tolist()
+
+
+def test_heads_are_an_axis_of_their_own():
+    weight = np.arange(24).reshape(4, 6)
+    (kernel,) = Tensors(("kernel",), heads_axis=-1, num_heads=3).from_weight(weight)
+    assert kernel[2, 1].tolist() == [14, 15]  # row 2, the second of three heads
+    (kernel,) = Tensors(("kernel",), heads_axis=0, num_heads=2).from_weight(weight)
+    assert kernel[1, 0].tolist() == [12, 13, 14, 15, 16, 17]  # row 2
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_layout_names_all_tensors_of_the_original_once(name):
     layout, config = LAYOUTS[LAYOUT_OF[name]], config_of(name)
-    rows = layout.rows(
-        (*BACKBONE_PARTS, *HEAD_PARTS),
-        config.get("num_hidden_groups", 1),
-        config.get("inner_group_num", 1),
-    )
+    groups = config.get("num_hidden_groups", 1)
+    arguments = {
+        "num_heads": 4,
+        "num_attention_groups": groups,
+        "num_ffn_groups": groups,
+        "num_inner_layers": config.get("inner_group_num", 1),
+    }
+    parts = layout.weights.keys() - {"classifier"}
+    rows = layout.rows(sorted(parts), arguments)
     names = [name for _, _, tensors in rows for name in tensors.names]
     assert sorted(names) == sorted(weights_of(name))
 
@@ -89,14 +100,20 @@ def test_layouts_do_not_take_each_other_for_theirs():
         ("albert_zh", {"norm_first": True}),
         ("google", {"num_attention_groups": 3, "num_ffn_groups": 3}),
         ("google", {"num_inner_layers": 2}),
+        ("huggingface", {"num_attention_groups": 3, "num_ffn_groups": 3}),
+        ("huggingface", {"num_inner_layers": 2}),
+        ("keras", {}),
+        ("keras", {"num_attention_groups": 4, "num_ffn_groups": 2}),
     ],
 )
 def test_every_weight_of_a_model_has_its_tensors(layout, changes):
     """None stays random: each variable is in the table, and only once."""
-    if layout == "google":
+    if layout in ("google", "huggingface"):
         changes = {**changes, "embedding_projection": "after_layer_norm"}
     model = AlbertPretrainer(AlbertBackbone(**SMALL, **changes))
-    rows = model_weights(LAYOUTS[layout], model)
+    config = model.backbone.get_config()
+    layout = own_layout(config) if layout == "keras" else LAYOUTS[layout]
+    rows = model_weights(layout, model)
     assert sorted(id(variable) for variable, _ in rows) == sorted(
         id(variable) for variable in model.weights
     )

@@ -24,14 +24,14 @@ ENDINGS = ("", ".index", ".data-00000-of-00001", ".meta")
 
 def test_a_directory():
     directory = GOLDEN / "google_v2"
-    assert open_checkpoint(directory).prefix == directory / PREFIX
+    assert open_checkpoint(directory).path == directory / PREFIX
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
 @pytest.mark.parametrize("kind", [str, lambda path: path], ids=["str", "pathlib"])
 def test_prefix_and_files(kind, ending):
     path = GOLDEN / "google_v2" / f"{PREFIX}{ending}"
-    assert open_checkpoint(kind(path)).prefix == GOLDEN / "google_v2" / PREFIX
+    assert open_checkpoint(kind(path)).path == GOLDEN / "google_v2" / PREFIX
 
 
 @pytest.mark.parametrize("path", [".", PREFIX, f"{PREFIX}.index", f"./{PREFIX}"])
@@ -60,7 +60,7 @@ def test_the_authors_checkpoint_file_is_not_followed(tmp_path):
     (folder / "checkpoint").write_text(
         'model_checkpoint_path: "/data/home/author/model.ckpt-500000"\n'
     )
-    assert open_checkpoint(folder).prefix == folder / PREFIX
+    assert open_checkpoint(folder).path == folder / PREFIX
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -189,4 +189,4 @@ def test_two_checkpoints_are_refused_until_one_is_named(tmp_path):
         CheckpointError, match="2 checkpoints.*model.ckpt-7.*model.ckpt-best.*Say which"
     ):
         load_checkpoint(folder)
-    assert open_checkpoint(folder / "model.ckpt-7").prefix.name == "model.ckpt-7"
+    assert open_checkpoint(folder / "model.ckpt-7").path.name == "model.ckpt-7"

@@ -40,7 +40,7 @@ def test_truncated_data(tmp_path, share):
     folder = copy("albert_zh_preln", tmp_path)
     data = (folder / DATA).read_bytes()
     (folder / DATA).write_bytes(data[: int(len(data) * share)])
-    with pytest.raises(CheckpointError, match="cannot be read from .*cut short"):
+    with pytest.raises(CheckpointError, match="is cut short: expected .* bytes, found"):
         AlbertPretrainer.from_checkpoint(folder)
 
 
@@ -58,14 +58,14 @@ def test_truncated_index(tmp_path, keep):
     folder = copy("albert_zh_preln", tmp_path)
     index = folder / "model.ckpt-best.index"
     index.write_bytes(index.read_bytes()[:keep])
-    with pytest.raises(CheckpointError, match=r"index cannot be read; it is damaged"):
+    with pytest.raises(CheckpointError, match="index is damaged: it does not end"):
         load_checkpoint(folder)
 
 
 def test_index_that_is_something_else(tmp_path):
     folder = copy("albert_zh_preln", tmp_path)
     (folder / "model.ckpt-best.index").write_text("<html>404</html>" * 100)
-    with pytest.raises(CheckpointError, match="index cannot be read"):
+    with pytest.raises(CheckpointError, match="index is damaged"):
         load_checkpoint(folder)
 
 
@@ -108,7 +108,7 @@ def test_config_of_other_groups(name, field, value, message):
 
 def test_heads_that_do_not_divide_the_width():
     config = {**config_of("google_v2"), "num_attention_heads": 5}
-    with pytest.raises(ValueError, match="hidden_dim=48, num_heads=5"):
+    with pytest.raises(ValueError, match="hidden size of 48 and 5 attention heads"):
         load_checkpoint(GOLDEN / "google_v2", config=config)
 
 

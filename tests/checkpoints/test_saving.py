@@ -15,8 +15,7 @@ from checkpoint_files import (
 )
 
 from albert_tf import load_checkpoint, save_checkpoint
-from albert_tf.checkpoints import CheckpointError
-from albert_tf.checkpoints import checkpoint as checkpoint_module
+from albert_tf.checkpoints import CheckpointError, saving
 from albert_tf.models import AlbertBackbone, AlbertPretrainer, AlbertTextClassifier
 
 SMALL = {
@@ -192,7 +191,7 @@ def full_disk(monkeypatch):
         prefix.with_name("albert_model.ckpt.index").write_bytes(b"half")
         raise OSError("No space left on device")
 
-    monkeypatch.setattr(checkpoint_module, "write_tensors", write_tensors)
+    monkeypatch.setattr(saving, "write_tensors", write_tensors)
 
 
 def test_nothing_is_left_behind_if_writing_fails(tmp_path, full_disk):

@@ -1,54 +1,15 @@
-"""The command line: `albert-tf inspect | finetune | evaluate | predict | export`."""
+"""`albert-tf finetune | evaluate | predict | export`."""
 
-import contextlib
-import dataclasses
 import json
-import os
 import pathlib
 import sys
-import tempfile
-import warnings
 from typing import Annotated
 
-# What TensorFlow says of the processor on every start is not for this reader.
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+import typer
+from rich.table import Table
 
-try:
-    import typer
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-except ImportError as error:
-    raise ImportError(
-        f"The command line needs {error.name}. Run: pip install 'albert-tf[cli]'"
-    ) from error
+from albert_tf.cli.app import Config, app, console, import_tensorflow, shown
 
-app = typer.Typer(
-    help="ALBERT for Keras 3 on TensorFlow, first-class in Chinese.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
-# What is printed comes from files and users: "[b]" and ":x:" are no markup in it.
-console = Console(highlight=False, markup=False, emoji=False)
-errors = Console(stderr=True, highlight=False, markup=False, emoji=False)
-
-Checkpoint = Annotated[
-    str,
-    typer.Argument(
-        help="A TensorFlow 1 checkpoint of google-research/albert or "
-        "brightmart/albert_zh: its directory, its prefix (.../albert_model.ckpt) or "
-        "any of its files."
-    ),
-]
-Config = Annotated[
-    str | None,
-    typer.Option(
-        help="The checkpoint's config file, if it is not beside it; without a "
-        "checkpoint the size to train from random weights: a name such as "
-        "albert_tiny_zh, or a config file."
-    ),
-]
 Vocab = Annotated[
     str | None,
     typer.Option(help="vocab.txt, if it is not beside the checkpoint."),
@@ -67,67 +28,6 @@ TextBColumn = Annotated[
     typer.Option(help="The same of the second text, if an example is a pair."),
 ]
 BatchSize = Annotated[int, typer.Option(min=1, help="Examples a step.")]
-
-
-@contextlib.contextmanager
-def _silent_stderr():
-    """Keep what native code prints to standard error, and show it on failure."""
-    sys.stderr.flush()
-    saved = os.dup(2)
-    with tempfile.TemporaryFile() as kept:
-        os.dup2(kept.fileno(), 2)
-        try:
-            yield
-        except BaseException:
-            kept.seek(0)
-            os.write(saved, kept.read())
-            raise
-        finally:
-            os.dup2(saved, 2)
-            os.close(saved)
-
-
-def _import_tensorflow():
-    """Import it without its greeting, which no log level turns off."""
-    with _silent_stderr():
-        import tensorflow  # noqa: F401
-        import tensorflow_text  # noqa: F401
-
-        import albert_tf.models  # noqa: F401
-
-
-@app.command()
-def inspect(
-    checkpoint: Checkpoint,
-    config: Config = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-):
-    """Show what a checkpoint holds: layout, sizes, heads, anything missing.
-
-    Example: albert-tf inspect albert_tiny_zh/albert_model.ckpt
-    """
-    _import_tensorflow()
-
-    from albert_tf.checkpoints import inspect_checkpoint
-
-    report = dataclasses.asdict(inspect_checkpoint(checkpoint, config=config))
-    if as_json:
-        print(json.dumps(report, ensure_ascii=False, indent=2))
-        return
-    table = Table(show_header=False, box=None, pad_edge=False)
-    for name, value in report.items():
-        table.add_row(Text(name.replace("_", " "), style="bold"), _shown(value))
-    console.print(table)
-
-
-def _shown(value):
-    """A value of a report, in a few words."""
-    if isinstance(value, dict):
-        return ", ".join(f"{name}={item}" for name, item in value.items())
-    if isinstance(value, list):
-        more = f" and {len(value) - 3} more" if len(value) > 3 else ""
-        return ", ".join(value[:3]) + more or "none"
-    return f"{value:,}" if isinstance(value, int) else str(value or "none")
 
 
 @app.command()
@@ -179,7 +79,7 @@ def finetune(
     settings = {key: value for key, value in locals().items() if key != "output"}
     if pathlib.Path(output).is_file():
         raise FileExistsError(f"--output {output} is a file. Give a directory.")
-    _import_tensorflow()
+    import_tensorflow()
     import keras
 
     from albert_tf.files import write_text
@@ -207,7 +107,7 @@ def finetune(
         )
     examples = {name: (part.x, part.class_ids(classes)) for name, part in data.items()}
     console.print(
-        f"{len(classes)} classes: {_shown(classes)}. "
+        f"{len(classes)} classes: {shown(classes)}. "
         + ", ".join(f"{name} {len(part[1]):,}" for name, part in examples.items())
         + (" pairs" if data["train"].pairs else " texts"),
         soft_wrap=True,
@@ -316,7 +216,7 @@ def evaluate(
 
     Example: albert-tf evaluate my_model test.tsv
     """
-    _import_tensorflow()
+    import_tensorflow()
     from sklearn.metrics import classification_report, confusion_matrix
 
     from albert_tf.preprocessing.labelled_texts import read_labelled_texts
@@ -367,7 +267,7 @@ def predict(
     Example: albert-tf predict my_model 很好 太差了
     Example: cat reviews.txt | albert-tf predict my_model
     """
-    _import_tensorflow()
+    import_tensorflow()
     classifier = _load(model)
     if not texts:
         # As bytes: one line that is not UTF-8 should not end the rest.
@@ -411,7 +311,7 @@ def export(
 
     Example: albert-tf export my_model serving/my_model/1
     """
-    _import_tensorflow()
+    import_tensorflow()
     from albert_tf.export import saved_model
 
     classifier = _load(model)
@@ -448,19 +348,3 @@ def _check_pairs(classifier, pairs):
             f"the file has {_KINDS[pairs]}. "
             "Say which columns to read with --text-column and --text-b-column."
         )
-
-
-def main():
-    """Run the command line; what a user did wrong ends in one line."""
-    warnings.formatwarning = lambda message, *_, **__: f"Warning: {message}\n"
-    try:
-        app()
-    except (OSError, ValueError, TypeError) as error:
-        if os.environ.get("ALBERT_TF_DEBUG"):
-            raise
-        errors.print(Text("Error:", style="bold red"), str(error), soft_wrap=True)
-        sys.exit(1)
-
-
-if __name__ == "__main__":
-    main()

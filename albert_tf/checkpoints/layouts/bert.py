@@ -25,7 +25,15 @@ WEIGHTS = {
         "kernel": transposed("cls/seq_relationship/output_weights"),
         "bias": "cls/seq_relationship/output_bias",
     },
+    # `create_model` of `run_classifier.py`.
+    "classifier": {"kernel": transposed("output_weights"), "bias": "output_bias"},
 }
+
+# A TF-Hub module has the whole graph in a scope; some scripts have the head in one.
+RENAMES = (
+    (r"^module/", ""),
+    (r"^(?:classifier|loss)/(output_(?:weights|bias))$", r"\1"),
+)
 
 CONFIG_FIELDS = {
     "vocab_size": ("vocabulary_size",),
@@ -41,6 +49,18 @@ CONFIG_FIELDS = {
     "type_vocab_size": ("num_segments",),
 }
 
+SPELLINGS = {
+    # Both code bases compute "gelu" by its tanh approximation.
+    "hidden_act": {
+        "gelu": "gelu_approximate",
+        "gelu_new": "gelu_approximate",
+        "relu": "relu",
+        "tanh": "tanh",
+        "linear": "linear",
+    },
+    "ln_type": {"postln": False, "preln": True},
+}
+
 # The defaults of `AlbertConfig` / `BertConfig` in the original `modeling.py`,
 # for the fields that say nothing about the size of a tensor.
 DEFAULTS = {
@@ -54,4 +74,13 @@ SIZES = {
     "bert/embeddings/position_embeddings": ("max_position_embeddings", None),
     "bert/embeddings/token_type_embeddings": ("type_vocab_size", None),
     "bert/pooler/dense/kernel": ("hidden_size", "hidden_size"),
+}
+
+OTHERS = {
+    "optimizer": (
+        r"/(adam|lamb|lars|adafactor)_(m|v)(_\d+)?$|/Adam(_\d+)?$|/Momentum$"
+        r"|^beta\d_power(_\d+)?$"
+    ),
+    "step": r"^global_step$",
+    "head": r"^(cls|classifier|loss)/|^output_(weights|bias)$",
 }

@@ -1,7 +1,7 @@
 """brightmart/albert_zh: `layer_shared`, post-LN and pre-LN."""
 
-from albert_tf.checkpoints import bert
 from albert_tf.checkpoints.layout import Layout, join
+from albert_tf.checkpoints.layouts import bert
 
 _BLOCK = "bert/encoder/layer_shared"
 _SELF = f"{_BLOCK}/attention/self"
@@ -40,6 +40,7 @@ ALBERT_ZH = Layout(
     # The variable names are the same for both; a config that says nothing is
     # post-LN.
     defaults={**bert.DEFAULTS, "ln_type": "postln"},
+    spellings=bert.SPELLINGS,
     sizes={
         **bert.SIZES,
         "bert/embeddings/word_embeddings_2": ("embedding_size", "hidden_size"),
@@ -51,4 +52,6 @@ ALBERT_ZH = Layout(
         "num_ffn_groups": 1,
         "num_inner_layers": 1,
     },
+    renames=bert.RENAMES,
+    others=bert.OTHERS,
 )

@@ -1,7 +1,7 @@
 """google-research/albert, and albert_zh's `*_google` releases."""
 
-from albert_tf.checkpoints import bert
 from albert_tf.checkpoints.layout import Layout, join
+from albert_tf.checkpoints.layouts import bert
 
 _BLOCK = "bert/encoder/transformer/group_{group}/inner_group_{inner}"
 _SELF = f"{_BLOCK}/attention_1/self"
@@ -44,10 +44,13 @@ GOOGLE = Layout(
         "inner_group_num": ("num_inner_layers",),
     },
     defaults={**bert.DEFAULTS, "num_hidden_groups": 1, "inner_group_num": 1},
+    spellings=bert.SPELLINGS,
     sizes={
         **bert.SIZES,
         f"{_FFN}/dense/bias".format(group=0, inner=0): ("intermediate_size",),
     },
     fixed={"embedding_projection": "after_layer_norm", "norm_first": False},
     same=(("num_attention_groups", "num_ffn_groups"),),
+    renames=bert.RENAMES,
+    others=bert.OTHERS,
 )

@@ -1,0 +1,133 @@
+"""TF1 checkpoints: finding their files, reading and writing their tensors."""
+
+import re
+
+import tensorflow as tf
+
+from albert_tf.checkpoints.bundle_index import read_index
+from albert_tf.checkpoints.formats.tensor_files import TensorFiles, first_line
+from albert_tf.checkpoints.layout import CheckpointError
+from albert_tf.checkpoints.layouts import ALBERT_ZH, GOOGLE
+
+_DAMAGE = (tf.errors.OpError, ValueError, RuntimeError, IndexError)
+_FILE_ENDING = re.compile(r"\.(index|meta|data-\d{5}-of-\d{5})$")
+
+
+def find_prefix(path):
+    """Find the checkpoint that a path means.
+
+    Args:
+        path: path: a prefix such as `model.ckpt-best`, or the name of any of the
+            checkpoint's files.
+
+    Returns:
+        The prefix, a `pathlib.Path`.
+
+    Raises:
+        FileNotFoundError: if there is no checkpoint, or not all of its files.
+    """
+    prefix = _strip_ending(path)
+    index = _with_ending(prefix, ".index")
+    if not index.exists():
+        raise FileNotFoundError(
+            f"There is no checkpoint at {path}: {index} does not exist. Give the "
+            "directory, the prefix (such as albert_model.ckpt) or any file of a "
+            "TensorFlow checkpoint."
+        )
+    if not list(index.parent.glob(_escape(prefix.name) + ".data-*-of-*")):
+        raise FileNotFoundError(
+            f"{index} has no data beside it: {prefix}.data-00000-of-00001 does not "
+            "exist. A checkpoint is both files; put the data file beside the index."
+        )
+    return prefix
+
+
+def _strip_ending(path):
+    return path.with_name(_FILE_ENDING.sub("", path.name))
+
+
+def _with_ending(prefix, ending):
+    return prefix.with_name(prefix.name + ending)
+
+
+def _escape(name):
+    return re.sub(r"([*?[])", r"[\1]", name)
+
+
+class TensorFlowBundle(TensorFiles):
+    """A TF1 checkpoint, or the variables of a TF-Hub module; read tensor by tensor.
+
+    Args:
+        path: path of a directory, a prefix, or any file of the checkpoint.
+
+    Raises:
+        FileNotFoundError: if a file is missing.
+        CheckpointError: if the index cannot be read, or the data file is too
+            short for it.
+    """
+
+    layouts = (GOOGLE, ALBERT_ZH)
+    config_patterns = ("albert_config*.json", "bert_config*.json")
+
+    def __init__(self, path):
+        self.path = self.prefix = find_prefix(path)
+        self.folders = [self.prefix.parent]
+        if _is_module(self.prefix.parent.parent):
+            self.folders = [self.prefix.parent.parent / "assets", *self.folders]
+        self._entries = read_index(self.prefix)
+        self.shapes = {name: list(x.shape) for name, x in self._entries.items()}
+        self.checksums = {name: x.crc32c for name, x in self._entries.items()}
+
+    @classmethod
+    def find(cls, folder):
+        """The prefixes of the checkpoints in a folder."""
+        prefixes = sorted(_strip_ending(file) for file in folder.glob("*.index"))
+        if _is_module(folder):
+            prefixes.append(folder / "variables" / "variables")
+        return prefixes
+
+    @staticmethod
+    def is_at(path):
+        """Whether the path is a prefix."""
+        return _with_ending(path, ".index").exists()
+
+    def read(self, name):
+        """Read a tensor; TensorFlow compares its checksum.
+
+        Raises:
+            CheckpointError: if the data file is too short or was changed.
+        """
+        try:
+            # `tf.train.load_checkpoint` would keep the memory of what it read.
+            with tf.device("cpu"):
+                (value,) = tf.raw_ops.RestoreV2(
+                    prefix=str(self.prefix),
+                    tensor_names=[name],
+                    shape_and_slices=[""],
+                    dtypes=[self._entries[name].dtype],
+                )
+        except _DAMAGE as error:
+            raise CheckpointError(
+                f"{name} cannot be read from {self.prefix}.data-*: the file is cut "
+                f"short or damaged. Fetch it again. ({first_line(error)})"
+            ) from error
+        return value
+
+
+def _is_module(folder):
+    return (folder / "saved_model.pb").exists() and (folder / "variables").is_dir()
+
+
+def write_tensors(prefix, tensors):
+    """Write a TF1 checkpoint (a V2 bundle, as `tf.train.Saver` writes it).
+
+    Args:
+        prefix: path without ending.
+        tensors: dict of variable name to array.
+    """
+    tf.raw_ops.SaveV2(
+        prefix=str(prefix),
+        tensor_names=list(tensors),
+        shape_and_slices=[""] * len(tensors),
+        tensors=list(tensors.values()),
+    )

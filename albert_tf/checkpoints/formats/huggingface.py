@@ -1,0 +1,337 @@
+"""Hugging Face directories: safetensors, or `pytorch_model.bin` read by torch."""
+
+import functools
+import json
+import math
+import pickle
+import re
+import zlib
+
+import numpy as np
+
+from albert_tf.checkpoints.config import read_config
+from albert_tf.checkpoints.formats.tensor_files import TensorFiles, first_line, naming
+from albert_tf.checkpoints.layout import CheckpointError, numbers_of
+from albert_tf.checkpoints.layouts import HUGGINGFACE
+
+WEIGHTS = "model.safetensors"
+TOKENIZER = "tokenizer.json"
+# The format itself would not notice a changed byte: what we write says so.
+CRC = "crc32"
+# transformers, too, takes the first that is there.
+WEIGHT_FILES = (
+    WEIGHTS,
+    f"{WEIGHTS}.index.json",
+    "pytorch_model.bin",
+    "pytorch_model.bin.index.json",
+)
+
+
+class HuggingFaceFiles(TensorFiles):
+    """A model that transformers has saved, in one file or several.
+
+    Args:
+        path: path of a file of weights, or of the index of several.
+
+    Raises:
+        FileNotFoundError: if a file is missing.
+        CheckpointError: if a file is damaged, or the library that reads it is not
+            installed.
+    """
+
+    layouts = (HUGGINGFACE,)
+    config_patterns = ("config.json",)
+
+    def __init__(self, path):
+        self.path = path
+        self.folders = [path.parent]
+        self._files = [_open(file) for file in _weight_files(path)]
+        self._file_of = {name: file for file in self._files for name in file.shapes}
+        self.shapes = {
+            name: list(file.shapes[name]) for name, file in self._file_of.items()
+        }
+
+    @classmethod
+    def find(cls, folder):
+        """The file of weights in a folder, in a list."""
+        files = (folder / name for name in WEIGHT_FILES)
+        return [file for file in files if file.exists()][:1]
+
+    def read(self, name):
+        """Read a tensor.
+
+        Raises:
+            CheckpointError: if it is not what was written.
+        """
+        return self._file_of[name].read(name)
+
+    vocabulary_patterns = (*TensorFiles.vocabulary_patterns, TOKENIZER)
+
+    @property
+    def lowercase(self):
+        """Whether the tokenizer is to lower-case, by `tokenizer_config.json`."""
+        path = self.path.parent / "tokenizer_config.json"
+        return not path.exists() or (
+            read_config(path).get("do_lower_case") is not False
+        )
+
+    @property
+    def head_dropout(self):
+        rate = self.find_config()[1].get("classifier_dropout_prob")
+        return rate if isinstance(rate, float) and 0 <= rate < 1 else 0.1
+
+    @property
+    def has_text_classifier(self):
+        """Whether a `classifier` is one of texts, by `architectures`.
+
+        The heads for multiple choice and for taggers have the same names.
+        """
+        architectures = str(self.find_config()[1].get("architectures"))
+        return not re.search("MultipleChoice|TokenClassification", architectures)
+
+    @property
+    def labels(self):
+        """The names of the classes, or `None` if they have none of their own."""
+        names = self.find_config()[1].get("id2label")
+        if not isinstance(names, dict) or names == placeholders(len(names)):
+            return None
+        return [names.get(str(i), str(i)) for i in range(len(names))]
+
+    def tokenizer(self, lowercase=None):
+        """The tokenizer beside; transformers 5 writes no vocabulary but in its own
+        `tokenizer.json`."""
+        from albert_tf.preprocessing import WordPieceTokenizer
+
+        path = self.vocabulary
+        if path is None or path.name != TOKENIZER:
+            return super().tokenizer(lowercase)
+        lowercase = self.lowercase if lowercase is None else lowercase
+        with naming(path):
+            return WordPieceTokenizer(_word_pieces(path), lowercase=lowercase)
+
+
+def placeholders(count):
+    """The names transformers gives to classes that have none."""
+    return {str(i): f"LABEL_{i}" for i in range(count)}
+
+
+def _word_pieces(path):
+    """The tokens of a `tokenizer.json`, by id."""
+    model = read_config(path).get("model")
+    if not isinstance(model, dict) or model.get("type") != "WordPiece":
+        raise CheckpointError(
+            f"{path} holds no WordPiece tokenizer, the one kind that can be read from "
+            "there. Put the vocab.txt or spiece.model beside it, or give it with "
+            "`vocabulary=`."
+        )
+    ids = model.get("vocab")
+    if not isinstance(ids, dict) or sorted(map(str, ids.values())) != sorted(
+        map(str, range(len(ids)))
+    ):
+        raise CheckpointError(
+            f"{path} should give each token of model.vocab an id of its own, from 0 on."
+        )
+    return sorted(ids, key=ids.get)
+
+
+def _weight_files(path):
+    """The files of weights that a path stands for."""
+    if not path.exists():
+        raise FileNotFoundError(f"There is no file {path}.")
+    if path.suffix != ".json":
+        return [path]
+    names = read_config(path).get("weight_map")
+    if not isinstance(names, dict) or not names:
+        raise CheckpointError(
+            f"{path} should say under weight_map which file holds which tensor."
+        )
+    beside = {file.name for file in path.parent.iterdir()}
+    files = sorted(set(map(str, names.values())))
+    for name in files:
+        if name not in beside or not name.endswith((".safetensors", ".bin")):
+            raise CheckpointError(
+                f"{path} names the file {name[:100]!r}, which is no file of weights "
+                "beside it."
+            )
+    return [path.parent / name for name in files]
+
+
+def _open(path):
+    return (_SafetensorsFile if path.suffix == ".safetensors" else _TorchFile)(path)
+
+
+class _SafetensorsFile:
+    """Tensors of a `.safetensors` file."""
+
+    def __init__(self, path):
+        safetensors = _import("safetensors", path)
+        self._damage = (safetensors.SafetensorError, OSError, ValueError)
+        self._path = path
+        # Opened anew for each tensor: all that was read would stay in memory.
+        self._open = functools.partial(safetensors.safe_open, path, "numpy")
+        try:
+            with self._open() as file:
+                self.shapes = {
+                    name: file.get_slice(name).get_shape()
+                    for name in file.keys()  # noqa: SIM118 (it is no dict)
+                }
+                self._checksums = json.loads((file.metadata() or {}).get(CRC, "{}"))
+        except self._damage as error:
+            raise CheckpointError(
+                f"{path} is damaged or no safetensors file. Fetch it again. "
+                f"({first_line(error)})"
+            ) from error
+
+    def read(self, name):
+        try:
+            with self._open() as file:
+                value = file.get_tensor(name)
+        except self._damage as error:
+            raise CheckpointError(
+                f"{name} cannot be read from {self._path}: {first_line(error)}"
+            ) from error
+        if name in self._checksums and self._checksums[name] != zlib.crc32(value):
+            raise CheckpointError(
+                f"{name} in {self._path} is damaged: its checksum is not the one it "
+                "was written with. Fetch the file again."
+            )
+        return value
+
+
+class _TorchFile:
+    """Tensors of a `.bin` file, by torch, which runs no code of the file's."""
+
+    def __init__(self, path):
+        torch = _import("torch", path)
+        try:
+            tensors = torch.load(path, map_location="cpu", weights_only=True)
+        except _TORCH_DAMAGE as error:
+            raise CheckpointError(
+                f"{path} is damaged, or holds more than tensors, which torch refuses "
+                f"to load. Fetch it again. ({first_line(error)})"
+            ) from error
+        if not isinstance(tensors, dict) or not all(
+            isinstance(tensor, torch.Tensor) for tensor in tensors.values()
+        ):
+            raise CheckpointError(
+                f"{path} is no state dict of a model: expected tensors by name."
+            )
+        self._tensors = tensors
+        self.shapes = {name: list(tensor.shape) for name, tensor in tensors.items()}
+
+    def read(self, name):
+        # bfloat16 is no type of NumPy's.
+        return self._tensors[name].detach().float().numpy()
+
+
+_TORCH_DAMAGE = (
+    pickle.UnpicklingError,
+    RuntimeError,
+    OSError,
+    EOFError,
+    ValueError,
+    TypeError,
+    KeyError,
+    IndexError,
+    AttributeError,
+)
+
+
+def _import(library, path):
+    try:
+        return __import__(library)
+    except ImportError as error:
+        raise CheckpointError(
+            f"Reading {path.name} needs {library}. Run: "
+            + (
+                "pip install 'albert-tf[hf]'"
+                if library == "safetensors"
+                else "pip install torch (or have the model saved as "
+                f"{WEIGHTS}, which needs no torch)"
+            )
+        ) from error
+
+
+def write_model(directory, shapes, tensors):
+    """Write `model.safetensors`, tensor by tensor.
+
+    `safetensors.numpy.save_file` wants all arrays at once, which for the largest
+    models are one more copy of the model than there may be memory for.
+
+    Args:
+        directory: path of an existing directory.
+        shapes: dict of name to tuple of ints.
+        tensors: callable that gives pairs of name and float32 array, in the order
+            of `shapes`, each time it is called.
+
+    Returns:
+        A dict, the config fields that say what was written.
+    """
+    checksums = {name: zlib.crc32(_bytes(value)) for name, value in tensors()}
+    header = {"__metadata__": {"format": "pt", CRC: json.dumps(checksums)}}
+    end = 0
+    for name, shape in shapes.items():
+        start, end = end, end + 4 * math.prod(shape)
+        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [start, end]}
+    header = json.dumps(header).encode()
+    header += b" " * (-len(header) % 8)
+    with open(directory / WEIGHTS, "wb") as file:
+        file.write(len(header).to_bytes(8, "little") + header)
+        for _, value in tensors():
+            file.write(_bytes(value))
+    return {"architectures": [_architecture(shapes)]}
+
+
+def _bytes(array):
+    return memoryview(np.ascontiguousarray(numbers_of(array), "<f4")).cast("B")
+
+
+_ARCHITECTURES = {
+    "classifier.weight": "AlbertForSequenceClassification",
+    "sop_classifier.classifier.weight": "AlbertForPreTraining",
+    "predictions.bias": "AlbertForMaskedLM",
+}
+
+
+def _architecture(names):
+    """The class of transformers that has a place for all of the tensors."""
+    for name, architecture in _ARCHITECTURES.items():
+        if name in names:
+            return architecture
+    return "AlbertModel"
+
+
+def write_tokenizer(directory, tokenizer, max_length):
+    """Write a tokenizer's files, so that `AutoTokenizer` finds the right one.
+
+    Without `tokenizer_class` transformers takes any ALBERT for one with
+    SentencePiece and makes every word of a `vocab.txt` unknown.
+
+    Args:
+        directory: path of an existing directory.
+        tokenizer: a `WordPieceTokenizer` or `SentencePieceTokenizer`.
+        max_length: int. Positions of the model, in tokens.
+
+    Returns:
+        A dict, the config fields that say which tokens are special.
+    """
+    tokenizer.save_original(directory)
+    config = {
+        "tokenizer_class": _TOKENIZERS[tokenizer.original_file_name],
+        "do_lower_case": tokenizer.lowercase,
+        "model_max_length": max_length,
+        **{
+            f"{name}_token": getattr(tokenizer, f"{name}_token")
+            for name in ("unk", "sep", "pad", "cls", "mask")
+        },
+    }
+    text = json.dumps(config, ensure_ascii=False, indent=2)
+    (directory / "tokenizer_config.json").write_text(text + "\n", encoding="utf-8")
+    return {
+        "pad_token_id": tokenizer.pad_token_id,
+        "bos_token_id": tokenizer.cls_token_id,
+        "eos_token_id": tokenizer.sep_token_id,
+    }
+
+
+_TOKENIZERS = {"vocab.txt": "BertTokenizer", "spiece.model": "AlbertTokenizer"}

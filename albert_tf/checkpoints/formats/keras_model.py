@@ -1,0 +1,245 @@
+"""Keras models: `.keras` files, presets and instances, ours and KerasHub's."""
+
+import functools
+import json
+import pathlib
+import zipfile
+
+import keras
+import keras_hub
+
+from albert_tf.checkpoints.config import MAX_BLOCKS, read_config
+from albert_tf.checkpoints.formats.tensor_files import first_line, naming
+from albert_tf.checkpoints.layout import CheckpointError
+from albert_tf.checkpoints.layouts import KERASHUB, own_layout
+from albert_tf.checkpoints.weights import model_weights
+from albert_tf.models.without_preprocessor import preprocessor_may_lack
+
+_DAMAGE = (
+    ValueError,
+    TypeError,
+    KeyError,
+    AttributeError,
+    IndexError,
+    OSError,
+    RuntimeError,
+    zipfile.BadZipFile,
+)
+
+
+class KerasModel:
+    """A Keras model with an `AlbertBackbone` of ours or of KerasHub's.
+
+    Args:
+        path: path of a `.keras` file or of a preset's directory, or the model.
+
+    Attributes:
+        model: the model, in memory.
+
+    Raises:
+        CheckpointError: if it cannot be loaded or there is no ALBERT in it.
+    """
+
+    def __init__(self, path):
+        if isinstance(path, keras.Model):
+            self.path, self.model = path.name, _albert_in(path, path.name)
+        else:
+            self.path, self.model = path, _albert_in(_load(path), path)
+        is_folder = isinstance(path, pathlib.Path) and path.is_dir()
+        self.folders = [path] if is_folder else []
+        self._backbone = getattr(self.model, "backbone", self.model)
+        if self.is_ours:
+            self._weights = {
+                tensors.names[0]: variable
+                for variable, tensors in model_weights(self.find_layout(), self.model)
+            }
+        else:
+            self._weights = {weight.path: weight for weight in self.model.weights}
+        self.shapes = {name: list(x.shape) for name, x in self._weights.items()}
+
+    @classmethod
+    def find(cls, folder):
+        """The folder, if it is a preset, and the `.keras` files in it."""
+        is_preset = (folder / "config.json").exists() and (
+            (folder / "metadata.json").exists() or (folder / "task.json").exists()
+        )
+        return [folder] * is_preset + sorted(folder.glob("*.keras"))
+
+    has_text_classifier = True
+
+    @property
+    def head_dropout(self):
+        return getattr(self.model, "dropout", 0.1)
+
+    @property
+    def is_ours(self):
+        return not isinstance(self._backbone, keras_hub.models.AlbertBackbone)
+
+    def find_layout(self):
+        return own_layout(self._backbone.get_config()) if self.is_ours else KERASHUB
+
+    def find_config(self, config=None):
+        if config is not None:
+            raise ValueError(
+                f"{self.path} is a Keras model and knows its sizes. Leave out "
+                f"`config=`. Received: {config}"
+            )
+        return f"the config of {self.path}", self._backbone.get_config()
+
+    def read(self, name):
+        return keras.ops.convert_to_tensor(self._weights[name])
+
+    @property
+    def vocabulary(self):
+        """The name of the tokenizer's class, or `None` if there is none."""
+        tokenizer = self._tokenizer
+        return None if tokenizer is None else f"in {type(tokenizer).__name__}"
+
+    @functools.cached_property
+    def _tokenizer(self):
+        preprocessor = getattr(self.model, "preprocessor", None)
+        if preprocessor is not None:
+            return preprocessor.tokenizer
+        for folder in self.folders:
+            if (folder / "tokenizer.json").exists():
+                with naming(folder / "tokenizer.json", *_DAMAGE):
+                    return keras_hub.tokenizers.Tokenizer.from_preset(str(folder))
+        return None
+
+    def tokenizer(self, lowercase=None):
+        """The model's own tokenizer, or `None`."""
+        from albert_tf.preprocessing import SentencePieceTokenizer
+
+        if isinstance(self._tokenizer, keras_hub.tokenizers.AlbertTokenizer):
+            lowercase = True if lowercase is None else lowercase
+            return SentencePieceTokenizer(self._tokenizer.proto, lowercase=lowercase)
+        return self._tokenizer
+
+    @property
+    def labels(self):
+        return getattr(self.model, "labels", None)
+
+
+def _albert_in(model, path):
+    """The task or backbone that a model is or has as a layer."""
+    from albert_tf.models.albert_backbone import AlbertBackbone
+
+    backbones = (AlbertBackbone, keras_hub.models.AlbertBackbone)
+    for found in (model, *getattr(model, "layers", ())):
+        if isinstance(getattr(found, "backbone", found), backbones):
+            return found
+    raise CheckpointError(
+        f"There is no ALBERT in {path}: expected a model of albert_tf, or KerasHub's "
+        f"AlbertBackbone or a task on it. Found: {type(model).__name__}"
+    )
+
+
+def _load(path):
+    if path.suffix == ".keras":
+        if not path.is_file():
+            raise FileNotFoundError(f"There is no file {path}.")
+        with naming(path, *_DAMAGE):
+            _check_sizes(path, *_keras_file(path))
+            return keras.saving.load_model(path, compile=False)
+    task = path / "task.json"
+    weights = "task.weights.h5" if task.exists() else "model.weights.h5"
+    # KerasHub would give a head without weights random ones.
+    for name in ("model.weights.h5", weights):
+        if not (path / name).is_file():
+            raise FileNotFoundError(f"{path} is not a whole preset: it has no {name}.")
+    with naming(path, *_DAMAGE):
+        weight_bytes = (path / "model.weights.h5").stat().st_size
+        _check_sizes(path, read_config(path / "config.json"), weight_bytes)
+        if not task.exists():
+            return keras_hub.models.Backbone.from_preset(str(path))
+        name = read_config(task)["registered_name"]
+        return keras.saving.get_registered_object(name).from_preset(str(path))
+
+
+def _keras_file(path):
+    """The config in a `.keras` file, and the bytes of the weights in it."""
+    with zipfile.ZipFile(path) as file:
+        weight_bytes = file.getinfo("model.weights.h5").file_size
+        return json.loads(file.read("config.json")), weight_bytes
+
+
+def _check_sizes(path, config, weight_bytes):
+    """Refuse a config whose model would be larger than the weights there are.
+
+    Keras builds the model first, with all the time and memory that takes.
+    """
+    if isinstance(config, list):
+        config = dict(enumerate(config))
+    if not isinstance(config, dict):
+        return
+    for value in config.values():
+        _check_sizes(path, value, weight_bytes)
+    sizes = [config.get(name, 0) for name in _SIZES]
+    if not all(isinstance(size, int) for size in sizes):
+        raise CheckpointError(
+            f"{path}: its config has sizes that are no whole numbers."
+        )
+    vocabulary, positions, embedding, hidden, intermediate, layers = sizes
+    numbers = (vocabulary + positions) * embedding + hidden * (hidden + intermediate)
+    # Half precision has two bytes a number.
+    if 2 * numbers > weight_bytes or layers > MAX_BLOCKS:
+        raise CheckpointError(
+            f"{path}: its config describes a model that is larger than its weights "
+            f"({weight_bytes:,} bytes). One of them is damaged."
+        )
+
+
+_SIZES = (
+    "vocabulary_size",
+    "max_sequence_length",
+    "embedding_dim",
+    "hidden_dim",
+    "intermediate_dim",
+    "num_layers",
+)
+
+
+def write_preset(directory, model, tokenizer=None):
+    """Write a preset that `from_preset` reads.
+
+    Args:
+        directory: path of an existing directory.
+        model: a backbone or task of Keras.
+        tokenizer: optional tokenizer, written beside a model that has none.
+    """
+    with preprocessor_may_lack(model):
+        model.save_to_preset(str(directory))
+    if tokenizer is not None and getattr(model, "preprocessor", None) is None:
+        tokenizer.save_to_preset(str(directory))
+
+
+def build_keras_hub(config, num_classes, dropout, tokenizer=None):
+    """Build KerasHub's model, its weights still random.
+
+    Args:
+        config: dict, the fields of KerasHub's `AlbertBackbone`.
+        num_classes: int, of a text classifier; 0 for a backbone.
+        dropout: float, the rate before the classification head.
+        tokenizer: optional `SentencePieceTokenizer`, for the classifier.
+
+    Returns:
+        A `keras_hub.models.AlbertBackbone`, or an `AlbertTextClassifier` on it.
+
+    Raises:
+        CheckpointError: if KerasHub cannot build such a model.
+    """
+    try:
+        theirs = keras_hub.models.AlbertBackbone(**config)
+    except ValueError as error:
+        raise CheckpointError(
+            f'The "kerashub" layout cannot hold this model: {first_line(error)}'
+        ) from error
+    if num_classes:
+        preprocessor = tokenizer and keras_hub.models.AlbertTextClassifierPreprocessor(
+            keras_hub.tokenizers.AlbertTokenizer(tokenizer.proto),
+            sequence_length=config["max_sequence_length"],
+        )
+        theirs = keras_hub.models.AlbertTextClassifier(
+            theirs, num_classes, preprocessor=preprocessor, dropout=dropout
+        )
+    return theirs

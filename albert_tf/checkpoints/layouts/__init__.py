@@ -1,0 +1,9 @@
+"""One table a layout: where each weight stands in the files of a family."""
+
+from albert_tf.checkpoints.layouts.albert_zh import ALBERT_ZH
+from albert_tf.checkpoints.layouts.google import GOOGLE
+from albert_tf.checkpoints.layouts.huggingface import HUGGINGFACE
+from albert_tf.checkpoints.layouts.kerashub import KERASHUB
+from albert_tf.checkpoints.layouts.own import own_layout
+
+__all__ = ["ALBERT_ZH", "GOOGLE", "HUGGINGFACE", "KERASHUB", "own_layout"]

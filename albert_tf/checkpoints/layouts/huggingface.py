@@ -1,0 +1,131 @@
+"""Hugging Face transformers: `AlbertModel` and the models with heads on it."""
+
+from albert_tf.checkpoints.layout import Layout, join, transposed
+from albert_tf.checkpoints.layouts import bert
+
+_EMBEDDINGS = "albert.embeddings"
+_PROJECTION = "albert.encoder.embedding_hidden_mapping_in"
+_BLOCK = "albert.encoder.albert_layer_groups.{group}.albert_layers.{inner}"
+_SELF = f"{_BLOCK}.attention"
+
+HUGGINGFACE = Layout(
+    name="huggingface",
+    signature="encoder.albert_layer_groups.",
+    weights={
+        "embedding": {
+            "token_table": f"{_EMBEDDINGS}.word_embeddings.weight",
+            "segment_table": f"{_EMBEDDINGS}.token_type_embeddings.weight",
+            "position_table": f"{_EMBEDDINGS}.position_embeddings.weight",
+            "layer_norm.gamma": f"{_EMBEDDINGS}.LayerNorm.weight",
+            "layer_norm.beta": f"{_EMBEDDINGS}.LayerNorm.bias",
+            "projection.kernel": transposed(f"{_PROJECTION}.weight"),
+            "projection.bias": f"{_PROJECTION}.bias",
+        },
+        "attention": {
+            "query_key_value.kernel": transposed(
+                f"{_SELF}.query.weight", f"{_SELF}.key.weight", f"{_SELF}.value.weight"
+            ),
+            "query_key_value.bias": join(
+                f"{_SELF}.query.bias", f"{_SELF}.key.bias", f"{_SELF}.value.bias"
+            ),
+            "output_dense.kernel": transposed(f"{_SELF}.dense.weight"),
+            "output_dense.bias": f"{_SELF}.dense.bias",
+            "layer_norm.gamma": f"{_SELF}.LayerNorm.weight",
+            "layer_norm.beta": f"{_SELF}.LayerNorm.bias",
+        },
+        "feed_forward": {
+            "intermediate_dense.kernel": transposed(f"{_BLOCK}.ffn.weight"),
+            "intermediate_dense.bias": f"{_BLOCK}.ffn.bias",
+            "output_dense.kernel": transposed(f"{_BLOCK}.ffn_output.weight"),
+            "output_dense.bias": f"{_BLOCK}.ffn_output.bias",
+            "layer_norm.gamma": f"{_BLOCK}.full_layer_layer_norm.weight",
+            "layer_norm.beta": f"{_BLOCK}.full_layer_layer_norm.bias",
+        },
+        "pooler": {
+            "kernel": transposed("albert.pooler.weight"),
+            "bias": "albert.pooler.bias",
+        },
+        "mlm_head": {
+            "dense.kernel": transposed("predictions.dense.weight"),
+            "dense.bias": "predictions.dense.bias",
+            "layer_norm.gamma": "predictions.LayerNorm.weight",
+            "layer_norm.beta": "predictions.LayerNorm.bias",
+            "bias": "predictions.bias",
+        },
+        "sop_head": {
+            "kernel": transposed("sop_classifier.classifier.weight"),
+            "bias": "sop_classifier.classifier.bias",
+        },
+        "classifier": {
+            "kernel": transposed("classifier.weight"),
+            "bias": "classifier.bias",
+        },
+    },
+    config_fields={
+        **bert.CONFIG_FIELDS,
+        "num_hidden_groups": ("num_attention_groups", "num_ffn_groups"),
+        "inner_group_num": ("num_inner_layers",),
+    },
+    # `AlbertConfig` of transformers.
+    defaults={
+        "hidden_act": "gelu_new",
+        "hidden_dropout_prob": 0.0,
+        "attention_probs_dropout_prob": 0.0,
+        "num_hidden_groups": 1,
+        "inner_group_num": 1,
+    },
+    spellings={
+        # Unlike in the originals' configs "gelu" is the exact one here. Of several
+        # names of one function the first is written.
+        "hidden_act": {
+            "gelu_new": "gelu_approximate",
+            "gelu_pytorch_tanh": "gelu_approximate",
+            "gelu_python_tanh": "gelu_approximate",
+            "gelu_fast": "gelu_approximate",
+            "gelu_accurate": "gelu_approximate",
+            "gelu": "gelu",
+            "gelu_python": "gelu",
+            "hardswish": "hard_silu",
+            "swish": "silu",
+            **{
+                name: name
+                for name in (
+                    "linear",
+                    "mish",
+                    "relu",
+                    "relu6",
+                    "sigmoid",
+                    "silu",
+                    "tanh",
+                )
+            },
+        },
+    },
+    sizes={
+        f"{_EMBEDDINGS}.word_embeddings.weight": ("vocab_size", "embedding_size"),
+        f"{_EMBEDDINGS}.position_embeddings.weight": ("max_position_embeddings", None),
+        f"{_EMBEDDINGS}.token_type_embeddings.weight": ("type_vocab_size", None),
+        f"{_PROJECTION}.weight": ("hidden_size", "embedding_size"),
+        f"{_BLOCK}.ffn.bias".format(group=0, inner=0): ("intermediate_size",),
+    },
+    fixed={"embedding_projection": "after_layer_norm", "norm_first": False},
+    same=(("num_attention_groups", "num_ffn_groups"),),
+    constants={
+        "model_type": "albert",
+        "layer_norm_eps": 1e-12,
+        "position_embedding_type": "absolute",
+    },
+    renames=(
+        # `AlbertModel` itself is saved without the name that heads call it by.
+        (r"^(embeddings|encoder|pooler)\.", r"albert.\1."),
+        # Files converted by early versions.
+        (r"LayerNorm\.gamma$", "LayerNorm.weight"),
+        (r"LayerNorm\.beta$", "LayerNorm.bias"),
+    ),
+    others={
+        # Tied to the word table and to `predictions.bias`.
+        "tied": r"^predictions\.decoder\.",
+        "buffer": r"\.(position_ids|token_type_ids)$",
+        "head": r"^(predictions|sop_classifier|classifier|qa_outputs)\.",
+    },
+)

@@ -1,0 +1,36 @@
+"""Models of this package, which `.keras` files and presets hold."""
+
+from albert_tf.checkpoints.layout import Layout
+from albert_tf.checkpoints.layouts.albert_zh import ALBERT_ZH
+from albert_tf.checkpoints.layouts.google import GOOGLE
+
+_BY_PROJECTION = {"before_layer_norm": ALBERT_ZH, "after_layer_norm": GOOGLE}
+
+_NUMBERS = dict.fromkeys(("attention", "feed_forward"), "_{group}_{inner}")
+
+
+def own_layout(arguments):
+    """The `Layout` of an `AlbertBackbone` of ours: each weight under its own name.
+
+    Unlike the others it can hold any model.
+
+    Args:
+        arguments: dict, the arguments of the backbone.
+    """
+    weights = _BY_PROJECTION[arguments["embedding_projection"]].weights
+    return Layout(
+        name="keras",
+        signature="embedding/token_table",
+        weights={
+            part: {
+                attribute: f"{part}{_NUMBERS.get(part, '')}/{attribute}"
+                for attribute in attributes
+            }
+            for part, attributes in weights.items()
+        },
+        fixed={
+            name: value
+            for name, value in arguments.items()
+            if name not in ("name", "trainable", "dtype")
+        },
+    )

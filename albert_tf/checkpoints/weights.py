@@ -1,0 +1,125 @@
+"""The weights of an ALBERT, by the names that every layout's table gives them."""
+
+import operator
+
+ENCODER_PARTS = ("embedding", "attention", "feed_forward")
+# Each head by the attribute of the model that holds it.
+HEAD_PARTS = {
+    "mlm_head": "mlm_head",
+    "sop_head": "sop_head",
+    "classifier": "output_dense",
+}
+
+# The axes of each weight: V the vocabulary, P positions, S segments, E and H the
+# paper's, W the width at which the embeddings are added, Q query, key and value side
+# by side, I the feed-forward half, C the classes of a head.
+AXES = {
+    "embedding": {
+        "token_table": "VE",
+        "segment_table": "SW",
+        "position_table": "PW",
+        "layer_norm.gamma": "W",
+        "layer_norm.beta": "W",
+        "projection.kernel": "EH",
+        "projection.bias": "H",
+    },
+    "attention": {
+        "query_key_value.kernel": "HQ",
+        "query_key_value.bias": "Q",
+        "output_dense.kernel": "HH",
+        "output_dense.bias": "H",
+        "layer_norm.gamma": "H",
+        "layer_norm.beta": "H",
+    },
+    "feed_forward": {
+        "intermediate_dense.kernel": "HI",
+        "intermediate_dense.bias": "I",
+        "output_dense.kernel": "IH",
+        "output_dense.bias": "H",
+        "layer_norm.gamma": "H",
+        "layer_norm.beta": "H",
+    },
+    "pooler": {"kernel": "HH", "bias": "H"},
+    "mlm_head": {
+        "dense.kernel": "HW",
+        "dense.bias": "W",
+        "layer_norm.gamma": "W",
+        "layer_norm.beta": "W",
+        "bias": "V",
+    },
+    "sop_head": {"kernel": "HC", "bias": "C"},
+    "classifier": {"kernel": "HC", "bias": "C"},
+}
+
+
+def weight_shape(part, attribute, arguments, num_classes):
+    """The shape a weight has in a model.
+
+    Args:
+        part, attribute: strings, as in `AXES`.
+        arguments: dict, the arguments of the `AlbertBackbone`.
+        num_classes: int, the classes of the part, if it is a head with classes.
+
+    Returns:
+        A tuple of ints.
+    """
+    hidden_dim, embedding_dim = arguments["hidden_dim"], arguments["embedding_dim"]
+    project_first = arguments["embedding_projection"] == "before_layer_norm"
+    lengths = {
+        "V": arguments["vocabulary_size"],
+        "P": arguments["max_sequence_length"],
+        "S": arguments["num_segments"],
+        "E": embedding_dim,
+        "H": hidden_dim,
+        "W": hidden_dim if project_first else embedding_dim,
+        "Q": 3 * hidden_dim,
+        "I": arguments["intermediate_dim"],
+        "C": num_classes,
+    }
+    return tuple(lengths[axis] for axis in AXES[part][attribute])
+
+
+def parts_of(model):
+    """The parts that a backbone or a task of ours has, heads last."""
+    backbone = getattr(model, "backbone", model)
+    pooler = ["pooler"] if backbone.pooler is not None else []
+    heads = [
+        part
+        for part, name in HEAD_PARTS.items()
+        if getattr(model, name, None) is not None
+    ]
+    return [*ENCODER_PARTS, *pooler, *heads]
+
+
+def model_weights(layout, model):
+    """Pair every variable of a model with the tensors that hold it in a file.
+
+    Args:
+        layout: a `Layout`.
+        model: an `AlbertBackbone`, or a task with a `backbone` attribute.
+
+    Returns:
+        A list of `(keras.Variable, Tensors)`.
+    """
+    backbone = getattr(model, "backbone", model)
+    objects = {
+        ("embedding", 0, 0): backbone.embedding,
+        ("pooler", 0, 0): backbone.pooler,
+        **{
+            (part, 0, 0): getattr(model, name, None)
+            for part, name in HEAD_PARTS.items()
+        },
+        **{
+            ("attention", *key): half for key, half in backbone.attention_blocks.items()
+        },
+        **{
+            ("feed_forward", *key): half
+            for key, half in backbone.feed_forward_blocks.items()
+        },
+    }
+    return [
+        (operator.attrgetter(attribute)(objects[key]), tensors)
+        for key, attribute, tensors in layout.rows(
+            parts_of(model), backbone.get_config()
+        )
+    ]

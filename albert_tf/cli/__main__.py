@@ -1,0 +1,5 @@
+"""`python -m albert_tf.cli`."""
+
+from albert_tf.cli import main
+
+main()
