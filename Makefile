@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 export TEXT
 
-.PHONY: demo test test-peers lint benchmark clean
+.PHONY: demo test test-peers lint benchmark benchmark-convert clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python examples/demo.py
@@ -19,6 +19,9 @@ lint: $(VENV)/.installed-test
 
 benchmark: $(VENV)/.installed
 	$(BIN)/python benchmarks/classify.py
+
+benchmark-convert: $(VENV)/.installed
+	$(BIN)/python benchmarks/convert.py
 
 clean:
 	rm -rf $(VENV) demo_output

@@ -17,6 +17,8 @@ def read_config(path):
             dense layer of the `_fast` models.
     """
     path = pathlib.Path(path)
+    if path.exists() and not path.is_file():
+        raise CheckpointError(f"{path} is no file. Expected a JSON file of the config.")
     try:
         config = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:

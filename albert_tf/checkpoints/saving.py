@@ -117,6 +117,13 @@ def contents_of(checkpoint, layout, tokenizer=None):
     target = LAYOUTS.get(layout) or own_layout(checkpoint.arguments)
     if tokenizer is None:
         tokenizer = checkpoint.tokenizer()
+    rows = checkpoint.arguments["vocabulary_size"]
+    if tokenizer is not None and tokenizer.vocabulary_size() != rows:
+        raise CheckpointError(
+            f"The vocabulary {checkpoint.vocabulary or 'given'} has "
+            f"{tokenizer.vocabulary_size()} tokens, the model {rows}. Use the one that "
+            "it was trained with."
+        )
     return Contents(checkpoint, target, tokenizer)
 
 
@@ -163,7 +170,7 @@ def _write_huggingface(directory, contents):
         positions = checkpoint.arguments["max_sequence_length"]
         config.update(write_tokenizer(directory, tokenizer, positions))
     config.update(_named_classes(checkpoint))
-    config.update(write_model(directory, contents.shapes, contents.tensors))
+    config.update(write_model(directory, contents.shapes, contents.tensors()))
     _write_json(directory / "config.json", config)
 
 

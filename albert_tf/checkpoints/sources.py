@@ -1,5 +1,6 @@
 """From what a user names a checkpoint by to the format that reads it."""
 
+import os
 import pathlib
 import re
 import tempfile
@@ -43,6 +44,13 @@ def open_source(path):
     """
     if isinstance(path, keras.Model):
         return KerasModel(path)
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(
+            "`path` should be the path of a checkpoint, the name of a release or a "
+            f"Keras model. Received: {path!r}"
+        )
+    if "\0" in str(path):
+        raise ValueError(f"No path holds the character NUL. Received: {path!r}")
     name, path = str(path), pathlib.Path(path)
     if path.is_dir():
         return _open_folder(path)

@@ -64,8 +64,8 @@ def inspect(
 
 def _compared(differences, damaged):
     """How a checkpoint compares with the release it was recognised as."""
-    if damaged:
-        return " by its index, but the data are damaged"
+    if damaged and not differences:
+        return ", complete by its checksums, which the data (see damaged) do not match"
     if differences:
         return f", differs from the release in: {shown(differences)}"
     return ", complete"
@@ -102,13 +102,12 @@ def convert(
                 task, completed=read, total=total
             ),
         )
-    table = Table(f"read ({done.layout})", f"written ({to.value})", "shape")
+    table = Table("shape")
+    for title in (f"read ({done.layout})", f"written ({to.value})"):
+        table.add_column(title, overflow="fold")
     for read, written, shape in done.moved:
-        table.add_row(
-            "\n".join(map(str, read)),
-            "\n".join(map(str, written)),
-            " x ".join(map(str, shape)),
-        )
+        shape = " x ".join(map(str, shape))
+        table.add_row(shape, "\n".join(read), "\n".join(written))
     console.print(table)
     if done.left_out:
         console.print(f"Left out: {shown(done.left_out)}", soft_wrap=True)

@@ -1,4 +1,5 @@
 import functools
+import numbers
 
 import keras
 import keras_hub
@@ -115,7 +116,17 @@ class AlbertBackbone(keras_hub.models.Backbone):
         **kwargs,
     ):
         _check_sizes(
-            num_layers, num_heads, hidden_dim, num_attention_groups, num_ffn_groups
+            vocabulary_size=vocabulary_size,
+            num_layers=num_layers,
+            num_heads=num_heads,
+            embedding_dim=embedding_dim,
+            hidden_dim=hidden_dim,
+            intermediate_dim=intermediate_dim,
+            num_attention_groups=num_attention_groups,
+            num_ffn_groups=num_ffn_groups,
+            num_inner_layers=num_inner_layers,
+            max_sequence_length=max_sequence_length,
+            num_segments=num_segments,
         )
 
         # === Layers ===
@@ -352,21 +363,23 @@ def _encoder_blocks(
     ]
 
 
-def _check_sizes(
-    num_layers, num_heads, hidden_dim, num_attention_groups, num_ffn_groups
-):
+def _check_sizes(num_layers, num_heads, hidden_dim, **sizes):
+    sizes = dict(num_layers=num_layers, num_heads=num_heads, **sizes)
+    for name, size in dict(sizes, hidden_dim=hidden_dim).items():
+        whole = isinstance(size, numbers.Integral) and not isinstance(size, bool)
+        if not whole or size < 1:
+            raise ValueError(
+                f"`{name}` must be a whole number above 0. Received: {name}={size!r}"
+            )
     if hidden_dim % num_heads:
         raise ValueError(
             "`hidden_dim` must be a multiple of `num_heads`. "
             f"Received: hidden_dim={hidden_dim}, num_heads={num_heads}"
         )
-    for name, groups in (
-        ("num_attention_groups", num_attention_groups),
-        ("num_ffn_groups", num_ffn_groups),
-    ):
-        if not 1 <= groups <= num_layers:
+    for name in ("num_attention_groups", "num_ffn_groups"):
+        if sizes[name] > num_layers:
             raise ValueError(
                 f"`{name}` must lie between 1 (shared by all layers) and "
-                f"`num_layers` (nothing shared). Received: {name}={groups}, "
+                f"`num_layers` (nothing shared). Received: {name}={sizes[name]}, "
                 f"num_layers={num_layers}"
             )

@@ -39,6 +39,11 @@ class Vocabulary:
                 f"vocabulary with {' '.join(REQUIRED_TOKENS)}, one token a "
                 "line. Use the vocab.txt that came with the checkpoint."
             )
+        if len(self.ids) == len(REQUIRED_TOKENS):
+            raise ValueError(
+                f"{source} holds no token but {' '.join(REQUIRED_TOKENS)}; is it cut "
+                "short? Use the vocab.txt that came with the checkpoint."
+            )
         self.engine = build_engine(self.tokens, self.ids)
 
 

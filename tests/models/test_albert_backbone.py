@@ -384,7 +384,9 @@ def test_the_table_of_sizes_can_be_read_from_the_package():
     ("changes", "message"),
     [
         ({"num_heads": 5}, "hidden_dim=48, num_heads=5"),
-        ({"num_attention_groups": 0}, "num_attention_groups=0, num_layers=3"),
+        ({"num_attention_groups": 0}, "above 0. Received: num_attention_groups=0"),
+        ({"num_heads": True}, "num_heads=True"),
+        ({"hidden_dim": 48.0}, "hidden_dim=48.0"),
         ({"num_attention_groups": 4}, "num_attention_groups=4, num_layers=3"),
         ({"num_ffn_groups": 4}, "num_ffn_groups=4, num_layers=3"),
         ({"embedding_projection": "never"}, "before_layer_norm.*'never'"),

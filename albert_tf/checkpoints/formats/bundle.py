@@ -1,6 +1,10 @@
 """TF1 checkpoints: finding their files, reading and writing their tensors."""
 
+import functools
+import os
+import pathlib
 import re
+import tempfile
 
 import tensorflow as tf
 
@@ -28,6 +32,8 @@ def find_prefix(path):
     """
     prefix = _strip_ending(path)
     index = _with_ending(prefix, ".index")
+    if index.exists() and not index.is_file():
+        raise CheckpointError(f"{index} is no file. Expected an index.")
     if not index.exists():
         raise FileNotFoundError(
             f"There is no checkpoint at {path}: {index} does not exist. Give the "
@@ -73,10 +79,23 @@ class TensorFlowBundle(TensorFiles):
         self.path = self.prefix = find_prefix(path)
         self.folders = [self.prefix.parent]
         if _is_module(self.prefix.parent.parent):
-            self.folders = [self.prefix.parent.parent / "assets", *self.folders]
+            module = self.prefix.parent.parent
+            self.folders = [module / "assets", module, *self.folders]
         self._entries = read_index(self.prefix)
         self.shapes = {name: list(x.shape) for name, x in self._entries.items()}
         self.checksums = {name: x.crc32c for name, x in self._entries.items()}
+
+    @functools.cached_property
+    def _plain_prefix(self):
+        """The prefix as bytes, in which TensorFlow finds no pattern of names."""
+        if not re.search(r"[*?\[\\]", str(self.prefix)):
+            return os.fsencode(self.prefix)
+        self._links = tempfile.TemporaryDirectory(prefix="albert_tf_")
+        for file in self.prefix.parent.iterdir():
+            if file.name.startswith(self.prefix.name + "."):
+                name = "model" + file.name.removeprefix(self.prefix.name)
+                (pathlib.Path(self._links.name) / name).symlink_to(file.resolve())
+        return os.fsencode(f"{self._links.name}/model")
 
     @classmethod
     def find(cls, folder):
@@ -101,7 +120,7 @@ class TensorFlowBundle(TensorFiles):
             # `tf.train.load_checkpoint` would keep the memory of what it read.
             with tf.device("cpu"):
                 (value,) = tf.raw_ops.RestoreV2(
-                    prefix=str(self.prefix),
+                    prefix=self._plain_prefix,
                     tensor_names=[name],
                     shape_and_slices=[""],
                     dtypes=[self._entries[name].dtype],

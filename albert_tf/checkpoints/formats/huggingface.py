@@ -5,6 +5,7 @@ import json
 import math
 import pickle
 import re
+import zipfile
 import zlib
 
 import numpy as np
@@ -46,7 +47,12 @@ class HuggingFaceFiles(TensorFiles):
         self.path = path
         self.folders = [path.parent]
         self._files = [_open(file) for file in _weight_files(path)]
-        self._file_of = {name: file for file in self._files for name in file.shapes}
+        self._file_of = {}
+        for file in self._files:
+            twice = sorted(file.shapes.keys() & self._file_of)
+            if twice:
+                raise CheckpointError(f"{path} names two files that hold {twice}.")
+            self._file_of.update(dict.fromkeys(file.shapes, file))
         self.shapes = {
             name: list(file.shapes[name]) for name, file in self._file_of.items()
         }
@@ -71,9 +77,12 @@ class HuggingFaceFiles(TensorFiles):
     def lowercase(self):
         """Whether the tokenizer is to lower-case, by `tokenizer_config.json`."""
         path = self.path.parent / "tokenizer_config.json"
-        return not path.exists() or (
-            read_config(path).get("do_lower_case") is not False
-        )
+        value = read_config(path).get("do_lower_case", True) if path.exists() else True
+        if not isinstance(value, bool):
+            raise CheckpointError(
+                f"{path} has do_lower_case={value!r}. Expected true or false."
+            )
+        return value
 
     @property
     def head_dropout(self):
@@ -125,8 +134,9 @@ def _word_pieces(path):
             "`vocabulary=`."
         )
     ids = model.get("vocab")
-    if not isinstance(ids, dict) or sorted(map(str, ids.values())) != sorted(
-        map(str, range(len(ids)))
+    # One kind of number and each once: 0, 1, 2...
+    if not isinstance(ids, dict) or set(map(repr, ids.values())) != set(
+        map(repr, range(len(ids)))
     ):
         raise CheckpointError(
             f"{path} should give each token of model.vocab an id of its own, from 0 on."
@@ -165,7 +175,7 @@ class _SafetensorsFile:
 
     def __init__(self, path):
         safetensors = _import("safetensors", path)
-        self._damage = (safetensors.SafetensorError, OSError, ValueError)
+        self._damage = (safetensors.SafetensorError, OSError, ValueError, TypeError)
         self._path = path
         # Opened anew for each tensor: all that was read would stay in memory.
         self._open = functools.partial(safetensors.safe_open, path, "numpy")
@@ -175,7 +185,8 @@ class _SafetensorsFile:
                     name: file.get_slice(name).get_shape()
                     for name in file.keys()  # noqa: SIM118 (it is no dict)
                 }
-                self._checksums = json.loads((file.metadata() or {}).get(CRC, "{}"))
+                checksums = json.loads((file.metadata() or {}).get(CRC, "{}"))
+                self._checksums = dict(checksums)
         except self._damage as error:
             raise CheckpointError(
                 f"{path} is damaged or no safetensors file. Fetch it again. "
@@ -190,7 +201,8 @@ class _SafetensorsFile:
             raise CheckpointError(
                 f"{name} cannot be read from {self._path}: {first_line(error)}"
             ) from error
-        if name in self._checksums and self._checksums[name] != zlib.crc32(value):
+        expected = self._checksums.get(name)
+        if expected is not None and expected != _checksum(_bytes(value)):
             raise CheckpointError(
                 f"{name} in {self._path} is damaged: its checksum is not the one it "
                 "was written with. Fetch the file again."
@@ -203,25 +215,44 @@ class _TorchFile:
 
     def __init__(self, path):
         torch = _import("torch", path)
+        self._path = path
         try:
+            _check_zip(path)
             tensors = torch.load(path, map_location="cpu", weights_only=True)
         except _TORCH_DAMAGE as error:
             raise CheckpointError(
                 f"{path} is damaged, or holds more than tensors, which torch refuses "
                 f"to load. Fetch it again. ({first_line(error)})"
             ) from error
-        if not isinstance(tensors, dict) or not all(
-            isinstance(tensor, torch.Tensor) for tensor in tensors.values()
-        ):
+        odd = [
+            name
+            for name, tensor in (tensors.items() if isinstance(tensors, dict) else ())
+            if not isinstance(name, str)
+            or not isinstance(tensor, torch.Tensor)
+            or tensor.layout is not torch.strided
+            or tensor.is_meta
+        ]
+        if odd or not isinstance(tensors, dict):
             raise CheckpointError(
-                f"{path} is no state dict of a model: expected tensors by name."
+                f"{path} is no state dict of a model: expected dense tensors by name."
+                + (f" Found: {odd[:3]}" if odd else "")
             )
         self._tensors = tensors
         self.shapes = {name: list(tensor.shape) for name, tensor in tensors.items()}
 
     def read(self, name):
+        tensor = self._tensors[name].detach()
         # bfloat16 is no type of NumPy's.
-        return self._tensors[name].detach().float().numpy()
+        return (tensor.float() if tensor.is_floating_point() else tensor).numpy()
+
+
+def _check_zip(path):
+    """Compare the checksums of a file's members, which torch does not."""
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as file:
+            damaged = file.testzip()
+        if damaged is not None:
+            raise zipfile.BadZipFile(f"the checksum of {damaged} is wrong")
 
 
 _TORCH_DAMAGE = (
@@ -234,6 +265,7 @@ _TORCH_DAMAGE = (
     KeyError,
     IndexError,
     AttributeError,
+    zipfile.BadZipFile,
 )
 
 
@@ -261,13 +293,26 @@ def write_model(directory, shapes, tensors):
     Args:
         directory: path of an existing directory.
         shapes: dict of name to tuple of ints.
-        tensors: callable that gives pairs of name and float32 array, in the order
-            of `shapes`, each time it is called.
+        tensors: iterable of pairs of name and float32 array, in the order of
+            `shapes`.
 
     Returns:
         A dict, the config fields that say what was written.
     """
-    checksums = {name: zlib.crc32(_bytes(value)) for name, value in tensors()}
+    checksums = dict.fromkeys(shapes, _checksum(b""))
+    with open(directory / WEIGHTS, "wb") as file:
+        file.write(_header(shapes, checksums))
+        for name, value in tensors:
+            data = _bytes(value)
+            checksums[name] = _checksum(data)
+            file.write(data)
+        # As long as before, now that they are known.
+        file.seek(0)
+        file.write(_header(shapes, checksums))
+    return {"architectures": [_architecture(shapes)]}
+
+
+def _header(shapes, checksums):
     header = {"__metadata__": {"format": "pt", CRC: json.dumps(checksums)}}
     end = 0
     for name, shape in shapes.items():
@@ -275,15 +320,15 @@ def write_model(directory, shapes, tensors):
         header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [start, end]}
     header = json.dumps(header).encode()
     header += b" " * (-len(header) % 8)
-    with open(directory / WEIGHTS, "wb") as file:
-        file.write(len(header).to_bytes(8, "little") + header)
-        for _, value in tensors():
-            file.write(_bytes(value))
-    return {"architectures": [_architecture(shapes)]}
+    return len(header).to_bytes(8, "little") + header
+
+
+def _checksum(data):
+    return f"{zlib.crc32(data):08x}"
 
 
 def _bytes(array):
-    return memoryview(np.ascontiguousarray(numbers_of(array), "<f4")).cast("B")
+    return np.ascontiguousarray(numbers_of(array)).reshape(-1).view(np.uint8)
 
 
 _ARCHITECTURES = {

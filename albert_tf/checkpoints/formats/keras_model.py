@@ -2,11 +2,13 @@
 
 import functools
 import json
+import math
 import pathlib
 import zipfile
 
 import keras
 import keras_hub
+import tensorflow as tf
 
 from albert_tf.checkpoints.config import MAX_BLOCKS, read_config
 from albert_tf.checkpoints.formats.tensor_files import first_line, naming
@@ -23,6 +25,10 @@ _DAMAGE = (
     IndexError,
     OSError,
     RuntimeError,
+    ArithmeticError,
+    MemoryError,
+    RecursionError,
+    tf.errors.OpError,
     zipfile.BadZipFile,
 )
 
@@ -135,7 +141,7 @@ def _albert_in(model, path):
 
 
 def _load(path):
-    if path.suffix == ".keras":
+    if path.suffix == ".keras" and not path.is_dir():
         if not path.is_file():
             raise FileNotFoundError(f"There is no file {path}.")
         with naming(path, *_DAMAGE):
@@ -152,7 +158,10 @@ def _load(path):
         _check_sizes(path, read_config(path / "config.json"), weight_bytes)
         if not task.exists():
             return keras_hub.models.Backbone.from_preset(str(path))
-        name = read_config(task)["registered_name"]
+        # The task has the backbone's config a second time.
+        config = read_config(task)
+        _check_sizes(path, config, weight_bytes)
+        name = config["registered_name"]
         return keras.saving.get_registered_object(name).from_preset(str(path))
 
 
@@ -174,15 +183,20 @@ def _check_sizes(path, config, weight_bytes):
         return
     for value in config.values():
         _check_sizes(path, value, weight_bytes)
-    sizes = [config.get(name, 0) for name in _SIZES]
-    if not all(isinstance(size, int) for size in sizes):
-        raise CheckpointError(
-            f"{path}: its config has sizes that are no whole numbers."
-        )
-    vocabulary, positions, embedding, hidden, intermediate, layers = sizes
-    numbers = (vocabulary + positions) * embedding + hidden * (hidden + intermediate)
+    sizes = {name: config[name] for name in (*_SIZES, *_COUNTS) if name in config}
+    for name, size in sizes.items():
+        if type(size) is not int or size < 1:
+            raise CheckpointError(
+                f"{path} has {name}={size!r} in its config. Expected a whole number "
+                "above 0."
+            )
+    vocabulary, positions, segments, embedding, hidden, intermediate, *depth = (
+        sizes.get(name, 1) for name in _SIZES
+    )
+    tables = (vocabulary + positions + segments) * embedding
+    numbers = tables + hidden * (hidden + intermediate)
     # Half precision has two bytes a number.
-    if 2 * numbers > weight_bytes or layers > MAX_BLOCKS:
+    if 2 * numbers > weight_bytes or math.prod(depth) > MAX_BLOCKS:
         raise CheckpointError(
             f"{path}: its config describes a model that is larger than its weights "
             f"({weight_bytes:,} bytes). One of them is damaged."
@@ -192,11 +206,15 @@ def _check_sizes(path, config, weight_bytes):
 _SIZES = (
     "vocabulary_size",
     "max_sequence_length",
+    "num_segments",
     "embedding_dim",
     "hidden_dim",
     "intermediate_dim",
     "num_layers",
+    "num_inner_layers",
+    "num_inner_repetitions",
 )
+_COUNTS = ("num_heads", "num_groups", "num_attention_groups", "num_ffn_groups")
 
 
 def write_preset(directory, model, tokenizer=None):

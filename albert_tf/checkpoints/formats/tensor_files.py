@@ -2,6 +2,7 @@
 
 import contextlib
 import pathlib
+import re
 
 from albert_tf.checkpoints.config import read_config
 from albert_tf.checkpoints.layout import CheckpointError
@@ -109,9 +110,12 @@ class TensorFiles:
 
 
 def first_line(error):
-    """What an exception says, in one line."""
-    lines = str(error).strip().splitlines()
+    """What an exception says, in one line, without TensorFlow's own names."""
+    lines = _NODES.sub("", str(error)).strip().splitlines()
     return lines[0] if lines else repr(error)
+
+
+_NODES = re.compile(r"\{\{.*?\}\} | \[Op:\w+\]")
 
 
 @contextlib.contextmanager
@@ -125,7 +129,8 @@ def naming(path, *damage):
     try:
         yield
     except (ValueError, *damage) as error:
-        if isinstance(error, CheckpointError) or str(path) in str(error):
+        # An error of the system names the file, one of h5py's does not.
+        if isinstance(error, CheckpointError) or getattr(error, "filename", None):
             raise
         raise CheckpointError(
             f"{path} cannot be read: it is damaged, or another kind of file. "

@@ -1,0 +1,103 @@
+"""Converting the largest ALBERT: time and memory beside plain reading and writing.
+
+Writes a checkpoint of albert_xxlarge's shape with random weights and both pretraining
+heads, then, in a process each and in turn: all its tensors read by
+`tf.train.load_checkpoint` and written by NumPy; and `convert_checkpoint` to every
+layout. Prints seconds, their ratio to the former, and the peak memory above what the
+libraries alone take, in times of the bytes of the checkpoint.
+
+Run: make benchmark-convert (or python benchmarks/convert.py --size albert_base_en)
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+
+LAYOUTS = ("google", "huggingface", "kerashub", "keras")
+
+# Run with the checkpoint, the layout and the output as arguments. The libraries are
+# imported, and used once on nothing, before anything is measured.
+MEASURED = """
+import json, pathlib, resource, sys, time
+import numpy as np
+import tensorflow as tf
+
+checkpoint, layout, output = sys.argv[1:]
+if layout == "numpy":
+    def run():
+        reader = tf.train.load_checkpoint(checkpoint)
+        names = reader.get_variable_to_shape_map()
+        np.savez(output + ".npz", **{name: reader.get_tensor(name) for name in names})
+else:
+    from albert_tf.checkpoints import convert_checkpoint
+    def run():
+        convert_checkpoint(checkpoint, output, layout)
+
+tf.ones(1) + tf.ones(1)
+pages = int(pathlib.Path("/proc/self/statm").read_text().split()[1])
+before = pages * resource.getpagesize()
+start = time.perf_counter()
+run()
+seconds = time.perf_counter() - start
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+print(json.dumps({"seconds": seconds, "memory": max(peak - before, 0)}))
+"""
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--size", default="albert_xxlarge_en")
+    parser.add_argument("--rounds", type=int, default=3)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        prefix = write_checkpoint(arguments.size, folder / "source")
+        size = pathlib.Path(f"{prefix}.data-00000-of-00001").stat().st_size
+        print(f"{arguments.size}, {size / 1e6:.0f} MB, {arguments.rounds} rounds")
+        found = {name: [] for name in ("numpy", *LAYOUTS)}
+        for turn in range(arguments.rounds):
+            for name in found:
+                output = folder / f"{name}_{turn}"
+                found[name].append(measure(prefix, name, output))
+                subprocess.run(["rm", "-rf", str(output), f"{output}.npz"], check=True)
+    show(found, size)
+
+
+def write_checkpoint(size, folder):
+    """Write random weights in Google's layout; returns the prefix."""
+    code = (
+        "import sys, albert_tf; from albert_tf import models as m; "
+        "albert_tf.save_checkpoint(m.AlbertPretrainer(m.AlbertBackbone("
+        "**m.SIZES[sys.argv[1]])), sys.argv[2], layout='google')"
+    )
+    subprocess.run([sys.executable, "-c", code, size, str(folder)], check=True)
+    return folder / "albert_model.ckpt"
+
+
+def measure(prefix, layout, output):
+    command = [sys.executable, "-c", MEASURED, str(prefix), layout, str(output)]
+    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, env=environment)
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def show(found, size):
+    base = [run["seconds"] for run in found["numpy"]]
+    print(f"{'':14}{'seconds':>10}{'ratio (min, max)':>24}{'memory / file':>16}")
+    for name, runs in found.items():
+        seconds = [run["seconds"] for run in runs]
+        ratios = [s / b for s, b in zip(seconds, base, strict=True)]
+        memory = max(run["memory"] for run in runs) / size
+        ratio = (
+            f"{statistics.median(ratios):.2f} ({min(ratios):.2f}, {max(ratios):.2f})"
+        )
+        print(f"{name:14}{statistics.median(seconds):10.1f}{ratio:>24}{memory:16.2f}")
+
+
+if __name__ == "__main__":
+    main()
