@@ -70,12 +70,16 @@ def open_source(path):
 
 
 def _open_folder(folder):
+    # Archives are often unpacked into a folder of their name in a folder of it.
+    below = sorted([*folder.glob("*/"), *folder.glob("*/*/")])
     found = find_checkpoints(folder) or [
         candidate
-        for child in sorted(folder.iterdir())
+        for child in below
         if child.is_dir()
         for candidate in find_checkpoints(child)
     ]
+    # The variables of a module are found from both of the folders they are in.
+    found = [x for i, x in enumerate(found) if x not in found[:i]]
     if not found:
         raise FileNotFoundError(
             f"There is no checkpoint in {folder}: it holds no *.index file of "

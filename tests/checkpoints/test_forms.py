@@ -1,0 +1,310 @@
+"""Forms besides a folder of TF1 files: heads of tasks, modules, archives, releases."""
+
+import json
+import shutil
+import warnings
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from checkpoint_files import (
+    GOLDEN,
+    backbone_inputs,
+    config_of,
+    copy,
+    expected,
+    weights_of,
+    write,
+)
+
+import albert_tf
+from albert_tf.checkpoints import CheckpointError, convert_checkpoint, open_checkpoint
+from albert_tf.models import AlbertPretrainer, AlbertTextClassifier
+
+TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+TOKENS += [chr(0x4E00 + i) for i in range(115)]
+
+
+# === A fine-tuned classification head ===
+
+
+def fine_tuned(folder, scope="", classes=3, name="google_v2"):
+    """A golden encoder with a random head, as `run_classifier.py` saves it."""
+    random = np.random.default_rng(4)
+    head = {
+        f"{scope}output_weights": random.normal(size=(classes, 48)).astype("float32"),
+        f"{scope}output_bias": random.normal(size=classes).astype("float32"),
+    }
+    tensors = weights_of(name)
+    encoder = {x: y for x, y in tensors.items() if not x.startswith("cls/")}
+    slots = {f"{x}/adam_m": np.zeros_like(y) for x, y in head.items()}
+    write(folder, {**encoder, **head, **slots}, config_of(name))
+    (folder / "vocab.txt").write_text("\n".join(TOKENS) + "\n", encoding="utf-8")
+    return head
+
+
+@pytest.mark.parametrize("scope", ["", "classifier/", "loss/"])
+@pytest.mark.parametrize("name", ["google_v2", "albert_zh_preln"])
+def test_a_fine_tuned_checkpoint_answers_at_once(tmp_path, scope, name):
+    head = fine_tuned(tmp_path, scope, name=name)
+    classifier = AlbertTextClassifier.from_checkpoint(tmp_path)
+    assert classifier.num_classes == 3
+    arrays = expected(name)
+    logits = classifier(backbone_inputs(arrays))
+    weights, bias = head.values()
+    by_hand = arrays["pooled_output"] @ weights.T + bias
+    assert np.abs(logits - by_hand).max() < 1e-4
+    assert classifier.predict([chr(0x4E00) * 3]).shape == (1, 3)
+
+
+def test_inspect_tells_the_classes(tmp_path):
+    fine_tuned(tmp_path, classes=5)
+    report = albert_tf.inspect_checkpoint(tmp_path)
+    assert (report.heads, report.num_classes) == (["classifier"], 5)
+
+
+def test_another_number_of_classes_begins_anew_and_says_so(tmp_path):
+    fine_tuned(tmp_path)
+    with pytest.warns(UserWarning, match="tells 3 classes apart, not 2"):
+        classifier = AlbertTextClassifier.from_checkpoint(tmp_path, num_classes=2)
+    assert classifier.num_classes == 2
+    assert classifier.output_dense.kernel.numpy().std() > 0
+
+
+def test_without_a_head_the_classes_must_be_given(tmp_path):
+    folder = copy("google_v2", tmp_path)
+    (folder / "vocab.txt").write_text("\n".join(TOKENS) + "\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="no classification head. Give `num_classes=`"):
+        AlbertTextClassifier.from_checkpoint(folder)
+
+
+@pytest.mark.parametrize("layout", ["google", "huggingface", "kerashub", "keras"])
+def test_a_classifier_goes_through_every_layout(tmp_path, layout):
+    fine_tuned(tmp_path / "tf1")
+    names = ["差", "中", "好"]
+    classifier = AlbertTextClassifier.from_checkpoint(tmp_path / "tf1", labels=names)
+    albert_tf.save_checkpoint(classifier, tmp_path / "there", layout)
+    again = AlbertTextClassifier.from_checkpoint(
+        tmp_path / "there", vocabulary=TOKENS if layout == "kerashub" else None
+    )
+    texts = ["一丁七", "万丈三上", ""]
+    assert np.array_equal(again.predict(texts), classifier.predict(texts))
+    kept = names if layout in ("huggingface", "keras") else None
+    assert again.labels == kept
+
+
+def test_all_heads_travel_together(tmp_path):
+    tensors = weights_of("google_v2")
+    tensors["output_weights"] = np.ones((2, 48), "float32")
+    tensors["output_bias"] = np.ones(2, "float32")
+    write(tmp_path / "all", tensors, config_of("google_v2"))
+    done = convert_checkpoint(tmp_path / "all", tmp_path / "hf", "huggingface")
+    assert done.left_out == []
+    report = albert_tf.inspect_checkpoint(tmp_path / "hf")
+    assert report.heads == ["mlm_head", "sop_head", "classifier"]
+
+
+@pytest.mark.parametrize("kept", ["output_weights", "output_bias"])
+def test_half_a_head_is_refused(tmp_path, kept):
+    head = fine_tuned(tmp_path / "whole")
+    tensors = {**weights_of("google_v2"), kept: head[kept]}
+    folder = write(tmp_path / "half", tensors, config_of("google_v2"))
+    with pytest.raises(CheckpointError, match="a part of the classifier only"):
+        AlbertTextClassifier.from_checkpoint(folder, 3, vocabulary=TOKENS)
+
+
+# === Without sentence order, without pooler ===
+
+
+def masked_only(folder, pooler=True):
+    left_out = ("cls/seq_relationship",) + (() if pooler else ("bert/pooler",))
+    tensors = weights_of("google_v2")
+    tensors = {x: y for x, y in tensors.items() if not x.startswith(left_out)}
+    return write(folder, tensors, config_of("google_v2"))
+
+
+@pytest.mark.parametrize("pooler", [True, False])
+def test_a_checkpoint_without_sentence_order(tmp_path, pooler):
+    model = AlbertPretrainer.from_checkpoint(masked_only(tmp_path / "tf1", pooler))
+    assert list(model.output) == ["mlm_logits"]
+    assert (model.backbone.pooler is not None) is pooler
+    arrays = expected("google_v2")
+    inputs = backbone_inputs(arrays)
+    logits = model({**inputs, "mask_positions": arrays["masked_lm_positions"]})
+    whole = AlbertPretrainer.from_checkpoint(GOLDEN / "google_v2")
+    expected_logits = whole({**inputs, "mask_positions": arrays["masked_lm_positions"]})
+    assert np.array_equal(logits["mlm_logits"], expected_logits["mlm_logits"])
+    albert_tf.save_checkpoint(model, tmp_path / "hf", "huggingface")
+    config = json.loads((tmp_path / "hf" / "config.json").read_text())
+    assert config["architectures"] == ["AlbertForMaskedLM"]
+
+
+def test_a_backbone_without_pooler_has_to_be_asked_for(tmp_path):
+    folder = masked_only(tmp_path, pooler=False)
+    with pytest.raises(CheckpointError, match="loads with `pooler=False`"):
+        albert_tf.load_checkpoint(folder)
+    backbone = albert_tf.load_checkpoint(folder, pooler=False)
+    arrays = expected("google_v2")
+    outputs = backbone(backbone_inputs(arrays))
+    assert list(outputs) == ["sequence_output"]
+    assert np.abs(outputs["sequence_output"] - arrays["sequence_output"]).max() < 1e-5
+
+
+# === TF-Hub modules and archives ===
+
+
+def hub_module(folder, name="google_v2"):
+    """A TF1 SavedModel with the variables of a golden checkpoint in a scope."""
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        for tensor, values in weights_of(name).items():
+            if not tensor.startswith("cls/seq_relationship"):
+                tf.compat.v1.get_variable(f"module/{tensor}", initializer=values)
+        session.run(tf.compat.v1.global_variables_initializer())
+        builder = tf.compat.v1.saved_model.Builder(str(folder))
+        builder.add_meta_graph_and_variables(session, [])
+        builder.save()
+    (folder / "assets").mkdir()
+    config = json.dumps(config_of(name))
+    (folder / "assets" / "albert_config.json").write_text(config)
+    return folder
+
+
+@pytest.mark.parametrize("part", ["", "saved_model.pb", "variables/variables.index"])
+def test_a_module_of_tf_hub(tmp_path, part):
+    folder = hub_module(tmp_path / "module")
+    backbone = albert_tf.load_checkpoint(folder / part)
+    arrays = expected("google_v2")
+    outputs = backbone(backbone_inputs(arrays))
+    assert np.abs(outputs["pooled_output"] - arrays["pooled_output"]).max() < 1e-5
+    assert albert_tf.inspect_checkpoint(folder / part).heads == ["mlm_head"]
+
+
+@pytest.mark.parametrize("kind", ["zip", "gztar", "tar"])
+@pytest.mark.parametrize("inside", ["", "albert_tiny"])
+def test_an_archive_as_released(tmp_path, kind, inside):
+    copy("albert_zh_postln", tmp_path / "files" / inside)
+    path = shutil.make_archive(tmp_path / "release", kind, tmp_path / "files")
+    backbone = albert_tf.load_checkpoint(path)
+    original = albert_tf.load_checkpoint(GOLDEN / "albert_zh_postln")
+    for a, b in zip(backbone.weights, original.weights, strict=True):
+        assert np.array_equal(a.numpy(), b.numpy())
+
+
+def test_an_archive_of_a_module_and_of_a_preset(tmp_path):
+    hub_module(tmp_path / "files" / "module")
+    path = shutil.make_archive(tmp_path / "release", "gztar", tmp_path / "files")
+    albert_tf.load_checkpoint(path)
+    convert_checkpoint(path, tmp_path / "preset", "keras")
+    path = shutil.make_archive(tmp_path / "preset", "zip", tmp_path / "preset")
+    assert open_checkpoint(path).layout.name == "keras"
+
+
+# === Releases ===
+
+
+def test_a_release_is_recognised_and_a_changed_one_too(tmp_path, monkeypatch):
+    from albert_tf.checkpoints import releases
+
+    folder = copy("google_v2", tmp_path)
+    checksums = open_checkpoint(folder).source.checksums
+    shapes = open_checkpoint(folder).source.shapes
+    known = {
+        name: [crc, shapes[name]]
+        for name, crc in checksums.items()
+        if not name.endswith(("adam_m", "adam_v", "global_step"))
+    }
+    table = {"albert_base_zh_google": known}
+    monkeypatch.setattr(releases, "_checksums", lambda: table)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        report = albert_tf.inspect_checkpoint(folder)
+        assert report.release == "albert_base_zh_google"
+        assert report.release_differences == []
+
+        tensors = weights_of("google_v2")
+        tensors["bert/pooler/dense/bias"] += 1
+        write(tmp_path / "changed", tensors, config_of("google_v2"))
+        report = albert_tf.inspect_checkpoint(tmp_path / "changed")
+    assert report.release == "albert_base_zh_google"
+    assert "bert/pooler/dense/bias" in str(report.release_differences)
+
+
+def indexes(assets):
+    return sorted(assets.glob("released/*/*.index"))
+
+
+def beside(index, folder):
+    """A released index with its config, and data of the right length, all zeros."""
+    shutil.copy(index, folder)
+    for config in index.parent.glob("*config*.json"):
+        shutil.copy(config, folder)
+    size = json.loads(index.with_suffix(".index.json").read_text())["data_file_bytes"]
+    with open(folder / f"{index.stem}.data-00000-of-00001", "wb") as file:
+        file.truncate(size)
+    return folder / index.stem
+
+
+def test_real_indexes_are_recognised_and_wrong_data_are_seen(assets, tmp_path):
+    for index in indexes(assets):
+        folder = tmp_path / index.parent.name
+        folder.mkdir()
+        prefix = beside(index, folder)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            if not list(folder.glob("*.json")):
+                config = "released/configs/albert_config_tiny_google.json"
+                shutil.copy(assets / config, folder)
+            report = albert_tf.inspect_checkpoint(prefix)
+        name = index.parent.name.removesuffix("_a")
+        name = {"albert_tiny_zh_b": "albert_tiny_zh_489k"}.get(name, name)
+        assert (report.release, report.release_differences) == (name, [])
+        # Tensors of zeros alone may be just that.
+        assert len(report.damaged) > 15
+        with pytest.raises(CheckpointError, match="cannot be read"):
+            albert_tf.load_checkpoint(prefix, config=report.config)
+
+
+def test_the_wrong_config_of_a_release_is_corrected(assets, tmp_path):
+    (index,) = assets.glob("released/albert_tiny_zh_google/*.index")
+    prefix = beside(index, tmp_path)
+    with pytest.warns(UserWarning, match="num_layers=1.*has num_layers=4"):
+        assert open_checkpoint(prefix).arguments["num_layers"] == 4
+    config = json.loads((tmp_path / "albert_config_tiny_g.json").read_text())
+    assert open_checkpoint(prefix, config).arguments["num_layers"] == 1
+
+
+@pytest.mark.parametrize(
+    "release",
+    [
+        "albert_tiny_zh_a",
+        "albert_tiny_zh_b",
+        "albert_large_zh",
+        "albert_tiny_zh_google",
+        "albert_small_zh_google",
+        "albert_base_zh_google",
+    ],
+)
+def test_synthetic_weights_of_a_releases_names_and_shapes(assets, tmp_path, release):
+    """Every weight gets numbers of its own; slots and step are written, too."""
+    (path,) = assets.glob(f"released/{release}/*.index.json")
+    tensors = {}
+    random = np.random.default_rng(1)
+    for name, tensor in json.loads(path.read_text())["tensors"].items():
+        if tensor["dtype"] == 9:
+            tensors[name] = np.int64(7)
+        elif name.endswith(("adam_m", "adam_v")):
+            tensors[name] = np.zeros(tensor["shape"], "float32")
+        else:
+            tensors[name] = random.standard_normal(tensor["shape"], "float32")
+    (config,) = path.parent.glob("*config*.json")
+    write(tmp_path, tensors, json.loads(config.read_text()))
+    model = AlbertPretrainer.from_checkpoint(tmp_path)
+    assert np.array_equal(
+        model.backbone.embedding.token_table, tensors["bert/embeddings/word_embeddings"]
+    )
+    assert np.array_equal(
+        model.sop_head.kernel, tensors["cls/seq_relationship/output_weights"].T
+    )
+    # Nothing is left as it began, and nothing was read twice.
+    sums = {round(float(np.sum(weight)), 3) for weight in model.weights}
+    assert len(sums) == len(model.weights)
