@@ -1,5 +1,6 @@
 """From what a user names a checkpoint by to the format that reads it."""
 
+import difflib
 import os
 import pathlib
 import re
@@ -49,9 +50,9 @@ def open_source(path):
             "`path` should be the path of a checkpoint, the name of a release or a "
             f"Keras model. Received: {path!r}"
         )
-    if "\0" in str(path):
-        raise ValueError(f"No path holds the character NUL. Received: {path!r}")
     name, path = str(path), pathlib.Path(path)
+    if "\0" in name or not name:
+        raise ValueError(f"`path` should name a checkpoint. Received: {name!r}")
     if path.is_dir():
         return _open_folder(path)
     if path.is_file() and is_archive(path):
@@ -66,6 +67,12 @@ def open_source(path):
 
     if name in RELEASES and not TensorFlowBundle.is_at(path):
         return _open_folder(download_release(name))
+    similar = difflib.get_close_matches(name, RELEASES, 1)
+    if similar and not path.parent.name and not TensorFlowBundle.is_at(path):
+        raise FileNotFoundError(
+            f"There is no checkpoint and no release named {name}. Is {similar[0]} "
+            "meant?"
+        )
     return TensorFlowBundle(path)
 
 
@@ -103,7 +110,9 @@ def find_checkpoints(folder):
 
 def _open_archive(path):
     unpacked = tempfile.TemporaryDirectory(prefix="albert_tf_")
-    source = _open_folder(unpack(path, pathlib.Path(unpacked.name) / path.name))
+    folder = unpack(path, pathlib.Path(unpacked.name) / path.name)
+    source = _open_folder(folder)
+    source.path = path / source.path.relative_to(folder)
     # Tensors are read when they are asked for: the files live as long.
     source.unpacked = unpacked
     return source

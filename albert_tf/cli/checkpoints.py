@@ -91,7 +91,7 @@ def convert(
     from albert_tf.checkpoints import convert_checkpoint, verify_conversion
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, console=console) as progress:
+    with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("Weights", total=None)
         done = convert_checkpoint(
             source,
@@ -160,7 +160,7 @@ def download(
         TransferSpeedColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=console) as progress:
+    with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task(name, total=None)
         folder = download_release(
             name,

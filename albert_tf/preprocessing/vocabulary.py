@@ -39,12 +39,13 @@ class Vocabulary:
                 f"vocabulary with {' '.join(REQUIRED_TOKENS)}, one token a "
                 "line. Use the vocab.txt that came with the checkpoint."
             )
-        if len(self.ids) == len(REQUIRED_TOKENS):
+        try:
+            self.engine = build_engine(self.tokens, self.ids)
+        except RuntimeError as error:
             raise ValueError(
-                f"{source} holds no token but {' '.join(REQUIRED_TOKENS)}; is it cut "
-                "short? Use the vocab.txt that came with the checkpoint."
-            )
-        self.engine = build_engine(self.tokens, self.ids)
+                f"{source} holds no token but special ones; is it cut short? Use the "
+                "vocab.txt that came with the checkpoint."
+            ) from error
 
 
 def read_tokens(path, source):

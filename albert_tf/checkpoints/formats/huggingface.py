@@ -76,7 +76,7 @@ class HuggingFaceFiles(TensorFiles):
     @property
     def lowercase(self):
         """Whether the tokenizer is to lower-case, by `tokenizer_config.json`."""
-        path = self.path.parent / "tokenizer_config.json"
+        path = self.folders[0] / "tokenizer_config.json"
         value = read_config(path).get("do_lower_case", True) if path.exists() else True
         if not isinstance(value, bool):
             raise CheckpointError(
@@ -101,10 +101,19 @@ class HuggingFaceFiles(TensorFiles):
     @property
     def labels(self):
         """The names of the classes, or `None` if they have none of their own."""
-        names = self.find_config()[1].get("id2label")
-        if not isinstance(names, dict) or names == placeholders(len(names)):
+        source, config = self.find_config()
+        names = config.get("id2label")
+        if names is None:
             return None
-        return [names.get(str(i), str(i)) for i in range(len(names))]
+        plain = placeholders(len(names)) if isinstance(names, dict) else {}
+        if not (plain and plain.keys() == names.keys()) or not all(
+            isinstance(name, str) for name in names.values()
+        ):
+            raise CheckpointError(
+                f"{source} should give each class a name under id2label, by its number "
+                f"from 0 on. Found: {names}"
+            )
+        return None if names == plain else [names[number] for number in plain]
 
     def tokenizer(self, lowercase=None):
         """The tokenizer beside; transformers 5 writes no vocabulary but in its own

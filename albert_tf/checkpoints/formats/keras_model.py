@@ -69,7 +69,11 @@ class KerasModel:
         is_preset = (folder / "config.json").exists() and (
             (folder / "metadata.json").exists() or (folder / "task.json").exists()
         )
-        return [folder] * is_preset + sorted(folder.glob("*.keras"))
+        return [folder] * is_preset + sorted(
+            file
+            for file in folder.glob("*.keras")
+            if file.is_file() and not file.name.startswith(".")
+        )
 
     has_text_classifier = True
 

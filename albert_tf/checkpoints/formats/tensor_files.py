@@ -112,7 +112,9 @@ class TensorFiles:
 def first_line(error):
     """What an exception says, in one line, without TensorFlow's own names."""
     lines = _NODES.sub("", str(error)).strip().splitlines()
-    return lines[0] if lines else repr(error)
+    line = lines[0] if lines else repr(error)
+    # It may quote the file, which then would steer the terminal.
+    return "".join(x if x.isprintable() else "?" for x in line)
 
 
 _NODES = re.compile(r"\{\{.*?\}\} | \[Op:\w+\]")
