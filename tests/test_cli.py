@@ -21,7 +21,7 @@ from sklearn.metrics import classification_report, confusion_matrix
 from typer.testing import CliRunner
 
 from albert_tf import cli
-from albert_tf.cli import app
+from albert_tf.cli import common
 from albert_tf.models import AlbertTextClassifier
 from albert_tf.preprocessing.labelled_texts import read_labelled_texts
 from albert_tf.training import fine_tuning
@@ -742,7 +742,7 @@ def test_square_brackets_in_labels(albert_tf, reviews, tmp_path):
 
 def test_native_output_is_kept_silent(capfd):
     open_files = len(os.listdir("/proc/self/fd"))
-    with app.silent_stderr():
+    with common.silent_stderr():
         os.write(2, b"greeting\n")
         print("warning", file=sys.stderr, flush=True)
     os.write(2, b"after\n")
@@ -753,7 +753,7 @@ def test_native_output_is_kept_silent(capfd):
 @pytest.mark.parametrize("error", [ImportError, KeyboardInterrupt])
 def test_native_output_is_shown_on_failure(capfd, error):
     open_files = len(os.listdir("/proc/self/fd"))
-    with pytest.raises(error), app.silent_stderr():
+    with pytest.raises(error), common.silent_stderr():
         os.write(2, b"libcuda is broken\n")
         raise error
     os.write(2, b"after\n")

@@ -18,7 +18,14 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
-from albert_tf.cli.app import Checkpoint, Config, app, console, import_tensorflow, shown
+from albert_tf.cli.common import (
+    Checkpoint,
+    Config,
+    app,
+    console,
+    import_tensorflow,
+    shown,
+)
 
 # Two programs that compute the same in float32 differ by some 5e-6; weights in the
 # wrong place by far more.

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from albert_tf.cli.app import Config, app, console, import_tensorflow, shown
+from albert_tf.cli.common import Config, app, console, import_tensorflow, shown
 
 Vocab = Annotated[
     str | None,
