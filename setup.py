@@ -45,6 +45,8 @@ setup(
         "keras-nlp>=0.25,<0.33",
         "sentencepiece>=0.2",
         "jieba>=0.42",
+        # Fetches releases; tensorflow needs it, too.
+        "requests>=2.28",
     ],
     extras_require=EXTRAS,
     entry_points={"console_scripts": ["albert-tf=albert_tf.cli:main"]},
