@@ -208,8 +208,8 @@ _ENGLISH_FIGURES = {
 
 def _google_english(size, version, dropout=0.0, note=""):
     name = f"albert_{size}_v{version}"
-    # Version 2 of the modules had an operation that TF 1.15 could not run; version 3
-    # has the same weights without it.
+    # Version 3 came when an operation TF 1.15 could not run was taken out of the graph
+    # of version 2. That the weights stayed the same is likely, and not said.
     hub = (1,) if version == 1 else (2, 3)
     return Release(
         name=name,
@@ -257,6 +257,7 @@ _GOOGLE_ENGLISH = (
 
 # === Google's Chinese releases ===
 
+# The page names the split for CMRC 2018 only: CLUE's own test set.
 _CLUE_TASKS = {
     "AFQMC": "accuracy",
     "TNEWS": "accuracy",
@@ -305,7 +306,14 @@ def _google_chinese(size, *arguments):
         url=f"{_GOOGLE_FILES}/albert_{size}_zh.tar.gz",
         mirrors=(f"voidful/albert_chinese_{size}",),
         accuracy=tuple(
-            Score(task, "test", metric, value, CLUE_README)
+            Score(
+                task,
+                "test" if task == "CMRC 2018" else "",
+                metric,
+                value,
+                CLUE_README,
+                "CLUE leaderboard",
+            )
             for (task, metric), value in zip(
                 _CLUE_TASKS.items(), _CLUE_FIGURES[size], strict=True
             )
@@ -313,6 +321,8 @@ def _google_chinese(size, *arguments):
     )
 
 
+# The mirrors of the Chinese releases: brightmart/albert_zh's README says from which
+# archive each was converted.
 _GOOGLE_CHINESE = (
     _google_chinese("base", 12, 768, 12),
     _google_chinese("large", 24, 1024, 16),
