@@ -91,11 +91,12 @@ def verify_conversion(source, destination, config=None, seed=0):
 
 def _outputs(checkpoint, seed):
     inputs = _random_batch(checkpoint.arguments, seed)
-    model = checkpoint.source.model or checkpoint.model()
+    # Ours is built anew, to compute in float32 whatever it was saved to compute in.
+    model = checkpoint.model() if checkpoint.source.is_ours else checkpoint.source.model
     backbone = getattr(model, "backbone", model)
-    outputs = dict(backbone(inputs))
+    outputs = dict(backbone({name: inputs[name] for name in backbone.input}))
     if model is not backbone:
-        heads = model({**inputs, "mask_positions": inputs["token_ids"][:, :4] % 4})
+        heads = model({name: inputs[name] for name in model.input})
         outputs.update(heads if isinstance(heads, dict) else {"logits": heads})
     return {name: numbers_of(array) for name, array in outputs.items()}
 
@@ -108,4 +109,5 @@ def _random_batch(arguments, seed):
         "token_ids": random.integers(0, arguments["vocabulary_size"], shape),
         "segment_ids": random.integers(0, arguments["num_segments"], shape),
         "padding_mask": (np.arange(shape[1]) < lengths).astype("int64"),
+        "mask_positions": random.integers(0, shape[1], (3, 4)),
     }

@@ -200,7 +200,11 @@ def _write_keras_hub(directory, contents):
 
 
 def _write_keras(directory, contents):
-    write_preset(directory, contents.checkpoint.model(), contents.tokenizer)
+    checkpoint = contents.checkpoint
+    source = checkpoint.source
+    # A model of ours is written as it is, with its preprocessor and all.
+    whole = source.model if source.is_ours else None
+    write_preset(directory, whole or checkpoint.model(), contents.tokenizer)
 
 
 def to_keras_hub(model):

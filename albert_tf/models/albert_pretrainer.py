@@ -16,7 +16,8 @@ class AlbertPretrainer(SavesWithoutPreprocessor, keras_hub.models.Task):
         backbone: an `AlbertBackbone`.
         preprocessor: `None`; the model takes ids.
         num_sop_classes: int. Classes of the sentence-order head: 2 (in order or
-            swapped), or 0 for a model without the head, a masked language model.
+            swapped), or another number; 0 for a model without the head, a masked
+            language model.
         compile: bool. Compile with AdamW and the sum of both losses.
 
     Inputs:
@@ -41,6 +42,12 @@ class AlbertPretrainer(SavesWithoutPreprocessor, keras_hub.models.Task):
     preprocessor_cls = None
 
     def __init__(self, backbone, preprocessor=None, num_sop_classes=2, **kwargs):
+        if num_sop_classes and backbone.pooler is None:
+            raise ValueError(
+                "The backbone has no pooler, which the sentence-order head reads. Give "
+                "num_sop_classes=0 for a model without that head."
+            )
+
         # === Layers ===
         self.backbone = backbone
         self.preprocessor = preprocessor

@@ -87,7 +87,7 @@ class HuggingFaceFiles(TensorFiles):
     @property
     def head_dropout(self):
         rate = self.find_config()[1].get("classifier_dropout_prob")
-        return rate if isinstance(rate, float) and 0 <= rate < 1 else 0.1
+        return rate if isinstance(rate, (int, float)) and 0 <= rate < 1 else 0.1
 
     @property
     def has_text_classifier(self):

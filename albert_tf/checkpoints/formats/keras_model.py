@@ -78,6 +78,10 @@ class KerasModel:
     has_text_classifier = True
 
     @property
+    def activation(self):
+        return getattr(self.model, "activation", None)
+
+    @property
     def head_dropout(self):
         return getattr(self.model, "dropout", 0.1)
 

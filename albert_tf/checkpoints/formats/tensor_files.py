@@ -18,7 +18,9 @@ class TensorFiles:
         labels: list of the names of the classes, or `None`.
         head_dropout: float, the rate before a classification head.
         has_text_classifier: bool. Whether what is named like one is one.
+        activation: what a classification head ends in, `None` for logits.
         model: the Keras model that holds the tensors, `None` where files do.
+        is_ours: bool. `False` if `model` is one of KerasHub's.
         path: path of the checkpoint, for messages.
         folders: list of paths, where config and vocabulary may lie.
         shapes: dict of name in the file to list of ints.
@@ -32,7 +34,9 @@ class TensorFiles:
     labels = None
     head_dropout = 0.1
     has_text_classifier = True
+    activation = None
     model = None
+    is_ours = True
 
     def find_layout(self):
         """The layout whose names the file has.

@@ -114,6 +114,7 @@ HUGGINGFACE = Layout(
         "model_type": "albert",
         "layer_norm_eps": 1e-12,
         "position_embedding_type": "absolute",
+        "tie_word_embeddings": True,
     },
     renames=(
         # `AlbertModel` itself is saved without the name that heads call it by.
