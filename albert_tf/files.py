@@ -28,7 +28,7 @@ def complete_directory(path):
             f"{path} is a file; a directory is to be written under this name. "
             "Remove the file or choose another name."
         )
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     temporary = pathlib.Path(
         tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
     )
@@ -38,6 +38,21 @@ def complete_directory(path):
         _move(temporary, path)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+def make_folder(path):
+    """Make a directory and those it is in, unless they are there.
+
+    Raises:
+        FileExistsError: if something on the way is no directory.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise FileExistsError(
+            f"The directory {path} cannot be made: it, or one that it is in, is a "
+            "file. Choose another name."
+        ) from None
 
 
 def _move(source, target):

@@ -63,7 +63,7 @@ class Checkpoint:
             self._prefer_release()
 
     def _find_release(self):
-        checksums = getattr(self.source, "checksums", None)
+        checksums = self.source.checksums
         return identify(checksums) if checksums else (None, [])
 
     def _prefer_release(self):
@@ -110,36 +110,58 @@ class Checkpoint:
 
     @property
     def vocabulary(self):
-        """The path of the vocabulary, or `None`."""
+        """The path of what holds the vocabulary, or `None`."""
         return self.source.vocabulary
 
-    def tokenizer(self, lowercase=None):
-        """The tokenizer of the vocabulary beside the checkpoint.
+    @property
+    def lowercase(self):
+        """Whether the vocabulary is for lower-cased text, a bool."""
+        return self.source.lowercase(self.config)
+
+    def tokenizer(self, lowercase=None, vocabulary=None):
+        """The tokenizer of the vocabulary beside the checkpoint, or of another.
 
         Args:
             lowercase: optional bool. By default as the checkpoint says, else `True`
                 as in all releases.
+            vocabulary: optional, what `load_tokenizer` takes.
 
         Returns:
             A `WordPieceTokenizer` or `SentencePieceTokenizer`, or `None` if there
             is no vocabulary.
         """
+        from albert_tf.preprocessing import load_tokenizer
+
+        lowercase = self.lowercase if lowercase is None else lowercase
+        if vocabulary is not None:
+            return load_tokenizer(vocabulary, lowercase)
         return self.source.tokenizer(lowercase)
 
     @property
-    def labels(self):
-        """The names of the classes, or `None` if the checkpoint has none.
+    def classifier(self):
+        """How the classification head is used, arguments of `AlbertTextClassifier`.
+
+        A dict of `labels`, `dropout` and `activation`; empty if there is no head.
 
         Raises:
-            CheckpointError: if they are not as many as the head has classes.
+            CheckpointError: if there are not as many labels as the head has classes.
         """
-        labels, classes = self.source.labels, self.num_classes("classifier")
-        if labels is not None and classes and len(labels) != classes:
+        classes = self.num_classes("classifier")
+        if not classes:
+            return {}
+        arguments = self.source.classifier(self.config, self.config_source)
+        labels = arguments["labels"]
+        if labels is not None and len(labels) != classes:
             raise CheckpointError(
                 f"{self.config_source} names {len(labels)} classes, but the head of "
                 f"{self.path} tells {classes} apart."
             )
-        return labels if classes else None
+        return arguments
+
+    @property
+    def outside(self):
+        """The names of weights that are no part of the ALBERT, a list."""
+        return list(self.source.outside)
 
     @property
     def heads(self):
@@ -152,7 +174,7 @@ class Checkpoint:
             for part in HEAD_PARTS
             if part in self.layout.weights and self._has((part, *needs[part]))
         ]
-        others = () if self.source.has_text_classifier else ("classifier",)
+        others = [] if self.source.has_text_classifier(self.config) else ["classifier"]
         return [head for head in heads if head not in others]
 
     def _has(self, parts):
@@ -195,11 +217,6 @@ class Checkpoint:
             raise CheckpointError(
                 f"{self.path} has a part of the {part} only: it lacks {missing}."
             )
-
-    @property
-    def head_dropout(self):
-        """The rate before a classification head, a float."""
-        return self.source.head_dropout
 
     def model(self):
         """A model of ours with the weights and heads that the checkpoint has.
@@ -247,6 +264,7 @@ class Checkpoint:
             )
         weights = model_weights(self.layout, model)
         self._check([(tuple(x.shape), tensors) for x, tensors in weights])
+        self._check_tied(parts_of(model))
         for done, (variable, tensors) in enumerate(weights, start=1):
             variable.assign(self._read_weight(tensors))
             self._progress(done, len(weights))
@@ -270,6 +288,7 @@ class Checkpoint:
             for key, attribute, here in self.layout.rows(parts, self.arguments)
         ]
         self._check([(shape, here) for here, _, shape in rows])
+        self._check_tied(parts)
         return rows
 
     def convert(self, rows):
@@ -339,6 +358,18 @@ class Checkpoint:
                 f"{self.config_source}): {'; '.join(differ)}. Nothing was loaded."
             )
 
+    def _check_tied(self, parts):
+        """Refuse what a file holds twice where the two are not one."""
+        for name, original in self.layout.tied.items() if "mlm_head" in parts else ():
+            if not {name, original} <= self.shapes.keys():
+                continue
+            if not np.array_equal(*map(numbers_of, map(self._read, (name, original)))):
+                raise CheckpointError(
+                    f"{self.path} has a {name} other than its {original}. In an "
+                    "ALBERT they are one: its masked language head was trained by "
+                    "other code, or the file is damaged. Nothing was loaded."
+                )
+
     def _check_names(self, wanted):
         missing = sorted(set(wanted) - set(self.shapes))
         unused = self.unknown_tensors(wanted)
@@ -377,7 +408,9 @@ class Checkpoint:
 
 
 def open_checkpoint(path, config=None, progress=None):
-    """Open a checkpoint; see `Checkpoint`."""
+    """Open a checkpoint, see `Checkpoint`; one that is open is returned."""
+    if isinstance(path, Checkpoint):
+        return path
     return Checkpoint(path, config=config, progress=progress)
 
 

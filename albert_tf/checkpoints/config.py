@@ -138,23 +138,29 @@ def file_config(layout, arguments):
         for a, b in layout.same
         if arguments[a] != arguments[b]
     ]
+    differ += [
+        f"{names[0]}={arguments[names[0]]!r} (the layout has {_known(spellings)})"
+        for field, spellings in layout.spellings.items()
+        for names in [layout.config_fields.get(field)]
+        if names and arguments[names[0]] not in spellings.values()
+    ]
     if differ:
         raise CheckpointError(
             f'The "{layout.name}" layout cannot hold this model: ' + "; ".join(differ)
         )
     fields = {
-        field: _write_value(field, arguments[names[0]], layout.spellings.get(field))
+        field: _spelled(arguments[names[0]], layout.spellings.get(field))
         for field, names in layout.config_fields.items()
     }
     return {**layout.constants, **fields}
 
 
-def _write_value(field, value, spellings):
+def _known(spellings):
+    return ", ".join(map(str, dict.fromkeys(spellings.values())))
+
+
+def _spelled(value, spellings):
+    """How a config file spells a value: the first that means it."""
     if spellings is None:
         return value
-    for spelling, meaning in spellings.items():
-        if meaning == value:
-            return spelling
-    raise CheckpointError(
-        f"No value of the config field {field} means {value!r}. Known: {spellings}"
-    )
+    return next(spelling for spelling, means in spellings.items() if means == value)

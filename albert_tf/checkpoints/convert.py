@@ -18,8 +18,9 @@ class Conversion:
         layout: string, the layout that was read.
         moved: list of `(names read, names written, shape of the weight)`, the names
             tuples of strings.
-        left_out: list of the tensors that were not converted: optimizer slots, the
-            step counter, and heads the other layout has no place for.
+        left_out: list of what was not converted: optimizer slots, the step counter,
+            heads and labels the other layout has no place for, and what is no part
+            of an ALBERT.
     """
 
     layout: str
@@ -27,7 +28,9 @@ class Conversion:
     left_out: list
 
 
-def convert_checkpoint(source, destination, layout, config=None, progress=None):
+def convert_checkpoint(
+    source, destination, layout, config=None, vocabulary=None, progress=None
+):
     """Convert a checkpoint: weights, heads, config and vocabulary.
 
     Args:
@@ -36,6 +39,8 @@ def convert_checkpoint(source, destination, layout, config=None, progress=None):
         layout: string, as for `save_checkpoint`.
         config: optional path or dict, the config of the source. By default the one
             beside it.
+        vocabulary: optional path of the vocabulary. By default the one beside the
+            source.
         progress: optional callable, given the weights read and those to read.
 
     Returns:
@@ -52,15 +57,15 @@ def convert_checkpoint(source, destination, layout, config=None, progress=None):
         raise ValueError(
             f"{destination} is where the source is. Give another directory."
         )
-    contents = contents_of(checkpoint, layout)
+    contents = contents_of(checkpoint, layout, vocabulary)
     write_checkpoint(contents, destination, layout)
     moved = [
         (read.names, written.names, shape) for read, written, shape in contents.rows
     ]
     read = {name for names, _, _ in moved for name in names}
-    return Conversion(
-        checkpoint.layout.name, moved, sorted(set(checkpoint.shapes) - read)
-    )
+    left_out = sorted(set(checkpoint.shapes) - read)
+    left_out += checkpoint.outside + contents.lost
+    return Conversion(checkpoint.layout.name, moved, left_out)
 
 
 def verify_conversion(source, destination, config=None, seed=0):

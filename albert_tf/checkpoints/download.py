@@ -17,6 +17,7 @@ from albert_tf.archives import ArchiveError, unpack
 from albert_tf.checkpoints.bundle_index import read_index
 from albert_tf.checkpoints.layout import CheckpointError
 from albert_tf.checkpoints.releases import RELEASES, identify
+from albert_tf.files import make_folder
 
 # The weights of xxlarge are 0.9 GB, and 2.7 GB with two optimizer slots each.
 MAX_ARCHIVE_BYTES = 4 * 2**30
@@ -94,7 +95,7 @@ def download_release(name, cache=None, progress=None):
         return folder
     url = archive_address(release)
     archive = cache / pathlib.PurePosixPath(urlsplit(release.url).path).name
-    cache.mkdir(parents=True, exist_ok=True)
+    make_folder(cache)
     with _lock(cache / f".{release.name}.lock"):
         if _is_there(folder):  # Another process had the lock, and fetched it.
             return folder

@@ -109,6 +109,8 @@ class Layout:
         constants: dict of config fields that may have one value only.
         renames: pairs of a regular expression and what replaces it: other
             spellings of the names in `weights`.
+        tied: dict of the name of a copy that a file may have of another tensor to the
+            name of that.
         others: dict of kind to the regular expression of the names of what a
             file may hold besides the weights in `weights`.
     """
@@ -124,6 +126,7 @@ class Layout:
     same: tuple = ()
     constants: dict = dataclasses.field(default_factory=dict)
     renames: tuple = ()
+    tied: dict = dataclasses.field(default_factory=dict)
     others: dict = dataclasses.field(default_factory=dict)
 
     def matches(self, names):

@@ -12,9 +12,12 @@ What is not certain is said beside it. Sources:
 
 import dataclasses
 import functools
+import inspect
 import json
 import pathlib
 
+from albert_tf.checkpoints.config import file_config
+from albert_tf.checkpoints.layouts import ALBERT_ZH, GOOGLE
 from albert_tf.models.sizes import SIZES, albert_size
 
 GOOGLE_README = "https://github.com/google-research/albert#readme"
@@ -25,16 +28,7 @@ AISPACE_README = "https://github.com/yingyuankai/AiSpace#examples"
 _GOOGLE_FILES = "https://storage.googleapis.com/albert_models"
 _ALBERT_ZH_FILES = "https://storage.googleapis.com/albert_zh"
 
-# The fields of a config file, and the argument of `AlbertBackbone` each one gives.
-_CONFIG_FIELDS = {
-    "vocab_size": "vocabulary_size",
-    "embedding_size": "embedding_dim",
-    "hidden_size": "hidden_dim",
-    "intermediate_size": "intermediate_dim",
-    "num_hidden_layers": "num_layers",
-    "num_attention_heads": "num_heads",
-}
-_ACTIVATIONS = {"gelu_approximate": "gelu", "relu": "relu"}
+_LAYOUTS = {layout.name: layout for layout in (GOOGLE, ALBERT_ZH)}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,18 +100,11 @@ class Release:
     @property
     def config(self):
         """The fields of the config file that belongs to the checkpoint."""
-        arguments = self.arguments
-        config = {field: arguments[name] for field, name in _CONFIG_FIELDS.items()}
-        config |= {
-            "hidden_act": _ACTIVATIONS[arguments.get("activation", "gelu_approximate")],
-            "hidden_dropout_prob": arguments.get("hidden_dropout", 0.0),
-            "attention_probs_dropout_prob": arguments.get("attention_dropout", 0.0),
-            "max_position_embeddings": arguments.get("max_sequence_length", 512),
-            "type_vocab_size": arguments.get("num_segments", 2),
-        }
-        if self.layout == "albert_zh":
-            return {**config, "ln_type": "postln"}
-        return {**config, "num_hidden_groups": 1, "inner_group_num": 1}
+        from albert_tf.models.albert_backbone import AlbertBackbone
+
+        parameters = inspect.signature(AlbertBackbone).parameters.values()
+        defaults = {x.name: x.default for x in parameters}
+        return file_config(_LAYOUTS[self.layout], {**defaults, **self.arguments})
 
 
 @functools.cache

@@ -21,6 +21,7 @@ from rich.text import Text
 from albert_tf.cli.common import (
     Checkpoint,
     Config,
+    Vocab,
     app,
     console,
     import_tensorflow,
@@ -54,7 +55,7 @@ def inspect(
     """
     import_tensorflow()
 
-    from albert_tf.checkpoints import inspect_checkpoint
+    from albert_tf.checkpoints import RELEASES, inspect_checkpoint
 
     report = dataclasses.asdict(inspect_checkpoint(checkpoint, config=config))
     if as_json:
@@ -62,6 +63,8 @@ def inspect(
         return
     differences = report.pop("release_differences")
     if report["release"]:
+        others = RELEASES[report["release"]].confused_with
+        report["release"] = " or ".join((report["release"], *others))
         report["release"] += _compared(differences, report["damaged"])
     table = Table(show_header=False, box=None, pad_edge=False)
     for name, value in report.items():
@@ -84,6 +87,7 @@ def convert(
     destination: Annotated[str, typer.Argument(help="Directory to write to.")],
     to: Annotated[Layout, typer.Option(help="What to write.")],
     config: Config = None,
+    vocab: Vocab = None,
     verify: Annotated[
         bool,
         typer.Option("--verify", help="Run both on a random batch and compare."),
@@ -105,6 +109,7 @@ def convert(
             destination,
             to.value,
             config=config,
+            vocabulary=vocab,
             progress=lambda read, total: progress.update(
                 task, completed=read, total=total
             ),

@@ -8,12 +8,15 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from albert_tf.cli.common import Config, app, console, import_tensorflow, shown
+from albert_tf.cli.common import (
+    Config,
+    Vocab,
+    app,
+    console,
+    import_tensorflow,
+    shown,
+)
 
-Vocab = Annotated[
-    str | None,
-    typer.Option(help="vocab.txt, if it is not beside the checkpoint."),
-]
 Model = Annotated[str, typer.Argument(help="A directory that `finetune` has written.")]
 LabelColumn = Annotated[
     str | None,
@@ -165,8 +168,7 @@ def _new_classifier(checkpoint, config, vocab, sequence_length, classes, dropout
         opened = open_checkpoint(checkpoint, config=config)
         positions = opened.arguments["max_sequence_length"]
         return AlbertTextClassifier.from_checkpoint(
-            checkpoint,
-            config=config,
+            opened,
             vocabulary=vocab,
             sequence_length=min(sequence_length, positions),
             **head,
@@ -333,7 +335,8 @@ def _load(model):
         if not (pathlib.Path(model) / name).exists():
             raise FileNotFoundError(
                 f"{model} is not a model that `albert-tf finetune` has written: it "
-                f"has no {name}."
+                f"has no {name}. A classifier in another form becomes one by "
+                f"`albert-tf convert {model} DIRECTORY --to keras`."
             )
     return AlbertTextClassifier.from_preset(model)
 

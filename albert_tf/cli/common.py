@@ -45,6 +45,12 @@ Config = Annotated[
         "albert_tiny_zh, or a config file."
     ),
 ]
+Vocab = Annotated[
+    str | None,
+    typer.Option(
+        help="The vocab.txt or SentencePiece model, if it is not beside the checkpoint."
+    ),
+]
 
 
 @contextlib.contextmanager

@@ -56,8 +56,8 @@ class AlbertTextClassifier(
         Logits, or what `activation` makes of them, [batch, num_classes].
 
     Raises:
-        ValueError: if `labels` has not `num_classes` names, if the vocabulary of
-            the preprocessor is not that of the backbone, or if its
+        ValueError: if `labels` has not `num_classes` different names, if the
+            vocabulary of the preprocessor is not that of the backbone, or if its
             `sequence_length` is more than the backbone has positions for.
 
     Example:
@@ -87,10 +87,10 @@ class AlbertTextClassifier(
         pairs=False,
         **kwargs,
     ):
-        if labels is not None and len(labels) != num_classes:
+        if labels is not None and len(set(map(str, labels))) != num_classes:
             raise ValueError(
-                f"`labels` must name each of the {num_classes} classes. "
-                f"Received {len(labels)}: {list(labels)}"
+                f"`labels` must name each of the {num_classes} classes, each "
+                f"differently. Received {len(labels)}: {list(labels)}"
             )
 
         # === Layers ===

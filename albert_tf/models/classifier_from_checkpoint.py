@@ -26,7 +26,8 @@ class ClassifierFromCheckpoint:
         otherwise it is new, with random weights.
 
         Args:
-            path: what `albert_tf.load_checkpoint` takes.
+            path: what `albert_tf.load_checkpoint` takes, or a checkpoint opened by
+                `albert_tf.checkpoints.open_checkpoint`.
             num_classes: int. By default as many as the checkpoint's head has.
             config: optional path or dict. By default the config beside the
                 checkpoint.
@@ -51,10 +52,7 @@ class ClassifierFromCheckpoint:
         from albert_tf.checkpoints import open_checkpoint
 
         checkpoint = open_checkpoint(path, config=config)
-        if vocabulary is None:
-            tokenizer = checkpoint.tokenizer(lowercase)
-        else:
-            tokenizer = load_tokenizer(vocabulary, lowercase is not False)
+        tokenizer = checkpoint.tokenizer(lowercase, vocabulary)
         if tokenizer is None:
             raise FileNotFoundError(
                 f"There is no vocabulary beside {checkpoint.path} (vocab*.txt or "
@@ -74,7 +72,7 @@ class ClassifierFromCheckpoint:
         dtype=None,
         **kwargs,
     ):
-        """`from_checkpoint` of an `albert_tf.checkpoints.Checkpoint`."""
+        """`from_checkpoint` of an open checkpoint, with or without tokenizer."""
         found = checkpoint.num_classes("classifier")
         if not (num_classes or found):
             raise ValueError(
@@ -83,11 +81,7 @@ class ClassifierFromCheckpoint:
             )
         has_head = num_classes in (None, found)
         if has_head:
-            kwargs = {
-                "labels": checkpoint.labels,
-                "dropout": checkpoint.head_dropout,
-                **kwargs,
-            }
+            kwargs = {**checkpoint.classifier, **kwargs}
         elif found:
             warnings.warn(
                 f"The head of {checkpoint.path} tells {found} classes apart, not "

@@ -72,6 +72,14 @@ class AlbertTextClassifierPreprocessor(keras_hub.models.Preprocessor):
             pad_to_multiple_of=self.pad_to_multiple_of,
         )
 
+    @classmethod
+    def _add_missing_kwargs(cls, loader, kwargs):
+        # For a preset that holds a backbone alone, which may have fewer positions
+        # than there are tokens by default.
+        positions = loader.config["config"].get("max_sequence_length", 512)
+        kwargs.setdefault("sequence_length", min(512, positions))
+        return super()._add_missing_kwargs(loader, kwargs)
+
     def __call__(self, x, y=None, sample_weight=None):
         # By keyword: KerasHub would take a lone tuple for (x, y), not a pair.
         return super().__call__(x, y=y, sample_weight=sample_weight)

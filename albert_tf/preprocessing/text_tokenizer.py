@@ -74,8 +74,11 @@ class TextTokenizer(keras_hub.tokenizers.Tokenizer):
         raise NotImplementedError
 
     def _set_source(self, source):
-        self._vocabulary = None if source is None else self._read(source)
-        ids = self._vocabulary.ids if self._vocabulary else {}
+        self._use(None if source is None else self._read(source))
+
+    def _use(self, vocabulary):
+        self._vocabulary = vocabulary
+        ids = vocabulary.ids if vocabulary else {}
         for name in SPECIAL_NAMES:
             setattr(self, f"{name}_token_id", ids.get(getattr(self, f"{name}_token")))
 
@@ -157,6 +160,13 @@ class TextTokenizer(keras_hub.tokenizers.Tokenizer):
         # point at this machine.
         config = {self.source_argument: None, "lowercase": self.lowercase}
         return {**super().get_config(), **config}
+
+    def with_lowercase(self, lowercase):
+        """Returns a tokenizer of the same vocabulary that lower-cases or not."""
+        config = {**self.get_config(), "lowercase": lowercase}
+        tokenizer = type(self).from_config(config)
+        tokenizer._use(self._vocabulary)
+        return tokenizer
 
     def save_original(self, directory):
         """Writes the vocabulary as the file that releases have.

@@ -9,7 +9,8 @@ import tempfile
 import tensorflow as tf
 
 from albert_tf.checkpoints.bundle_index import read_index
-from albert_tf.checkpoints.formats.tensor_files import TensorFiles, first_line
+from albert_tf.checkpoints.formats.errors import first_line
+from albert_tf.checkpoints.formats.source import Source
 from albert_tf.checkpoints.layout import CheckpointError
 from albert_tf.checkpoints.layouts import ALBERT_ZH, GOOGLE
 
@@ -36,9 +37,10 @@ def find_prefix(path):
         raise CheckpointError(f"{index} is no file. Expected an index.")
     if not index.exists():
         raise FileNotFoundError(
-            f"There is no checkpoint at {path}: {index} does not exist. Give the "
-            "directory, the prefix (such as albert_model.ckpt) or any file of a "
-            "TensorFlow checkpoint."
+            f"There is no checkpoint at {path}: no folder, file or release has this "
+            f"name, and {index} does not exist. Give the directory, an archive, the "
+            "prefix (such as albert_model.ckpt), any file of a checkpoint, or the "
+            "name of a release (albert-tf download lists them)."
         )
     if not list(index.parent.glob(_escape(prefix.name) + ".data-*-of-*")):
         raise FileNotFoundError(
@@ -60,7 +62,7 @@ def _escape(name):
     return re.sub(r"([*?[])", r"[\1]", name)
 
 
-class TensorFlowBundle(TensorFiles):
+class TensorFlowBundle(Source):
     """A TF1 checkpoint, or the variables of a TF-Hub module; read tensor by tensor.
 
     Args:

@@ -4,14 +4,14 @@ import functools
 import json
 import math
 import pickle
-import re
 import zipfile
 import zlib
 
 import numpy as np
 
 from albert_tf.checkpoints.config import read_config
-from albert_tf.checkpoints.formats.tensor_files import TensorFiles, first_line, naming
+from albert_tf.checkpoints.formats.errors import first_line, naming
+from albert_tf.checkpoints.formats.source import Source, read_flag
 from albert_tf.checkpoints.layout import CheckpointError, numbers_of
 from albert_tf.checkpoints.layouts import HUGGINGFACE
 
@@ -28,7 +28,7 @@ WEIGHT_FILES = (
 )
 
 
-class HuggingFaceFiles(TensorFiles):
+class HuggingFaceFiles(Source):
     """A model that transformers has saved, in one file or several.
 
     Args:
@@ -71,51 +71,16 @@ class HuggingFaceFiles(TensorFiles):
         """
         return self._file_of[name].read(name)
 
-    vocabulary_patterns = (*TensorFiles.vocabulary_patterns, TOKENIZER)
+    vocabulary_patterns = (*Source.vocabulary_patterns, TOKENIZER)
 
-    @property
-    def lowercase(self):
+    def lowercase(self, config):
         """Whether the tokenizer is to lower-case, by `tokenizer_config.json`."""
         path = self.folders[0] / "tokenizer_config.json"
-        value = read_config(path).get("do_lower_case", True) if path.exists() else True
-        if not isinstance(value, bool):
-            raise CheckpointError(
-                f"{path} has do_lower_case={value!r}. Expected true or false."
-            )
-        return value
+        if not path.exists():
+            return super().lowercase(config)
+        return read_flag(read_config(path), "do_lower_case", path)
 
-    @property
-    def head_dropout(self):
-        rate = self.find_config()[1].get("classifier_dropout_prob")
-        return rate if isinstance(rate, (int, float)) and 0 <= rate < 1 else 0.1
-
-    @property
-    def has_text_classifier(self):
-        """Whether a `classifier` is one of texts, by `architectures`.
-
-        The heads for multiple choice and for taggers have the same names.
-        """
-        architectures = str(self.find_config()[1].get("architectures"))
-        return not re.search("MultipleChoice|TokenClassification", architectures)
-
-    @property
-    def labels(self):
-        """The names of the classes, or `None` if they have none of their own."""
-        source, config = self.find_config()
-        names = config.get("id2label")
-        if names is None:
-            return None
-        plain = placeholders(len(names)) if isinstance(names, dict) else {}
-        if not (plain and plain.keys() == names.keys()) or not all(
-            isinstance(name, str) for name in names.values()
-        ):
-            raise CheckpointError(
-                f"{source} should give each class a name under id2label, by its number "
-                f"from 0 on. Found: {names}"
-            )
-        return None if names == plain else [names[number] for number in plain]
-
-    def tokenizer(self, lowercase=None):
+    def tokenizer(self, lowercase):
         """The tokenizer beside; transformers 5 writes no vocabulary but in its own
         `tokenizer.json`."""
         from albert_tf.preprocessing import WordPieceTokenizer
@@ -123,14 +88,8 @@ class HuggingFaceFiles(TensorFiles):
         path = self.vocabulary
         if path is None or path.name != TOKENIZER:
             return super().tokenizer(lowercase)
-        lowercase = self.lowercase if lowercase is None else lowercase
         with naming(path):
             return WordPieceTokenizer(_word_pieces(path), lowercase=lowercase)
-
-
-def placeholders(count):
-    """The names transformers gives to classes that have none."""
-    return {str(i): f"LABEL_{i}" for i in range(count)}
 
 
 def _word_pieces(path):

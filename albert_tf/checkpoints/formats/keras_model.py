@@ -11,7 +11,8 @@ import keras_hub
 import tensorflow as tf
 
 from albert_tf.checkpoints.config import MAX_BLOCKS, read_config
-from albert_tf.checkpoints.formats.tensor_files import first_line, naming
+from albert_tf.checkpoints.formats.errors import first_line, naming
+from albert_tf.checkpoints.formats.source import Source
 from albert_tf.checkpoints.layout import CheckpointError
 from albert_tf.checkpoints.layouts import KERASHUB, own_layout
 from albert_tf.checkpoints.weights import model_weights
@@ -33,14 +34,11 @@ _DAMAGE = (
 )
 
 
-class KerasModel:
+class KerasModel(Source):
     """A Keras model with an `AlbertBackbone` of ours or of KerasHub's.
 
     Args:
         path: path of a `.keras` file or of a preset's directory, or the model.
-
-    Attributes:
-        model: the model, in memory.
 
     Raises:
         CheckpointError: if it cannot be loaded or there is no ALBERT in it.
@@ -48,9 +46,10 @@ class KerasModel:
 
     def __init__(self, path):
         if isinstance(path, keras.Model):
-            self.path, self.model = path.name, _albert_in(path, path.name)
+            self.path, whole = path.name, path
         else:
-            self.path, self.model = path, _albert_in(_load(path), path)
+            self.path, whole = path, _load(path)
+        self.model = _albert_in(whole, self.path)
         is_folder = isinstance(path, pathlib.Path) and path.is_dir()
         self.folders = [path] if is_folder else []
         self._backbone = getattr(self.model, "backbone", self.model)
@@ -62,6 +61,8 @@ class KerasModel:
         else:
             self._weights = {weight.path: weight for weight in self.model.weights}
         self.shapes = {name: list(x.shape) for name, x in self._weights.items()}
+        inside = set(map(id, self._weights.values()))
+        self.outside = [x.path for x in whole.weights if id(x) not in inside]
 
     @classmethod
     def find(cls, folder):
@@ -74,16 +75,6 @@ class KerasModel:
             for file in folder.glob("*.keras")
             if file.is_file() and not file.name.startswith(".")
         )
-
-    has_text_classifier = True
-
-    @property
-    def activation(self):
-        return getattr(self.model, "activation", None)
-
-    @property
-    def head_dropout(self):
-        return getattr(self.model, "dropout", 0.1)
 
     @property
     def is_ours(self):
@@ -103,11 +94,35 @@ class KerasModel:
     def read(self, name):
         return keras.ops.convert_to_tensor(self._weights[name])
 
+    def has_text_classifier(self, config):
+        return True
+
+    def classifier(self, config, name):
+        return {
+            "labels": getattr(self.model, "labels", None),
+            "dropout": getattr(self.model, "dropout", 0.1),
+            "activation": getattr(self.model, "activation", None),
+        }
+
+    def lowercase(self, config):
+        return getattr(self._tokenizer, "lowercase", True)
+
     @property
     def vocabulary(self):
-        """The name of the tokenizer's class, or `None` if there is none."""
+        return super().vocabulary if self._tokenizer is None else self.path
+
+    def tokenizer(self, lowercase):
+        """The model's own tokenizer, else that of a vocabulary beside."""
+        from albert_tf.preprocessing import SentencePieceTokenizer
+
         tokenizer = self._tokenizer
-        return None if tokenizer is None else f"in {type(tokenizer).__name__}"
+        if tokenizer is None:
+            return super().tokenizer(lowercase)
+        if isinstance(tokenizer, keras_hub.tokenizers.AlbertTokenizer):
+            return SentencePieceTokenizer(tokenizer.proto, lowercase=lowercase)
+        if tokenizer.lowercase == lowercase:
+            return tokenizer
+        return tokenizer.with_lowercase(lowercase)
 
     @functools.cached_property
     def _tokenizer(self):
@@ -115,23 +130,11 @@ class KerasModel:
         if preprocessor is not None:
             return preprocessor.tokenizer
         for folder in self.folders:
-            if (folder / "tokenizer.json").exists():
-                with naming(folder / "tokenizer.json", *_DAMAGE):
-                    return keras_hub.tokenizers.Tokenizer.from_preset(str(folder))
+            config = folder / "tokenizer.json"
+            if config.exists():
+                with naming(config, *_DAMAGE):
+                    return _registered(config).from_preset(str(folder))
         return None
-
-    def tokenizer(self, lowercase=None):
-        """The model's own tokenizer, or `None`."""
-        from albert_tf.preprocessing import SentencePieceTokenizer
-
-        if isinstance(self._tokenizer, keras_hub.tokenizers.AlbertTokenizer):
-            lowercase = True if lowercase is None else lowercase
-            return SentencePieceTokenizer(self._tokenizer.proto, lowercase=lowercase)
-        return self._tokenizer
-
-    @property
-    def labels(self):
-        return getattr(self.model, "labels", None)
 
 
 def _albert_in(model, path):
@@ -167,10 +170,14 @@ def _load(path):
         if not task.exists():
             return keras_hub.models.Backbone.from_preset(str(path))
         # The task has the backbone's config a second time.
-        config = read_config(task)
-        _check_sizes(path, config, weight_bytes)
-        name = config["registered_name"]
-        return keras.saving.get_registered_object(name).from_preset(str(path))
+        _check_sizes(path, read_config(task), weight_bytes)
+        return _registered(task).from_preset(str(path))
+
+
+def _registered(config):
+    """The class that a config file of a preset is of."""
+    name = read_config(config)["registered_name"]
+    return keras.saving.get_registered_object(name)
 
 
 def _keras_file(path):
@@ -239,14 +246,14 @@ def write_preset(directory, model, tokenizer=None):
         tokenizer.save_to_preset(str(directory))
 
 
-def build_keras_hub(config, num_classes, dropout, tokenizer=None):
+def build_keras_hub(config, num_classes, head, tokenizer=None):
     """Build KerasHub's model, its weights still random.
 
     Args:
         config: dict, the fields of KerasHub's `AlbertBackbone`.
         num_classes: int, of a text classifier; 0 for a backbone.
-        dropout: float, the rate before the classification head.
-        tokenizer: optional `SentencePieceTokenizer`, for the classifier.
+        head: dict, `dropout` and `activation` of the classifier.
+        tokenizer: optional `keras_hub.tokenizers.AlbertTokenizer`, for the classifier.
 
     Returns:
         A `keras_hub.models.AlbertBackbone`, or an `AlbertTextClassifier` on it.
@@ -262,10 +269,10 @@ def build_keras_hub(config, num_classes, dropout, tokenizer=None):
         ) from error
     if num_classes:
         preprocessor = tokenizer and keras_hub.models.AlbertTextClassifierPreprocessor(
-            keras_hub.tokenizers.AlbertTokenizer(tokenizer.proto),
+            tokenizer,
             sequence_length=config["max_sequence_length"],
         )
         theirs = keras_hub.models.AlbertTextClassifier(
-            theirs, num_classes, preprocessor=preprocessor, dropout=dropout
+            theirs, num_classes, preprocessor=preprocessor, **head
         )
     return theirs

@@ -123,8 +123,11 @@ HUGGINGFACE = Layout(
         (r"LayerNorm\.gamma$", "LayerNorm.weight"),
         (r"LayerNorm\.beta$", "LayerNorm.bias"),
     ),
+    tied={
+        "predictions.decoder.weight": f"{_EMBEDDINGS}.word_embeddings.weight",
+        "predictions.decoder.bias": "predictions.bias",
+    },
     others={
-        # Tied to the word table and to `predictions.bias`.
         "tied": r"^predictions\.decoder\.",
         "buffer": r"\.(position_ids|token_type_ids)$",
         "head": r"^(predictions|sop_classifier|classifier|qa_outputs)\.",
