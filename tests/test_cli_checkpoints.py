@@ -102,7 +102,7 @@ def test_a_directory_with_another_checkpoint_is_left_alone(tmp_path):
     printed("convert", GOLDEN / "google_v2", folder, "--to", "huggingface")
     before = {file.name: file.read_bytes() for file in folder.iterdir()}
     result = run("convert", GOLDEN / "google_v2", folder, "--to", "keras")
-    assert "holds a checkpoint already" in str(result.exception)
+    assert "holds files of another checkpoint" in str(result.exception)
     assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
 
 

@@ -59,6 +59,10 @@ def _read_labels(names, source):
             f"{source} should give each class a name under {_LABELS}, by its number "
             f"from 0 on. Found: {names}"
         )
+    if len(set(names.values())) < len(names):
+        raise CheckpointError(
+            f"{source} gives two classes one name under {_LABELS}: {names}"
+        )
     return None if names == plain else [names[number] for number in plain]
 
 

@@ -19,7 +19,7 @@ class CheckpointReport:
         release: string or `None`, the released checkpoint this is, by the
             checksums of its tensors.
         release_differences: list of strings, what is not as in that release.
-        vocabulary: string or `None`, the vocabulary file beside it.
+        vocabulary: string or `None`, the path of what holds the vocabulary.
         parameters: int, numbers in the encoder (pooler included).
         heads: list of the heads that are complete: `"mlm_head"`, `"sop_head"`,
             `"classifier"`.
@@ -28,7 +28,8 @@ class CheckpointReport:
         damaged: list of tensors whose data are not what was written, or not finite.
         unused: list of tensors that belong to nothing known.
         optimizer_slots: list of the optimizer's tensors.
-        other: list of the step counter, tied copies and heads of other tasks.
+        other: list of the step counter, tied copies, heads of other tasks and
+            weights around the ALBERT.
     """
 
     path: str
@@ -92,5 +93,6 @@ def inspect_checkpoint(path, config=None):
             name
             for name, kind in kinds.items()
             if name not in known and kind not in (None, "optimizer")
-        ],
+        ]
+        + sorted(checkpoint.outside),
     )

@@ -83,9 +83,14 @@ def join(*names, **how):
     return Tensors(names, **how)
 
 
-def transposed(*names):
-    """Matrices that the file keeps transposed."""
-    return Tensors(names, transpose=True)
+def query_key_value(name, **how):
+    """The three of an attention; `*` in the name stands for which one."""
+    return join(*(name.replace("*", x) for x in ("query", "key", "value")), **how)
+
+
+def transposed(name):
+    """A matrix that the file keeps transposed."""
+    return Tensors((name,), transpose=True)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -104,7 +104,8 @@ class Release:
 
         parameters = inspect.signature(AlbertBackbone).parameters.values()
         defaults = {x.name: x.default for x in parameters}
-        return file_config(_LAYOUTS[self.layout], {**defaults, **self.arguments})
+        layout = _LAYOUTS[self.layout]
+        return file_config(layout, {**defaults, **layout.fixed, **self.arguments})
 
 
 @functools.cache

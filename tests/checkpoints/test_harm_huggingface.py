@@ -188,10 +188,6 @@ TENSORS = {
     "int64": (retyped(HF_WORDS, "int64"), f"{HF_WORDS}.*int64"),
     "uint8": (retyped(HF_WORDS, "uint8"), f"{HF_WORDS}.*uint8"),
     "bool": (retyped(HF_WORDS, "bool"), f"{HF_WORDS}.*bool"),
-    "tied_copy": (
-        edit_tensors({"predictions.decoder.weight": ZEROS}),
-        None,
-    ),
     "position_ids": (
         edit_tensors({"albert.embeddings.position_ids": np.arange(16)}),
         None,

@@ -114,7 +114,7 @@ LABELS = {
 
 
 # The head has the classes 0, 1 and 2, and each needs a name.
-REFUSED = ("null", "too_few", "too_many", "from_one")
+REFUSED = ("null", "twice", "too_few", "too_many", "from_one")
 
 
 @pytest.fixture(scope="module")

@@ -157,7 +157,7 @@ def test_a_classifier_brings_its_vocabulary(tmp_path):
         ({"num_ffn_groups": 3}, "albert_zh", "num_ffn_groups=3"),
         ({"num_attention_groups": 2}, "albert_zh", "num_attention_groups=2"),
         ({"num_inner_layers": 2}, "albert_zh", "num_inner_layers=2"),
-        ({"activation": "gelu"}, "albert_zh", "hidden_act means 'gelu'"),
+        ({"activation": "gelu"}, "albert_zh", "activation='gelu'"),
     ],
 )
 def test_a_model_the_layout_cannot_hold(tmp_path, changes, layout, message):
@@ -168,10 +168,16 @@ def test_a_model_the_layout_cannot_hold(tmp_path, changes, layout, message):
 
 
 def test_every_difference_is_named_at_once(tmp_path):
-    model = load_checkpoint(GOLDEN / "google_groups")
+    arguments = load_checkpoint(GOLDEN / "google_groups").get_config()
+    model = AlbertBackbone(**{**arguments, "activation": "mish"})
     with pytest.raises(CheckpointError) as error:
         save_checkpoint(model, tmp_path, layout="albert_zh")
-    for name in ("embedding_projection", "num_attention_groups", "num_inner_layers"):
+    for name in (
+        "embedding_projection",
+        "num_attention_groups",
+        "num_inner_layers",
+        "activation",
+    ):
         assert f"{name}=" in str(error.value)
 
 

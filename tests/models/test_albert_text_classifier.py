@@ -429,11 +429,10 @@ def test_validation_split_of_nothing_or_all_is_refused(frozen, share):
         frozen.fit(TEXTS, LABELS, validation_split=share, verbose=0)
 
 
-def test_wrong_number_of_labels_is_refused():
-    with pytest.raises(
-        ValueError, match=r"each of the 3 classes. Received 2: \['a', 'b'\]"
-    ):
-        AlbertTextClassifier(small_backbone(), 3, labels=["a", "b"])
+@pytest.mark.parametrize("labels", [["a", "b"], ["a", "b", "b"], ["1", "2", 1]])
+def test_labels_that_do_not_name_each_class_are_refused(labels):
+    with pytest.raises(ValueError, match="each of the 3 classes, each differently"):
+        AlbertTextClassifier(small_backbone(), 3, labels=labels)
 
 
 # --- Training ---

@@ -1,6 +1,6 @@
 """brightmart/albert_zh: `layer_shared`, post-LN and pre-LN."""
 
-from albert_tf.checkpoints.layout import Layout, join
+from albert_tf.checkpoints.layout import Layout, query_key_value
 from albert_tf.checkpoints.layouts import bert
 
 _BLOCK = "bert/encoder/layer_shared"
@@ -16,12 +16,8 @@ ALBERT_ZH = Layout(
             "projection.kernel": "bert/embeddings/word_embeddings_2",
         },
         "attention": {
-            "query_key_value.kernel": join(
-                f"{_SELF}/query/kernel", f"{_SELF}/key/kernel", f"{_SELF}/value/kernel"
-            ),
-            "query_key_value.bias": join(
-                f"{_SELF}/query/bias", f"{_SELF}/key/bias", f"{_SELF}/value/bias"
-            ),
+            "query_key_value.kernel": query_key_value(f"{_SELF}/*/kernel"),
+            "query_key_value.bias": query_key_value(f"{_SELF}/*/bias"),
             "output_dense.kernel": f"{_BLOCK}/attention/output/dense/kernel",
             "output_dense.bias": f"{_BLOCK}/attention/output/dense/bias",
             "layer_norm.gamma": f"{_BLOCK}/attention/output/LayerNorm/gamma",

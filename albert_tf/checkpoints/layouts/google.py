@@ -1,6 +1,6 @@
 """google-research/albert, and albert_zh's `*_google` releases."""
 
-from albert_tf.checkpoints.layout import Layout, join
+from albert_tf.checkpoints.layout import Layout, query_key_value
 from albert_tf.checkpoints.layouts import bert
 
 _BLOCK = "bert/encoder/transformer/group_{group}/inner_group_{inner}"
@@ -18,12 +18,8 @@ GOOGLE = Layout(
             "projection.bias": "bert/encoder/embedding_hidden_mapping_in/bias",
         },
         "attention": {
-            "query_key_value.kernel": join(
-                f"{_SELF}/query/kernel", f"{_SELF}/key/kernel", f"{_SELF}/value/kernel"
-            ),
-            "query_key_value.bias": join(
-                f"{_SELF}/query/bias", f"{_SELF}/key/bias", f"{_SELF}/value/bias"
-            ),
+            "query_key_value.kernel": query_key_value(f"{_SELF}/*/kernel"),
+            "query_key_value.bias": query_key_value(f"{_SELF}/*/bias"),
             "output_dense.kernel": f"{_BLOCK}/attention_1/output/dense/kernel",
             "output_dense.bias": f"{_BLOCK}/attention_1/output/dense/bias",
             "layer_norm.gamma": f"{_BLOCK}/LayerNorm/gamma",

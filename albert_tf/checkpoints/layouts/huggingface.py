@@ -1,6 +1,6 @@
 """Hugging Face transformers: `AlbertModel` and the models with heads on it."""
 
-from albert_tf.checkpoints.layout import Layout, join, transposed
+from albert_tf.checkpoints.layout import Layout, query_key_value, transposed
 from albert_tf.checkpoints.layouts import bert
 
 _EMBEDDINGS = "albert.embeddings"
@@ -22,12 +22,10 @@ HUGGINGFACE = Layout(
             "projection.bias": f"{_PROJECTION}.bias",
         },
         "attention": {
-            "query_key_value.kernel": transposed(
-                f"{_SELF}.query.weight", f"{_SELF}.key.weight", f"{_SELF}.value.weight"
+            "query_key_value.kernel": query_key_value(
+                f"{_SELF}.*.weight", transpose=True
             ),
-            "query_key_value.bias": join(
-                f"{_SELF}.query.bias", f"{_SELF}.key.bias", f"{_SELF}.value.bias"
-            ),
+            "query_key_value.bias": query_key_value(f"{_SELF}.*.bias"),
             "output_dense.kernel": transposed(f"{_SELF}.dense.weight"),
             "output_dense.bias": f"{_SELF}.dense.bias",
             "layer_norm.gamma": f"{_SELF}.LayerNorm.weight",

@@ -1,6 +1,6 @@
 """KerasHub's `AlbertBackbone`, by the paths of its variables."""
 
-from albert_tf.checkpoints.layout import Layout, join
+from albert_tf.checkpoints.layout import Layout, join, query_key_value
 
 _BLOCK = "group_{group}_inner_layer_{inner}"
 _SELF = f"{_BLOCK}/self_attention_layer"
@@ -19,18 +19,10 @@ KERASHUB = Layout(
             "projection.bias": "embedding_projection/bias",
         },
         "attention": {
-            "query_key_value.kernel": join(
-                f"{_SELF}/query/kernel",
-                f"{_SELF}/key/kernel",
-                f"{_SELF}/value/kernel",
-                heads_axis=-1,
+            "query_key_value.kernel": query_key_value(
+                f"{_SELF}/*/kernel", heads_axis=-1
             ),
-            "query_key_value.bias": join(
-                f"{_SELF}/query/bias",
-                f"{_SELF}/key/bias",
-                f"{_SELF}/value/bias",
-                heads_axis=-1,
-            ),
+            "query_key_value.bias": query_key_value(f"{_SELF}/*/bias", heads_axis=-1),
             "output_dense.kernel": join(
                 f"{_SELF}/attention_output/kernel", heads_axis=0
             ),
