@@ -487,7 +487,7 @@ def test_a_directory_that_transformers_wrote_again(tmp_path):
         ({"embedding_projection": "before_layer_norm"}, "embedding_projection"),
         ({"norm_first": True}, "norm_first"),
         ({"num_ffn_groups": 3}, "num_ffn_groups"),
-        ({"activation": "elu"}, "hidden_act"),
+        ({"activation": "elu"}, "activation"),
     ],
 )
 def test_a_model_transformers_cannot_hold(tmp_path, changes, message):
