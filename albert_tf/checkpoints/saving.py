@@ -194,7 +194,10 @@ def _refuse_another_checkpoint(folder, layout, tokenizer):
     if not folder.is_dir():
         return
     replaced = set(REPLACED.get(layout, ()))
-    found = {path.name for _, path in find_checkpoints(folder)}
+    found = {
+        "a preset" if path == folder else path.name
+        for _, path in find_checkpoints(folder)
+    }
     if tokenizer is not None:
         replaced.add(tokenizer.original_file_name)
     for format_ in FORMATS:

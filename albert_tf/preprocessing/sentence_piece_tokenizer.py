@@ -83,8 +83,9 @@ class SentencePieceTokenizer(TextTokenizer):
         return SentencePieceModel(source, as_pieces=self.compute_dtype == "string")
 
     def _write(self, path):
+        proto = self._required_vocabulary().proto
         with open(path, "wb") as file:
-            file.write(self._required_vocabulary().proto)
+            file.write(proto)
 
     def _tokenize_batch(self, text):
         model = self._required_vocabulary()

@@ -72,8 +72,9 @@ class WordPieceTokenizer(TextTokenizer):
         return Vocabulary(source)
 
     def _write(self, path):
+        tokens = self.get_vocabulary()
         with open(path, "w", encoding="utf-8", newline="\n") as file:
-            file.writelines(f"{token}\n" for token in self.get_vocabulary())
+            file.writelines(f"{token}\n" for token in tokens)
 
     def _tokenize_batch(self, text):
         engine = self._required_vocabulary().engine

@@ -239,7 +239,7 @@ class TestModel:
         with pytest.raises(ValueError, match=f"given as bytes {message}"):
             SentencePieceTokenizer(train_model(**arguments))
 
-    def test_no_model_yet(self, proto):
+    def test_no_model_yet(self, proto, tmp_path):
         tokenizer = SentencePieceTokenizer()
         assert tokenizer.cls_token_id is None
         assert tokenizer.proto is None
@@ -247,13 +247,14 @@ class TestModel:
             lambda: tokenizer.tokenize(["a"]),
             lambda: tokenizer.tokenize_with_offsets(["a"]),
             lambda: tokenizer.detokenize([1]),
-            lambda: tokenizer.save_original("."),
+            lambda: tokenizer.save_original(tmp_path),
             tokenizer.get_vocabulary,
             tokenizer.vocabulary_size,
             lambda: tokenizer.special_tokens,
         ):
             with pytest.raises(ValueError, match="no vocabulary yet.*set_proto"):
                 use()
+        assert list(tmp_path.iterdir()) == []
         tokenizer.set_proto(proto)
         assert tokenizer.cls_token_id == 2
         assert tokenizer("the").shape == (1,)
