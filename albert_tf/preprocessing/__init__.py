@@ -6,12 +6,14 @@ from albert_tf.preprocessing.sentence_piece_tokenizer import SentencePieceTokeni
 from albert_tf.preprocessing.text_classifier_preprocessor import (
     AlbertTextClassifierPreprocessor,
 )
+from albert_tf.preprocessing.whole_word_mask_generator import WholeWordMaskGenerator
 from albert_tf.preprocessing.word_piece_tokenizer import WordPieceTokenizer
 
 __all__ = [
     "AlbertTextClassifierPreprocessor",
     "SegmentPacker",
     "SentencePieceTokenizer",
+    "WholeWordMaskGenerator",
     "WordPieceTokenizer",
     "load_tokenizer",
 ]

@@ -1,0 +1,318 @@
+import keras
+import numpy as np
+import tensorflow as tf
+
+
+@keras.saving.register_keras_serializable(package="albert_tf")
+class WholeWordMaskGenerator(keras.layers.Layer):
+    """Masks n-grams of whole words, for masked language modelling.
+
+    The words of a sequence are cut into n-grams whose lengths are drawn with
+    p(n) = (1/n) / sum(1/k), which for n up to 3 is 6/11, 3/11, 2/11. N-grams are then
+    chosen in random order until `mask_selection_rate` of the tokens is masked. An
+    n-gram is masked whole or not at all and never reaches over an unselectable token.
+    Since whole n-grams seldom add up to the rate, a sequence has a little more or less;
+    on average it is the rate.
+
+    As KerasHub's `MaskedLMMaskGenerator`, with words. Runs in `tf.data`, where it masks
+    anew each epoch.
+
+    Args:
+        vocabulary_size: int.
+        mask_selection_rate: float. The share of the tokens to predict.
+        mask_token_id: int, the id of `[MASK]`.
+        mask_selection_length: int. Most predictions of a sequence. What would not fit
+            is left unmasked, never a part of a word.
+        unselectable_token_ids: list of ints, such as those of `[CLS]`, `[SEP]` and
+            `[PAD]`: never masked, nor put in place of others.
+        mask_token_rate, random_token_rate: floats. What becomes of a token to predict:
+            `[MASK]`, a random other token, or else it stays.
+        ngram: int. Most words of an n-gram.
+        inner_label_ids: optional list of `vocabulary_size` ints: the label of a token
+            that does not begin a word, by its id. By default the label is the token.
+
+    Call arguments:
+        token_ids: int tensor [batch, time].
+        word_starts: optional int or bool tensor [batch, time], true where a word
+            begins. By default each token is a word.
+        seed: optional int tensor [2]. The same seed masks the same tokens.
+
+    Returns:
+        A dict of `token_ids` [batch, time], masked, and `mask_positions`, `mask_ids`
+        (int32) and `mask_weights` (float32), [batch, mask_selection_length]: position
+        and label of each prediction in the order of the text, and 1.0, or 0.0 where
+        there is none.
+
+    Reference:
+        [ALBERT, section 3.1](https://arxiv.org/abs/1909.11942);
+        [SpanBERT](https://arxiv.org/abs/1907.10529);
+        google-research/albert `create_pretraining_data.py`.
+    """
+
+    def __init__(
+        self,
+        vocabulary_size,
+        mask_selection_rate,
+        mask_token_id,
+        mask_selection_length,
+        unselectable_token_ids=(0,),
+        mask_token_rate=0.8,
+        random_token_rate=0.1,
+        ngram=3,
+        inner_label_ids=None,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        _check(
+            mask_selection_rate,
+            mask_token_rate,
+            random_token_rate,
+            mask_selection_length=mask_selection_length,
+            ngram=ngram,
+        )
+        self.vocabulary_size = vocabulary_size
+        self.mask_selection_rate = mask_selection_rate
+        self.mask_token_id = mask_token_id
+        self.mask_selection_length = mask_selection_length
+        self.unselectable_token_ids = list(unselectable_token_ids)
+        self.mask_token_rate = mask_token_rate
+        self.random_token_rate = random_token_rate
+        self.ngram = ngram
+        self.inner_label_ids = inner_label_ids
+        ids = set(range(vocabulary_size)) - {*unselectable_token_ids, mask_token_id}
+        self._random_ids = sorted(ids)
+
+    @classmethod
+    def for_tokenizer(
+        cls,
+        tokenizer,
+        mask_selection_rate=0.15,
+        mask_selection_length=20,
+        marked_labels=False,
+        **kwargs,
+    ):
+        """A generator for the vocabulary of a tokenizer.
+
+        Args:
+            tokenizer: a `WordPieceTokenizer` or `SentencePieceTokenizer`.
+            mask_selection_rate, mask_selection_length: as above.
+            marked_labels: bool. As label of a token that does not begin a word `##` and
+                the token, if the vocabulary has that: so albert_zh was trained.
+            **kwargs: as above.
+
+        Raises:
+            ValueError: if the vocabulary has no mask token.
+        """
+        if tokenizer.mask_token_id is None:
+            raise ValueError(
+                f"The vocabulary has no {tokenizer.mask_token}, which masking needs. "
+                "Add it as a line, or use the vocabulary of a release."
+            )
+        return cls(
+            tokenizer.vocabulary_size(),
+            mask_selection_rate,
+            tokenizer.mask_token_id,
+            mask_selection_length,
+            unselectable_token_ids=[
+                tokenizer.cls_token_id,
+                tokenizer.sep_token_id,
+                tokenizer.pad_token_id,
+            ],
+            inner_label_ids=_marked_ids(tokenizer) if marked_labels else None,
+            **kwargs,
+        )
+
+    @property
+    def plain_ids(self):
+        """The token that each label stands for, a list of ints; `None` if itself."""
+        if self.inner_label_ids is None:
+            return None
+        plain = list(range(self.vocabulary_size))
+        for token, label in enumerate(self.inner_label_ids):
+            if label != token:
+                plain[label] = token
+        return plain
+
+    def call(self, token_ids, word_starts=None, seed=None):
+        token_ids = tf.cast(token_ids, tf.int32)
+        if word_starts is None:
+            word_starts = tf.ones_like(token_ids)
+        if seed is None:
+            seed = tf.random.uniform([2], maxval=tf.int32.max, dtype=tf.int32)
+        word_starts = tf.cast(word_starts, tf.bool)
+        seed = tf.convert_to_tensor(seed, tf.int32)
+        cut, choose, replace = tf.unstack(tf.random.split(seed, 3))
+        selectable = self._is_selectable(token_ids)
+        ngrams = self.cut_into_ngrams(selectable, word_starts, cut)
+        chosen = self._choose(ngrams, choose)
+        labels = token_ids
+        if self.inner_label_ids is not None:
+            inner = tf.gather(tf.constant(self.inner_label_ids, tf.int32), token_ids)
+            labels = tf.where(word_starts, token_ids, inner)
+        return {
+            "token_ids": tf.where(chosen, self._replace(token_ids, replace), token_ids),
+            **self._predictions(chosen, labels),
+        }
+
+    def _is_selectable(self, token_ids):
+        selectable = np.ones(self.vocabulary_size, bool)
+        selectable[self.unselectable_token_ids] = False
+        return tf.gather(tf.constant(selectable), token_ids)
+
+    def cut_into_ngrams(self, selectable, word_starts, seed):
+        """Number the n-grams of each sequence.
+
+        Args:
+            selectable: bool tensor [batch, time].
+            word_starts: bool tensor [batch, time].
+            seed: int tensor [2].
+
+        Returns:
+            An int32 tensor [batch, time]: the n-gram that a token is in, from 0 on,
+            and `time` for unselectable tokens.
+        """
+        time = tf.shape(selectable)[1]
+        after_a_gap = ~tf.pad(selectable, [[0, 0], [1, 0]])[:, :-1]
+        starts = selectable & (word_starts | after_a_gap)
+        words = tf.cumsum(tf.cast(starts, tf.int32), axis=1) - 1
+        lengths = self._draw_lengths(tf.shape(words), seed)
+        first_words = tf.cumsum(lengths, axis=1, exclusive=True)
+        of_word = tf.searchsorted(first_words, tf.maximum(words, 0), side="right")
+        changes = of_word != tf.pad(of_word, [[0, 0], [1, 0]])[:, :-1]
+        begins = starts & (changes | after_a_gap)
+        ngrams = tf.cumsum(tf.cast(begins, tf.int32), axis=1) - 1
+        return tf.where(selectable, ngrams, time)
+
+    def _draw_lengths(self, shape, seed):
+        """Words of each n-gram, by p(n) = (1/n) / sum(1/k)."""
+        weights = 1 / np.arange(1, self.ngram + 1)
+        limits = np.cumsum(weights / weights.sum())[:-1].astype("float32")
+        draws = tf.random.stateless_uniform(shape, seed)
+        return 1 + tf.reduce_sum(
+            tf.cast(draws[..., tf.newaxis] >= limits, tf.int32), axis=-1
+        )
+
+    def _choose(self, ngrams, seed):
+        """Which tokens to predict, bool [batch, time]."""
+        time = tf.shape(ngrams)[1]
+        # [batch, time] tokens of each n-gram, 0 where there are fewer n-grams.
+        lengths = _counts(ngrams, time + 1)[:, :time]
+        order_seed, budget_seed = tf.unstack(tf.random.split(seed, 2))
+        draws = tf.random.stateless_uniform(tf.shape(lengths), order_seed)
+        # Each has one token at least: more than this many cannot be masked.
+        most = tf.minimum(self.mask_selection_length, time)
+        order = tf.math.top_k(tf.where(lengths > 0, draws, -1.0), most).indices
+        in_order = tf.gather(lengths, order, batch_dims=1)
+        before = tf.cumsum(in_order, axis=1, exclusive=True)
+        fits = before + in_order <= self.mask_selection_length
+        accepted = fits & (in_order > 0) & (before < self._budget(lengths, budget_seed))
+        order = tf.where(accepted, order, time)
+        accepted = _counts(order, time + 1)[:, :time] > 0
+        return tf.gather(tf.pad(accepted, [[0, 0], [0, 1]]), ngrams, batch_dims=1)
+
+    def _budget(self, lengths, seed):
+        """How many tokens to reach, int32 [batch, 1].
+
+        The n-gram that reaches it is masked, too, whatever its length: were it left out
+        where it is too long, long n-grams would be rarer than drawn. What it adds
+        beyond the budget (in renewal theory the overshoot, on average
+        (E[l^2] / E[l] - 1) / 2 of its length l) is taken off beforehand.
+        """
+        lengths = tf.cast(lengths, tf.float32)
+        tokens = tf.reduce_sum(lengths, axis=1, keepdims=True)
+        squares = tf.reduce_sum(lengths**2, axis=1, keepdims=True)
+        overshoot = (tf.math.divide_no_nan(squares, tokens) - 1) / 2
+        budget = self.mask_selection_rate * tokens - overshoot
+        # Up or down at random, so that the average is the budget.
+        rounded = tf.floor(budget + tf.random.stateless_uniform(tf.shape(budget), seed))
+        return tf.maximum(tf.cast(rounded, tf.int32), 1)
+
+    def _replace(self, token_ids, seed):
+        what_seed, id_seed = tf.unstack(tf.random.split(seed, 2))
+        what = tf.random.stateless_uniform(tf.shape(token_ids), what_seed)
+        random_ids = tf.gather(
+            tf.constant(self._random_ids, tf.int32),
+            tf.random.stateless_uniform(
+                tf.shape(token_ids), id_seed, 0, len(self._random_ids), tf.int32
+            ),
+        )
+        changed = self.mask_token_rate + self.random_token_rate
+        return tf.where(
+            what < self.mask_token_rate,
+            self.mask_token_id,
+            tf.where(what < changed, random_ids, token_ids),
+        )
+
+    def _predictions(self, chosen, labels):
+        """The chosen tokens of each sequence, in the order of the text."""
+        length = self.mask_selection_length
+        more = [[0, 0], [0, tf.maximum(length - tf.shape(chosen)[1], 0)]]
+        chosen, labels = tf.pad(chosen, more), tf.pad(labels, more)
+        # Of equal values `top_k` gives the first in the text first.
+        positions = tf.math.top_k(tf.cast(chosen, tf.float32), length).indices
+        there = tf.gather(chosen, positions, batch_dims=1)
+        ids = tf.gather(labels, positions, batch_dims=1)
+        return {
+            "mask_positions": tf.where(there, positions, 0),
+            "mask_ids": tf.where(there, ids, 0),
+            "mask_weights": tf.cast(there, tf.float32),
+        }
+
+    def compute_output_spec(self, token_ids, word_starts=None, seed=None):
+        shape = (token_ids.shape[0], self.mask_selection_length)
+        return {
+            "token_ids": keras.KerasTensor(token_ids.shape, "int32"),
+            "mask_positions": keras.KerasTensor(shape, "int32"),
+            "mask_ids": keras.KerasTensor(shape, "int32"),
+            "mask_weights": keras.KerasTensor(shape, "float32"),
+        }
+
+    def get_config(self):
+        names = (
+            "vocabulary_size",
+            "mask_selection_rate",
+            "mask_token_id",
+            "mask_selection_length",
+            "unselectable_token_ids",
+            "mask_token_rate",
+            "random_token_rate",
+            "ngram",
+            "inner_label_ids",
+        )
+        return {**super().get_config(), **{name: getattr(self, name) for name in names}}
+
+
+def _marked_ids(tokenizer):
+    """The id of `##` and a token, for each token that has such a one; else its own."""
+    tokens = tokenizer.get_vocabulary()
+    ids = {token: number for number, token in enumerate(tokens)}
+    return [ids.get(f"##{token}", number) for number, token in enumerate(tokens)]
+
+
+def _counts(numbers, limit):
+    """How often each number from 0 to `limit` - 1 stands in each row."""
+    rows = tf.shape(numbers)[0]
+    flat = numbers + limit * tf.range(rows)[:, tf.newaxis]
+    counts = tf.math.unsorted_segment_sum(
+        tf.ones_like(flat), flat, num_segments=rows * limit
+    )
+    return tf.reshape(counts, [rows, limit])
+
+
+def _check(mask_selection_rate, mask_token_rate, random_token_rate, **counts):
+    if not 0 < mask_selection_rate < 1:
+        raise ValueError(
+            "`mask_selection_rate` should be above 0 and below 1, such as 0.15. "
+            f"Received: {mask_selection_rate}"
+        )
+    if min(mask_token_rate, random_token_rate) < 0 or (
+        mask_token_rate + random_token_rate > 1 + 1e-9
+    ):
+        raise ValueError(
+            "`mask_token_rate` and `random_token_rate` should not be below 0, and "
+            "together not above 1, such as 0.8 and 0.1. Received: "
+            f"{mask_token_rate} and {random_token_rate}"
+        )
+    for name, count in counts.items():
+        if count < 1:
+            raise ValueError(f"`{name}` should be 1 at least. Received: {count}")
