@@ -1,0 +1,178 @@
+"""From documents of sentences to the sequences that ALBERT is pretrained on."""
+
+import dataclasses
+
+import numpy as np
+
+# What the second segment is to the first, by label; a kind is drawn with equal chances.
+# "next" follows it, "previous" stands before it, "other" is of another document.
+ORDERS = {
+    "sop": ("next", "previous"),  # ALBERT
+    "nsp": ("next", "other"),  # BERT
+    "three_way": ("next", "previous", "other"),  # StructBERT
+    "none": (),  # RoBERTa: one segment, and no label
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Sentences:
+    """The tokenized sentences of some documents.
+
+    Args:
+        tokens: int32 array [tokens], all sentences after one another.
+        word_starts: bool array [tokens], true where a word begins.
+        documents: list of int arrays [sentences + 1]: where in `tokens` the sentences
+            of a document begin, and where its last one ends.
+    """
+
+    tokens: np.ndarray
+    word_starts: np.ndarray
+    documents: list
+
+
+@dataclasses.dataclass(frozen=True)
+class SegmentPairs:
+    """Ranges of tokens that make sequences, an entry a sequence.
+
+    Args:
+        first, second: int arrays [sequences, 2]: where each segment begins and ends
+            in the tokens. The second is empty if there is one only.
+        labels: int array [sequences], by `ORDERS`.
+        dropped: int, sentences that stood alone and could make no pair.
+    """
+
+    first: np.ndarray
+    second: np.ndarray
+    labels: np.ndarray
+    dropped: int
+
+
+def draw_segment_pairs(
+    sentences, sequence_length, random, order="sop", short_sequence_rate=0.1
+):
+    """Draw sequences from documents, as the original does.
+
+    Sentences are collected until the length is reached, or for a tenth of the sequences
+    a random shorter one; then cut in two between two sentences. What is too long is
+    cut from the longer segment, at its front or back.
+
+    Args:
+        sentences: a `Sentences`.
+        sequence_length: int. Most tokens of a sequence, with `[CLS]` and `[SEP]`.
+        random: a `numpy.random.Generator`.
+        order: string, a key of `ORDERS`.
+        short_sequence_rate: float. The share of sequences with a shorter length.
+
+    Returns:
+        A `SegmentPairs`.
+
+    Reference:
+        google-research/albert `create_pretraining_data.py`,
+        `create_instances_from_document`.
+    """
+    kinds = ORDERS[order]
+    # Where there is no other document, what belongs together is all there is.
+    drawn = [kind for kind in kinds if kind != "other" or len(sentences.documents) > 1]
+    longest = sequence_length - (3 if kinds else 2)
+    rows, dropped = [], 0
+    for number, bounds in enumerate(sentences.documents):
+        start, last = 0, len(bounds) - 1
+        while start < last:
+            wanted = longest
+            if random.random() < short_sequence_rate:
+                wanted = random.integers(2, longest + 1)
+            end = int(np.searchsorted(bounds, bounds[start] + wanted))
+            end = min(max(end, start + (2 if kinds else 1)), last)
+            if not kinds:
+                rows.append((bounds[start], bounds[end], 0, 0, 0))
+            elif end - start < 2:
+                dropped += 1
+            else:
+                kind = drawn[int(random.integers(len(drawn)))]
+                end, row = _pair(sentences, number, start, end, wanted, kind, random)
+                rows.append((*row, kinds.index(kind)))
+            start = end
+    table = np.array(rows, "int64").reshape(-1, 5)
+    first, second = _cut(table[:, :2], table[:, 2:4], longest, random)
+    return SegmentPairs(first, second, table[:, 4].astype("int32"), dropped)
+
+
+def _pair(sentences, number, start, end, wanted, kind, random):
+    """One pair, and the sentence after those it used."""
+    bounds = sentences.documents[number]
+    middle = start + int(random.integers(1, end - start))
+    first, second = bounds[[start, middle]], bounds[[middle, end]]
+    if kind == "previous":
+        first, second = second, first
+    elif kind == "other":
+        # The sentences that were not used begin the next sequence.
+        end = middle
+        second = _other(sentences, number, wanted - (first[1] - first[0]), random)
+    return end, (*first, *second)
+
+
+def _other(sentences, number, wanted, random):
+    """Sentences from a random place in another document, of some length."""
+    other = int(random.integers(len(sentences.documents) - 1))
+    bounds = sentences.documents[other + (other >= number)]
+    start = int(random.integers(len(bounds) - 1))
+    end = int(np.searchsorted(bounds, bounds[start] + max(wanted, 1)))
+    return bounds[[start, min(max(end, start + 1), len(bounds) - 1)]]
+
+
+def _cut(first, second, longest, random):
+    """Cut the longer segment, token by token, until both together fit."""
+    lengths = np.stack([first[:, 1] - first[:, 0], second[:, 1] - second[:, 0]])
+    excess = np.maximum(lengths.sum(0) - longest, 0)
+    # First until both are equally long, then from each in turn.
+    difference = lengths[0] - lengths[1]
+    uneven = np.minimum(np.abs(difference), excess)
+    in_turn = excess - uneven
+    cut_first = np.where(difference > 0, uneven, 0) + in_turn // 2
+    for segment, cut in ((first, cut_first), (second, excess - cut_first)):
+        front = random.binomial(cut, 0.5)
+        segment[:, 0] += front
+        segment[:, 1] -= cut - front
+    return first, second
+
+
+def assemble(sentences, pairs, sequence_length, cls_id, sep_id, pad_id):
+    """Lay the segments out as `[CLS] first [SEP] second [SEP]`.
+
+    Args:
+        sentences: a `Sentences`.
+        pairs: a `SegmentPairs` of them.
+        sequence_length: int.
+        cls_id, sep_id, pad_id: ints.
+
+    Returns:
+        A dict of arrays [sequences, sequence_length]: `token_ids`, `segment_ids` and
+        `padding_mask` (int32), and `word_starts` (bool).
+    """
+    position = np.arange(sequence_length)
+    begin, length = pairs.first[:, :1], (pairs.first[:, 1:] - pairs.first[:, :1])
+    begin_2 = pairs.second[:, :1]
+    length_2 = pairs.second[:, 1:] - begin_2
+    sep = 1 + length
+    last = np.where(length_2 > 0, sep + 1 + length_2, sep)
+    in_first = (position >= 1) & (position < sep)
+    in_second = (position > sep) & (position < last)
+    source = np.where(
+        in_first, begin + position - 1, np.where(in_second, begin_2 - sep - 1, 0)
+    )
+    source = source + np.where(in_second, position, 0)
+    in_text = in_first | in_second
+    token_ids = np.full(source.shape, pad_id, "int32")
+    token_ids[in_text] = sentences.tokens[source[in_text]]
+    token_ids[(position == sep) | (position == last)] = sep_id
+    token_ids[:, 0] = cls_id
+    word_starts = np.zeros(source.shape, bool)
+    word_starts[in_text] = sentences.word_starts[source[in_text]]
+    # A segment that was cut within a word begins with what is left of it.
+    word_starts |= in_text & ~np.pad(in_text, ((0, 0), (1, 0)))[:, :-1]
+    return {
+        "token_ids": token_ids,
+        "segment_ids": ((position > sep) & (position <= last)).astype("int32"),
+        "padding_mask": (position <= last).astype("int32"),
+        "word_starts": word_starts,
+    }
