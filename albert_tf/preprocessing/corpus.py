@@ -1,0 +1,471 @@
+"""Reading text to pretrain on as blocks of documents.
+
+A corpus is larger than memory, and somewhere in it a line is no text at all. So
+files are read as streams, what cannot be read is skipped and counted, and what is
+held at once is bounded by `block_bytes` and `max_line_bytes`, never by a file.
+"""
+
+import codecs
+import dataclasses
+import functools
+import glob
+import gzip
+import json
+import os
+import pathlib
+import zlib
+
+ZSTD_ENDINGS = (".zst", ".zstd")
+COMPRESSED_ENDINGS = (".gz", *ZSTD_ENDINGS)
+JSON_ENDINGS = (".jsonl", ".json", ".ndjson")
+REFUSED_ENDINGS = (
+    *(".tar", ".tar.gz", ".tar.zst", ".tgz", ".zip", ".7z", ".rar"),
+    *(".bz2", ".xz", ".lz4", ".parquet", ".arrow"),
+)
+
+_CHUNK = 2**18
+# A zstd block of 128 kB may take 4 bytes. So a bomb, or 50 MB of one letter, comes out
+# of such pieces 4 MB at a time.
+_ZSTD_PIECE = 128
+# Text from `zstd --long=31`, as dumps of forums are; the default reads up to 27.
+_ZSTD_WINDOW = 2**31
+
+_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_MOST_NAMES = 5
+
+
+def _no_skips():
+    skips = {"not_utf8": 0, "too_long": 0, "not_json": 0}
+    return skips | {"unreadable": [], "files_not_utf8": [], "files_not_json": []}
+
+
+@dataclasses.dataclass
+class Block:
+    """Some documents of a corpus, in their order.
+
+    Attributes:
+        index: int, counted from 0.
+        documents: list of lists of strings: lines without white space around them,
+            none of them empty.
+        position: int, bytes of the files, as they are on disk, read so far. It is
+            for a progress bar up to `Corpus.total_bytes`, which the last block has.
+        bytes: int, the UTF-8 bytes of the lines.
+        counts: dict, what was skipped up to the first line of the next block: a
+            part of `Corpus.counts`.
+    """
+
+    index: int
+    documents: list = dataclasses.field(default_factory=list)
+    position: int = 0
+    bytes: int = 0
+    counts: dict = dataclasses.field(default_factory=_no_skips)
+
+
+class Corpus:
+    """Text files read as blocks of documents.
+
+    A line is a sentence or a paragraph, an empty line ends a document, and so does
+    the end of a file. Lines end with "\\n" or "\\r\\n"; a lone "\\r", and any other
+    control character, is part of a line. White space around a line is dropped.
+
+    `.gz`, `.zst` and `.zstd` files are decompressed. A `.jsonl`, `.json` or
+    `.ndjson` file, compressed or not, has a JSON object a line: each is a document,
+    whose lines are those of the string in its `text_field`.
+
+    Memory is bounded, whatever the files hold. What is skipped:
+    - a line that is not UTF-8, is longer than `max_line_bytes`, or should be a JSON
+      object with a text and is not. The document goes on after it.
+    - the rest of a file that turns out to be damaged: its whole lines before the
+      damage are kept.
+
+    Args:
+        files: list of strings: paths, or patterns such as `texts/**/*.txt`, in which
+            `**` stands for any folders. They are read in the order of their names,
+            each once.
+        document_per_line: bool, whether each line of a text file is a document. A
+            JSON object always is one.
+        block_bytes: int, bytes of text. A block ends with the document with which
+            it has as many. A document with more of them is cut at a line, and the
+            rest is a document of the next block.
+        text_field: string, the field of the JSON objects.
+        max_line_bytes: int, the longest line, in bytes before its "\\n".
+
+    Attributes:
+        files: list of `pathlib.Path`, in the order in which they are read.
+        total_bytes: int, their sizes on disk together.
+        counts: dict, what the blocks given out so far held, and what was skipped
+            for them: "documents", "lines", "bytes" (UTF-8, of the lines), the
+            skipped lines "not_utf8", "too_long" and "not_json", the messages
+            "unreadable" on damaged files, and the names of the files
+            "files_not_utf8" and "files_not_json", more than half of whose lines
+            were skipped for that reason.
+
+    Raises:
+        FileNotFoundError: if there is no such file, or none that a pattern matches.
+        OSError: if a file may not be read, or is a folder.
+        ValueError: if no file is given, one is an archive or of a compression that
+            is not read, `zstandard` is missing, or a size is not positive.
+
+    Example:
+
+        corpus = Corpus(["wiki/**/*.txt.gz", "news.jsonl"], text_field="content")
+        for block in corpus.blocks():
+            for document in block.documents:
+                ...
+    """
+
+    def __init__(
+        self,
+        files,
+        document_per_line=False,
+        block_bytes=4_000_000,
+        text_field="text",
+        max_line_bytes=10_000_000,
+    ):
+        sizes = {"block_bytes": block_bytes, "max_line_bytes": max_line_bytes}
+        for name, size in sizes.items():
+            if size < 1:
+                raise ValueError(f"`{name}` must be at least 1. Received: {size}")
+        self.files = _find(files)
+        self.document_per_line = document_per_line
+        self.block_bytes = block_bytes
+        self.text_field = text_field
+        self.max_line_bytes = max_line_bytes
+        self._sizes = [path.stat().st_size for path in self.files]
+        self.total_bytes = sum(self._sizes)
+        self.counts = _no_counts()
+
+    def blocks(self):
+        """Read the files from the start, setting back `counts`.
+
+        The blocks and their order depend on the files and the arguments only.
+
+        Yields:
+            `Block`s, none without a document.
+        """
+        self.counts = _no_counts()
+        block, document, size = Block(0), [], 0
+        for lines, skipped, position in self._read():
+            for line in lines:
+                if not line:
+                    document = []
+                    continue
+                # Asked before a line, not after: so there is no block of nothing
+                # but what is skipped at the end.
+                if (size if document else block.bytes) >= self.block_bytes:
+                    yield self._closed(block, position)
+                    block, document = Block(block.index + 1), []
+                if not document:
+                    block.documents.append(document)
+                    size = 0
+                document.append(line)
+                length = len(line.encode())
+                size += length
+                block.bytes += length
+            _add(block.counts, skipped)
+        if self._closed(block, self.total_bytes).documents:
+            yield block
+
+    @property
+    def complaint(self):
+        """What to tell the user of files that are not what they should be.
+
+        A string of one sentence or two, empty if there is nothing to say. It is
+        known of a file when all of it has been read.
+        """
+        complaints = {
+            "files_not_utf8": "are not UTF-8 and were skipped. Convert them: "
+            "iconv -f GB18030 -t UTF-8 (or -f UTF-16).",
+            "files_not_json": f'are no JSON objects with a string "{self.text_field}" '
+            "and were skipped. If the text is in another field, name it with "
+            "text_field.",
+        }
+        return " ".join(
+            f"More than half of the lines of {_listed(self.counts[kind])} {text}"
+            for kind, text in complaints.items()
+            if self.counts[kind]
+        )
+
+    def _closed(self, block, position):
+        block.position = position
+        _add(self.counts, block.counts)
+        contents = {
+            "documents": len(block.documents),
+            "lines": sum(map(len, block.documents)),
+            "bytes": block.bytes,
+        }
+        _add(self.counts, contents)
+        return block
+
+    def _read(self):
+        """Yield lines, of which empty ones end documents, skips, and the position."""
+        start = 0
+        for path, size in zip(self.files, self._sizes, strict=True):
+            skipped = {}
+            try:
+                with path.open("rb") as file:
+                    for lines, skips in self._read_file(path, file):
+                        # The file may have grown since.
+                        yield lines, skips, start + min(file.tell(), size)
+            except (OSError, EOFError, zlib.error) as error:
+                message = (
+                    f"{_shown(path)} is damaged or cut short ({error}). Its whole "
+                    "lines before that were read."
+                )
+                skipped = {"unreadable": [message]}
+            start += size
+            yield [""], skipped, start
+
+    def _read_file(self, path, file):
+        tally = _no_counts()
+        documents = self._documents(path)
+        for lines, skipped in _text_lines(_chunks(path, file), self.max_line_bytes):
+            tally["lines"] += len(lines) - lines.count("")
+            _add(tally, skipped)
+            for kept, not_json in documents(lines):
+                _add(tally, not_json)
+                yield kept, not_json
+            yield [], skipped
+        all_lines = tally["lines"] + tally["not_utf8"] + tally["too_long"]
+        for kind in ("not_utf8", "not_json"):
+            if 2 * tally[kind] > all_lines:
+                yield [], {f"files_{kind}": [_shown(path)]}
+
+    def _documents(self, path):
+        """The function from lines of this file to lines with ends of documents."""
+        if _endings(path)[0] in JSON_ENDINGS:
+            return functools.partial(_json_documents, text_field=self.text_field)
+        return _line_documents if self.document_per_line else _paragraphs
+
+
+def _no_counts():
+    return {"documents": 0, "lines": 0, "bytes": 0, **_no_skips()}
+
+
+def _add(counts, more):
+    for kind, count in more.items():
+        counts[kind] += count
+
+
+def _shown(path):
+    """A name that can be printed: one unzipped from GBK has halves of surrogates."""
+    return str(path).encode("utf-8", "backslashreplace").decode()
+
+
+def _listed(names):
+    more = len(names) - _MOST_NAMES
+    return ", ".join(names[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
+
+
+# === Finding the files ===
+
+
+def _find(patterns):
+    """The files in the order of their names, each once, all of which can be read."""
+    if isinstance(patterns, (str, os.PathLike)):
+        patterns = [patterns]
+    paths = [path for pattern in patterns for path in _matches(os.fspath(pattern))]
+    if not paths:
+        raise ValueError("No text to read: `files` is empty. Name at least one file.")
+    for path in paths:
+        _check(path)
+    paths = sorted(paths, key=pathlib.Path.as_posix)
+    # Of several names of one file, links among them, the first.
+    files = {os.path.realpath(path): path for path in reversed(paths)}
+    return [path for path in paths if files[os.path.realpath(path)] is path]
+
+
+def _matches(pattern):
+    # A file may have brackets in its name.
+    if os.path.lexists(pattern) or not glob.has_magic(pattern):
+        return [pathlib.Path(pattern)]
+    found = map(pathlib.Path, glob.glob(pattern, recursive=True))
+    files = [path for path in found if not os.path.isdir(path)]
+    if not files:
+        raise FileNotFoundError(
+            f"No file matches the pattern {_shown(pattern)}. (For the files of all "
+            "folders below one: folder/**/*.txt)"
+        )
+    return files
+
+
+def _check(path):
+    name = _shown(path)
+    if os.path.isdir(path):
+        raise IsADirectoryError(
+            f"{name} is a folder. Name the files in it: {name}/**/*.txt"
+        )
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise OSError(f"{name} is a pipe or a device. Only files are read.")
+    if path.name.lower().endswith(REFUSED_ENDINGS):
+        raise ValueError(
+            f"{name} is an archive, or of a compression that is not read. Unpack it, "
+            "or leave it out. Read are text and JSON lines, as they are or as "
+            f"{', '.join(COMPRESSED_ENDINGS)}."
+        )
+    try:
+        path.open("rb").close()
+    except FileNotFoundError:
+        raise FileNotFoundError(f"There is no file {name}.") from None
+    except OSError as error:
+        raise type(error)(f"{name} cannot be read: {error.strerror}.") from None
+    if _endings(path)[1] in ZSTD_ENDINGS:
+        _zstandard(path)
+
+
+def _endings(path):
+    """What kind of text it is, and how it is compressed: ".jsonl", ".gz"."""
+    *_, first, last = ("", "", *path.suffixes)
+    first, last = first.lower(), last.lower()
+    return (first, last) if last in COMPRESSED_ENDINGS else (last, "")
+
+
+# === From bytes to lines ===
+
+
+def _chunks(path, file):
+    """Yield a file's decompressed bytes, some at a time."""
+    compression = _endings(path)[1]
+    if compression in ZSTD_ENDINGS:
+        yield from _zstd_chunks(_zstandard(path), file)
+        return
+    stream = gzip.GzipFile(fileobj=file) if compression else file
+    # Not `read`, which at a damage loses what it has got so far.
+    while chunk := stream.read1(_CHUNK):
+        yield chunk
+
+
+def _zstd_chunks(zstandard, file):
+    # Not `stream_reader`, for which a file that is cut short just ends.
+    decompressor = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW)
+    frame = None
+    while piece := file.read(_ZSTD_PIECE):
+        while piece:
+            frame = frame or decompressor.decompressobj()
+            try:
+                chunk = frame.decompress(piece)
+            except zstandard.ZstdError as error:
+                raise OSError(error) from error
+            if chunk:
+                yield chunk
+            if not frame.eof:
+                break
+            piece, frame = frame.unused_data, None
+    if frame:
+        raise EOFError("it ends within a zstd frame")
+
+
+def _zstandard(path):
+    try:
+        import zstandard
+    except ImportError as error:
+        raise ValueError(
+            f"Reading {_shown(path)} needs zstandard. Run: "
+            "pip install 'albert-tf[fast]'"
+        ) from error
+    return zstandard
+
+
+def _text_lines(chunks, max_line_bytes):
+    """Yield lists of lines, each with what was skipped after them."""
+    is_utf16 = False
+    for number, data in enumerate(_whole_lines(chunks, max_line_bytes)):
+        if number == 0:
+            # Western text in UTF-16 is valid UTF-8 with NULs, but for this mark.
+            is_utf16 = data.startswith(_UTF16)
+            data = data.removeprefix(codecs.BOM_UTF8)
+        if is_utf16:
+            yield [], {"not_utf8": data.count(b"\n") + 1}
+        else:
+            yield from _decoded(data, max_line_bytes)
+
+
+def _whole_lines(chunks, max_line_bytes):
+    """Yield bytes cut at the ends of lines, the last of which is left out.
+
+    The part of a line beyond the limit may be missing, never one up to it.
+    """
+    rest = bytearray()
+    limit = max_line_bytes + len(codecs.BOM_UTF8)
+    for chunk in chunks:
+        head, newline, tail = chunk.rpartition(b"\n")
+        if newline:
+            yield rest + head
+            rest = bytearray(tail)
+        elif len(rest) <= limit:
+            rest += tail
+    if rest:
+        yield rest
+
+
+def _decoded(data, max_line_bytes):
+    if len(data) <= max_line_bytes:
+        try:
+            yield _stripped(data.decode().split("\n")), {}
+            return
+        except UnicodeDecodeError:
+            pass
+    lines = data.split(b"\n")
+    yield from _joined(_decoded_line(line, max_line_bytes) for line in lines)
+
+
+def _decoded_line(line, max_line_bytes):
+    if len(line) > max_line_bytes:
+        return None, "too_long"
+    try:
+        return [line.decode().strip()], None
+    except UnicodeDecodeError:
+        return None, "not_utf8"
+
+
+def _stripped(lines):
+    return list(map(str.strip, lines))
+
+
+def _joined(parts):
+    """Join lists of lines, as far as possible without moving what was skipped.
+
+    Args:
+        parts: iterable of (list of lines, `None`) or (`None`, why it is skipped).
+
+    Yields:
+        Lists of lines, each with how many were skipped after them, and why.
+    """
+    lines, skipped = [], {}
+    for part, reason in parts:
+        if reason:
+            skipped[reason] = skipped.get(reason, 0) + 1
+            continue
+        if skipped:
+            yield lines, skipped
+            lines, skipped = [], {}
+        lines += part
+    yield lines, skipped
+
+
+# === From lines to documents, each ended by an empty line ===
+
+
+def _paragraphs(lines):
+    yield lines, {}
+
+
+def _line_documents(lines):
+    yield [part for line in lines for part in (line, "")], {}
+
+
+def _json_documents(lines, text_field):
+    yield from _joined(_json_document(line, text_field) for line in lines if line)
+
+
+def _json_document(line, text_field):
+    try:
+        record = json.loads(line)
+    except (ValueError, RecursionError):
+        return None, "not_json"
+    text = record.get(text_field) if isinstance(record, dict) else None
+    if not isinstance(text, str):
+        return None, "not_json"
+    # Without the halves of surrogate pairs, which JSON can write and UTF-8 cannot.
+    text = text.encode("utf-8", "ignore").decode()
+    return [*filter(None, _stripped(text.split("\n"))), ""], None
