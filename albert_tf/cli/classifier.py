@@ -14,6 +14,7 @@ from albert_tf.cli.common import (
     app,
     console,
     import_tensorflow,
+    random_backbone,
     shown,
 )
 
@@ -178,30 +179,13 @@ def _new_classifier(checkpoint, config, vocab, sequence_length, classes, dropout
             "Give --checkpoint to start from, or --config and --vocab to train from "
             "random weights."
         )
-    backbone = _random_backbone(config)
+    backbone = random_backbone(config)
     return AlbertTextClassifier.from_backbone(
         backbone,
         vocab,
         sequence_length=min(sequence_length, backbone.max_sequence_length),
         **head,
     )
-
-
-def _random_backbone(config):
-    """A backbone of a named size, or of a config file of either layout."""
-    import zh
-    from albert_tf.checkpoints import config_arguments
-    from albert_tf.models import SIZES, AlbertBackbone
-
-    sizes = {**SIZES, **zh.SIZES}
-    if config in sizes:
-        return AlbertBackbone(**sizes[config])
-    if not pathlib.Path(config).exists():
-        raise ValueError(
-            f"--config {config} is neither a file nor a known size. Known sizes: "
-            f"{', '.join(sizes)}"
-        )
-    return AlbertBackbone(**config_arguments(config))
 
 
 @app.command()

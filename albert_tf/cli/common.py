@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import pathlib
 import sys
 import tempfile
 import warnings
@@ -78,6 +79,29 @@ def import_tensorflow():
         import tensorflow_text  # noqa: F401
 
         import albert_tf.models  # noqa: F401
+
+
+def random_backbone(config, vocabulary_size=None):
+    """A backbone of a named size, or of a config file of any layout.
+
+    Args:
+        config: string, a name or a path.
+        vocabulary_size: optional int, instead of that of the named size.
+    """
+    import zh
+    from albert_tf.checkpoints import config_arguments
+    from albert_tf.models import SIZES, AlbertBackbone
+
+    sizes = {**SIZES, **zh.SIZES}
+    if config in sizes:
+        rows = {"vocabulary_size": vocabulary_size} if vocabulary_size else {}
+        return AlbertBackbone(**{**sizes[config], **rows})
+    if not pathlib.Path(config).exists():
+        raise ValueError(
+            f"--config {config} is neither a file nor a known size. Known sizes: "
+            f"{', '.join(sizes)}"
+        )
+    return AlbertBackbone(**config_arguments(config))
 
 
 def shown(value):

@@ -89,8 +89,9 @@ class AlbertPretrainer(SavesWithoutPreprocessor, keras_hub.models.Task):
 
         Args:
             optimizer: `"auto"` for AdamW at 1e-4, or anything Keras takes.
-            loss: `"auto"` for the sum of both cross-entropies.
-            metrics: `"auto"` for the accuracy of both heads.
+            loss: `"auto"` for the sum of both cross-entropies, each the mean over
+                what has a weight.
+            metrics: `"auto"` for the accuracy of both heads, weighted likewise.
             **kwargs: passed on to `keras.Model.compile`.
         """
         heads = list(self.output)
@@ -98,11 +99,14 @@ class AlbertPretrainer(SavesWithoutPreprocessor, keras_hub.models.Task):
             optimizer = adamw(1e-4)
         if loss == "auto":
             loss = {
-                head: keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+                head: keras.losses.SparseCategoricalCrossentropy(
+                    from_logits=True, reduction="mean_with_sample_weight"
+                )
                 for head in heads
             }
         if metrics == "auto":
-            metrics = {
+            metrics = None
+            kwargs["weighted_metrics"] = {
                 head: keras.metrics.SparseCategoricalAccuracy(name="accuracy")
                 for head in heads
             }

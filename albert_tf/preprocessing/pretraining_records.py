@@ -47,7 +47,8 @@ def write_records(path, arrays):
                 for name, (values, is_float) in columns.items()
             }
             example = tf.train.Example(features=tf.train.Features(feature=features))
-            writer.write(example.SerializeToString())
+            # The same features give the same bytes.
+            writer.write(example.SerializeToString(deterministic=True))
     return count
 
 

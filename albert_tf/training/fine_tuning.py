@@ -15,9 +15,13 @@ BACKUP = ".training"
 class TrainingRecord(keras.callbacks.Callback):
     """Keeps every epoch's metrics and the weights of the best, across restarts.
 
+    As Keras' `BackupAndRestore`, of which a process that is killed while it writes
+    leaves half a file or weights and epoch that do not belong together.
+
     Args:
         directory: path to keep them in.
-        monitor: string, the metric of which the largest value is best.
+        monitor: string, the metric of which the largest value is best. `None` to keep
+            the weights of the last epoch only.
     """
 
     def __init__(self, directory, monitor="val_accuracy"):
@@ -30,7 +34,7 @@ class TrainingRecord(keras.callbacks.Callback):
     @property
     def epochs(self):
         """How many epochs are done."""
-        return len(self.history.get(self.monitor, []))
+        return max(map(len, self.history.values()), default=0)
 
     def weights(self, epoch):
         """The file of the weights after an epoch, kept of the best and the last."""
@@ -57,8 +61,12 @@ class TrainingRecord(keras.callbacks.Callback):
         # From here on the epoch counts: what is cut off before is run again.
         write_text(self._file, json.dumps(self.history))
         for file in self._directory.glob("epoch-*.weights.h5"):
-            if file not in (self.weights(epoch + 1), self.weights(self.best_epoch)):
+            if file not in self._kept(epoch + 1):
                 file.unlink()
+
+    def _kept(self, last):
+        best = [] if self.monitor is None else [self.weights(self.best_epoch)]
+        return [self.weights(last), *best]
 
 
 def fine_tune(
@@ -87,7 +95,7 @@ def fine_tune(
     output = pathlib.Path(output)
     backup = output / BACKUP
     settings = {**(settings or {}), "epochs": epochs, "batch_size": batch_size}
-    _start_anew_unless_same(backup, settings)
+    start_anew_unless_same(backup, settings)
     record = TrainingRecord(backup)
     start = time.perf_counter()
     classifier.fit(
@@ -117,7 +125,7 @@ def fine_tune(
     return metrics
 
 
-def _start_anew_unless_same(backup, settings):
+def start_anew_unless_same(backup, settings):
     file = backup / "settings.json"
     if file.exists() and json.loads(file.read_text()) == settings:
         return

@@ -1,15 +1,22 @@
 """Words of Chinese text, and the sizes of the Chinese releases."""
 
+import importlib.util
+import itertools
 import json
+import pickle
+import sys
+import types
 
 import jieba
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from jieba import finalseg
 
 import albert_tf
 import zh
+from zh.segmentation import PIECE
 
 TEXTS = [
     "我想吃鸡蛋",
@@ -18,6 +25,26 @@ TEXTS = [
     "iPhone 15，真香😀！！",
     "１２３ＡＢＣ、全角　空格",
 ]
+
+needs_rjieba = pytest.mark.skipif(
+    importlib.util.find_spec("rjieba") is None, reason="rjieba is not installed"
+)
+
+
+@pytest.fixture
+def no_rjieba(monkeypatch):
+    monkeypatch.setitem(sys.modules, "rjieba", None)
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return jieba.Tokenizer()
+
+
+@pytest.fixture(params=[False, pytest.param(True, marks=needs_rjieba)], scope="module")
+def engines(request):
+    """Two segmenters, by whether they have the HMM: of jieba, then of rjieba."""
+    return {hmm: zh.Jieba(hmm=hmm, fast=request.param) for hmm in (True, False)}
 
 
 def test_words_are_those_of_jieba():
@@ -39,6 +66,7 @@ def test_any_iterable_of_strings_is_segmented(texts):
 def test_no_texts_have_no_words():
     assert zh.segment([]) == []
     assert zh.segment([""]) == [[]]
+    assert zh.segment(["", ""]) == [[], []]
 
 
 def test_other_segmenter_may_be_given_even_as_a_generator():
@@ -56,9 +84,319 @@ def test_segmenter_that_changes_the_text_is_refused(segmenter):
         zh.segment(["ab 好 "], segmenter=segmenter)
 
 
+def test_error_shows_the_place_in_a_long_text():
+    with pytest.raises(ValueError, match="'好{20} 坏' became '好{20}坏'"):
+        zh.segment(["好" * 1000 + " 坏"], segmenter=str.split)
+
+
+def test_segmenter_that_returns_no_strings_is_refused():
+    with pytest.raises(TypeError, match=r"should return strings.*\[\('好', 'a'\)\]"):
+        zh.segment(["好"], segmenter=lambda text: [(text, "a")])
+
+
 def test_one_string_is_refused():
     with pytest.raises(TypeError, match="list of strings, not one string"):
         zh.segment("我想吃鸡蛋")
+
+
+# What jieba cuts otherwise than rjieba, or than one would think: dictionary words
+# that it takes apart, numbers and symbols, dictionary words with symbols, characters
+# next to those of its dictionary, white space, and what is no character at all.
+ODD = [
+    *("常在较陡峭的礁岸", "常在路下伤人", "一上", "一上a", "a一七.5", "了的不", "龘靐"),
+    *("1-0", "GT-R", "约30-140厘米", "3.14%a", "1.2.3", "50%5", "a_b", "--", "v2.0版"),
+    *("AT&T公司", "c++", "C#的", "T恤衫", "4S店", "阿Q正传", "江南style", "+86"),
+    *(
+        "㐀好",
+        "\u9fd5",
+        "\u9fd6好",
+        "\u9fff",
+        "𠀀𠀁",
+        "豈更",
+        "γ射线",
+        "１２Ａ",
+        "é한あ٣",
+    ),
+    *(
+        "好\r\n好",
+        "\r",
+        "\r\n\r\n",
+        "a\rb\n",
+        " \t\x0b\x0c\x1c\x1f\x85\xa0",
+        "\u2028\u3000",
+    ),
+    *("\u200b\ufeff\x00\x7f", "\ud800好", "\udfff", "😀👨\u200d👩", "²½", "——……"),
+    *("我们中出了一个叛徒", "小明硕士毕业于中国科学院计算所", "臺灣繁體中文"),
+    *("的" * 300, "好。" * 100, "abc" * 100),
+]
+
+
+def test_odd_texts_are_cut_as_jieba_cuts_them(engines, tokenizer):
+    for hmm, segmenter in engines.items():
+        words = [tokenizer.lcut(text, HMM=hmm) for text in ODD]
+        assert segmenter.segment(ODD) == words
+        assert [segmenter(text) for text in ODD] == words
+
+
+TEXTS_OF_ALL_KINDS = st.lists(
+    st.one_of(
+        st.sampled_from(ODD),
+        st.text(st.characters(min_codepoint=0x4E00, max_codepoint=0x9FD5), max_size=5),
+        st.text("的一是了我不人在他有这个上们来到时大地为子中你说生常较", max_size=8),
+        st.text("臺灣國語這裡說話與對後來開發電腦", max_size=8),
+        st.text("aZ09+#&._%-", max_size=5),
+        st.text("，。！？“”（）\n\r\t 　１Ａé\xa0\u200b", max_size=4),
+        st.text(max_size=4),
+    ),
+    max_size=8,
+).map("".join)
+
+
+@settings(max_examples=300, deadline=None)
+@given(text=TEXTS_OF_ALL_KINDS)
+def test_any_text_is_cut_as_jieba_cuts_it(engines, tokenizer, text):
+    for hmm, segmenter in engines.items():
+        words = tokenizer.lcut(text, HMM=hmm)
+        assert segmenter(text) == words
+        expected = {0, *itertools.accumulate(map(len, words))} - {len(text)}
+        expected |= {at for at, character in enumerate(text) if character == "\n"}
+        boundaries = segmenter.boundaries(text)
+        assert boundaries.dtype == np.int64
+        assert boundaries.tolist() == sorted(expected)
+
+
+@needs_rjieba
+def test_corpus_is_cut_as_jieba_cuts_it(assets, tokenizer):
+    fast = zh.Jieba(fast=True)
+    for path in sorted((assets / "data" / "corpus").glob("*.txt")):
+        text = path.read_text(encoding="utf-8")
+        ends = np.cumsum([len(word) for word in tokenizer.cut(text)])
+        starts = np.append(0, ends[:-1])
+        np.testing.assert_array_equal(fast.boundaries(text), starts, path.name)
+
+
+def test_long_text_is_cut_as_its_lines(engines):
+    lines = [f"第{number}行：他来到了网易杭研大厦。" for number in range(20_000)]
+    text = "\n".join(lines)
+    assert len(text) > 2 * PIECE
+    for segmenter in engines.values():
+        words = [word for found in segmenter.segment(lines) for word in [*found, "\n"]]
+        starts = np.cumsum([0, *map(len, words[:-2])])
+        np.testing.assert_array_equal(segmenter.boundaries(text), starts)
+
+
+@needs_rjieba
+def test_long_line_takes_linear_time():
+    text = "他来到了网易杭研大厦常在较陡峭的礁岸" * 30_000
+    boundaries = zh.Jieba(fast=True).boundaries(text)
+    assert len(boundaries) == 30_000 * len(jieba.lcut(text[: len(text) // 30_000]))
+    # One run of the HMM, for which jieba itself takes quadratic time.
+    assert len(zh.Jieba(fast=True).boundaries("龘" * 50_000)) > 10_000
+
+
+@pytest.mark.parametrize("fast", [None, False, pytest.param(True, marks=needs_rjieba)])
+def test_jieba_is_pickled_without_its_dictionary(fast):
+    segmenter = zh.Jieba(hmm=False, fast=fast)
+    segmenter("好")
+    pickled = pickle.dumps(segmenter)
+    assert len(pickled) < 1000
+    copy = pickle.loads(pickled)
+    assert (copy.hmm, copy.fast) == (False, fast)
+    assert copy.segment(TEXTS) == segmenter.segment(TEXTS)
+
+
+def test_repr_tells_the_words_and_not_how_they_are_found():
+    assert repr(zh.Jieba()) == repr(zh.Jieba(fast=False)) == "Jieba(hmm=True)"
+    assert repr(zh.Jieba(hmm=False)) == "Jieba(hmm=False)"
+    one, same, other = (
+        repr(zh.Jieba(user_dictionary=[word])) for word in ("一", "一", "二")
+    )
+    assert one == same != other
+    assert repr(zh.Whitespace()) == "Whitespace()"
+
+
+def test_jieba_says_nothing_and_leaves_its_logger(capfd):
+    level = jieba.default_logger.level
+    zh.Jieba(fast=False)("好")
+    assert capfd.readouterr() == ("", "")
+    assert jieba.default_logger.level == level
+
+
+def test_words_added_to_jieba_itself_do_not_count():
+    text = "吃香菇鸡蛋汤面"
+    before = zh.Jieba(fast=False)(text)
+    jieba.add_word(text)
+    try:
+        assert jieba.lcut(text) == [text]
+        assert zh.Jieba(fast=False)(text) == before
+        assert zh.Jieba()(text) == before
+    finally:
+        jieba.dt = jieba.Tokenizer()
+        for name in ("add_word", "cut", "lcut"):
+            setattr(jieba, name, getattr(jieba.dt, name))
+
+
+def test_without_rjieba_jieba_cuts(no_rjieba):
+    assert zh.Jieba().segment(TEXTS) == zh.Jieba(fast=False).segment(TEXTS)
+
+
+def test_rjieba_asked_for_and_not_installed_is_an_error(no_rjieba):
+    with pytest.raises(ImportError, match=r"pip install 'albert-tf\[fast\]'"):
+        zh.Jieba(fast=True)
+
+
+def test_rjieba_of_before_0_2_2_is_not_used(monkeypatch):
+    old = types.SimpleNamespace(Jieba=object)
+    monkeypatch.setitem(sys.modules, "rjieba", old)
+    assert zh.Jieba()("我想吃鸡蛋") == ["我", "想", "吃", "鸡蛋"]
+    with pytest.raises(ImportError, match=r"rjieba 0\.2\.2 or later"):
+        zh.Jieba(fast=True)
+
+
+@needs_rjieba
+def test_segmenter_with_rjieba_may_be_sent_where_there_is_none(monkeypatch):
+    pickled = {fast: pickle.dumps(zh.Jieba(fast=fast)) for fast in (None, True)}
+    monkeypatch.setitem(sys.modules, "rjieba", None)
+    assert pickle.loads(pickled[None])("我想吃鸡蛋") == ["我", "想", "吃", "鸡蛋"]
+    with pytest.raises(ImportError, match="pip install"):
+        pickle.loads(pickled[True])("我想吃鸡蛋")
+
+
+DICTIONARY = (
+    "\ufeff云计算 5\n李小福 2 nr\n\n创新办 3 i\r\neasy_install 3 eng\n台中\n石墨烯\n"
+)
+USER_TEXTS = [
+    "李小福是创新办主任也是云计算方面的专家",
+    "台中easy_install石墨烯",
+    "网易",
+]
+
+
+@pytest.mark.parametrize("hmm", [True, False])
+def test_user_dictionary_is_that_of_jieba(hmm, tmp_path):
+    path = tmp_path / "words.txt"
+    path.write_text(DICTIONARY, encoding="utf-8", newline="")
+    expected = jieba.Tokenizer()
+    expected.load_userdict(str(path))
+    words = [expected.lcut(text, HMM=hmm) for text in USER_TEXTS]
+    assert words != zh.Jieba(hmm=hmm).segment(USER_TEXTS)
+    for dictionary in (str(path), path):
+        segmenter = zh.Jieba(hmm=hmm, user_dictionary=dictionary)
+        assert segmenter.segment(USER_TEXTS) == words
+    path.unlink()
+    assert pickle.loads(pickle.dumps(segmenter)).segment(USER_TEXTS) == words
+    lines = [line.strip() for line in DICTIONARY.split("\n") if line]
+    assert zh.Jieba(hmm=hmm, user_dictionary=lines).segment(USER_TEXTS) == words
+
+
+def test_user_dictionary_of_words():
+    segmenter = zh.Jieba(user_dictionary=("吃鸡蛋",))
+    assert segmenter("我想吃鸡蛋") == ["我", "想", "吃鸡蛋"]
+    assert zh.Jieba(user_dictionary=[])("我想吃鸡蛋") == zh.Jieba()("我想吃鸡蛋")
+
+
+def test_words_of_frequency_0_are_forbidden_to_one_segmenter_only():
+    # Found by the HMM.
+    text = "他来到了网易杭研大厦"
+    assert "杭研" in zh.Jieba(fast=False)(text)
+    segmenter = zh.Jieba(user_dictionary=["杭研 0", "大厦 0", "abc 0"])
+    words = segmenter(text + "abc")
+    assert not finalseg.Force_Split_Words
+    assert "杭研" in zh.Jieba(fast=False)(text)
+    try:
+        expected = jieba.Tokenizer()
+        expected.load_userdict(["杭研 0", "大厦 0", "abc 0"])
+        assert words == expected.lcut(text + "abc")
+    finally:
+        finalseg.Force_Split_Words.clear()
+    assert "杭研" not in words
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("好\n云计算 5 n".encode("gb18030"), "not UTF-8: byte 0xba in line 1.*iconv"),
+        ("好\n云计算\t5\n".encode(), r"has a tab in line 2: '云计算\\t5'.*frequency"),
+    ],
+)
+def test_malformed_user_dictionary_is_refused(content, message, tmp_path):
+    path = tmp_path / "words.txt"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=message) as error:
+        zh.Jieba(user_dictionary=path)
+    assert str(path) in str(error.value)
+
+
+@pytest.mark.parametrize("word", ["", " ", "好\n坏", None, b"a"])
+def test_user_dictionary_of_something_else_is_refused(word):
+    with pytest.raises(ValueError, match="where a word should be"):
+        zh.Jieba(user_dictionary=["好", word])
+
+
+def test_missing_user_dictionary_is_refused(tmp_path):
+    for path in (tmp_path / "no.txt", str(tmp_path), "吃鸡蛋"):
+        with pytest.raises(FileNotFoundError, match="There is no user dictionary"):
+            zh.Jieba(user_dictionary=path)
+
+
+def test_user_dictionary_is_not_for_rjieba():
+    with pytest.raises(ValueError, match="rjieba has no user dictionary"):
+        zh.Jieba(user_dictionary=["吃鸡蛋"], fast=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", []),
+        ("我 想  吃鸡蛋", ["我", " ", "想", "  ", "吃鸡蛋"]),
+        (" 我\t 想\u3000", [" ", "我", "\t ", "想", "\u3000"]),
+        ("我 \n\n 想\r\n", ["我", " ", "\n", "\n", " ", "想", "\r", "\n"]),
+        ("\x1c𠀀\u200b\x85", ["\x1c", "𠀀\u200b", "\x85"]),
+    ],
+)
+def test_white_space_separates_words(text, words):
+    segmenter = pickle.loads(pickle.dumps(zh.Whitespace()))
+    assert zh.segment([text], segmenter) == [words]
+    starts = segmenter.boundaries(text)
+    assert starts.dtype == np.int64
+    assert (
+        starts.tolist() == list(itertools.accumulate(map(len, words), initial=0))[:-1]
+    )
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.text(st.sampled_from("好a \n\t\u3000\xa0\u200b\x1f"), max_size=20))
+def test_words_are_what_str_split_returns(text):
+    words = zh.Whitespace()(text)
+    assert "".join(words) == text
+    assert [word for word in words if not word.isspace()] == text.split()
+
+
+def test_boundaries_of_any_segmenter():
+    text = "好吃吗\n\n好 吃\r\n"
+    for segmenter in (None, zh.Jieba(), zh.Jieba(fast=False), jieba.lcut, jieba.cut):
+        boundaries = zh.word_boundaries(text, segmenter)
+        assert boundaries.dtype == np.int64
+        assert boundaries.tolist() == [0, 2, 3, 4, 5, 6, 7, 8, 9]
+    assert zh.word_boundaries(text, zh.Whitespace()).tolist() == [
+        0,
+        3,
+        4,
+        5,
+        6,
+        7,
+        8,
+        9,
+    ]
+    assert zh.word_boundaries("a\nb", lambda line: ["", line, ""]).tolist() == [0, 1, 2]
+    for segmenter in (zh.Jieba(), zh.Whitespace(), list):
+        assert zh.word_boundaries("", segmenter).tolist() == []
+        assert zh.word_boundaries("\n", segmenter).tolist() == [0]
+
+
+def test_line_that_a_segmenter_changes_is_named():
+    with pytest.raises(ValueError, match="changed line 3: 'a b' became 'ab'"):
+        zh.word_boundaries("a\n\na b\n", str.split)
 
 
 CONFIGS = {

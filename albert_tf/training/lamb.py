@@ -1,0 +1,176 @@
+import re
+
+import keras
+from keras import ops
+
+# Biases and LayerNorm: "LayerNorm", "layer_norm" and "bias" in `create_optimizer` of
+# google-research/albert `optimization.py`.
+EXCLUDED = ("bias$", "gamma$", "beta$")
+# Query, key and value are three variables in the original, which each have a ratio;
+# `AttentionBlock` keeps them side by side in one.
+FUSED = {"query_key_value/kernel$": 3}
+
+
+@keras.saving.register_keras_serializable(package="albert_tf")
+class Lamb(keras.optimizers.Optimizer):
+    """LAMB as ALBERT was pretrained with it.
+
+    A step on the weights w of a variable, with the gradient g:
+
+    ```
+    m = beta_1 * m + (1 - beta_1) * g
+    v = beta_2 * v + (1 - beta_2) * g**2
+    update = m / (sqrt(v) + epsilon) + weight_decay * w
+    w = w - learning_rate * norm(w) / norm(update) * update
+    ```
+
+    The trust ratio norm(w) / norm(update) is 1 where either norm is 0. Keras' own
+    `Lamb` decays the weights outside of the ratio, and corrects the bias of m and v,
+    which the original does not.
+
+    Args:
+        learning_rate: float, or a `keras.optimizers.schedules.LearningRateSchedule`.
+            The default is the paper's, at a batch size of 4,096.
+        beta_1: float. Decay of the mean gradient m.
+        beta_2: float. Decay of the mean squared gradient v.
+        epsilon: float. Added to sqrt(v).
+        weight_decay: optional float. Share of the weights in the update. Kept as
+            `weight_decay_rate`; Keras' attribute `weight_decay` is `None`.
+        exclude: optional regular expressions, as strings. A variable in whose path one
+            of them is found is not decayed, and its trust ratio is 1.
+        fused: optional dict of regular expression to int. A variable in whose path one
+            of them is found holds so many matrices of equal width side by side in its
+            last axis, each with a trust ratio of its own.
+        bias_correction: bool. Divide m by 1 - beta_1**step and v by
+            1 - beta_2**step first, as the LAMB paper does.
+        name: string.
+        **kwargs: what else `keras.optimizers.Optimizer` takes, such as
+            `global_clipnorm` (1.0 in the original) and `gradient_accumulation_steps`.
+
+    Raises:
+        ValueError: when it is built, if a fused variable cannot be divided so.
+
+    Example:
+    ```python
+    # As ALBERT was: 125,000 steps, the learning rate rising in the first 3,125.
+    schedule = albert_tf.training.WarmupLinearDecay(0.00176, 125_000, 3_125)
+    pretrainer.compile(albert_tf.training.Lamb(schedule, global_clipnorm=1.0))
+    ```
+
+    Reference:
+        google-research/albert `lamb_optimizer.py`;
+        [LAMB, algorithm 2](https://arxiv.org/abs/1904.00962);
+        [ALBERT, section 4.1](https://arxiv.org/abs/1909.11942).
+    """
+
+    def __init__(
+        self,
+        learning_rate=0.00176,
+        beta_1=0.9,
+        beta_2=0.999,
+        epsilon=1e-6,
+        weight_decay=0.01,
+        exclude=EXCLUDED,
+        fused=FUSED,
+        bias_correction=False,
+        name="lamb",
+        **kwargs,
+    ):
+        # Without `weight_decay`, which Keras would apply outside of the ratio.
+        super().__init__(learning_rate, name=name, **kwargs)
+        self.beta_1 = beta_1
+        self.beta_2 = beta_2
+        self.epsilon = epsilon
+        self.weight_decay_rate = weight_decay or 0.0
+        self.exclude = (exclude,) if isinstance(exclude, str) else tuple(exclude or ())
+        self.fused = dict(fused or {})
+        self.bias_correction = bias_correction
+
+    def build(self, variables):
+        if self.built:
+            return
+        super().build(variables)
+        self._momentums, self._velocities = self.add_optimizer_variables(
+            variables, ["momentum", "velocity"]
+        )
+        # Here, for `update_step` gets TensorFlow's variables, which have no path.
+        self._is_excluded = [_matches(variable, self.exclude) for variable in variables]
+        self._parts = [self._count_parts(variable) for variable in variables]
+
+    def _count_parts(self, variable):
+        count = next(
+            (n for pattern, n in self.fused.items() if _matches(variable, [pattern])), 1
+        )
+        if _width(variable) % count:
+            raise ValueError(
+                f"`fused` says that {_path(variable)} holds {count} matrices side by "
+                f"side, but its shape is {tuple(variable.shape)}: the last axis cannot "
+                "be divided so."
+            )
+        return count
+
+    def update_step(self, gradient, variable, learning_rate):
+        index = self._get_variable_index(variable)
+        momentum, velocity = self._momentums[index], self._velocities[index]
+        # At least float32, for squares are summed; the original has nothing else.
+        dtype = keras.backend.result_type(
+            keras.backend.standardize_dtype(variable.dtype), "float32"
+        )
+        w, m, v = (ops.cast(x, dtype) for x in (variable, momentum, velocity))
+        # TensorFlow's gradient of an embedding may be sparse with a row repeated.
+        # Reshaping makes it dense, the repetitions summed.
+        g = ops.cast(ops.reshape(gradient, variable.shape), dtype)
+
+        m = self.beta_1 * m + (1.0 - self.beta_1) * g
+        v = self.beta_2 * v + (1.0 - self.beta_2) * ops.square(g)
+        self.assign(momentum, m)
+        self.assign(velocity, v)
+        if self.bias_correction:
+            step = ops.cast(self.iterations + 1, dtype)
+            m = m / (1.0 - ops.power(ops.cast(self.beta_1, dtype), step))
+            v = v / (1.0 - ops.power(ops.cast(self.beta_2, dtype), step))
+        update = m / (ops.sqrt(v) + self.epsilon)
+        if not self._is_excluded[index]:
+            update = update + self.weight_decay_rate * w
+            update = _times_trust_ratio(update, w, self._parts[index])
+        self.assign(variable, w - ops.cast(learning_rate, dtype) * update)
+
+    def get_config(self):
+        config = super().get_config()
+        config.update(
+            beta_1=self.beta_1,
+            beta_2=self.beta_2,
+            epsilon=self.epsilon,
+            weight_decay=self.weight_decay_rate,
+            exclude=list(self.exclude),
+            fused=dict(self.fused),
+            bias_correction=self.bias_correction,
+        )
+        return config
+
+
+def _times_trust_ratio(update, w, parts):
+    """The update times norm(w) / norm(update), of each part by itself."""
+    shape = (-1, parts, _width(update) // parts)
+    update_parts, w_parts = (ops.reshape(x, shape) for x in (update, w))
+    update_norm, w_norm = (
+        ops.sqrt(ops.sum(ops.square(x), axis=(0, 2), keepdims=True))
+        for x in (update_parts, w_parts)
+    )
+    both = ops.logical_and(update_norm > 0, w_norm > 0)
+    ratio = ops.where(both, w_norm / ops.where(both, update_norm, 1.0), 1.0)
+    return ops.reshape(update_parts * ratio, update.shape)
+
+
+def _width(x):
+    """The length of the last axis; 1 of a scalar."""
+    return (1, *x.shape)[-1]
+
+
+def _matches(variable, patterns):
+    return any(re.search(pattern, _path(variable)) for pattern in patterns)
+
+
+def _path(variable):
+    # A `tf.Variable` has a name only, which ends in ":0".
+    return getattr(variable, "path", variable.name).split(":")[0]

@@ -1,0 +1,101 @@
+"""How far each layer moves its input, with parameters shared by the layers and not.
+
+Figure 1 of the ALBERT paper (arXiv 1909.11942): L2 distance and cosine (drawn as angle)
+between input and output of each layer, in the mean over all tokens.
+"""
+
+import argparse
+import os
+import pathlib
+import sys
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import keras
+import matplotlib.pyplot as plt
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from albert_tf.checkpoints import load_checkpoint, open_checkpoint
+from albert_tf.models import AlbertBackbone
+from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
+from albert_tf.preprocessing.labelled_texts import read_labelled_texts
+from albert_tf.preprocessing.text_classifier_preprocessor import check_fits
+
+HERE = pathlib.Path(__file__).parent
+MEASURES = ("L2 distance", "cosine", "degrees")
+
+
+def load(path):
+    """The encoder of a checkpoint, and what turns texts into its inputs."""
+    checkpoint = open_checkpoint(path)
+    tokenizer = checkpoint.tokenizer()
+    if tokenizer is None:
+        raise FileNotFoundError(f"There is no vocabulary beside {path}: put it there.")
+    backbone = load_checkpoint(checkpoint, pooler=False)
+    length = min(128, backbone.max_sequence_length)
+    preprocessor = AlbertTextClassifierPreprocessor(tokenizer, sequence_length=length)
+    check_fits(preprocessor, backbone)
+    return backbone, preprocessor
+
+
+def measure(backbone, preprocessor, texts):
+    """The measures between input and output of each layer, [measures, layers]."""
+    model = backbone.with_intermediates()
+    measures = []
+    for start in range(0, len(texts), 32):
+        features = preprocessor(texts[start : start + 32])
+        is_token = features["padding_mask"].numpy() == 1
+        # [layers + 1, tokens, hidden]; float64, for the angle of a cosine near 1.
+        states = np.stack(model(features)["hidden_states"])[:, is_token].astype(float)
+        distance = np.linalg.norm(np.diff(states, axis=0), axis=-1)
+        units = states / np.linalg.norm(states, axis=-1, keepdims=True)
+        cosine = np.clip((units[:-1] * units[1:]).sum(-1), -1, 1)
+        measures.append(np.stack([distance, cosine, np.degrees(np.arccos(cosine))]))
+    return np.concatenate(measures, axis=-1).mean(axis=-1)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--checkpoint", default=str(HERE / "albert_demo_zh"))
+    parser.add_argument("--unshared", help="a second one (default: random weights)")
+    parser.add_argument("--texts", default=str(HERE / "reviews" / "dev.tsv"))
+    parser.add_argument("--output", default="layer_similarity.png")
+    arguments = parser.parse_args()
+    x = read_labelled_texts(arguments.texts).x
+    texts = [*x[0], *x[1]] if isinstance(x, tuple) else x
+    shared, preprocessor = load(arguments.checkpoint)
+    measured = {"shared": measure(shared, preprocessor, texts)}
+    if arguments.unshared:
+        other, preprocessor = load(arguments.unshared)
+    else:
+        keras.utils.set_random_seed(1)
+        config = shared.get_config()
+        config["num_attention_groups"] = config["num_ffn_groups"] = shared.num_layers
+        other = AlbertBackbone.from_config(config)
+    if min(other.num_attention_groups, other.num_ffn_groups) < other.num_layers:
+        raise ValueError(f"--unshared {arguments.unshared}: its layers share weights.")
+    measured["unshared"] = measure(other, preprocessor, texts)
+
+    table = Table("parameters", "layer", *MEASURES)
+    for name, values in measured.items():
+        for layer, row in enumerate(values.T, start=1):
+            table.add_row(name, str(layer), *(f"{value:.3f}" for value in row))
+    figure, axes = plt.subplots(1, 2, figsize=(9, 3.5), layout="constrained")
+    for axis, i in zip(axes, (0, 2), strict=True):
+        for name, values in measured.items():
+            axis.plot(range(1, 1 + len(values[i])), values[i], marker="o", label=name)
+        axis.set(title=MEASURES[i], xlabel="layer")
+        axis.locator_params(axis="x", integer=True)
+        axis.legend()
+    figure.savefig(arguments.output, format="png")
+    Console().print(table)
+    print(f"Drawn to {arguments.output}")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (OSError, ValueError) as error:
+        sys.exit(f"Error: {error}")

@@ -1,0 +1,125 @@
+"""Splitting Chinese text, with English in it, into sentences."""
+
+import re
+
+# They end a sentence wherever they stand. A semicolon does not: in Chinese it joins
+# clauses of one sentence, as a longer comma.
+_FULL_MARKS = "。！？｡‼⁇⁈⁉"
+# These may be part of a word, an address or a pause: `Yahoo!`, `?id=1`, 我…我.
+_OTHER_MARKS = "!?.…‥⋯"
+_QUOTES = "\"'"
+_CLOSERS = "”’」』﹂﹄）】》〉〕］｝〗〙〛»›)]}＂＇〞"
+_OPENERS = "“‘「『﹁﹃（【《〈〔［｛〖〘〚«‹([{〝"
+_BEGINS = _OPENERS + _QUOTES
+# What goes on with a sentence after a quotation or a pause: 『鸟！』，他说.
+_CONTINUES = "，、；：,;:"
+
+_MARK = re.compile(
+    # The marks in a title are part of it.
+    r"(?P<title>《[^《》\n]{1,60}》|〈[^〈〉\n]{1,60}〉)"
+    # A single dot counts only before white space, which excludes 3.14 and a.com.
+    rf"|(?:[{_FULL_MARKS}!?…‥⋯\n\r]|\.(?=[.\s]|[{re.escape(_CLOSERS + _QUOTES)}]+\s))"
+    # More marks, and what they close. Past white space a quote would be an opening
+    # one, and dots the beginning of a sentence.
+    rf"(?:[{re.escape(_FULL_MARKS + _OTHER_MARKS + _CLOSERS + _QUOTES)}]+"
+    rf"|\s+(?=[{re.escape(_FULL_MARKS + '!?' + _CLOSERS)}]))*\s*"
+)
+_FULL_MARK = re.compile(f"[{_FULL_MARKS}]")
+_PAIRED_QUOTES = re.compile(r'"([^"\n]*)"')
+
+# Followed by a dot that ends no sentence. `No.` and `etc.` may well end one.
+_ABBREVIATIONS = (
+    *("Mr", "Mrs", "Ms", "Mme", "Messrs", "Dr", "Prof", "Sr", "Jr", "St", "Mt"),
+    *("Gen", "Col", "Maj", "Capt", "Lt", "Sgt", "Adm", "Rev", "Hon", "Gov", "Sen"),
+    *("Rep", "Pres", "Ph.D", "vs", "cf", "al", "viz", "Fig", "Vol", "Op"),
+)
+# Before the dot: one of these, initials (J., U.S., e.g.), or the number of an item.
+_NO_END = re.compile(
+    rf"(?<![A-Za-z'’])(?:{'|'.join(map(re.escape, _ABBREVIATIONS))}"
+    r"|(?:[A-Za-z]\.)*[A-Za-z])$"
+)
+_ITEM_NUMBER = re.compile(r"[\s(（]*[0-9]{1,4}$")
+
+
+def split_sentences(text):
+    """Split text into sentences.
+
+    A sentence ends
+
+    - at 。！？ and at `!` `?`, with further marks, closing quotes and brackets: 他说：
+      “你好吗？”她说：“好。” are two. Not if a comma, colon or semicolon follows,
+      nor within a title in 《》. After `!` and `?` not if a small letter follows,
+      or ASCII without white space (`?id=1`);
+    - at …… and `...` likewise, but not where a sentence begins with them, nor
+      where the character before them comes again after them (我……我不知道);
+    - at a single `.` before white space and a capital letter, a character without
+      case such as Chinese ones, or an opening quote or bracket; not after
+      abbreviations (`Mr.`), initials (`U.S.`) and the number of an item (`1. `);
+    - at a line break.
+
+    It does not end at ；. White space after a sentence belongs to it. A quotation of
+    several sentences is split; straight double quotes close what they opened in the
+    same line.
+
+    Args:
+        text: string.
+
+    Returns:
+        A list of strings, none of them empty, that joined give the text. No
+        sentence but the first begins with an end mark or what closes.
+
+    Example:
+    ```python
+    zh.split_sentences("他说：“好吗？！”她说：“好……”")
+    # ["他说：“好吗？！”", "她说：“好……”"]
+    ```
+    """
+    # Of the same length, but one sees which quotes close.
+    marked = _PAIRED_QUOTES.sub(r"“\1”", text)
+    sentences, start = [], 0
+    for match in _MARK.finditer(marked):
+        if _is_end(marked, start, match):
+            sentences.append(text[start : match.end()])
+            start = match.end()
+    if start < len(text):
+        sentences.append(text[start:])
+    return sentences
+
+
+def _is_end(text, start, match):
+    """Whether what was matched ends the sentence that begins at `start`."""
+    if match["title"]:
+        return False
+    marks = match.group()
+    following = text[match.end() : match.end() + 1]
+    if not following or "\n" in marks or "\r" in marks:
+        return True
+    if following in _CONTINUES:
+        return False
+    if _FULL_MARK.search(marks):
+        return True
+    if marks[0] == "." and marks[1] != ".":
+        return _is_full_stop(text, start, match.start(), following)
+    # Within a word or an address, or before more dots.
+    inside = marks[-1] in "!?." and following.isascii()
+    if inside or following.islower() or following in _OTHER_MARKS:
+        return False
+    return "!" in marks or "?" in marks or _is_last(text, start, match, following)
+
+
+def _is_full_stop(text, start, dot, following):
+    begins = following.isalpha() and not following.islower()
+    if not begins and following not in _BEGINS:
+        return False
+    # No abbreviation is longer, nor the number of an item.
+    if _NO_END.search(text, max(start, dot - 8), dot):
+        return False
+    return dot - start > 8 or not _ITEM_NUMBER.match(text, start, dot)
+
+
+def _is_last(text, start, match, following):
+    """Whether an ellipsis is the last of a sentence, not its first or a pause."""
+    if match.start() == start:
+        return False
+    before = text[match.start() - 1]
+    return before not in _BEGINS and before != following
