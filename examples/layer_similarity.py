@@ -24,7 +24,6 @@ from albert_tf.preprocessing.labelled_texts import read_labelled_texts
 from albert_tf.preprocessing.text_classifier_preprocessor import check_fits
 
 HERE = pathlib.Path(__file__).parent
-MEASURES = ("L2 distance", "cosine", "degrees")
 
 
 def load(path):
@@ -41,7 +40,7 @@ def load(path):
 
 
 def measure(backbone, preprocessor, texts):
-    """The measures between input and output of each layer, [measures, layers]."""
+    """L2 distance, cosine and degrees of each layer, an array [3, layers]."""
     model = backbone.with_intermediates()
     measures = []
     for start in range(0, len(texts), 32):
@@ -78,15 +77,15 @@ def main():
         raise ValueError(f"--unshared {arguments.unshared}: its layers share weights.")
     measured["unshared"] = measure(other, preprocessor, texts)
 
-    table = Table("parameters", "layer", *MEASURES)
+    table = Table("parameters", "layer", "L2 distance", "cosine", "degrees")
     for name, values in measured.items():
         for layer, row in enumerate(values.T, start=1):
             table.add_row(name, str(layer), *(f"{value:.3f}" for value in row))
     figure, axes = plt.subplots(1, 2, figsize=(9, 3.5), layout="constrained")
-    for axis, i in zip(axes, (0, 2), strict=True):
+    for axis, i, title in zip(axes, (0, 2), ("L2 distance", "degrees"), strict=True):
         for name, values in measured.items():
             axis.plot(range(1, 1 + len(values[i])), values[i], marker="o", label=name)
-        axis.set(title=MEASURES[i], xlabel="layer")
+        axis.set(title=title, xlabel="layer")
         axis.locator_params(axis="x", integer=True)
         axis.legend()
     figure.savefig(arguments.output, format="png")

@@ -18,7 +18,13 @@ from rich.progress import (
 )
 from rich.table import Table
 
-from albert_tf.cli.common import app, console, import_tensorflow, random_backbone
+from albert_tf.cli.common import (
+    app,
+    console,
+    import_tensorflow,
+    random_backbone,
+    silent_stderr,
+)
 
 
 class Order(str, enum.Enum):
@@ -173,7 +179,9 @@ def pretrain_data(
         TransferSpeedColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=console, transient=True) as progress:
+    # What TensorFlow says of itself in each worker.
+    quiet = silent_stderr()
+    with quiet, Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task("Text", total=None)
         manifest = make_pretraining_data(
             files,

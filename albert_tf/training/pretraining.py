@@ -277,6 +277,8 @@ def pretrain(
             validation_data=dev and dev.dataset(batch_size, training=False),
             callbacks=[record, *callbacks],
             verbose=verbose,
+            # The dataset does.
+            shuffle=False,
         )
     else:
         record.set_model(model)
@@ -365,7 +367,8 @@ def plot_pretraining(history, interval, path):
                 axis.plot(interval * np.arange(1, len(values) + 1), values, label=label)
         axis.set(xlabel="step", title=title)
         axis.grid(alpha=0.3)
-        axis.legend()
+        if axis.lines:
+            axis.legend()
     temporary = pathlib.Path(path).with_name(f".{pathlib.Path(path).name}.part")
     figure.savefig(temporary, dpi=120, format="png")
     temporary.replace(path)

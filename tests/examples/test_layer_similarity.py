@@ -7,6 +7,7 @@ import runpy
 import subprocess
 import sys
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from matplotlib.image import imread
@@ -139,7 +140,8 @@ def run(monkeypatch, capsys, tmp_path):
         runpy.run_path(str(SCRIPT), run_name="__main__")
         return capsys.readouterr().out
 
-    return run
+    yield run
+    plt.close("all")
 
 
 def rows_of(printed):
@@ -187,6 +189,10 @@ def test_two_checkpoints_of_unlike_depth(script, folder, run, tmp_path):
         assert rows["unshared", layer + 1] == pytest.approx(
             expected[:, layer], abs=1e-3
         )
+    for axis, row in zip(plt.gcf().axes, (DISTANCE, DEGREES), strict=True):
+        shared, unshared = axis.lines
+        assert shared.get_xdata().tolist() == [1, 2, 3, 4]
+        assert unshared.get_ydata() == pytest.approx(expected[row], rel=1e-5)
     assert printed.endswith(f"Drawn to {picture}\n")
     assert_both_are_drawn(picture)
 
