@@ -395,7 +395,14 @@ def _load_rjieba():
     except ImportError:
         return None
     # New in 0.2.2.
-    return rjieba.Jieba() if hasattr(rjieba.Jieba, "has_word") else None
+    if not hasattr(rjieba.Jieba, "has_word"):
+        return None
+    rust = rjieba.Jieba()
+    # jieba's dictionary has B超 twice, and its total counts both. Where two ways to
+    # cut are equally probable, such as 一 + 一一 and 一一 + 一, the total decides, by
+    # its rounding. So rjieba gets what it lacks, as a word that no block contains.
+    rust.add_word("\n", 3, None)
+    return rust
 
 
 # The characters of jieba's `re_han_default`. All others are words by themselves.

@@ -38,7 +38,7 @@ _NO_END = re.compile(
     rf"(?<![A-Za-z'’])(?:{'|'.join(map(re.escape, _ABBREVIATIONS))}"
     r"|(?:[A-Za-z]\.)*[A-Za-z])$"
 )
-_ITEM_NUMBER = re.compile(r"[\s(（]*[0-9]{1,4}$")
+_ITEM_NUMBER = re.compile(r"[\s(（]{0,4}[0-9]{1,4}$")
 
 
 def split_sentences(text):
@@ -111,10 +111,10 @@ def _is_full_stop(text, start, dot, following):
     begins = following.isalpha() and not following.islower()
     if not begins and following not in _BEGINS:
         return False
-    # No abbreviation is longer, nor the number of an item.
+    # No abbreviation is longer.
     if _NO_END.search(text, max(start, dot - 8), dot):
         return False
-    return dot - start > 8 or not _ITEM_NUMBER.match(text, start, dot)
+    return not _ITEM_NUMBER.match(text, start, dot)
 
 
 def _is_last(text, start, match, following):

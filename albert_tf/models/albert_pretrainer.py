@@ -89,9 +89,8 @@ class AlbertPretrainer(SavesWithoutPreprocessor, keras_hub.models.Task):
 
         Args:
             optimizer: `"auto"` for AdamW at 1e-4, or anything Keras takes.
-            loss: `"auto"` for the sum of both cross-entropies, each the mean over
-                what has a weight.
-            metrics: `"auto"` for the accuracy of both heads, weighted likewise.
+            loss: `"auto"` for the sum of both cross-entropies.
+            metrics: `"auto"` for the accuracy of both heads, weighted as the losses.
             **kwargs: passed on to `keras.Model.compile`.
         """
         heads = list(self.output)
@@ -99,9 +98,7 @@ class AlbertPretrainer(SavesWithoutPreprocessor, keras_hub.models.Task):
             optimizer = adamw(1e-4)
         if loss == "auto":
             loss = {
-                head: keras.losses.SparseCategoricalCrossentropy(
-                    from_logits=True, reduction="mean_with_sample_weight"
-                )
+                head: keras.losses.SparseCategoricalCrossentropy(from_logits=True)
                 for head in heads
             }
         if metrics == "auto":

@@ -159,7 +159,8 @@ class PretrainingRecords:
             shard: int. Which of them this is.
 
         Returns:
-            A `tf.data.Dataset` of `(x, y, sample_weight)`.
+            A `tf.data.Dataset` of `(x, y, sample_weight)`. The weights of the
+            predictions of a batch have the mean 1.
 
         Raises:
             ValueError: if there are fewer files than shards.
@@ -170,14 +171,12 @@ class PretrainingRecords:
                 f"{self.folder} has {len(self.files)} files of records, too few to "
                 f"share among {num_shards}. Make them with a smaller --block-size."
             )
-        names = tf.data.Dataset.from_tensor_slices(files)
+        records = _records(files)
         if training:
-            names = names.shuffle(len(files), seed=seed)
-        records = names.interleave(
-            tf.data.TFRecordDataset, cycle_length=FILES_AT_ONCE, block_length=16
-        )
-        if training:
-            records = records.shuffle(SHUFFLED, seed=seed).repeat()
+            # Each epoch by a seed of its own: whoever iterates a second time, as Keras
+            # does to look at a batch, gets the same order.
+            epochs = tf.data.Dataset.counter(start=seed * 2**32)
+            records = epochs.flat_map(lambda epoch: _records(files, epoch))
         batches = records.batch(batch_size, drop_remainder=training).enumerate()
         prepare = _Batches(self.lengths, masks, (seed, shard), self.order_classes)
         return (
@@ -185,6 +184,19 @@ class PretrainingRecords:
             .map(prepare, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
             .prefetch(2)
         )
+
+
+def _records(files, seed=None):
+    """The serialized records of files, mixed if there is a seed."""
+    names = tf.data.Dataset.from_tensor_slices(files)
+    if seed is not None:
+        names = names.shuffle(len(files), seed, reshuffle_each_iteration=False)
+    records = names.interleave(
+        tf.data.TFRecordDataset, cycle_length=FILES_AT_ONCE, block_length=16
+    )
+    if seed is None:
+        return records
+    return records.shuffle(SHUFFLED, seed, reshuffle_each_iteration=False)
 
 
 class _Batches:
@@ -209,11 +221,19 @@ class _Batches:
             batch.update(masked)
         inputs = ("token_ids", "segment_ids", "padding_mask", "mask_positions")
         y = {"mlm_logits": batch["mask_ids"]}
-        weights = {"mlm_logits": batch["mask_weights"]}
+        weights = {"mlm_logits": _with_mean_one(batch["mask_weights"])}
         if self._order_classes:
             y["sop_logits"] = batch["labels"]
             weights["sop_logits"] = tf.ones_like(batch["labels"], tf.float32)
         return {name: batch[name] for name in inputs}, y, weights
+
+
+def _with_mean_one(weights):
+    """Weights with which Keras' mean over all places is that over the predictions.
+
+    Not left to the loss: devices that share a batch have more and fewer of them.
+    """
+    return weights / tf.maximum(tf.reduce_mean(weights), 1e-6)
 
 
 def pretrain(
@@ -287,7 +307,9 @@ def pretrain(
     return {"history": record.history, "steps": steps, "seconds": seconds}
 
 
-def pretraining_optimizer(name, learning_rate, steps, warmup=0.1, accumulate=1):
+def pretraining_optimizer(
+    name, learning_rate, steps, warmup=0.1, accumulate=1, **kwargs
+):
     """The optimizer ALBERT is pretrained with, warming up and falling to 0.
 
     Args:
@@ -296,6 +318,7 @@ def pretraining_optimizer(name, learning_rate, steps, warmup=0.1, accumulate=1):
         steps: int. Batches of the training.
         warmup: float. The share of the steps in which the rate rises.
         accumulate: int. Batches whose gradients make one update.
+        **kwargs: other arguments of the optimizer, in place of those of the original.
 
     Raises:
         ValueError: if `steps` is no multiple of `accumulate`.
@@ -307,13 +330,10 @@ def pretraining_optimizer(name, learning_rate, steps, warmup=0.1, accumulate=1):
         )
     updates = steps // accumulate
     schedule = WarmupLinearDecay(learning_rate, updates, int(updates * warmup))
-    return OPTIMIZERS[name](
-        schedule,
-        weight_decay=0.01,
-        epsilon=1e-6,
-        global_clipnorm=1.0,
-        gradient_accumulation_steps=accumulate if accumulate > 1 else None,
-    )
+    arguments = {"weight_decay": 0.01, "epsilon": 1e-6, "global_clipnorm": 1.0}
+    if accumulate > 1:
+        arguments["gradient_accumulation_steps"] = accumulate
+    return OPTIMIZERS[name](schedule, **{**arguments, **kwargs})
 
 
 OPTIMIZERS = {"lamb": Lamb, "adamw": AdamW}

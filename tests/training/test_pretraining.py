@@ -12,6 +12,7 @@ import time
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from albert_tf.models import AlbertBackbone, AlbertPretrainer
 from albert_tf.preprocessing import WholeWordMaskGenerator
@@ -205,8 +206,6 @@ def test_dynamic_masks_change_and_the_text_does_not(data):
 def test_without_training_each_record_comes_once(data):
     records = PretrainingRecords(data)
     sizes = [len(x["token_ids"]) for x, _, _ in records.dataset(64, training=False)]
-    import tensorflow as tf
-
     whole = sum(1 for f in records.files for _ in tf.data.TFRecordDataset(str(f)))
     assert sum(sizes) == whole
 
