@@ -412,7 +412,8 @@ ACTIVATIONS = {"gelu": "gelu_approximate", "relu": "relu"}
 
 
 def test_every_size_has_a_config_to_compare_with():
-    assert set(zh.SIZES) == set(CONFIGS)
+    # One is ours.
+    assert set(zh.SIZES) - {"albert_micro_zh"} == set(CONFIGS)
 
 
 @pytest.mark.parametrize("name", CONFIGS)

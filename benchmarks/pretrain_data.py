@@ -1,0 +1,144 @@
+"""Text to pretraining records: speed beside jieba alone, and peak memory.
+
+Each measurement is a process of its own, in turn: jieba cutting words and nothing else,
+on one core; `make_pretraining_data` on one core, and with as many workers as there are
+cores. The rate is that after the first file of records, when everything is loaded. The
+original generator of albert_zh was measured at 0.18 MB/s on one core.
+
+Run: make benchmark-pretrain-data TEXTS='corpus/*.txt'
+(or python benchmarks/pretrain_data.py 'corpus/*.txt' --megabytes 40 --memory)
+"""
+
+import argparse
+import glob
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+
+ORIGINAL = 0.18
+
+JIEBA = """
+import json, os, sys, time
+os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[0]})
+import jieba
+jieba.setLogLevel(60)
+jieba.initialize()
+text = open(sys.argv[1], encoding="utf-8").read(2_000_000)
+start = time.perf_counter()
+for line in text.split("\\n"):
+    jieba.lcut(line)
+rate = len(text.encode()) / 1e6 / (time.perf_counter() - start)
+print(json.dumps({"rate": rate}))
+"""
+
+RECORDS = """
+import json, os, resource, sys, time
+text, vocabulary, output, workers = sys.argv[1:]
+if workers == "1":
+    os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[0]})
+from zh.pretraining import PretrainingData, make_pretraining_data
+
+def memory(who):
+    return resource.getrusage(who).ru_maxrss * 1024
+
+if __name__ == "__main__":
+    moments = []
+    made = PretrainingData(vocabulary, block_bytes=2_000_000)
+    make_pretraining_data(
+        [text], output, made, workers=int(workers),
+        progress=lambda done, total: moments.append(time.perf_counter()),
+    )
+    # All blocks but those that were done when the first worker was ready.
+    skipped = int(workers)
+    seconds = moments[-1] - moments[skipped - 1]
+    size = os.path.getsize(text) * (1 - skipped / len(moments))
+    print(json.dumps({
+        "rate": size / 1e6 / seconds if seconds else 0,
+        "memory": memory(resource.RUSAGE_SELF),
+        "worker": memory(resource.RUSAGE_CHILDREN),
+    }))
+"""
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("texts", help="a pattern of UTF-8 text files")
+    parser.add_argument("--vocab", default="examples/albert_demo_zh/vocab.txt")
+    parser.add_argument("--megabytes", type=int, default=40)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--memory", action="store_true", help="10 MB and 1 GB, too")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        text = write_text(arguments.texts, arguments.megabytes, folder)
+        compare(text, arguments.vocab, arguments.rounds, folder)
+        if arguments.memory:
+            compare_memory(arguments, folder)
+
+
+def write_text(pattern, megabytes, folder):
+    """The files, repeated to a size."""
+    files = sorted(glob.glob(pattern, recursive=True))
+    content = b"\n\n".join(pathlib.Path(file).read_bytes() for file in files)
+    path = folder / f"{megabytes}.txt"
+    with open(path, "wb") as file:
+        while file.tell() < megabytes * 1_000_000:
+            file.write(content + b"\n\n")
+            file.truncate(min(file.tell(), megabytes * 1_000_000))
+            file.seek(0, os.SEEK_END)
+    return path
+
+
+def compare(text, vocabulary, rounds, folder):
+    cores = len(os.sched_getaffinity(0))
+    found = {"jieba": [], 1: [], cores: []}
+    for turn in range(rounds):
+        found["jieba"].append(measure(JIEBA, text)["rate"])
+        for workers in (1, cores):
+            output = folder / f"{workers}-{turn}"
+            found[workers].append(
+                measure(RECORDS, text, vocabulary, output, workers)["rate"]
+            )
+    print(f"{'':28}{'MB/s':>8}{'to jieba':>10}{'to original':>13}")
+    base = statistics.median(found["jieba"])
+    names = {"jieba": "jieba alone", 1: "records, one core"}
+    for key, rates in found.items():
+        rate = statistics.median(rates)
+        name = names.get(key, f"records, {key} cores")
+        print(f"{name:28}{rate:8.2f}{rate / base:10.2f}{rate / ORIGINAL:13.1f}")
+    scaling = statistics.median(found[cores]) / statistics.median(found[1])
+    print(f"{cores} cores do {scaling:.2f} times what one does.")
+
+
+def compare_memory(arguments, folder):
+    print(f"{'':10}{'process, MB':>14}{'largest worker, MB':>22}")
+    cores = len(os.sched_getaffinity(0))
+    for megabytes in (10, 1000):
+        text = write_text(arguments.texts, megabytes, folder)
+        output = folder / f"memory-{megabytes}"
+        found = measure(RECORDS, text, arguments.vocab, output, cores)
+        sizes = (found[name] / 1e6 for name in ("memory", "worker"))
+        print(f"{megabytes:7} MB{next(sizes):14.0f}{next(sizes):22.0f}")
+        subprocess.run(["rm", "-rf", str(output), str(text)], check=True)
+
+
+def measure(code, *arguments):
+    # A file, which the workers import again.
+    with tempfile.NamedTemporaryFile("w", suffix=".py") as script:
+        script.write(code)
+        script.flush()
+        done = subprocess.run(
+            [sys.executable, script.name, *map(str, arguments)],
+            check=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+if __name__ == "__main__":
+    main()
