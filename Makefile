@@ -3,7 +3,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 export TEXT
 
-.PHONY: demo test test-peers lint benchmark benchmark-convert clean
+.PHONY: demo test test-peers lint benchmark benchmark-convert \
+	benchmark-pretrain-data clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python examples/demo.py
@@ -22,6 +23,10 @@ benchmark: $(VENV)/.installed
 
 benchmark-convert: $(VENV)/.installed
 	$(BIN)/python benchmarks/convert.py
+
+benchmark-pretrain-data: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --editable '.[cli,hf,fast]'
+	$(BIN)/python benchmarks/pretrain_data.py '$(TEXTS)'
 
 clean:
 	rm -rf $(VENV) demo_output

@@ -20,7 +20,8 @@ EXTRAS = {
     "jax": ["jax>=0.4.30"],
     "test": [
         *("pytest>=8", "pytest-xdist>=3", "hypothesis>=6.100", "ruff>=0.9"),
-        *("rjieba>=0.2.2", "zstandard>=0.22"),
+        *("rjieba>=0.2.2", "zstandard>=0.22", "ray>=2.40", "jax>=0.4.30"),
+        "tensorboard>=2.19",
     ],
     # What the tests marked `peers` compare with.
     "peers": ["torch==2.13.0", "transformers>=5"],

@@ -1,5 +1,6 @@
-"""What ALBERT needs for Chinese: words, sentences, and the sizes of the releases."""
+"""What ALBERT needs for Chinese: words, sentences, records to pretrain on, sizes."""
 
+from zh.pretraining import PretrainingData, make_pretraining_data
 from zh.segmentation import Jieba, Whitespace, segment, word_boundaries
 from zh.sentences import split_sentences
 from zh.sizes import SIZES
@@ -7,7 +8,9 @@ from zh.sizes import SIZES
 __all__ = [
     "SIZES",
     "Jieba",
+    "PretrainingData",
     "Whitespace",
+    "make_pretraining_data",
     "segment",
     "split_sentences",
     "word_boundaries",

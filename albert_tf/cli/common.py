@@ -119,7 +119,7 @@ def main():
     warnings.formatwarning = lambda message, *_, **__: f"Warning: {message}\n"
     try:
         app()
-    except (OSError, ValueError, TypeError) as error:
+    except (OSError, ValueError, TypeError, ImportError) as error:
         if os.environ.get("ALBERT_TF_DEBUG"):
             raise
         errors.print(Text("Error:", style="bold red"), str(error), soft_wrap=True)

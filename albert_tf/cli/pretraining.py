@@ -200,9 +200,9 @@ def pretrain_data(
     console.print(table)
     for complaint in manifest["complaints"]:
         console.print(f"Warning: {complaint}", soft_wrap=True)
-    console.print(
-        f"{len(manifest['shards'])} files of records are in {output}", soft_wrap=True
-    )
+    count = len(manifest["shards"])
+    files = "1 file of records is" if count == 1 else f"{count} files of records are"
+    console.print(f"{files} in {output}", soft_wrap=True)
 
 
 @app.command()
@@ -286,7 +286,6 @@ def pretrain(
     model.compile(
         pretraining_optimizer(optimizer.value, learning_rate, steps, warmup, accumulate)
     )
-    logs = [keras.callbacks.TensorBoard(tensorboard, update_freq=100)]
     done = pretrain(
         model,
         records,
@@ -298,7 +297,7 @@ def pretrain(
         interval=interval,
         dev=PretrainingRecords(dev) if dev else None,
         settings=settings,
-        callbacks=logs if tensorboard else (),
+        callbacks=_logs(tensorboard),
         verbose=1 if sys.stdout.isatty() else 2,
     )
     layout = layout.value if layout else _fitting_layout(model)
@@ -323,6 +322,21 @@ def _pretrainer(config, init, records):
         backbone = random_backbone(config, records.vocabulary_size)
         return AlbertPretrainer(backbone, num_sop_classes=records.order_classes)
     return AlbertPretrainer.from_checkpoint(init, num_sop_classes=records.order_classes)
+
+
+def _logs(tensorboard):
+    """The callback that writes logs for TensorBoard, in a list, if it is asked for."""
+    if tensorboard is None:
+        return []
+    try:
+        import tensorboard as _  # noqa: F401
+    except ImportError as error:
+        raise ImportError(
+            "--tensorboard needs TensorBoard. Run: pip install tensorboard"
+        ) from error
+    import keras
+
+    return [keras.callbacks.TensorBoard(tensorboard, update_freq=100)]
 
 
 def _fitting_layout(model):

@@ -1,0 +1,191 @@
+"""`albert-tf pretrain-data | pretrain`."""
+
+import json
+import pathlib
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+import albert_tf
+from albert_tf import cli
+from albert_tf.checkpoints import open_checkpoint
+from albert_tf.models import AlbertBackbone, AlbertPretrainer
+
+LINES = [
+    "我们今天去公园散步。",
+    "天气很好，有很多人。",
+    "明天可能下雨！",
+    "你想去哪里？",
+]
+CONFIG = {
+    "vocab_size": 60,
+    "embedding_size": 8,
+    "hidden_size": 12,
+    "intermediate_size": 20,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "max_position_embeddings": 32,
+    "type_vocab_size": 2,
+}
+
+
+def run(*command):
+    return CliRunner().invoke(cli.app, [str(part) for part in command])
+
+
+def printed(*command):
+    result = run(*command)
+    assert result.exception is None, result.exception
+    return " ".join(result.stdout.split())
+
+
+def refused(*command):
+    result = run(*command)
+    assert result.exit_code
+    return f"{result.exception} {result.output}"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pretraining")
+    documents = ["\n".join(LINES[i % 4 :] + LINES[: i % 4]) for i in range(60)]
+    (folder / "a.txt").write_text("\n\n".join(documents), encoding="utf-8")
+    tokens = [
+        "[PAD]",
+        "[UNK]",
+        "[CLS]",
+        "[SEP]",
+        "[MASK]",
+        *sorted(set("".join(LINES))),
+    ]
+    tokens += [f"[unused{i}]" for i in range(60 - len(tokens))]
+    (folder / "vocab.txt").write_text("\n".join(tokens) + "\n", encoding="utf-8")
+    (folder / "config.json").write_text(json.dumps(CONFIG))
+    return folder
+
+
+def data(folder, output, *options):
+    return (
+        *(
+            "pretrain-data",
+            "--input",
+            folder / "*.txt",
+            "--vocab",
+            folder / "vocab.txt",
+        ),
+        *("--output", output, "--sequence-length", 32, "--workers", 1, *options),
+    )
+
+
+@pytest.fixture(scope="module")
+def records(folder):
+    # Its vocabulary is text, too, and stands beside it.
+    (folder / "text").mkdir()
+    (folder / "a.txt").rename(folder / "text" / "a.txt")
+    out = printed(
+        *data(folder, folder / "records")[:2],
+        folder / "text" / "*.txt",
+        *data(folder, folder / "records")[3:],
+    )
+    assert "documents 60" in out and "not utf8 0" in out
+    assert "1 file of records is in" in out
+    return folder / "records"
+
+
+def options(records, output, **changes):
+    values = {"steps": 6, "batch-size": 8, "interval": 2, **changes}
+    named = [part for name, value in values.items() for part in (f"--{name}", value)]
+    return ("pretrain", "--data", records, "--output", output, *named)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"optimizer": "adamw", "masking": "static", "learning-rate": 0.001},
+        {"accumulate": 2, "steps": 4},
+        {"layout": "keras"},
+    ],
+)
+def test_from_random_weights(folder, records, tmp_path, changes):
+    config = folder / "config.json"
+    out = printed(*options(records, tmp_path, config=config, **changes))
+    assert "mlm_logits_accuracy" in out and "loss.png are in" in out
+    model = AlbertPretrainer.from_checkpoint(tmp_path)
+    assert model.backbone.vocabulary_size == 60
+    history = json.loads((tmp_path / "history.json").read_text())
+    steps = changes.get("steps", 6)
+    assert len(history["history"]["loss"]) == steps // 2
+    assert (tmp_path / "loss.png").stat().st_size > 1000
+    tokenizer = open_checkpoint(tmp_path).tokenizer()
+    assert (
+        tokenizer.get_vocabulary()
+        == (folder / "vocab.txt").read_text().split("\n")[:-1]
+    )
+
+
+def test_going_on_from_a_released_layout(records, tmp_path):
+    model = AlbertPretrainer(
+        AlbertBackbone(60, 2, 2, 8, 12, 20, max_sequence_length=32)
+    )
+    albert_tf.save_checkpoint(model, tmp_path / "released", layout="albert_zh")
+    dev = {"init": tmp_path / "released", "dev": records, "learning-rate": 0.0}
+    out = printed(*options(records, tmp_path / "out", **dev))
+    assert "val_loss" in out
+    again = AlbertPretrainer.from_checkpoint(tmp_path / "out")
+    # At a rate of 0 nothing but LAMB's sums has moved.
+    for first, second in zip(model.weights, again.weights, strict=True):
+        assert abs(first - second).numpy().max() < 1e-7
+
+
+def test_tensorboard(folder, records, tmp_path):
+    logs = tmp_path / "logs"
+    changes = {"config": folder / "config.json", "tensorboard": logs}
+    printed(*options(records, tmp_path / "out", **changes))
+    assert list(logs.rglob("events.out.*"))
+
+
+def test_tensorboard_missing(folder, records, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "tensorboard", None)
+    changes = {"config": folder / "config.json", "tensorboard": tmp_path / "logs"}
+    out = refused(*options(records, tmp_path / "out", **changes))
+    assert "pip install tensorboard" in out
+
+
+def test_one_sequence_without_order(folder, tmp_path):
+    command = list(data(folder, tmp_path / "records", "--order", "none"))
+    command[2] = folder / "text" / "*.txt"
+    printed(*command)
+    config = folder / "config.json"
+    out = printed(*options(tmp_path / "records", tmp_path / "out", config=config))
+    assert "accuracy" in out
+    report = albert_tf.inspect_checkpoint(tmp_path / "out")
+    assert report.heads == ["mlm_head"]
+
+
+def test_a_named_size_takes_the_vocabulary_of_the_records(records, tmp_path):
+    changes = {"config": "albert_micro_zh", "steps": 1, "batch-size": 2}
+    printed(*options(records, tmp_path, **changes))
+    assert albert_tf.load_checkpoint(tmp_path).vocabulary_size == 60
+
+
+def test_bad_options(folder, records, tmp_path):
+    assert "Give --config" in refused(*options(records, tmp_path))
+    both = {"config": "albert_tiny_zh", "init": "albert_tiny_zh"}
+    assert "or --init" in refused(*options(records, tmp_path, **both))
+    nothing = {"config": "nothing"}
+    assert "neither a file nor a known size" in refused(
+        *options(records, tmp_path, **nothing)
+    )
+    config = {"config": folder / "config.json"}
+    assert "no records" in refused(*options(tmp_path, tmp_path, **config))
+    assert "multiple of" in refused(*options(records, tmp_path, **config, steps=5))
+    missing = list(data(folder, tmp_path / "o"))
+    missing[2] = "nowhere/*.txt"
+    assert "nowhere" in refused(*missing)
+    missing[2], missing[4] = folder / "text" / "a.txt", folder / "none.txt"
+    assert "none.txt" in refused(*missing)
+    missing[4] = folder / "vocab.txt"
+    assert "mask_selection_rate" in refused(*missing, "--mask-rate", 1.5)
+    assert not pathlib.Path(tmp_path / "o").exists()
