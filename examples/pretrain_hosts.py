@@ -1,0 +1,77 @@
+"""Pretrain on several hosts, each with records of its own, on Keras' JAX backend.
+
+On each of N hosts, with the same records at hand and I from 0 to N - 1:
+
+    KERAS_BACKEND=jax python examples/pretrain_hosts.py --data records --output out \\
+        --config albert_tiny_zh --coordinator FIRST_HOST:1234 --hosts N --host I
+
+A step is over the batches of all hosts; the first writes the checkpoint. Needs the
+extra [jax]. Keras 3 has no MultiWorkerMirroredStrategy.
+"""
+
+import argparse
+import os
+import sys
+
+if os.environ.setdefault("KERAS_BACKEND", "jax") != "jax":
+    sys.exit("Error: several hosts need Keras' JAX backend. Set KERAS_BACKEND=jax.")
+
+import keras
+
+import albert_tf
+from albert_tf.cli.common import random_backbone
+from albert_tf.models import AlbertPretrainer
+from albert_tf.training.pretraining import PretrainingRecords, pretraining_optimizer
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", required=True)
+    parser.add_argument("--output", required=True)
+    parser.add_argument("--config", required=True, help="a size or a config file")
+    parser.add_argument("--coordinator", required=True, help="address of host 0")
+    parser.add_argument("--hosts", type=int, required=True)
+    parser.add_argument("--host", type=int, required=True, help="which one this is")
+    parser.add_argument("--steps", type=int, default=10_000)
+    parser.add_argument("--batch-size", type=int, default=128, help="of each host")
+    parser.add_argument("--learning-rate", type=float, default=0.00176)
+    arguments = parser.parse_args()
+
+    keras.distribution.initialize(
+        arguments.coordinator, arguments.hosts, arguments.host
+    )
+    # Every host feeds what it has read: nothing is to be divided among them.
+    keras.distribution.set_distribution(
+        keras.distribution.DataParallel(auto_shard_dataset=False)
+    )
+    # The same weights to start from everywhere.
+    keras.utils.set_random_seed(1)
+    records = PretrainingRecords(arguments.data)
+    model = AlbertPretrainer(
+        random_backbone(arguments.config, records.vocabulary_size),
+        num_sop_classes=records.order_classes,
+    )
+    model.compile(
+        pretraining_optimizer("lamb", arguments.learning_rate, arguments.steps)
+    )
+    batches = records.dataset(
+        arguments.batch_size,
+        records.masks(),
+        num_shards=arguments.hosts,
+        shard=arguments.host,
+    )
+    model.fit(
+        batches,
+        steps_per_epoch=arguments.steps,
+        verbose=2 if arguments.host == 0 else 0,
+        shuffle=False,
+    )
+    if arguments.host == 0:
+        projection = model.backbone.embedding_projection
+        layout = "albert_zh" if projection == "before_layer_norm" else "google"
+        albert_tf.save_checkpoint(model, arguments.output, layout, records.tokenizer)
+        print(f"Checkpoint ({layout}) is in {arguments.output}")
+
+
+if __name__ == "__main__":
+    main()
