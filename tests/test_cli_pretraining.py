@@ -1,5 +1,6 @@
 """`albert-tf pretrain-data | pretrain`."""
 
+import gzip
 import json
 import pathlib
 import sys
@@ -189,3 +190,16 @@ def test_bad_options(folder, records, tmp_path):
     missing[4] = folder / "vocab.txt"
     assert "mask_selection_rate" in refused(*missing, "--mask-rate", 1.5)
     assert not pathlib.Path(tmp_path / "o").exists()
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "jsonl.gz"])
+def test_json_lines(folder, tmp_path, ending):
+    lines = [json.dumps({"content": "\n".join(LINES)}) for _ in range(20)]
+    lines += ['{"other": 1}', "no JSON"]
+    content = "\n".join(lines).encode()
+    path = tmp_path / f"a.{ending}"
+    path.write_bytes(gzip.compress(content) if ending[-1] == "z" else content)
+    command = list(data(folder, tmp_path / "out", "--text-field", "content"))
+    command[2] = path
+    out = printed(*command)
+    assert "documents 20" in out and "not json 2" in out

@@ -63,6 +63,7 @@ class PretrainingData:
         marked_labels: bool. As labels of what does not begin a word `##` and the
             character, as in albert_zh, instead of the character.
         document_per_line: bool. A line is a document, not a sentence or paragraph.
+        text_field: string, the field of JSON lines that holds the text.
         block_bytes: int. Text of a file of records, in bytes.
         seed: int.
 
@@ -83,6 +84,7 @@ class PretrainingData:
     short_sequence_rate: float = 0.1
     marked_labels: bool = False
     document_per_line: bool = False
+    text_field: str = "text"
     block_bytes: int = 8_000_000
     seed: int = 0
 
@@ -161,7 +163,12 @@ def make_pretraining_data(
             holds records of other settings, or there is no text in the files.
         OSError: if a file cannot be written. What is done stays.
     """
-    corpus = Corpus(files, settings.document_per_line, block_bytes=settings.block_bytes)
+    corpus = Corpus(
+        files,
+        settings.document_per_line,
+        block_bytes=settings.block_bytes,
+        text_field=settings.text_field,
+    )
     ShardMaker(settings)  # Which refuses a vocabulary before anything is written.
     output = pathlib.Path(output)
     make_folder(output)

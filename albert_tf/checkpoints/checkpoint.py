@@ -244,11 +244,12 @@ class Checkpoint:
         with zeros_for_now():
             return AlbertBackbone(**{**self.arguments, **kwargs}, dtype=dtype)
 
-    def load_into(self, model):
+    def load_into(self, model, new_heads=()):
         """Fill every weight of a backbone or task from the file.
 
         Args:
             model: an `AlbertBackbone`, or a task on one.
+            new_heads: names of heads that keep the weights they have.
 
         Raises:
             CheckpointError: if a weight is not in the file or has another
@@ -256,15 +257,16 @@ class Checkpoint:
                 place for. Nothing was changed then, unless the data itself is
                 damaged.
         """
-        homeless = [x for x in parts_of(model) if x not in self.layout.weights]
+        parts = [part for part in parts_of(model) if part not in new_heads]
+        homeless = [part for part in parts if part not in self.layout.weights]
         if homeless:
             raise CheckpointError(
                 f"{self.path} has no {', '.join(homeless)}: the "
                 f'"{self.layout.name}" layout has no place for it.'
             )
-        weights = model_weights(self.layout, model)
+        weights = model_weights(self.layout, model, parts)
         self._check([(tuple(x.shape), tensors) for x, tensors in weights])
-        self._check_tied(parts_of(model))
+        self._check_tied(parts)
         for done, (variable, tensors) in enumerate(weights, start=1):
             variable.assign(self._read_weight(tensors))
             self._progress(done, len(weights))

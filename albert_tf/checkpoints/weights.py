@@ -91,12 +91,13 @@ def parts_of(model):
     return [*ENCODER_PARTS, *pooler, *heads]
 
 
-def model_weights(layout, model):
+def model_weights(layout, model, parts=None):
     """Pair every variable of a model with the tensors that hold it in a file.
 
     Args:
         layout: a `Layout`.
         model: an `AlbertBackbone`, or a task with a `backbone` attribute.
+        parts: optional list of the parts to take; by default all.
 
     Returns:
         A list of `(keras.Variable, Tensors)`.
@@ -120,6 +121,6 @@ def model_weights(layout, model):
     return [
         (operator.attrgetter(attribute)(objects[key]), tensors)
         for key, attribute, tensors in layout.rows(
-            parts_of(model), backbone.get_config()
+            parts or parts_of(model), backbone.get_config()
         )
     ]

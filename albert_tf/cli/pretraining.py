@@ -127,6 +127,9 @@ def pretrain_data(
             "and an empty line ends a document.",
         ),
     ] = False,
+    text_field: Annotated[
+        str, typer.Option(help="The field of JSON lines that holds the text.")
+    ] = "text",
     cased: Annotated[bool, typer.Option("--cased", help="Do not lower-case.")] = False,
     workers: Annotated[
         int | None, typer.Option(help="Processes; by default one a CPU.")
@@ -169,6 +172,7 @@ def pretrain_data(
         order=order.value,
         marked_labels=marked_labels,
         document_per_line=document_per_line,
+        text_field=text_field,
         block_bytes=block_size,
         seed=seed,
     )

@@ -1,3 +1,5 @@
+import warnings
+
 import keras
 import keras_hub
 
@@ -127,7 +129,8 @@ class AlbertPretrainer(SavesWithoutPreprocessor, keras_hub.models.Task):
             dtype: optional string or `keras.DTypePolicy` to compute in.
             num_sop_classes: optional int. By default as many as the checkpoint's
                 sentence-order head has, 0 if it has none, as those of Google's
-                TF-Hub modules and of masked language models.
+                TF-Hub modules and of masked language models. Where it has another
+                number, the head is new, with random weights, which a warning says.
             **kwargs: passed on to `AlbertPretrainer`.
 
         Returns:
@@ -145,13 +148,21 @@ class AlbertPretrainer(SavesWithoutPreprocessor, keras_hub.models.Task):
     @classmethod
     def from_opened(cls, checkpoint, dtype=None, num_sop_classes=None, **kwargs):
         """`from_checkpoint` of an `albert_tf.checkpoints.Checkpoint`."""
+        found = checkpoint.num_classes("sop_head")
         if num_sop_classes is None:
-            num_sop_classes = checkpoint.num_classes("sop_head")
+            num_sop_classes = found
+        new_heads = ["sop_head"] if num_sop_classes not in (0, found) else []
+        if new_heads:
+            warnings.warn(
+                f"The sentence-order head of {checkpoint.path} has {found} classes, "
+                f"not {num_sop_classes}: the model begins with a new one.",
+                stacklevel=3,
+            )
         # Nothing but the sentence-order head reads the pooler.
         pooler = num_sop_classes > 0 or checkpoint.has_pooler
         backbone = checkpoint.build_backbone(dtype=dtype, pooler=pooler)
         model = cls(backbone, num_sop_classes=num_sop_classes, **kwargs)
-        checkpoint.load_into(model)
+        checkpoint.load_into(model, new_heads)
         return model
 
     def get_config(self):

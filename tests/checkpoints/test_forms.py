@@ -193,3 +193,31 @@ def test_an_archive_of_a_module_and_of_a_preset(tmp_path):
     convert_checkpoint(path, tmp_path / "preset", "keras")
     path = shutil.make_archive(tmp_path / "preset", "zip", tmp_path / "preset")
     assert open_checkpoint(path).layout.name == "keras"
+
+
+# === A sentence-order head of another kind ===
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("pooler", [True, False])
+def test_a_new_sentence_order_head_is_told(tmp_path, classes, pooler):
+    masked_only(tmp_path, pooler)
+    if not pooler:
+        with pytest.raises(CheckpointError, match="bert/pooler"):
+            AlbertPretrainer.from_checkpoint(tmp_path, num_sop_classes=classes)
+        return
+    with pytest.warns(UserWarning, match=f"has 0 classes, not {classes}"):
+        model = AlbertPretrainer.from_checkpoint(tmp_path, num_sop_classes=classes)
+    assert model.sop_head.kernel.shape == (48, classes)
+    assert model.sop_head.kernel.numpy().std() > 0.01
+    without = AlbertPretrainer.from_checkpoint(tmp_path)
+    for first, second in zip(
+        without.mlm_head.weights, model.mlm_head.weights, strict=True
+    ):
+        assert np.array_equal(first, second)
+
+
+def test_without_its_sentence_order_head(tmp_path):
+    folder = copy("google_v2", tmp_path)
+    model = AlbertPretrainer.from_checkpoint(folder, num_sop_classes=0)
+    assert model.sop_head is None and list(model.output) == ["mlm_logits"]
