@@ -47,7 +47,7 @@ def memory(who):
 
 if __name__ == "__main__":
     moments = []
-    made = PretrainingData(vocabulary, block_bytes=2_000_000)
+    made = PretrainingData(vocabulary)
     make_pretraining_data(
         [text], output, made, workers=int(workers),
         progress=lambda done, total: moments.append(time.perf_counter()),

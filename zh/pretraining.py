@@ -85,7 +85,7 @@ class PretrainingData:
     marked_labels: bool = False
     document_per_line: bool = False
     text_field: str = "text"
-    block_bytes: int = 8_000_000
+    block_bytes: int = 4_000_000
     seed: int = 0
 
     def __post_init__(self):

@@ -142,7 +142,7 @@ def pretrain_data(
     ] = None,
     block_size: Annotated[
         int, typer.Option(help="Bytes of text in a file of records.")
-    ] = 8_000_000,
+    ] = 4_000_000,
     seed: Annotated[int, typer.Option(help="Of masks and order.")] = 0,
 ):
     """Turn text into masked TFRecords, to pretrain on.
