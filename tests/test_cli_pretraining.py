@@ -51,7 +51,8 @@ def refused(*command):
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pretraining")
     documents = ["\n".join(LINES[i % 4 :] + LINES[: i % 4]) for i in range(60)]
-    (folder / "a.txt").write_text("\n\n".join(documents), encoding="utf-8")
+    (folder / "text").mkdir()
+    (folder / "text" / "a.txt").write_text("\n\n".join(documents), encoding="utf-8")
     tokens = [
         "[PAD]",
         "[UNK]",
@@ -71,7 +72,7 @@ def data(folder, output, *options):
         *(
             "pretrain-data",
             "--input",
-            folder / "*.txt",
+            folder / "text" / "*.txt",
             "--vocab",
             folder / "vocab.txt",
         ),
@@ -81,14 +82,7 @@ def data(folder, output, *options):
 
 @pytest.fixture(scope="module")
 def records(folder):
-    # Its vocabulary is text, too, and stands beside it.
-    (folder / "text").mkdir()
-    (folder / "a.txt").rename(folder / "text" / "a.txt")
-    out = printed(
-        *data(folder, folder / "records")[:2],
-        folder / "text" / "*.txt",
-        *data(folder, folder / "records")[3:],
-    )
+    out = printed(*data(folder, folder / "records"))
     assert "documents 60" in out and "not utf8 0" in out
     assert "1 file of records is in" in out
     return folder / "records"
@@ -155,9 +149,7 @@ def test_tensorboard_missing(folder, records, tmp_path, monkeypatch):
 
 
 def test_one_sequence_without_order(folder, tmp_path):
-    command = list(data(folder, tmp_path / "records", "--order", "none"))
-    command[2] = folder / "text" / "*.txt"
-    printed(*command)
+    printed(*data(folder, tmp_path / "records", "--order", "none"))
     config = folder / "config.json"
     out = printed(*options(tmp_path / "records", tmp_path / "out", config=config))
     assert "accuracy" in out

@@ -1,3 +1,5 @@
+import random
+
 import keras
 import numpy as np
 import tensorflow as tf
@@ -35,7 +37,8 @@ class WholeWordMaskGenerator(keras.layers.Layer):
         token_ids: int tensor [batch, time].
         word_starts: optional int or bool tensor [batch, time], true where a word
             begins. By default each token is a word.
-        seed: optional int tensor [2]. The same seed masks the same tokens.
+        seed: optional int tensor [2]. The same seed masks the same tokens. By default
+            each call draws one.
 
     Returns:
         A dict of `token_ids` [batch, time], masked, and `mask_positions`, `mask_ids`
@@ -81,6 +84,9 @@ class WholeWordMaskGenerator(keras.layers.Layer):
         self.inner_label_ids = inner_label_ids
         ids = set(range(vocabulary_size)) - {*unselectable_token_ids, mask_token_id}
         self._random_ids = sorted(ids)
+        # Its state outlives the iterators of a dataset. Those begin every epoch with
+        # the same `tf.random.uniform`, if TensorFlow's global seed is set.
+        self._seeds = tf.random.Generator.from_seed(random.getrandbits(31))
 
     @classmethod
     def for_tokenizer(
@@ -138,7 +144,7 @@ class WholeWordMaskGenerator(keras.layers.Layer):
         if word_starts is None:
             word_starts = tf.ones_like(token_ids)
         if seed is None:
-            seed = tf.random.uniform([2], maxval=tf.int32.max, dtype=tf.int32)
+            seed = self._seeds.uniform([2], maxval=tf.int32.max, dtype=tf.int32)
         word_starts = tf.cast(word_starts, tf.bool)
         seed = tf.convert_to_tensor(seed, tf.int32)
         cut, choose, replace = tf.unstack(tf.random.split(seed, 3))
