@@ -19,6 +19,7 @@ if os.environ.setdefault("KERAS_BACKEND", "jax") != "jax":
 import keras
 
 import albert_tf
+from albert_tf.checkpoints.layouts import original_layout
 from albert_tf.cli.common import random_backbone
 from albert_tf.models import AlbertPretrainer
 from albert_tf.training.pretraining import PretrainingRecords, pretraining_optimizer
@@ -67,8 +68,7 @@ def main():
         shuffle=False,
     )
     if arguments.host == 0:
-        projection = model.backbone.embedding_projection
-        layout = "albert_zh" if projection == "before_layer_norm" else "google"
+        layout = original_layout(model.backbone.get_config()).name
         albert_tf.save_checkpoint(model, arguments.output, layout, records.tokenizer)
         print(f"Checkpoint ({layout}) is in {arguments.output}")
 

@@ -169,7 +169,11 @@ def make_pretraining_data(
         block_bytes=settings.block_bytes,
         text_field=settings.text_field,
     )
-    ShardMaker(settings)  # Which refuses a vocabulary before anything is written.
+    # A vocabulary is refused before anything is written. What an earlier call has made
+    # goes: its vocabulary may have changed.
+    pickled = pickle.dumps(settings)
+    _shard_maker.cache_clear()
+    _shard_maker(pickled)
     output = pathlib.Path(output)
     make_folder(output)
     described = {
@@ -182,7 +186,6 @@ def make_pretraining_data(
     write_text(output / SETTINGS, json.dumps(described, indent=2))
     shutil.copy(settings.vocabulary, output)
     done = _done(output)
-    pickled = pickle.dumps(settings)
     jobs = (
         (block.position, (str(output), block.index, block.documents, pickled))
         for block in corpus.blocks()

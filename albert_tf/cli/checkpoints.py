@@ -6,15 +6,7 @@ import json
 from typing import Annotated
 
 import typer
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeRemainingColumn,
-    TransferSpeedColumn,
-)
+from rich.progress import MofNCompleteColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -23,8 +15,10 @@ from albert_tf.cli.common import (
     Config,
     Vocab,
     app,
+    bytes_bar,
     console,
     import_tensorflow,
+    progress_bar,
     shown,
 )
 
@@ -101,18 +95,14 @@ def convert(
 
     from albert_tf.checkpoints import convert_checkpoint, verify_conversion
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task("Weights", total=None)
+    with progress_bar("Weights", MofNCompleteColumn()) as progress:
         done = convert_checkpoint(
             source,
             destination,
             to.value,
             config=config,
             vocabulary=vocab,
-            progress=lambda read, total: progress.update(
-                task, completed=read, total=total
-            ),
+            progress=progress,
         )
     table = Table("shape")
     for title in (f"read ({done.layout})", f"written ({to.value})"):
@@ -165,19 +155,6 @@ def download(
             table.add_row(release.name, release.layout, release.url or "")
         console.print(table)
         return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        DownloadColumn(),
-        TransferSpeedColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task(name, total=None)
-        folder = download_release(
-            name,
-            progress=lambda read, total: progress.update(
-                task, completed=read, total=total
-            ),
-        )
+    with bytes_bar(name) as progress:
+        folder = download_release(name, progress=progress)
     console.print(f"{name} is in {folder}", soft_wrap=True)

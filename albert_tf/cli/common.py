@@ -14,6 +14,14 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 try:
     import typer
     from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
     from rich.text import Text
 except ImportError as error:
     raise ImportError(
@@ -102,6 +110,30 @@ def random_backbone(config, vocabulary_size=None):
             f"{', '.join(sizes)}"
         )
     return AlbertBackbone(**config_arguments(config))
+
+
+@contextlib.contextmanager
+def progress_bar(title, *columns):
+    """A bar that goes when it is done.
+
+    Args:
+        title: string, before the bar.
+        *columns: rich's columns after it.
+
+    Yields:
+        A function of what is done and what there is to do, which moves it.
+    """
+    columns = (TextColumn("{task.description}"), BarColumn(), *columns)
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task(title, total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)
+
+
+def bytes_bar(title):
+    """A `progress_bar` of bytes: done, rate, time left."""
+    return progress_bar(
+        title, DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn()
+    )
 
 
 def shown(value):

@@ -8,18 +8,11 @@ import sys
 from typing import Annotated
 
 import typer
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    Progress,
-    TextColumn,
-    TimeRemainingColumn,
-    TransferSpeedColumn,
-)
 from rich.table import Table
 
 from albert_tf.cli.common import (
     app,
+    bytes_bar,
     console,
     import_tensorflow,
     random_backbone,
@@ -176,17 +169,8 @@ def pretrain_data(
         block_bytes=block_size,
         seed=seed,
     )
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        DownloadColumn(),
-        TransferSpeedColumn(),
-        TimeRemainingColumn(),
-    )
-    # What TensorFlow says of itself in each worker.
-    quiet = silent_stderr()
-    with quiet, Progress(*columns, console=console, transient=True) as progress:
-        task = progress.add_task("Text", total=None)
+    # What TensorFlow says of itself in each worker is kept back.
+    with silent_stderr(), bytes_bar("Text") as progress:
         manifest = make_pretraining_data(
             files,
             output,
@@ -194,9 +178,7 @@ def pretrain_data(
             engine=engine.value,
             workers=workers or os.cpu_count(),
             address=address,
-            progress=lambda done, total: progress.update(
-                task, completed=done, total=total
-            ),
+            progress=progress,
         )
     table = Table(show_header=False, box=None, pad_edge=False)
     for name, count in manifest["counts"].items():
@@ -274,6 +256,7 @@ def pretrain(
     import keras
 
     from albert_tf.checkpoints import save_checkpoint
+    from albert_tf.checkpoints.layouts import original_layout
     from albert_tf.files import write_text
     from albert_tf.training.pretraining import (
         PretrainingRecords,
@@ -304,7 +287,8 @@ def pretrain(
         callbacks=_logs(tensorboard),
         verbose=1 if sys.stdout.isatty() else 2,
     )
-    layout = layout.value if layout else _fitting_layout(model)
+    fitting = original_layout(model.backbone.get_config()).name
+    layout = layout.value if layout else fitting
     save_checkpoint(model, output, layout, tokenizer=records.tokenizer)
     output = pathlib.Path(output)
     text = json.dumps({**done, "settings": settings}, ensure_ascii=False, indent=2)
@@ -341,8 +325,3 @@ def _logs(tensorboard):
     import keras
 
     return [keras.callbacks.TensorBoard(tensorboard, update_freq=100)]
-
-
-def _fitting_layout(model):
-    projection = model.backbone.embedding_projection
-    return "albert_zh" if projection == "before_layer_norm" else "google"

@@ -47,6 +47,7 @@ class PretrainingRecords:
         folder = pathlib.Path(path)
         self.folder = folder if folder.is_dir() else folder.parent
         self.manifest = self._read_manifest(path)
+        self._settings = self.manifest.get("settings", {})
         names = [shard["file"] for shard in self.manifest.get("shards", [])]
         self.files = [self.folder / name for name in names] or sorted(
             file
@@ -90,17 +91,16 @@ class PretrainingRecords:
     def order_classes(self):
         """How many classes the sentence order has, 0 if there is none."""
         # Of the original's records nothing says so; it writes two.
-        order = self.manifest.get("settings", {}).get("order", "sop")
+        order = self._settings.get("order", "sop")
         return {"none": 0, "three_way": 3}.get(order, 2)
 
     @functools.cached_property
     def tokenizer(self):
         """The tokenizer of the vocabulary among the records, or `None`."""
-        settings = self.manifest.get("settings", {})
         found = [*self.folder.glob("*.txt"), *self.folder.glob("*.model")]
         if len(found) != 1:
             return None
-        return load_tokenizer(found[0], settings.get("lowercase", True))
+        return load_tokenizer(found[0], self._settings.get("lowercase", True))
 
     @property
     def vocabulary_size(self):
@@ -124,7 +124,7 @@ class PretrainingRecords:
                 "or a SentencePiece model. Put it there, or keep the masks of the "
                 "records."
             )
-        settings = self.manifest.get("settings", {})
+        settings = self._settings
         arguments = {
             "mask_selection_rate": settings.get("mask_rate", 0.15),
             "mask_selection_length": self.lengths["masked_lm_positions"],

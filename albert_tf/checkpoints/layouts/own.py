@@ -9,6 +9,15 @@ _BY_PROJECTION = {"before_layer_norm": ALBERT_ZH, "after_layer_norm": GOOGLE}
 _NUMBERS = dict.fromkeys(("attention", "feed_forward"), "_{group}_{inner}")
 
 
+def original_layout(arguments):
+    """The `Layout` of the original code that has a backbone's embedding.
+
+    Args:
+        arguments: dict, the arguments of the backbone.
+    """
+    return _BY_PROJECTION[arguments["embedding_projection"]]
+
+
 def own_layout(arguments):
     """The `Layout` of an `AlbertBackbone` of ours: each weight under its own name.
 
@@ -17,7 +26,7 @@ def own_layout(arguments):
     Args:
         arguments: dict, the arguments of the backbone.
     """
-    weights = _BY_PROJECTION[arguments["embedding_projection"]].weights
+    weights = original_layout(arguments).weights
     return Layout(
         name="keras",
         signature="embedding/token_table",
