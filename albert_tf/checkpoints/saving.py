@@ -224,7 +224,7 @@ def _write_bundle(directory, contents):
     if classes:
         config.update(classifier_fields(classes, **checkpoint.classifier))
     _write_json(directory / "albert_config.json", config)
-    write_tensors(directory / PREFIX, dict(contents.tensors()))
+    write_tensors(directory / PREFIX, contents.tensors())
 
 
 def _write_huggingface(directory, contents):

@@ -70,7 +70,7 @@ def test_only_the_trainings_of_tiny_are_confused():
 
 
 @pytest.mark.parametrize("name", KNOWN)
-def test_checksums_are_of_a_model_of_the_arguments(name):
+def test_checksums_are_of_a_model_of_the_arguments(no_weights, name):
     release = RELEASES[name]
     parameters = sum(
         math.prod(shape)

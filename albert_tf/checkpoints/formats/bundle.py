@@ -144,8 +144,10 @@ def write_tensors(prefix, tensors):
 
     Args:
         prefix: path without ending.
-        tensors: dict of variable name to array.
+        tensors: pairs of variable name and array, taken one after the other.
     """
+    # Each made TensorFlow's at once: all of them would be copied a second time.
+    tensors = {name: tf.convert_to_tensor(value) for name, value in tensors}
     tf.raw_ops.SaveV2(
         prefix=str(prefix),
         tensor_names=list(tensors),

@@ -1,5 +1,6 @@
 """Keras models: `.keras` files, presets and instances, ours and KerasHub's."""
 
+import contextlib
 import functools
 import json
 import math
@@ -157,7 +158,8 @@ def _load(path):
             raise FileNotFoundError(f"There is no file {path}.")
         with naming(path, *_DAMAGE):
             _check_sizes(path, *_keras_file(path))
-            return keras.saving.load_model(path, compile=False)
+            with _zeros_for_now():
+                return keras.saving.load_model(path, compile=False)
     task = path / "task.json"
     weights = "task.weights.h5" if task.exists() else "model.weights.h5"
     # KerasHub would give a head without weights random ones.
@@ -167,11 +169,13 @@ def _load(path):
     with naming(path, *_DAMAGE):
         weight_bytes = (path / "model.weights.h5").stat().st_size
         _check_sizes(path, read_config(path / "config.json"), weight_bytes)
-        if not task.exists():
-            return keras_hub.models.Backbone.from_preset(str(path))
-        # The task has the backbone's config a second time.
-        _check_sizes(path, read_config(task), weight_bytes)
-        return _registered(task).from_preset(str(path))
+        class_ = keras_hub.models.Backbone
+        if task.exists():
+            # The task has the backbone's config a second time.
+            _check_sizes(path, read_config(task), weight_bytes)
+            class_ = _registered(task)
+        with _zeros_for_now():
+            return class_.from_preset(str(path))
 
 
 def _registered(config):
@@ -247,7 +251,7 @@ def write_preset(directory, model, tokenizer=None):
 
 
 def build_keras_hub(config, num_classes, head, tokenizer=None):
-    """Build KerasHub's model, its weights still random.
+    """Build KerasHub's model, its weights still zero.
 
     Args:
         config: dict, the fields of KerasHub's `AlbertBackbone`.
@@ -262,7 +266,8 @@ def build_keras_hub(config, num_classes, head, tokenizer=None):
         CheckpointError: if KerasHub cannot build such a model.
     """
     try:
-        theirs = keras_hub.models.AlbertBackbone(**config)
+        with _zeros_for_now():
+            theirs = keras_hub.models.AlbertBackbone(**config)
     except ValueError as error:
         raise CheckpointError(
             f'The "kerashub" layout cannot hold this model: {first_line(error)}'
@@ -276,3 +281,26 @@ def build_keras_hub(config, num_classes, head, tokenizer=None):
             theirs, num_classes, preprocessor=preprocessor, **head
         )
     return theirs
+
+
+@contextlib.contextmanager
+def _zeros_for_now():
+    """Build with zeros what KerasHub would fill with random numbers first.
+
+    As `albert_tf.layers.common.zeros_for_now`, for layers that are not ours. On other
+    backends than TensorFlow they stay random.
+    """
+
+    def create(next_creator, initial_value=None, **kwargs):
+        if not callable(initial_value):
+            return next_creator(initial_value=initial_value, **kwargs)
+        # In a graph nothing is drawn: it is for shape and type.
+        with tf.Graph().as_default():
+            drawn = initial_value()
+        # Whole numbers are the seeds of dropout, which are no weights.
+        if drawn.dtype.is_floating:
+            initial_value = functools.partial(tf.zeros, drawn.shape, drawn.dtype)
+        return next_creator(initial_value=initial_value, **kwargs)
+
+    with tf.variable_creator_scope(create):
+        yield
