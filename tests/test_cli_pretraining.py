@@ -3,6 +3,7 @@
 import gzip
 import json
 import pathlib
+import subprocess
 import sys
 
 import pytest
@@ -86,6 +87,23 @@ def records(folder):
     assert "documents 60" in out and "not utf8 0" in out
     assert "1 file of records is in" in out
     return folder / "records"
+
+
+def test_the_command_and_its_processes(folder, records, tmp_path):
+    """As a user runs it: another process, which starts others."""
+    command = [
+        pathlib.Path(sys.executable).with_name("albert-tf"),
+        *data(folder, tmp_path / "records", "--workers", 2, "--block-size", 2000),
+    ]
+    done = subprocess.run([str(x) for x in command], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    manifests = [
+        json.loads((path / "manifest.json").read_text())
+        for path in (tmp_path / "records", records)
+    ]
+    assert len(manifests[0]["shards"]) > 2
+    counts = [x["counts"] for x in manifests]
+    assert counts[0]["documents"] == counts[1]["documents"] == 60
 
 
 def options(records, output, **changes):

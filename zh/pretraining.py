@@ -56,7 +56,8 @@ class PretrainingData:
         whole_word: bool. Mask whole words, or else single tokens.
         segmenter: optional, what cuts words: `zh.Jieba()` by default, `zh.Whitespace()`
             or a function of a string.
-        duplicates: int. How often the text is used, each time with other masks.
+        duplicates: int. How often the text is used, each time in other pairs and
+            with other masks.
         order: string, what the second segment is: `"sop"`, `"nsp"`, `"three_way"` or
             `"none"`.
         short_sequence_rate: float. The share of sequences of a random shorter length.

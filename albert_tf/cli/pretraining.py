@@ -98,7 +98,7 @@ def pretrain_data(
         str | None, typer.Option(help="A dictionary of yours, in jieba's format.")
     ] = None,
     duplicates: Annotated[
-        int, typer.Option(help="Times the text is used, each with other masks.")
+        int, typer.Option(help="Times the text is used, each in other pairs.")
     ] = 1,
     order: Annotated[
         Order,

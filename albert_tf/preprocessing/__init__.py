@@ -1,5 +1,8 @@
 """From strings to what the models take."""
 
+# Tokenizers know the backbone they are for, and models make tokenizers: first the
+# models, whoever asks first.
+import albert_tf.models  # noqa: F401
 from albert_tf.preprocessing.load_tokenizer import load_tokenizer
 from albert_tf.preprocessing.segment_packer import SegmentPacker
 from albert_tf.preprocessing.sentence_piece_tokenizer import SentencePieceTokenizer
