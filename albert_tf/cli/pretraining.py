@@ -205,7 +205,8 @@ def pretrain(
     steps: Annotated[int, typer.Option(min=1, help="Batches to train on.")] = 10_000,
     batch_size: Annotated[int, typer.Option(min=1, help="Sequences a step.")] = 128,
     accumulate: Annotated[
-        int, typer.Option(min=1, help="Steps whose gradients are summed up.")
+        int,
+        typer.Option(min=1, help="Steps whose gradients are averaged for an update."),
     ] = 1,
     optimizer: Annotated[
         Optimizer, typer.Option(help="LAMB as in the paper, or AdamW.")

@@ -328,8 +328,8 @@ def pretraining_optimizer(
             "The steps should be a multiple of those accumulated. Received: "
             f"{steps}, {accumulate}"
         )
-    updates = steps // accumulate
-    schedule = WarmupLinearDecay(learning_rate, updates, int(updates * warmup))
+    # Keras counts batches here, whether they make an update or not.
+    schedule = WarmupLinearDecay(learning_rate, steps, int(steps * warmup))
     arguments = {"weight_decay": 0.01, "epsilon": 1e-6, "global_clipnorm": 1.0}
     if accumulate > 1:
         arguments["gradient_accumulation_steps"] = accumulate

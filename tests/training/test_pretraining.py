@@ -142,6 +142,20 @@ def test_lamb_learns(data, tmp_path):
     assert len(loss) == 4 and loss[-1] < loss[0] - 0.15
 
 
+@pytest.mark.parametrize("accumulate", [1, 4])
+def test_the_learning_rate_lasts_to_the_end(accumulate):
+    optimizer = pretraining_optimizer("adamw", 0.1, 40, accumulate=accumulate)
+    variable = keras.Variable(np.ones(3, "float32"))
+    optimizer.build([variable])
+    moved = []
+    for batch in range(40):
+        before = variable.numpy()
+        optimizer.apply([keras.ops.ones(3)], [variable])
+        if np.abs(variable.numpy() - before).max() > 1e-7:
+            moved.append(batch + 1)
+    assert moved == list(range(accumulate, 41, accumulate))
+
+
 # === Batches ===
 
 
