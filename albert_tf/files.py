@@ -3,6 +3,7 @@
 import contextlib
 import os
 import pathlib
+import secrets
 import shutil
 import tempfile
 
@@ -68,9 +69,28 @@ def _move(source, target):
             os.replace(entry, name)
 
 
+@contextlib.contextmanager
+def complete_file(path):
+    """A file to write, which gets its name only when all is written.
+
+    Args:
+        path: string or path, the final name. A file of this name is replaced.
+
+    Yields:
+        The path of a temporary file beside it. If the block raises, it is removed
+        and what was under the final name is still there.
+    """
+    path = pathlib.Path(path)
+    # Several may write the same file at a time: each its own.
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    try:
+        yield temporary
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
 def write_text(path, text):
     """Write a UTF-8 file, complete or not at all."""
-    path = pathlib.Path(path)
-    temporary = path.with_name(f".{path.name}.part")
-    temporary.write_text(text, encoding="utf-8")
-    os.replace(temporary, path)
+    with complete_file(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")

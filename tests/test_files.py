@@ -5,7 +5,7 @@ import stat
 
 import pytest
 
-from albert_tf.files import complete_directory, write_text
+from albert_tf.files import complete_directory, complete_file, write_text
 
 
 def everything_in(directory):
@@ -97,6 +97,24 @@ def test_a_relative_path(tmp_path, monkeypatch):
     with complete_directory("model") as directory:
         (directory / "file").touch()
     assert everything_in(tmp_path) == ["model", "model/file"]
+
+
+# === Files ===
+
+
+def test_a_file_is_complete_or_the_old_one(tmp_path):
+    path = tmp_path / "plot.png"
+    path.write_text("old")
+    with pytest.raises(ZeroDivisionError), complete_file(path) as temporary:
+        temporary.write_text("half")
+        assert path.read_text() == "old"
+        raise ZeroDivisionError
+    assert path.read_text() == "old"
+    with complete_file(str(path)) as first, complete_file(path) as second:
+        first.write_text("first")
+        second.write_text("second")
+    assert path.read_text() == "first"
+    assert everything_in(tmp_path) == ["plot.png"]
 
 
 # === Text ===
