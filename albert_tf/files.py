@@ -90,6 +90,35 @@ def complete_file(path):
         temporary.unlink(missing_ok=True)
 
 
+@contextlib.contextmanager
+def only_writer(directory):
+    """Keep other processes of this machine from writing to a directory, too.
+
+    It ends with the process, however that ends. On Windows it does nothing.
+
+    Raises:
+        BlockingIOError: if another process writes there.
+    """
+    try:
+        import fcntl
+    except ImportError:
+        yield
+        return
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise BlockingIOError(
+            f"Another process is writing to {directory}. Wait until it has ended, or "
+            "give another directory."
+        ) from None
+    try:
+        yield
+    finally:
+        os.close(descriptor)
+
+
 def write_text(path, text):
     """Write a UTF-8 file, complete or not at all."""
     with complete_file(path) as temporary:

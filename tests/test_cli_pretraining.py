@@ -198,7 +198,11 @@ def test_bad_options(folder, records, tmp_path):
     missing[2], missing[4] = folder / "text" / "a.txt", folder / "none.txt"
     assert "none.txt" in refused(*missing)
     missing[4] = folder / "vocab.txt"
-    assert "mask_selection_rate" in refused(*missing, "--mask-rate", 1.5)
+    assert "mask_rate" in refused(*missing, "--mask-rate", 1.5)
+    assert "workers" in refused(*missing, "--workers", 0)
+    whitespace = ("--segmenter", "whitespace", "--no-hmm")
+    assert "are jieba's" in refused(*missing, *whitespace)
+    assert "Ray cluster" in refused(*missing, "--address", "auto")
     assert not pathlib.Path(tmp_path / "o").exists()
 
 

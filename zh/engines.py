@@ -1,17 +1,20 @@
 """Running one function on many jobs: in processes of this machine, or on Ray."""
 
 import concurrent.futures
+import functools
 import multiprocessing
+import os
+import pickle
 
 
-def in_processes(function, jobs, workers, address=None):
+def in_processes(function, jobs, workers=None):
     """Run jobs in processes of this machine; one worker runs in this process.
 
     Args:
-        function: what to call with the arguments of each job; picklable.
+        function: what to call with the arguments of each job; picklable, if there is
+            more than one worker.
         jobs: iterable of `(key, arguments)`, read as they are needed.
-        workers: int.
-        address: not used.
+        workers: optional int, by default one for each CPU that this process may use.
 
     Yields:
         `(key, result)`, in the order in which they are done.
@@ -19,10 +22,13 @@ def in_processes(function, jobs, workers, address=None):
     Raises:
         ChildProcessError: if a process was killed, which the system does where memory
             ends.
+        ValueError: if the function cannot be pickled and has to be.
     """
+    workers = workers or _cpus()
     if workers == 1:
         yield from ((key, function(*arguments)) for key, arguments in jobs)
         return
+    pickled = _pickled(function)
     # Not forked: TensorFlow's threads do not survive that.
     context = multiprocessing.get_context("spawn")
     pool = concurrent.futures.ProcessPoolExecutor(
@@ -30,7 +36,7 @@ def in_processes(function, jobs, workers, address=None):
     )
     try:
         # Reading is much faster than what the workers do.
-        yield from _as_done(pool, function, jobs, workers + 2)
+        yield from _as_done(pool, pickled, jobs, workers + 2)
     except concurrent.futures.process.BrokenProcessPool as error:
         raise ChildProcessError(
             "A worker was killed; perhaps there was not memory enough. What is done "
@@ -40,11 +46,18 @@ def in_processes(function, jobs, workers, address=None):
         pool.shutdown(cancel_futures=True)
 
 
-def _as_done(pool, function, jobs, most):
+def _cpus():
+    # Of a container or a batch system these may be fewer than the machine has.
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count()
+
+
+def _as_done(pool, pickled, jobs, most):
     """Submit no more jobs at a time than `most`, for each holds its text."""
     running = {}
     for key, arguments in jobs:
-        running[pool.submit(function, *arguments)] = key
+        running[pool.submit(call_pickled, pickled, *arguments)] = key
         if len(running) >= most:
             yield from _next(running)
     while running:
@@ -67,12 +80,34 @@ def one_thread():
     tf.config.threading.set_inter_op_parallelism_threads(1)
 
 
-def on_ray(function, jobs, workers, address=None):
+def _pickled(function):
+    try:
+        return pickle.dumps(function)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise ValueError(
+            f"This cannot be sent to other processes: {error}. Let the segmenter be a "
+            "function at the top level of a module, or take one worker."
+        ) from error
+
+
+def call_pickled(pickled, *arguments):
+    """Call a pickled function, which a process loads once."""
+    return _loaded(pickled)(*arguments)
+
+
+@functools.lru_cache(maxsize=1)
+def _loaded(pickled):
+    return pickle.loads(pickled)
+
+
+def on_ray(function, jobs, workers=None, address=None):
     """Run jobs on a Ray cluster; what a machine that fails was doing is done again.
 
     Args:
-        function, jobs: as for `in_processes`.
-        workers: int. Most tasks at once, each on one CPU.
+        function: what to call with the arguments of each job; picklable.
+        jobs: as for `in_processes`.
+        workers: optional int. Most tasks at once, each on one CPU; by default as many
+            as the cluster has.
         address: optional string, of a running cluster. By default the one that
             `RAY_ADDRESS` names, or one of this machine alone.
 
@@ -81,6 +116,7 @@ def on_ray(function, jobs, workers, address=None):
 
     Raises:
         ImportError: if Ray is not installed.
+        ValueError: if the function cannot be pickled.
     """
     try:
         import ray
@@ -88,15 +124,17 @@ def on_ray(function, jobs, workers, address=None):
         raise ImportError(
             "The engine 'ray' needs Ray. Run: pip install 'albert-tf[ray]'"
         ) from error
+    pickled = _pickled(function)
     started = not ray.is_initialized()
     if started:
         ray.init(address=address, log_to_driver=False)
     # The same job writes the same file: it can be run again.
-    task = ray.remote(num_cpus=1, max_retries=10)(function)
+    task = ray.remote(num_cpus=1, max_retries=10)(call_pickled)
     running = {}
     try:
+        workers = workers or int(ray.cluster_resources()["CPU"])
         for key, arguments in jobs:
-            running[task.remote(*arguments)] = key
+            running[task.remote(pickled, *arguments)] = key
             if len(running) >= 2 * workers:
                 yield _next_on_ray(ray, running)
         while running:

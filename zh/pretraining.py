@@ -1,43 +1,33 @@
 """From text files to masked TFRecords: what ALBERT is pretrained on.
 
 The text is read as blocks of documents (`albert_tf.preprocessing.corpus`), and each
-block becomes one file of records, a function of the block, its number and the settings
-alone. So the records are the same however many processes or machines make them, and a
-run that was cut off goes on with the blocks that are not done.
+block becomes a file of records for each duplicate, a function of the block, its number
+and the settings alone. So the records are the same however many processes or machines
+make them, and a run that was cut off goes on with the blocks that are not done.
 """
 
 import dataclasses
-import functools
 import hashlib
-import json
-import os
+import math
 import pathlib
-import pickle
-import shutil
+import re
 
-import numpy as np
-import tensorflow as tf
-
-from albert_tf.files import make_folder, write_text
-from albert_tf.preprocessing import load_tokenizer
+from albert_tf.files import make_folder, only_writer
 from albert_tf.preprocessing.corpus import Corpus
-from albert_tf.preprocessing.pretraining_records import write_records
-from albert_tf.preprocessing.segment_pairs import (
-    ORDERS,
-    assemble,
-    draw_segment_pairs,
-)
-from albert_tf.preprocessing.whole_word_mask_generator import WholeWordMaskGenerator
+from albert_tf.preprocessing.segment_pairs import ORDERS
 from zh.engines import ENGINES
+from zh.records_directory import RecordsDirectory, text_digest
 from zh.segmentation import Jieba
-from zh.sentence_tokens import SentenceTokenizer
+from zh.shards import ShardMaker
 
-MANIFEST = "manifest.json"
-SETTINGS = "settings.json"
-# A line for each file of records that is done, while others are not.
-DONE = "shards.jsonl"
-# Sequences masked at a time.
-ROWS = 256
+_LEAST = {
+    "sequence_length": 8,
+    "ngram": 1,
+    "max_predictions": 1,
+    "duplicates": 1,
+    "block_bytes": 1,
+    "seed": 0,
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,15 +82,15 @@ class PretrainingData:
     def __post_init__(self):
         if self.order not in ORDERS:
             raise ValueError(f"Unknown order {self.order!r}. Known: {list(ORDERS)}")
-        for name, least in (
-            ("sequence_length", 8),
-            ("duplicates", 1),
-            ("block_bytes", 1),
-            ("seed", 0),
-        ):
+        for name, least in _LEAST.items():
             value = getattr(self, name)
-            if value < least:
+            if value is not None and value < least:
                 raise ValueError(f"`{name}` should be {least} at least. Got: {value}")
+        if not 0 < self.mask_rate < 1:
+            raise ValueError(
+                "`mask_rate` should be above 0 and below 1, such as 0.15. Received: "
+                f"{self.mask_rate}"
+            )
         if not 0 <= self.short_sequence_rate <= 1:
             raise ValueError(
                 "`short_sequence_rate` should be from 0 to 1. Received: "
@@ -108,11 +98,16 @@ class PretrainingData:
             )
 
     @property
+    def word_segmenter(self):
+        """What cuts words, `None` if each token is one."""
+        return (self.segmenter or Jieba()) if self.whole_word else None
+
+    @property
     def predictions(self):
         """Most predictions of a sequence, an int."""
         if self.max_predictions is not None:
             return self.max_predictions
-        return int(np.ceil(1.25 * self.mask_rate * self.sequence_length))
+        return math.ceil(1.25 * self.mask_rate * self.sequence_length)
 
     def described(self):
         """The settings as JSON has them, a dict."""
@@ -121,19 +116,19 @@ class PretrainingData:
             for field in dataclasses.fields(self)
             if field.name not in ("vocabulary", "segmenter")
         }
-        segmenter = _name_of(self.segmenter or Jieba()) if self.whole_word else None
         content = pathlib.Path(self.vocabulary).read_bytes()
         return {
             **fields,
             "max_predictions": self.predictions,
-            "segmenter": segmenter,
+            "segmenter": self.word_segmenter and _name_of(self.word_segmenter),
             "vocabulary_sha256": hashlib.sha256(content).hexdigest(),
         }
 
 
 def _name_of(segmenter):
-    # A function's `repr` has its address, which is another in each run.
-    return getattr(segmenter, "__qualname__", None) or repr(segmenter)
+    name = getattr(segmenter, "__qualname__", None) or repr(segmenter)
+    # The address is another in each run.
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", name)
 
 
 def make_pretraining_data(
@@ -142,243 +137,62 @@ def make_pretraining_data(
     """Write the records of a corpus.
 
     A run that was cut off goes on where it was, if it is started again with the same
-    files and settings; one that was done is left as it is.
+    files and settings; of one that was done only what is missing, or of text that has
+    changed since, is made again.
 
     Args:
         files: list of strings: text files and patterns such as `"corpus/*.txt"`; also
-            `.gz`, `.zst` and JSON lines, see `albert_tf.preprocessing.corpus`.
+            `.gz`, `.zst` and JSON lines, see `albert_tf.preprocessing.corpus`. The
+            vocabulary and what is in `output` are left out.
         output: string, the directory to write: `pretrain-*.tfrecord`, the vocabulary
             and `manifest.json`.
         settings: a `PretrainingData`.
-        engine: `"process"`, or `"ray"` for several machines.
-        workers: int. Processes, or Ray tasks, that run at once.
+        engine: `"process"`, or `"ray"` for several machines, which share the files of
+            `output` and the vocabulary.
+        workers: optional int. Processes, or Ray tasks, that run at once; `None` for
+            one on each CPU.
         address: optional string, of the Ray cluster.
         progress: optional callable, given the bytes done and those there are.
 
     Returns:
-        The manifest, a dict: `counts`, `shards`, `files` and `settings`.
+        The manifest, a dict: `counts`, `complaints`, `shards`, `files`, `settings` and
+        `vocabulary`, the name of its file.
 
     Raises:
         FileNotFoundError: if a file is missing.
         ValueError: if the vocabulary lacks a token that masking needs, the directory
-            holds records of other settings, or there is no text in the files.
-        OSError: if a file cannot be written. What is done stays.
+            holds records of other settings, or no record can be made of the files.
+        OSError: if a file cannot be written, what is done stays; or another process
+            writes to the directory.
     """
+    if address and engine != "ray":
+        raise ValueError(f"`address` is of a Ray cluster; the engine is {engine!r}.")
+    # Absolute, for another machine has another working directory.
+    output = pathlib.Path(output).resolve()
+    vocabulary = pathlib.Path(settings.vocabulary).resolve()
+    settings = dataclasses.replace(settings, vocabulary=str(vocabulary))
     corpus = Corpus(
         files,
         settings.document_per_line,
         block_bytes=settings.block_bytes,
         text_field=settings.text_field,
+        without=(output, vocabulary),
     )
-    # A vocabulary is refused before anything is written. What an earlier call has made
-    # goes: its vocabulary may have changed.
-    pickled = pickle.dumps(settings)
-    _shard_maker.cache_clear()
-    _shard_maker(pickled)
-    output = pathlib.Path(output)
+    # A vocabulary is refused before anything is written.
+    make_shards = ShardMaker(settings, output)
     make_folder(output)
-    described = {
-        "files": [[str(path), path.stat().st_size] for path in corpus.files],
-        "settings": settings.described(),
-    }
-    _refuse_other_settings(output, described)
-    if (output / MANIFEST).exists():
-        return json.loads((output / MANIFEST).read_text(encoding="utf-8"))
-    write_text(output / SETTINGS, json.dumps(described, indent=2))
-    shutil.copy(settings.vocabulary, output)
-    done = _done(output)
-    jobs = (
-        (block.position, (str(output), block.index, block.documents, pickled))
-        for block in corpus.blocks()
-        if block.index not in done
-    )
-    with open(output / DONE, "a", encoding="utf-8") as log:
-        for position, shard in ENGINES[engine](make_shard, jobs, workers, address):
-            done[shard["index"]] = shard
-            log.write(json.dumps(shard) + "\n")
-            log.flush()
+    with only_writer(output):
+        directory = RecordsDirectory(output, corpus, settings)
+        jobs = (
+            ((block, text_digest(block)), (block.index, block.documents))
+            for block in corpus.blocks()
+            if not directory.is_done(block)
+        )
+        options = {"address": address} if address else {}
+        for (block, digest), made in ENGINES[engine](
+            make_shards, jobs, workers, **options
+        ):
+            directory.add(block.index, digest, made)
             if progress is not None:
-                progress(position, corpus.total_bytes)
-    return _finish(output, described, done, corpus)
-
-
-def _refuse_other_settings(output, described):
-    path = output / SETTINGS
-    if not path.exists():
-        return
-    there = json.loads(path.read_text(encoding="utf-8"))
-    differ = [
-        f"{name}={there['settings'].get(name)!r} (now {value!r})"
-        for name, value in described["settings"].items()
-        if there["settings"].get(name) != value
-    ]
-    if there["files"] != described["files"]:
-        differ.append("other files, or files of other sizes")
-    if differ:
-        raise ValueError(
-            f"{output} holds records made with {', '.join(differ)}. Give another "
-            "directory, or remove it."
-        )
-
-
-def _done(output):
-    """The shards that an earlier run has finished, by their index."""
-    path = output / DONE
-    lines = path.read_text(encoding="utf-8").split("\n") if path.exists() else []
-    done = {}
-    # What follows the last line's end was cut off.
-    for line in lines[:-1]:
-        shard = json.loads(line)
-        file = output / shard["file"]
-        if file.exists() and file.stat().st_size == shard["bytes"]:
-            done[shard["index"]] = shard
-    write_text(path, "".join(json.dumps(shard) + "\n" for shard in done.values()))
-    return done
-
-
-def _finish(output, described, done, corpus):
-    complaints = [corpus.complaint] if corpus.complaint else []
-    complaints += corpus.counts["unreadable"]
-    if not done:
-        raise ValueError(" ".join(["There is no text in the files.", *complaints]))
-    shards = [done[index] for index in sorted(done)]
-    # All of the text was read in this run, too, but for what made the records.
-    counts = {x: y for x, y in corpus.counts.items() if isinstance(y, int)}
-    for shard in shards:
-        for name, count in shard.pop("counts").items():
-            counts[name] = counts.get(name, 0) + count
-    manifest = {
-        "counts": counts,
-        "complaints": complaints,
-        "shards": shards,
-        **described,
-    }
-    write_text(output / MANIFEST, json.dumps(manifest, ensure_ascii=False, indent=2))
-    (output / DONE).unlink()
-    return manifest
-
-
-def make_shard(directory, index, documents, pickled):
-    """Make the records of a block of text; what the workers run.
-
-    Args:
-        directory: string, where to write.
-        index: int, the block's number.
-        documents: list of lists of lines, strings.
-        pickled: bytes, the settings.
-
-    Returns:
-        A dict: `index`, `file`, `bytes`, `sha256`, `records` and `counts`.
-    """
-    return _shard_maker(pickled)(pathlib.Path(directory), index, documents)
-
-
-@functools.lru_cache(maxsize=1)
-def _shard_maker(pickled):
-    return ShardMaker(pickle.loads(pickled))
-
-
-class ShardMaker:
-    """Makes files of records, with the vocabulary and dictionary held ready.
-
-    Args:
-        settings: a `PretrainingData`.
-    """
-
-    def __init__(self, settings):
-        self._settings = settings
-        self._tokenizer = load_tokenizer(settings.vocabulary, settings.lowercase)
-        segmenter = (settings.segmenter or Jieba()) if settings.whole_word else None
-        # Two sentences are to find room in a sequence.
-        longest = max(settings.sequence_length // 2, 1)
-        self._sentences = SentenceTokenizer(self._tokenizer, segmenter, longest)
-        self._masks = WholeWordMaskGenerator.for_tokenizer(
-            self._tokenizer,
-            settings.mask_rate,
-            settings.predictions,
-            settings.marked_labels,
-            ngram=settings.ngram,
-        )
-        length = settings.sequence_length
-        self._mask = tf.function(
-            self._masks.call,
-            input_signature=[
-                tf.TensorSpec([None, length], tf.int32),
-                tf.TensorSpec([None, length], tf.bool),
-                tf.TensorSpec([2], tf.int32),
-            ],
-        )
-
-    def __call__(self, directory, index, documents):
-        sentences = self._sentences(documents)
-        drawn = [
-            self._sequences(sentences, index, duplicate)
-            for duplicate in range(self._settings.duplicates)
-        ]
-        dropped = sum(count for _, count in drawn)
-        arrays = {
-            key: np.concatenate([part[key] for part, _ in drawn]) for key in drawn[0][0]
-        }
-        random = np.random.default_rng([self._settings.seed, index])
-        order = random.permutation(len(arrays["labels"]))
-        arrays = {key: values[order] for key, values in arrays.items()}
-        file = f"pretrain-{index:05d}.tfrecord"
-        return {
-            "index": index,
-            "records": len(order),
-            **_write_shard(directory / file, arrays),
-            "counts": {
-                "tokens": len(sentences.tokens),
-                "records": len(order),
-                "predictions": int(arrays["mask_weights"].sum()),
-                "sentences without a second": dropped,
-            },
-        }
-
-    def _sequences(self, sentences, index, duplicate):
-        """Masked sequences of all the text, and how many sentences were dropped."""
-        settings, tokenizer = self._settings, self._tokenizer
-        random = np.random.default_rng([settings.seed, index, duplicate])
-        pairs = draw_segment_pairs(
-            sentences,
-            settings.sequence_length,
-            random,
-            settings.order,
-            settings.short_sequence_rate,
-        )
-        arrays = assemble(
-            sentences,
-            pairs,
-            settings.sequence_length,
-            tokenizer.cls_token_id,
-            tokenizer.sep_token_id,
-            tokenizer.pad_token_id,
-        )
-        masked = [
-            self._mask(
-                arrays["token_ids"][row : row + ROWS],
-                arrays["word_starts"][row : row + ROWS],
-                random.integers(2**31, size=2).astype("int32"),
-            )
-            for row in range(0, max(len(pairs.labels), 1), ROWS)
-        ]
-        for key in masked[0]:
-            arrays[key] = np.concatenate([part[key].numpy() for part in masked])
-        return {**arrays, "labels": pairs.labels}, pairs.dropped
-
-
-def _write_shard(path, arrays):
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        write_records(temporary, arrays)
-        digest = hashlib.sha256(temporary.read_bytes()).hexdigest()
-        size = temporary.stat().st_size
-        os.replace(temporary, path)
-    except tf.errors.OpError as error:
-        raise OSError(
-            f"{path} cannot be written: {error.message}. Is the disk full? What was "
-            "written before stays; run the same command to go on."
-        ) from error
-    finally:
-        temporary.unlink(missing_ok=True)
-    return {"file": path.name, "bytes": size, "sha256": digest}
+                progress(block.position, corpus.total_bytes)
+        return directory.finish()

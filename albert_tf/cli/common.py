@@ -33,6 +33,8 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    # Its boxes cut the names of options at 80 columns.
+    rich_markup_mode=None,
 )
 # What is printed comes from files and users: "[b]" and ":x:" are no markup in it.
 console = Console(highlight=False, markup=False, emoji=False)

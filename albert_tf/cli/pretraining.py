@@ -2,7 +2,6 @@
 
 import enum
 import json
-import os
 import pathlib
 import sys
 from typing import Annotated
@@ -125,7 +124,7 @@ def pretrain_data(
     ] = "text",
     cased: Annotated[bool, typer.Option("--cased", help="Do not lower-case.")] = False,
     workers: Annotated[
-        int | None, typer.Option(help="Processes; by default one a CPU.")
+        int | None, typer.Option(min=1, help="At once; by default one a CPU.")
     ] = None,
     engine: Annotated[
         Engine, typer.Option(help="Processes here, or a Ray cluster.")
@@ -148,10 +147,8 @@ def pretrain_data(
     --output records
     """
     import_tensorflow()
-    import zh
     from zh.pretraining import PretrainingData, make_pretraining_data
 
-    words = zh.Whitespace() if segmenter is Segmenter.whitespace else None
     settings = PretrainingData(
         vocab,
         lowercase=not cased,
@@ -160,7 +157,7 @@ def pretrain_data(
         ngram=ngram,
         max_predictions=max_predictions,
         whole_word=whole_word,
-        segmenter=words or zh.Jieba(hmm=hmm, user_dictionary=user_dictionary),
+        segmenter=_segmenter(segmenter, hmm, user_dictionary),
         duplicates=duplicates,
         order=order.value,
         marked_labels=marked_labels,
@@ -176,7 +173,7 @@ def pretrain_data(
             output,
             settings,
             engine=engine.value,
-            workers=workers or os.cpu_count(),
+            workers=workers,
             address=address,
             progress=progress,
         )
@@ -189,6 +186,19 @@ def pretrain_data(
     count = len(manifest["shards"])
     files = "1 file of records is" if count == 1 else f"{count} files of records are"
     console.print(f"{files} in {output}", soft_wrap=True)
+
+
+def _segmenter(name, hmm, user_dictionary):
+    import zh
+
+    if name is Segmenter.jieba:
+        return zh.Jieba(hmm=hmm, user_dictionary=user_dictionary)
+    if user_dictionary or not hmm:
+        raise ValueError(
+            "--user-dictionary and --no-hmm are jieba's; --segmenter whitespace has "
+            "neither. Leave them out, or take jieba."
+        )
+    return zh.Whitespace()
 
 
 @app.command()

@@ -36,7 +36,7 @@ _MOST_NAMES = 5
 
 def _no_skips():
     skips = {"not_utf8": 0, "too_long": 0, "not_json": 0}
-    return skips | {"unreadable": [], "files_not_utf8": [], "files_not_json": []}
+    return skips | {"unreadable": []} | {f"files_{kind}": [] for kind in skips}
 
 
 @dataclasses.dataclass
@@ -89,6 +89,8 @@ class Corpus:
             rest is a document of the next block.
         text_field: string, the field of the JSON objects.
         max_line_bytes: int, the longest line, in bytes before its "\\n".
+        without: paths of files, and of folders of files, that are left out although a
+            pattern matches them; what is in folders below is not.
 
     Attributes:
         files: list of `pathlib.Path`, in the order in which they are read.
@@ -96,9 +98,9 @@ class Corpus:
         counts: dict, what the blocks given out so far held, and what was skipped
             for them: "documents", "lines", "bytes" (UTF-8, of the lines), the
             skipped lines "not_utf8", "too_long" and "not_json", the messages
-            "unreadable" on damaged files, and the names of the files
-            "files_not_utf8" and "files_not_json", more than half of whose lines
-            were skipped for that reason.
+            "unreadable" on damaged files, and the names of files: "files_not_utf8"
+            and "files_not_json", more than half of whose lines were skipped for that
+            reason, and "files_too_long", of which any was.
 
     Raises:
         FileNotFoundError: if there is no such file, or none that a pattern matches.
@@ -121,12 +123,13 @@ class Corpus:
         block_bytes=4_000_000,
         text_field="text",
         max_line_bytes=10_000_000,
+        without=(),
     ):
         sizes = {"block_bytes": block_bytes, "max_line_bytes": max_line_bytes}
         for name, size in sizes.items():
             if size < 1:
                 raise ValueError(f"`{name}` must be at least 1. Received: {size}")
-        self.files = _find(files)
+        self.files = _find(files, without)
         self.document_per_line = document_per_line
         self.block_bytes = block_bytes
         self.text_field = text_field
@@ -173,16 +176,27 @@ class Corpus:
         A string of one sentence or two, empty if there is nothing to say. It is
         known of a file when all of it has been read.
         """
+        most = "More than half of the lines of"
         complaints = {
-            "files_not_utf8": "are not UTF-8 and were skipped. Convert them: "
-            "iconv -f GB18030 -t UTF-8 (or -f UTF-16).",
-            "files_not_json": f'are no JSON objects with a string "{self.text_field}" '
-            "and were skipped. If the text is in another field, name it with "
-            "text_field.",
+            "files_not_utf8": (
+                most,
+                "are not UTF-8 and were skipped. Convert them: iconv -f GB18030 -t "
+                "UTF-8 (or -f UTF-16).",
+            ),
+            "files_not_json": (
+                most,
+                f'are no JSON objects with a string "{self.text_field}" and were '
+                "skipped. If the text is in another field, name it with text_field.",
+            ),
+            "files_too_long": (
+                "Lines of",
+                f"of more than {self.max_line_bytes:,} bytes were skipped. End a line "
+                "after each sentence or paragraph.",
+            ),
         }
         return " ".join(
-            f"More than half of the lines of {_listed(self.counts[kind])} {text}"
-            for kind, text in complaints.items()
+            f"{before} {_listed(self.counts[kind])} {after}"
+            for kind, (before, after) in complaints.items()
             if self.counts[kind]
         )
 
@@ -209,7 +223,7 @@ class Corpus:
                         yield lines, skips, start + min(file.tell(), size)
             except (OSError, EOFError, zlib.error) as error:
                 message = (
-                    f"{_shown(path)} is damaged or cut short ({error}). Its whole "
+                    f"{printable(path)} is damaged or cut short ({error}). Its whole "
                     "lines before that were read."
                 )
                 skipped = {"unreadable": [message]}
@@ -227,9 +241,9 @@ class Corpus:
                 yield kept, not_json
             yield [], skipped
         all_lines = tally["lines"] + tally["not_utf8"] + tally["too_long"]
-        for kind in ("not_utf8", "not_json"):
-            if 2 * tally[kind] > all_lines:
-                yield [], {f"files_{kind}": [_shown(path)]}
+        for kind, share in (("not_utf8", 0.5), ("not_json", 0.5), ("too_long", 0)):
+            if tally[kind] > share * all_lines:
+                yield [], {f"files_{kind}": [printable(path)]}
 
     def _documents(self, path):
         """The function from lines of this file to lines with ends of documents."""
@@ -247,7 +261,7 @@ def _add(counts, more):
         counts[kind] += count
 
 
-def _shown(path):
+def printable(path):
     """A name that can be printed: one unzipped from GBK has halves of surrogates."""
     return str(path).encode("utf-8", "backslashreplace").decode()
 
@@ -260,11 +274,14 @@ def _listed(names):
 # === Finding the files ===
 
 
-def _find(patterns):
+def _find(patterns, without):
     """The files in the order of their names, each once, all of which can be read."""
     if isinstance(patterns, (str, os.PathLike)):
         patterns = [patterns]
-    paths = [path for pattern in patterns for path in _matches(os.fspath(pattern))]
+    without = {pathlib.Path(path).resolve() for path in without}
+    paths = [
+        path for pattern in patterns for path in _matches(os.fspath(pattern), without)
+    ]
     if not paths:
         raise ValueError("No text to read: `files` is empty. Name at least one file.")
     for path in paths:
@@ -275,22 +292,27 @@ def _find(patterns):
     return [path for path in paths if files[os.path.realpath(path)] is path]
 
 
-def _matches(pattern):
+def _matches(pattern, without):
     # A file may have brackets in its name.
     if os.path.lexists(pattern) or not glob.has_magic(pattern):
         return [pathlib.Path(pattern)]
     found = map(pathlib.Path, glob.glob(pattern, recursive=True))
-    files = [path for path in found if not os.path.isdir(path)]
+    files = [
+        path
+        for path in found
+        if not os.path.isdir(path)
+        and without.isdisjoint((path.resolve(), path.resolve().parent))
+    ]
     if not files:
         raise FileNotFoundError(
-            f"No file matches the pattern {_shown(pattern)}. (For the files of all "
+            f"No file matches the pattern {printable(pattern)}. (For the files of all "
             "folders below one: folder/**/*.txt)"
         )
     return files
 
 
 def _check(path):
-    name = _shown(path)
+    name = printable(path)
     if os.path.isdir(path):
         raise IsADirectoryError(
             f"{name} is a folder. Name the files in it: {name}/**/*.txt"
@@ -360,7 +382,7 @@ def _zstandard(path):
         import zstandard
     except ImportError as error:
         raise ValueError(
-            f"Reading {_shown(path)} needs zstandard. Run: "
+            f"Reading {printable(path)} needs zstandard. Run: "
             "pip install 'albert-tf[fast]'"
         ) from error
     return zstandard

@@ -1,4 +1,5 @@
 import random
+import re
 
 import keras
 import numpy as np
@@ -31,7 +32,8 @@ class WholeWordMaskGenerator(keras.layers.Layer):
             `[MASK]`, a random other token, or else it stays.
         ngram: int. Most words of an n-gram.
         inner_label_ids: optional list of `vocabulary_size` ints: the label of a token
-            that does not begin a word, by its id. By default the label is the token.
+            within a word, by its id; -1 for a token that is its own label, and begins
+            words all of whose tokens are. By default the label is the token.
 
     Call arguments:
         token_ids: int tensor [batch, time].
@@ -102,8 +104,9 @@ class WholeWordMaskGenerator(keras.layers.Layer):
         Args:
             tokenizer: a `WordPieceTokenizer` or `SentencePieceTokenizer`.
             mask_selection_rate, mask_selection_length: as above.
-            marked_labels: bool. As label of a token that does not begin a word `##` and
-                the token, if the vocabulary has that: so albert_zh was trained.
+            marked_labels: bool. As labels of the Chinese characters of a word after its
+                first, if that is one, too, `##` and the character, where the
+                vocabulary has that: so albert_zh was trained.
             **kwargs: as above.
 
         Raises:
@@ -135,7 +138,7 @@ class WholeWordMaskGenerator(keras.layers.Layer):
             return None
         plain = list(range(self.vocabulary_size))
         for token, label in enumerate(self.inner_label_ids):
-            if label != token:
+            if label >= 0:
                 plain[label] = token
         return plain
 
@@ -153,8 +156,7 @@ class WholeWordMaskGenerator(keras.layers.Layer):
         chosen = self._choose(ngrams, choose)
         labels = token_ids
         if self.inner_label_ids is not None:
-            inner = tf.gather(tf.constant(self.inner_label_ids, tf.int32), token_ids)
-            labels = tf.where(word_starts, token_ids, inner)
+            labels = self._inner_labels(token_ids, word_starts)
         return {
             "token_ids": tf.where(chosen, self._replace(token_ids, replace), token_ids),
             **self._predictions(chosen, labels),
@@ -164,6 +166,16 @@ class WholeWordMaskGenerator(keras.layers.Layer):
         selectable = np.ones(self.vocabulary_size, bool)
         selectable[self.unselectable_token_ids] = False
         return tf.gather(tf.constant(selectable), token_ids)
+
+    def _inner_labels(self, token_ids, word_starts):
+        labels = tf.gather(tf.constant(self.inner_label_ids, tf.int32), token_ids)
+        has_label = labels >= 0
+        # By word, whether its first token has a label.
+        words = tf.cumsum(tf.cast(word_starts, tf.int32), axis=1)
+        limit = tf.shape(token_ids)[1] + 1
+        begun = _counts(tf.where(word_starts & has_label, words, 0), limit) > 0
+        within = tf.gather(begun, words, batch_dims=1) & (words > 0) & ~word_starts
+        return tf.where(within & has_label, labels, token_ids)
 
     def cut_into_ngrams(self, selectable, word_starts, seed):
         """Number the n-grams of each sequence.
@@ -205,16 +217,40 @@ class WholeWordMaskGenerator(keras.layers.Layer):
         lengths = _counts(ngrams, time + 1)[:, :time]
         order_seed, budget_seed = tf.unstack(tf.random.split(seed, 2))
         draws = tf.random.stateless_uniform(tf.shape(lengths), order_seed)
-        # Each has one token at least: more than this many cannot be masked.
-        most = tf.minimum(self.mask_selection_length, time)
-        order = tf.math.top_k(tf.where(lengths > 0, draws, -1.0), most).indices
-        in_order = tf.gather(lengths, order, batch_dims=1)
+        # What never fits is left out. The others have one token each at least: twice as
+        # many as can be masked, for some may not fit when it is their turn.
+        possible = (lengths > 0) & (lengths <= self.mask_selection_length)
+        most = tf.minimum(2 * self.mask_selection_length, time)
+        order = tf.math.top_k(tf.where(possible, draws, -1.0), most).indices
+        in_order = tf.where(
+            tf.gather(possible, order, batch_dims=1),
+            tf.gather(lengths, order, batch_dims=1),
+            0,
+        )
+        budget = tf.minimum(
+            self._budget(lengths, budget_seed), self.mask_selection_length
+        )
+        in_order = self._without_misfits(in_order, budget)
         before = tf.cumsum(in_order, axis=1, exclusive=True)
-        fits = before + in_order <= self.mask_selection_length
-        accepted = fits & (in_order > 0) & (before < self._budget(lengths, budget_seed))
+        accepted = (in_order > 0) & (before < budget)
         order = tf.where(accepted, order, time)
         accepted = _counts(order, time + 1)[:, :time] > 0
         return tf.gather(tf.pad(accepted, [[0, 0], [0, 1]]), ngrams, batch_dims=1)
+
+    def _without_misfits(self, lengths, budget):
+        """The lengths with 0 for n-grams that do not fit when it is their turn."""
+
+        def misfits(lengths):
+            # One in a row at most: after it the budget is reached.
+            before = tf.cumsum(lengths, axis=1, exclusive=True)
+            too_many = before + lengths > self.mask_selection_length
+            return (before < budget) & too_many
+
+        return tf.while_loop(
+            lambda lengths: tf.reduce_any(misfits(lengths)),
+            lambda lengths: [tf.where(misfits(lengths), 0, lengths)],
+            [lengths],
+        )[0]
 
     def _budget(self, lengths, seed):
         """How many tokens to reach, int32 [batch, 1].
@@ -289,10 +325,17 @@ class WholeWordMaskGenerator(keras.layers.Layer):
 
 
 def _marked_ids(tokenizer):
-    """The id of `##` and a token, for each token that has such a one; else its own."""
+    """The id of `##` and a Chinese character, or its own; -1 of other tokens."""
     tokens = tokenizer.get_vocabulary()
     ids = {token: number for number, token in enumerate(tokens)}
-    return [ids.get(f"##{token}", number) for number, token in enumerate(tokens)]
+    return [
+        ids.get(f"##{token}", number) if _CHINESE.fullmatch(token) else -1
+        for number, token in enumerate(tokens)
+    ]
+
+
+# As `get_new_segment` of albert_zh's `create_pretraining_data.py`.
+_CHINESE = re.compile("[\u4e00-\u9fa5]")
 
 
 def _counts(numbers, limit):

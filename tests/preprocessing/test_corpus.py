@@ -91,7 +91,7 @@ def test_an_empty_line_ends_a_document(write, content, ending):
     assert corpus.counts == {
         **{"documents": 3, "lines": 6, "bytes": len("".join(lines).encode())},
         **{"not_utf8": 0, "too_long": 0, "not_json": 0, "unreadable": []},
-        **{"files_not_utf8": [], "files_not_json": []},
+        **{"files_not_utf8": [], "files_not_json": [], "files_too_long": []},
     }
     assert corpus.complaint == ""
 

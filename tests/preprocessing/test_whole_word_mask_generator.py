@@ -184,19 +184,35 @@ def test_in_a_dataset_it_masks_anew_each_epoch():
     assert not np.array_equal(*epochs)
 
 
-def test_labels_with_the_marker_of_albert_zh():
+@pytest.mark.parametrize("most", [1, 2, 5, 9])
+def test_what_does_not_fit_leaves_its_place_to_others(most):
+    """The cap of a sequence is reached, if there are words enough of one token."""
+    ids, starts = sequences(200, 64)
+    output = generator(0.3, most, ngram=3)(ids, starts, seed=[3, 4])
+    assert output["mask_weights"].numpy().sum(1).mean() > 0.96 * most
+
+
+def test_the_labels_of_albert_zh():
     tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "我", "##我", "果", "##果"]
-    tokenizer = WordPieceTokenizer([*tokens, "he", "##y", "苹"])
-    masks = WholeWordMaskGenerator.for_tokenizer(tokenizer, 0.9, 8, marked_labels=True)
-    ids = tokenizer(["我苹果hey果"]).to_tensor().numpy()
-    assert ids.tolist() == [[5, 11, 7, 9, 10, 7]]
-    starts = np.array([[1, 1, 0, 1, 0, 1]])
-    output = masks(ids, starts, seed=[0, 0])
-    labels = np.where(output["mask_weights"] > 0, output["mask_ids"], -1)[0]
-    expected = np.array([5, 11, 8, 9, 10, 7])
-    there = np.asarray(output["mask_positions"])[0][labels >= 0]
-    assert len(there) > 3
-    assert labels[labels >= 0].tolist() == expected[there].tolist()
+    tokens += ["he", "##y", "苹", "y", "##1", "1", "。", "##。"]
+    tokenizer = WordPieceTokenizer(tokens)
+    masks = WholeWordMaskGenerator.for_tokenizer(tokenizer, 0.9, 16, marked_labels=True)
+    # Marked are Chinese characters after a Chinese one: not those after Latin letters,
+    # nor what is not Chinese.
+    words = [["我"], ["苹", "果"], ["he", "##y"], ["y", "果"], ["我", "1", "果", "。"]]
+    labels = ["我", "苹", "##果", "he", "##y", "y", "果", "我", "1", "##果", "。"]
+    ids = np.array([[tokens.index(token) for word in words for token in word]])
+    expected = np.array([tokens.index(label) for label in labels])
+    starts = np.array([[i == 0 for word in words for i in range(len(word))]])
+    drawn = [masks(ids, starts, seed=[0, seed]) for seed in range(9)]
+    seen = set()
+    for output in drawn:
+        there = np.asarray(output["mask_positions"])[output["mask_weights"] > 0]
+        given = np.asarray(output["mask_ids"])[output["mask_weights"] > 0]
+        assert given.tolist() == expected[there].tolist()
+        seen |= set(there.tolist())
+    assert seen == set(range(len(expected)))
+    # And back: no piece of a Latin word loses its marker.
     assert np.asarray(masks.plain_ids)[expected].tolist() == ids[0].tolist()
 
 

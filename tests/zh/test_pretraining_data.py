@@ -1,9 +1,11 @@
 """Text files into records: what stands in them, workers, and going on after a kill."""
 
+import functools
 import hashlib
 import json
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,6 +17,7 @@ import pytest
 import tensorflow as tf
 
 import zh
+from albert_tf.files import only_writer
 from albert_tf.preprocessing import WordPieceTokenizer
 from albert_tf.preprocessing.pretraining_records import (
     parse_records,
@@ -180,6 +183,18 @@ def test_the_seed_changes_masks_and_order(vocabulary, corpus, tmp_path):
     )
 
 
+def test_a_block_of_one_document_has_no_other(vocabulary, tmp_path):
+    (tmp_path / "a.txt").write_text(TEXT.replace("\n\n", "\n"), encoding="utf-8")
+    for order, said in (("nsp", 1), ("three_way", 1), ("sop", 0)):
+        manifest = make_pretraining_data(
+            [str(tmp_path / "a.txt")],
+            tmp_path / order,
+            settings(vocabulary, order=order),
+        )
+        told = [x for x in manifest["complaints"] if "nothing of another" in x]
+        assert len(told) == said
+
+
 def test_duplicates_have_other_masks(vocabulary, corpus, tmp_path):
     one = settings(vocabulary, duplicates=1)
     make_pretraining_data([corpus], tmp_path / "1", one)
@@ -236,12 +251,57 @@ def test_a_killed_run_goes_on(vocabulary, corpus, tmp_path, workers):
     assert not list(output.glob(".*.part")) or done < len(manifest["shards"])
 
 
+def stamps(folder):
+    return {file.name: file.stat().st_mtime_ns for file in folder.iterdir()}
+
+
 def test_a_run_that_is_done_is_left_as_it_is(vocabulary, corpus, tmp_path):
     first = make_pretraining_data([corpus], tmp_path / "out", settings(vocabulary))
-    stamps = {x: x.stat().st_mtime_ns for x in (tmp_path / "out").iterdir()}
+    before = stamps(tmp_path / "out")
     again = make_pretraining_data([corpus], tmp_path / "out", settings(vocabulary))
     assert again == first
-    assert stamps == {x: x.stat().st_mtime_ns for x in (tmp_path / "out").iterdir()}
+    assert before == stamps(tmp_path / "out")
+
+
+def test_what_is_missing_is_made_again(vocabulary, corpus, tmp_path):
+    output = tmp_path / "out"
+    made = settings(vocabulary, duplicates=2)
+    first = make_pretraining_data([corpus], output, made)
+    sums, before = checksums(output), stamps(output)
+    (output / "pretrain-00002.tfrecord").unlink()
+    with open(output / "pretrain-00005.tfrecord", "ab") as file:
+        file.write(b"?")
+    assert make_pretraining_data([corpus], output, made) == first
+    assert checksums(output) == sums
+    after = stamps(output)
+    changed = {name for name in sums if after[name] != before[name]}
+    # Both files of a block.
+    assert changed == {f"pretrain-0000{number}.tfrecord" for number in (2, 3, 4, 5)}
+
+
+def test_changed_text_of_the_same_size_is_noticed(vocabulary, corpus, tmp_path):
+    output = tmp_path / "out"
+    make_pretraining_data([corpus], output, settings(vocabulary))
+    before = checksums(output)
+    changed = pathlib.Path(corpus.replace("*", "3"))
+    changed.write_text((TEXT * 3).replace("北京", "上海"), encoding="utf-8")
+    make_pretraining_data([corpus], output, settings(vocabulary))
+    make_pretraining_data([corpus], tmp_path / "anew", settings(vocabulary))
+    after = checksums(output)
+    assert after == checksums(tmp_path / "anew")
+    assert 0 < sum(before[name] != after[name] for name in before) < len(before)
+
+
+def test_a_mistake_may_be_corrected_while_there_is_no_record(vocabulary, tmp_path):
+    """Lines that are documents have no second sentence, but can be masked."""
+    (tmp_path / "a.txt").write_text("我想吃鸡蛋\n北京是首都\n" * 9, encoding="utf-8")
+    text, output = [str(tmp_path / "a.txt")], tmp_path / "out"
+    wrong = settings(vocabulary, document_per_line=True)
+    with pytest.raises(ValueError, match="18 documents.*document_per_line.*'none'"):
+        make_pretraining_data(text, output, wrong)
+    assert not (output / "manifest.json").exists()
+    right = settings(vocabulary, document_per_line=True, order="none")
+    assert make_pretraining_data(text, output, right)["counts"]["records"] == 18
 
 
 def test_other_settings_are_refused(vocabulary, corpus, tmp_path):
@@ -253,6 +313,85 @@ def test_other_settings_are_refused(vocabulary, corpus, tmp_path):
     one_file = corpus.replace("*", "1")
     with pytest.raises(ValueError, match="other files"):
         make_pretraining_data([one_file], tmp_path / "out", settings(vocabulary))
+    (tmp_path / "out" / "settings.json").write_text('{"files": [')
+    with pytest.raises(ValueError, match="settings.json is missing or damaged"):
+        make_pretraining_data([corpus], tmp_path / "out", settings(vocabulary))
+
+
+def test_what_a_killed_run_left_is_cleared_away(vocabulary, corpus, tmp_path):
+    output = tmp_path / "out"
+    make_pretraining_data([corpus], output, settings(vocabulary))
+    (output / ".pretrain-00001.tfrecord.1a2b3c4d.part").write_text("half")
+    (output / "pretrain-00099.tfrecord").write_text("of a longer text")
+    with open(output / "shards.jsonl", "a") as log:
+        log.write('{"block": 1, "sha')
+    make_pretraining_data([corpus], output, settings(vocabulary))
+    assert not list(output.glob(".*"))
+    assert not (output / "pretrain-00099.tfrecord").exists()
+
+
+def test_two_runs_into_one_directory(vocabulary, corpus, tmp_path):
+    with (
+        only_writer(tmp_path),
+        pytest.raises(BlockingIOError, match="Another process is writing to"),
+    ):
+        make_pretraining_data([corpus], tmp_path, settings(vocabulary))
+    make_pretraining_data([corpus], tmp_path, settings(vocabulary))
+
+
+def test_what_was_written_and_the_vocabulary_are_no_text(vocabulary, tmp_path):
+    (tmp_path / "a.txt").write_text(TEXT, encoding="utf-8")
+    own = shutil.copy(vocabulary, tmp_path)
+    for _ in range(2):
+        manifest = make_pretraining_data(
+            [str(tmp_path / "**/*.txt")], tmp_path / "out", settings(own)
+        )
+        assert [name for name, _ in manifest["files"]] == [str(tmp_path / "a.txt")]
+    # Also where the vocabulary is in the directory already.
+    make_pretraining_data(
+        [str(tmp_path / "a.txt")],
+        tmp_path / "out",
+        settings(tmp_path / "out/vocab.txt"),
+    )
+
+
+def test_the_vocabulary_goes_with_the_records(vocabulary, corpus, tmp_path):
+    own = pathlib.Path(shutil.copy(vocabulary, tmp_path / "mine.vocab.txt"))
+    own.chmod(0o444)
+    manifest = make_pretraining_data([corpus], tmp_path / "out", settings(own))
+    assert manifest["vocabulary"] == "mine.vocab.txt"
+    copied = tmp_path / "out" / "mine.vocab.txt"
+    assert copied.read_bytes() == own.read_bytes()
+    assert copied.stat().st_mode & 0o200
+
+
+# === Segmenters ===
+
+
+def of_two(text):
+    return [text[i : i + 2] for i in range(0, len(text), 2)]
+
+
+@pytest.mark.parametrize(
+    "segmenter", [jieba.lcut, lambda text: list(text), functools.partial(of_two)]
+)
+def test_any_function_with_one_worker(vocabulary, corpus, tmp_path, segmenter):
+    made = settings(vocabulary, segmenter=segmenter)
+    manifest = make_pretraining_data([corpus], tmp_path / "out", made)
+    assert "0x" not in manifest["settings"]["segmenter"]
+    assert len(read(tmp_path / "out")["labels"])
+
+
+def test_with_more_workers_it_must_be_one_that_can_be_sent(
+    vocabulary, corpus, tmp_path
+):
+    made = settings(vocabulary, segmenter=lambda text: list(text))
+    with pytest.raises(ValueError, match="cannot be sent.*take one worker"):
+        make_pretraining_data([corpus], tmp_path / "out", made, workers=2)
+    made = settings(vocabulary, segmenter=of_two)
+    make_pretraining_data([corpus], tmp_path / "out", made, workers=2)
+    make_pretraining_data([corpus], tmp_path / "one", made)
+    assert checksums(tmp_path / "out") == checksums(tmp_path / "one")
 
 
 # === Bad input ===
@@ -343,6 +482,10 @@ def test_a_full_disk(vocabulary, corpus, tmp_path):
         ({"order": "nop"}, "Unknown order 'nop'. Known: .'sop'"),
         ({"sequence_length": 4}, "sequence_length"),
         ({"duplicates": 0}, "duplicates"),
+        ({"mask_rate": float("nan")}, "mask_rate"),
+        ({"mask_rate": 1.5}, "mask_rate"),
+        ({"max_predictions": 0}, "max_predictions"),
+        ({"ngram": 0}, "ngram"),
         ({"seed": -1}, "seed"),
         ({"short_sequence_rate": 1.5}, "short_sequence_rate"),
     ],
@@ -357,3 +500,13 @@ def test_missing_files(vocabulary, tmp_path):
         make_pretraining_data(["none/*.txt"], tmp_path / "o", settings(vocabulary))
     with pytest.raises(FileNotFoundError, match="no.txt"):
         make_pretraining_data([__file__], tmp_path / "o", settings("no.txt"))
+
+
+def test_a_file_name_that_is_not_utf8(vocabulary, tmp_path):
+    path = os.fsencode(tmp_path) + "/北京.txt".encode("gbk")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(TEXT)
+    manifest = make_pretraining_data(
+        [str(tmp_path / "*.txt")], tmp_path / "out", settings(vocabulary)
+    )
+    assert manifest["files"][0][0].endswith("\\udcb1\\udcb1\\udcbe\\udca9.txt")

@@ -36,7 +36,7 @@ def kill_one():
     while not killed:
         for file in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
             try:
-                if file.read_bytes().startswith(b"ray::make_shard"):
+                if file.read_bytes().startswith(b"ray::call_pickled"):
                     os.kill(int(file.parent.name), signal.SIGKILL)
                     killed.append(file)
                     return
