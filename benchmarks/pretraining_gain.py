@@ -16,9 +16,8 @@ import sys
 import tempfile
 
 ALBERT_TF = pathlib.Path(sys.executable).with_name("albert-tf")
-RECIPE = {"--batch-size": 16, "--sequence-length": 128}
-# Random weights want a higher rate, as `finetune --help` says.
-RATES = {"checkpoint": 5e-4, "random": 5e-4}
+# One rate for all: the runs differ in the weights that they start from alone.
+RECIPE = {"--batch-size": 16, "--sequence-length": 128, "--learning-rate": 5e-4}
 
 
 def main():
@@ -44,21 +43,23 @@ def main():
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--epochs", type=int, default=5)
     arguments = parser.parse_args()
-    starts = {
-        name: ("checkpoint", ["--checkpoint", path])
-        for name, path in arguments.checkpoints
-    }
+    starts = {name: ["--checkpoint", path] for name, path in arguments.checkpoints}
     if arguments.random:
-        beside = pathlib.Path(arguments.checkpoints[0][1]) / "vocab.txt"
-        vocabulary = arguments.vocab or str(beside)
+        vocabulary = arguments.vocab
+        if vocabulary is None and arguments.checkpoints:
+            vocabulary = pathlib.Path(arguments.checkpoints[0][1]) / "vocab.txt"
+        if vocabulary is None:
+            parser.error("--random needs --vocab, or a --from that has one")
         options = ["--config", arguments.random, "--vocab", vocabulary]
-        starts["random weights"] = ("random", options)
+        starts["random weights"] = options
+    if not starts:
+        parser.error("give --from or --random, or both: what to start from")
     print(f"{'':24}" + "".join(f"{name:>24}" for name, _ in arguments.task))
-    for name, (kind, options) in starts.items():
+    for name, options in starts.items():
         cells = []
         for _, folder in arguments.task:
             scores = [
-                fine_tune(pathlib.Path(folder), kind, options, seed, arguments.epochs)
+                fine_tune(pathlib.Path(folder), options, seed, arguments.epochs)
                 for seed in range(1, arguments.seeds + 1)
             ]
             spread = statistics.stdev(scores) if len(scores) > 1 else 0.0
@@ -66,19 +67,20 @@ def main():
         print(f"{name:24}" + "".join(f"{cell:>24}" for cell in cells), flush=True)
 
 
-def fine_tune(data, kind, options, seed, epochs):
+def fine_tune(data, options, seed, epochs):
     """The accuracy on the test data of one run."""
     with tempfile.TemporaryDirectory() as output:
         files = (
             (f"--{part}", data / f"{part}.tsv") for part in ("train", "dev", "test")
         )
-        recipe = {**RECIPE, "--seed": seed, "--epochs": epochs}
-        recipe.update(
-            {"--learning-rate": RATES[kind], "--output": output}, **dict(files)
-        )
+        recipe = {**RECIPE, "--seed": seed, "--epochs": epochs, "--output": output}
+        recipe.update(files)
         command = [ALBERT_TF, "finetune", *options]
         command += [part for option in recipe.items() for part in option]
-        subprocess.run([str(part) for part in command], check=True, capture_output=True)
+        command = [str(part) for part in command]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            sys.exit(f"Failed: {' '.join(command)}\n{done.stderr[-2000:]}")
         metrics = json.loads((pathlib.Path(output) / "metrics.json").read_text())
     return metrics["test"]["accuracy"]
 

@@ -75,7 +75,8 @@ def main():
         other = AlbertBackbone.from_config(config)
     if min(other.num_attention_groups, other.num_ffn_groups) < other.num_layers:
         raise ValueError(f"--unshared {arguments.unshared}: its layers share weights.")
-    measured["unshared"] = measure(other, preprocessor, texts)
+    name = "unshared" if arguments.unshared else "unshared, random weights"
+    measured[name] = measure(other, preprocessor, texts)
 
     table = Table("parameters", "layer", "L2 distance", "cosine", "degrees")
     for name, values in measured.items():

@@ -5,8 +5,10 @@ On each of N hosts, with the same records at hand and I from 0 to N - 1:
     KERAS_BACKEND=jax python examples/pretrain_hosts.py --data records --output out \\
         --config albert_tiny_zh --coordinator FIRST_HOST:1234 --hosts N --host I
 
-A step is over the batches of all hosts; the first writes the checkpoint. Needs the
-extra [jax]. Keras 3 has no MultiWorkerMirroredStrategy.
+A step is over the batches of all hosts. OUT is a directory that they share: the first
+writes the state of the run and the checkpoint there, and all go on from that state if
+they were cut off and are started again. Needs the extra [jax]. Keras 3 has no
+MultiWorkerMirroredStrategy.
 """
 
 import argparse
@@ -18,11 +20,12 @@ if os.environ.setdefault("KERAS_BACKEND", "jax") != "jax":
 
 import keras
 
-import albert_tf
+from albert_tf import save_checkpoint
 from albert_tf.checkpoints.layouts import original_layout
+from albert_tf.checkpoints.saving import check_saving
 from albert_tf.cli.common import random_backbone
 from albert_tf.models import AlbertPretrainer
-from albert_tf.training.pretraining import PretrainingRecords, pretraining_optimizer
+from albert_tf.training import PretrainingRecords, pretrain, pretraining_optimizer
 
 
 def main():
@@ -35,8 +38,10 @@ def main():
     parser.add_argument("--host", type=int, required=True, help="which one this is")
     parser.add_argument("--steps", type=int, default=10_000)
     parser.add_argument("--batch-size", type=int, default=128, help="of each host")
+    parser.add_argument("--interval", type=int, default=1000, help="steps saved after")
     parser.add_argument("--learning-rate", type=float, default=0.00176)
     arguments = parser.parse_args()
+    records = PretrainingRecords(arguments.data)
 
     keras.distribution.initialize(
         arguments.coordinator, arguments.hosts, arguments.host
@@ -47,7 +52,6 @@ def main():
     )
     # The same weights to start from everywhere.
     keras.utils.set_random_seed(1)
-    records = PretrainingRecords(arguments.data)
     model = AlbertPretrainer(
         random_backbone(arguments.config, records.vocabulary_size),
         num_sop_classes=records.order_classes,
@@ -55,23 +59,28 @@ def main():
     model.compile(
         pretraining_optimizer("lamb", arguments.learning_rate, arguments.steps)
     )
-    batches = records.dataset(
+    layout = original_layout(model.backbone.get_config()).name
+    result = (model, arguments.output, layout, records.tokenizer)
+    check_saving(*result)
+    pretrain(
+        model,
+        records,
+        arguments.output,
+        arguments.steps,
         arguments.batch_size,
         records.masks(),
+        interval=min(arguments.interval, arguments.steps),
+        verbose=2 if arguments.host == 0 else 0,
         num_shards=arguments.hosts,
         shard=arguments.host,
     )
-    model.fit(
-        batches,
-        steps_per_epoch=arguments.steps,
-        verbose=2 if arguments.host == 0 else 0,
-        shuffle=False,
-    )
     if arguments.host == 0:
-        layout = original_layout(model.backbone.get_config()).name
-        albert_tf.save_checkpoint(model, arguments.output, layout, records.tokenizer)
+        save_checkpoint(*result)
         print(f"Checkpoint ({layout}) is in {arguments.output}")
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except (OSError, ValueError) as error:
+        sys.exit(f"Error: {error}")

@@ -3,14 +3,16 @@
 import gzip
 import json
 import pathlib
+import shutil
 import subprocess
 import sys
 
+import keras
 import pytest
 from typer.testing import CliRunner
 
 import albert_tf
-from albert_tf import cli
+from albert_tf import checkpoints, cli
 from albert_tf.checkpoints import open_checkpoint
 from albert_tf.models import AlbertBackbone, AlbertPretrainer
 
@@ -143,6 +145,9 @@ def test_going_on_from_a_released_layout(records, tmp_path):
         AlbertBackbone(60, 2, 2, 8, 12, 20, max_sequence_length=32)
     )
     albert_tf.save_checkpoint(model, tmp_path / "released", layout="albert_zh")
+    (tmp_path / "released" / "vocab.txt").write_bytes(
+        (records / "vocab.txt").read_bytes()
+    )
     dev = {"init": tmp_path / "released", "dev": records, "learning-rate": 0.0}
     out = printed(*options(records, tmp_path / "out", **dev))
     assert "val_loss" in out
@@ -150,6 +155,83 @@ def test_going_on_from_a_released_layout(records, tmp_path):
     # At a rate of 0 nothing but LAMB's sums has moved.
     for first, second in zip(model.weights, again.weights, strict=True):
         assert abs(first - second).numpy().max() < 1e-7
+
+
+def test_a_checkpoint_of_another_vocabulary_is_refused(records, tmp_path):
+    model = AlbertPretrainer(
+        AlbertBackbone(60, 2, 2, 8, 12, 20, max_sequence_length=32)
+    )
+    albert_tf.save_checkpoint(model, tmp_path / "released", layout="albert_zh")
+    tokens = (records / "vocab.txt").read_text(encoding="utf-8").split("\n")
+    tokens[7] = "鱼"
+    text = "\n".join(tokens)
+    (tmp_path / "released" / "vocab.txt").write_text(text, encoding="utf-8")
+    out = refused(*options(records, tmp_path / "out", init=tmp_path / "released"))
+    assert "different vocabularies: token 7 is" in out and "鱼" in out
+    assert not (tmp_path / "out").exists()
+
+
+def test_mixed_precision_is_written_so_that_it_can_be_read(folder, records, tmp_path):
+    changes = {"config": folder / "config.json", "layout": "keras"}
+    policy = keras.config.dtype_policy()
+    try:
+        printed(*options(records, tmp_path, **changes), "--mixed-precision")
+    finally:
+        keras.config.set_dtype_policy(policy)
+    model = AlbertPretrainer.from_preset(str(tmp_path))
+    assert model.backbone.dtype_policy.name == "float32"
+    loaded = albert_tf.load_checkpoint(tmp_path)
+    for first, second in zip(model.backbone.weights, loaded.weights, strict=True):
+        assert abs(first - second).numpy().max() == 0
+
+
+# === Before the training ===
+
+
+def test_what_cannot_be_written_is_refused_first(folder, records, tmp_path):
+    config = {"config": folder / "config.json"}
+    out = refused(*options(records, tmp_path / "out", **config, layout="google"))
+    assert "albert_zh" in out or "layout" in out
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "model.safetensors").touch()
+    out = refused(*options(records, tmp_path / "other", **config))
+    assert "holds files of another checkpoint" in out
+    assert not list(tmp_path.rglob(".training"))
+
+
+def test_damaged_records_are_named_first(folder, records, tmp_path):
+    shutil.copytree(records, tmp_path / "records")
+    (file,) = (tmp_path / "records").glob("*.tfrecord")
+    content = bytearray(file.read_bytes())
+    content[-100] ^= 1
+    file.write_bytes(content)
+    config = {"config": folder / "config.json"}
+    for changes in ({}, {"dev": tmp_path / "records"}):
+        train = records if changes else tmp_path / "records"
+        out = refused(*options(train, tmp_path / "out", **config, **changes))
+        assert f"{file} is damaged" in out
+    assert not (tmp_path / "out").exists()
+
+
+def test_going_on_with_other_outputs(folder, records, tmp_path, monkeypatch):
+    """Of a run whose checkpoint could not be written, as the layout would have it."""
+    changes = {"config": folder / "config.json", "layout": "keras"}
+
+    def full(*args, **kwargs):
+        raise OSError("No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoints, "save_checkpoint", full)
+        assert "No space" in refused(*options(records, tmp_path / "out", **changes))
+    # Another spelling of the path, another layout, logs, dev.
+    changes = {"config": folder / "config.json", "tensorboard": tmp_path / "logs"}
+    spelled = records / ".." / records.name
+    out = printed(*options(spelled, tmp_path / "out", **changes, dev=spelled))
+    assert "Checkpoint (albert_zh)" in out
+    history = json.loads((tmp_path / "out" / "history.json").read_text())
+    assert len(history["history"]["loss"]) == 3
+    out = refused(*options(records, tmp_path / "out", **changes, **{"batch-size": 4}))
+    assert "batch_size: 8, now 4" in out
 
 
 def test_tensorboard(folder, records, tmp_path):
@@ -166,13 +248,16 @@ def test_tensorboard_missing(folder, records, tmp_path, monkeypatch):
     assert "pip install tensorboard" in out
 
 
+@pytest.mark.filterwarnings("error:Gradients do not exist")
 def test_one_sequence_without_order(folder, tmp_path):
     printed(*data(folder, tmp_path / "records", "--order", "none"))
     config = folder / "config.json"
     out = printed(*options(tmp_path / "records", tmp_path / "out", config=config))
-    assert "accuracy" in out
+    assert "mlm_logits_accuracy" in out and "sop_logits" not in out
     report = albert_tf.inspect_checkpoint(tmp_path / "out")
     assert report.heads == ["mlm_head"]
+    # What a classifier begins with.
+    assert albert_tf.load_checkpoint(tmp_path / "out").pooler is not None
 
 
 def test_a_named_size_takes_the_vocabulary_of_the_records(records, tmp_path):
@@ -192,6 +277,9 @@ def test_bad_options(folder, records, tmp_path):
     config = {"config": folder / "config.json"}
     assert "no records" in refused(*options(tmp_path, tmp_path, **config))
     assert "multiple of" in refused(*options(records, tmp_path, **config, steps=5))
+    for seed in (-1, 2**31):
+        out = refused(*options(records, tmp_path, **config, seed=seed))
+        assert "'--seed'" in out
     missing = list(data(folder, tmp_path / "o"))
     missing[2] = "nowhere/*.txt"
     assert "nowhere" in refused(*missing)

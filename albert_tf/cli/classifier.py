@@ -134,7 +134,8 @@ def finetune(
         output,
         epochs=epochs,
         batch_size=batch_size,
-        settings=settings,
+        # What is scored afterwards does not change the training.
+        settings={name: x for name, x in settings.items() if name != "test"},
         verbose=1 if sys.stdout.isatty() else 2,
     )
     if test:

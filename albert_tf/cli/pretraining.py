@@ -246,13 +246,17 @@ def pretrain(
     mixed_precision: Annotated[
         bool, typer.Option("--mixed-precision", help="Compute in bfloat16.")
     ] = False,
-    seed: Annotated[int, typer.Option(help="Of weights, order and masks.")] = 1,
+    seed: Annotated[
+        int,
+        typer.Option(min=0, max=2**31 - 1, help="Of weights, order and masks."),
+    ] = 1,
 ):
     """Pretrain on masked words and sentence order.
 
     Starts from random weights (--config) or from a checkpoint (--init). Writes the
     checkpoint, history.json and loss.png to --output. A run that was cut off goes on if
-    it is started again, and loses less than an --interval.
+    it is started again with the same data and training, and loses less than an
+    --interval.
 
     Example: albert-tf pretrain --data records --config albert_tiny_zh --output my_model
     """
@@ -268,22 +272,32 @@ def pretrain(
 
     from albert_tf.checkpoints import save_checkpoint
     from albert_tf.checkpoints.layouts import original_layout
+    from albert_tf.checkpoints.saving import check_saving
     from albert_tf.files import write_text
     from albert_tf.training.pretraining import (
-        PretrainingRecords,
         plot_pretraining,
         pretrain,
         pretraining_optimizer,
+        weights_digest,
     )
+    from albert_tf.training.records import PretrainingRecords
 
     keras.utils.set_random_seed(seed)
     if mixed_precision:
         keras.config.set_dtype_policy("mixed_bfloat16")
     records = PretrainingRecords(data)
+    dev_records = PretrainingRecords(dev) if dev else None
     model = _pretrainer(config, init, records)
     model.compile(
         pretraining_optimizer(optimizer.value, learning_rate, steps, warmup, accumulate)
     )
+    # Before the training: what cannot be written afterwards, and what is damaged.
+    fitting = original_layout(model.backbone.get_config()).name
+    layout = layout.value if layout else fitting
+    check_saving(model, output, layout, records.tokenizer)
+    for part in filter(None, (records, dev_records)):
+        with bytes_bar("Checking") as progress:
+            part.verify(progress)
     done = pretrain(
         model,
         records,
@@ -293,21 +307,19 @@ def pretrain(
         masks=records.masks() if masking is Masking.dynamic else None,
         seed=seed,
         interval=interval,
-        dev=PretrainingRecords(dev) if dev else None,
-        settings=settings,
+        dev=dev_records,
+        settings={"init": weights_digest(model.backbone)} if init else None,
         callbacks=_logs(tensorboard),
         verbose=1 if sys.stdout.isatty() else 2,
     )
-    fitting = original_layout(model.backbone.get_config()).name
-    layout = layout.value if layout else fitting
     save_checkpoint(model, output, layout, tokenizer=records.tokenizer)
     output = pathlib.Path(output)
     text = json.dumps({**done, "settings": settings}, ensure_ascii=False, indent=2)
     write_text(output / "history.json", text + "\n")
     plot_pretraining(done["history"], interval, output / "loss.png")
-    last = {name: values[-1] for name, values in done["history"].items()}
+    last = [(name, values[-1]) for name, values in done["history"].items()]
     console.print(
-        ", ".join(f"{name} {value:.4f}" for name, value in last.items())
+        ", ".join(f"{name} {value:.4f}" for name, value in last if value is not None)
         + f". Checkpoint ({layout}), history.json and loss.png are in {output}",
         soft_wrap=True,
     )
@@ -315,12 +327,24 @@ def pretrain(
 
 def _pretrainer(config, init, records):
     """The model to train, with as many classes of sentence order as the records."""
+    from albert_tf.checkpoints import open_checkpoint
     from albert_tf.models import AlbertPretrainer
+    from albert_tf.training.pretraining import check_same_tokens
 
+    classes = records.order_classes
     if init is None:
         backbone = random_backbone(config, records.vocabulary_size)
-        return AlbertPretrainer(backbone, num_sop_classes=records.order_classes)
-    return AlbertPretrainer.from_checkpoint(init, num_sop_classes=records.order_classes)
+        model = AlbertPretrainer(backbone, num_sop_classes=classes)
+    else:
+        checkpoint = open_checkpoint(init)
+        check_same_tokens(
+            (records.folder, records.tokenizer), (init, checkpoint.tokenizer())
+        )
+        model = AlbertPretrainer.from_opened(checkpoint, num_sop_classes=classes)
+    if not classes and model.backbone.pooler is not None:
+        # Nothing reads it, but a classifier that begins with this checkpoint will.
+        model.backbone.pooler.trainable = False
+    return model
 
 
 def _logs(tensorboard):

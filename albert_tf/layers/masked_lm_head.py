@@ -54,7 +54,10 @@ class MaskedLMHead(keras.layers.Layer):
         self.dense.build((None, None, hidden_dim))
         self.layer_norm.build((None, None, width))
         self.bias = self.add_weight(
-            name="bias", shape=(self.embedding.vocabulary_size,), initializer="zeros"
+            name="bias",
+            shape=(self.embedding.vocabulary_size,),
+            initializer="zeros",
+            autocast=False,
         )
         self.built = True
 
@@ -62,7 +65,10 @@ class MaskedLMHead(keras.layers.Layer):
         positions = ops.expand_dims(mask_positions, -1)
         x = ops.take_along_axis(sequence_output, positions, axis=1)
         x = self.layer_norm(self.dense(x))
-        return self.embedding.reverse(x) + self.bias
+        # In float32 at least, whatever is computed in: the loss is taken of it.
+        dtype = keras.backend.result_type(self.compute_dtype, "float32")
+        logits = ops.cast(self.embedding.reverse(x), dtype)
+        return logits + ops.cast(self.bias, dtype)
 
     def get_config(self):
         config = super().get_config()

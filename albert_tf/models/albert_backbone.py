@@ -15,6 +15,7 @@ from albert_tf.layers.common import (
     get_activation,
     serialize_activation,
 )
+from albert_tf.models.readable_presets import without_mixed_precision
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
@@ -291,6 +292,10 @@ class AlbertBackbone(keras_hub.models.Backbone):
     def token_embedding(self):
         """The `FactorizedEmbedding` (KerasHub's name for it)."""
         return self.embedding
+
+    def save_to_preset(self, preset_dir, **kwargs):
+        with without_mixed_precision(self):
+            super().save_to_preset(preset_dir, **kwargs)
 
     def get_config(self):
         config = super().get_config()

@@ -6,12 +6,12 @@ import keras_hub
 from albert_tf.layers import MaskedLMHead
 from albert_tf.layers.common import albert_initializer
 from albert_tf.models.albert_backbone import AlbertBackbone
-from albert_tf.models.without_preprocessor import SavesWithoutPreprocessor
+from albert_tf.models.readable_presets import ReadablePresets
 from albert_tf.training import adamw
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
-class AlbertPretrainer(SavesWithoutPreprocessor, keras_hub.models.Task):
+class AlbertPretrainer(ReadablePresets, keras_hub.models.Task):
     """ALBERT with its two pretraining heads: masked words and sentence order.
 
     Args:
@@ -65,7 +65,8 @@ class AlbertPretrainer(SavesWithoutPreprocessor, keras_hub.models.Task):
             self.sop_head = keras.layers.Dense(
                 num_sop_classes,
                 kernel_initializer=albert_initializer(),
-                dtype=backbone.dtype_policy,
+                # Whatever the encoder computes in: the loss is taken of it.
+                dtype="float32",
                 name="sop_logits",
             )
 
@@ -92,8 +93,11 @@ class AlbertPretrainer(SavesWithoutPreprocessor, keras_hub.models.Task):
         Args:
             optimizer: `"auto"` for AdamW at 1e-4, or anything Keras takes.
             loss: `"auto"` for the sum of both cross-entropies.
-            metrics: `"auto"` for the accuracy of both heads, weighted as the losses.
-            **kwargs: passed on to `keras.Model.compile`.
+            metrics: `"auto"` for the accuracy of both heads, weighted as the losses,
+                as `mlm_logits_accuracy` and `sop_logits_accuracy`.
+            **kwargs: passed on to `keras.Model.compile`. On TensorFlow `jit_compile` is
+                `False` unless given: on a CPU, XLA makes training slower (measured; on
+                JAX, training without it is slower).
         """
         heads = list(self.output)
         if optimizer == "auto":
@@ -105,12 +109,15 @@ class AlbertPretrainer(SavesWithoutPreprocessor, keras_hub.models.Task):
             }
         if metrics == "auto":
             metrics = None
-            kwargs["weighted_metrics"] = {
-                head: keras.metrics.SparseCategoricalAccuracy(name="accuracy")
+            # Keras puts the head before the name only if there are several.
+            name = "accuracy" if len(heads) > 1 else f"{heads[0]}_accuracy"
+            accuracies = {
+                head: keras.metrics.SparseCategoricalAccuracy(name=name)
                 for head in heads
             }
-        # XLA slows training of these sizes down on CPUs (measured).
-        kwargs.setdefault("jit_compile", False)
+            kwargs.setdefault("weighted_metrics", accuracies)
+        if keras.backend.backend() == "tensorflow":
+            kwargs.setdefault("jit_compile", False)
         super().compile(optimizer=optimizer, loss=loss, metrics=metrics, **kwargs)
 
     def compile_from_config(self, config):

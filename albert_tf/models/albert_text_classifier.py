@@ -10,7 +10,7 @@ import tensorflow as tf
 from albert_tf.layers.common import albert_initializer
 from albert_tf.models.albert_backbone import AlbertBackbone
 from albert_tf.models.classifier_from_checkpoint import ClassifierFromCheckpoint
-from albert_tf.models.without_preprocessor import SavesWithoutPreprocessor
+from albert_tf.models.readable_presets import ReadablePresets
 from albert_tf.preprocessing.examples import (
     check_class_ids,
     count_examples,
@@ -29,7 +29,7 @@ DEFAULT_BATCH_SIZE = 32
 
 @keras.saving.register_keras_serializable(package="albert_tf")
 class AlbertTextClassifier(
-    ClassifierFromCheckpoint, SavesWithoutPreprocessor, keras_hub.models.TextClassifier
+    ClassifierFromCheckpoint, ReadablePresets, keras_hub.models.TextClassifier
 ):
     """ALBERT with a classification head: strings or pairs of strings in.
 

@@ -1,239 +1,25 @@
-"""Pretraining: records into batches, `fit` with both losses, resumed if cut off."""
+"""Pretraining on records with both losses, gone on with if cut off."""
 
-import functools
-import json
+import contextlib
+import hashlib
+import itertools
 import pathlib
-import time
 
+import keras
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.preprocessing import load_tokenizer
-from albert_tf.preprocessing.pretraining_records import (
-    parse_records,
-    record_lengths,
-    unmask,
-)
-from albert_tf.preprocessing.whole_word_mask_generator import WholeWordMaskGenerator
-from albert_tf.training.fine_tuning import TrainingRecord, start_anew_unless_same
 from albert_tf.training.lamb import Lamb
 from albert_tf.training.optimizers import AdamW
+from albert_tf.training.plots import draw
+from albert_tf.training.run_state import BACKUP, TrainingRecord, open_state
 from albert_tf.training.schedules import WarmupLinearDecay
 
-BACKUP = ".training"
-# Records that are mixed, besides the files' order and what was mixed in them.
-SHUFFLED = 8192
-FILES_AT_ONCE = 4
-
-
-class PretrainingRecords:
-    """The TFRecords of a corpus.
-
-    Args:
-        path: string: a directory that `albert-tf pretrain-data` has written, or with
-            records of google-research/albert or albert_zh; or a pattern of files.
-
-    Attributes:
-        files: list of paths, sorted.
-        manifest: dict, what `pretrain-data` says of them, or empty.
-        lengths: dict of feature name to how many values a record has.
-
-    Raises:
-        FileNotFoundError: if there are no records.
-        ValueError: if a file is damaged, or the data were not made to the end.
-    """
-
-    def __init__(self, path):
-        folder = pathlib.Path(path)
-        self.folder = folder if folder.is_dir() else folder.parent
-        self.manifest = self._read_manifest(path)
-        self._settings = self.manifest.get("settings", {})
-        names = [shard["file"] for shard in self.manifest.get("shards", [])]
-        self.files = [self.folder / name for name in names] or sorted(
-            file
-            for file in self.folder.glob("*" if folder.is_dir() else folder.name)
-            if file.is_file() and "tfrecord" in file.name and file.name[0] != "."
-        )
-        self._check_sizes()
-        found = (record_lengths(file) for file in self.files)
-        self.lengths = next(filter(None, found), {})
-        if not self.lengths:
-            raise FileNotFoundError(
-                f"There are no records in {path}. Expected *.tfrecord files, such as "
-                "`albert-tf pretrain-data` writes."
-            )
-
-    def _read_manifest(self, path):
-        file = self.folder / "manifest.json"
-        if (self.folder / "settings.json").exists() and not file.exists():
-            raise ValueError(
-                f"{path} holds a part of its records: `albert-tf pretrain-data` was "
-                "cut off. Run the same command again to go on."
-            )
-        return json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
-
-    def _check_sizes(self):
-        for shard in self.manifest.get("shards", []):
-            file = self.folder / shard["file"]
-            size = file.stat().st_size if file.exists() else 0
-            if size != shard["bytes"]:
-                raise ValueError(
-                    f"{file} has {size} bytes, {shard['bytes']} by the manifest: it is "
-                    "cut short or missing. Copy it again, or make the data again."
-                )
-
-    @property
-    def sequence_length(self):
-        """Tokens of a sequence, an int."""
-        return self.lengths["input_ids"]
-
-    @property
-    def order_classes(self):
-        """How many classes the sentence order has, 0 if there is none."""
-        # Of the original's records nothing says so; it writes two.
-        order = self._settings.get("order", "sop")
-        return {"none": 0, "three_way": 3}.get(order, 2)
-
-    @functools.cached_property
-    def tokenizer(self):
-        """The tokenizer of the vocabulary among the records, or `None`."""
-        found = [*self.folder.glob("*.txt"), *self.folder.glob("*.model")]
-        if len(found) != 1:
-            return None
-        return load_tokenizer(found[0], self._settings.get("lowercase", True))
-
-    @property
-    def vocabulary_size(self):
-        """Tokens of the vocabulary among the records, an int, or `None`."""
-        tokenizer = self.tokenizer
-        return tokenizer and tokenizer.vocabulary_size()
-
-    def masks(self, **changes):
-        """What masks the records anew, as they were masked.
-
-        Args:
-            **changes: other arguments of `WholeWordMaskGenerator`.
-
-        Raises:
-            ValueError: if there is no vocabulary among the records.
-        """
-        tokenizer = self.tokenizer
-        if tokenizer is None:
-            raise ValueError(
-                f"Masking anew needs the one vocabulary of {self.folder}: a vocab.txt "
-                "or a SentencePiece model. Put it there, or keep the masks of the "
-                "records."
-            )
-        settings = self._settings
-        arguments = {
-            "mask_selection_rate": settings.get("mask_rate", 0.15),
-            "mask_selection_length": self.lengths["masked_lm_positions"],
-            "marked_labels": settings.get("marked_labels", False),
-            "ngram": settings.get("ngram", 3),
-        }
-        return WholeWordMaskGenerator.for_tokenizer(
-            tokenizer, **{**arguments, **changes}
-        )
-
-    def dataset(
-        self,
-        batch_size,
-        masks=None,
-        seed=0,
-        training=True,
-        skip=0,
-        num_shards=1,
-        shard=0,
-    ):
-        """Batches for `AlbertPretrainer.fit`.
-
-        Args:
-            batch_size: int.
-            masks: optional `WholeWordMaskGenerator` that masks every sequence anew
-                each time it is read. By default the masks of the records.
-            seed: int. Of order and masks.
-            training: bool. In random order, without end; or else once through.
-            skip: int. Batches to leave out, those of the steps already trained.
-            num_shards: int. How many processes share the records; each reads files of
-                its own.
-            shard: int. Which of them this is.
-
-        Returns:
-            A `tf.data.Dataset` of `(x, y, sample_weight)`. The weights of the
-            predictions of a batch have the mean 1.
-
-        Raises:
-            ValueError: if there are fewer files than shards.
-        """
-        files = [str(file) for file in self.files[shard::num_shards]]
-        if not files:
-            raise ValueError(
-                f"{self.folder} has {len(self.files)} files of records, too few to "
-                f"share among {num_shards}. Make them with a smaller --block-size."
-            )
-        records = _records(files)
-        if training:
-            # Each epoch by a seed of its own: whoever iterates a second time, as Keras
-            # does to look at a batch, gets the same order.
-            epochs = tf.data.Dataset.counter(start=seed * 2**32)
-            records = epochs.flat_map(lambda epoch: _records(files, epoch))
-        batches = records.batch(batch_size, drop_remainder=training).enumerate()
-        prepare = _Batches(self.lengths, masks, (seed, shard), self.order_classes)
-        return (
-            batches.skip(skip)
-            .map(prepare, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
-            .prefetch(2)
-        )
-
-
-def _records(files, seed=None):
-    """The serialized records of files, mixed if there is a seed."""
-    names = tf.data.Dataset.from_tensor_slices(files)
-    if seed is not None:
-        names = names.shuffle(len(files), seed, reshuffle_each_iteration=False)
-    records = names.interleave(
-        tf.data.TFRecordDataset, cycle_length=FILES_AT_ONCE, block_length=16
-    )
-    if seed is None:
-        return records
-    return records.shuffle(SHUFFLED, seed, reshuffle_each_iteration=False)
-
-
-class _Batches:
-    """Serialized records into what `fit` takes."""
-
-    def __init__(self, lengths, masks, seed, order_classes):
-        self._lengths = lengths
-        self._masks = masks
-        self._seed = seed
-        self._order_classes = order_classes
-
-    def __call__(self, number, serialized):
-        batch = parse_records(serialized, self._lengths)
-        if self._masks is not None:
-            seed = tf.random.fold_in(tf.constant(self._seed), number)
-            plain_ids = self._masks.plain_ids
-            token_ids = unmask(batch, plain_ids and tf.constant(plain_ids))
-            # Not by `__call__`: Keras may be on another backend than TensorFlow.
-            masked = self._masks.call(
-                token_ids, batch.get("word_starts"), tf.cast(seed, tf.int32)
-            )
-            batch.update(masked)
-        inputs = ("token_ids", "segment_ids", "padding_mask", "mask_positions")
-        y = {"mlm_logits": batch["mask_ids"]}
-        weights = {"mlm_logits": _with_mean_one(batch["mask_weights"])}
-        if self._order_classes:
-            y["sop_logits"] = batch["labels"]
-            weights["sop_logits"] = tf.ones_like(batch["labels"], tf.float32)
-        return {name: batch[name] for name in inputs}, y, weights
-
-
-def _with_mean_one(weights):
-    """Weights with which Keras' mean over all places is that over the predictions.
-
-    Not left to the loss: devices that share a batch have more and fewer of them.
-    """
-    return weights / tf.maximum(tf.reduce_mean(weights), 1e-6)
+OPTIMIZERS = {"lamb": Lamb, "adamw": AdamW}
+# Those of google-research/albert, `optimization.py`.
+WEIGHT_DECAY = 0.01
+EPSILON = 1e-6
+CLIP_NORM = 1.0
 
 
 def pretrain(
@@ -249,11 +35,13 @@ def pretrain(
     settings=None,
     callbacks=(),
     verbose=1,
+    num_shards=1,
+    shard=0,
 ):
     """Train a compiled model on records.
 
     A run that was cut off goes on where it was, if it is started again with the same
-    `settings`; what it loses is less than an interval.
+    model, optimizer, records and numbers; what it loses is less than an interval.
 
     Args:
         model: a compiled `AlbertPretrainer`.
@@ -262,33 +50,53 @@ def pretrain(
         steps: int. Batches to train on.
         batch_size: int, sequences.
         masks: as for `PretrainingRecords.dataset`.
-        seed: int.
+        seed: int, as for `PretrainingRecords.dataset`.
         interval: int. Steps from one saved state to the next.
         dev: optional `PretrainingRecords` to evaluate on after each interval.
-        settings: optional dict, what identifies the run.
+        settings: optional dict, what identifies the run besides, such as the
+            `weights_digest` of a checkpoint that it begins with.
         callbacks: further Keras callbacks.
         verbose: int, as for `keras.Model.fit`.
+        num_shards, shard: as for `PretrainingRecords.dataset`. Hosts that train
+            together share `output`; the first writes there.
 
     Returns:
-        A dict: `history` (lists by metric, an entry an interval), `steps` and `seconds`
-        (of this start).
+        A dict: `history` (lists by metric, an entry an interval, `None` where one had
+        no such metric), `steps` and `seconds` (of all starts).
 
     Raises:
-        ValueError: if `steps` is no multiple of `interval`, or the sequences are longer
-            than the model has positions for.
+        ValueError: if `steps` is no multiple of `interval`, the records do not fit the
+            model or are damaged, `output` holds the state of another training, or the
+            training diverges.
     """
-    if steps % interval:
-        raise ValueError(
-            f"`steps` should be a multiple of `interval`. Received: {steps}, {interval}"
+    _check_steps(steps, interval)
+    check_fits(model, records)
+    if dev is not None:
+        check_fits(model, dev)
+        check_same_tokens(
+            (dev.folder, dev.tokenizer), (records.folder, records.tokenizer)
         )
-    _check_fits(model, records)
     backup = pathlib.Path(output) / BACKUP
-    settings = {**(settings or {}), "batch_size": batch_size, "seed": seed}
-    start_anew_unless_same(backup, {**settings, "interval": interval})
-    record = TrainingRecord(backup, monitor=None)
-    dataset = records.dataset(batch_size, masks, seed, skip=record.epochs * interval)
-    start = time.perf_counter()
-    if record.epochs < steps // interval:
+    identity = {
+        **_identity(model, records, masks),
+        "steps": steps,
+        "batch_size": batch_size,
+        "seed": seed,
+        "interval": interval,
+        "num_shards": num_shards,
+        **(settings or {}),
+    }
+    open_state(backup, identity)
+    record = TrainingRecord(backup, monitor=None, writes=shard == 0)
+    dataset = records.dataset(
+        batch_size,
+        masks,
+        seed,
+        skip=record.epochs * interval,
+        num_shards=num_shards,
+        shard=shard,
+    )
+    with _naming_damage(records, *([] if dev is None else [dev])):
         model.fit(
             dataset,
             epochs=steps // interval,
@@ -300,11 +108,62 @@ def pretrain(
             # The dataset does.
             shuffle=False,
         )
-    else:
-        record.set_model(model)
-        record.on_train_begin()
-    seconds = round(time.perf_counter() - start, 1)
-    return {"history": record.history, "steps": steps, "seconds": seconds}
+    return {"history": record.history, "steps": steps, "seconds": record.seconds}
+
+
+def _check_steps(steps, interval):
+    if steps % interval == 0:
+        return
+    below = steps - steps % interval
+    choices = [f"{x:,}" for x in (below, below + interval) if x]
+    divisor = max(x for x in range(1, min(interval, steps) + 1) if steps % x == 0)
+    raise ValueError(
+        f"`steps` should be a multiple of `interval`. Received: {steps:,} steps, an "
+        f"interval of {interval:,}. Take {' or '.join(choices)} steps, or an interval "
+        f"of {divisor:,}."
+    )
+
+
+def _identity(model, records, masks):
+    """What makes a training another one, a dict."""
+    # Without names, which count how many of a kind the process has made.
+    backbone = {**model.backbone.get_config(), "name": None}
+    optimizer = keras.saving.serialize_keras_object(model.optimizer)
+    return {
+        "model": {**backbone, "num_sop_classes": model.num_sop_classes},
+        "optimizer": _without_names(optimizer),
+        "masks": None if masks is None else {**masks.get_config(), "name": None},
+        "records": records.contents,
+    }
+
+
+def _without_names(config):
+    if not isinstance(config, dict):
+        return config
+    return {x: _without_names(y) for x, y in config.items() if x != "name"}
+
+
+def weights_digest(model):
+    """A checksum of all weights, a string."""
+    digest = hashlib.sha256()
+    for weight in model.get_weights():
+        digest.update(np.ascontiguousarray(weight))
+    return digest.hexdigest()
+
+
+@contextlib.contextmanager
+def _naming_damage(*parts):
+    """Say which file is damaged, where TensorFlow says only that one is."""
+    try:
+        yield
+    except (
+        tf.errors.DataLossError,
+        tf.errors.InvalidArgumentError,
+        tf.errors.NotFoundError,
+    ):
+        for records in parts:
+            records.read_through()
+        raise
 
 
 def pretraining_optimizer(
@@ -330,16 +189,26 @@ def pretraining_optimizer(
         )
     # Keras counts batches here, whether they make an update or not.
     schedule = WarmupLinearDecay(learning_rate, steps, int(steps * warmup))
-    arguments = {"weight_decay": 0.01, "epsilon": 1e-6, "global_clipnorm": 1.0}
+    arguments = {
+        "weight_decay": WEIGHT_DECAY,
+        "epsilon": EPSILON,
+        "global_clipnorm": CLIP_NORM,
+    }
     if accumulate > 1:
         arguments["gradient_accumulation_steps"] = accumulate
     return OPTIMIZERS[name](schedule, **{**arguments, **kwargs})
 
 
-OPTIMIZERS = {"lamb": Lamb, "adamw": AdamW}
+def check_fits(model, records):
+    """Refuse records that a model cannot be trained on.
 
+    Args:
+        model: an `AlbertPretrainer`.
+        records: a `PretrainingRecords`.
 
-def _check_fits(model, records):
+    Raises:
+        ValueError: if they do not fit.
+    """
     positions = model.backbone.max_sequence_length
     if records.sequence_length > positions:
         raise ValueError(
@@ -361,35 +230,42 @@ def _check_fits(model, records):
         )
 
 
+def check_same_tokens(first, second):
+    """Refuse two vocabularies whose tokens differ.
+
+    Args:
+        first, second: pairs of what has the vocabulary, for the message, and the
+            tokenizer, or `None` if it is not known.
+
+    Raises:
+        ValueError: if they differ.
+    """
+    (name, tokenizer), (other_name, other) = first, second
+    if tokenizer is None or other is None:
+        return
+    tokens, others = tokenizer.get_vocabulary(), other.get_vocabulary()
+    if tokens == others:
+        return
+    pairs = enumerate(itertools.zip_longest(tokens, others))
+    number, (token, there) = next((i, x) for i, x in pairs if x[0] != x[1])
+    raise ValueError(
+        f"{name} and {other_name} have different vocabularies: token {number} is "
+        f"{token!r} in the one, {there!r} in the other. Make the records with the "
+        "same vocabulary."
+    )
+
+
 def plot_pretraining(history, interval, path):
-    """Draw the loss and the accuracy of both heads by step.
+    """Draw the loss and the accuracy of the heads by step.
 
     Args:
         history: dict of lists by metric, an entry an interval.
         interval: int, steps.
         path: string, the PNG file to write.
     """
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
     titles = {
         "loss": "loss",
-        "masked words: accuracy": "mlm_logits_accuracy",
-        "sentence order: accuracy": "sop_logits_accuracy",
+        "mlm_logits_accuracy": "masked words: accuracy",
+        "sop_logits_accuracy": "sentence order: accuracy",
     }
-    figure, axes = plt.subplots(1, len(titles), figsize=(13, 3.5), layout="constrained")
-    for axis, (title, metric) in zip(axes, titles.items(), strict=True):
-        for name, label in ((metric, "training"), (f"val_{metric}", "dev")):
-            values = history.get(name, [])
-            if values:
-                axis.plot(interval * np.arange(1, len(values) + 1), values, label=label)
-        axis.set(xlabel="step", title=title)
-        axis.grid(alpha=0.3)
-        if axis.lines:
-            axis.legend()
-    temporary = pathlib.Path(path).with_name(f".{pathlib.Path(path).name}.part")
-    figure.savefig(temporary, dpi=120, format="png")
-    temporary.replace(path)
-    plt.close(figure)
+    draw(history, titles, path, interval, "step")

@@ -165,7 +165,7 @@ def test_the_demo_checkpoint_as_one_runs_it(tmp_path):
     )
     assert result.returncode == 0, result.stderr.decode()
     rows = rows_of(result.stdout.decode())
-    names = ("shared", "unshared")
+    names = ("shared", "unshared, random weights")
     assert list(rows) == [(name, layer) for name in names for layer in (1, 2, 3, 4)]
     for distance, cosine, degrees in rows.values():
         assert distance > 0

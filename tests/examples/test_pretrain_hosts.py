@@ -1,12 +1,15 @@
 """The example for several hosts, as two processes on the loopback address."""
 
+import json
 import os
 import pathlib
 import socket
 import subprocess
 import sys
+import time
 
 import pytest
+import tensorflow as tf
 
 import albert_tf
 import zh
@@ -20,33 +23,37 @@ LINES = [
 ]
 
 
-def test_two_hosts_write_one_checkpoint(tmp_path):
-    pytest.importorskip("jax", reason="JAX is not installed (extra [jax])")
-    tokens = [
-        "[PAD]",
-        "[UNK]",
-        "[CLS]",
-        "[SEP]",
-        "[MASK]",
-        *sorted(set("".join(LINES))),
-    ]
-    vocabulary = tmp_path / "vocab.txt"
+@pytest.fixture(scope="module")
+def records(tmp_path_factory):
+    """Records of a few files, one of them empty."""
+    folder = tmp_path_factory.mktemp("hosts")
+    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    tokens += sorted(set("".join(LINES)))
+    vocabulary = folder / "vocab.txt"
     vocabulary.write_text("\n".join(tokens) + "\n", encoding="utf-8")
-    text = tmp_path / "text.txt"
+    text = folder / "text.txt"
     text.write_text("\n\n".join(["\n".join(LINES)] * 80), encoding="utf-8")
     made = zh.PretrainingData(str(vocabulary), sequence_length=32, block_bytes=4000)
-    zh.make_pretraining_data([str(text)], tmp_path / "records", made)
+    zh.make_pretraining_data([str(text)], folder / "records", made)
+    (folder / "records" / "manifest.json").unlink()
+    (folder / "records" / "settings.json").unlink()
+    # The second host's first, and all of it if it is not left out.
+    tf.io.TFRecordWriter(str(folder / "records" / "pretrain-00000a.tfrecord")).close()
+    return folder / "records"
+
+
+def start(records, output, *options):
+    """Two hosts, as processes."""
     with socket.socket() as server:
         server.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{server.getsockname()[1]}"
     command = [
-        *(sys.executable, EXAMPLES / "pretrain_hosts.py"),
-        *("--data", tmp_path / "records", "--output", tmp_path / "out"),
-        *("--config", "albert_micro_zh", "--coordinator", address, "--hosts", 2),
-        *("--steps", 2, "--batch-size", 4),
+        *(sys.executable, EXAMPLES / "pretrain_hosts.py", "--data", records),
+        *("--output", output, "--config", "albert_micro_zh", "--batch-size", 4),
+        *("--coordinator", address, "--hosts", 2, *options),
     ]
     environment = {**os.environ, "KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"}
-    hosts = [
+    return [
         subprocess.Popen(
             [str(part) for part in (*command, "--host", host)],
             env=environment,
@@ -56,15 +63,53 @@ def test_two_hosts_write_one_checkpoint(tmp_path):
         )
         for host in range(2)
     ]
-    outs = [process.communicate(timeout=300) for process in hosts]
+
+
+def ended(hosts):
+    """What each printed, and its errors."""
+    return [process.communicate(timeout=300) for process in hosts]
+
+
+def test_two_hosts_write_one_checkpoint_and_go_on_if_killed(records, tmp_path):
+    pytest.importorskip("jax", reason="JAX is not installed (extra [jax])")
+    options = ("--steps", 8, "--interval", 2)
+    hosts = start(records, tmp_path / "out", *options)
+    state = tmp_path / "out" / ".training" / "record.json"
+    while not state.exists() and all(process.poll() is None for process in hosts):
+        time.sleep(0.02)
+    for process in hosts:
+        process.kill()
+    errors = [text for _, text in ended(hosts)]
+    assert state.exists(), errors
+    before = json.loads(state.read_text())["history"]["loss"]
+    assert 1 <= len(before) < 4
+    assert not (tmp_path / "out" / "albert_config.json").exists()
+
+    hosts = start(records, tmp_path / "out", *options)
+    outs = ended(hosts)
     for process, (_, errors) in zip(hosts, outs, strict=True):
         assert process.returncode == 0, errors[-2000:]
     assert "Checkpoint (albert_zh) is in" in outs[0][0]
-    assert albert_tf.load_checkpoint(tmp_path / "out").vocabulary_size == len(tokens)
+    assert "Epoch 1/4" not in outs[0][0] and "Epoch 4/4" in outs[0][0]
+    loss = json.loads(state.read_text())["history"]["loss"]
+    assert loss[: len(before)] == before and len(loss) == 4
+    tokens = len((records / "vocab.txt").read_text().split())
+    assert albert_tf.load_checkpoint(tmp_path / "out").vocabulary_size == tokens
     assert albert_tf.inspect_checkpoint(tmp_path / "out").heads == [
         "mlm_head",
         "sop_head",
     ]
+
+
+def test_bad_data_end_in_one_line(records, tmp_path):
+    pytest.importorskip("jax", reason="JAX is not installed (extra [jax])")
+    for folder, message in ((tmp_path, "no records"), (records, "multiple of")):
+        hosts = start(folder, tmp_path / "out", "--steps", 3, "--interval", 2)
+        for process, (_, errors) in zip(hosts, ended(hosts), strict=True):
+            lines = errors.strip().split("\n")
+            assert process.returncode == 1
+            assert lines[-1].startswith("Error: ") and message in lines[-1]
+            assert "Traceback" not in errors
 
 
 def test_another_backend_is_refused():

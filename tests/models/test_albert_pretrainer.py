@@ -1,3 +1,5 @@
+from unittest import mock
+
 import keras
 import keras_hub
 import numpy as np
@@ -140,6 +142,38 @@ def test_compile_takes_what_keras_takes(inputs, labels):
         assert np.array_equal(old, new)
 
 
+def test_compile_keeps_weighted_metrics(inputs, labels):
+    pretrainer = small(compile=False)
+    top = keras.metrics.SparseTopKCategoricalAccuracy(3, name="top")
+    pretrainer.compile(weighted_metrics={"mlm_logits": top}, run_eagerly=True)
+    logs = pretrainer.evaluate(inputs, labels, verbose=0, return_dict=True)
+    assert {name for name in logs if "loss" not in name} == {"mlm_logits_top"}
+
+
+def test_metrics_have_the_same_names_without_order(inputs, labels):
+    labels = {"mlm_logits": labels["mlm_logits"]}
+    pretrainer = small(num_sop_classes=0)
+    logs = pretrainer.evaluate(inputs, labels, verbose=0, return_dict=True)
+    assert set(logs) == {"loss", "mlm_logits_accuracy"}
+
+
+@pytest.mark.parametrize(
+    ("backend", "given", "compiled"),
+    [
+        ("tensorflow", {}, False),
+        ("tensorflow", {"jit_compile": True}, True),
+        # As Keras decides.
+        ("jax", {}, "auto"),
+    ],
+)
+def test_jit_compile(monkeypatch, backend, given, compiled):
+    pretrainer = small(compile=False)
+    monkeypatch.setattr(keras.backend, "backend", lambda: backend)
+    with mock.patch.object(keras_hub.models.Task, "compile") as compile:
+        pretrainer.compile(**given)
+    assert compile.call_args.kwargs.get("jit_compile", "auto") == compiled
+
+
 @pytest.mark.parametrize("order", ORDERS)
 def test_keras_file_round_trip_keeps_the_tie(inputs, tmp_path, order):
     pretrainer = small(order)
@@ -159,10 +193,26 @@ def test_preset_round_trip(inputs, tmp_path):
     assert backbone.count_params() == pretrainer.backbone.count_params()
 
 
+@pytest.mark.parametrize("part", ["whole", "backbone"])
+def test_a_preset_of_mixed_precision_can_be_read(inputs, tmp_path, part):
+    model = small(dtype="mixed_bfloat16")
+    model = model.backbone if part == "backbone" else model
+    model.save_to_preset(tmp_path)
+    assert getattr(model, "backbone", model).dtype_policy.name == "mixed_bfloat16"
+    loaded = type(model).from_preset(str(tmp_path))
+    assert loaded.dtype_policy.name == "float32"
+    for first, second in zip(model.weights, loaded.weights, strict=True):
+        assert np.array_equal(first, second)
+    half = type(model).from_preset(str(tmp_path), dtype="mixed_bfloat16")
+    assert getattr(half, "backbone", half).compute_dtype == "bfloat16"
+
+
 def test_mixed_bfloat16(inputs, labels):
     expected = small()(inputs)
     pretrainer = small(dtype="mixed_bfloat16")
-    outputs = {x: keras.ops.cast(y, "float32") for x, y in pretrainer(inputs).items()}
+    outputs = pretrainer(inputs)
+    assert {x.dtype.name for x in outputs.values()} == {"float32"}
+    assert {x.dtype for x in pretrainer.output.values()} == {"float32"}
     scale = max(np.abs(x).max() for x in expected.values())
     assert 0.0 < difference(outputs, expected) < 3e-2 * scale
     pretrainer.compile(run_eagerly=True)

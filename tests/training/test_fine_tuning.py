@@ -209,9 +209,9 @@ def cut_off(cut_off_once, tmp_path):
 
 def test_what_a_run_that_was_cut_off_leaves(cut_off):
     assert [path.name for path in cut_off.iterdir()] == [".training"]
-    record = json.loads((cut_off / ".training" / "record.json").read_text())
-    assert record["val_accuracy"] == [0.25, 0.75]
-    assert {len(values) for values in record.values()} == {2}
+    history = json.loads((cut_off / ".training" / "record.json").read_text())["history"]
+    assert history["val_accuracy"] == [0.25, 0.75]
+    assert {len(values) for values in history.values()} == {2}
 
 
 def test_it_goes_on_where_it_was(cut_off, watch):
@@ -232,8 +232,9 @@ def test_it_goes_on_where_it_was(cut_off, watch):
 
 def test_a_later_epoch_may_still_be_the_best(cut_off, watch):
     record = cut_off / ".training" / "record.json"
-    history = json.loads(record.read_text())
-    record.write_text(json.dumps({**history, "val_accuracy": [0.25, 0.25]}))
+    there = json.loads(record.read_text())
+    there["history"]["val_accuracy"] = [0.25, 0.25]
+    record.write_text(json.dumps(there))
     spy = watch([0.25, 0.25, 0.75])
     classifier = new_classifier()
     assert train(cut_off, classifier)["best_epoch"] == 3
@@ -241,18 +242,23 @@ def test_a_later_epoch_may_still_be_the_best(cut_off, watch):
 
 
 @pytest.mark.parametrize(
-    "changed",
-    [{"settings": {**SETTINGS, "train": "other.tsv"}}, {"epochs": 2}],
+    ("changed", "differs"),
+    [
+        (
+            {"settings": {**SETTINGS, "train": "b.tsv"}},
+            "train: 'train.tsv', now 'b.tsv'",
+        ),
+        ({"epochs": 2}, "epochs: 3, now 2"),
+    ],
     ids=["settings", "epochs"],
 )
-def test_other_settings_start_anew(cut_off, watch, changed):
-    spy = watch([0.75, 0.25, 0.25])
-    metrics = train(cut_off, **changed)
-    epochs = changed.get("epochs", 3)
-    assert spy.epochs == list(range(1, epochs + 1))
-    assert spy.steps_before[0] == 0
-    assert metrics["best_epoch"] == 1
-    assert len(metrics["history"]["val_accuracy"]) == epochs
+def test_other_settings_are_refused(cut_off, watch, changed, differs):
+    spy = watch()
+    with pytest.raises(ValueError, match=f"another training.*{differs}.*remove"):
+        train(cut_off, **changed)
+    assert spy.epochs == []
+    train(cut_off)
+    assert spy.epochs == [3]
 
 
 def test_a_run_that_ended_is_not_gone_on_with(tmp_path, watch):

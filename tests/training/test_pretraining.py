@@ -13,95 +13,23 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from made_records import (
+    LENGTH,
+    VOCABULARY,
+    damage,
+    masks_of,
+    model,
+    write,
+    write_manifest,
+)
 
 from albert_tf.models import AlbertBackbone, AlbertPretrainer
-from albert_tf.preprocessing import WholeWordMaskGenerator
-from albert_tf.preprocessing.pretraining_records import write_records
-from albert_tf.preprocessing.segment_pairs import (
-    Sentences,
-    assemble,
-    draw_segment_pairs,
-)
-from albert_tf.training.pretraining import (
-    PretrainingRecords,
-    plot_pretraining,
-    pretrain,
-    pretraining_optimizer,
-)
-
-PAD, UNK, CLS, SEP, MASK = range(5)
-STEMS, ENDINGS, PHASES = 20, 20, 6
-VOCABULARY = 5 + STEMS + ENDINGS + PHASES
-LENGTH = 28
-MASKS = {"mask_selection_rate": 0.15, "mask_selection_length": 6}
-
-
-def language(documents, seed):
-    """A language whose every word is a stem and the ending that belongs to it.
-
-    Knowing one of the two gives the other; nothing else does, so guessing gets one in
-    twenty. Each sentence begins with a token that tells how far the document is.
-    """
-    random = np.random.default_rng(seed)
-    tokens, bounds = [], []
-    for _ in range(documents):
-        bound = [len(tokens)]
-        for phase in range(PHASES):
-            tokens.append(5 + STEMS + ENDINGS + phase)
-            for stem in random.integers(STEMS, size=2):
-                tokens += [5 + stem, 5 + STEMS + stem * 7 % ENDINGS]
-            bound.append(len(tokens))
-        bounds.append(np.array(bound))
-    tokens = np.array(tokens, "int32")
-    return Sentences(tokens, np.ones(len(tokens), bool), bounds)
-
-
-def write(folder, documents=1500, files=2, order="sop", seed=0):
-    folder.mkdir(parents=True)
-    masks = WholeWordMaskGenerator(
-        VOCABULARY,
-        mask_token_id=MASK,
-        unselectable_token_ids=[PAD, CLS, SEP],
-        ngram=1,
-        **MASKS,
-    )
-    for file in range(files):
-        sentences = language(documents, seed + file)
-        random = np.random.default_rng(seed + file)
-        pairs = draw_segment_pairs(sentences, LENGTH, random, order, 0.1)
-        arrays = assemble(sentences, pairs, LENGTH, CLS, SEP, PAD)
-        masked = masks(arrays["token_ids"], arrays["word_starts"], seed=[seed, file])
-        arrays = {**arrays, **masked, "labels": pairs.labels}
-        write_records(folder / f"{file}.tfrecord", arrays)
-    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    tokens += [chr(0x4E00 + i) for i in range(VOCABULARY - 5)]
-    (folder / "vocab.txt").write_text("\n".join(tokens) + "\n")
-    return folder
+from albert_tf.training import PretrainingRecords, pretrain, pretraining_optimizer
 
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
     return write(tmp_path_factory.mktemp("data") / "records")
-
-
-def model(num_sop_classes=2, layers=2, **kwargs):
-    keras.utils.set_random_seed(1)
-    backbone = AlbertBackbone(
-        VOCABULARY,
-        num_layers=layers,
-        num_heads=4,
-        embedding_dim=32,
-        hidden_dim=48,
-        intermediate_dim=96,
-        max_sequence_length=LENGTH,
-        norm_first=True,
-        **kwargs,
-    )
-    return AlbertPretrainer(backbone, num_sop_classes=num_sop_classes)
-
-
-def masks_of(records):
-    return records.masks(ngram=1)
 
 
 # === It learns ===
@@ -242,12 +170,13 @@ def test_processes_read_files_of_their_own(data):
 COMMAND = """
 import sys
 sys.path.insert(0, {here!r})
-from test_pretraining import *
+from made_records import *
+from albert_tf.training import *
 records = PretrainingRecords({data!r})
 pretrainer = model()
 pretrainer.compile(pretraining_optimizer("adamw", 1e-3, 60))
 pretrain(pretrainer, records, {out!r}, 60, 16, masks_of(records), interval=10,
-         verbose=0, settings={{"a": 1}})
+         verbose=0)
 pretrainer.save_weights({out!r} + "/final.weights.h5")
 """
 
@@ -258,12 +187,16 @@ def command(data, out):
     return [sys.executable, "-c", code]
 
 
+def loss_of(record):
+    return json.loads(record.read_text())["history"]["loss"]
+
+
 def test_a_killed_training_ends_with_the_same_weights(data, tmp_path):
     process = subprocess.Popen(command(data, tmp_path / "cut"), stderr=-3)
     record = tmp_path / "cut" / ".training" / "record.json"
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
-        if record.exists() and len(json.loads(record.read_text())["loss"]) >= 2:
+        if record.exists() and len(loss_of(record)) >= 2:
             break
         time.sleep(0.02)
     os.kill(process.pid, signal.SIGKILL)
@@ -276,12 +209,11 @@ def test_a_killed_training_ends_with_the_same_weights(data, tmp_path):
     second.load_weights(tmp_path / "whole" / "final.weights.h5")
     for a, b in zip(first.weights, second.weights, strict=True):
         assert np.abs(a.numpy() - b.numpy()).max() < 1e-6
-    histories = [
-        json.loads((tmp_path / x / ".training" / "record.json").read_text())
-        for x in ("cut", "whole")
-    ]
-    assert np.allclose(histories[0]["loss"], histories[1]["loss"])
-    assert len(histories[0]["loss"]) == 6
+    cut, whole = (
+        loss_of(tmp_path / x / ".training" / "record.json") for x in ("cut", "whole")
+    )
+    assert np.allclose(cut, whole)
+    assert len(cut) == 6
 
 
 def test_a_training_that_is_done_gives_its_weights_again(data, tmp_path):
@@ -298,7 +230,144 @@ def test_a_training_that_is_done_gives_its_weights_again(data, tmp_path):
         assert np.array_equal(first, second)
 
 
+def start(records, out, rate=1e-3, optimizer="adamw", seed=0, **kwargs):
+    """Train four steps, two an interval."""
+    pretrainer = model()
+    pretrainer.compile(pretraining_optimizer(optimizer, rate, 4))
+    kwargs = {"masks": masks_of(records), "interval": 2, **kwargs}
+    return pretrain(pretrainer, records, out, 4, 8, seed=seed, verbose=0, **kwargs)
+
+
+def test_what_does_not_change_the_training_may_change(data, tmp_path):
+    folder = write_manifest(shutil.copytree(data, tmp_path / "records"))
+    dev = PretrainingRecords(write(tmp_path / "dev", 9, 1, seed=100))
+    first = start(PretrainingRecords(folder), tmp_path / "out")
+    # Another place, dev and logs too: all is done, nothing is trained.
+    moved = PretrainingRecords(shutil.move(folder, tmp_path / "moved"))
+    seen = []
+    logs = keras.callbacks.LambdaCallback(on_epoch_begin=lambda *x: seen.append(x))
+    kwargs = {"dev": dev, "callbacks": [logs]}
+    again = start(moved, tmp_path / "out", **kwargs)
+    assert again["history"] == first["history"] and not seen
+
+
+@pytest.mark.parametrize(
+    ("changes", "differs"),
+    [
+        ({"rate": 2e-3}, "learning_rate.*: 0.001, now 0.002"),
+        ({"optimizer": "lamb"}, "optimizer.class_name: 'AdamW', now 'Lamb'"),
+        ({"seed": 1}, "seed: 0, now 1"),
+        ({"interval": 1}, "interval: 2, now 1"),
+        ({"masks": None}, "masks"),
+        ({"settings": {"init": "a"}}, "init: none, now 'a'"),
+    ],
+)
+def test_another_training_is_refused(data, tmp_path_factory, changes, differs):
+    out = tmp_path_factory.getbasetemp() / "another_training"
+    records = PretrainingRecords(data)
+    if not out.exists():
+        start(records, out)
+    with pytest.raises(ValueError, match=f"state of another training.*{differs}"):
+        start(records, out, **changes)
+    assert len(loss_of(out / ".training" / "record.json")) == 2
+
+
+@pytest.mark.parametrize("with_manifest", [True, False])
+def test_other_records_under_the_same_name_are_refused(data, tmp_path, with_manifest):
+    folder = shutil.copytree(data, tmp_path / "records")
+    if with_manifest:
+        write_manifest(folder)
+    start(PretrainingRecords(folder), tmp_path / "out")
+    shutil.rmtree(folder)
+    write(folder, documents=1400)
+    if with_manifest:
+        write_manifest(folder)
+    with pytest.raises(ValueError, match="another training.*records.0.tfrecord: "):
+        start(PretrainingRecords(folder), tmp_path / "out")
+
+
+# === Dev ===
+
+
+def test_the_loss_of_dev_is_that_of_numpy(data, tmp_path):
+    # Whole batches, so that the mean over batches is that over sequences.
+    folder = write(tmp_path / "dev", 40, 1, seed=100)
+    file = folder / "0.tfrecord"
+    few = [x.numpy() for x in tf.data.TFRecordDataset(str(file)).take(24)]
+    with tf.io.TFRecordWriter(str(file)) as writer:
+        for record in few:
+            writer.write(record)
+    dev = PretrainingRecords(folder)
+    pretrainer = model()
+    pretrainer.compile(pretraining_optimizer("adamw", 1e-3, 2))
+    records = PretrainingRecords(data)
+    done = pretrain(
+        pretrainer, records, tmp_path / "out", 2, 8, interval=1, dev=dev, verbose=0
+    )
+    losses = {"mlm_logits": [], "sop_logits": []}
+    for x, y, weights in dev.dataset(8, training=False):
+        for head, logits in pretrainer(x).items():
+            logits = logits.numpy().astype("float64")
+            all_of = np.log(np.exp(logits).sum(-1))
+            label = y[head].numpy()[..., None]
+            loss = all_of - np.take_along_axis(logits, label, -1)[..., 0]
+            losses[head].append((loss * weights[head].numpy()).mean())
+    last = {name: values[-1] for name, values in done["history"].items()}
+    for head, values in losses.items():
+        assert len(values) == 3
+        assert last[f"val_{head}_loss"] == pytest.approx(np.mean(values), rel=1e-4)
+    total = sum(np.mean(values) for values in losses.values())
+    assert last["val_loss"] == pytest.approx(total, rel=1e-4)
+
+
+def test_dev_that_does_not_fit(data, tmp_path):
+    records = PretrainingRecords(data)
+    three = write_manifest(write(tmp_path / "three", 9, 1), order="three_way")
+    with pytest.raises(ValueError, match="three have 3 classes"):
+        start(records, tmp_path / "out", dev=PretrainingRecords(three))
+    other = write(tmp_path / "other", 9, 1)
+    text = (other / "vocab.txt").read_text()
+    (other / "vocab.txt").write_text(text.replace("\u4e03", "a"))
+    with pytest.raises(ValueError, match="token 8 is 'a' in the one, '\u4e03' in the"):
+        start(records, tmp_path / "out", dev=PretrainingRecords(other))
+    assert not (tmp_path / "out").exists()
+
+
 # === Refused ===
+
+
+@pytest.mark.parametrize("where", ["records", "dev"])
+def test_a_damaged_record_is_named(data, tmp_path, where):
+    parts = {"records": data, "dev": write(tmp_path / "dev", 200, 1)}
+    parts[where] = shutil.copytree(parts[where], tmp_path / "damaged")
+    damage(parts[where] / "0.tfrecord")
+    records, dev = (PretrainingRecords(parts[x]) for x in ("records", "dev"))
+    with pytest.raises(ValueError, match="0.tfrecord is damaged") as error:
+        pretrainer = model()
+        pretrainer.compile(pretraining_optimizer("adamw", 1e-3, 200))
+        pretrain(
+            pretrainer,
+            records,
+            tmp_path / "out",
+            200,
+            64,
+            dev=dev,
+            interval=200,
+            verbose=0,
+        )
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("steps", "interval", "choices"),
+    [
+        (2500, 1000, "Take 2,000 or 3,000 steps, or an interval of 625"),
+        (7, 10, "Take 10 steps, or an interval of 7"),
+    ],
+)
+def test_the_choices_of_steps(data, tmp_path, steps, interval, choices):
+    with pytest.raises(ValueError, match=f"multiple of `interval`.*{choices}"):
+        pretrain(model(), PretrainingRecords(data), tmp_path, steps, interval=interval)
 
 
 def test_no_records(tmp_path):
@@ -353,14 +422,5 @@ def test_a_model_that_does_not_fit(data, tmp_path):
     )
     with pytest.raises(ValueError, match="has 51 tokens, the model 99"):
         pretrain(other, records, tmp_path, 10, interval=10)
-    with pytest.raises(ValueError, match="multiple of `interval`"):
-        pretrain(model(), records, tmp_path, 10, interval=3)
     with pytest.raises(ValueError, match="multiple of those accumulated"):
         pretraining_optimizer("lamb", 1e-3, 10, accumulate=3)
-
-
-def test_plot(tmp_path):
-    history = {"loss": [3.0, 2.0], "mlm_logits_accuracy": [0.1, 0.2]}
-    plot_pretraining(history, 100, tmp_path / "loss.png")
-    assert (tmp_path / "loss.png").read_bytes()[:4] == b"\x89PNG"
-    assert [path.name for path in tmp_path.iterdir()] == ["loss.png"]

@@ -17,7 +17,7 @@ from albert_tf.checkpoints.formats.source import Source
 from albert_tf.checkpoints.layout import CheckpointError
 from albert_tf.checkpoints.layouts import KERASHUB, own_layout
 from albert_tf.checkpoints.weights import model_weights
-from albert_tf.models.without_preprocessor import preprocessor_may_lack
+from albert_tf.models.readable_presets import preprocessor_may_lack
 
 _DAMAGE = (
     ValueError,

@@ -1,0 +1,41 @@
+"""The curves of a training as a picture."""
+
+import numpy as np
+
+from albert_tf.files import complete_file
+
+
+def draw(history, titles, path, interval=1, xlabel="epoch"):
+    """Draw metrics of training and dev, a panel each, those that there are.
+
+    Args:
+        history: dict of lists by metric, an entry an epoch, as Keras'
+            `History.history`; those of dev begin with "val_". Of an epoch without that
+            metric the entry is `None`.
+        titles: dict of metric to the title of its panel.
+        path: string, the PNG file to write.
+        interval: int, what an epoch is on the x-axis.
+        xlabel: string.
+    """
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    metrics = [metric for metric in titles if metric in history]
+    size = {"figsize": (4.5 * len(metrics), 3.5), "layout": "constrained"}
+    figure, axes = plt.subplots(1, len(metrics), squeeze=False, **size)
+    for axis, metric in zip(axes[0], metrics, strict=True):
+        for name, label in ((metric, "training"), (f"val_{metric}", "dev")):
+            values = np.array(history.get(name, []), float)
+            if len(values):
+                x = interval * np.arange(1, len(values) + 1)
+                # With markers, for one point makes no line.
+                axis.plot(x, values, marker="o", markersize=4, label=label)
+        axis.set(xlabel=xlabel, title=titles[metric])
+        axis.xaxis.get_major_locator().set_params(integer=True)
+        axis.grid(alpha=0.3)
+        axis.legend()
+    with complete_file(path) as temporary:
+        figure.savefig(temporary, dpi=120, format="png")
+    plt.close(figure)

@@ -1,0 +1,184 @@
+"""The state of a training in its output directory, from which it goes on."""
+
+import contextlib
+import json
+import time
+
+import keras
+import numpy as np
+
+from albert_tf.files import make_folder, write_text
+
+BACKUP = ".training"
+SETTINGS, RECORD = "settings.json", "record.json"
+# Batches from one look at the loss to the next: a device has to be waited for.
+BATCHES_UNSEEN = 100
+# Differences that a message names, and characters of a value in it.
+MOST_NAMED, MOST_SHOWN = 4, 40
+
+
+def open_state(backup, settings):
+    """Make the directory of a training's state, or find the one that is there.
+
+    Args:
+        backup: path of it.
+        settings: dict of what JSON can hold: what identifies the training.
+
+    Raises:
+        ValueError: if it holds epochs of another training, saying what differs.
+    """
+    # As it will be read: without tuples.
+    settings = json.loads(json.dumps(settings))
+    file = backup / SETTINGS
+    # Of a training without an epoch there is nothing to lose.
+    if file.exists() and (backup / RECORD).exists():
+        _refuse_another(backup, json.loads(file.read_text("utf-8")), settings)
+        return
+    make_folder(backup)
+    write_text(file, json.dumps(settings))
+
+
+def _refuse_another(backup, there, now):
+    there, now = dict(_flat(there)), dict(_flat(now))
+    differ = [
+        f"{name}: {_shown(name, there)}, now {_shown(name, now)}"
+        for name in sorted({*there, *now})
+        if name not in there or name not in now or there[name] != now[name]
+    ]
+    if not differ:
+        return
+    more = len(differ) - MOST_NAMED
+    named = differ[:MOST_NAMED] + [f"{more} more differences"] * (more > 0)
+    raise ValueError(
+        f"{backup} holds the state of another training ({'; '.join(named)}). Give "
+        f"another output directory, or remove {backup} to begin anew."
+    )
+
+
+def _flat(value, name=""):
+    """Pairs of the dotted name and the value of all that is in nested dicts."""
+    if not isinstance(value, dict) or not value:
+        yield name, value
+        return
+    for key, item in value.items():
+        yield from _flat(item, f"{name}.{key}" if name else str(key))
+
+
+def _shown(name, settings):
+    text = repr(settings[name]) if name in settings else "none"
+    return text if len(text) <= MOST_SHOWN else text[:MOST_SHOWN] + "..."
+
+
+@contextlib.contextmanager
+def _alone():
+    """Save on one host. Keras makes variables on the way, which JAX shares with all."""
+    distribution = keras.distribution.distribution()
+    keras.distribution.set_distribution(None)
+    try:
+        yield
+    finally:
+        keras.distribution.set_distribution(distribution)
+
+
+class TrainingRecord(keras.callbacks.Callback):
+    """Keeps every epoch's metrics and the weights of the best, across restarts.
+
+    As Keras' `BackupAndRestore`, of which a process that is killed while it writes
+    leaves half a file or weights and epoch that do not belong together. A training
+    that diverges is stopped, and the last epoch before that is kept.
+
+    Args:
+        directory: path to keep them in.
+        monitor: string, the metric of which the largest value is best. `None` to keep
+            the weights of the last epoch only.
+        writes: bool. Of several hosts that share the directory one writes.
+
+    Attributes:
+        history: dict of lists by metric, an entry an epoch; `None` where an epoch was
+            without that metric.
+
+    Raises:
+        ValueError: in training, if the loss or a weight is no finite number.
+    """
+
+    def __init__(self, directory, monitor="val_accuracy", writes=True):
+        super().__init__()
+        self.monitor = monitor
+        self._directory = directory
+        self._writes = writes
+        self._file = directory / RECORD
+        there = json.loads(self._file.read_text("utf-8")) if self._file.exists() else {}
+        self.history = there.get("history", {})
+        self._seconds_before = there.get("seconds", 0.0)
+        self._start = None
+
+    @property
+    def epochs(self):
+        """How many epochs are done."""
+        return max(map(len, self.history.values()), default=0)
+
+    @property
+    def seconds(self):
+        """How long the training took, over all starts, a float."""
+        now = 0.0 if self._start is None else time.perf_counter() - self._start
+        return round(self._seconds_before + now, 1)
+
+    def weights(self, epoch):
+        """The file of the weights after an epoch, kept of the best and the last."""
+        return self._directory / f"epoch-{epoch}.weights.h5"
+
+    @property
+    def best_epoch(self):
+        """The best epoch so far, counted from 1."""
+        values = self.history[self.monitor]
+        return values.index(max(values)) + 1
+
+    def on_train_begin(self, logs=None):
+        self._start = time.perf_counter()
+        if self.epochs:
+            # Else the optimizer's state would not be loaded.
+            self.model.optimizer.build(self.model.trainable_variables)
+            self.model.load_weights(self.weights(self.epochs))
+
+    def on_train_batch_end(self, batch, logs=None):
+        if batch % BATCHES_UNSEEN == 0:
+            self._refuse_divergence([float(logs["loss"])])
+
+    def on_epoch_end(self, epoch, logs=None):
+        # The last update's harm is in the weights, not yet in the loss.
+        self._refuse_divergence([logs["loss"], *self.model.get_weights()])
+        for name in {**self.history, **logs}:
+            values = self.history.setdefault(name, [None] * epoch)
+            values.append(float(logs[name]) if name in logs else None)
+        if self._writes:
+            self._write(epoch + 1)
+
+    def _write(self, epoch):
+        temporary = self._directory / "part.weights.h5"
+        with _alone():
+            self.model.save_weights(temporary)
+        temporary.replace(self.weights(epoch))
+        # From here on the epoch counts: what is cut off before is run again.
+        record = {"history": self.history, "seconds": self.seconds}
+        write_text(self._file, json.dumps(record))
+        kept = self._kept(epoch)
+        for file in self._directory.glob("epoch-*.weights.h5"):
+            if file not in kept:
+                file.unlink()
+
+    def _kept(self, last):
+        best = [] if self.monitor is None else [self.weights(self.best_epoch)]
+        return [self.weights(last), *best]
+
+    def _refuse_divergence(self, values):
+        if all(np.isfinite(value).all() for value in values):
+            return
+        kept = (
+            f"The state of epoch {self.epochs} is kept in {self._directory}."
+            if self.epochs
+            else "Nothing was saved yet."
+        )
+        raise ValueError(
+            "The training has diverged: the loss or a weight is no finite number. "
+            f"{kept} Begin anew with a lower learning rate or a longer warm-up."
+        )

@@ -1,0 +1,49 @@
+"""The curves of a training."""
+
+import matplotlib.pyplot as plt
+import pytest
+from matplotlib.image import imread
+
+from albert_tf.training.plots import draw
+from albert_tf.training.pretraining import plot_pretraining
+
+BLUE, ORANGE = (31, 119, 180), (255, 127, 14)
+
+
+@pytest.fixture
+def figures(monkeypatch):
+    """The figures that are drawn, kept open."""
+    drawn = []
+    monkeypatch.setattr(plt, "close", drawn.append)
+    yield drawn
+    monkeypatch.undo()
+    plt.close("all")
+
+
+def test_a_panel_for_each_metric_there_is(tmp_path, figures):
+    history = {"loss": [3.0, 2.0], "mlm_logits_accuracy": [0.1, 0.2]}
+    plot_pretraining(history, 100, tmp_path / "loss.png")
+    (figure,) = figures
+    titles = [axis.get_title() for axis in figure.axes]
+    assert titles == ["loss", "masked words: accuracy"]
+    assert figure.axes[0].lines[0].get_xdata().tolist() == [100, 200]
+    assert (tmp_path / "loss.png").read_bytes()[:4] == b"\x89PNG"
+    assert [path.name for path in tmp_path.iterdir()] == ["loss.png"]
+
+
+def test_dev_began_later(tmp_path, figures):
+    history = {"loss": [3.0, 2.0, 1.0], "val_loss": [None, None, 1.5]}
+    draw(history, {"loss": "loss"}, tmp_path / "a.png")
+    dev = figures[0].axes[0].lines[1]
+    assert dev.get_xdata()[-1] == 3 and dev.get_ydata()[-1] == 1.5
+
+
+def test_one_epoch_is_seen(tmp_path):
+    history = {"loss": [3.0], "val_loss": [2.0]}
+    for metrics in (history, {"loss": [3.0]}):
+        draw(metrics, {"loss": "loss"}, tmp_path / f"{len(metrics)}.png")
+    picture = imread(tmp_path / "2.png")[:, :, :3] * 255
+    # Without the legend, which has the colours, too: on the left of the panel.
+    for colour in (BLUE, ORANGE):
+        columns = (abs(picture - colour).max(-1) < 2).sum(0)
+        assert (columns > 0).sum() > 4 and columns.max() > 4

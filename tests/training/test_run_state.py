@@ -1,0 +1,128 @@
+"""The state that a training leaves, and what may go on from it."""
+
+import json
+
+import keras
+import numpy as np
+import pytest
+
+from albert_tf.training.run_state import BACKUP, TrainingRecord, open_state
+
+X, Y = np.ones((8, 3), "float32"), np.ones((8, 1), "float32")
+
+
+def small_model():
+    keras.utils.set_random_seed(1)
+    model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(1)])
+    model.compile("sgd", "mse", metrics=["mae"])
+    return model
+
+
+def train(backup, epochs=3, callbacks=(), x=X, **kwargs):
+    model, record = small_model(), TrainingRecord(backup, monitor=None)
+    model.fit(
+        x,
+        Y,
+        batch_size=4,
+        epochs=epochs,
+        initial_epoch=record.epochs,
+        callbacks=[*callbacks, record],
+        verbose=0,
+        **kwargs,
+    )
+    return record
+
+
+@pytest.fixture
+def backup(tmp_path):
+    backup = tmp_path / "model" / BACKUP
+    open_state(backup, {"steps": 3, "optimizer": {"rate": (1, 2)}})
+    return backup
+
+
+# === Another training ===
+
+
+def test_another_training_is_refused_saying_what_differs(backup):
+    train(backup)
+    before = (backup / "record.json").read_bytes()
+    open_state(backup, {"optimizer": {"rate": [1, 2]}, "steps": 3})
+    with pytest.raises(ValueError) as error:
+        open_state(backup, {"steps": 4, "optimizer": {"rate": [1, 2], "clip": None}})
+    said = str(error.value)
+    assert "(optimizer.clip: none, now None; steps: 3, now 4)" in said
+    assert f"another output directory, or remove {backup}" in said
+    assert (backup / "record.json").read_bytes() == before
+    many = {"steps": 3, **{str(i): i for i in range(9)}, "long": "x" * 999}
+    with pytest.raises(ValueError, match="; 7 more differences") as error:
+        open_state(backup, many)
+    assert len(str(error.value)) < 500
+
+
+def test_before_the_first_epoch_there_is_nothing_to_lose(backup):
+    open_state(backup, {"steps": 4})
+    assert json.loads((backup / "settings.json").read_text()) == {"steps": 4}
+
+
+def test_a_file_where_the_directory_should_be(tmp_path):
+    (tmp_path / "model").touch()
+    with pytest.raises(FileExistsError, match="is a file"):
+        open_state(tmp_path / "model" / BACKUP, {})
+
+
+# === The record ===
+
+
+def test_the_seconds_of_all_starts(backup):
+    train(backup, 2)
+    record = json.loads((backup / "record.json").read_text())
+    record["seconds"] = 1000.0
+    (backup / "record.json").write_text(json.dumps(record))
+    again = train(backup, 3)
+    assert 1000 < again.seconds < 1100
+    assert json.loads((backup / "record.json").read_text())["seconds"] > 1000
+
+
+def test_a_metric_that_was_not_there_before(backup):
+    train(backup, 1)
+    train(backup, 2, validation_data=(X, Y))
+    history = train(backup, 3).history
+    assert {name: [x is None for x in xs] for name, xs in history.items()} == {
+        "loss": [False] * 3,
+        "mae": [False] * 3,
+        "val_loss": [True, False, True],
+        "val_mae": [True, False, True],
+    }
+
+
+# === Diverging ===
+
+
+class Harm(keras.callbacks.Callback):
+    """Puts NaN into a weight, after the last batch of an epoch or before the first."""
+
+    def __init__(self, epoch, begin):
+        super().__init__()
+        name = "on_epoch_begin" if begin else "on_epoch_end"
+        setattr(self, name, lambda number, logs=None: self.harm(number == epoch - 1))
+
+    def harm(self, now):
+        if now:
+            self.model.layers[-1].kernel.assign(np.full((3, 1), np.nan))
+
+
+@pytest.mark.parametrize("begin", [True, False], ids=["loss", "weight"])
+def test_the_last_finite_state_is_kept(backup, begin):
+    with pytest.raises(ValueError, match="diverged.*epoch 1 is kept.*learning rate"):
+        train(backup, 3, [Harm(2, begin)])
+    kept = json.loads((backup / "record.json").read_text())["history"]
+    assert len(kept["loss"]) == 1
+    again = train(backup, 2)
+    assert np.isfinite(again.history["loss"]).all() and again.epochs == 2
+    assert all(np.isfinite(x).all() for x in again.model.get_weights())
+
+
+def test_divergence_in_the_first_epoch(backup):
+    with pytest.raises(ValueError, match="diverged.*Nothing was saved yet"):
+        train(backup, 1, x=np.full_like(X, np.inf))
+    assert not (backup / "record.json").exists()
