@@ -99,8 +99,13 @@ class PretrainingRecords:
 
     @functools.cached_property
     def tokenizer(self):
-        """The tokenizer of the vocabulary among the records, or `None`."""
+        """The tokenizer of the vocabulary among the records, or `None`.
+
+        It is the file that the manifest names, or else the only one that may be it.
+        """
         found = [*self.folder.glob("*.txt"), *self.folder.glob("*.model")]
+        if "vocabulary" in self.manifest:
+            found = [self.folder / self.manifest["vocabulary"]]
         if len(found) != 1:
             return None
         return load_tokenizer(found[0], self._settings["lowercase"])

@@ -97,7 +97,8 @@ def write_manifest(folder, **settings):
         }
         for file in sorted(folder.glob("*.tfrecord"))
     ]
-    text = json.dumps({"shards": shards, "settings": settings})
+    manifest = {"shards": shards, "settings": settings, "vocabulary": "vocab.txt"}
+    text = json.dumps(manifest)
     (folder / "manifest.json").write_text(text)
     return folder
 

@@ -51,6 +51,13 @@ def test_a_pattern_takes_a_part_of_the_manifest(folder):
         PretrainingRecords(folder / "x*")
 
 
+def test_the_manifest_names_the_vocabulary(folder):
+    (folder / "notes.txt").write_text("not a vocabulary\n")
+    assert PretrainingRecords(folder).vocabulary_size == VOCABULARY
+    (folder / "manifest.json").unlink()
+    assert PretrainingRecords(folder).tokenizer is None
+
+
 def test_a_damaged_file_is_named(folder):
     records = PretrainingRecords(folder)
     seen = []
