@@ -25,7 +25,7 @@ UNSAID = {"order": "sop", "lowercase": True, "mask_rate": 0.15, "ngram": 3}
 ORDER_CLASSES = {"none": 0, "three_way": 3}
 # Records that are mixed, besides the files' order and what was mixed in them.
 SHUFFLED = 8192
-FILES_AT_ONCE = 4
+FILES_AT_ONCE = 16
 # Records in which labels with "##" are looked for; one has a dozen labels or more.
 LOOKED_AT = 1000
 # As `get_new_segment` of albert_zh's `create_pretraining_data.py` marks them.
