@@ -1,7 +1,6 @@
 """`albert-tf inspect | convert | download`."""
 
 import dataclasses
-import enum
 import json
 from typing import Annotated
 
@@ -13,6 +12,7 @@ from rich.text import Text
 from albert_tf.cli.common import (
     Checkpoint,
     Config,
+    Layout,
     Vocab,
     app,
     bytes_bar,
@@ -25,16 +25,6 @@ from albert_tf.cli.common import (
 # Two programs that compute the same in float32 differ by some 5e-6; weights in the
 # wrong place by far more.
 TOLERANCE = 1e-4
-
-
-class Layout(str, enum.Enum):
-    """What `convert` writes."""
-
-    keras = "keras"
-    google = "google"
-    albert_zh = "albert_zh"
-    huggingface = "huggingface"
-    kerashub = "kerashub"
 
 
 @app.command()

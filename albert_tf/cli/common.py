@@ -1,6 +1,7 @@
 """What all commands share: the application, its output, importing TensorFlow."""
 
 import contextlib
+import enum
 import os
 import pathlib
 import sys
@@ -62,6 +63,14 @@ Vocab = Annotated[
         help="The vocab.txt or SentencePiece model, if it is not beside the checkpoint."
     ),
 ]
+
+
+def choices(name, *values):
+    """The type of an option that takes one of these strings."""
+    return enum.Enum(name, {value: value for value in values}, type=str)
+
+
+Layout = choices("Layout", "keras", "google", "albert_zh", "huggingface", "kerashub")
 
 
 @contextlib.contextmanager

@@ -1,6 +1,5 @@
 """`albert-tf pretrain-data | pretrain`."""
 
-import enum
 import json
 import pathlib
 import sys
@@ -10,59 +9,21 @@ import typer
 from rich.table import Table
 
 from albert_tf.cli.common import (
+    Layout,
     app,
     bytes_bar,
+    choices,
     console,
     import_tensorflow,
     random_backbone,
     silent_stderr,
 )
 
-
-class Order(str, enum.Enum):
-    """What the second segment of a sequence is to the first."""
-
-    sop = "sop"
-    nsp = "nsp"
-    three_way = "three_way"
-    none = "none"
-
-
-class Engine(str, enum.Enum):
-    """What runs the workers."""
-
-    process = "process"
-    ray = "ray"
-
-
-class Segmenter(str, enum.Enum):
-    """What cuts words."""
-
-    jieba = "jieba"
-    whitespace = "whitespace"
-
-
-class Masking(str, enum.Enum):
-    """When tokens are masked."""
-
-    static = "static"
-    dynamic = "dynamic"
-
-
-class Optimizer(str, enum.Enum):
-    """What trains."""
-
-    lamb = "lamb"
-    adamw = "adamw"
-
-
-class CheckpointLayout(str, enum.Enum):
-    """What `pretrain` writes."""
-
-    google = "google"
-    albert_zh = "albert_zh"
-    huggingface = "huggingface"
-    keras = "keras"
+Order = choices("Order", "sop", "nsp", "three_way", "none")
+Engine = choices("Engine", "process", "ray")
+Segmenter = choices("Segmenter", "jieba", "whitespace")
+Masking = choices("Masking", "static", "dynamic")
+Optimizer = choices("Optimizer", "lamb", "adamw")
 
 
 @app.command("pretrain-data")
@@ -237,7 +198,7 @@ def pretrain(
         str | None, typer.Option(help="Further records, to evaluate on.")
     ] = None,
     layout: Annotated[
-        CheckpointLayout | None,
+        Layout | None,
         typer.Option(help="Of the checkpoint; by default the TF1 layout it fits."),
     ] = None,
     tensorboard: Annotated[
