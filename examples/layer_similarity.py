@@ -86,8 +86,7 @@ def main():
     for axis, i, title in zip(axes, (0, 2), ("L2 distance", "degrees"), strict=True):
         for name, values in measured.items():
             axis.plot(range(1, 1 + len(values[i])), values[i], marker="o", label=name)
-        axis.set(title=title, xlabel="layer")
-        axis.locator_params(axis="x", integer=True)
+        axis.set(title=title, xlabel="layer", xticks=range(1, 1 + len(values[i])))
         axis.legend()
     figure.savefig(arguments.output, format="png")
     Console().print(table)

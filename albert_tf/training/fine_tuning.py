@@ -34,36 +34,37 @@ def fine_tune(
     Raises:
         ValueError: if the directory holds the state of a training with other
             settings, or the training diverges.
+        BlockingIOError: if another process trains into the directory.
     """
     output = pathlib.Path(output)
     backup = output / BACKUP
     settings = {**(settings or {}), "epochs": epochs, "batch_size": batch_size}
-    open_state(backup, settings)
-    record = TrainingRecord(backup)
-    classifier.fit(
-        *train,
-        validation_data=dev,
-        epochs=epochs,
-        initial_epoch=record.epochs,
-        batch_size=batch_size,
-        callbacks=[record],
-        verbose=verbose,
-    )
-    best = record.best_epoch
-    classifier.load_weights(record.weights(best))
-    metrics = {
-        "best_epoch": best,
-        "dev": {
-            name.removeprefix("val_"): values[best - 1]
-            for name, values in record.history.items()
-            if name.startswith("val_")
-        },
-        "seconds": record.seconds,
-        "history": record.history,
-    }
-    with complete_directory(output) as directory:
-        classifier.save_to_preset(str(directory))
-    shutil.rmtree(backup)
+    with open_state(backup, settings):
+        record = TrainingRecord(backup)
+        classifier.fit(
+            *train,
+            validation_data=dev,
+            epochs=epochs,
+            initial_epoch=record.epochs,
+            batch_size=batch_size,
+            callbacks=[record],
+            verbose=verbose,
+        )
+        best = record.best_epoch
+        classifier.load_weights(record.weights(best))
+        metrics = {
+            "best_epoch": best,
+            "dev": {
+                name.removeprefix("val_"): values[best - 1]
+                for name, values in record.history.items()
+                if name.startswith("val_")
+            },
+            "seconds": record.seconds,
+            "history": record.history,
+        }
+        with complete_directory(output) as directory:
+            classifier.save_to_preset(str(directory))
+        shutil.rmtree(backup)
     return metrics
 
 

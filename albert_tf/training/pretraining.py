@@ -68,6 +68,7 @@ def pretrain(
         ValueError: if `steps` is no multiple of `interval`, the records do not fit the
             model or are damaged, `output` holds the state of another training, or the
             training diverges.
+        BlockingIOError: if another process trains into `output`.
     """
     _check_steps(steps, interval)
     check_fits(model, records)
@@ -86,17 +87,17 @@ def pretrain(
         "num_shards": num_shards,
         **(settings or {}),
     }
-    open_state(backup, identity)
-    record = TrainingRecord(backup, monitor=None, writes=shard == 0)
-    dataset = records.dataset(
-        batch_size,
-        masks,
-        seed,
-        skip=record.epochs * interval,
-        num_shards=num_shards,
-        shard=shard,
-    )
-    with _naming_damage(records, *([] if dev is None else [dev])):
+    writes = shard == 0
+    with open_state(backup, identity, writes), _naming_damage(records, dev):
+        record = TrainingRecord(backup, monitor=None, writes=writes)
+        dataset = records.dataset(
+            batch_size,
+            masks,
+            seed,
+            skip=record.epochs * interval,
+            num_shards=num_shards,
+            shard=shard,
+        )
         model.fit(
             dataset,
             epochs=steps // interval,
@@ -161,7 +162,7 @@ def _naming_damage(*parts):
         tf.errors.InvalidArgumentError,
         tf.errors.NotFoundError,
     ):
-        for records in parts:
+        for records in filter(None, parts):
             records.read_through()
         raise
 

@@ -7,12 +7,14 @@ import json
 import math
 import pathlib
 import re
+import warnings
 
 import numpy as np
 import tensorflow as tf
 
 from albert_tf.preprocessing import load_tokenizer
 from albert_tf.preprocessing.pretraining_records import (
+    WORD_STARTS,
     parse_records,
     record_lengths,
     unmask,
@@ -193,6 +195,12 @@ class PretrainingRecords:
                 f"Masking anew needs the one vocabulary of {self.folder}: a vocab.txt "
                 "or a SentencePiece model. Put it there, or keep the masks of the "
                 "records."
+            )
+        if WORD_STARTS not in self.lengths:
+            warnings.warn(
+                f"The records of {self.folder} do not say where words begin: single "
+                "tokens are masked. For whole words keep the masks of the records.",
+                stacklevel=2,
             )
         arguments = {
             "mask_selection_rate": self._settings["mask_rate"],

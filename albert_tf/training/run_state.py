@@ -7,7 +7,7 @@ import time
 import keras
 import numpy as np
 
-from albert_tf.files import make_folder, write_text
+from albert_tf.files import make_folder, only_writer, write_text
 
 BACKUP = ".training"
 SETTINGS, RECORD = "settings.json", "record.json"
@@ -17,25 +17,30 @@ BATCHES_UNSEEN = 100
 MOST_NAMED, MOST_SHOWN = 4, 40
 
 
-def open_state(backup, settings):
-    """Make the directory of a training's state, or find the one that is there.
+@contextlib.contextmanager
+def open_state(backup, settings, writes=True):
+    """Hold the directory of a training's state, made if it is not there.
 
     Args:
         backup: path of it.
         settings: dict of what JSON can hold: what identifies the training.
+        writes: bool. Of several hosts that share the directory one writes.
 
     Raises:
         ValueError: if it holds epochs of another training, saying what differs.
+        BlockingIOError: if another process trains there.
     """
-    # As it will be read: without tuples.
-    settings = json.loads(json.dumps(settings))
-    file = backup / SETTINGS
-    # Of a training without an epoch there is nothing to lose.
-    if file.exists() and (backup / RECORD).exists():
-        _refuse_another(backup, json.loads(file.read_text("utf-8")), settings)
-        return
     make_folder(backup)
-    write_text(file, json.dumps(settings))
+    with only_writer(backup) if writes else contextlib.nullcontext():
+        # As it will be read: without tuples.
+        settings = json.loads(json.dumps(settings))
+        file = backup / SETTINGS
+        # Of a training without an epoch there is nothing to lose.
+        if file.exists() and (backup / RECORD).exists():
+            _refuse_another(backup, json.loads(file.read_text("utf-8")), settings)
+        elif writes:
+            write_text(file, json.dumps(settings))
+        yield
 
 
 def _refuse_another(backup, there, now):

@@ -36,38 +36,53 @@ def train(backup, epochs=3, callbacks=(), x=X, **kwargs):
 @pytest.fixture
 def backup(tmp_path):
     backup = tmp_path / "model" / BACKUP
-    open_state(backup, {"steps": 3, "optimizer": {"rate": (1, 2)}})
-    return backup
+    with open_state(backup, {"steps": 3, "optimizer": {"rate": (1, 2)}}):
+        return backup
 
 
 # === Another training ===
 
 
+def opened(backup, settings, **kwargs):
+    with open_state(backup, settings, **kwargs):
+        return True
+
+
 def test_another_training_is_refused_saying_what_differs(backup):
     train(backup)
     before = (backup / "record.json").read_bytes()
-    open_state(backup, {"optimizer": {"rate": [1, 2]}, "steps": 3})
+    assert opened(backup, {"optimizer": {"rate": [1, 2]}, "steps": 3})
     with pytest.raises(ValueError) as error:
-        open_state(backup, {"steps": 4, "optimizer": {"rate": [1, 2], "clip": None}})
+        opened(backup, {"steps": 4, "optimizer": {"rate": [1, 2], "clip": None}})
     said = str(error.value)
     assert "(optimizer.clip: none, now None; steps: 3, now 4)" in said
     assert f"another output directory, or remove {backup}" in said
     assert (backup / "record.json").read_bytes() == before
     many = {"steps": 3, **{str(i): i for i in range(9)}, "long": "x" * 999}
     with pytest.raises(ValueError, match="; 7 more differences") as error:
-        open_state(backup, many)
+        opened(backup, many)
     assert len(str(error.value)) < 500
 
 
 def test_before_the_first_epoch_there_is_nothing_to_lose(backup):
-    open_state(backup, {"steps": 4})
+    assert opened(backup, {"steps": 4})
     assert json.loads((backup / "settings.json").read_text()) == {"steps": 4}
+
+
+def test_two_trainings_at_a_time(backup):
+    with open_state(backup, {"steps": 4}):
+        with pytest.raises(BlockingIOError, match="Another process"):
+            opened(backup, {"steps": 5})
+        # A host that writes nothing is no other training.
+        assert opened(backup, {"steps": 4}, writes=False)
+    assert json.loads((backup / "settings.json").read_text()) == {"steps": 4}
+    assert opened(backup, {"steps": 5})
 
 
 def test_a_file_where_the_directory_should_be(tmp_path):
     (tmp_path / "model").touch()
     with pytest.raises(FileExistsError, match="is a file"):
-        open_state(tmp_path / "model" / BACKUP, {})
+        opened(tmp_path / "model" / BACKUP, {})
 
 
 # === The record ===
