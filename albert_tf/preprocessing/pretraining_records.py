@@ -31,38 +31,30 @@ def write_records(path, arrays):
         path: string, the file.
         arrays: dict with the keys of `FEATURES` and `"word_starts"`: arrays with a row
             a record.
-
-    Returns:
-        int, how many were written.
     """
-    columns = {
-        name: (_as_rows(arrays[key], is_float), is_float)
+    columns = [
+        (name, np.asarray(arrays[key]), is_float)
         for key, (name, is_float) in _WRITTEN.items()
-    }
-    count = len(arrays["labels"])
+    ]
     with tf.io.TFRecordWriter(str(path)) as writer:
-        for row in range(count):
+        for row in range(len(arrays["labels"])):
             features = {
-                name: _feature(values[row].tolist(), is_float)
-                for name, (values, is_float) in columns.items()
+                name: _feature(np.ravel(values[row]), is_float)
+                for name, values, is_float in columns
             }
             example = tf.train.Example(features=tf.train.Features(feature=features))
             # The same features give the same bytes.
             writer.write(example.SerializeToString(deterministic=True))
-    return count
 
 
 _WRITTEN = {**FEATURES, "word_starts": (WORD_STARTS, False)}
 
 
-def _as_rows(array, is_float):
-    array = np.asarray(array, "float32" if is_float else "int64")
-    return array[:, np.newaxis] if array.ndim == 1 else array
-
-
 def _feature(values, is_float):
     if is_float:
         return tf.train.Feature(float_list=tf.train.FloatList(value=values))
+    # Lists are taken faster than arrays.
+    values = values.astype("int64").tolist()
     return tf.train.Feature(int64_list=tf.train.Int64List(value=values))
 
 

@@ -45,7 +45,8 @@ def examples(path):
 def test_features_have_the_original_names_and_types(tmp_path):
     path = tmp_path / "a.tfrecord"
     written = arrays()
-    assert write_records(path, written) == 3
+    write_records(path, written)
+    assert len(list(examples(path))) == 3
     for row, example in enumerate(examples(path)):
         features = example.features.feature
         assert {x: y.WhichOneof("kind") for x, y in features.items()} == {
@@ -117,7 +118,7 @@ def test_unmasking():
 
 def test_no_records(tmp_path):
     path = tmp_path / "a.tfrecord"
-    assert write_records(path, {x: y[:0] for x, y in arrays().items()}) == 0
+    write_records(path, {x: y[:0] for x, y in arrays().items()})
     assert record_lengths(path) == {}
 
 
