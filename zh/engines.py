@@ -21,7 +21,7 @@ def in_processes(function, jobs, workers=None):
 
     Raises:
         ChildProcessError: if a process was killed, which the system does where memory
-            ends.
+            ends, or could not start.
         ValueError: if the function cannot be pickled and has to be.
     """
     workers = workers or _cpus()
@@ -39,8 +39,10 @@ def in_processes(function, jobs, workers=None):
         yield from _as_done(pool, pickled, jobs, workers + 2)
     except concurrent.futures.process.BrokenProcessPool as error:
         raise ChildProcessError(
-            "A worker was killed; perhaps there was not memory enough. What is done "
-            "stays: run the same command with fewer workers to go on."
+            "A worker has ended. Perhaps there was not memory enough: what is done "
+            "stays, run the same command with fewer workers to go on. A script that "
+            'uses workers needs the line `if __name__ == "__main__":` before its own '
+            "work."
         ) from error
     finally:
         pool.shutdown(cancel_futures=True)
@@ -68,7 +70,8 @@ def _next(running):
     done, _ = concurrent.futures.wait(
         running, return_when=concurrent.futures.FIRST_COMPLETED
     )
-    for future in done:
+    # Those that failed last, so that nothing that was done is lost.
+    for future in sorted(done, key=lambda future: future.exception() is not None):
         yield running.pop(future), future.result()
 
 
@@ -132,10 +135,11 @@ def on_ray(function, jobs, workers=None, address=None):
     task = ray.remote(num_cpus=1, max_retries=10)(call_pickled)
     running = {}
     try:
-        workers = workers or int(ray.cluster_resources()["CPU"])
+        # More than there are CPUs wait there for the next that is free.
+        most = workers or 2 * int(ray.cluster_resources()["CPU"])
         for key, arguments in jobs:
             running[task.remote(pickled, *arguments)] = key
-            if len(running) >= 2 * workers:
+            if len(running) >= most:
                 yield _next_on_ray(ray, running)
         while running:
             yield _next_on_ray(ray, running)

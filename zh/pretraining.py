@@ -16,7 +16,7 @@ from albert_tf.files import make_folder, only_writer
 from albert_tf.preprocessing.corpus import Corpus
 from albert_tf.preprocessing.segment_pairs import ORDERS
 from zh.engines import ENGINES
-from zh.records_directory import RecordsDirectory, text_digest
+from zh.records_directory import DONE, RecordsDirectory, text_digest
 from zh.segmentation import Jieba
 from zh.shards import ShardMaker
 
@@ -137,13 +137,14 @@ def make_pretraining_data(
     """Write the records of a corpus.
 
     A run that was cut off goes on where it was, if it is started again with the same
-    files and settings; of one that was done only what is missing, or of text that has
-    changed since, is made again.
+    files and settings; of one that was done only what is missing or damaged, or of text
+    that has changed since, is made again.
 
     Args:
         files: list of strings: text files and patterns such as `"corpus/*.txt"`; also
             `.gz`, `.zst` and JSON lines, see `albert_tf.preprocessing.corpus`. The
-            vocabulary and what is in `output` are left out.
+            vocabulary, and what is in `output` and other directories of records, are
+            left out.
         output: string, the directory to write: `pretrain-*.tfrecord`, the vocabulary
             and `manifest.json`.
         settings: a `PretrainingData`.
@@ -165,6 +166,8 @@ def make_pretraining_data(
         OSError: if a file cannot be written, what is done stays; or another process
             writes to the directory.
     """
+    if engine not in ENGINES:
+        raise ValueError(f"Unknown engine {engine!r}. Known: {list(ENGINES)}")
     if address and engine != "ray":
         raise ValueError(f"`address` is of a Ray cluster; the engine is {engine!r}.")
     # Absolute, for another machine has another working directory.
@@ -176,7 +179,9 @@ def make_pretraining_data(
         settings.document_per_line,
         block_bytes=settings.block_bytes,
         text_field=settings.text_field,
-        without=(output, vocabulary),
+        without=lambda path: (
+            path == vocabulary or path.parent == output or (path.parent / DONE).exists()
+        ),
     )
     # A vocabulary is refused before anything is written.
     make_shards = ShardMaker(settings, output)

@@ -23,7 +23,8 @@ class RecordsDirectory:
         settings: a `PretrainingData`.
 
     Raises:
-        ValueError: if the directory holds records of other files or settings.
+        ValueError: if the directory holds records of other files or settings, or files
+            of others under the names that are needed.
     """
 
     def __init__(self, path, corpus, settings):
@@ -31,11 +32,15 @@ class RecordsDirectory:
         self._corpus = corpus
         vocabulary = pathlib.Path(settings.vocabulary)
         self._described = {
-            "files": [[printable(x), x.stat().st_size] for x in corpus.files],
+            "files": [[printable(x.resolve()), x.stat().st_size] for x in corpus.files],
             "settings": settings.described(),
             "vocabulary": vocabulary.name,
         }
         before = self._read_done()
+        # What may be removed at the end: this run's, and what earlier ones have noted.
+        self._own = {shard["file"] for x in before.values() for shard in x["shards"]}
+        self._refuse_files_of_others(vocabulary)
+        before = {block: x for block, x in before.items() if self._is_there(x)}
         if any(shard["records"] for x in before.values() for shard in x["shards"]):
             self._refuse_other_settings()
         else:
@@ -53,7 +58,7 @@ class RecordsDirectory:
         self._keep(DONE, _lines(before.values()))
 
     def _read_done(self):
-        """The entries of earlier runs whose files are there, by block."""
+        """The entries of earlier runs, by block."""
         path = self._path / DONE
         done = {}
         for line in path.read_bytes().split(b"\n") if path.exists() else ():
@@ -61,13 +66,31 @@ class RecordsDirectory:
                 entry = json.loads(line)
             except ValueError:
                 continue  # It was cut off; its block is made again.
-            if all(self._is_there(shard) for shard in entry["shards"]):
-                done[entry["block"]] = entry
+            done[entry["block"]] = entry
         return done
 
-    def _is_there(self, shard):
-        file = self._path / shard["file"]
-        return file.exists() and file.stat().st_size == shard["bytes"]
+    def _is_there(self, entry):
+        """Whether the files of a block are as they were written."""
+        return all(
+            _digest(self._path / shard["file"]) == shard["sha256"]
+            for shard in entry["shards"]
+        )
+
+    def _refuse_files_of_others(self, vocabulary):
+        """Refuse what would be replaced and is of no earlier run."""
+        if (self._path / DONE).exists():
+            return
+        copy = self._path / vocabulary.name
+        ours = [self._path / MANIFEST, self._path / SETTINGS]
+        if copy.exists() and copy.read_bytes() != vocabulary.read_bytes():
+            ours.append(copy)
+        for file in (*ours, *self._path.glob("pretrain-*.tfrecord")):
+            if file.exists():
+                raise ValueError(
+                    f"{file} is there, which is to be written, but no {DONE} that says "
+                    "it was written by this command. Give another directory, or "
+                    "remove it."
+                )
 
     def _refuse_other_settings(self):
         there = _read_json(self._path / SETTINGS)
@@ -77,8 +100,14 @@ class RecordsDirectory:
             for name, value in now.items()
             if was.get(name) != value
         ]
-        if there["files"] != self._described["files"]:
-            differ.append("other files, or files of other sizes")
+        # Their text may have changed: what is made of it is made again.
+        files, own = (
+            {name for name, _ in x["files"]} for x in (there, self._described)
+        )
+        if files != own:
+            name = min(files ^ own)
+            what = "gone" if name in files else "new"
+            differ.append(f"other files, such as {name}, which is {what}")
         if differ:
             raise ValueError(
                 f"{self._path} holds records made with {', '.join(differ)}. Give "
@@ -126,10 +155,9 @@ class RecordsDirectory:
         if not counts.get("records"):
             raise ValueError(" ".join([_nothing(counts), *complaints]))
         names = {shard["file"] for shard in shards}
-        for file in self._path.glob("pretrain-*.tfrecord"):
+        for name in self._own - names:
             # Of text that was longer once.
-            if file.name not in names:
-                file.unlink()
+            (self._path / name).unlink(missing_ok=True)
         manifest = {
             "counts": counts,
             "complaints": complaints,
@@ -157,6 +185,11 @@ class RecordsDirectory:
             return
         with complete_file(path) as temporary:
             temporary.write_bytes(content)
+
+
+def _digest(path):
+    """The SHA-256 of a file, `None` if there is none."""
+    return hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else None
 
 
 def text_digest(block):

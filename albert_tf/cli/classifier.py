@@ -89,6 +89,7 @@ def finetune(
     from albert_tf.files import write_text
     from albert_tf.preprocessing.labelled_texts import class_names, read_labelled_texts
     from albert_tf.training.fine_tuning import fine_tune, plot_history
+    from albert_tf.training.run_state import weights_digest
 
     columns = (label_column, text_column, text_b_column)
     data = {
@@ -134,8 +135,16 @@ def finetune(
         output,
         epochs=epochs,
         batch_size=batch_size,
-        # What is scored afterwards does not change the training.
-        settings={name: x for name, x in settings.items() if name != "test"},
+        # What makes it another training, besides the data.
+        settings={
+            "classes": classes,
+            "weights": weights_digest(classifier),
+            "learning_rate": learning_rate,
+            "sequence_length": sequence_length,
+            "dropout": dropout,
+            "mixed_precision": mixed_precision,
+            "seed": seed,
+        },
         verbose=1 if sys.stdout.isatty() else 2,
     )
     if test:

@@ -221,13 +221,13 @@ def pretrain(
 
     Example: albert-tf pretrain --data records --config albert_tiny_zh --output my_model
     """
+    interval = min(interval, steps)
     settings = {key: value for key, value in locals().items() if key != "output"}
     if (config is None) == (init is None):
         raise ValueError(
             "Give --config to train from random weights, or --init to go on from a "
             "checkpoint."
         )
-    interval = min(interval, steps)
     import_tensorflow()
     import keras
 
@@ -239,9 +239,9 @@ def pretrain(
         plot_pretraining,
         pretrain,
         pretraining_optimizer,
-        weights_digest,
     )
     from albert_tf.training.records import PretrainingRecords
+    from albert_tf.training.run_state import weights_digest
 
     keras.utils.set_random_seed(seed)
     if mixed_precision:
@@ -252,13 +252,10 @@ def pretrain(
     model.compile(
         pretraining_optimizer(optimizer.value, learning_rate, steps, warmup, accumulate)
     )
-    # Before the training: what cannot be written afterwards, and what is damaged.
+    # Before the training what cannot be written afterwards.
     fitting = original_layout(model.backbone.get_config()).name
     layout = layout.value if layout else fitting
     check_saving(model, output, layout, records.tokenizer)
-    for part in filter(None, (records, dev_records)):
-        with bytes_bar("Checking") as progress:
-            part.verify(progress)
     done = pretrain(
         model,
         records,
@@ -273,11 +270,13 @@ def pretrain(
         callbacks=_logs(tensorboard),
         verbose=1 if sys.stdout.isatty() else 2,
     )
-    save_checkpoint(model, output, layout, tokenizer=records.tokenizer)
     output = pathlib.Path(output)
+    settings["layout"] = layout
     text = json.dumps({**done, "settings": settings}, ensure_ascii=False, indent=2)
     write_text(output / "history.json", text + "\n")
     plot_pretraining(done["history"], interval, output / "loss.png")
+    # Last: a preset is written once only.
+    save_checkpoint(model, output, layout, tokenizer=records.tokenizer)
     last = [(name, values[-1]) for name, values in done["history"].items()]
     console.print(
         ", ".join(f"{name} {value:.4f}" for name, value in last if value is not None)

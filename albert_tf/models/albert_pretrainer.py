@@ -65,8 +65,10 @@ class AlbertPretrainer(ReadablePresets, keras_hub.models.Task):
             self.sop_head = keras.layers.Dense(
                 num_sop_classes,
                 kernel_initializer=albert_initializer(),
-                # Whatever the encoder computes in: the loss is taken of it.
-                dtype="float32",
+                # In float32 at least, as the MLM head: the loss is taken of it.
+                dtype=keras.backend.result_type(
+                    backbone.dtype_policy.compute_dtype, "float32"
+                ),
                 name="sop_logits",
             )
 

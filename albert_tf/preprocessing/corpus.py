@@ -89,8 +89,8 @@ class Corpus:
             rest is a document of the next block.
         text_field: string, the field of the JSON objects.
         max_line_bytes: int, the longest line, in bytes before its "\\n".
-        without: paths of files, and of folders of files, that are left out although a
-            pattern matches them; what is in folders below is not.
+        without: optional function of a `pathlib.Path`, absolute and without links,
+            that says which files are left out although a pattern matches them.
 
     Attributes:
         files: list of `pathlib.Path`, in the order in which they are read.
@@ -123,7 +123,7 @@ class Corpus:
         block_bytes=4_000_000,
         text_field="text",
         max_line_bytes=10_000_000,
-        without=(),
+        without=lambda path: False,
     ):
         sizes = {"block_bytes": block_bytes, "max_line_bytes": max_line_bytes}
         for name, size in sizes.items():
@@ -278,7 +278,6 @@ def _find(patterns, without):
     """The files in the order of their names, each once, all of which can be read."""
     if isinstance(patterns, (str, os.PathLike)):
         patterns = [patterns]
-    without = {pathlib.Path(path).resolve() for path in without}
     paths = [
         path for pattern in patterns for path in _matches(os.fspath(pattern), without)
     ]
@@ -297,12 +296,14 @@ def _matches(pattern, without):
     if os.path.lexists(pattern) or not glob.has_magic(pattern):
         return [pathlib.Path(pattern)]
     found = map(pathlib.Path, glob.glob(pattern, recursive=True))
-    files = [
-        path
-        for path in found
-        if not os.path.isdir(path)
-        and without.isdisjoint((path.resolve(), path.resolve().parent))
-    ]
+    found = [path for path in found if not os.path.isdir(path)]
+    files = [path for path in found if not without(path.resolve())]
+    if found and not files:
+        raise FileNotFoundError(
+            f"All files that match the pattern {printable(pattern)} are left out: "
+            "vocabularies, and what is in a directory of records. Name the files of "
+            "text, and another directory for the records."
+        )
     if not files:
         raise FileNotFoundError(
             f"No file matches the pattern {printable(pattern)}. (For the files of all "

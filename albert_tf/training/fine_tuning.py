@@ -5,7 +5,12 @@ import shutil
 
 from albert_tf.files import complete_directory
 from albert_tf.training.plots import draw
-from albert_tf.training.run_state import BACKUP, TrainingRecord, open_state
+from albert_tf.training.run_state import (
+    BACKUP,
+    TrainingRecord,
+    data_digest,
+    open_state,
+)
 
 
 def fine_tune(
@@ -14,7 +19,7 @@ def fine_tune(
     """Fine-tune a classifier and write it as a preset.
 
     A run that was cut off goes on where it was, if it is started again with the
-    same `settings`.
+    same data and `settings`.
 
     Args:
         classifier: a compiled `AlbertTextClassifier`. Afterwards it has the
@@ -24,7 +29,7 @@ def fine_tune(
         output: string, the directory for the preset.
         epochs: int.
         batch_size: int.
-        settings: optional dict, what identifies the run.
+        settings: optional dict, what identifies the run besides.
         verbose: int, as for `keras.Model.fit`.
 
     Returns:
@@ -38,8 +43,13 @@ def fine_tune(
     """
     output = pathlib.Path(output)
     backup = output / BACKUP
-    settings = {**(settings or {}), "epochs": epochs, "batch_size": batch_size}
-    with open_state(backup, settings):
+    identity = {
+        **(settings or {}),
+        "data": data_digest((train, dev)),
+        "epochs": epochs,
+        "batch_size": batch_size,
+    }
+    with open_state(backup, identity):
         record = TrainingRecord(backup)
         classifier.fit(
             *train,

@@ -17,14 +17,12 @@ def draw(history, titles, path, interval=1, xlabel="epoch"):
         interval: int, what an epoch is on the x-axis.
         xlabel: string.
     """
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
+    # Not pyplot, which would change the caller's backend.
+    from matplotlib.figure import Figure
 
     metrics = [metric for metric in titles if metric in history]
-    size = {"figsize": (4.5 * len(metrics), 3.5), "layout": "constrained"}
-    figure, axes = plt.subplots(1, len(metrics), squeeze=False, **size)
+    figure = Figure(figsize=(4.5 * len(metrics), 3.5), layout="constrained")
+    axes = figure.subplots(1, len(metrics), squeeze=False)
     for axis, metric in zip(axes[0], metrics, strict=True):
         for name, label in ((metric, "training"), (f"val_{metric}", "dev")):
             values = np.array(history.get(name, []), float)
@@ -38,4 +36,3 @@ def draw(history, titles, path, interval=1, xlabel="epoch"):
         axis.legend()
     with complete_file(path) as temporary:
         figure.savefig(temporary, dpi=120, format="png")
-    plt.close(figure)

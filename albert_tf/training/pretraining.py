@@ -1,12 +1,10 @@
 """Pretraining on records with both losses, gone on with if cut off."""
 
 import contextlib
-import hashlib
 import itertools
 import pathlib
 
 import keras
-import numpy as np
 import tensorflow as tf
 
 from albert_tf.training.lamb import Lamb
@@ -20,6 +18,8 @@ OPTIMIZERS = {"lamb": Lamb, "adamw": AdamW}
 WEIGHT_DECAY = 0.01
 EPSILON = 1e-6
 CLIP_NORM = 1.0
+# Bytes of records whose verification takes long enough for a bar.
+SHOWN_FROM = 10**9
 
 
 def pretrain(
@@ -89,6 +89,8 @@ def pretrain(
     }
     writes = shard == 0
     with open_state(backup, identity, writes), _naming_damage(records, dev):
+        for part in filter(None, (records, dev)):
+            _verify(part, verbose)
         record = TrainingRecord(backup, monitor=None, writes=writes)
         dataset = records.dataset(
             batch_size,
@@ -112,7 +114,19 @@ def pretrain(
     return {"history": record.history, "steps": steps, "seconds": record.seconds}
 
 
+def _verify(records, verbose):
+    """Compare files with their checksums; of large ones with a bar."""
+    bar = keras.utils.Progbar(records.bytes, verbose=verbose, unit_name="byte")
+    shown = records.bytes >= SHOWN_FROM
+    records.verify(lambda done, total: bar.update(done) if shown else None)
+
+
 def _check_steps(steps, interval):
+    if min(steps, interval) < 1:
+        raise ValueError(
+            "`steps` and `interval` should be 1 at least. Received: "
+            f"{steps:,} and {interval:,}"
+        )
     if steps % interval == 0:
         return
     below = steps - steps % interval
@@ -142,14 +156,6 @@ def _without_names(config):
     if not isinstance(config, dict):
         return config
     return {x: _without_names(y) for x, y in config.items() if x != "name"}
-
-
-def weights_digest(model):
-    """A checksum of all weights, a string."""
-    digest = hashlib.sha256()
-    for weight in model.get_weights():
-        digest.update(np.ascontiguousarray(weight))
-    return digest.hexdigest()
 
 
 @contextlib.contextmanager

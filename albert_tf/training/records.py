@@ -32,7 +32,6 @@ FILES_AT_ONCE = 16
 LOOKED_AT = 1000
 # As `get_new_segment` of albert_zh's `create_pretraining_data.py` marks them.
 MARKED = re.compile("##[\u4e00-\u9fa5]")
-# A `tf.data.Dataset` counts epochs of seed n from n * 2**32 on, in 64 bits.
 LARGEST_SEED = 2**31 - 1
 MADE_AGAIN = "Copy it again, or make the data again."
 
@@ -107,7 +106,8 @@ class PretrainingRecords:
         """
         found = [*self.folder.glob("*.txt"), *self.folder.glob("*.model")]
         if "vocabulary" in self.manifest:
-            found = [self.folder / self.manifest["vocabulary"]]
+            named = self.folder / self.manifest["vocabulary"]
+            found = [named] if named.exists() else []
         if len(found) != 1:
             return None
         return load_tokenizer(found[0], self._settings["lowercase"])
@@ -125,6 +125,11 @@ class PretrainingRecords:
             file.name: self._shards.get(file, {}).get("sha256") or file.stat().st_size
             for file in self.files
         }
+
+    @property
+    def bytes(self):
+        """The size of all files, an int."""
+        return sum(file.stat().st_size for file in self.files)
 
     @functools.cached_property
     def counts(self):
@@ -268,12 +273,14 @@ class PretrainingRecords:
                 f"share among {num_shards}. Make them with a smaller --block-size."
             )
         files = [str(file) for file in own]
-        records = _records(files)
+        records = _records(tf.data.Dataset.from_tensor_slices(files))
         if training:
             # Each epoch by a seed of its own: whoever iterates a second time, as Keras
-            # does to look at a batch, gets the same order.
-            epochs = tf.data.Dataset.counter(start=seed * 2**32)
-            records = epochs.flat_map(lambda epoch: _records(files, epoch))
+            # does to look at a batch, gets the same order. Begun anywhere, for that of
+            # the next seed should not be this one's second epoch.
+            first = int(np.random.default_rng(seed).integers(2**30))
+            epochs = tf.data.Dataset.counter(start=first)
+            records = epochs.flat_map(lambda epoch: _mixed(files, epoch))
         batches = records.batch(batch_size, drop_remainder=training).enumerate()
         prepare = _Batches(self.lengths, masks, (seed, shard), self.order_classes)
         batches = (
@@ -321,17 +328,22 @@ def _find(folder, pattern):
     )
 
 
-def _records(files, seed=None):
-    """The serialized records of files, mixed if there is a seed."""
+def _mixed(files, seed):
+    """The serialized records of files in random order."""
+    # Of this function, for `tf.data` has it traced: the order is the seed's alone, not
+    # also that of what a user has set for all.
+    tf.random.set_seed(1)
     names = tf.data.Dataset.from_tensor_slices(files)
-    if seed is not None:
-        names = names.shuffle(len(files), seed, reshuffle_each_iteration=False)
-    records = names.interleave(
+    names = names.shuffle(len(files), seed, reshuffle_each_iteration=False)
+    records = _records(names)
+    return records.shuffle(SHUFFLED, seed, reshuffle_each_iteration=False)
+
+
+def _records(names):
+    """The serialized records of a dataset of files, some read at a time."""
+    return names.interleave(
         tf.data.TFRecordDataset, cycle_length=FILES_AT_ONCE, block_length=16
     )
-    if seed is None:
-        return records
-    return records.shuffle(SHUFFLED, seed, reshuffle_each_iteration=False)
 
 
 class _Batches:

@@ -1,6 +1,7 @@
 """The state of a training in its output directory, from which it goes on."""
 
 import contextlib
+import hashlib
 import json
 import time
 
@@ -11,8 +12,6 @@ from albert_tf.files import make_folder, only_writer, write_text
 
 BACKUP = ".training"
 SETTINGS, RECORD = "settings.json", "record.json"
-# Batches from one look at the loss to the next: a device has to be waited for.
-BATCHES_UNSEEN = 100
 # Differences that a message names, and characters of a value in it.
 MOST_NAMED, MOST_SHOWN = 4, 40
 
@@ -41,6 +40,26 @@ def open_state(backup, settings, writes=True):
         elif writes:
             write_text(file, json.dumps(settings))
         yield
+
+
+def weights_digest(model):
+    """A checksum of all weights of a model, a string."""
+    return _digest(model.get_weights())
+
+
+def data_digest(data):
+    """A checksum of nested lists, tuples and arrays of texts and numbers, a string."""
+    return _digest(keras.tree.flatten(data))
+
+
+def _digest(leaves):
+    digest = hashlib.sha256()
+    for leaf in map(np.ascontiguousarray, leaves):
+        # Strings as objects have their addresses for content.
+        leaf = leaf.astype(str) if leaf.dtype == object else leaf
+        # With types and shapes: "ab", "c" are not "a", "bc".
+        digest.update(f"{leaf.dtype.str}{leaf.shape}".encode() + leaf.tobytes())
+    return digest.hexdigest()
 
 
 def _refuse_another(backup, there, now):
@@ -146,8 +165,7 @@ class TrainingRecord(keras.callbacks.Callback):
             self.model.load_weights(self.weights(self.epochs))
 
     def on_train_batch_end(self, batch, logs=None):
-        if batch % BATCHES_UNSEEN == 0:
-            self._refuse_divergence([float(logs["loss"])])
+        self._refuse_divergence([float(logs["loss"])])
 
     def on_epoch_end(self, epoch, logs=None):
         # The last update's harm is in the weights, not yet in the loss.

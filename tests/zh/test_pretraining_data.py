@@ -201,6 +201,9 @@ def test_duplicates_have_other_masks(vocabulary, corpus, tmp_path):
     make_pretraining_data([corpus], tmp_path / "3", settings(vocabulary, duplicates=3))
     counts = [len(read(tmp_path / n)["labels"]) for n in "13"]
     assert 2.5 < counts[1] / counts[0] < 3.5
+    assert len(set(checksums(tmp_path / "3").values())) == len(
+        checksums(tmp_path / "3")
+    )
 
 
 COMMAND = """
@@ -248,7 +251,6 @@ def test_a_killed_run_goes_on(vocabulary, corpus, tmp_path, workers):
     assert checksums(output) == checksums(tmp_path / "whole")
     whole = json.loads((tmp_path / "whole" / "manifest.json").read_text())
     assert manifest == whole
-    assert not list(output.glob(".*.part")) or done < len(manifest["shards"])
 
 
 def stamps(folder):
@@ -269,8 +271,8 @@ def test_what_is_missing_is_made_again(vocabulary, corpus, tmp_path):
     first = make_pretraining_data([corpus], output, made)
     sums, before = checksums(output), stamps(output)
     (output / "pretrain-00002.tfrecord").unlink()
-    with open(output / "pretrain-00005.tfrecord", "ab") as file:
-        file.write(b"?")
+    damaged = output / "pretrain-00005.tfrecord"
+    damaged.write_bytes(damaged.read_bytes()[:-1] + b"?")
     assert make_pretraining_data([corpus], output, made) == first
     assert checksums(output) == sums
     after = stamps(output)
@@ -279,17 +281,20 @@ def test_what_is_missing_is_made_again(vocabulary, corpus, tmp_path):
     assert changed == {f"pretrain-0000{number}.tfrecord" for number in (2, 3, 4, 5)}
 
 
-def test_changed_text_of_the_same_size_is_noticed(vocabulary, corpus, tmp_path):
+def test_changed_text_is_noticed(vocabulary, corpus, tmp_path):
     output = tmp_path / "out"
     make_pretraining_data([corpus], output, settings(vocabulary))
     before = checksums(output)
     changed = pathlib.Path(corpus.replace("*", "3"))
-    changed.write_text((TEXT * 3).replace("北京", "上海"), encoding="utf-8")
-    make_pretraining_data([corpus], output, settings(vocabulary))
-    make_pretraining_data([corpus], tmp_path / "anew", settings(vocabulary))
-    after = checksums(output)
-    assert after == checksums(tmp_path / "anew")
-    assert 0 < sum(before[name] != after[name] for name in before) < len(before)
+    # Of the same size, longer, and so short that there are fewer files of records.
+    for text in ((TEXT * 3).replace("北京", "上海"), TEXT * 9, "北京。上海。"):
+        changed.write_text(text, encoding="utf-8")
+        made = make_pretraining_data([corpus], output, settings(vocabulary))
+        anew = tmp_path / str(len(text))
+        assert made == make_pretraining_data([corpus], anew, settings(vocabulary))
+        after = checksums(output)
+        assert after == checksums(anew)
+        assert 0 < len(after.items() & before.items()) < len(before)
 
 
 def test_a_mistake_may_be_corrected_while_there_is_no_record(vocabulary, tmp_path):
@@ -311,7 +316,7 @@ def test_other_settings_are_refused(vocabulary, corpus, tmp_path):
     with pytest.raises(ValueError, match=message):
         make_pretraining_data([corpus], tmp_path / "out", other)
     one_file = corpus.replace("*", "1")
-    with pytest.raises(ValueError, match="other files"):
+    with pytest.raises(ValueError, match="other files, such as .*0.txt, which is gone"):
         make_pretraining_data([one_file], tmp_path / "out", settings(vocabulary))
     (tmp_path / "out" / "settings.json").write_text('{"files": [')
     with pytest.raises(ValueError, match="settings.json is missing or damaged"):
@@ -322,12 +327,33 @@ def test_what_a_killed_run_left_is_cleared_away(vocabulary, corpus, tmp_path):
     output = tmp_path / "out"
     make_pretraining_data([corpus], output, settings(vocabulary))
     (output / ".pretrain-00001.tfrecord.1a2b3c4d.part").write_text("half")
-    (output / "pretrain-00099.tfrecord").write_text("of a longer text")
     with open(output / "shards.jsonl", "a") as log:
         log.write('{"block": 1, "sha')
     make_pretraining_data([corpus], output, settings(vocabulary))
     assert not list(output.glob(".*"))
-    assert not (output / "pretrain-00099.tfrecord").exists()
+
+
+@pytest.mark.parametrize(
+    "name", ["pretrain-valid.tfrecord", "manifest.json", "vocab.txt"]
+)
+def test_files_of_others_are_left_alone(vocabulary, corpus, tmp_path, name):
+    output = tmp_path / "out"
+    output.mkdir()
+    (output / name).write_text("mine")
+    with pytest.raises(ValueError, match=f"{name} is there.*Give another directory"):
+        make_pretraining_data([corpus], output, settings(vocabulary))
+    assert [file.name for file in output.iterdir()] == [name]
+    assert (output / name).read_text() == "mine"
+
+
+def test_records_without_their_log_are_left_alone(vocabulary, corpus, tmp_path):
+    output = tmp_path / "out"
+    make_pretraining_data([corpus], output, settings(vocabulary))
+    (output / "shards.jsonl").unlink()
+    before = stamps(output)
+    with pytest.raises(ValueError, match="is there.*no shards.jsonl"):
+        make_pretraining_data([corpus], output, settings(vocabulary, seed=3))
+    assert stamps(output) == before
 
 
 def test_two_runs_into_one_directory(vocabulary, corpus, tmp_path):
@@ -347,6 +373,13 @@ def test_what_was_written_and_the_vocabulary_are_no_text(vocabulary, tmp_path):
             [str(tmp_path / "**/*.txt")], tmp_path / "out", settings(own)
         )
         assert [name for name, _ in manifest["files"]] == [str(tmp_path / "a.txt")]
+    # Nor is what is in another directory of records.
+    second = make_pretraining_data(
+        [str(tmp_path / "**/*.txt")], tmp_path / "second", settings(own)
+    )
+    assert second["files"] == manifest["files"]
+    with pytest.raises(FileNotFoundError, match="left out.*another directory"):
+        make_pretraining_data([str(tmp_path / "out/*")], tmp_path / "o", settings(own))
     # Also where the vocabulary is in the directory already.
     make_pretraining_data(
         [str(tmp_path / "a.txt")],
@@ -493,6 +526,12 @@ def test_a_full_disk(vocabulary, corpus, tmp_path):
 def test_impossible_settings(vocabulary, changes, message):
     with pytest.raises(ValueError, match=message):
         settings(vocabulary, **changes)
+
+
+def test_an_unknown_engine(vocabulary, corpus, tmp_path):
+    with pytest.raises(ValueError, match="Unknown engine 'dask'. Known: .'process'"):
+        make_pretraining_data([corpus], tmp_path / "o", settings(vocabulary), "dask")
+    assert not (tmp_path / "o").exists()
 
 
 def test_missing_files(vocabulary, tmp_path):
