@@ -191,7 +191,7 @@ def test_mixed_precision_is_written_so_that_it_can_be_read(folder, records, tmp_
 def test_what_cannot_be_written_is_refused_first(folder, records, tmp_path):
     config = {"config": folder / "config.json"}
     out = refused(*options(records, tmp_path / "out", **config, layout="google"))
-    assert "albert_zh" in out or "layout" in out
+    assert "embedding_projection='before_layer_norm'" in out
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "model.safetensors").touch()
     out = refused(*options(records, tmp_path / "other", **config))
@@ -210,7 +210,7 @@ def test_damaged_records_are_named_first(folder, records, tmp_path):
         train = records if changes else tmp_path / "records"
         out = refused(*options(train, tmp_path / "out", **config, **changes))
         assert f"{file} is damaged" in out
-    assert not (tmp_path / "out").exists()
+    assert not list(tmp_path.rglob("*.h5"))
 
 
 def test_going_on_with_other_outputs(folder, records, tmp_path, monkeypatch):

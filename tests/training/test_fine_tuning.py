@@ -115,10 +115,10 @@ def watch():
 SETTINGS = {"train": "train.tsv", "dropout": None}
 
 
-def train(output, classifier=None, epochs=3, settings=SETTINGS):
+def train(output, classifier=None, epochs=3, settings=SETTINGS, labels=LABELS):
     return fine_tune(
         classifier or new_classifier(),
-        (token_ids(8), np.tile(LABELS, 2)),
+        (token_ids(8), np.tile(labels, 2)),
         (token_ids(4), LABELS),
         output,
         epochs=epochs,
@@ -249,8 +249,9 @@ def test_a_later_epoch_may_still_be_the_best(cut_off, watch):
             "train: 'train.tsv', now 'b.tsv'",
         ),
         ({"epochs": 2}, "epochs: 3, now 2"),
+        ({"labels": LABELS[::-1]}, "data: "),
     ],
-    ids=["settings", "epochs"],
+    ids=["settings", "epochs", "data"],
 )
 def test_other_settings_are_refused(cut_off, watch, changed, differs):
     spy = watch()

@@ -1,7 +1,8 @@
 """The curves of a training."""
 
-import matplotlib.pyplot as plt
+import matplotlib
 import pytest
+from matplotlib.figure import Figure
 from matplotlib.image import imread
 
 from albert_tf.training.plots import draw
@@ -12,12 +13,15 @@ BLUE, ORANGE = (31, 119, 180), (255, 127, 14)
 
 @pytest.fixture
 def figures(monkeypatch):
-    """The figures that are drawn, kept open."""
-    drawn = []
-    monkeypatch.setattr(plt, "close", drawn.append)
-    yield drawn
-    monkeypatch.undo()
-    plt.close("all")
+    """The figures that are drawn."""
+    drawn, savefig = [], Figure.savefig
+
+    def kept(figure, *args, **kwargs):
+        drawn.append(figure)
+        savefig(figure, *args, **kwargs)
+
+    monkeypatch.setattr(Figure, "savefig", kept)
+    return drawn
 
 
 def test_a_panel_for_each_metric_there_is(tmp_path, figures):
@@ -29,6 +33,16 @@ def test_a_panel_for_each_metric_there_is(tmp_path, figures):
     assert figure.axes[0].lines[0].get_xdata().tolist() == [100, 200]
     assert (tmp_path / "loss.png").read_bytes()[:4] == b"\x89PNG"
     assert [path.name for path in tmp_path.iterdir()] == ["loss.png"]
+
+
+def test_the_backend_of_the_caller_stays(tmp_path):
+    before = matplotlib.get_backend()
+    try:
+        matplotlib.use("svg")
+        draw({"loss": [1.0]}, {"loss": "loss"}, tmp_path / "a.png")
+        assert matplotlib.get_backend() == "svg"
+    finally:
+        matplotlib.use(before)
 
 
 def test_dev_began_later(tmp_path, figures):

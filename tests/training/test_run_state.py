@@ -6,7 +6,12 @@ import keras
 import numpy as np
 import pytest
 
-from albert_tf.training.run_state import BACKUP, TrainingRecord, open_state
+from albert_tf.training.run_state import (
+    BACKUP,
+    TrainingRecord,
+    data_digest,
+    open_state,
+)
 
 X, Y = np.ones((8, 3), "float32"), np.ones((8, 1), "float32")
 
@@ -85,6 +90,16 @@ def test_a_file_where_the_directory_should_be(tmp_path):
         opened(tmp_path / "model" / BACKUP, {})
 
 
+def test_data_are_known_by_their_content():
+    data = (["好", "很差", "😀"], np.array([1, 0, 1]))
+    assert data_digest(data) == data_digest((list(data[0]), data[1].copy()))
+    # Objects by what they are, not where.
+    copies = [(np.array(["".join(["很", "差"])], object), 1) for _ in range(2)]
+    assert data_digest(copies[0]) == data_digest(copies[1])
+    changed = (["好", "很", "差😀"], data[1]), (data[0], np.array([1, 1, 1])), data[0]
+    assert len({*map(data_digest, changed), data_digest(data)}) == 4
+
+
 # === The record ===
 
 
@@ -124,6 +139,17 @@ class Harm(keras.callbacks.Callback):
     def harm(self, now):
         if now:
             self.model.layers[-1].kernel.assign(np.full((3, 1), np.nan))
+
+
+def test_it_stops_with_the_batch(backup):
+    seen = []
+    log = keras.callbacks.LambdaCallback(
+        on_train_batch_end=lambda batch, logs: seen.append(batch)
+    )
+    with pytest.raises(ValueError, match="diverged"):
+        train(backup, 1, [log], x=np.full_like(X, np.nan))
+    # Four at a time.
+    assert seen == [0] and len(X) > 4
 
 
 @pytest.mark.parametrize("begin", [True, False], ids=["loss", "weight"])
