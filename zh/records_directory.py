@@ -53,9 +53,10 @@ class RecordsDirectory:
         # What a process that was killed had begun.
         for file in path.glob(".pretrain-*.part"):
             file.unlink(missing_ok=True)
+        # First what says that the others are ours.
+        self._keep(DONE, _lines(before.values()))
         self._keep(SETTINGS, _json(self._described))
         self._keep(vocabulary.name, vocabulary.read_bytes())
-        self._keep(DONE, _lines(before.values()))
 
     def _read_done(self):
         """The entries of earlier runs, by block."""

@@ -2,6 +2,7 @@
 
 import functools
 import hashlib
+import itertools
 import json
 import os
 import pathlib
@@ -354,6 +355,25 @@ def test_records_without_their_log_are_left_alone(vocabulary, corpus, tmp_path):
     with pytest.raises(ValueError, match="is there.*no shards.jsonl"):
         make_pretraining_data([corpus], output, settings(vocabulary, seed=3))
     assert stamps(output) == before
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_killed_before_the_first_record(
+    vocabulary, corpus, tmp_path, monkeypatch, number
+):
+    """Whatever was written until then is known as this command's."""
+    count, replace = itertools.count(), os.replace
+
+    def cut_off(source, target):
+        if next(count) == number:
+            raise KeyboardInterrupt
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", cut_off)
+    with pytest.raises(KeyboardInterrupt):
+        make_pretraining_data([corpus], tmp_path / "out", settings(vocabulary))
+    monkeypatch.undo()
+    make_pretraining_data([corpus], tmp_path / "out", settings(vocabulary))
 
 
 def test_two_runs_into_one_directory(vocabulary, corpus, tmp_path):
