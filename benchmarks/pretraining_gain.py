@@ -16,8 +16,7 @@ import sys
 import tempfile
 
 ALBERT_TF = pathlib.Path(sys.executable).with_name("albert-tf")
-# One rate for all: the runs differ in the weights that they start from alone.
-RECIPE = {"--batch-size": 16, "--sequence-length": 128, "--learning-rate": 5e-4}
+RECIPE = {"--batch-size": 16, "--sequence-length": 128}
 
 
 def main():
@@ -42,6 +41,8 @@ def main():
     parser.add_argument("--vocab", help="for --random; by default the checkpoint's")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--epochs", type=int, default=5)
+    # One for all: the runs differ in the weights that they start from alone.
+    parser.add_argument("--learning-rate", type=float, default=1e-3)
     arguments = parser.parse_args()
     starts = {name: ["--checkpoint", path] for name, path in arguments.checkpoints}
     if arguments.random:
@@ -59,7 +60,7 @@ def main():
         cells = []
         for _, folder in arguments.task:
             scores = [
-                fine_tune(pathlib.Path(folder), options, seed, arguments.epochs)
+                fine_tune(pathlib.Path(folder), options, seed, arguments)
                 for seed in range(1, arguments.seeds + 1)
             ]
             spread = statistics.stdev(scores) if len(scores) > 1 else 0.0
@@ -67,14 +68,20 @@ def main():
         print(f"{name:24}" + "".join(f"{cell:>24}" for cell in cells), flush=True)
 
 
-def fine_tune(data, options, seed, epochs):
+def fine_tune(data, options, seed, arguments):
     """The accuracy on the test data of one run."""
     with tempfile.TemporaryDirectory() as output:
         files = (
             (f"--{part}", data / f"{part}.tsv") for part in ("train", "dev", "test")
         )
-        recipe = {**RECIPE, "--seed": seed, "--epochs": epochs, "--output": output}
-        recipe.update(files)
+        recipe = {
+            **RECIPE,
+            "--seed": seed,
+            "--epochs": arguments.epochs,
+            "--learning-rate": arguments.learning_rate,
+            "--output": output,
+            **dict(files),
+        }
         command = [ALBERT_TF, "finetune", *options]
         command += [part for option in recipe.items() for part in option]
         command = [str(part) for part in command]
