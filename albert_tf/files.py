@@ -1,6 +1,7 @@
 """Writing files so that they are complete or absent."""
 
 import contextlib
+import hashlib
 import os
 import pathlib
 import secrets
@@ -117,6 +118,21 @@ def only_writer(directory):
         yield
     finally:
         os.close(descriptor)
+
+
+def file_digest(path, progress=lambda count: None):
+    """The SHA-256 of a file, a string.
+
+    Args:
+        path: string or path.
+        progress: callable, given how many bytes were read each time.
+    """
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        while part := file.read(2**24):
+            digest.update(part)
+            progress(len(part))
+    return digest.hexdigest()
 
 
 def write_text(path, text):

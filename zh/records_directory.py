@@ -4,7 +4,7 @@ import hashlib
 import json
 import pathlib
 
-from albert_tf.files import complete_file
+from albert_tf.files import complete_file, file_digest
 from albert_tf.preprocessing.corpus import printable
 from zh.shards import LONELY
 
@@ -72,10 +72,8 @@ class RecordsDirectory:
 
     def _is_there(self, entry):
         """Whether the files of a block are as they were written."""
-        return all(
-            _digest(self._path / shard["file"]) == shard["sha256"]
-            for shard in entry["shards"]
-        )
+        files = ((self._path / x["file"], x["sha256"]) for x in entry["shards"])
+        return all(file.exists() and file_digest(file) == x for file, x in files)
 
     def _refuse_files_of_others(self, vocabulary):
         """Refuse what would be replaced and is of no earlier run."""
@@ -186,11 +184,6 @@ class RecordsDirectory:
             return
         with complete_file(path) as temporary:
             temporary.write_bytes(content)
-
-
-def _digest(path):
-    """The SHA-256 of a file, `None` if there is none."""
-    return hashlib.sha256(path.read_bytes()).hexdigest() if path.exists() else None
 
 
 def text_digest(block):

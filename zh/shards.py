@@ -1,13 +1,12 @@
 """A block of text into files of masked records; what the workers run."""
 
 import dataclasses
-import hashlib
 import pathlib
 
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.files import complete_file
+from albert_tf.files import complete_file, file_digest
 from albert_tf.preprocessing import load_tokenizer
 from albert_tf.preprocessing.pretraining_records import write_records
 from albert_tf.preprocessing.segment_pairs import (
@@ -137,7 +136,7 @@ def _write_shard(path, arrays):
     try:
         with complete_file(path) as temporary:
             write_records(temporary, arrays)
-            digest = hashlib.sha256(temporary.read_bytes()).hexdigest()
+            digest = file_digest(temporary)
             size = temporary.stat().st_size
     except tf.errors.OpError as error:
         raise OSError(

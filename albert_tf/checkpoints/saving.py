@@ -114,7 +114,7 @@ def save_checkpoint(model, path, layout="google", tokenizer=None):
         CheckpointError: if the layout cannot express the model, saying why.
         FileExistsError: if the directory holds files of another checkpoint.
     """  # noqa: E501 (a table)
-    contents = check_saving(model, path, layout, tokenizer)
+    contents = _contents_of_model(model, layout, tokenizer)
     if contents.lost:
         warnings.warn(
             f'The "{layout}" layout has no place for {", ".join(contents.lost)}, '
@@ -129,13 +129,9 @@ def check_saving(model, path, layout="google", tokenizer=None):
 
     Args:
         model, path, layout, tokenizer: as for `save_checkpoint`.
-
-    Returns:
-        The `Contents` to be written.
     """
     contents = _contents_of_model(model, layout, tokenizer)
     _refuse_another_checkpoint(pathlib.Path(path), layout, contents.tokenizer)
-    return contents
 
 
 def _contents_of_model(model, layout, tokenizer=None):

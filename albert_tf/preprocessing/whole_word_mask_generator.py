@@ -329,13 +329,13 @@ def _marked_ids(tokenizer):
     tokens = tokenizer.get_vocabulary()
     ids = {token: number for number, token in enumerate(tokens)}
     return [
-        ids.get(f"##{token}", number) if _CHINESE.fullmatch(token) else -1
+        ids.get(f"##{token}", number) if CHINESE.fullmatch(token) else -1
         for number, token in enumerate(tokens)
     ]
 
 
-# As `get_new_segment` of albert_zh's `create_pretraining_data.py`.
-_CHINESE = re.compile("[\u4e00-\u9fa5]")
+# What `get_new_segment` of albert_zh's `create_pretraining_data.py` marks by `##`.
+CHINESE = re.compile("[\u4e00-\u9fa5]")
 
 
 def _counts(numbers, limit):

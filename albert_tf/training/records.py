@@ -2,7 +2,6 @@
 
 import fnmatch
 import functools
-import hashlib
 import json
 import math
 import pathlib
@@ -12,6 +11,7 @@ import warnings
 import numpy as np
 import tensorflow as tf
 
+from albert_tf.files import file_digest
 from albert_tf.preprocessing import load_tokenizer
 from albert_tf.preprocessing.pretraining_records import (
     WORD_STARTS,
@@ -19,7 +19,10 @@ from albert_tf.preprocessing.pretraining_records import (
     record_lengths,
     unmask,
 )
-from albert_tf.preprocessing.whole_word_mask_generator import WholeWordMaskGenerator
+from albert_tf.preprocessing.whole_word_mask_generator import (
+    CHINESE,
+    WholeWordMaskGenerator,
+)
 
 # What is taken of records of which no manifest says it.
 UNSAID = {"order": "sop", "lowercase": True, "mask_rate": 0.15, "ngram": 3}
@@ -30,8 +33,7 @@ SHUFFLED = 8192
 FILES_AT_ONCE = 16
 # Records in which labels with "##" are looked for; one has a dozen labels or more.
 LOOKED_AT = 1000
-# As `get_new_segment` of albert_zh's `create_pretraining_data.py` marks them.
-MARKED = re.compile("##[\u4e00-\u9fa5]")
+MARKED = re.compile(f"##{CHINESE.pattern}")
 LARGEST_SEED = 2**31 - 1
 MADE_AGAIN = "Copy it again, or make the data again."
 
@@ -153,14 +155,14 @@ class PretrainingRecords:
         """
         shards = {file: x for file, x in self._shards.items() if "sha256" in x}
         done, total = 0, sum(shard["bytes"] for shard in shards.values())
+
+        def add(count):
+            nonlocal done
+            done += count
+            progress(done, total)
+
         for file, shard in shards.items():
-            digest = hashlib.sha256()
-            with open(file, "rb") as stream:
-                while part := stream.read(2**24):
-                    digest.update(part)
-                    done += len(part)
-                    progress(done, total)
-            if digest.hexdigest() != shard["sha256"]:
+            if file_digest(file, add) != shard["sha256"]:
                 raise ValueError(
                     f"{file} is damaged: its checksum is not that of the manifest. "
                     f"{MADE_AGAIN}"
