@@ -67,7 +67,7 @@ if __name__ == "__main__":
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("texts", help="a pattern of UTF-8 text files")
-    parser.add_argument("--vocab", default="examples/albert_demo_zh/vocab.txt")
+    parser.add_argument("--vocab", default="examples/albert_micro_zh/vocab.txt")
     parser.add_argument("--megabytes", type=int, default=40)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--memory", action="store_true", help="10 MB and 1 GB, too")

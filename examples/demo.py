@@ -37,7 +37,7 @@ def run(title, *command, quiet=False):
 
 def main():
     os.chdir(ROOT)
-    checkpoint, reviews = HERE / "albert_demo_zh", HERE / "reviews"
+    checkpoint, reviews = HERE / "albert_micro_zh", HERE / "reviews"
     model, serving = OUTPUT / "model", OUTPUT / "serving" / "1"
     text = os.environ.get("TEXT")
     sentences = [text] if text else SENTENCES

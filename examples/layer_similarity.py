@@ -57,7 +57,7 @@ def measure(backbone, preprocessor, texts):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--checkpoint", default=str(HERE / "albert_demo_zh"))
+    parser.add_argument("--checkpoint", default=str(HERE / "albert_micro_zh"))
     parser.add_argument("--unshared", help="a second one (default: random weights)")
     parser.add_argument("--texts", default=str(HERE / "reviews" / "dev.tsv"))
     parser.add_argument("--output", default="layer_similarity.png")

@@ -15,7 +15,7 @@ from albert_tf.preprocessing import WordPieceTokenizer
 from albert_tf.preprocessing.labelled_texts import read_labelled_texts
 
 ROOT = pathlib.Path(__file__).parents[2]
-CHECKPOINT = ROOT / "examples" / "albert_demo_zh"
+CHECKPOINT = ROOT / "examples" / "albert_micro_zh"
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from albert_tf.preprocessing import AlbertTextClassifierPreprocessor, WordPieceT
 
 ROOT = pathlib.Path(__file__).parents[2]
 SCRIPT = ROOT / "examples" / "layer_similarity.py"
-DEMO = ROOT / "examples" / "albert_demo_zh"
+DEMO = ROOT / "examples" / "albert_micro_zh"
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"好坏很不太差"]
 # Unlike in length, and more than the script takes at once.
 TEXTS = [VOCABULARY[5 + i % 6] * (1 + i * i % 11) for i in range(37)]
@@ -159,14 +159,14 @@ def assert_both_are_drawn(path):
             assert (np.abs(half - colour).max(-1) < 2).sum() > 20
 
 
-def test_the_demo_checkpoint_as_one_runs_it(tmp_path):
+def test_the_shipped_checkpoint_as_one_runs_it(tmp_path):
     result = subprocess.run(
         [sys.executable, SCRIPT], cwd=tmp_path, capture_output=True, timeout=300
     )
     assert result.returncode == 0, result.stderr.decode()
     rows = rows_of(result.stdout.decode())
     names = ("shared", "unshared, random weights")
-    assert list(rows) == [(name, layer) for name in names for layer in (1, 2, 3, 4)]
+    assert list(rows) == [(name, layer) for name in names for layer in (1, 2, 3)]
     for distance, cosine, degrees in rows.values():
         assert distance > 0
         assert 0 < degrees < 90
@@ -182,7 +182,7 @@ def test_two_checkpoints_of_unlike_depth(script, folder, run, tmp_path):
     picture.parent.mkdir()
     printed = run(*arguments, "--output", picture)
     rows = rows_of(printed)
-    assert len(rows) == 4 + 5
+    assert len(rows) == 3 + 5
     backbone, preprocessor = script.load(str(folder / "unshared"))
     expected = script.measure(backbone, preprocessor, TEXTS)
     for layer in range(5):
@@ -191,7 +191,7 @@ def test_two_checkpoints_of_unlike_depth(script, folder, run, tmp_path):
         )
     for axis, row in zip(plt.gcf().axes, (DISTANCE, DEGREES), strict=True):
         shared, unshared = axis.lines
-        assert shared.get_xdata().tolist() == [1, 2, 3, 4]
+        assert shared.get_xdata().tolist() == [1, 2, 3]
         assert unshared.get_ydata() == pytest.approx(expected[row], rel=1e-5)
     assert printed.endswith(f"Drawn to {picture}\n")
     assert_both_are_drawn(picture)
@@ -216,7 +216,7 @@ def test_random_weights_are_the_same_each_time(folder, run):
         ("--checkpoint", "no_vocabulary", "no vocabulary beside .*no_vocabulary"),
         ("--checkpoint", "other_vocabulary", "vocabulary has 12 tokens, the model 11"),
         ("--unshared", "missing", "no checkpoint at .*missing"),
-        ("--unshared", DEMO, "--unshared .*albert_demo_zh: its layers share weights"),
+        ("--unshared", DEMO, "--unshared .*albert_micro_zh: its layers share weights"),
         ("--texts", "missing.tsv", "no file .*missing.tsv"),
         ("--texts", "empty.tsv", "empty.tsv is empty"),
         ("--texts", "unshared", "unshared has an unknown ending"),
