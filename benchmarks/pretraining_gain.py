@@ -42,7 +42,7 @@ def main():
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--epochs", type=int, default=5)
     # One for all: the runs differ in the weights that they start from alone.
-    parser.add_argument("--learning-rate", type=float, default=1e-3)
+    parser.add_argument("--learning-rate", type=float, default=5e-4)
     arguments = parser.parse_args()
     starts = {name: ["--checkpoint", path] for name, path in arguments.checkpoints}
     if arguments.random:
