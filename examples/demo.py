@@ -52,7 +52,8 @@ def main():
             *(ALBERT_TF, "finetune", "--checkpoint", checkpoint, "--output", model),
             *("--train", reviews / "train.tsv", "--dev", reviews / "dev.tsv"),
             *("--test", reviews / "test.tsv", "--epochs", 5, "--batch-size", 16),
-            *("--learning-rate", 5e-4),
+            # The seed with the best accuracy on dev, of three.
+            *("--learning-rate", 5e-4, "--seed", 2),
         )
         run("3. The test set", ALBERT_TF, "evaluate", model, reviews / "test.tsv")
         run("4. A SavedModel that takes strings", ALBERT_TF, "export", model, serving)
