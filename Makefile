@@ -10,7 +10,7 @@ demo: $(VENV)/.installed
 	$(BIN)/python examples/demo.py
 
 test: $(VENV)/.installed-test
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
 test-peers: $(VENV)/.installed-peers
 	$(BIN)/python -m pytest -n 2 -m peers

@@ -1,11 +1,11 @@
 """What the tests share: where things are, and small models to test on."""
 
+import gc
 import os
 import pathlib
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
-import keras
 import pytest
 
 GOLDEN = pathlib.Path(__file__).parent / "golden"
@@ -20,9 +20,22 @@ def assets():
     return pathlib.Path(path)
 
 
+@pytest.fixture(autouse=True, scope="module")
+def no_models_of_before():
+    """What TensorFlow keeps of a module's models goes with the module."""
+    yield
+    # Not above: the process of pytest-xdist that runs no test would hold it, too.
+    import keras
+
+    keras.backend.clear_session()
+    gc.collect()
+
+
 @pytest.fixture
 def no_weights():
     """Models have shapes and no values, which for the large ones take gigabytes."""
+    import keras
+
     with keras.StatelessScope(initialize_variables=False):
         yield
     # Keras would make up for the values after the next such scope.

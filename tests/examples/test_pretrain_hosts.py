@@ -14,6 +14,9 @@ import tensorflow as tf
 import albert_tf
 import zh
 
+# A process of this size at a time, beside the other tests: they take 4 GB at most.
+pytestmark = pytest.mark.xdist_group("several processes")
+
 EXAMPLES = pathlib.Path(__file__).parents[2] / "examples"
 LINES = [
     "我们今天去公园散步。",

@@ -9,6 +9,9 @@ import sys
 import numpy as np
 import pytest
 
+# A process of this size at a time, beside the other tests: they take 4 GB at most.
+pytestmark = pytest.mark.xdist_group("several processes")
+
 HERE = str(pathlib.Path(__file__).parent)
 
 # One strategy a process; Keras' backend is chosen when it is imported.
@@ -141,5 +144,6 @@ def test_two_hosts_on_the_jax_backend(data, tmp_path):
     hosts = [
         start(JAX, processes=2, number=number, out=two, **values) for number in range(2)
     ]
-    finished([*hosts, start(JAX, processes=1, number=0, out=one, **values)])
+    finished(hosts)
+    finished([start(JAX, processes=1, number=0, out=one, **values)])
     assert largest_difference(one, two) < 1e-5

@@ -14,6 +14,9 @@ if not pathlib.Path("/proc/self/cmdline").exists():
 import zh
 from zh.pretraining import PretrainingData, make_pretraining_data
 
+# A process of this size at a time, beside the other tests: they take 4 GB at most.
+pytestmark = pytest.mark.xdist_group("several processes")
+
 LINES = [
     "我们今天去公园散步。",
     "天气很好，有很多人。",
