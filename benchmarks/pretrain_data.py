@@ -57,7 +57,7 @@ if __name__ == "__main__":
     seconds = moments[-1] - moments[skipped - 1]
     size = os.path.getsize(text) * (1 - skipped / len(moments))
     print(json.dumps({
-        "rate": size / 1e6 / seconds if skipped else 0,
+        "rate": size / 1e6 / seconds,
         "memory": memory(resource.RUSAGE_SELF),
         "worker": memory(resource.RUSAGE_CHILDREN),
     }))

@@ -14,7 +14,7 @@ import tensorflow as tf
 import albert_tf
 import zh
 
-# A process of this size at a time, beside the other tests: they take 4 GB at most.
+# Not while others that start processes run: one of these takes up to 1 GB.
 pytestmark = pytest.mark.xdist_group("several processes")
 
 EXAMPLES = pathlib.Path(__file__).parents[2] / "examples"

@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 
-# A process of this size at a time, beside the other tests: they take 4 GB at most.
+# Not while others that start processes run: one of these takes up to 1 GB.
 pytestmark = pytest.mark.xdist_group("several processes")
 
 HERE = str(pathlib.Path(__file__).parent)

@@ -40,22 +40,22 @@ def test_a_language_is_learned(data, tmp_path, masking):
     dev = PretrainingRecords(write(tmp_path / "dev", 200, 1, seed=100))
     records = PretrainingRecords(data)
     pretrainer = model(layers=4)
-    pretrainer.compile(pretraining_optimizer("adamw", 3e-3, 600))
+    pretrainer.compile(pretraining_optimizer("adamw", 3e-3, 500))
     masks = masks_of(records) if masking == "dynamic" else None
     done = pretrain(
         pretrainer,
         records,
         tmp_path / "out",
-        600,
-        32,
+        500,
+        64,
         masks,
-        interval=300,
+        interval=250,
         dev=dev,
         verbose=0,
     )
     last = {name: values[-1] for name, values in done["history"].items()}
-    # Guessing gets one in twenty; a mask over both parts of a word cannot be filled.
-    assert last["val_mlm_logits_accuracy"] > 0.5
+    # A mask over both parts of a word cannot be filled: one in six or so.
+    assert last["val_mlm_logits_accuracy"] > 0.6
     assert last["val_sop_logits_accuracy"] > 0.95
 
 

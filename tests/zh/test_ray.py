@@ -14,7 +14,7 @@ if not pathlib.Path("/proc/self/cmdline").exists():
 import zh
 from zh.pretraining import PretrainingData, make_pretraining_data
 
-# A process of this size at a time, beside the other tests: they take 4 GB at most.
+# Not while others that start processes run: one of these takes up to 1 GB.
 pytestmark = pytest.mark.xdist_group("several processes")
 
 LINES = [
