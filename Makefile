@@ -1,6 +1,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+MODEL_TESTS := $(addprefix tests/,checkpoints export layers models preprocessing)
 export TEXT
 
 .PHONY: demo test test-peers lint benchmark benchmark-convert \
@@ -9,8 +10,12 @@ export TEXT
 demo: $(VENV)/.installed
 	$(BIN)/python examples/demo.py
 
+# In runs of their own, so that none takes 4 GB: TensorFlow keeps some of what each
+# test used as long as its process lives, and some tests start other processes.
 test: $(VENV)/.installed-test
-	$(BIN)/python -m pytest -n 2 --dist loadgroup
+	$(BIN)/python -m pytest -n 2 -m 'not processes' $(MODEL_TESTS)
+	$(BIN)/python -m pytest -n 2 -m 'not processes' $(MODEL_TESTS:%=--ignore %)
+	$(BIN)/python -m pytest -m processes
 
 test-peers: $(VENV)/.installed-peers
 	$(BIN)/python -m pytest -n 2 -m peers

@@ -24,9 +24,15 @@ def assets():
 def no_models_of_before():
     """What TensorFlow keeps of a module's models goes with the module."""
     yield
-    # Not above: the process of pytest-xdist that runs no test would hold it, too.
+    # Not above: the process of pytest-xdist that runs no test would hold them, too.
     import keras
+    from tensorflow.python.framework import ops
 
+    # `fit` sums its gradients over devices by a function with a gradient of its own,
+    # which TensorFlow registers for each graph and never forgets: some 30 MB each.
+    gradients = ops.gradient_registry._registry
+    for name in [name for name in gradients if name.startswith("CustomGradient-")]:
+        del gradients[name]
     keras.backend.clear_session()
     gc.collect()
 

@@ -9,6 +9,7 @@ import sys
 
 import keras
 import pytest
+from small_corpus import LINES, write_corpus, write_vocabulary
 from typer.testing import CliRunner
 
 import albert_tf
@@ -16,12 +17,6 @@ from albert_tf import checkpoints, cli
 from albert_tf.checkpoints import open_checkpoint
 from albert_tf.models import AlbertBackbone, AlbertPretrainer
 
-LINES = [
-    "我们今天去公园散步。",
-    "天气很好，有很多人。",
-    "明天可能下雨！",
-    "你想去哪里？",
-]
 CONFIG = {
     "vocab_size": 60,
     "embedding_size": 8,
@@ -53,19 +48,9 @@ def refused(*command):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pretraining")
-    documents = ["\n".join(LINES[i % 4 :] + LINES[: i % 4]) for i in range(60)]
     (folder / "text").mkdir()
-    (folder / "text" / "a.txt").write_text("\n\n".join(documents), encoding="utf-8")
-    tokens = [
-        "[PAD]",
-        "[UNK]",
-        "[CLS]",
-        "[SEP]",
-        "[MASK]",
-        *sorted(set("".join(LINES))),
-    ]
-    tokens += [f"[unused{i}]" for i in range(60 - len(tokens))]
-    (folder / "vocab.txt").write_text("\n".join(tokens) + "\n", encoding="utf-8")
+    write_corpus(folder / "text" / "a.txt", documents=60)
+    write_vocabulary(folder / "vocab.txt", CONFIG["vocab_size"])
     (folder / "config.json").write_text(json.dumps(CONFIG))
     return folder
 
@@ -91,6 +76,7 @@ def records(folder):
     return folder / "records"
 
 
+@pytest.mark.processes
 def test_the_command_and_its_processes(folder, records, tmp_path):
     """As a user runs it: another process, which starts others."""
     command = [

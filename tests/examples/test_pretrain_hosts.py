@@ -10,32 +10,23 @@ import time
 
 import pytest
 import tensorflow as tf
+from small_corpus import write_corpus, write_vocabulary
 
 import albert_tf
 import zh
 
-# Not while others that start processes run: one of these takes up to 1 GB.
-pytestmark = pytest.mark.xdist_group("several processes")
+pytestmark = pytest.mark.processes
 
 EXAMPLES = pathlib.Path(__file__).parents[2] / "examples"
-LINES = [
-    "我们今天去公园散步。",
-    "天气很好，有很多人。",
-    "明天可能下雨！",
-    "你想去哪里？",
-]
 
 
 @pytest.fixture(scope="module")
 def records(tmp_path_factory):
     """Records of a few files, one of them empty."""
     folder = tmp_path_factory.mktemp("hosts")
-    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    tokens += sorted(set("".join(LINES)))
-    vocabulary = folder / "vocab.txt"
-    vocabulary.write_text("\n".join(tokens) + "\n", encoding="utf-8")
-    text = folder / "text.txt"
-    text.write_text("\n\n".join(["\n".join(LINES)] * 80), encoding="utf-8")
+    vocabulary, text = folder / "vocab.txt", folder / "text.txt"
+    write_vocabulary(vocabulary)
+    write_corpus(text, documents=80)
     made = zh.PretrainingData(str(vocabulary), sequence_length=32, block_bytes=4000)
     zh.make_pretraining_data([str(text)], folder / "records", made)
     (folder / "records" / "manifest.json").unlink()

@@ -9,8 +9,7 @@ import sys
 import numpy as np
 import pytest
 
-# Not while others that start processes run: one of these takes up to 1 GB.
-pytestmark = pytest.mark.xdist_group("several processes")
+pytestmark = pytest.mark.processes
 
 HERE = str(pathlib.Path(__file__).parent)
 

@@ -161,6 +161,7 @@ def test_orders(vocabulary, corpus, tmp_path, order, most):
 # === The same records, however they are made ===
 
 
+@pytest.mark.processes
 def test_workers_and_order_do_not_change_the_records(vocabulary, corpus, tmp_path):
     for workers in (1, 3):
         make_pretraining_data(
@@ -217,6 +218,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_killed_run_goes_on(vocabulary, corpus, tmp_path, workers):
     script = tmp_path / "make.py"
@@ -435,6 +437,7 @@ def test_any_function_with_one_worker(vocabulary, corpus, tmp_path, segmenter):
     assert len(read(tmp_path / "out")["labels"])
 
 
+@pytest.mark.processes
 def test_with_more_workers_it_must_be_one_that_can_be_sent(
     vocabulary, corpus, tmp_path
 ):

@@ -11,18 +11,13 @@ pytest.importorskip("ray", reason="Ray is not installed (extra [ray])")
 if not pathlib.Path("/proc/self/cmdline").exists():
     pytest.skip("workers are found in /proc", allow_module_level=True)
 
+from small_corpus import write_corpus, write_vocabulary
+
 import zh
 from zh.pretraining import PretrainingData, make_pretraining_data
 
-# Not while others that start processes run: one of these takes up to 1 GB.
-pytestmark = pytest.mark.xdist_group("several processes")
+pytestmark = pytest.mark.processes
 
-LINES = [
-    "我们今天去公园散步。",
-    "天气很好，有很多人。",
-    "明天可能下雨！",
-    "你想去哪里？",
-]
 # In a process of its own, for Ray starts servers and threads in the one that uses it.
 SCRIPT = """
 import os, pathlib, signal, sys, threading, time
@@ -66,12 +61,9 @@ def checksums(folder):
 
 def test_two_nodes_and_a_killed_worker_make_the_same_records(tmp_path):
     vocabulary = tmp_path / "vocab.txt"
-    characters = sorted(set("".join(LINES)))
-    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *characters]
-    vocabulary.write_text("\n".join(tokens) + "\n", encoding="utf-8")
+    write_vocabulary(vocabulary)
     corpus = tmp_path / "corpus.txt"
-    documents = ["\n".join(LINES[i % 4 :] + LINES[: i % 4]) for i in range(300)]
-    corpus.write_text("\n\n".join(documents) + "\n", encoding="utf-8")
+    write_corpus(corpus, documents=300)
     script = SCRIPT.format(
         path=[str(pathlib.Path(zh.__file__).parents[1])],
         vocabulary=str(vocabulary),
