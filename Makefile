@@ -1,7 +1,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-MODEL_TESTS := $(addprefix tests/,checkpoints export layers models preprocessing)
+PYTEST := $(BIN)/python -m pytest -m 'not processes'
+MODEL_TESTS := $(addprefix tests/,checkpoints export layers models)
+TEXT_TESTS := $(addprefix tests/,preprocessing zh)
 export TEXT
 
 .PHONY: demo test test-peers lint benchmark benchmark-convert \
@@ -10,11 +12,12 @@ export TEXT
 demo: $(VENV)/.installed
 	$(BIN)/python examples/demo.py
 
-# In runs of their own, so that none takes 4 GB: TensorFlow keeps some of what each
-# test used as long as its process lives, and some tests start other processes.
+# In several runs, so that none takes 4 GB: TensorFlow keeps some of what each test
+# used as long as its process lives, and some tests start other processes.
 test: $(VENV)/.installed-test
-	$(BIN)/python -m pytest -n 2 -m 'not processes' $(MODEL_TESTS)
-	$(BIN)/python -m pytest -n 2 -m 'not processes' $(MODEL_TESTS:%=--ignore %)
+	$(PYTEST) -n 3 $(MODEL_TESTS)
+	$(PYTEST) -n 3 $(TEXT_TESTS)
+	$(PYTEST) -n 2 $(addprefix --ignore=,$(MODEL_TESTS) $(TEXT_TESTS))
 	$(BIN)/python -m pytest -m processes
 
 test-peers: $(VENV)/.installed-peers

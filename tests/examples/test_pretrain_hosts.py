@@ -97,8 +97,10 @@ def test_two_hosts_write_one_checkpoint_and_go_on_if_killed(records, tmp_path):
 
 def test_bad_data_end_in_one_line(records, tmp_path):
     pytest.importorskip("jax", reason="JAX is not installed (extra [jax])")
-    for folder, message in ((tmp_path, "no records"), (records, "multiple of")):
-        hosts = start(folder, tmp_path / "out", "--steps", 3, "--interval", 2)
+    bad = [(tmp_path, "no records"), (records, "multiple of")]
+    options = ("--steps", 3, "--interval", 2)
+    pairs = [start(folder, tmp_path / "out", *options) for folder, _ in bad]
+    for (_, message), hosts in zip(bad, pairs, strict=True):
         for process, (_, errors) in zip(hosts, ended(hosts), strict=True):
             lines = errors.strip().split("\n")
             assert process.returncode == 1

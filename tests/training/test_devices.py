@@ -121,10 +121,11 @@ def data(tmp_path_factory):
 
 def test_two_devices_of_one_machine(data, tmp_path):
     outs = [str(tmp_path / f"{devices}.npz") for devices in (1, 2)]
-    finished(
+    both = [
         start(MIRRORED, data, first=LOGICAL_DEVICES, devices=devices, out=out)
         for devices, out in zip((1, 2), outs, strict=True)
-    )
+    ]
+    finished(both)
     assert largest_difference(*outs) < 1e-5
 
 

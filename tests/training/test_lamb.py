@@ -553,6 +553,7 @@ def test_two_devices(tmp_path):
         assert_as_by_hand(case, weights[case])
 
 
+@pytest.mark.processes
 @pytest.mark.skipif(not importlib.util.find_spec("jax"), reason="jax is not installed")
 def test_jax(tmp_path):
     code = "assert test_lamb.keras.backend.backend() == 'jax'; "
