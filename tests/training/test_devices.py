@@ -144,6 +144,5 @@ def test_two_hosts_on_the_jax_backend(data, tmp_path):
     hosts = [
         start(JAX, processes=2, number=number, out=two, **values) for number in range(2)
     ]
-    finished(hosts)
-    finished([start(JAX, processes=1, number=0, out=one, **values)])
+    finished([*hosts, start(JAX, processes=1, number=0, out=one, **values)])
     assert largest_difference(one, two) < 1e-5
