@@ -186,7 +186,8 @@ class Corpus:
             "files_not_json": (
                 most,
                 f'are no JSON objects with a string "{self.text_field}" and were '
-                "skipped. If the text is in another field, name it with text_field.",
+                "skipped. If the text is in another field, name it with text_field "
+                "(--text-field).",
             ),
             "files_too_long": (
                 "Lines of",

@@ -110,7 +110,8 @@ class WholeWordMaskGenerator(keras.layers.Layer):
             **kwargs: as above.
 
         Raises:
-            ValueError: if the vocabulary has no mask token.
+            ValueError: if the vocabulary has no mask token, or `marked_labels` is
+                asked for and it has no Chinese character with `##`.
         """
         if tokenizer.mask_token_id is None:
             raise ValueError(
@@ -328,6 +329,12 @@ def _marked_ids(tokenizer):
     """The id of `##` and a Chinese character, or its own; -1 of other tokens."""
     tokens = tokenizer.get_vocabulary()
     ids = {token: number for number, token in enumerate(tokens)}
+    if not any(MARKED.fullmatch(token) for token in tokens):
+        raise ValueError(
+            "Labels with ## need a vocabulary that has Chinese characters with ##, as "
+            "albert_zh's has ##中. This one has none: leave marked_labels "
+            "(--marked-labels) out."
+        )
     return [
         ids.get(f"##{token}", number) if CHINESE.fullmatch(token) else -1
         for number, token in enumerate(tokens)
@@ -336,6 +343,7 @@ def _marked_ids(tokenizer):
 
 # What `get_new_segment` of albert_zh's `create_pretraining_data.py` marks by `##`.
 CHINESE = re.compile("[\u4e00-\u9fa5]")
+MARKED = re.compile(f"##{CHINESE.pattern}")
 
 
 def _counts(numbers, limit):

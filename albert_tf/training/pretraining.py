@@ -187,8 +187,14 @@ def pretraining_optimizer(
         **kwargs: other arguments of the optimizer, in place of those of the original.
 
     Raises:
-        ValueError: if `steps` is no multiple of `accumulate`.
+        ValueError: if `steps` is no multiple of `accumulate`, or the rate
+            below 0.
     """
+    if not learning_rate >= 0:
+        raise ValueError(
+            "`learning_rate` should not be below 0, but such as 1e-3. Received: "
+            f"{learning_rate}"
+        )
     if steps % accumulate:
         raise ValueError(
             "The steps should be a multiple of those accumulated. Received: "

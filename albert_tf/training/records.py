@@ -20,7 +20,7 @@ from albert_tf.preprocessing.pretraining_records import (
     unmask,
 )
 from albert_tf.preprocessing.whole_word_mask_generator import (
-    CHINESE,
+    MARKED,
     WholeWordMaskGenerator,
 )
 
@@ -33,7 +33,6 @@ SHUFFLED = 8192
 FILES_AT_ONCE = 16
 # Records in which labels with "##" are looked for; one has a dozen labels or more.
 LOOKED_AT = 1000
-MARKED = re.compile(f"##{CHINESE.pattern}")
 LARGEST_SEED = 2**31 - 1
 MADE_AGAIN = "Copy it again, or make the data again."
 
@@ -179,10 +178,12 @@ class PretrainingRecords:
                 for serialized in tf.data.TFRecordDataset(str(file)).batch(256):
                     parse_records(serialized, self.lengths)
             except tf.errors.OpError as error:
-                reason = str(error.message).splitlines()[0]
+                # Without the names of the graph's nodes.
+                reason = re.sub(r"{{.*?}} | \[Op:.*", "", error.message.split("\n")[0])
+                unlike = f", or its records are not like those of {self.files[0].name}"
                 raise ValueError(
-                    f"{file} is damaged, or its records are not like those of "
-                    f"{self.files[0].name} ({reason}). {MADE_AGAIN}"
+                    f"{file} is damaged{unlike if file != self.files[0] else ''} "
+                    f"({reason}). {MADE_AGAIN}"
                 ) from error
 
     def masks(self, **changes):
@@ -306,8 +307,9 @@ def _read_manifest(folder):
     if not file.exists():
         if (folder / "settings.json").exists():
             raise ValueError(
-                f"{folder} holds a part of its records: `albert-tf pretrain-data` was "
-                "cut off. Run the same command again to go on."
+                f"{folder} holds a part of its records at most: `albert-tf "
+                "pretrain-data` did not end there. Run the same command again, to go "
+                "on or to see what stopped it."
             )
         return {}
     try:

@@ -63,12 +63,7 @@ def _digest(leaves):
 
 
 def _refuse_another(backup, there, now):
-    there, now = dict(_flat(there)), dict(_flat(now))
-    differ = [
-        f"{name}: {_shown(name, there)}, now {_shown(name, now)}"
-        for name in sorted({*there, *now})
-        if name not in there or name not in now or there[name] != now[name]
-    ]
+    differ = list(_differences(there, now))
     if not differ:
         return
     more = len(differ) - MOST_NAMED
@@ -79,17 +74,21 @@ def _refuse_another(backup, there, now):
     )
 
 
-def _flat(value, name=""):
-    """Pairs of the dotted name and the value of all that is in nested dicts."""
-    if not isinstance(value, dict) or not value:
-        yield name, value
-        return
-    for key, item in value.items():
-        yield from _flat(item, f"{name}.{key}" if name else str(key))
+_ABSENT = object()
 
 
-def _shown(name, settings):
-    text = repr(settings[name]) if name in settings else "none"
+def _differences(there, now, name=""):
+    """What nested dicts do not have alike, each with its dotted name, for a message."""
+    if isinstance(there, dict) and isinstance(now, dict):
+        for key in sorted({*there, *now}):
+            pair = there.get(key, _ABSENT), now.get(key, _ABSENT)
+            yield from _differences(*pair, f"{name}.{key}" if name else key)
+    elif there != now:
+        yield f"{name}: {_shown(there)}, now {_shown(now)}"
+
+
+def _shown(value):
+    text = "none" if value is _ABSENT else repr(value)
     return text if len(text) <= MOST_SHOWN else text[:MOST_SHOWN] + "..."
 
 

@@ -192,6 +192,13 @@ def test_what_does_not_fit_leaves_its_place_to_others(most):
     assert output["mask_weights"].numpy().sum(1).mean() > 0.96 * most
 
 
+def test_the_labels_of_albert_zh_need_their_tokens():
+    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "我", "a", "##a", "##1"]
+    tokenizer = WordPieceTokenizer(tokens)
+    with pytest.raises(ValueError, match="This one has none"):
+        WholeWordMaskGenerator.for_tokenizer(tokenizer, marked_labels=True)
+
+
 def test_the_labels_of_albert_zh():
     tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "我", "##我", "果", "##果"]
     tokens += ["he", "##y", "苹", "y", "##1", "1", "。", "##。"]

@@ -278,7 +278,7 @@ def test_what_does_not_change_the_training_may_change(data, tmp_path):
         ({"layers": 3}, "model.num_layers: 2, now 3"),
         ({"num_shards": 2}, "num_shards: 1, now 2"),
         ({"interval": 1}, "interval: 2, now 1"),
-        ({"masks": None}, "masks"),
+        ({"masks": None}, "masks: {.*, now None[;)]"),
         ({"settings": {"init": "a"}}, "init: none, now 'a'"),
     ],
 )
@@ -446,3 +446,5 @@ def test_a_model_that_does_not_fit(data, tmp_path):
         pretrain(other, records, tmp_path, 10, interval=10)
     with pytest.raises(ValueError, match="multiple of those accumulated"):
         pretraining_optimizer("lamb", 1e-3, 10, accumulate=3)
+    with pytest.raises(ValueError, match="not be below 0.*Received: -1"):
+        pretraining_optimizer("lamb", -1, 10)

@@ -71,6 +71,9 @@ def test_a_damaged_file_is_named(folder):
     PretrainingRecords(folder).verify()
     with pytest.raises(ValueError, match="1.tfrecord is damaged.*corrupted record"):
         PretrainingRecords(folder).read_through()
+    damage(folder / "0.tfrecord")
+    with pytest.raises(ValueError, match=r"0.tfrecord is damaged \(corrupted"):
+        PretrainingRecords(folder).read_through()
 
 
 @pytest.mark.parametrize("with_manifest", [True, False])
