@@ -1,36 +1,51 @@
 """ALBERT for Keras 3 on TensorFlow, first-class in Chinese."""
 
-import pathlib
-import sys
+import importlib.util
+
+from albert_tf import backbone, layers
 
 __version__ = "0.1.0"
 
-# The command line imports what a command needs, when it needs it: TensorFlow takes
-# seconds, which `albert-tf --help` should not. Everybody else gets everything, for
-# Keras only finds the classes of a saved model that have been imported.
-if pathlib.PurePath(sys.argv[0]).stem != "albert-tf":
-    from albert_tf import (
-        checkpoints,
-        export,
-        layers,
-        models,
-        preprocessing,
-        training,
-    )
-    from albert_tf.checkpoints import (
-        inspect_checkpoint,
-        load_checkpoint,
-        save_checkpoint,
-    )
-
 __all__ = [
+    "backbone",
     "checkpoints",
+    "conversion",
+    "data",
     "export",
     "inspect_checkpoint",
     "layers",
     "load_checkpoint",
     "models",
     "preprocessing",
+    "pretraining",
     "save_checkpoint",
+    "tokenizers",
     "training",
 ]
+
+# Layers and backbone run on every backend of Keras, also where TensorFlow is not
+# installed. All else reads text or checkpoints by TensorFlow.
+if importlib.util.find_spec("tensorflow"):
+    from albert_tf import (
+        checkpoints,
+        conversion,
+        data,
+        export,
+        models,
+        preprocessing,
+        pretraining,
+        tokenizers,
+        training,
+    )
+    from albert_tf.checkpoints import inspect_checkpoint, load_checkpoint
+    from albert_tf.conversion import save_checkpoint
+else:
+
+    def __getattr__(name):
+        if name in __all__:
+            raise ImportError(
+                f"albert_tf.{name} needs TensorFlow: pip install tensorflow "
+                "tensorflow-text. Without it there are albert_tf.layers and "
+                "albert_tf.backbone."
+            )
+        raise AttributeError(f"module 'albert_tf' has no attribute {name!r}")

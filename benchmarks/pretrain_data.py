@@ -40,7 +40,7 @@ import json, os, resource, sys, time
 text, vocabulary, output, workers = sys.argv[1:]
 if workers == "1":
     os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[0]})
-from zh.pretraining import PretrainingData, make_pretraining_data
+from albert_tf.pretraining.make_records import PretrainingData, make_pretraining_data
 
 def memory(who):
     return resource.getrusage(who).ru_maxrss * 1024

@@ -18,9 +18,9 @@ from rich.console import Console
 from rich.table import Table
 
 from albert_tf.checkpoints import load_checkpoint, open_checkpoint
+from albert_tf.data.tables import read_labelled_texts
 from albert_tf.models import AlbertBackbone
 from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
-from albert_tf.preprocessing.labelled_texts import read_labelled_texts
 from albert_tf.preprocessing.text_classifier_preprocessor import check_fits
 
 HERE = pathlib.Path(__file__).parent

@@ -22,10 +22,10 @@ import keras
 
 from albert_tf import save_checkpoint
 from albert_tf.checkpoints.layouts import original_layout
-from albert_tf.checkpoints.saving import check_saving
-from albert_tf.cli.common import random_backbone
+from albert_tf.conversion.saving import check_saving
 from albert_tf.models import AlbertPretrainer
-from albert_tf.training import PretrainingRecords, pretrain, pretraining_optimizer
+from albert_tf.pretraining import PretrainingRecords, pretrain, pretraining_optimizer
+from albert_tf_cli.common import random_backbone
 
 
 def main():

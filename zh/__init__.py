@@ -1,16 +1,14 @@
-"""What ALBERT needs for Chinese: words, sentences, records to pretrain on, sizes."""
+"""What ALBERT needs for Chinese: words, sentences, sizes."""
 
-from zh.pretraining import PretrainingData, make_pretraining_data
-from zh.segmentation import Jieba, Whitespace, segment, word_boundaries
+from zh.segmentation import Jieba, Whitespace, WordBoundaries, segment, word_boundaries
 from zh.sentences import split_sentences
 from zh.sizes import SIZES
 
 __all__ = [
     "SIZES",
     "Jieba",
-    "PretrainingData",
     "Whitespace",
-    "make_pretraining_data",
+    "WordBoundaries",
     "segment",
     "split_sentences",
     "word_boundaries",

@@ -70,6 +70,24 @@ def word_boundaries(text, segmenter=None):
     return positions(map(len, _words_by_line(text, segmenter)))
 
 
+class WordBoundaries:
+    """`word_boundaries` with a segmenter, as a function that other processes can load.
+
+    Args:
+        segmenter: optional, as for `word_boundaries`.
+    """
+
+    def __init__(self, segmenter=None):
+        self.segmenter = segmenter or Jieba()
+
+    def __call__(self, text):
+        return word_boundaries(text, self.segmenter)
+
+    def __repr__(self):
+        name = getattr(self.segmenter, "__qualname__", None) or repr(self.segmenter)
+        return f"WordBoundaries({name})"
+
+
 class Jieba:
     """jieba's words, by rjieba's dictionary search where it is installed.
 

@@ -1,7 +1,7 @@
 """The sizes of the Chinese releases, as arguments of `AlbertBackbone`."""
 
+from albert_tf.backbone.sizes import albert_size
 from albert_tf.checkpoints import RELEASES
-from albert_tf.models.sizes import albert_size
 
 # BERT-Base, Chinese: the vocabulary of every Chinese ALBERT.
 VOCABULARY_SIZE = 21128
@@ -27,10 +27,10 @@ SIZES = {
         vocabulary_size=4987,
         embedding_dim=96,
         max_sequence_length=128,
-        norm_first=True,
+        normalize_first=True,
     ),
     # Configured by its authors, never released.
     "albert_xxlarge_zh": albert_size(
-        12, 4096, 64, vocabulary_size=VOCABULARY_SIZE, norm_first=True
+        12, 4096, 64, vocabulary_size=VOCABULARY_SIZE, normalize_first=True
     ),
 }

@@ -5,11 +5,12 @@ import warnings
 
 import numpy as np
 
+from albert_tf.backbone import AlbertBackbone
 from albert_tf.checkpoints.config import backbone_config, read_config
 from albert_tf.checkpoints.layout import CheckpointError, numbers_of
 from albert_tf.checkpoints.layouts import ALBERT_ZH, GOOGLE, HUGGINGFACE
+from albert_tf.checkpoints.opening import open_source
 from albert_tf.checkpoints.releases import identify
-from albert_tf.checkpoints.sources import open_source
 from albert_tf.checkpoints.weights import (
     ENCODER_PARTS,
     HEAD_PARTS,
@@ -17,6 +18,8 @@ from albert_tf.checkpoints.weights import (
     parts_of,
     weight_shape,
 )
+from albert_tf.layers.common import zeros_for_now
+from albert_tf.tokenizers import load_tokenizer
 
 
 class Checkpoint:
@@ -130,8 +133,6 @@ class Checkpoint:
             A `WordPieceTokenizer` or `SentencePieceTokenizer`, or `None` if there
             is no vocabulary.
         """
-        from albert_tf.preprocessing import load_tokenizer
-
         lowercase = self.lowercase if lowercase is None else lowercase
         if vocabulary is not None:
             return load_tokenizer(vocabulary, lowercase)
@@ -168,7 +169,11 @@ class Checkpoint:
         """The heads whose every tensor is in the file."""
         # A token classifier's weights have a text classifier's names, but it has no
         # pooler for a text classifier to read.
-        needs = {"mlm_head": (), "sop_head": ("pooler",), "classifier": ("pooler",)}
+        needs = {
+            "masked_lm_head": (),
+            "sop_head": ("pooler",),
+            "classifier": ("pooler",),
+        }
         heads = [
             part
             for part in HEAD_PARTS
@@ -218,29 +223,8 @@ class Checkpoint:
                 f"{self.path} has a part of the {part} only: it lacks {missing}."
             )
 
-    def model(self):
-        """A model of ours with the weights and heads that the checkpoint has.
-
-        Returns:
-            An `AlbertTextClassifier` if there is a classification head, else an
-            `AlbertPretrainer` if there is one for masked words, else an
-            `AlbertBackbone`.
-        """
-        from albert_tf.models import AlbertPretrainer, AlbertTextClassifier
-
-        if "classifier" in self.parts:
-            return AlbertTextClassifier.from_opened(self, self.tokenizer())
-        if "mlm_head" in self.parts:
-            return AlbertPretrainer.from_opened(self)
-        backbone = self.build_backbone(pooler=self.has_pooler)
-        self.load_into(backbone)
-        return backbone
-
     def build_backbone(self, dtype=None, **kwargs):
         """An `AlbertBackbone` of this checkpoint's sizes, weights still zero."""
-        from albert_tf.layers.common import zeros_for_now
-        from albert_tf.models.albert_backbone import AlbertBackbone
-
         with zeros_for_now():
             return AlbertBackbone(**{**self.arguments, **kwargs}, dtype=dtype)
 
@@ -362,7 +346,9 @@ class Checkpoint:
 
     def _check_tied(self, parts):
         """Refuse what a file holds twice where the two are not one."""
-        for name, original in self.layout.tied.items() if "mlm_head" in parts else ():
+        for name, original in (
+            self.layout.tied.items() if "masked_lm_head" in parts else ()
+        ):
             if not {name, original} <= self.shapes.keys():
                 continue
             if not np.array_equal(*map(numbers_of, map(self._read, (name, original)))):

@@ -105,7 +105,7 @@ def _read_value(field, value, spellings, source):
 
 def _check_depth_and_heads(arguments, source):
     """What no tensor tells of, and what would be built for hours if it were wrong."""
-    blocks = arguments["num_layers"] * arguments["num_inner_layers"]
+    blocks = arguments["num_layers"] * arguments["num_inner_repetitions"]
     if blocks > MAX_BLOCKS:
         raise CheckpointError(
             f"{source} asks for {blocks} encoder blocks one after the other; "

@@ -13,8 +13,8 @@ from urllib.parse import urljoin, urlsplit, urlunsplit
 import requests
 import urllib3
 
-from albert_tf.archives import ArchiveError, unpack
-from albert_tf.checkpoints.bundle_index import read_index
+from albert_tf.checkpoints.archives import ArchiveError, unpack
+from albert_tf.checkpoints.formats.bundle_index import read_index
 from albert_tf.checkpoints.layout import CheckpointError
 from albert_tf.checkpoints.releases import RELEASES, identify
 from albert_tf.files import make_folder

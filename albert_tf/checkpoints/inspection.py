@@ -21,7 +21,7 @@ class CheckpointReport:
         release_differences: list of strings, what is not as in that release.
         vocabulary: string or `None`, the path of what holds the vocabulary.
         parameters: int, numbers in the encoder (pooler included).
-        heads: list of the heads that are complete: `"mlm_head"`, `"sop_head"`,
+        heads: list of the heads that are complete: `"masked_lm_head"`, `"sop_head"`,
             `"classifier"`.
         num_classes: int or `None`, the classes of a classification head.
         missing: list of encoder tensors the file lacks.

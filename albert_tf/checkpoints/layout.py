@@ -193,4 +193,4 @@ _GROUPS = {"attention": "num_attention_groups", "feed_forward": "num_ffn_groups"
 def _repeats(part, arguments):
     if part not in _GROUPS:
         return 1, 1
-    return arguments[_GROUPS[part]], arguments["num_inner_layers"]
+    return arguments[_GROUPS[part]], arguments["num_inner_repetitions"]

@@ -16,9 +16,10 @@ import inspect
 import json
 import pathlib
 
+from albert_tf.backbone import SIZES, AlbertBackbone
+from albert_tf.backbone.sizes import albert_size
 from albert_tf.checkpoints.config import file_config
 from albert_tf.checkpoints.layouts import ALBERT_ZH, GOOGLE
-from albert_tf.models.sizes import SIZES, albert_size
 
 GOOGLE_README = "https://github.com/google-research/albert#readme"
 ALBERT_ZH_README = "https://github.com/brightmart/albert_zh#readme"
@@ -100,8 +101,6 @@ class Release:
     @property
     def config(self):
         """The fields of the config file that belongs to the checkpoint."""
-        from albert_tf.models.albert_backbone import AlbertBackbone
-
         parameters = inspect.signature(AlbertBackbone).parameters.values()
         defaults = {x.name: x.default for x in parameters}
         layout = _LAYOUTS[self.layout]

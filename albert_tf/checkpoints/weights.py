@@ -5,7 +5,7 @@ import operator
 ENCODER_PARTS = ("embedding", "attention", "feed_forward")
 # Each head by the attribute of the model that holds it.
 HEAD_PARTS = {
-    "mlm_head": "mlm_head",
+    "masked_lm_head": "masked_lm_head",
     "sop_head": "sop_head",
     "classifier": "output_dense",
 }
@@ -40,7 +40,7 @@ AXES = {
         "layer_norm.beta": "H",
     },
     "pooler": {"kernel": "HH", "bias": "H"},
-    "mlm_head": {
+    "masked_lm_head": {
         "dense.kernel": "HW",
         "dense.bias": "W",
         "layer_norm.gamma": "W",
@@ -82,7 +82,7 @@ def weight_shape(part, attribute, arguments, num_classes):
 def parts_of(model):
     """The parts that a backbone or a task of ours has, heads last."""
     backbone = getattr(model, "backbone", model)
-    pooler = ["pooler"] if backbone.pooler is not None else []
+    pooler = ["pooler"] if backbone.pooled_dense is not None else []
     heads = [
         part
         for part, name in HEAD_PARTS.items()
@@ -105,7 +105,7 @@ def model_weights(layout, model, parts=None):
     backbone = getattr(model, "backbone", model)
     objects = {
         ("embedding", 0, 0): backbone.embedding,
-        ("pooler", 0, 0): backbone.pooler,
+        ("pooler", 0, 0): backbone.pooled_dense,
         **{
             (part, 0, 0): getattr(model, name, None)
             for part, name in HEAD_PARTS.items()

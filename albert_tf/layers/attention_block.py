@@ -19,7 +19,7 @@ class AttentionBlock(keras.layers.Layer):
         num_heads: int. Attention heads; must divide the width of the input.
         hidden_dropout: float. Rate on the output before the residual is added.
         attention_dropout: float. Rate on the attention probabilities.
-        norm_first: bool. LayerNorm on the way in (pre-LN) instead of after the
+        normalize_first: bool. LayerNorm on the way in (pre-LN) instead of after the
             residual (post-LN).
 
     Call arguments:
@@ -44,7 +44,7 @@ class AttentionBlock(keras.layers.Layer):
         num_heads,
         hidden_dropout=0.0,
         attention_dropout=0.0,
-        norm_first=False,
+        normalize_first=False,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -52,7 +52,7 @@ class AttentionBlock(keras.layers.Layer):
         self.num_heads = num_heads
         self.hidden_dropout_rate = hidden_dropout
         self.attention_dropout_rate = attention_dropout
-        self.norm_first = norm_first
+        self.normalize_first = normalize_first
 
     def build(self, inputs_shape):
         hidden_dim = inputs_shape[-1]
@@ -96,7 +96,7 @@ class AttentionBlock(keras.layers.Layer):
         return_attention_scores=False,
         output_length=None,
     ):
-        x = self.layer_norm(inputs) if self.norm_first else inputs
+        x = self.layer_norm(inputs) if self.normalize_first else inputs
         query, key, value = self._query_key_value(x)
         if output_length is not None:
             query, inputs = query[:, :, :output_length], inputs[:, :output_length]
@@ -110,7 +110,7 @@ class AttentionBlock(keras.layers.Layer):
         x = self.output_dense(ops.reshape(x, (-1, inputs.shape[-1])))
         x = self.hidden_dropout(x, training=training)
         x = inputs + ops.reshape(x, ops.shape(inputs))
-        x = x if self.norm_first else self.layer_norm(x)
+        x = x if self.normalize_first else self.layer_norm(x)
         return (x, probabilities) if return_attention_scores else x
 
     def compute_output_spec(
@@ -153,6 +153,6 @@ class AttentionBlock(keras.layers.Layer):
             num_heads=self.num_heads,
             hidden_dropout=self.hidden_dropout_rate,
             attention_dropout=self.attention_dropout_rate,
-            norm_first=self.norm_first,
+            normalize_first=self.normalize_first,
         )
         return config

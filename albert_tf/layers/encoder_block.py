@@ -19,7 +19,7 @@ class EncoderBlock(keras.layers.Layer):
             configs call "gelu"), or any Keras activation.
         hidden_dropout: float. Rate after each half, before its residual.
         attention_dropout: float. Rate on the attention probabilities.
-        norm_first: bool. Pre-LN instead of post-LN.
+        normalize_first: bool. Pre-LN instead of post-LN.
         attention: optional `AttentionBlock` to use instead of a new one.
         feed_forward: optional `FeedForwardBlock` to use instead of a new one.
 
@@ -54,7 +54,7 @@ class EncoderBlock(keras.layers.Layer):
         activation="gelu_approximate",
         hidden_dropout=0.0,
         attention_dropout=0.0,
-        norm_first=False,
+        normalize_first=False,
         attention=None,
         feed_forward=None,
         **kwargs,
@@ -68,7 +68,7 @@ class EncoderBlock(keras.layers.Layer):
             num_heads,
             hidden_dropout=hidden_dropout,
             attention_dropout=attention_dropout,
-            norm_first=norm_first,
+            normalize_first=normalize_first,
             dtype=self.dtype_policy,
             name="attention",
         )
@@ -76,7 +76,7 @@ class EncoderBlock(keras.layers.Layer):
             intermediate_dim,
             activation=activation,
             hidden_dropout=hidden_dropout,
-            norm_first=norm_first,
+            normalize_first=normalize_first,
             dtype=self.dtype_policy,
             name="feed_forward",
         )
@@ -122,7 +122,7 @@ class EncoderBlock(keras.layers.Layer):
             activation=feed_forward["activation"],
             hidden_dropout=feed_forward["hidden_dropout"],
             attention_dropout=attention["attention_dropout"],
-            norm_first=attention["norm_first"],
+            normalize_first=attention["normalize_first"],
             **self._given_halves,
         )
         return config

@@ -18,7 +18,7 @@ class FeedForwardBlock(keras.layers.Layer):
         activation: string or callable. `"gelu_approximate"` (what the original
             configs call "gelu"), or any Keras activation.
         hidden_dropout: float. Rate on the output before the residual is added.
-        norm_first: bool. LayerNorm on the way in (pre-LN) instead of after the
+        normalize_first: bool. LayerNorm on the way in (pre-LN) instead of after the
             residual (post-LN).
 
     Call arguments:
@@ -36,7 +36,7 @@ class FeedForwardBlock(keras.layers.Layer):
         intermediate_dim,
         activation="gelu_approximate",
         hidden_dropout=0.0,
-        norm_first=False,
+        normalize_first=False,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -44,7 +44,7 @@ class FeedForwardBlock(keras.layers.Layer):
         self.intermediate_dim = intermediate_dim
         self.activation = get_activation(activation)
         self.hidden_dropout_rate = hidden_dropout
-        self.norm_first = norm_first
+        self.normalize_first = normalize_first
 
     def build(self, inputs_shape):
         hidden_dim = inputs_shape[-1]
@@ -72,14 +72,14 @@ class FeedForwardBlock(keras.layers.Layer):
         self.built = True
 
     def call(self, inputs, training=None):
-        x = self.layer_norm(inputs) if self.norm_first else inputs
+        x = self.layer_norm(inputs) if self.normalize_first else inputs
         # As a matrix: TensorFlow fuses product, bias and activation of two axes
         # only, which saves a sixth of a small model's time on a CPU.
         x = ops.reshape(x, (-1, x.shape[-1]))
         x = self.output_dense(self.intermediate_dense(x))
         x = self.hidden_dropout(x, training=training)
         x = inputs + ops.reshape(x, ops.shape(inputs))
-        return x if self.norm_first else self.layer_norm(x)
+        return x if self.normalize_first else self.layer_norm(x)
 
     def compute_output_spec(self, inputs, training=None):
         return keras.KerasTensor(inputs.shape, self.compute_dtype)
@@ -90,6 +90,6 @@ class FeedForwardBlock(keras.layers.Layer):
             intermediate_dim=self.intermediate_dim,
             activation=serialize_activation(self.activation),
             hidden_dropout=self.hidden_dropout_rate,
-            norm_first=self.norm_first,
+            normalize_first=self.normalize_first,
         )
         return config

@@ -1,8 +1,7 @@
-"""ALBERT models: the backbone, and a model a task."""
+"""The models: a task a file, on `AlbertBackbone`."""
 
-from albert_tf.models.albert_backbone import AlbertBackbone
+from albert_tf.backbone import SIZES, AlbertBackbone
 from albert_tf.models.albert_pretrainer import AlbertPretrainer
 from albert_tf.models.albert_text_classifier import AlbertTextClassifier
-from albert_tf.models.sizes import SIZES
 
 __all__ = ["SIZES", "AlbertBackbone", "AlbertPretrainer", "AlbertTextClassifier"]

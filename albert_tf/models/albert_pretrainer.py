@@ -3,10 +3,11 @@ import warnings
 import keras
 import keras_hub
 
+from albert_tf.backbone.albert_backbone import AlbertBackbone
+from albert_tf.backbone.presets import ReadablePresets
+from albert_tf.checkpoints import open_checkpoint
 from albert_tf.layers import MaskedLMHead
 from albert_tf.layers.common import albert_initializer
-from albert_tf.models.albert_backbone import AlbertBackbone
-from albert_tf.models.readable_presets import ReadablePresets
 from albert_tf.training import adamw
 
 
@@ -44,7 +45,7 @@ class AlbertPretrainer(ReadablePresets, keras_hub.models.Task):
     preprocessor_cls = None
 
     def __init__(self, backbone, preprocessor=None, num_sop_classes=2, **kwargs):
-        if num_sop_classes and backbone.pooler is None:
+        if num_sop_classes and backbone.pooled_dense is None:
             raise ValueError(
                 "The backbone has no pooler, which the sentence-order head reads. Give "
                 "num_sop_classes=0 for a model without that head."
@@ -53,7 +54,7 @@ class AlbertPretrainer(ReadablePresets, keras_hub.models.Task):
         # === Layers ===
         self.backbone = backbone
         self.preprocessor = preprocessor
-        self.mlm_head = MaskedLMHead(
+        self.masked_lm_head = MaskedLMHead(
             backbone.embedding,
             activation=backbone.activation,
             dtype=backbone.dtype_policy,
@@ -81,7 +82,7 @@ class AlbertPretrainer(ReadablePresets, keras_hub.models.Task):
         }
         hidden = backbone(backbone.input)
         outputs = {
-            "mlm_logits": self.mlm_head(
+            "mlm_logits": self.masked_lm_head(
                 hidden["sequence_output"], inputs["mask_positions"]
             ),
         }
@@ -149,8 +150,6 @@ class AlbertPretrainer(ReadablePresets, keras_hub.models.Task):
             albert_tf.checkpoints.CheckpointError: if a file is missing or
                 damaged, or a weight of the model is not in the checkpoint.
         """
-        from albert_tf.checkpoints import open_checkpoint
-
         checkpoint = open_checkpoint(path, config=config)
         return cls.from_opened(checkpoint, dtype, num_sop_classes, **kwargs)
 

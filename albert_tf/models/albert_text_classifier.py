@@ -7,10 +7,10 @@ import keras_hub
 import numpy as np
 import tensorflow as tf
 
+from albert_tf.backbone.albert_backbone import AlbertBackbone
+from albert_tf.backbone.presets import ReadablePresets
 from albert_tf.layers.common import albert_initializer
-from albert_tf.models.albert_backbone import AlbertBackbone
 from albert_tf.models.classifier_from_checkpoint import ClassifierFromCheckpoint
-from albert_tf.models.readable_presets import ReadablePresets
 from albert_tf.preprocessing.examples import (
     check_class_ids,
     count_examples,

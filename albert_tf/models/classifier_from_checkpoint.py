@@ -2,7 +2,8 @@ import warnings
 
 import keras
 
-from albert_tf.preprocessing.load_tokenizer import load_tokenizer
+from albert_tf.checkpoints import open_checkpoint
+from albert_tf.tokenizers.load_tokenizer import load_tokenizer
 
 
 class ClassifierFromCheckpoint:
@@ -49,8 +50,6 @@ class ClassifierFromCheckpoint:
             ValueError: if the vocabulary has not the checkpoint's size, or
                 `num_classes` is not given and the checkpoint has no head.
         """
-        from albert_tf.checkpoints import open_checkpoint
-
         checkpoint = open_checkpoint(path, config=config)
         tokenizer = checkpoint.tokenizer(lowercase, vocabulary)
         if tokenizer is None:

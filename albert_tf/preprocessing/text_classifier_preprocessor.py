@@ -5,10 +5,10 @@ import keras
 import keras_hub
 import tensorflow as tf
 
-from albert_tf.models.albert_backbone import AlbertBackbone
+from albert_tf.backbone.albert_backbone import AlbertBackbone
 from albert_tf.preprocessing.segment_packer import SegmentPacker
 from albert_tf.preprocessing.texts import as_segments
-from albert_tf.preprocessing.word_piece_tokenizer import WordPieceTokenizer
+from albert_tf.tokenizers.word_piece_tokenizer import WordPieceTokenizer
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")

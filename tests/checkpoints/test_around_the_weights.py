@@ -10,15 +10,13 @@ from checkpoint_files import GOLDEN, copy
 
 from albert_tf.checkpoints import (
     CheckpointError,
-    convert_checkpoint,
     inspect_checkpoint,
     load_checkpoint,
     open_checkpoint,
-    save_checkpoint,
-    verify_conversion,
 )
+from albert_tf.conversion import convert_checkpoint, save_checkpoint, verify_conversion
 from albert_tf.models import AlbertBackbone, AlbertTextClassifier
-from albert_tf.preprocessing import WordPieceTokenizer
+from albert_tf.tokenizers import WordPieceTokenizer
 
 TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "A", "a", "b", "c", "d"]
 TEXTS = ["A b", "a c d", ""]

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from tensorflow.core.framework import types_pb2
 from tensorflow.core.protobuf import tensor_bundle_pb2
 
-from albert_tf.checkpoints import bundle_index
-from albert_tf.checkpoints.bundle_index import Entry, masked_crc32c, read_index
+from albert_tf.checkpoints.formats import bundle_index
+from albert_tf.checkpoints.formats.bundle_index import Entry, masked_crc32c, read_index
 from albert_tf.checkpoints.layout import CheckpointError
 
 GOLDEN = pathlib.Path(__file__).parents[1] / "golden"

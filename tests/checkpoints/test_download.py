@@ -12,14 +12,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from albert_tf.archives import ArchiveError
 from albert_tf.checkpoints import download, releases
-from albert_tf.checkpoints.bundle_index import read_index
+from albert_tf.checkpoints.archives import ArchiveError
 from albert_tf.checkpoints.download import (
     archive_address,
     cache_folder,
     download_release,
 )
+from albert_tf.checkpoints.formats.bundle_index import read_index
 from albert_tf.checkpoints.layout import CheckpointError
 from albert_tf.checkpoints.releases import RELEASES, Release
 

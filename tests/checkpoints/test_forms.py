@@ -17,7 +17,8 @@ from checkpoint_files import (
 )
 
 import albert_tf
-from albert_tf.checkpoints import CheckpointError, convert_checkpoint, open_checkpoint
+from albert_tf.checkpoints import CheckpointError, open_checkpoint
+from albert_tf.conversion import convert_checkpoint
 from albert_tf.models import AlbertPretrainer, AlbertTextClassifier
 
 TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -97,7 +98,7 @@ def test_all_heads_travel_together(tmp_path):
     done = convert_checkpoint(tmp_path / "all", tmp_path / "hf", "huggingface")
     assert done.left_out == []
     report = albert_tf.inspect_checkpoint(tmp_path / "hf")
-    assert report.heads == ["mlm_head", "sop_head", "classifier"]
+    assert report.heads == ["masked_lm_head", "sop_head", "classifier"]
 
 
 @pytest.mark.parametrize("kept", ["output_weights", "output_bias"])
@@ -123,7 +124,7 @@ def masked_only(folder, pooler=True):
 def test_a_checkpoint_without_sentence_order(tmp_path, pooler):
     model = AlbertPretrainer.from_checkpoint(masked_only(tmp_path / "tf1", pooler))
     assert list(model.output) == ["mlm_logits"]
-    assert (model.backbone.pooler is not None) is pooler
+    assert (model.backbone.pooled_dense is not None) is pooler
     arrays = expected("google_v2")
     inputs = backbone_inputs(arrays)
     logits = model({**inputs, "mask_positions": arrays["masked_lm_positions"]})
@@ -172,7 +173,7 @@ def test_a_module_of_tf_hub(tmp_path, part):
     arrays = expected("google_v2")
     outputs = backbone(backbone_inputs(arrays))
     assert np.abs(outputs["pooled_output"] - arrays["pooled_output"]).max() < 1e-5
-    assert albert_tf.inspect_checkpoint(folder / part).heads == ["mlm_head"]
+    assert albert_tf.inspect_checkpoint(folder / part).heads == ["masked_lm_head"]
 
 
 @pytest.mark.parametrize("kind", ["zip", "gztar", "tar"])
@@ -212,7 +213,7 @@ def test_a_new_sentence_order_head_is_told(tmp_path, classes, pooler):
     assert model.sop_head.kernel.numpy().std() > 0.01
     without = AlbertPretrainer.from_checkpoint(tmp_path)
     for first, second in zip(
-        without.mlm_head.weights, model.mlm_head.weights, strict=True
+        without.masked_lm_head.weights, model.masked_lm_head.weights, strict=True
     ):
         assert np.array_equal(first, second)
 

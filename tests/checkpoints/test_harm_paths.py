@@ -27,7 +27,7 @@ from harm_files import (
 )
 
 import albert_tf
-from albert_tf.checkpoints import convert_checkpoint
+from albert_tf.conversion import convert_checkpoint
 
 forms, weights, harm = harm_files.forms, harm_files.weights, harm_files.harm
 

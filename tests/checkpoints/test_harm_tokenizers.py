@@ -20,7 +20,7 @@ from harm_files import (
     replace,
 )
 
-from albert_tf.checkpoints import save_checkpoint
+from albert_tf.conversion import save_checkpoint
 from albert_tf.models import AlbertTextClassifier
 
 forms, weights, harm = harm_files.forms, harm_files.weights, harm_files.harm

@@ -22,7 +22,7 @@ def test_golden_checkpoints(name, layout, slots):
     assert report.path == str(GOLDEN / name / "model.ckpt-best")
     assert report.layout == layout
     assert report.config == config_of(name)
-    assert report.heads == ["mlm_head", "sop_head"]
+    assert report.heads == ["masked_lm_head", "sop_head"]
     assert report.missing == report.unused == []
     assert report.other == ["global_step"]
     assert len(report.optimizer_slots) == slots
@@ -70,7 +70,7 @@ def test_tensors_are_sorted_into_their_kinds(tmp_path):
     assert report.optimizer_slots == sorted(slots)
     assert report.unused == unknown
     assert report.missing == ["bert/pooler/dense/bias"]
-    assert report.heads == ["mlm_head"]
+    assert report.heads == ["masked_lm_head"]
     # What is left of the sentence-order head is no complete head.
     assert report.other == [
         "cls/seq_relationship/output_weights",

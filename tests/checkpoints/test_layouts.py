@@ -12,8 +12,8 @@ from hypothesis.extra import numpy as arrays
 from albert_tf.checkpoints import CheckpointError, config_arguments
 from albert_tf.checkpoints.layout import Tensors, join, transposed
 from albert_tf.checkpoints.layouts import own_layout
-from albert_tf.checkpoints.saving import LAYOUTS
 from albert_tf.checkpoints.weights import model_weights
+from albert_tf.conversion.saving import LAYOUTS
 from albert_tf.models import AlbertBackbone, AlbertPretrainer
 
 SMALL = {
@@ -79,7 +79,7 @@ def test_a_layout_names_all_tensors_of_the_original_once(name):
         "num_heads": 4,
         "num_attention_groups": groups,
         "num_ffn_groups": groups,
-        "num_inner_layers": config.get("inner_group_num", 1),
+        "num_inner_repetitions": config.get("inner_group_num", 1),
     }
     parts = layout.weights.keys() - {"classifier"}
     rows = layout.rows(sorted(parts), arguments)
@@ -97,11 +97,11 @@ def test_layouts_do_not_take_each_other_for_theirs():
     ("layout", "changes"),
     [
         ("albert_zh", {}),
-        ("albert_zh", {"norm_first": True}),
+        ("albert_zh", {"normalize_first": True}),
         ("google", {"num_attention_groups": 3, "num_ffn_groups": 3}),
-        ("google", {"num_inner_layers": 2}),
+        ("google", {"num_inner_repetitions": 2}),
         ("huggingface", {"num_attention_groups": 3, "num_ffn_groups": 3}),
-        ("huggingface", {"num_inner_layers": 2}),
+        ("huggingface", {"num_inner_repetitions": 2}),
         ("keras", {}),
         ("keras", {"num_attention_groups": 4, "num_ffn_groups": 2}),
     ],
@@ -136,9 +136,9 @@ def test_config_arguments(tmp_path, name):
         "intermediate_dim": 96,
         "num_attention_groups": groups,
         "num_ffn_groups": groups,
-        "num_inner_layers": config.get("inner_group_num", 1),
+        "num_inner_repetitions": config.get("inner_group_num", 1),
         "embedding_projection": "after_layer_norm" if google else "before_layer_norm",
-        "norm_first": name == "albert_zh_preln",
+        "normalize_first": name == "albert_zh_preln",
         "activation": "relu" if name == "google_early" else "gelu_approximate",
         "hidden_dropout": 0.0,
         "attention_dropout": 0.0,

@@ -126,7 +126,7 @@ def test_config_without_ln_type_is_post_ln():
     config = config_of("albert_zh_postln")
     del config["ln_type"]
     backbone = load_checkpoint(GOLDEN / "albert_zh_postln", config=config)
-    assert backbone.norm_first is False
+    assert backbone.normalize_first is False
 
 
 def test_several_configs_are_refused_until_one_is_named(tmp_path):

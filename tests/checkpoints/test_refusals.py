@@ -281,7 +281,7 @@ def test_key_with_a_row_too_few(refused):
     ("missing", "head"),
     [
         ("cls/seq_relationship/output_weights", "sop_head"),
-        ("cls/predictions/output_bias", "mlm_head"),
+        ("cls/predictions/output_bias", "masked_lm_head"),
     ],
 )
 def test_missing_head_is_refused_where_it_is_needed(tmp_path, missing, head):

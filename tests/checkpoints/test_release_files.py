@@ -150,7 +150,7 @@ def test_names_and_shapes_of_every_release(release):
     layout = {"google": GOOGLE, "albert_zh": ALBERT_ZH}[release.layout]
     arguments = {
         **dict.fromkeys(("num_attention_groups", "num_ffn_groups"), 1),
-        **dict.fromkeys(("num_inner_layers",), 1),
+        **dict.fromkeys(("num_inner_repetitions",), 1),
         **{"max_sequence_length": 512, "num_segments": 2},
         "embedding_projection": "before_layer_norm",
         **release.arguments,
@@ -175,7 +175,8 @@ def test_synthetic_weights_of_a_release_without_index(tmp_path, name):
     write(tmp_path, tensors, release.config)
     model = AlbertPretrainer.from_checkpoint(tmp_path)
     assert np.array_equal(
-        model.mlm_head.dense.kernel, tensors["cls/predictions/transform/dense/kernel"]
+        model.masked_lm_head.dense.kernel,
+        tensors["cls/predictions/transform/dense/kernel"],
     )
     assert model.backbone.num_heads == release.arguments["num_heads"]
 

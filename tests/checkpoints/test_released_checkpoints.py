@@ -77,7 +77,7 @@ def test_a_fine_tuned_release_has_an_encoder_and_no_pretraining_heads(
 
 
 @pytest.mark.parametrize(
-    ("config", "layout", "activation", "norm_first"),
+    ("config", "layout", "activation", "normalize_first"),
     [
         ("albert_config_xlarge.json", "before_layer_norm", "gelu_approximate", False),
         ("albert_config_xxlarge.json", "before_layer_norm", "gelu_approximate", True),
@@ -89,11 +89,11 @@ def test_a_fine_tuned_release_has_an_encoder_and_no_pretraining_heads(
         ),
     ],
 )
-def test_released_configs(assets, config, layout, activation, norm_first):
+def test_released_configs(assets, config, layout, activation, normalize_first):
     arguments = config_arguments(assets / "released" / "configs" / config)
     assert arguments["embedding_projection"] == layout
     assert arguments["activation"] == activation
-    assert arguments["norm_first"] is norm_first
+    assert arguments["normalize_first"] is normalize_first
 
 
 def test_googles_chinese_base_uses_relu(assets):

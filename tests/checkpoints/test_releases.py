@@ -5,7 +5,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from albert_tf.checkpoints import bundle_index, releases
+from albert_tf.checkpoints import releases
+from albert_tf.checkpoints.formats import bundle_index
 from albert_tf.checkpoints.releases import RELEASES, identify
 from albert_tf.models import AlbertBackbone
 

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from albert_tf import inspect_checkpoint
+from albert_tf.data.tables import read_labelled_texts
 from albert_tf.models import AlbertPretrainer
-from albert_tf.preprocessing import AlbertTextClassifierPreprocessor, load_tokenizer
-from albert_tf.preprocessing.labelled_texts import read_labelled_texts
+from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
+from albert_tf.tokenizers import load_tokenizer
 from zh.sizes import SIZES
 
 EXAMPLES = pathlib.Path(__file__).parents[2] / "examples"
@@ -41,7 +42,7 @@ def fill(tokenizer):
 
 def test_it_is_what_the_size_says_and_complete(tokenizer):
     found = inspect_checkpoint(CHECKPOINT)
-    assert found.layout == "albert_zh" and found.heads == ["mlm_head", "sop_head"]
+    assert found.layout == "albert_zh" and found.heads == ["masked_lm_head", "sop_head"]
     assert found.missing == found.unused == []
     backbone = AlbertPretrainer.from_checkpoint(CHECKPOINT).backbone
     config = backbone.get_config()

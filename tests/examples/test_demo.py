@@ -10,9 +10,10 @@ import sys
 import pytest
 import typer
 
-from albert_tf import cli, inspect_checkpoint
-from albert_tf.preprocessing import WordPieceTokenizer
-from albert_tf.preprocessing.labelled_texts import read_labelled_texts
+import albert_tf_cli
+from albert_tf import inspect_checkpoint
+from albert_tf.data.tables import read_labelled_texts
+from albert_tf.tokenizers import WordPieceTokenizer
 
 ROOT = pathlib.Path(__file__).parents[2]
 CHECKPOINT = ROOT / "examples" / "albert_micro_zh"
@@ -50,7 +51,7 @@ def steps(demo, monkeypatch):
 
 def parsed(command):
     """The name of the command, and its options as the command line reads them."""
-    group = typer.main.get_command(cli.app)
+    group = typer.main.get_command(albert_tf_cli.app)
     name, *arguments = command[1:]
     context = group.commands[name].make_context(name, arguments)
     return name, context.params
@@ -182,7 +183,7 @@ def test_the_checkpoint_is_complete():
     report = inspect_checkpoint(CHECKPOINT)
     assert report.layout == "albert_zh"
     assert report.missing == report.unused == []
-    assert report.heads == ["mlm_head", "sop_head"]
+    assert report.heads == ["masked_lm_head", "sop_head"]
     tokens = (CHECKPOINT / "vocab.txt").read_text("utf-8").rstrip("\n").split("\n")
     assert len(tokens) == len(set(tokens)) == report.config["vocab_size"]
 

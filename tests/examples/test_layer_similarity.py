@@ -14,7 +14,8 @@ from matplotlib.image import imread
 
 from albert_tf import save_checkpoint
 from albert_tf.models import AlbertBackbone
-from albert_tf.preprocessing import AlbertTextClassifierPreprocessor, WordPieceTokenizer
+from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
+from albert_tf.tokenizers import WordPieceTokenizer
 
 ROOT = pathlib.Path(__file__).parents[2]
 SCRIPT = ROOT / "examples" / "layer_similarity.py"
@@ -83,7 +84,9 @@ def measured_by_hand(backbone):
     return np.mean(of_each_token, axis=0)
 
 
-@pytest.mark.parametrize("kwargs", [{}, {"num_ffn_groups": 3}, {"norm_first": True}])
+@pytest.mark.parametrize(
+    "kwargs", [{}, {"num_ffn_groups": 3}, {"normalize_first": True}]
+)
 def test_means_are_those_of_numpy(script, kwargs):
     backbone = new_backbone(**kwargs)
     measured = script.measure(backbone, new_preprocessor(), TEXTS)
@@ -95,7 +98,7 @@ def test_means_are_those_of_numpy(script, kwargs):
 
 
 def test_a_layer_that_does_nothing(script):
-    backbone = new_backbone(norm_first=True)
+    backbone = new_backbone(normalize_first=True)
     for half in ("attention_blocks", "feed_forward_blocks"):
         for block in getattr(backbone, half).values():
             for weight in block.output_dense.weights:

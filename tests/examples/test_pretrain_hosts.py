@@ -90,7 +90,7 @@ def test_two_hosts_write_one_checkpoint_and_go_on_if_killed(records, tmp_path):
     tokens = len((records / "vocab.txt").read_text().split())
     assert albert_tf.load_checkpoint(tmp_path / "out").vocabulary_size == tokens
     assert albert_tf.inspect_checkpoint(tmp_path / "out").heads == [
-        "mlm_head",
+        "masked_lm_head",
         "sop_head",
     ]
 

@@ -7,7 +7,7 @@ import statistics
 
 import pytest
 
-from albert_tf.preprocessing.labelled_texts import read_labelled_texts
+from albert_tf.data.tables import read_labelled_texts
 
 REVIEWS = pathlib.Path(__file__).parents[2] / "examples" / "reviews"
 SPLITS = ("train", "dev", "test")

@@ -13,10 +13,8 @@ from tensorflow.core.protobuf import saved_model_pb2
 
 import albert_tf
 from albert_tf.models import AlbertBackbone, AlbertTextClassifier
-from albert_tf.preprocessing import (
-    AlbertTextClassifierPreprocessor,
-    SentencePieceTokenizer,
-)
+from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
+from albert_tf.tokenizers import SentencePieceTokenizer
 
 TRAINING_TEXT = """the river rose in 2018, and the people of the town left by boat
 in 2017, and again in 2018, they came back with bread, tea and 12 cups

@@ -29,9 +29,9 @@ def largest_difference(a, b):
 
 
 @pytest.mark.parametrize("activation", ["gelu_approximate", "relu"])
-@pytest.mark.parametrize("norm_first", [False, True], ids=["post-LN", "pre-LN"])
-def test_block_matches_numpy(x, padding_mask, norm_first, activation):
-    block = new_block(norm_first=norm_first, activation=activation)
+@pytest.mark.parametrize("normalize_first", [False, True], ids=["post-LN", "pre-LN"])
+def test_block_matches_numpy(x, padding_mask, normalize_first, activation):
+    block = new_block(normalize_first=normalize_first, activation=activation)
     causal = np.tril(np.ones((TIME, TIME), "int32"))[None].repeat(BATCH, axis=0)
     y, scores = block(
         x,
@@ -81,12 +81,12 @@ def test_padding_has_no_influence_on_the_text(x, padding_mask):
     assert largest_difference(a[~text], b[~text]) > 0.1
 
 
-@pytest.mark.parametrize("norm_first", [False, True], ids=["post-LN", "pre-LN"])
+@pytest.mark.parametrize("normalize_first", [False, True], ids=["post-LN", "pre-LN"])
 @pytest.mark.parametrize("length", [1, 5])
 def test_output_length_computes_the_first_positions(
-    x, padding_mask, length, norm_first
+    x, padding_mask, length, normalize_first
 ):
-    block = new_block(norm_first=norm_first)
+    block = new_block(normalize_first=normalize_first)
     pairs = np.tril(np.ones((BATCH, TIME, TIME), "int32"), k=3)
     masks = {"padding_mask": padding_mask, "attention_mask": pairs}
     y, scores = block(x, **masks, return_attention_scores=True)
@@ -98,10 +98,10 @@ def test_output_length_computes_the_first_positions(
     assert largest_difference(first_scores, scores[:, :, :length]) < 1e-6
 
 
-@pytest.mark.parametrize("norm_first", [False, True], ids=["post-LN", "pre-LN"])
-def test_one_block_three_times_in_a_functional_model(x, padding_mask, norm_first):
+@pytest.mark.parametrize("normalize_first", [False, True], ids=["post-LN", "pre-LN"])
+def test_one_block_three_times_in_a_functional_model(x, padding_mask, normalize_first):
     inputs, mask = keras.Input((None, HIDDEN)), keras.Input((None,), dtype="int32")
-    block = EncoderBlock(INNER, HEADS, norm_first=norm_first)
+    block = EncoderBlock(INNER, HEADS, normalize_first=normalize_first)
     y = inputs
     for _ in range(3):
         y = block(y, padding_mask=mask)
@@ -117,10 +117,12 @@ def test_one_block_three_times_in_a_functional_model(x, padding_mask, norm_first
     assert difference < 1e-5 * np.abs(expected).max()
 
 
-@pytest.mark.parametrize("norm_first", [False, True], ids=["post-LN", "pre-LN"])
-def test_functional_model_survives_saving(x, padding_mask, tmp_path, norm_first):
+@pytest.mark.parametrize("normalize_first", [False, True], ids=["post-LN", "pre-LN"])
+def test_functional_model_survives_saving(x, padding_mask, tmp_path, normalize_first):
     inputs, mask = keras.Input((None, HIDDEN)), keras.Input((None,), dtype="int32")
-    block = EncoderBlock(INNER, HEADS, activation="relu", norm_first=norm_first)
+    block = EncoderBlock(
+        INNER, HEADS, activation="relu", normalize_first=normalize_first
+    )
     model = keras.Model(
         [inputs, mask], block(block(inputs, padding_mask=mask), padding_mask=mask)
     )
@@ -159,7 +161,7 @@ def test_blocks_that_share_a_half_survive_saving(x, tmp_path):
     assert largest_difference(model(x), loaded(x)) == 0.0
 
 
-HALF = {"hidden_dropout": 0.1, "norm_first": True}
+HALF = {"hidden_dropout": 0.1, "normalize_first": True}
 ATTENTION = {"num_heads": 4, "attention_dropout": 0.2, **HALF}
 FEED_FORWARD = {"intermediate_dim": 96, "activation": "relu", **HALF}
 

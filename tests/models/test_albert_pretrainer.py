@@ -65,11 +65,11 @@ def test_shapes(inputs, order):
 @pytest.mark.parametrize(("order", "width"), zip(ORDERS, (48, 16), strict=True))
 def test_heads_add_no_second_table(order, width):
     pretrainer = small(order)
-    mlm_head = (48 + 1) * width + 2 * width + 120
+    masked_lm_head = (48 + 1) * width + 2 * width + 120
     sop_head = 2 * (48 + 1)
     assert (
         pretrainer.count_params()
-        == pretrainer.backbone.count_params() + mlm_head + sop_head
+        == pretrainer.backbone.count_params() + masked_lm_head + sop_head
     )
 
 
@@ -101,7 +101,7 @@ def test_mask_positions_pick_the_hidden_states(inputs):
         ]
     )
     order = np.broadcast_to(np.arange(5), (3, 5))
-    expected = pretrainer.mlm_head(picked, order)
+    expected = pretrainer.masked_lm_head(picked, order)
     logits = pretrainer(inputs)["mlm_logits"]
     assert np.abs(logits - expected).max() < 1e-5
 
@@ -180,7 +180,7 @@ def test_keras_file_round_trip_keeps_the_tie(inputs, tmp_path, order):
     pretrainer.save(tmp_path / "model.keras")
     loaded = keras.models.load_model(tmp_path / "model.keras")
     assert type(loaded) is AlbertPretrainer
-    assert loaded.mlm_head.embedding is loaded.backbone.embedding
+    assert loaded.masked_lm_head.embedding is loaded.backbone.embedding
     assert difference(pretrainer(inputs), loaded(inputs)) == 0.0
 
 

@@ -116,7 +116,8 @@ def test_weights_of_a_checkpoint_are_read_and_its_positions_bound_the_texts():
     )
     reader = tf.train.load_checkpoint(str(prefix))
     np.testing.assert_array_equal(
-        classifier.backbone.pooler.kernel, reader.get_tensor("bert/pooler/dense/kernel")
+        classifier.backbone.pooled_dense.kernel,
+        reader.get_tensor("bert/pooler/dense/kernel"),
     )
     assert classifier.preprocessor.sequence_length == 64
     assert classifier.labels == ["差评", "好评"]
@@ -275,8 +276,8 @@ def test_checkpoint_is_read_in_half_precision():
     classifier = AlbertTextClassifier.from_checkpoint(
         GOLDEN / "google_v2", 2, vocabulary=VOCABULARY, dtype="mixed_bfloat16"
     )
-    assert classifier.backbone.pooler.compute_dtype == "bfloat16"
-    assert classifier.backbone.pooler.kernel.dtype == "float32"
+    assert classifier.backbone.pooled_dense.compute_dtype == "bfloat16"
+    assert classifier.backbone.pooled_dense.kernel.dtype == "float32"
 
 
 # --- What a fit is given ---
@@ -589,10 +590,10 @@ def test_rate_beside_an_own_optimizer_is_refused():
 def test_half_precision_trains():
     classifier = small_classifier(sizes={"dtype": "mixed_bfloat16", "num_layers": 1})
     classifier.compile(run_eagerly=True)
-    kernel = np.array(classifier.backbone.pooler.kernel)
+    kernel = np.array(classifier.backbone.pooled_dense.kernel)
     history = classifier.fit(TEXTS, LABELS, batch_size=7, epochs=2, verbose=0).history
     assert np.isfinite(history["loss"]).all()
-    assert np.abs(classifier.backbone.pooler.kernel - kernel).max() > 0
+    assert np.abs(classifier.backbone.pooled_dense.kernel - kernel).max() > 0
 
 
 # --- Saving ---
@@ -681,7 +682,7 @@ def test_preset_gives_its_encoder_to_a_classifier_of_other_classes(preset):
     restored = AlbertTextClassifier.from_preset(directory, num_classes=2)
     assert call(restored, TEXTS).shape == (7, 2)
     np.testing.assert_array_equal(
-        restored.backbone.pooler.kernel, classifier.backbone.pooler.kernel
+        restored.backbone.pooled_dense.kernel, classifier.backbone.pooled_dense.kernel
     )
 
 

@@ -43,12 +43,12 @@ def peer(kind=KINDS[0], seed=0, **kwargs):
 
 
 def ours_of_kind(kind, **kwargs):
-    num_layers, num_groups, num_inner_layers = kind
+    num_layers, num_groups, num_inner_repetitions = kind
     return random_backbone(
         num_layers=num_layers,
         num_attention_groups=num_groups,
         num_ffn_groups=num_groups,
-        num_inner_layers=num_inner_layers,
+        num_inner_repetitions=num_inner_repetitions,
         **kwargs,
     )
 
@@ -212,10 +212,8 @@ def test_our_classifier(tmp_path):
 
 @needs_sentence_piece
 def test_our_classifier_from_text_to_logits(tmp_path):
-    from albert_tf.preprocessing import (
-        AlbertTextClassifierPreprocessor,
-        SentencePieceTokenizer,
-    )
+    from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
+    from albert_tf.tokenizers import SentencePieceTokenizer
 
     tokenizer = SentencePieceTokenizer(sentence_piece_proto())
     preprocessor = AlbertTextClassifierPreprocessor(tokenizer, sequence_length=20)
@@ -242,7 +240,7 @@ def test_our_classifier_from_text_to_logits(tmp_path):
     ("changes", "message"),
     [
         ({"embedding_projection": "before_layer_norm"}, "embedding_projection"),
-        ({"norm_first": True}, "norm_first"),
+        ({"normalize_first": True}, "normalize_first"),
         ({"activation": "relu"}, "activation"),
         ({"activation": "gelu"}, "activation"),
         ({"num_ffn_groups": 3}, "num_attention_groups=1 and num_ffn_groups=3"),
@@ -261,7 +259,7 @@ def test_a_model_keras_hub_cannot_hold(tmp_path, changes, message):
 
 def test_pretraining_heads_have_no_place(tmp_path):
     model = AlbertPretrainer(random_backbone())
-    with pytest.raises(CheckpointError, match="mlm_head.*sop_head"):
+    with pytest.raises(CheckpointError, match="masked_lm_head.*sop_head"):
         write(model, tmp_path / "saved")
     assert not list(tmp_path.iterdir())
 

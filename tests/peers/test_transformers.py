@@ -29,7 +29,7 @@ from peer_models import (
 import albert_tf
 from albert_tf.checkpoints import CheckpointError
 from albert_tf.models import AlbertPretrainer, AlbertTextClassifier
-from albert_tf.preprocessing import WordPieceTokenizer
+from albert_tf.tokenizers import WordPieceTokenizer
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -385,7 +385,7 @@ def test_the_original_graphs_heads_in_transformers(tmp_path, name):
 OUR_KINDS = [
     {"activation": "gelu_approximate"},
     {"activation": "gelu", "num_attention_groups": 3, "num_ffn_groups": 3},
-    {"activation": "relu", "num_inner_layers": 2},
+    {"activation": "relu", "num_inner_repetitions": 2},
     {"activation": "silu", "num_attention_groups": 2, "num_ffn_groups": 2},
 ]
 
@@ -485,7 +485,7 @@ def test_a_directory_that_transformers_wrote_again(tmp_path):
     ("changes", "message"),
     [
         ({"embedding_projection": "before_layer_norm"}, "embedding_projection"),
-        ({"norm_first": True}, "norm_first"),
+        ({"normalize_first": True}, "normalize_first"),
         ({"num_ffn_groups": 3}, "num_ffn_groups"),
         ({"activation": "elu"}, "activation"),
     ],

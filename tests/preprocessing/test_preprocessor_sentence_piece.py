@@ -5,11 +5,9 @@ import pytest
 from sentence_piece_reference import Reference, train_model
 
 from albert_tf.models import AlbertBackbone, AlbertTextClassifier
-from albert_tf.preprocessing import (
-    AlbertTextClassifierPreprocessor,
-    SentencePieceTokenizer,
-)
+from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
 from albert_tf.preprocessing.text_classifier_preprocessor import check_fits
+from albert_tf.tokenizers import SentencePieceTokenizer
 
 PAD, CLS, SEP = 0, 2, 3
 TEXTS = ["On 3 May 2018, the river", "", "Why?"]

@@ -6,11 +6,8 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.models import AlbertBackbone
-from albert_tf.preprocessing import (
-    AlbertTextClassifierPreprocessor,
-    SegmentPacker,
-    WordPieceTokenizer,
-)
+from albert_tf.preprocessing import AlbertTextClassifierPreprocessor, SegmentPacker
+from albert_tf.tokenizers import WordPieceTokenizer
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 VOCABULARY = [*SPECIAL, *"好坏很不太差了", "a", "b", "##b", "？"]

@@ -7,7 +7,8 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from albert_tf.preprocessing import WholeWordMaskGenerator, WordPieceTokenizer
+from albert_tf.preprocessing import WholeWordMaskGenerator
+from albert_tf.tokenizers import WordPieceTokenizer
 
 PAD, UNK, CLS, SEP, MASK = range(5)
 VOCABULARY = 200

@@ -5,8 +5,8 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.image import imread
 
+from albert_tf.pretraining.training import plot_pretraining
 from albert_tf.training.plots import draw
-from albert_tf.training.pretraining import plot_pretraining
 
 BLUE, ORANGE = (31, 119, 180), (255, 127, 14)
 

@@ -432,7 +432,7 @@ def test_size_is_that_of_the_released_config(name, assets):
         }.items() <= size.items()
         activation = size.get("activation", "gelu_approximate")
         assert activation == ACTIVATIONS[config["hidden_act"]]
-        assert size.get("norm_first", False) == (config.get("ln_type") == "preln")
+        assert size.get("normalize_first", False) == (config.get("ln_type") == "preln")
         projection = size.get("embedding_projection", "before_layer_norm")
         assert (projection == "after_layer_norm") == google
         assert config["max_position_embeddings"] == 512

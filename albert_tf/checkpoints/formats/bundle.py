@@ -8,9 +8,9 @@ import tempfile
 
 import tensorflow as tf
 
-from albert_tf.checkpoints.bundle_index import read_index
+from albert_tf.checkpoints.formats.base import Source
+from albert_tf.checkpoints.formats.bundle_index import read_index
 from albert_tf.checkpoints.formats.errors import first_line
-from albert_tf.checkpoints.formats.source import Source
 from albert_tf.checkpoints.layout import CheckpointError
 from albert_tf.checkpoints.layouts import ALBERT_ZH, GOOGLE
 

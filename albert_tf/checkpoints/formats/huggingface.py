@@ -10,10 +10,11 @@ import zlib
 import numpy as np
 
 from albert_tf.checkpoints.config import read_config
+from albert_tf.checkpoints.formats.base import Source, read_flag
 from albert_tf.checkpoints.formats.errors import first_line, naming
-from albert_tf.checkpoints.formats.source import Source, read_flag
 from albert_tf.checkpoints.layout import CheckpointError, numbers_of
 from albert_tf.checkpoints.layouts import HUGGINGFACE
+from albert_tf.tokenizers import WordPieceTokenizer
 
 WEIGHTS = "model.safetensors"
 TOKENIZER = "tokenizer.json"
@@ -83,8 +84,6 @@ class HuggingFaceFiles(Source):
     def tokenizer(self, lowercase):
         """The tokenizer beside; transformers 5 writes no vocabulary but in its own
         `tokenizer.json`."""
-        from albert_tf.preprocessing import WordPieceTokenizer
-
         path = self.vocabulary
         if path is None or path.name != TOKENIZER:
             return super().tokenizer(lowercase)

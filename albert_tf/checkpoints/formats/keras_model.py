@@ -11,13 +11,15 @@ import keras
 import keras_hub
 import tensorflow as tf
 
+from albert_tf.backbone import AlbertBackbone
+from albert_tf.backbone.presets import preprocessor_may_lack
 from albert_tf.checkpoints.config import MAX_BLOCKS, read_config
+from albert_tf.checkpoints.formats.base import Source
 from albert_tf.checkpoints.formats.errors import first_line, naming
-from albert_tf.checkpoints.formats.source import Source
 from albert_tf.checkpoints.layout import CheckpointError
 from albert_tf.checkpoints.layouts import KERASHUB, own_layout
 from albert_tf.checkpoints.weights import model_weights
-from albert_tf.models.readable_presets import preprocessor_may_lack
+from albert_tf.tokenizers import SentencePieceTokenizer
 
 _DAMAGE = (
     ValueError,
@@ -114,8 +116,6 @@ class KerasModel(Source):
 
     def tokenizer(self, lowercase):
         """The model's own tokenizer, else that of a vocabulary beside."""
-        from albert_tf.preprocessing import SentencePieceTokenizer
-
         tokenizer = self._tokenizer
         if tokenizer is None:
             return super().tokenizer(lowercase)
@@ -140,8 +140,6 @@ class KerasModel(Source):
 
 def _albert_in(model, path):
     """The task or backbone that a model is or has as a layer."""
-    from albert_tf.models.albert_backbone import AlbertBackbone
-
     backbones = (AlbertBackbone, keras_hub.models.AlbertBackbone)
     for found in (model, *getattr(model, "layers", ())):
         if isinstance(getattr(found, "backbone", found), backbones):
@@ -230,7 +228,7 @@ _SIZES = (
     "hidden_dim",
     "intermediate_dim",
     "num_layers",
-    "num_inner_layers",
+    "num_inner_repetitions",
     "num_inner_repetitions",
 )
 _COUNTS = ("num_heads", "num_groups", "num_attention_groups", "num_ffn_groups")

@@ -32,7 +32,7 @@ ALBERT_ZH = Layout(
             "layer_norm.beta": f"{_BLOCK}/output/LayerNorm/beta",
         },
     },
-    config_fields={**bert.CONFIG_FIELDS, "ln_type": ("norm_first",)},
+    config_fields={**bert.CONFIG_FIELDS, "ln_type": ("normalize_first",)},
     # The variable names are the same for both; a config that says nothing is
     # post-LN.
     defaults={**bert.DEFAULTS, "ln_type": "postln"},
@@ -46,7 +46,7 @@ ALBERT_ZH = Layout(
         "embedding_projection": "before_layer_norm",
         "num_attention_groups": 1,
         "num_ffn_groups": 1,
-        "num_inner_layers": 1,
+        "num_inner_repetitions": 1,
     },
     renames=bert.RENAMES,
     others=bert.OTHERS,

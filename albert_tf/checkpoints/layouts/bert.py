@@ -14,7 +14,7 @@ WEIGHTS = {
         "kernel": "bert/pooler/dense/kernel",
         "bias": "bert/pooler/dense/bias",
     },
-    "mlm_head": {
+    "masked_lm_head": {
         "dense.kernel": "cls/predictions/transform/dense/kernel",
         "dense.bias": "cls/predictions/transform/dense/bias",
         "layer_norm.gamma": "cls/predictions/transform/LayerNorm/gamma",

@@ -37,7 +37,7 @@ GOOGLE = Layout(
     config_fields={
         **bert.CONFIG_FIELDS,
         "num_hidden_groups": ("num_attention_groups", "num_ffn_groups"),
-        "inner_group_num": ("num_inner_layers",),
+        "inner_group_num": ("num_inner_repetitions",),
     },
     defaults={**bert.DEFAULTS, "num_hidden_groups": 1, "inner_group_num": 1},
     spellings=bert.SPELLINGS,
@@ -45,7 +45,7 @@ GOOGLE = Layout(
         **bert.SIZES,
         f"{_FFN}/dense/bias".format(group=0, inner=0): ("intermediate_size",),
     },
-    fixed={"embedding_projection": "after_layer_norm", "norm_first": False},
+    fixed={"embedding_projection": "after_layer_norm", "normalize_first": False},
     same=(("num_attention_groups", "num_ffn_groups"),),
     renames=bert.RENAMES,
     others=bert.OTHERS,

@@ -43,7 +43,7 @@ HUGGINGFACE = Layout(
             "kernel": transposed("albert.pooler.weight"),
             "bias": "albert.pooler.bias",
         },
-        "mlm_head": {
+        "masked_lm_head": {
             "dense.kernel": transposed("predictions.dense.weight"),
             "dense.bias": "predictions.dense.bias",
             "layer_norm.gamma": "predictions.LayerNorm.weight",
@@ -62,7 +62,7 @@ HUGGINGFACE = Layout(
     config_fields={
         **bert.CONFIG_FIELDS,
         "num_hidden_groups": ("num_attention_groups", "num_ffn_groups"),
-        "inner_group_num": ("num_inner_layers",),
+        "inner_group_num": ("num_inner_repetitions",),
     },
     # `AlbertConfig` of transformers.
     defaults={
@@ -106,7 +106,7 @@ HUGGINGFACE = Layout(
         f"{_PROJECTION}.weight": ("hidden_size", "embedding_size"),
         f"{_BLOCK}.ffn.bias".format(group=0, inner=0): ("intermediate_size",),
     },
-    fixed={"embedding_projection": "after_layer_norm", "norm_first": False},
+    fixed={"embedding_projection": "after_layer_norm", "normalize_first": False},
     same=(("num_attention_groups", "num_ffn_groups"),),
     constants={
         "model_type": "albert",

@@ -48,7 +48,7 @@ KERASHUB = Layout(
         "num_layers": ("num_layers",),
         "num_heads": ("num_heads",),
         "num_groups": ("num_attention_groups", "num_ffn_groups"),
-        "num_inner_repetitions": ("num_inner_layers",),
+        "num_inner_repetitions": ("num_inner_repetitions",),
         "embedding_dim": ("embedding_dim",),
         "hidden_dim": ("hidden_dim",),
         "intermediate_dim": ("intermediate_dim",),
@@ -58,7 +58,7 @@ KERASHUB = Layout(
     },
     fixed={
         "embedding_projection": "after_layer_norm",
-        "norm_first": False,
+        "normalize_first": False,
         "activation": "gelu_approximate",
     },
     same=(

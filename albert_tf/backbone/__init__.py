@@ -1,0 +1,6 @@
+"""The ALBERT encoder, and the sizes it was released in."""
+
+from albert_tf.backbone.albert_backbone import AlbertBackbone
+from albert_tf.backbone.sizes import SIZES
+
+__all__ = ["SIZES", "AlbertBackbone"]

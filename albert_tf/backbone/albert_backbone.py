@@ -1,0 +1,390 @@
+import functools
+import numbers
+
+import keras
+import keras_hub
+
+from albert_tf.backbone.presets import without_mixed_precision
+from albert_tf.layers import (
+    AttentionBlock,
+    EncoderBlock,
+    FactorizedEmbedding,
+    FeedForwardBlock,
+)
+from albert_tf.layers.common import (
+    albert_initializer,
+    get_activation,
+    serialize_activation,
+)
+
+
+@keras.saving.register_keras_serializable(package="albert_tf")
+class AlbertBackbone(keras_hub.models.Backbone):
+    """The ALBERT encoder as a functional model.
+
+    Parameters are shared across layers in groups of consecutive layers, the
+    attention half and the feed-forward half independently:
+
+    | shared | `num_attention_groups` | `num_ffn_groups` |
+    |---|---|---|
+    | all (ALBERT) | 1 | 1 |
+    | attention only | 1 | `num_layers` |
+    | feed-forward only | `num_layers` | 1 |
+    | nothing (BERT) | `num_layers` | `num_layers` |
+
+    With everything shared the model holds one `EncoderBlock` and calls it
+    `num_layers` times.
+
+    Args:
+        vocabulary_size: int. Rows of the token table.
+        num_layers: int. Times an encoder block is run (times
+            `num_inner_repetitions`).
+        num_heads: int. Attention heads; must divide `hidden_dim`.
+        embedding_dim: int. Width of the token table (the paper's E).
+        hidden_dim: int. Width of the hidden states (the paper's H).
+        intermediate_dim: int. Width inside the feed-forward half.
+        num_attention_groups: int. Distinct attention halves over the layers.
+        num_ffn_groups: int. Distinct feed-forward halves over the layers.
+        num_inner_repetitions: int. Distinct blocks inside each layer (Google's
+            `inner_group_num`).
+        embedding_projection: `"before_layer_norm"` (albert_zh) or
+            `"after_layer_norm"` (Google). See `FactorizedEmbedding`.
+        normalize_first: bool. Pre-LN blocks. As in albert_zh, no LayerNorm follows
+            the last one.
+        activation: string or callable. `"gelu_approximate"` (what the original
+            configs call "gelu"), or any Keras activation.
+        hidden_dropout: float. 0 by default: the paper removes dropout.
+        attention_dropout: float. Rate on the attention probabilities.
+        max_sequence_length: int. Positions the model knows, in tokens.
+        num_segments: int. Segment (token type) ids the model knows.
+        pooler: bool. `False` for a model without `pooled_output`, as masked
+            language models and taggers are often saved.
+        dtype: string or `keras.DTypePolicy`, such as `"mixed_bfloat16"`.
+
+    Inputs:
+        A dict of int32 tensors [batch, time]: `token_ids`, `segment_ids` (0 for
+        the first text, 1 for the second), `padding_mask` (1 for a token, 0 for
+        padding).
+
+    Returns:
+        A dict: `sequence_output` [batch, time, hidden_dim] and `pooled_output`
+        [batch, hidden_dim] (a dense tanh layer over the first position; not
+        without `pooler`).
+
+    Raises:
+        ValueError: if `num_heads` does not divide `hidden_dim`, or there are
+            more groups than layers, or fewer than one.
+
+    Example:
+    ```python
+    backbone = albert_tf.models.AlbertBackbone(
+        vocabulary_size=21128, num_layers=4, num_heads=12,
+        embedding_dim=128, hidden_dim=312, intermediate_dim=1248,
+    )
+    ids = np.array([[101, 2769, 2682, 102]])
+    backbone({
+        "token_ids": ids,
+        "segment_ids": np.zeros_like(ids),
+        "padding_mask": np.ones_like(ids),
+    })
+    ```
+
+    Reference:
+        [ALBERT](https://arxiv.org/abs/1909.11942), sections 3.1 and 4.5;
+        google-research/albert `modeling.py`.
+    """
+
+    def __init__(
+        self,
+        vocabulary_size,
+        num_layers,
+        num_heads,
+        embedding_dim,
+        hidden_dim,
+        intermediate_dim,
+        num_attention_groups=1,
+        num_ffn_groups=1,
+        num_inner_repetitions=1,
+        embedding_projection="before_layer_norm",
+        normalize_first=False,
+        activation="gelu_approximate",
+        hidden_dropout=0.0,
+        attention_dropout=0.0,
+        max_sequence_length=512,
+        num_segments=2,
+        pooler=True,
+        dtype=None,
+        **kwargs,
+    ):
+        _check_sizes(
+            vocabulary_size=vocabulary_size,
+            num_layers=num_layers,
+            num_heads=num_heads,
+            embedding_dim=embedding_dim,
+            hidden_dim=hidden_dim,
+            intermediate_dim=intermediate_dim,
+            num_attention_groups=num_attention_groups,
+            num_ffn_groups=num_ffn_groups,
+            num_inner_repetitions=num_inner_repetitions,
+            max_sequence_length=max_sequence_length,
+            num_segments=num_segments,
+        )
+
+        # === Layers ===
+        self.embedding = FactorizedEmbedding(
+            vocabulary_size,
+            embedding_dim,
+            hidden_dim,
+            max_sequence_length=max_sequence_length,
+            num_segments=num_segments,
+            projection=embedding_projection,
+            dropout=hidden_dropout,
+            dtype=dtype,
+            name="embedding",
+        )
+        block_config = {
+            "intermediate_dim": intermediate_dim,
+            "num_heads": num_heads,
+            "activation": activation,
+            "hidden_dropout": hidden_dropout,
+            "attention_dropout": attention_dropout,
+            "normalize_first": normalize_first,
+            "dtype": dtype,
+        }
+        self.encoder_blocks = _encoder_blocks(
+            num_layers,
+            num_attention_groups,
+            num_ffn_groups,
+            num_inner_repetitions,
+            block_config,
+        )
+        self.pooled_dense = None
+        if pooler:
+            self.pooled_dense = keras.layers.Dense(
+                hidden_dim,
+                activation="tanh",
+                kernel_initializer=albert_initializer(),
+                dtype=dtype,
+                name="pooled_dense",
+            )
+
+        # === Functional Model ===
+        inputs = {
+            name: keras.Input(shape=(None,), dtype="int32", name=name)
+            for name in ("token_ids", "segment_ids", "padding_mask")
+        }
+        outputs, _ = self._encode(inputs)
+        super().__init__(inputs=inputs, outputs=outputs, dtype=dtype, **kwargs)
+
+        # === Config ===
+        self.vocabulary_size = vocabulary_size
+        self.num_layers = num_layers
+        self.num_heads = num_heads
+        self.embedding_dim = embedding_dim
+        self.hidden_dim = hidden_dim
+        self.intermediate_dim = intermediate_dim
+        self.num_attention_groups = num_attention_groups
+        self.num_ffn_groups = num_ffn_groups
+        self.num_inner_repetitions = num_inner_repetitions
+        self.embedding_projection = embedding_projection
+        self.normalize_first = normalize_first
+        self.activation = get_activation(activation)
+        self.hidden_dropout = hidden_dropout
+        self.attention_dropout = attention_dropout
+        self.max_sequence_length = max_sequence_length
+        self.num_segments = num_segments
+
+    def _encode(self, inputs, attention_scores=False):
+        """The graph: the outputs, and what every layer gave on the way."""
+        x = self.embedding(inputs["token_ids"], inputs["segment_ids"])
+        mask = inputs["padding_mask"]
+        hidden_states, scores = [x], []
+        for block in self.encoder_blocks:
+            if attention_scores:
+                # By halves, for Keras wants the nodes of one layer in a graph
+                # to have as many outputs each, and the block's have one.
+                x, layer_scores = block.attention(
+                    x, padding_mask=mask, return_attention_scores=True
+                )
+                x = block.feed_forward(x)
+                scores.append(layer_scores)
+            else:
+                x = block(x, padding_mask=mask)
+            hidden_states.append(x)
+        outputs = {"sequence_output": x}
+        if self.pooled_dense is not None:
+            outputs["pooled_output"] = self.pooled_dense(x[:, 0, :])
+        intermediates = {"hidden_states": hidden_states}
+        if attention_scores:
+            intermediates["attention_scores"] = scores
+        return outputs, intermediates
+
+    def with_intermediates(self, attention_scores=False):
+        """A functional model with this one's weights and every layer's output.
+
+        Args:
+            attention_scores: bool. Also give the attention probabilities.
+
+        Returns:
+            A `keras.Model` with the inputs of this one. Its outputs add
+            `hidden_states`, a list of `num_layers * num_inner_repetitions + 1`
+            tensors [batch, time, hidden_dim], the embedding (projected to
+            `hidden_dim`) first, and if asked `attention_scores`, a list of
+            `num_layers * num_inner_repetitions` tensors
+            [batch, num_heads, time, time].
+        """
+        outputs, intermediates = self._encode(self.input, attention_scores)
+        return keras.Model(
+            self.input, outputs | intermediates, name=f"{self.name}_intermediates"
+        )
+
+    def pool(self, inputs):
+        """The graph of `pooled_output` alone.
+
+        The last block computes the first position only, which is all that the
+        pooler reads: a quarter less work in a model of four layers.
+
+        Args:
+            inputs: dict of `keras.Input`s or tensors, as the model takes.
+
+        Returns:
+            A tensor [batch, hidden_dim], equal to `pooled_output`.
+
+        Raises:
+            ValueError: if the model was built without pooler.
+        """
+        if self.pooled_dense is None:
+            raise ValueError(
+                "This backbone has no pooler (`pooler=False`), which a model of "
+                "whole texts reads. Use a checkpoint that has one."
+            )
+        x = self.embedding(inputs["token_ids"], inputs["segment_ids"])
+        *blocks, last = self.encoder_blocks
+        for block in blocks:
+            x = block(x, padding_mask=inputs["padding_mask"])
+        x = last(x, padding_mask=inputs["padding_mask"], output_length=1)
+        return self.pooled_dense(x[:, 0, :])
+
+    @property
+    def attention_blocks(self):
+        """The distinct attention halves, as {(group, inner layer): block}."""
+        return self._halves("attention", self.num_attention_groups)
+
+    @property
+    def feed_forward_blocks(self):
+        """The distinct feed-forward halves, as {(group, inner layer): block}."""
+        return self._halves("feed_forward", self.num_ffn_groups)
+
+    def _halves(self, name, num_groups):
+        layer_of = {
+            group_of_layer(layer, self.num_layers, num_groups): layer
+            for layer in range(self.num_layers)
+        }
+        return {
+            (group, inner): getattr(
+                self.encoder_blocks[layer * self.num_inner_repetitions + inner], name
+            )
+            for group, layer in layer_of.items()
+            for inner in range(self.num_inner_repetitions)
+        }
+
+    @property
+    def token_embedding(self):
+        """The `FactorizedEmbedding` (KerasHub's name for it)."""
+        return self.embedding
+
+    def save_to_preset(self, preset_dir, **kwargs):
+        with without_mixed_precision(self):
+            super().save_to_preset(preset_dir, **kwargs)
+
+    def get_config(self):
+        config = super().get_config()
+        config.update(
+            vocabulary_size=self.vocabulary_size,
+            num_layers=self.num_layers,
+            num_heads=self.num_heads,
+            embedding_dim=self.embedding_dim,
+            hidden_dim=self.hidden_dim,
+            intermediate_dim=self.intermediate_dim,
+            num_attention_groups=self.num_attention_groups,
+            num_ffn_groups=self.num_ffn_groups,
+            num_inner_repetitions=self.num_inner_repetitions,
+            embedding_projection=self.embedding_projection,
+            normalize_first=self.normalize_first,
+            activation=serialize_activation(self.activation),
+            hidden_dropout=self.hidden_dropout,
+            attention_dropout=self.attention_dropout,
+            max_sequence_length=self.max_sequence_length,
+            num_segments=self.num_segments,
+            pooler=self.pooled_dense is not None,
+        )
+        return config
+
+
+def group_of_layer(layer, num_layers, num_groups):
+    """The group whose parameters a layer uses (`transformer_model` of Google)."""
+    return int(layer / (num_layers / num_groups))
+
+
+def _encoder_blocks(
+    num_layers, num_attention_groups, num_ffn_groups, num_inner_repetitions, config
+):
+    """The block each layer runs, in order; shared ones are the same object."""
+
+    def pick(*names):
+        return {name: config[name] for name in (*names, "normalize_first", "dtype")}
+
+    @functools.cache
+    def attention(group, inner):
+        return AttentionBlock(
+            **pick("num_heads", "hidden_dropout", "attention_dropout"),
+            name=f"attention_{group}_{inner}",
+        )
+
+    @functools.cache
+    def feed_forward(group, inner):
+        return FeedForwardBlock(
+            **pick("intermediate_dim", "activation", "hidden_dropout"),
+            name=f"feed_forward_{group}_{inner}",
+        )
+
+    @functools.cache
+    def block(attention_group, ffn_group, inner):
+        return EncoderBlock(
+            **config,
+            attention=attention(attention_group, inner),
+            feed_forward=feed_forward(ffn_group, inner),
+            name=f"encoder_block_{attention_group}_{ffn_group}_{inner}",
+        )
+
+    return [
+        block(
+            group_of_layer(layer, num_layers, num_attention_groups),
+            group_of_layer(layer, num_layers, num_ffn_groups),
+            inner,
+        )
+        for layer in range(num_layers)
+        for inner in range(num_inner_repetitions)
+    ]
+
+
+def _check_sizes(num_layers, num_heads, hidden_dim, **sizes):
+    sizes = dict(num_layers=num_layers, num_heads=num_heads, **sizes)
+    for name, size in dict(sizes, hidden_dim=hidden_dim).items():
+        whole = isinstance(size, numbers.Integral) and not isinstance(size, bool)
+        if not whole or size < 1:
+            raise ValueError(
+                f"`{name}` must be a whole number above 0. Received: {name}={size!r}"
+            )
+    if hidden_dim % num_heads:
+        raise ValueError(
+            "`hidden_dim` must be a multiple of `num_heads`. "
+            f"Received: hidden_dim={hidden_dim}, num_heads={num_heads}"
+        )
+    for name in ("num_attention_groups", "num_ffn_groups"):
+        if sizes[name] > num_layers:
+            raise ValueError(
+                f"`{name}` must lie between 1 (shared by all layers) and "
+                f"`num_layers` (nothing shared). Received: {name}={sizes[name]}, "
+                f"num_layers={num_layers}"
+            )

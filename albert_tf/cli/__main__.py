@@ -1,5 +1,0 @@
-"""`python -m albert_tf.cli`."""
-
-from albert_tf.cli import main
-
-main()

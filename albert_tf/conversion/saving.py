@@ -1,0 +1,316 @@
+"""Writing checkpoints, complete or not at all."""
+
+import dataclasses
+import json
+import os
+import pathlib
+import warnings
+
+import keras
+import keras_hub
+
+from albert_tf.checkpoints.checkpoint import Checkpoint
+from albert_tf.checkpoints.classifier_fields import classifier_fields
+from albert_tf.checkpoints.config import file_config
+from albert_tf.checkpoints.formats.bundle import write_tensors
+from albert_tf.checkpoints.formats.huggingface import (
+    WEIGHTS,
+    write_model,
+    write_tokenizer,
+)
+from albert_tf.checkpoints.formats.keras_model import build_keras_hub, write_preset
+from albert_tf.checkpoints.layout import CheckpointError, Layout
+from albert_tf.checkpoints.layouts import (
+    ALBERT_ZH,
+    GOOGLE,
+    HUGGINGFACE,
+    KERASHUB,
+    own_layout,
+)
+from albert_tf.checkpoints.opening import FORMATS, find_checkpoints
+from albert_tf.conversion.build import build_model
+from albert_tf.files import complete_directory
+from albert_tf.tokenizers import SentencePieceTokenizer
+
+
+@dataclasses.dataclass(frozen=True)
+class Contents:
+    """What is to be written: a checkpoint, in the terms of a layout.
+
+    Attributes:
+        checkpoint: a `Checkpoint`, of files or of a model.
+        layout: the `Layout` to write.
+        tokenizer: the tokenizer to write beside, or `None`.
+        config: dict, the fields of the config file.
+        rows: list of `(Tensors read, Tensors written, shape of the weight)`.
+        homeless: list of the parts and further weights of the model that the layout
+            has no place for.
+    """
+
+    checkpoint: Checkpoint
+    layout: Layout
+    tokenizer: object
+    config: dict
+    rows: list
+    homeless: list
+
+    @property
+    def shapes(self):
+        """The shape of each tensor to be written, by name."""
+        return {
+            name: tensors.shapes(shape)
+            for _, tensors, shape in self.rows
+            for name in tensors.names
+        }
+
+    def tensors(self):
+        """Pairs of name and array, read one after the other."""
+        return self.checkpoint.convert(self.rows)
+
+    @property
+    def lost(self):
+        """What the layout has no place for besides weights, a list of strings."""
+        if self.layout is not KERASHUB:
+            return []
+        labels = self.checkpoint.classifier.get("labels")
+        is_cased = self._is_sentence_piece and not self.tokenizer.lowercase
+        return [f"the labels {labels}"] * bool(labels) + ["lowercase=False"] * is_cased
+
+    @property
+    def _is_sentence_piece(self):
+        return isinstance(self.tokenizer, SentencePieceTokenizer)
+
+    @property
+    def keras_hub_tokenizer(self):
+        """The tokenizer for KerasHub's models, `None` if KerasHub has none such."""
+        # KerasHub's ALBERT has no WordPiece, and its BERT changes Chinese text.
+        if not self._is_sentence_piece:
+            return None
+        return keras_hub.tokenizers.AlbertTokenizer(self.tokenizer.proto)
+
+
+def save_checkpoint(model, path, layout="google", tokenizer=None):
+    """Write a model where the tools of others read it.
+
+    | layout | files | read by |
+    |---|---|---|
+    | `"google"`, `"albert_zh"` | `albert_config.json`, `albert_model.ckpt.*` | the original TensorFlow 1 code |
+    | `"huggingface"` | `config.json`, `model.safetensors`, `tokenizer_config.json` | `transformers.AutoModel` |
+    | `"kerashub"` | a preset | `keras_hub.models.AlbertBackbone.from_preset` |
+    | `"keras"` | a preset | `albert_tf.models.AlbertBackbone.from_preset` |
+
+    The vocabulary goes beside: `vocab.txt` or `spiece.model`.
+
+    Args:
+        model: an `AlbertBackbone`, or a task on one, whose heads are written too.
+        path: string, the directory to write into. The files appear when all are
+            written.
+        layout: string, as above.
+        tokenizer: optional tokenizer, or path of a vocabulary, that is written. By
+            default the model's own, if it has one.
+
+    Raises:
+        TypeError: if `model` is no Keras model.
+        ValueError: if the layout is unknown.
+        CheckpointError: if the layout cannot express the model, saying why.
+        FileExistsError: if the directory holds files of another checkpoint.
+    """  # noqa: E501 (a table)
+    contents = _contents_of_model(model, layout, tokenizer)
+    if contents.lost:
+        warnings.warn(
+            f'The "{layout}" layout has no place for {", ".join(contents.lost)}, '
+            "which is left out.",
+            stacklevel=2,
+        )
+    write_checkpoint(contents, path, layout)
+
+
+def check_saving(model, path, layout="google", tokenizer=None):
+    """Raise what `save_checkpoint` would, before it is worth something to save.
+
+    Args:
+        model, path, layout, tokenizer: as for `save_checkpoint`.
+    """
+    contents = _contents_of_model(model, layout, tokenizer)
+    _refuse_another_checkpoint(pathlib.Path(path), layout, contents.tokenizer)
+
+
+def _contents_of_model(model, layout, tokenizer=None):
+    if not isinstance(model, keras.Model):
+        raise TypeError(
+            "`model` should be an AlbertBackbone or a task on one. Received: "
+            f"{model!r}. Files are converted by `convert_checkpoint`."
+        )
+    contents = contents_of(Checkpoint(model), layout, tokenizer)
+    if contents.homeless:
+        raise CheckpointError(
+            f'The "{layout}" layout has no place for {", ".join(contents.homeless)} of '
+            "this model. Save `model.backbone`, or choose another layout."
+        )
+    return contents
+
+
+def contents_of(checkpoint, layout, tokenizer=None):
+    """The `Contents` of a checkpoint in the layout of a name.
+
+    Args:
+        checkpoint: a `Checkpoint`.
+        layout: string, as for `save_checkpoint`.
+        tokenizer: optional tokenizer or path of a vocabulary. By default the
+            checkpoint's own.
+
+    Raises:
+        ValueError: if there is no such layout.
+        CheckpointError: if the layout cannot express the model.
+    """
+    if layout not in WRITERS:
+        raise ValueError(f"Unknown layout {layout!r}. Known: {list(WRITERS)}")
+    target = LAYOUTS.get(layout) or own_layout(checkpoint.arguments)
+    parts = [part for part in checkpoint.parts if part in target.weights]
+    return Contents(
+        checkpoint,
+        target,
+        _fitting_tokenizer(checkpoint, tokenizer),
+        file_config(target, checkpoint.arguments),
+        checkpoint.rows(target, parts),
+        [x for x in checkpoint.parts if x not in parts] + checkpoint.outside,
+    )
+
+
+def _fitting_tokenizer(checkpoint, tokenizer):
+    name = checkpoint.vocabulary
+    if isinstance(tokenizer, (str, os.PathLike)):
+        name, tokenizer = tokenizer, checkpoint.tokenizer(vocabulary=tokenizer)
+    elif tokenizer is None:
+        tokenizer = checkpoint.tokenizer()
+    rows = checkpoint.arguments["vocabulary_size"]
+    if tokenizer is not None and tokenizer.vocabulary_size() != rows:
+        raise CheckpointError(
+            f"The vocabulary {name or 'given'} has "
+            f"{tokenizer.vocabulary_size()} tokens, the model {rows}. Use the one that "
+            "it was trained with."
+        )
+    return tokenizer
+
+
+def write_checkpoint(contents, path, layout):
+    """Write the files of a layout; see `save_checkpoint`."""
+    _refuse_another_checkpoint(pathlib.Path(path), layout, contents.tokenizer)
+    with complete_directory(path) as directory:
+        WRITERS[layout](directory, contents)
+
+
+def _refuse_another_checkpoint(folder, layout, tokenizer):
+    """Nobody could tell afterwards which files belong together."""
+    if not folder.is_dir():
+        return
+    replaced = set(REPLACED.get(layout, ()))
+    found = {
+        "a preset" if path == folder else path.name
+        for _, path in find_checkpoints(folder)
+    }
+    if tokenizer is not None:
+        replaced.add(tokenizer.original_file_name)
+    for format_ in FORMATS:
+        patterns = format_.config_patterns
+        # A vocabulary that was put there for a model without stays its own.
+        if tokenizer is not None:
+            patterns = (*patterns, *format_.vocabulary_patterns)
+        found.update(file.name for x in patterns for file in folder.glob(x))
+    if found - replaced:
+        raise FileExistsError(
+            f"{folder} holds files of another checkpoint: {sorted(found - replaced)}. "
+            "Give another directory."
+        )
+
+
+def _write_bundle(directory, contents):
+    checkpoint, tokenizer = contents.checkpoint, contents.tokenizer
+    config = dict(contents.config)
+    if tokenizer is not None:
+        tokenizer.save_original(directory)
+        if not tokenizer.lowercase:
+            config["do_lower_case"] = False
+    classes = checkpoint.num_classes("classifier")
+    if classes:
+        config.update(classifier_fields(classes, **checkpoint.classifier))
+    _write_json(directory / "albert_config.json", config)
+    write_tensors(directory / PREFIX, contents.tensors())
+
+
+def _write_huggingface(directory, contents):
+    checkpoint, tokenizer = contents.checkpoint, contents.tokenizer
+    config = dict(contents.config)
+    if tokenizer is not None:
+        positions = checkpoint.arguments["max_sequence_length"]
+        config.update(write_tokenizer(directory, tokenizer, positions))
+    # Its sentence-order head has `num_labels` classes, too.
+    heads = ("classifier", "sop_head")
+    classes = next(filter(None, map(checkpoint.num_classes, heads)), 2)
+    config.update(classifier_fields(classes, **checkpoint.classifier))
+    config.update(write_model(directory, contents.shapes, contents.tensors()))
+    _write_json(directory / "config.json", config)
+
+
+def _write_keras_hub(directory, contents):
+    tokenizer = contents.keras_hub_tokenizer
+    theirs = _keras_hub_model(contents, tokenizer)
+    write_preset(directory, theirs, tokenizer or contents.tokenizer)
+
+
+def _write_keras(directory, contents):
+    checkpoint = contents.checkpoint
+    source = checkpoint.source
+    # A model of ours is written as it is, with its preprocessor and all.
+    whole = source.model if source.is_ours else None
+    write_preset(directory, whole or build_model(checkpoint), contents.tokenizer)
+
+
+def to_keras_hub(model):
+    """KerasHub's model with the weights of ours.
+
+    Args:
+        model: an `AlbertBackbone`, or an `AlbertTextClassifier`.
+
+    Returns:
+        A `keras_hub.models.AlbertBackbone`, or an `AlbertTextClassifier` on it,
+        without preprocessor.
+
+    Raises:
+        CheckpointError: if KerasHub's code cannot express the model, saying why.
+    """
+    return _keras_hub_model(_contents_of_model(model, "kerashub"))
+
+
+def _keras_hub_model(contents, tokenizer=None):
+    checkpoint = contents.checkpoint
+    head = {x: y for x, y in checkpoint.classifier.items() if x != "labels"}
+    theirs = build_keras_hub(
+        contents.config, checkpoint.num_classes("classifier"), head, tokenizer
+    )
+    weights = {weight.path: weight for weight in theirs.weights}
+    for name, value in contents.tensors():
+        weights[name].assign(value)
+    return theirs
+
+
+def _write_json(path, fields):
+    text = json.dumps(fields, ensure_ascii=False, indent=2)
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+LAYOUTS = {layout.name: layout for layout in (GOOGLE, ALBERT_ZH, HUGGINGFACE, KERASHUB)}
+PREFIX = "albert_model.ckpt"
+# The files a checkpoint may be written anew in place of; a preset is too many.
+REPLACED = {
+    "google": (PREFIX, "albert_config.json"),
+    "albert_zh": (PREFIX, "albert_config.json"),
+    "huggingface": (WEIGHTS, "config.json"),
+}
+WRITERS = {
+    "google": _write_bundle,
+    "albert_zh": _write_bundle,
+    "huggingface": _write_huggingface,
+    "kerashub": _write_keras_hub,
+    "keras": _write_keras,
+}

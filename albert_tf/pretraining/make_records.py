@@ -1,0 +1,207 @@
+"""From text files to masked TFRecords: what ALBERT is pretrained on.
+
+The text is read as blocks of documents (`albert_tf.pretraining.corpus`), and each
+block becomes a file of records for each duplicate, a function of the block, its number
+and the settings alone. So the records are the same however many processes or machines
+make them, and a run that was cut off goes on with the blocks that are not done.
+"""
+
+import dataclasses
+import hashlib
+import math
+import pathlib
+import re
+
+from albert_tf.files import make_folder, only_writer
+from albert_tf.pretraining.corpus import Corpus
+from albert_tf.pretraining.engines import ENGINES
+from albert_tf.pretraining.manifest import DONE, RecordsDirectory, text_digest
+from albert_tf.pretraining.segment_pairs import ORDERS
+from albert_tf.pretraining.shards import ShardMaker
+
+_LEAST = {
+    "sequence_length": 8,
+    "ngram": 1,
+    "max_predictions": 1,
+    "duplicates": 1,
+    "block_bytes": 1,
+    "seed": 0,
+}
+
+
+_FUNCTIONS = ("word_boundaries", "split_sentences")
+
+
+def one_sentence(line):
+    """A line as one sentence."""
+    return [line]
+
+
+@dataclasses.dataclass(frozen=True)
+class PretrainingData:
+    """How text becomes masked sequences.
+
+    Args:
+        vocabulary: string, path of a `vocab.txt` or a SentencePiece model.
+        lowercase: bool. Lower-case the text.
+        sequence_length: int. Tokens of a sequence, with `[CLS]` and `[SEP]`.
+        mask_rate: float. The share of the tokens to predict: 0.15, or 0.10 as
+            albert_zh.
+        ngram: int. Most words masked together.
+        max_predictions: optional int. Most predictions of a sequence; by default a
+            quarter more than `mask_rate` of its tokens.
+        word_boundaries: optional function of a text of many lines that returns the
+            characters at which its words begin, a sorted int array, such as
+            `zh.WordBoundaries()`. Without it each token is a word.
+        split_sentences: optional function of a line that returns its sentences, such
+            as `zh.split_sentences`. Without it a line is a sentence.
+        duplicates: int. How often the text is used, each time in other pairs and
+            with other masks.
+        order: string, what the second segment is: `"sop"`, `"nsp"`, `"three_way"` or
+            `"none"`.
+        short_sequence_rate: float. The share of sequences of a random shorter length.
+        marked_labels: bool. As labels of what does not begin a word `##` and the
+            character, as in albert_zh, instead of the character.
+        document_per_line: bool. A line is a document, not a sentence or paragraph.
+        text_field: string, the field of JSON lines that holds the text.
+        block_bytes: int. Text of a file of records, in bytes.
+        seed: int.
+
+    Raises:
+        ValueError: if a value is impossible.
+    """
+
+    vocabulary: str
+    lowercase: bool = True
+    sequence_length: int = 512
+    mask_rate: float = 0.15
+    ngram: int = 3
+    max_predictions: int | None = None
+    word_boundaries: object = None
+    split_sentences: object = one_sentence
+    duplicates: int = 1
+    order: str = "sop"
+    short_sequence_rate: float = 0.1
+    marked_labels: bool = False
+    document_per_line: bool = False
+    text_field: str = "text"
+    block_bytes: int = 4_000_000
+    seed: int = 0
+
+    def __post_init__(self):
+        if self.order not in ORDERS:
+            raise ValueError(f"Unknown order {self.order!r}. Known: {list(ORDERS)}")
+        for name, least in _LEAST.items():
+            value = getattr(self, name)
+            if value is not None and value < least:
+                raise ValueError(f"`{name}` should be {least} at least. Got: {value}")
+        if not 0 < self.mask_rate < 1:
+            raise ValueError(
+                "`mask_rate` should be above 0 and below 1, such as 0.15. Received: "
+                f"{self.mask_rate}"
+            )
+        if not 0 <= self.short_sequence_rate <= 1:
+            raise ValueError(
+                "`short_sequence_rate` should be from 0 to 1. Received: "
+                f"{self.short_sequence_rate}"
+            )
+
+    @property
+    def predictions(self):
+        """Most predictions of a sequence, an int."""
+        if self.max_predictions is not None:
+            return self.max_predictions
+        return math.ceil(1.25 * self.mask_rate * self.sequence_length)
+
+    def described(self):
+        """The settings as JSON has them, a dict."""
+        fields = {
+            field.name: getattr(self, field.name)
+            for field in dataclasses.fields(self)
+            if field.name not in ("vocabulary", *_FUNCTIONS)
+        }
+        content = pathlib.Path(self.vocabulary).read_bytes()
+        return {
+            **fields,
+            "max_predictions": self.predictions,
+            **{name: _name_of(getattr(self, name)) for name in _FUNCTIONS},
+            "vocabulary_sha256": hashlib.sha256(content).hexdigest(),
+        }
+
+
+def _name_of(function):
+    name = getattr(function, "__qualname__", None) or repr(function)
+    # The address is another in each run.
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", name)
+
+
+def make_pretraining_data(
+    files, output, settings, engine="process", workers=1, address=None, progress=None
+):
+    """Write the records of a corpus.
+
+    A run that was cut off goes on where it was, if it is started again with the same
+    files and settings; of one that was done only what is missing or damaged, or of text
+    that has changed since, is made again.
+
+    Args:
+        files: list of strings: text files and patterns such as `"corpus/*.txt"`; also
+            `.gz`, `.zst` and JSON lines, see `albert_tf.pretraining.corpus`. The
+            vocabulary, and what is in `output` and other directories of records, are
+            left out.
+        output: string, the directory to write: `pretrain-*.tfrecord`, the vocabulary
+            and `manifest.json`.
+        settings: a `PretrainingData`.
+        engine: `"process"`, or `"ray"` for several machines, which share the files of
+            `output` and the vocabulary.
+        workers: optional int. Processes, or Ray tasks, that run at once; `None` for
+            one on each CPU.
+        address: optional string, of the Ray cluster.
+        progress: optional callable, given the bytes done and those there are.
+
+    Returns:
+        The manifest, a dict: `counts`, `complaints`, `shards`, `files`, `settings` and
+        `vocabulary`, the name of its file.
+
+    Raises:
+        FileNotFoundError: if a file is missing.
+        ValueError: if the vocabulary lacks a token that masking needs, the directory
+            holds records of other settings, or no record can be made of the files.
+        OSError: if a file cannot be written, what is done stays; or another process
+            writes to the directory.
+    """
+    if engine not in ENGINES:
+        raise ValueError(f"Unknown engine {engine!r}. Known: {list(ENGINES)}")
+    if address and engine != "ray":
+        raise ValueError(f"`address` is of a Ray cluster; the engine is {engine!r}.")
+    # Absolute, for another machine has another working directory.
+    output = pathlib.Path(output).resolve()
+    vocabulary = pathlib.Path(settings.vocabulary).resolve()
+    settings = dataclasses.replace(settings, vocabulary=str(vocabulary))
+    corpus = Corpus(
+        files,
+        settings.document_per_line,
+        block_bytes=settings.block_bytes,
+        text_field=settings.text_field,
+        without=lambda path: (
+            path == vocabulary or path.parent == output or (path.parent / DONE).exists()
+        ),
+    )
+    # A vocabulary is refused before anything is written.
+    make_shards = ShardMaker(settings, output)
+    make_folder(output)
+    with only_writer(output):
+        directory = RecordsDirectory(output, corpus, settings)
+        jobs = (
+            ((block, text_digest(block)), (block.index, block.documents))
+            for block in corpus.blocks()
+            if not directory.is_done(block)
+        )
+        options = {"address": address} if address else {}
+        for (block, digest), made in ENGINES[engine](
+            make_shards, jobs, workers, **options
+        ):
+            directory.add(block.index, digest, made)
+            if progress is not None:
+                progress(block.position, corpus.total_bytes)
+        return directory.finish()

@@ -1,0 +1,241 @@
+"""What the WordPiece and the SentencePiece tokenizer have in common."""
+
+import json
+import os
+
+import keras
+import keras_hub
+import tensorflow as tf
+
+from albert_tf.backbone.albert_backbone import AlbertBackbone
+
+SPECIAL_NAMES = ("pad", "unk", "cls", "sep", "mask")
+
+
+class TextTokenizer(keras_hub.tokenizers.Tokenizer):
+    """Strings in, ragged ids out, with lookups, saving and presets.
+
+    A subclass names its special tokens (`pad_token`, `unk_token`, `cls_token`,
+    `sep_token`, `mask_token`), its files and the argument that its vocabulary
+    comes from, and says how to read, write and apply the vocabulary, in the
+    methods below that raise `NotImplementedError`.
+
+    Args:
+        lowercase: bool. Whether to lower-case.
+        dtype: `"int32"` or `"int64"` for ids, `"string"` for pieces.
+    """
+
+    backbone_cls = AlbertBackbone
+
+    cls_token = "[CLS]"
+    sep_token = "[SEP]"
+    mask_token = "[MASK]"
+
+    # The file of a preset, under the name that KerasHub gives it.
+    asset_file_name = None
+    # The file beside a released checkpoint.
+    original_file_name = None
+    # The argument that the vocabulary comes from.
+    source_argument = None
+
+    def __init__(self, lowercase, dtype, **kwargs):
+        super().__init__(dtype=dtype, **kwargs)
+        if self.compute_dtype not in ("int32", "int64", "string"):
+            raise ValueError(
+                "`dtype` must be 'int32' or 'int64' for ids or 'string' for "
+                f"pieces. Received: dtype={dtype}"
+            )
+        self.lowercase = lowercase
+        self.file_assets = [self.asset_file_name]
+
+    @property
+    def made_of(self):
+        """What the ids depend on: tokenizers with equal ones give equal ids."""
+        return type(self), self.lowercase, self.get_vocabulary()
+
+    def _read(self, source):
+        """Returns what holds the vocabulary, with `tokens` and `ids` by token."""
+        raise NotImplementedError
+
+    def _write(self, path):
+        """Writes the vocabulary into a file that `_read` takes."""
+        raise NotImplementedError
+
+    def _tokenize_batch(self, text):
+        """Returns the ragged ids (or pieces) of strings [batch]."""
+        raise NotImplementedError
+
+    def _tokenize_batch_with_offsets(self, text):
+        """Returns ragged ids (or pieces), starts and ends of strings [batch]."""
+        raise NotImplementedError
+
+    def _join(self, pieces):
+        """Returns the text of pieces [..., (tokens)]."""
+        raise NotImplementedError
+
+    def _set_source(self, source):
+        self._use(None if source is None else self._read(source))
+
+    def _use(self, vocabulary):
+        self._vocabulary = vocabulary
+        ids = vocabulary.ids if vocabulary else {}
+        for name in SPECIAL_NAMES:
+            setattr(self, f"{name}_token_id", ids.get(getattr(self, f"{name}_token")))
+
+    def _required_vocabulary(self):
+        if self._vocabulary is None:
+            name = self.source_argument
+            raise ValueError(
+                f"Tokenizer {self.name!r} has no vocabulary yet. Pass "
+                f"`{name}`, call `set_{name}()`, or load the tokenizer "
+                "with `from_preset()`."
+            )
+        return self._vocabulary
+
+    def get_vocabulary(self):
+        return list(self._required_vocabulary().tokens)
+
+    def vocabulary_size(self):
+        return len(self._required_vocabulary().tokens)
+
+    def id_to_token(self, id):
+        tokens = self._required_vocabulary().tokens
+        if not 0 <= id < len(tokens):
+            raise ValueError(
+                f"`id` must be in [0, {len(tokens) - 1}]. Received: id={id}"
+            )
+        return tokens[id]
+
+    def token_to_id(self, token):
+        ids = self._required_vocabulary().ids
+        if token not in ids:
+            raise ValueError(f"Token {token!r} is not in the vocabulary.")
+        return ids[token]
+
+    @property
+    def special_tokens(self):
+        ids = self._required_vocabulary().ids
+        tokens = [getattr(self, f"{name}_token") for name in SPECIAL_NAMES]
+        return [token for token in tokens if token in ids]
+
+    @property
+    def special_token_ids(self):
+        return [self.token_to_id(token) for token in self.special_tokens]
+
+    def call(self, inputs, training=None):
+        return self.tokenize(inputs)
+
+    def compute_output_spec(self, inputs, training=None):
+        return keras.KerasTensor((*inputs.shape, None), dtype=self.compute_dtype)
+
+    def tokenize(self, inputs):
+        """Returns the ids (or pieces) of each string."""
+        return apply_to_batch(self._tokenize_batch, inputs)
+
+    def tokenize_with_offsets(self, inputs):
+        """Returns `(ids, starts, ends)`, all of the shape of `tokenize()`.
+
+        `text[start:end]` is what a piece was made of. Offsets count characters
+        (Unicode code points) of the original string, invalid bytes left out.
+        Accents that were stripped belong to the character before them.
+        """
+        return apply_to_batch(self._tokenize_batch_with_offsets, inputs)
+
+    def detokenize(self, inputs):
+        """Joins the ids of each sequence to a string.
+
+        Padding, `[CLS]`, `[SEP]` and `[MASK]` are left out; the unknown token
+        stays, for it stands where there was text.
+        """
+        tokens = self._required_vocabulary().tokens
+        if isinstance(inputs, (list, tuple)):
+            inputs = tf.ragged.constant(inputs, dtype=tf.int32)
+        dropped = {self.pad_token, self.cls_token, self.sep_token, self.mask_token}
+        pieces = ["" if token in dropped else token for token in tokens]
+        with tf.device("cpu"):
+            return self._join(tf.gather(tf.constant(pieces), inputs))
+
+    def get_config(self):
+        # The vocabulary travels as an asset, as in KerasHub: a path would
+        # point at this machine.
+        config = {self.source_argument: None, "lowercase": self.lowercase}
+        return {**super().get_config(), **config}
+
+    def with_lowercase(self, lowercase):
+        """Returns a tokenizer of the same vocabulary that lower-cases or not."""
+        config = {**self.get_config(), "lowercase": lowercase}
+        tokenizer = type(self).from_config(config)
+        tokenizer._use(self._vocabulary)
+        return tokenizer
+
+    def save_original(self, directory):
+        """Writes the vocabulary as the file that releases have.
+
+        Args:
+            directory: path of an existing directory.
+
+        Returns:
+            The path of the file, named `original_file_name`.
+        """
+        path = os.path.join(directory, self.original_file_name)
+        self._write(path)
+        return path
+
+    def save_assets(self, dir_path):
+        self._write(os.path.join(dir_path, self.asset_file_name))
+
+    def load_assets(self, dir_path):
+        self._set_source(os.path.join(dir_path, self.asset_file_name))
+
+    @classmethod
+    def from_preset(cls, preset, config_file="tokenizer.json", **kwargs):
+        """Loads the tokenizer of a preset.
+
+        KerasHub reads only presets that hold a model; a local directory
+        written by `tokenizer.save_to_preset()` alone is read here too.
+        """
+        preset = os.fspath(preset)
+        path = os.path.join(preset, config_file)
+        if not os.path.isfile(path):
+            return super().from_preset(preset, config_file, **kwargs)
+        with open(path, encoding="utf-8") as file:
+            config = json.load(file)
+        config["config"].update(kwargs)
+        tokenizer = keras.saving.deserialize_keras_object(config)
+        if not isinstance(tokenizer, cls):
+            raise ValueError(
+                f"Preset '{preset}' holds a {type(tokenizer).__name__}, not a "
+                f"{cls.__name__}. Call {type(tokenizer).__name__}.from_preset()."
+            )
+        tokenizer.load_preset_assets(preset)
+        return tokenizer
+
+
+def apply_to_batch(function, inputs):
+    """Calls `function` (batch of strings to ragged) on inputs of any rank."""
+    with tf.device("cpu"):
+        text = as_strings(inputs)
+        if isinstance(text, tf.RaggedTensor):
+            outputs = function(text.flat_values)
+            return tf.nest.map_structure(text.with_flat_values, outputs)
+        if text.shape.rank == 0:
+            outputs = function(text[tf.newaxis])
+            return tf.nest.map_structure(lambda ragged: ragged[0], outputs)
+        if text.shape.rank == 1:
+            return function(text)
+        ragged = tf.RaggedTensor.from_tensor(text, ragged_rank=text.shape.rank - 1)
+        return apply_to_batch(function, ragged)
+
+
+def as_strings(inputs):
+    if not isinstance(inputs, (tf.Tensor, tf.RaggedTensor)):
+        inputs = tf.convert_to_tensor(inputs)
+    if inputs.dtype == tf.string:
+        return inputs
+    if 0 in inputs.shape:
+        # An empty Python list or NumPy array comes as float.
+        return tf.zeros(inputs.shape, tf.string)
+    raise ValueError(
+        "The tokenizer expects strings: a str, a list of them, or a string "
+        f"tensor. Received: dtype={inputs.dtype.name}, shape={inputs.shape}"
+    )

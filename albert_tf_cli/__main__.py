@@ -1,0 +1,5 @@
+"""`python -m albert_tf_cli`."""
+
+from albert_tf_cli import main
+
+main()

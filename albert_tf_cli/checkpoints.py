@@ -1,0 +1,150 @@
+"""`albert-tf inspect | convert | download`."""
+
+import dataclasses
+import json
+from typing import Annotated
+
+import typer
+from rich.progress import MofNCompleteColumn
+from rich.table import Table
+from rich.text import Text
+
+from albert_tf_cli.common import (
+    Checkpoint,
+    Config,
+    Layout,
+    Vocab,
+    app,
+    bytes_bar,
+    console,
+    import_tensorflow,
+    progress_bar,
+    shown,
+)
+
+# Two programs that compute the same in float32 differ by some 5e-6; weights in the
+# wrong place by far more.
+TOLERANCE = 1e-4
+
+
+@app.command()
+def inspect(
+    checkpoint: Checkpoint,
+    config: Config = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+):
+    """Show what a checkpoint holds: layout, sizes, heads, anything missing.
+
+    Example: albert-tf inspect albert_tiny_zh/albert_model.ckpt
+    """
+    import_tensorflow()
+
+    from albert_tf.checkpoints import RELEASES, inspect_checkpoint
+
+    report = dataclasses.asdict(inspect_checkpoint(checkpoint, config=config))
+    if as_json:
+        print(json.dumps(report, ensure_ascii=False, indent=2))
+        return
+    differences = report.pop("release_differences")
+    if report["release"]:
+        others = RELEASES[report["release"]].confused_with
+        report["release"] = " or ".join((report["release"], *others))
+        report["release"] += _compared(differences, report["damaged"])
+    table = Table(show_header=False, box=None, pad_edge=False)
+    for name, value in report.items():
+        table.add_row(Text(name.replace("_", " "), style="bold"), shown(value))
+    console.print(table)
+
+
+def _compared(differences, damaged):
+    """How a checkpoint compares with the release it was recognised as."""
+    if damaged and not differences:
+        return ", complete by its checksums, which the data (see damaged) do not match"
+    if differences:
+        return f", differs from the release in: {shown(differences)}"
+    return ", complete"
+
+
+@app.command()
+def convert(
+    source: Checkpoint,
+    destination: Annotated[str, typer.Argument(help="Directory to write to.")],
+    to: Annotated[Layout, typer.Option(help="What to write.")],
+    config: Config = None,
+    vocab: Vocab = None,
+    verify: Annotated[
+        bool,
+        typer.Option("--verify", help="Run both on a random batch and compare."),
+    ] = False,
+):
+    """Convert a checkpoint: weights, heads, config and vocabulary.
+
+    Example: albert-tf convert albert_base_zh_google hf_model --to huggingface --verify
+    """
+    import_tensorflow()
+
+    from albert_tf.conversion import convert_checkpoint, verify_conversion
+
+    with progress_bar("Weights", MofNCompleteColumn()) as progress:
+        done = convert_checkpoint(
+            source,
+            destination,
+            to.value,
+            config=config,
+            vocabulary=vocab,
+            progress=progress,
+        )
+    table = Table("shape")
+    for title in (f"read ({done.layout})", f"written ({to.value})"):
+        table.add_column(title, overflow="fold")
+    for read, written, shape in done.moved:
+        shape = " x ".join(map(str, shape))
+        table.add_row(shape, "\n".join(read), "\n".join(written))
+    console.print(table)
+    if done.left_out:
+        console.print(f"Left out: {shown(done.left_out)}", soft_wrap=True)
+    console.print(f"Wrote {destination}", soft_wrap=True)
+    if verify:
+        _show_differences(verify_conversion(source, destination, config=config))
+
+
+def _show_differences(differences):
+    table = Table("output", "largest difference")
+    for output, difference in differences.items():
+        table.add_row(output, f"{difference:.1e}")
+    console.print(table)
+    if not all(difference <= TOLERANCE for difference in differences.values()):
+        raise ValueError(
+            f"The result does not compute what the source does: expected differences "
+            f"of {TOLERANCE:.0e} at most."
+        )
+
+
+@app.command()
+def download(
+    name: Annotated[
+        str | None,
+        typer.Argument(help="The release; without it, all that can be had are listed."),
+    ] = None,
+):
+    """Fetch a released checkpoint, verify it and keep it for later.
+
+    A download that was cut off goes on where it was. ALBERT_TF_CACHE names the folder
+    to keep it in, ALBERT_TF_MIRROR a server that has the same files.
+
+    Example: albert-tf download albert_tiny_zh
+    """
+    import_tensorflow()
+
+    from albert_tf.checkpoints import RELEASES
+    from albert_tf.checkpoints.download import download_release
+
+    if name is None:
+        table = Table("release", "layout", "address")
+        for release in RELEASES.values():
+            table.add_row(release.name, release.layout, release.url or "")
+        console.print(table)
+        return
+    with bytes_bar(name) as progress:
+        folder = download_release(name, progress=progress)
+    console.print(f"{name} is in {folder}", soft_wrap=True)

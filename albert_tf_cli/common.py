@@ -1,0 +1,169 @@
+"""What all commands share: the application, its output, importing TensorFlow."""
+
+import contextlib
+import enum
+import os
+import pathlib
+import sys
+import tempfile
+import warnings
+from typing import Annotated
+
+# What TensorFlow says of the processor on every start is not for this reader.
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+try:
+    import typer
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
+    from rich.text import Text
+except ImportError as error:
+    raise ImportError(
+        f"The command line needs {error.name}. Run: pip install 'albert-tf[cli]'"
+    ) from error
+
+app = typer.Typer(
+    help="ALBERT for Keras 3 on TensorFlow, first-class in Chinese.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    # Its boxes cut the names of options at 80 columns.
+    rich_markup_mode=None,
+)
+# What is printed comes from files and users: "[b]" and ":x:" are no markup in it.
+console = Console(highlight=False, markup=False, emoji=False)
+errors = Console(stderr=True, highlight=False, markup=False, emoji=False)
+
+Checkpoint = Annotated[
+    str,
+    typer.Argument(
+        help="A checkpoint of TensorFlow 1, Hugging Face, KerasHub or this package: "
+        "its directory, an archive, its prefix (.../albert_model.ckpt) or any of its "
+        "files; or the name of a release, such as albert_tiny_zh."
+    ),
+]
+Config = Annotated[
+    str | None,
+    typer.Option(
+        help="The checkpoint's config file, if it is not beside it; without a "
+        "checkpoint the size to train from random weights: a name such as "
+        "albert_tiny_zh, or a config file."
+    ),
+]
+Vocab = Annotated[
+    str | None,
+    typer.Option(
+        help="The vocab.txt or SentencePiece model, if it is not beside the checkpoint."
+    ),
+]
+
+
+def choices(name, *values):
+    """The type of an option that takes one of these strings."""
+    return enum.Enum(name, {value: value for value in values}, type=str)
+
+
+Layout = choices("Layout", "keras", "google", "albert_zh", "huggingface", "kerashub")
+
+
+@contextlib.contextmanager
+def silent_stderr():
+    """Keep what native code prints to standard error, and show it on failure."""
+    sys.stderr.flush()
+    saved = os.dup(2)
+    with tempfile.TemporaryFile() as kept:
+        os.dup2(kept.fileno(), 2)
+        try:
+            yield
+        except BaseException:
+            kept.seek(0)
+            os.write(saved, kept.read())
+            raise
+        finally:
+            os.dup2(saved, 2)
+            os.close(saved)
+
+
+def import_tensorflow():
+    """Import it without its greeting, which no log level turns off."""
+    with silent_stderr():
+        import tensorflow  # noqa: F401
+        import tensorflow_text  # noqa: F401
+
+        import albert_tf.models  # noqa: F401
+
+
+def random_backbone(config, vocabulary_size=None):
+    """A backbone of a named size, or of a config file of any layout.
+
+    Args:
+        config: string, a name or a path.
+        vocabulary_size: optional int, instead of that of the named size.
+    """
+    import zh
+    from albert_tf.backbone import SIZES, AlbertBackbone
+    from albert_tf.checkpoints import config_arguments
+
+    sizes = {**SIZES, **zh.SIZES}
+    if config in sizes:
+        rows = {"vocabulary_size": vocabulary_size} if vocabulary_size else {}
+        return AlbertBackbone(**{**sizes[config], **rows})
+    if not pathlib.Path(config).exists():
+        raise ValueError(
+            f"--config {config} is neither a file nor a known size. Known sizes: "
+            f"{', '.join(sizes)}"
+        )
+    return AlbertBackbone(**config_arguments(config))
+
+
+@contextlib.contextmanager
+def progress_bar(title, *columns):
+    """A bar that goes when it is done.
+
+    Args:
+        title: string, before the bar.
+        *columns: rich's columns after it.
+
+    Yields:
+        A function of what is done and what there is to do, which moves it.
+    """
+    columns = (TextColumn("{task.description}"), BarColumn(), *columns)
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task(title, total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)
+
+
+def bytes_bar(title):
+    """A `progress_bar` of bytes: done, rate, time left."""
+    return progress_bar(
+        title, DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn()
+    )
+
+
+def shown(value):
+    """A value of a report, in a few words."""
+    if isinstance(value, dict):
+        return ", ".join(f"{name}={item}" for name, item in value.items())
+    if isinstance(value, list):
+        more = f" and {len(value) - 3} more" if len(value) > 3 else ""
+        return ", ".join(value[:3]) + more or "none"
+    return f"{value:,}" if isinstance(value, int) else str(value or "none")
+
+
+def main():
+    """Run the command line; what a user did wrong ends in one line."""
+    warnings.formatwarning = lambda message, *_, **__: f"Warning: {message}\n"
+    try:
+        app()
+    except (OSError, ValueError, TypeError, ImportError) as error:
+        if os.environ.get("ALBERT_TF_DEBUG"):
+            raise
+        errors.print(Text("Error:", style="bold red"), str(error), soft_wrap=True)
+        sys.exit(1)

@@ -1,0 +1,395 @@
+import itertools
+
+import keras
+import keras_hub
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import albert_tf
+from albert_tf.backbone.albert_backbone import group_of_layer
+from albert_tf.layers import EncoderBlock
+from albert_tf.models import SIZES, AlbertBackbone
+
+SMALL = {
+    "vocabulary_size": 120,
+    "num_layers": 3,
+    "num_heads": 4,
+    "embedding_dim": 16,
+    "hidden_dim": 48,
+    "intermediate_dim": 96,
+    "max_sequence_length": 64,
+}
+# Four H x H matrices with biases, and a LayerNorm.
+ATTENTION = 4 * (48 * 48 + 48) + 2 * 48
+FEED_FORWARD = (48 * 96 + 96) + (96 * 48 + 48) + 2 * 48
+
+
+def small(**changes):
+    """A small backbone with random biases and LayerNorms too."""
+    keras.utils.set_random_seed(11)
+    backbone = AlbertBackbone(**{**SMALL, **changes})
+    rng = np.random.default_rng(12)
+    for variable in backbone.weights:
+        mean = 1.0 if variable.name == "gamma" else 0.0
+        variable.assign(rng.normal(mean, 0.2, variable.shape))
+    return backbone
+
+
+@pytest.fixture(scope="module")
+def inputs():
+    rng = np.random.default_rng(13)
+    return {
+        "token_ids": rng.integers(120, size=(3, 17)),
+        "segment_ids": (np.arange(17) >= np.array([[9], [17], [4]])).astype("int32"),
+        "padding_mask": (np.arange(17) < np.array([[17], [11], [1]])).astype("int32"),
+    }
+
+
+def difference(a, b):
+    return max(
+        np.abs(np.asarray(a[name], "float64") - np.asarray(b[name], "float64")).max()
+        for name in ("sequence_output", "pooled_output")
+    )
+
+
+# === Parameter counts ===
+
+
+@pytest.mark.parametrize(
+    ("size", "count"),
+    [
+        ("albert_base_en", 11_683_584),
+        ("albert_large_en", 17_683_968),
+        ("albert_xlarge_en", 58_724_864),
+        ("albert_xxlarge_en", 222_595_584),
+    ],
+)
+def test_english_sizes_have_the_released_number_of_parameters(no_weights, size, count):
+    assert AlbertBackbone(**SIZES[size]).count_params() == count
+
+
+@pytest.mark.parametrize(
+    ("layers", "groups", "inner"), [(3, 1, 1), (4, 2, 1), (4, 2, 2), (2, 2, 3)]
+)
+def test_as_many_parameters_as_keras_hub(layers, groups, inner):
+    size = {**SMALL, "num_layers": layers}
+    theirs = keras_hub.models.AlbertBackbone(
+        **size, num_groups=groups, num_inner_repetitions=inner
+    )
+    ours = AlbertBackbone(
+        **size,
+        num_attention_groups=groups,
+        num_ffn_groups=groups,
+        num_inner_repetitions=inner,
+        embedding_projection="after_layer_norm",
+    )
+    assert ours.count_params() == theirs.count_params()
+
+
+def bert_parameters(size):
+    """Parameters of BERT with the layers and widths of an ALBERT, and its pooler's."""
+    layers, heads, hidden = (size[x] for x in ("num_layers", "num_heads", "hidden_dim"))
+    bert = keras_hub.models.BertBackbone(30000, layers, heads, hidden, 4 * hidden)
+    return bert.count_params(), hidden * hidden + hidden
+
+
+def test_nothing_shared_is_bert_and_a_projection(no_weights):
+    size = {**SIZES["albert_base_en"], "embedding_dim": 768}
+    size["embedding_projection"] = "before_layer_norm"
+    ours = AlbertBackbone(**size, num_attention_groups=12, num_ffn_groups=12)
+    assert ours.count_params() == bert_parameters(size)[0] + 768 * 768
+
+
+def test_bert_of_the_same_size_has_the_papers_number(no_weights, capsys):
+    """Table 1 of the paper, which counts BERT without its pooler."""
+    rows = []
+    for name, in_paper in (("base", 108), ("large", 334)):
+        size = SIZES[f"albert_{name}_en"]
+        bert, pooler = bert_parameters(size)
+        assert round((bert - pooler) / 1e6) == in_paper
+        albert = AlbertBackbone(**size).count_params()
+        rows.append(f"{name:8}{albert:>14,}{bert:>14,}{bert / albert:>8.1f}x")
+    with capsys.disabled():
+        print(f"\n{'size':8}{'ALBERT':>14}{'BERT':>14}{'fewer':>9}", *rows, sep="\n")
+
+
+# === Sharing ===
+
+
+@pytest.mark.parametrize(
+    ("attention_groups", "ffn_groups", "inner"),
+    [(1, 1, 1), (1, 3, 1), (3, 1, 1), (3, 3, 1), (2, 2, 1), (1, 1, 2), (2, 3, 2)],
+)
+def test_parameters_grow_with_the_groups(attention_groups, ffn_groups, inner):
+    backbone = AlbertBackbone(
+        **SMALL,
+        num_attention_groups=attention_groups,
+        num_ffn_groups=ffn_groups,
+        num_inner_repetitions=inner,
+    )
+    rest = backbone.embedding.count_params() + backbone.pooled_dense.count_params()
+    halves = attention_groups * ATTENTION + ffn_groups * FEED_FORWARD
+    assert backbone.count_params() == rest + inner * halves
+    assert len(backbone.weights) == 8 + inner * 6 * (attention_groups + ffn_groups)
+    assert len(backbone.attention_blocks) == attention_groups * inner
+    assert len(backbone.feed_forward_blocks) == ffn_groups * inner
+
+
+def test_all_shared_is_one_encoder_block():
+    backbone = AlbertBackbone(**SMALL)
+    blocks = [x for x in backbone.layers if isinstance(x, EncoderBlock)]
+    assert len(blocks) == 1
+    assert backbone.encoder_blocks == blocks * 3
+
+
+@pytest.mark.parametrize(
+    ("groups", "shared", "own"),
+    [((1, 3), "attention", "feed_forward"), ((3, 1), "feed_forward", "attention")],
+)
+def test_a_shared_half_is_one_object(groups, shared, own):
+    backbone = AlbertBackbone(
+        **SMALL, num_attention_groups=groups[0], num_ffn_groups=groups[1]
+    )
+    assert len({id(getattr(x, shared)) for x in backbone.encoder_blocks}) == 1
+    assert len({id(getattr(x, own)) for x in backbone.encoder_blocks}) == 3
+
+
+@pytest.mark.parametrize("groups", [(3, 3), (1, 3)])
+def test_equal_weights_compute_what_shared_ones_do(inputs, groups):
+    shared = small()
+    unshared = small(num_attention_groups=groups[0], num_ffn_groups=groups[1])
+    assert difference(shared(inputs), unshared(inputs)) > 0.1
+    unshared.embedding.set_weights(shared.embedding.get_weights())
+    unshared.pooler.set_weights(shared.pooler.get_weights())
+    block = shared.encoder_blocks[0]
+    for half in unshared.attention_blocks.values():
+        half.set_weights(block.attention.get_weights())
+    for half in unshared.feed_forward_blocks.values():
+        half.set_weights(block.feed_forward.get_weights())
+    assert difference(shared(inputs), unshared(inputs)) < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("layers", "groups", "expected"),
+    [
+        (4, 1, [0, 0, 0, 0]),
+        (4, 2, [0, 0, 1, 1]),
+        (4, 3, [0, 0, 1, 2]),  # Google's rule where the groups are uneven
+        (4, 4, [0, 1, 2, 3]),
+        (5, 2, [0, 0, 0, 1, 1]),
+        (12, 5, [0, 0, 0, 1, 1, 2, 2, 2, 3, 3, 4, 4]),
+    ],
+)
+def test_group_of_layer(layers, groups, expected):
+    assert [group_of_layer(i, layers, groups) for i in range(layers)] == expected
+
+
+def test_every_group_has_a_layer_for_any_size():
+    for layers, groups in itertools.product(range(1, 65), range(1, 65)):
+        if groups <= layers:
+            used = {group_of_layer(i, layers, groups) for i in range(layers)}
+            assert used == set(range(groups)), (layers, groups)
+
+
+def test_layers_and_inner_layers_run_in_googles_order():
+    backbone = AlbertBackbone(
+        **{**SMALL, "num_layers": 4},
+        num_attention_groups=3,
+        num_ffn_groups=2,
+        num_inner_repetitions=2,
+    )
+    ran = [(x.attention, x.feed_forward) for x in backbone.encoder_blocks]
+    attention, feed_forward = backbone.attention_blocks, backbone.feed_forward_blocks
+    assert ran == [
+        (attention[0, 0], feed_forward[0, 0]),
+        (attention[0, 1], feed_forward[0, 1]),
+        (attention[0, 0], feed_forward[0, 0]),
+        (attention[0, 1], feed_forward[0, 1]),
+        (attention[1, 0], feed_forward[1, 0]),
+        (attention[1, 1], feed_forward[1, 1]),
+        (attention[2, 0], feed_forward[1, 0]),
+        (attention[2, 1], feed_forward[1, 1]),
+    ]
+
+
+# === Outputs ===
+
+
+@pytest.mark.parametrize("normalize_first", [False, True], ids=["post-LN", "pre-LN"])
+def test_intermediates(inputs, normalize_first):
+    backbone = small(num_inner_repetitions=2, normalize_first=normalize_first)
+    model = backbone.with_intermediates(attention_scores=True)
+    outputs = model(inputs)
+    assert len(outputs["hidden_states"]) == 3 * 2 + 1
+    assert {x.shape for x in outputs["hidden_states"]} == {(3, 17, 48)}
+    assert len(outputs["attention_scores"]) == 3 * 2
+    assert {x.shape for x in outputs["attention_scores"]} == {(3, 4, 17, 17)}
+    first = backbone.embedding(inputs["token_ids"], inputs["segment_ids"])
+    assert np.abs(outputs["hidden_states"][0] - first).max() == 0.0
+    last = outputs["hidden_states"][-1]
+    assert np.abs(last - outputs["sequence_output"]).max() == 0.0
+    assert difference(outputs, backbone(inputs)) < 1e-6
+    assert len(model.weights) == len(backbone.weights)
+
+
+def test_intermediates_leave_the_scores_out_unless_asked(inputs):
+    backbone = small()
+    outputs = backbone.with_intermediates()(inputs)
+    assert set(outputs) == {"hidden_states", "sequence_output", "pooled_output"}
+    assert difference(outputs, backbone(inputs)) == 0.0
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, {"normalize_first": True}, {"num_inner_repetitions": 2}]
+)
+def test_pool_is_the_pooled_output(inputs, changes):
+    backbone = small(**changes)
+    pooled = keras.Model(backbone.input, backbone.pool(backbone.input))(inputs)
+    expected = backbone(inputs)["pooled_output"]
+    assert pooled.shape == (3, 48)
+    assert np.abs(pooled - expected).max() < 1e-5
+
+
+def test_pooled_output_is_tanh_of_the_first_token(inputs):
+    backbone = small()
+    outputs = backbone(inputs)
+    kernel, bias = backbone.pooled_dense.get_weights()
+    expected = np.tanh(outputs["sequence_output"][:, 0] @ kernel + bias)
+    assert np.abs(outputs["pooled_output"] - expected).max() < 1e-6
+
+
+def test_what_stands_in_the_padding_does_not_matter(inputs):
+    backbone = small()
+    mask = inputs["padding_mask"].astype(bool)
+    other = {**inputs, "token_ids": np.where(mask, inputs["token_ids"], 99)}
+    a, b = (np.asarray(backbone(x)["sequence_output"]) for x in (inputs, other))
+    assert np.abs(a[mask] - b[mask]).max() < 1e-6
+    assert np.abs(a[~mask] - b[~mask]).max() > 0.1
+
+
+def test_a_longer_padding_does_not_change_the_text(inputs):
+    backbone = small()
+    longer = {name: np.pad(x, ((0, 0), (0, 6))) for name, x in inputs.items()}
+    mask = inputs["padding_mask"].astype(bool)
+    a = np.asarray(backbone(inputs)["sequence_output"])
+    b = np.asarray(backbone(longer)["sequence_output"])[:, :17]
+    assert np.abs(a[mask] - b[mask]).max() < 1e-6
+
+
+# === Saving, dtypes, training ===
+
+CHANGES = {
+    "plain": {},
+    "everything else": {
+        "num_attention_groups": 2,
+        "num_ffn_groups": 3,
+        "num_inner_repetitions": 2,
+        "embedding_projection": "after_layer_norm",
+        "normalize_first": True,
+        "activation": "relu",
+        "hidden_dropout": 0.1,
+        "attention_dropout": 0.2,
+        "num_segments": 3,
+    },
+}
+both = pytest.mark.parametrize("changes", CHANGES.values(), ids=CHANGES.keys())
+
+
+@both
+def test_config_round_trip(changes):
+    config = small(**changes).get_config()
+    assert {**SMALL, **changes}.items() <= config.items()
+    assert AlbertBackbone.from_config(config).get_config() == config
+
+
+@both
+def test_keras_file_round_trip(inputs, tmp_path, changes):
+    backbone = small(**changes)
+    backbone.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    assert type(loaded) is AlbertBackbone
+    assert difference(backbone(inputs), loaded(inputs)) == 0.0
+
+
+def test_preset_round_trip(inputs, tmp_path):
+    backbone = small(**CHANGES["everything else"])
+    backbone.save_to_preset(tmp_path)
+    loaded = keras_hub.models.Backbone.from_preset(str(tmp_path))
+    assert type(loaded) is AlbertBackbone
+    assert difference(backbone(inputs), loaded(inputs)) == 0.0
+
+
+@both
+def test_mixed_bfloat16(inputs, changes):
+    expected = small(**changes)(inputs)
+    backbone = small(**changes, dtype="mixed_bfloat16")
+    with tf.GradientTape() as tape:
+        outputs = backbone(inputs)
+        loss = tf.reduce_mean(tf.cast(outputs["sequence_output"], "float32") ** 2)
+    outputs = {name: keras.ops.cast(x, "float32") for name, x in outputs.items()}
+    scale = np.abs(expected["sequence_output"]).max()
+    assert outputs.keys() == expected.keys()
+    assert 0.0 < difference(outputs, expected) < 3e-2 * scale
+    assert {v.dtype for v in backbone.weights} == {"float32"}
+    assert backbone.dtype_policy.compute_dtype == "bfloat16"
+    for gradient in tape.gradient(loss, [v.value for v in backbone.weights[:-2]]):
+        assert np.isfinite(gradient).all()
+
+
+def test_dtype_survives_saving(tmp_path):
+    small(dtype="mixed_bfloat16").save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    assert loaded.dtype_policy.name == "mixed_bfloat16"
+    assert loaded.encoder_blocks[0].attention.compute_dtype == "bfloat16"
+
+
+@pytest.mark.parametrize("rate", ["hidden_dropout", "attention_dropout"])
+def test_dropout_is_active_in_training_only(inputs, rate):
+    plain, dropping = small(), small(**{rate: 0.3})
+    assert difference(plain(inputs), dropping(inputs, training=False)) == 0.0
+    assert difference(plain(inputs), dropping(inputs, training=True)) > 0.1
+    assert difference(plain(inputs, training=True), plain(inputs)) == 0.0
+
+
+def test_fit_reaches_every_weight(inputs):
+    backbone = small(num_ffn_groups=3)
+    before = backbone.get_weights()
+    backbone.compile(keras.optimizers.SGD(0.1), loss="mse", run_eagerly=True)
+    targets = {
+        "sequence_output": np.zeros((3, 17, 48)),
+        "pooled_output": np.zeros((3, 48)),
+    }
+    backbone.fit(inputs, targets, verbose=0)
+    for variable, old in zip(backbone.weights, before, strict=True):
+        assert np.abs(variable.numpy() - old).max() > 0.0, variable.path
+
+
+def test_the_table_of_sizes_can_be_read_from_the_package():
+    assert albert_tf.models.SIZES["albert_xxlarge_en"]["num_heads"] == 64
+
+
+# === Bad arguments ===
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"num_heads": 5}, "hidden_dim=48, num_heads=5"),
+        ({"num_attention_groups": 0}, "above 0. Received: num_attention_groups=0"),
+        ({"num_heads": True}, "num_heads=True"),
+        ({"hidden_dim": 48.0}, "hidden_dim=48.0"),
+        ({"num_attention_groups": 4}, "num_attention_groups=4, num_layers=3"),
+        ({"num_ffn_groups": 4}, "num_ffn_groups=4, num_layers=3"),
+        ({"embedding_projection": "never"}, "before_layer_norm.*'never'"),
+    ],
+)
+def test_bad_arguments_are_refused(changes, message):
+    with pytest.raises(ValueError, match=message):
+        AlbertBackbone(**{**SMALL, **changes})
+
+
+def test_more_tokens_than_positions_are_refused(inputs):
+    longer = {name: np.pad(x, ((0, 0), (0, 48))) for name, x in inputs.items()}
+    with pytest.raises(ValueError, match="65 tokens.*64 only"):
+        small()(longer)

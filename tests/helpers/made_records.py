@@ -1,0 +1,110 @@
+"""Records of a made-up language, and small models to train on them."""
+
+import hashlib
+import json
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from albert_tf.models import AlbertBackbone, AlbertPretrainer
+from albert_tf.preprocessing import WholeWordMaskGenerator
+from albert_tf.pretraining.records import write_records
+from albert_tf.pretraining.segment_pairs import (
+    Sentences,
+    assemble,
+    draw_segment_pairs,
+)
+
+PAD, UNK, CLS, SEP, MASK = range(5)
+STEMS, ENDINGS, PHASES = 20, 20, 6
+VOCABULARY = 5 + STEMS + ENDINGS + PHASES
+LENGTH = 28
+MASKS = {"mask_selection_rate": 0.15, "mask_selection_length": 6}
+
+
+def language(documents, seed):
+    """A language whose every word is a stem and the ending that belongs to it.
+
+    Knowing one of the two gives the other; nothing else does, so guessing gets one in
+    twenty. Each sentence begins with a token that tells how far the document is.
+    """
+    random = np.random.default_rng(seed)
+    tokens, bounds = [], []
+    for _ in range(documents):
+        bound = [len(tokens)]
+        for phase in range(PHASES):
+            tokens.append(5 + STEMS + ENDINGS + phase)
+            for stem in random.integers(STEMS, size=2):
+                tokens += [5 + stem, 5 + STEMS + stem * 7 % ENDINGS]
+            bound.append(len(tokens))
+        bounds.append(np.array(bound))
+    tokens = np.array(tokens, "int32")
+    return Sentences(tokens, np.ones(len(tokens), bool), bounds)
+
+
+def write(folder, documents=1500, files=2, order="sop", seed=0):
+    folder.mkdir(parents=True)
+    masks = WholeWordMaskGenerator(
+        VOCABULARY,
+        mask_token_id=MASK,
+        unselectable_token_ids=[PAD, CLS, SEP],
+        ngram=1,
+        **MASKS,
+    )
+    for file in range(files):
+        sentences = language(documents, seed + file)
+        random = np.random.default_rng(seed + file)
+        pairs = draw_segment_pairs(sentences, LENGTH, random, order, 0.1)
+        arrays = assemble(sentences, pairs, LENGTH, CLS, SEP, PAD)
+        masked = masks(arrays["token_ids"], arrays["word_starts"], seed=[seed, file])
+        arrays = {**arrays, **masked, "labels": pairs.labels}
+        write_records(folder / f"{file}.tfrecord", arrays)
+    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    tokens += [chr(0x4E00 + i) for i in range(VOCABULARY - 5)]
+    (folder / "vocab.txt").write_text("\n".join(tokens) + "\n")
+    return folder
+
+
+def model(num_sop_classes=2, layers=2, **kwargs):
+    keras.utils.set_random_seed(1)
+    backbone = AlbertBackbone(
+        VOCABULARY,
+        num_layers=layers,
+        num_heads=4,
+        embedding_dim=32,
+        hidden_dim=48,
+        intermediate_dim=96,
+        max_sequence_length=LENGTH,
+        normalize_first=True,
+        **kwargs,
+    )
+    return AlbertPretrainer(backbone, num_sop_classes=num_sop_classes)
+
+
+def masks_of(records):
+    return records.masks(ngram=1)
+
+
+def write_manifest(folder, **settings):
+    """A manifest as `pretrain-data` writes it."""
+    shards = [
+        {
+            "file": file.name,
+            "bytes": file.stat().st_size,
+            "sha256": hashlib.sha256(file.read_bytes()).hexdigest(),
+            "records": sum(1 for _ in tf.data.TFRecordDataset(str(file))),
+        }
+        for file in sorted(folder.glob("*.tfrecord"))
+    ]
+    manifest = {"shards": shards, "settings": settings, "vocabulary": "vocab.txt"}
+    text = json.dumps(manifest)
+    (folder / "manifest.json").write_text(text)
+    return folder
+
+
+def damage(file, at=0.5):
+    """Change a byte in a file, at a share of its length."""
+    content = bytearray(file.read_bytes())
+    content[int(len(content) * at)] ^= 255
+    file.write_bytes(content)

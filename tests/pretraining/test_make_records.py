@@ -1,0 +1,574 @@
+"""Text files into records: what stands in them, workers, and going on after a kill."""
+
+import functools
+import hashlib
+import itertools
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import jieba
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import zh
+from albert_tf.files import only_writer
+from albert_tf.pretraining.make_records import PretrainingData, make_pretraining_data
+from albert_tf.pretraining.records import (
+    parse_records,
+    record_lengths,
+    unmask,
+)
+from albert_tf.tokenizers import WordPieceTokenizer
+
+TEXT = """\
+我想吃鸡蛋炒饭，但是家里没有鸡蛋了。于是我去了附近的超级市场！那里的人很多。
+中华人民共和国成立于1949年。北京是首都，人口超过两千万人。天安门广场很大。
+他说：“今天天气真好，我们去公园散步吧。”她回答：“好的，我马上就来。”
+
+TensorFlow是一个开源的机器学习框架，由Google Brain团队开发。它支持Python语言。
+深度学习在自然语言处理中的应用越来越广泛。预训练模型改变了这个领域的研究方法。
+"""
+LENGTH = 48
+
+
+@pytest.fixture(scope="module")
+def vocabulary(tmp_path_factory):
+    letters = [chr(code) for code in range(0x21, 0x7F) if not chr(code).isupper()]
+    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *letters]
+    tokens += [f"##{x}" for x in letters if x.isalnum()]
+    tokens += sorted({x for x in TEXT.lower() if x > "\x7f"})
+    tokens += [f"##{x}" for x in "蛋饭级市场民共和国"]
+    path = tmp_path_factory.mktemp("vocabulary") / "vocab.txt"
+    path.write_text("\n".join(tokens) + "\n", encoding="utf-8")
+    return str(path)
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    for number in range(6):
+        (folder / f"{number}.txt").write_text(TEXT * 3, encoding="utf-8")
+    return str(folder / "*.txt")
+
+
+def settings(vocabulary, **kwargs):
+    kwargs = {"sequence_length": LENGTH, "block_bytes": 2000, **kwargs}
+    return PretrainingData(vocabulary, **kwargs)
+
+
+def read(folder):
+    """All records of a folder, as arrays by name."""
+    files = sorted(folder.glob("*.tfrecord"))
+    lengths = record_lengths(files[0])
+    records = tf.data.TFRecordDataset([str(file) for file in files])
+    return parse_records(list(records), lengths)
+
+
+def checksums(folder):
+    return {
+        file.name: hashlib.sha256(file.read_bytes()).hexdigest()
+        for file in folder.glob("*.tfrecord")
+    }
+
+
+def test_records_hold_the_text(vocabulary, corpus, tmp_path):
+    manifest = make_pretraining_data([corpus], tmp_path / "out", settings(vocabulary))
+    batch = read(tmp_path / "out")
+    tokenizer = WordPieceTokenizer(vocabulary)
+    text = "".join(x for x in TEXT.lower() if not x.isspace())
+    text = text.replace(" ", "")
+    assert manifest["counts"]["records"] == len(batch["labels"])
+    for ids in unmask(batch).numpy():
+        assert ids[0] == tokenizer.cls_token_id
+        for part in np.split(ids, np.flatnonzero(ids == tokenizer.sep_token_id)):
+            kept = [i for i in part if i not in tokenizer.special_token_ids]
+            words = [tokenizer.id_to_token(i).removeprefix("##") for i in kept]
+            assert "".join(words) in text * 2
+
+
+def test_words_are_jiebas(vocabulary, corpus, tmp_path):
+    make_pretraining_data([corpus], tmp_path / "out", settings(vocabulary))
+    batch = read(tmp_path / "out")
+    tokenizer = WordPieceTokenizer(vocabulary)
+    lines = [line for line in TEXT.split("\n") if line]
+    known = {word.lower() for line in lines for word in jieba.lcut(line)}
+    seen = set()
+    for ids, starts in zip(unmask(batch).numpy(), batch["word_starts"], strict=True):
+        inside = ids >= 5
+        edges = np.flatnonzero(~inside)
+        for begin, end in zip(edges[:-1], edges[1:], strict=True):
+            cuts = [i for i in range(begin + 1, end) if starts[i]] + [end]
+            words = [
+                "".join(tokenizer.id_to_token(x).removeprefix("##") for x in ids[a:b])
+                for a, b in zip(cuts[:-1], cuts[1:], strict=True)
+            ]
+            # The first and last may be cut off.
+            assert set(words[1:-1]) <= known
+            seen |= set(words[1:-1])
+    assert {"鸡蛋", "中华人民共和国", "google", "1949", "。", "越来越"} <= seen
+
+
+@pytest.mark.parametrize("whole_word", [True, False])
+def test_whole_words_or_single_tokens(vocabulary, corpus, tmp_path, whole_word):
+    made = settings(vocabulary, whole_word=whole_word, mask_rate=0.3, duplicates=4)
+    make_pretraining_data([corpus], tmp_path / "out", made)
+    batch = {name: values.numpy() for name, values in read(tmp_path / "out").items()}
+    parts = whole = 0
+    for row in range(len(batch["labels"])):
+        there = batch["mask_weights"][row] > 0
+        masked = set(batch["mask_positions"][row][there])
+        words = np.cumsum(batch["word_starts"][row])
+        special = np.isin(unmask(batch)[row].numpy(), [0, 2, 3])
+        for word in {words[position] for position in masked}:
+            tokens = set(np.flatnonzero((words == word) & ~special))
+            whole += tokens <= masked
+            parts += not tokens <= masked
+    assert whole > 100 and not parts
+    assert (
+        batch["word_starts"].sum(1) == (~np.isin(unmask(batch), [0, 2, 3])).sum(1)
+    ).all() != whole_word
+
+
+def test_labels_with_markers(vocabulary, corpus, tmp_path):
+    made = settings(vocabulary, marked_labels=True, duplicates=5)
+    make_pretraining_data([corpus], tmp_path / "out", made)
+    tokens = WordPieceTokenizer(vocabulary).get_vocabulary()
+    batch = read(tmp_path / "out")
+    there = batch["mask_weights"].numpy() > 0
+    labels = {tokens[i] for i in batch["mask_ids"].numpy()[there]}
+    assert {"##蛋", "##国"} & labels and "鸡" in labels
+    inputs = {tokens[i] for i in batch["token_ids"].numpy().ravel()}
+    assert not {x for x in inputs if x[:2] == "##" and x > "##\x7f"} - labels
+
+
+@pytest.mark.parametrize("order, most", [("sop", 1), ("three_way", 2), ("none", 0)])
+def test_orders(vocabulary, corpus, tmp_path, order, most):
+    made = settings(vocabulary, order=order, duplicates=3)
+    make_pretraining_data([corpus], tmp_path / "out", made)
+    batch = read(tmp_path / "out")
+    assert set(batch["labels"].numpy()) == set(range(most + 1))
+    assert (batch["segment_ids"].numpy().max() > 0) == (most > 0)
+
+
+# === The same records, however they are made ===
+
+
+@pytest.mark.processes
+def test_workers_and_order_do_not_change_the_records(vocabulary, corpus, tmp_path):
+    for workers in (1, 3):
+        make_pretraining_data(
+            [corpus], tmp_path / str(workers), settings(vocabulary), workers=workers
+        )
+    one, three = (checksums(tmp_path / str(n)) for n in (1, 3))
+    assert one == three and len(one) > 3
+    manifests = [json.loads((tmp_path / n / "manifest.json").read_text()) for n in "13"]
+    assert manifests[0] == manifests[1]
+    shards = {x["file"]: x["sha256"] for x in manifests[0]["shards"]}
+    assert shards == one
+
+
+def test_the_seed_changes_masks_and_order(vocabulary, corpus, tmp_path):
+    for seed in (0, 1):
+        make_pretraining_data(
+            [corpus], tmp_path / str(seed), settings(vocabulary, seed=seed)
+        )
+    assert not set(checksums(tmp_path / "0").values()) & set(
+        checksums(tmp_path / "1").values()
+    )
+
+
+def test_a_block_of_one_document_has_no_other(vocabulary, tmp_path):
+    (tmp_path / "a.txt").write_text(TEXT.replace("\n\n", "\n"), encoding="utf-8")
+    for order, said in (("nsp", 1), ("three_way", 1), ("sop", 0)):
+        manifest = make_pretraining_data(
+            [str(tmp_path / "a.txt")],
+            tmp_path / order,
+            settings(vocabulary, order=order),
+        )
+        told = [x for x in manifest["complaints"] if "nothing of another" in x]
+        assert len(told) == said
+
+
+def test_duplicates_have_other_masks(vocabulary, corpus, tmp_path):
+    one = settings(vocabulary, duplicates=1)
+    make_pretraining_data([corpus], tmp_path / "1", one)
+    make_pretraining_data([corpus], tmp_path / "3", settings(vocabulary, duplicates=3))
+    counts = [len(read(tmp_path / n)["labels"]) for n in "13"]
+    assert 2.5 < counts[1] / counts[0] < 3.5
+    assert len(set(checksums(tmp_path / "3").values())) == len(
+        checksums(tmp_path / "3")
+    )
+
+
+COMMAND = """
+import sys
+sys.path[:0] = {path!r}
+from albert_tf.pretraining.make_records import PretrainingData, make_pretraining_data
+if __name__ == "__main__":
+    made = PretrainingData({vocabulary!r}, sequence_length={length}, block_bytes=2000)
+    make_pretraining_data([{corpus!r}], {output!r}, made, workers={workers})
+"""
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_killed_run_goes_on(vocabulary, corpus, tmp_path, workers):
+    script = tmp_path / "make.py"
+    output = tmp_path / "out"
+    script.write_text(
+        COMMAND.format(
+            path=[str(pathlib.Path(zh.__file__).parents[1])],
+            vocabulary=vocabulary,
+            length=LENGTH,
+            corpus=corpus,
+            output=str(output),
+            workers=workers,
+        )
+    )
+    process = subprocess.Popen(
+        [sys.executable, str(script)],
+        start_new_session=True,
+        stderr=subprocess.DEVNULL,
+    )
+    log = output / "shards.jsonl"
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline and not (log.exists() and log.stat().st_size):
+        time.sleep(0.01)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    done = log.read_text().count("\n")
+    assert not (output / "manifest.json").exists()
+    stamps = {x: x.stat().st_mtime_ns for x in output.glob("*.tfrecord")}
+    manifest = make_pretraining_data([corpus], output, settings(vocabulary))
+    kept = [x for x, stamp in stamps.items() if x.stat().st_mtime_ns == stamp]
+    assert len(kept) >= done >= 1
+    make_pretraining_data([corpus], tmp_path / "whole", settings(vocabulary))
+    assert checksums(output) == checksums(tmp_path / "whole")
+    whole = json.loads((tmp_path / "whole" / "manifest.json").read_text())
+    assert manifest == whole
+
+
+def stamps(folder):
+    return {file.name: file.stat().st_mtime_ns for file in folder.iterdir()}
+
+
+def test_a_run_that_is_done_is_left_as_it_is(vocabulary, corpus, tmp_path):
+    first = make_pretraining_data([corpus], tmp_path / "out", settings(vocabulary))
+    before = stamps(tmp_path / "out")
+    again = make_pretraining_data([corpus], tmp_path / "out", settings(vocabulary))
+    assert again == first
+    assert before == stamps(tmp_path / "out")
+
+
+def test_what_is_missing_is_made_again(vocabulary, corpus, tmp_path):
+    output = tmp_path / "out"
+    made = settings(vocabulary, duplicates=2)
+    first = make_pretraining_data([corpus], output, made)
+    sums, before = checksums(output), stamps(output)
+    (output / "pretrain-00002.tfrecord").unlink()
+    damaged = output / "pretrain-00005.tfrecord"
+    damaged.write_bytes(damaged.read_bytes()[:-1] + b"?")
+    assert make_pretraining_data([corpus], output, made) == first
+    assert checksums(output) == sums
+    after = stamps(output)
+    changed = {name for name in sums if after[name] != before[name]}
+    # Both files of a block.
+    assert changed == {f"pretrain-0000{number}.tfrecord" for number in (2, 3, 4, 5)}
+
+
+def test_changed_text_is_noticed(vocabulary, corpus, tmp_path):
+    output = tmp_path / "out"
+    make_pretraining_data([corpus], output, settings(vocabulary))
+    before = checksums(output)
+    changed = pathlib.Path(corpus.replace("*", "3"))
+    # Of the same size, longer, and so short that there are fewer files of records.
+    for text in ((TEXT * 3).replace("北京", "上海"), TEXT * 9, "北京。上海。"):
+        changed.write_text(text, encoding="utf-8")
+        made = make_pretraining_data([corpus], output, settings(vocabulary))
+        anew = tmp_path / str(len(text))
+        assert made == make_pretraining_data([corpus], anew, settings(vocabulary))
+        after = checksums(output)
+        assert after == checksums(anew)
+        assert 0 < len(after.items() & before.items()) < len(before)
+
+
+def test_a_mistake_may_be_corrected_while_there_is_no_record(vocabulary, tmp_path):
+    """Lines that are documents have no second sentence, but can be masked."""
+    (tmp_path / "a.txt").write_text("我想吃鸡蛋\n北京是首都\n" * 9, encoding="utf-8")
+    text, output = [str(tmp_path / "a.txt")], tmp_path / "out"
+    wrong = settings(vocabulary, document_per_line=True)
+    with pytest.raises(ValueError, match="18 documents.*document_per_line.*'none'"):
+        make_pretraining_data(text, output, wrong)
+    assert not (output / "manifest.json").exists()
+    right = settings(vocabulary, document_per_line=True, order="none")
+    assert make_pretraining_data(text, output, right)["counts"]["records"] == 18
+
+
+def test_other_settings_are_refused(vocabulary, corpus, tmp_path):
+    make_pretraining_data([corpus], tmp_path / "out", settings(vocabulary))
+    other = settings(vocabulary, seed=5, mask_rate=0.1)
+    message = r"mask_rate=0.15 \(now 0.1\).*seed=0 \(now 5\).*Give another directory"
+    with pytest.raises(ValueError, match=message):
+        make_pretraining_data([corpus], tmp_path / "out", other)
+    one_file = corpus.replace("*", "1")
+    with pytest.raises(ValueError, match="other files, such as .*0.txt, which is gone"):
+        make_pretraining_data([one_file], tmp_path / "out", settings(vocabulary))
+    (tmp_path / "out" / "settings.json").write_text('{"files": [')
+    with pytest.raises(ValueError, match="settings.json is missing or damaged"):
+        make_pretraining_data([corpus], tmp_path / "out", settings(vocabulary))
+
+
+def test_what_a_killed_run_left_is_cleared_away(vocabulary, corpus, tmp_path):
+    output = tmp_path / "out"
+    make_pretraining_data([corpus], output, settings(vocabulary))
+    (output / ".pretrain-00001.tfrecord.1a2b3c4d.part").write_text("half")
+    with open(output / "shards.jsonl", "a") as log:
+        log.write('{"block": 1, "sha')
+    make_pretraining_data([corpus], output, settings(vocabulary))
+    assert not list(output.glob(".*"))
+
+
+@pytest.mark.parametrize(
+    "name", ["pretrain-valid.tfrecord", "manifest.json", "vocab.txt"]
+)
+def test_files_of_others_are_left_alone(vocabulary, corpus, tmp_path, name):
+    output = tmp_path / "out"
+    output.mkdir()
+    (output / name).write_text("mine")
+    with pytest.raises(ValueError, match=f"{name} is there.*Give another directory"):
+        make_pretraining_data([corpus], output, settings(vocabulary))
+    assert [file.name for file in output.iterdir()] == [name]
+    assert (output / name).read_text() == "mine"
+
+
+def test_records_without_their_log_are_left_alone(vocabulary, corpus, tmp_path):
+    output = tmp_path / "out"
+    make_pretraining_data([corpus], output, settings(vocabulary))
+    (output / "shards.jsonl").unlink()
+    before = stamps(output)
+    with pytest.raises(ValueError, match="is there.*no shards.jsonl"):
+        make_pretraining_data([corpus], output, settings(vocabulary, seed=3))
+    assert stamps(output) == before
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_killed_before_the_first_record(
+    vocabulary, corpus, tmp_path, monkeypatch, number
+):
+    """Whatever was written until then is known as this command's."""
+    count, replace = itertools.count(), os.replace
+
+    def cut_off(source, target):
+        if next(count) == number:
+            raise KeyboardInterrupt
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", cut_off)
+    with pytest.raises(KeyboardInterrupt):
+        make_pretraining_data([corpus], tmp_path / "out", settings(vocabulary))
+    monkeypatch.undo()
+    make_pretraining_data([corpus], tmp_path / "out", settings(vocabulary))
+
+
+def test_two_runs_into_one_directory(vocabulary, corpus, tmp_path):
+    with (
+        only_writer(tmp_path),
+        pytest.raises(BlockingIOError, match="Another process is writing to"),
+    ):
+        make_pretraining_data([corpus], tmp_path, settings(vocabulary))
+    make_pretraining_data([corpus], tmp_path, settings(vocabulary))
+
+
+def test_what_was_written_and_the_vocabulary_are_no_text(vocabulary, tmp_path):
+    (tmp_path / "a.txt").write_text(TEXT, encoding="utf-8")
+    own = shutil.copy(vocabulary, tmp_path)
+    for _ in range(2):
+        manifest = make_pretraining_data(
+            [str(tmp_path / "**/*.txt")], tmp_path / "out", settings(own)
+        )
+        assert [name for name, _ in manifest["files"]] == [str(tmp_path / "a.txt")]
+    # Nor is what is in another directory of records.
+    second = make_pretraining_data(
+        [str(tmp_path / "**/*.txt")], tmp_path / "second", settings(own)
+    )
+    assert second["files"] == manifest["files"]
+    with pytest.raises(FileNotFoundError, match="left out.*another directory"):
+        make_pretraining_data([str(tmp_path / "out/*")], tmp_path / "o", settings(own))
+    # Also where the vocabulary is in the directory already.
+    make_pretraining_data(
+        [str(tmp_path / "a.txt")],
+        tmp_path / "out",
+        settings(tmp_path / "out/vocab.txt"),
+    )
+
+
+def test_the_vocabulary_goes_with_the_records(vocabulary, corpus, tmp_path):
+    own = pathlib.Path(shutil.copy(vocabulary, tmp_path / "mine.vocab.txt"))
+    own.chmod(0o444)
+    manifest = make_pretraining_data([corpus], tmp_path / "out", settings(own))
+    assert manifest["vocabulary"] == "mine.vocab.txt"
+    copied = tmp_path / "out" / "mine.vocab.txt"
+    assert copied.read_bytes() == own.read_bytes()
+    assert copied.stat().st_mode & 0o200
+
+
+# === Segmenters ===
+
+
+def of_two(text):
+    return [text[i : i + 2] for i in range(0, len(text), 2)]
+
+
+@pytest.mark.parametrize(
+    "segmenter", [jieba.lcut, lambda text: list(text), functools.partial(of_two)]
+)
+def test_any_function_with_one_worker(vocabulary, corpus, tmp_path, segmenter):
+    made = settings(vocabulary, segmenter=segmenter)
+    manifest = make_pretraining_data([corpus], tmp_path / "out", made)
+    assert "0x" not in manifest["settings"]["segmenter"]
+    assert len(read(tmp_path / "out")["labels"])
+
+
+@pytest.mark.processes
+def test_with_more_workers_it_must_be_one_that_can_be_sent(
+    vocabulary, corpus, tmp_path
+):
+    made = settings(vocabulary, segmenter=lambda text: list(text))
+    with pytest.raises(ValueError, match="cannot be sent.*take one worker"):
+        make_pretraining_data([corpus], tmp_path / "out", made, workers=2)
+    made = settings(vocabulary, segmenter=of_two)
+    make_pretraining_data([corpus], tmp_path / "out", made, workers=2)
+    make_pretraining_data([corpus], tmp_path / "one", made)
+    assert checksums(tmp_path / "out") == checksums(tmp_path / "one")
+
+
+# === Bad input ===
+
+
+def test_a_vocabulary_without_mask(corpus, tmp_path):
+    path = tmp_path / "vocab.txt"
+    path.write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n我\n")
+    with pytest.raises(ValueError, match=r"no \[MASK\]"):
+        make_pretraining_data([corpus], tmp_path / "out", settings(str(path)))
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_is_no_text_is_counted_and_the_rest_stays(vocabulary, tmp_path):
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    (folder / "good.txt").write_text(TEXT, encoding="utf-8")
+    (folder / "gbk.txt").write_bytes(TEXT.encode("gb18030"))
+    (folder / "lone.txt").write_text("一句话。\n\n\n\n又一句。\n", encoding="utf-8")
+    (folder / "empty.txt").write_text("")
+    (folder / "emoji.txt").write_text(
+        "😀😀👍🏽。\n\u3000\n\x00\x01\n", encoding="utf-8"
+    )
+    manifest = make_pretraining_data(
+        [str(folder / "*")], tmp_path / "out", settings(vocabulary)
+    )
+    counts = manifest["counts"]
+    assert counts["not_utf8"] >= 4
+    assert counts["sentences without a second"] >= 2
+    assert counts["records"] == len(read(tmp_path / "out")["labels"]) > 0
+    assert "gbk.txt" in manifest["complaints"][0]
+    assert "iconv" in manifest["complaints"][0]
+
+
+def test_one_line_without_a_sentence_end(vocabulary, tmp_path):
+    (tmp_path / "long.txt").write_text("我想吃鸡蛋炒饭" * 3000, encoding="utf-8")
+    make_pretraining_data(
+        [str(tmp_path / "long.txt")], tmp_path / "o", settings(vocabulary)
+    )
+    batch = read(tmp_path / "o")
+    # All of it is used, in sequences of full length.
+    assert batch["padding_mask"].numpy().sum() > 0.9 * 21000
+
+
+def test_no_text_at_all(vocabulary, tmp_path):
+    (tmp_path / "empty.txt").write_text("\n\n")
+    with pytest.raises(ValueError, match="There is no text"):
+        make_pretraining_data(
+            [str(tmp_path / "empty.txt")], tmp_path / "out", settings(vocabulary)
+        )
+
+
+def test_a_full_disk(vocabulary, corpus, tmp_path):
+    """As a limit on the size of files, which ends in the same error."""
+    make_pretraining_data([corpus], tmp_path / "whole", settings(vocabulary))
+    code = (
+        "import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000));"
+    )
+    script = tmp_path / "make.py"
+    path = [str(pathlib.Path(zh.__file__).parents[1])]
+    script.write_text(
+        COMMAND.format(
+            path=path,
+            vocabulary=vocabulary,
+            length=LENGTH,
+            corpus=corpus,
+            output=str(tmp_path / "out"),
+            workers=1,
+        ).replace("    made", f"    {code}\n    made", 1)
+    )
+    done = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode
+    assert "cannot be written" in done.stderr and "go on" in done.stderr
+    assert not list((tmp_path / "out").glob("*.part"))
+    assert not (tmp_path / "out" / "manifest.json").exists()
+    for file in (tmp_path / "out").glob("*.tfrecord"):
+        assert file.read_bytes() == (tmp_path / "whole" / file.name).read_bytes()
+    make_pretraining_data([corpus], tmp_path / "out", settings(vocabulary))
+    assert checksums(tmp_path / "out") == checksums(tmp_path / "whole")
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        ({"order": "nop"}, "Unknown order 'nop'. Known: .'sop'"),
+        ({"sequence_length": 4}, "sequence_length"),
+        ({"duplicates": 0}, "duplicates"),
+        ({"mask_rate": float("nan")}, "mask_rate"),
+        ({"mask_rate": 1.5}, "mask_rate"),
+        ({"max_predictions": 0}, "max_predictions"),
+        ({"ngram": 0}, "ngram"),
+        ({"seed": -1}, "seed"),
+        ({"short_sequence_rate": 1.5}, "short_sequence_rate"),
+    ],
+)
+def test_impossible_settings(vocabulary, changes, message):
+    with pytest.raises(ValueError, match=message):
+        settings(vocabulary, **changes)
+
+
+def test_an_unknown_engine(vocabulary, corpus, tmp_path):
+    with pytest.raises(ValueError, match="Unknown engine 'dask'. Known: .'process'"):
+        make_pretraining_data([corpus], tmp_path / "o", settings(vocabulary), "dask")
+    assert not (tmp_path / "o").exists()
+
+
+def test_missing_files(vocabulary, tmp_path):
+    with pytest.raises(FileNotFoundError, match="none"):
+        make_pretraining_data(["none/*.txt"], tmp_path / "o", settings(vocabulary))
+    with pytest.raises(FileNotFoundError, match="no.txt"):
+        make_pretraining_data([__file__], tmp_path / "o", settings("no.txt"))
+
+
+def test_a_file_name_that_is_not_utf8(vocabulary, tmp_path):
+    path = os.fsencode(tmp_path) + "/北京.txt".encode("gbk")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(TEXT)
+    manifest = make_pretraining_data(
+        [str(tmp_path / "*.txt")], tmp_path / "out", settings(vocabulary)
+    )
+    assert manifest["files"][0][0].endswith("\\udcb1\\udcb1\\udcbe\\udca9.txt")

@@ -1,0 +1,145 @@
+"""TFRecords with the original feature names, written and read."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf.pretraining.records import (
+    parse_records,
+    record_lengths,
+    unmask,
+    write_records,
+)
+
+# As `create_pretraining_data.py` of google-research/bert names them.
+ORIGINAL = {
+    "input_ids": "int64_list",
+    "input_mask": "int64_list",
+    "segment_ids": "int64_list",
+    "masked_lm_positions": "int64_list",
+    "masked_lm_ids": "int64_list",
+    "masked_lm_weights": "float_list",
+    "next_sentence_labels": "int64_list",
+}
+
+
+def arrays(rows=3, time=17, most=4):
+    random = np.random.default_rng(0)
+    return {
+        "token_ids": random.integers(5, 90, (rows, time)),
+        "padding_mask": np.ones((rows, time), int),
+        "segment_ids": random.integers(0, 2, (rows, time)),
+        "word_starts": random.random((rows, time)) < 0.5,
+        "mask_positions": np.array([[1, 4, 9, 16], [2, 3, 0, 0], [5, 0, 0, 0]]),
+        "mask_ids": random.integers(5, 90, (rows, most)),
+        "mask_weights": np.array([[1, 1, 1, 1], [1, 1, 0, 0], [1, 0, 0, 0.0]]),
+        "labels": np.array([0, 1, 1]),
+    }
+
+
+def examples(path):
+    for record in tf.data.TFRecordDataset(str(path)):
+        yield tf.train.Example.FromString(record.numpy())
+
+
+def test_features_have_the_original_names_and_types(tmp_path):
+    path = tmp_path / "a.tfrecord"
+    written = arrays()
+    write_records(path, written)
+    assert len(list(examples(path))) == 3
+    for row, example in enumerate(examples(path)):
+        features = example.features.feature
+        assert {x: y.WhichOneof("kind") for x, y in features.items()} == {
+            **ORIGINAL,
+            "token_boundary": "int64_list",
+        }
+        for name, key in (
+            ("input_ids", "token_ids"),
+            ("next_sentence_labels", "labels"),
+            ("token_boundary", "word_starts"),
+        ):
+            values = np.ravel(written[key][row]).astype(int).tolist()
+            assert list(features[name].int64_list.value) == values
+
+
+def test_what_was_written_is_read(tmp_path):
+    path = tmp_path / "a.tfrecord"
+    written = arrays()
+    write_records(path, written)
+    lengths = record_lengths(path)
+    assert lengths["input_ids"] == 17 and lengths["masked_lm_ids"] == 4
+    batch = next(iter(tf.data.TFRecordDataset(str(path)).batch(3)))
+    read = parse_records(batch, lengths)
+    assert read.keys() == written.keys()
+    for name, values in written.items():
+        assert np.array_equal(read[name], values), name
+        assert read[name].dtype == ("float32" if "weights" in name else "int32")
+
+
+def original(path, without=(), **changes):
+    """Records as the original scripts write them."""
+    values = {name: [1] * 9 for name in ORIGINAL}
+    values.update(masked_lm_positions=[2, 0], masked_lm_ids=[7, 0])
+    values.update(masked_lm_weights=[1.0, 0.0], next_sentence_labels=[1], **changes)
+    features = {
+        name: tf.train.Feature(float_list=tf.train.FloatList(value=values[name]))
+        if kind == "float_list"
+        else tf.train.Feature(int64_list=tf.train.Int64List(value=values[name]))
+        for name, kind in ORIGINAL.items()
+        if name not in without
+    }
+    example = tf.train.Example(features=tf.train.Features(feature=features))
+    with tf.io.TFRecordWriter(str(path)) as writer:
+        writer.write(example.SerializeToString())
+    return path
+
+
+def test_records_of_the_original_are_read(tmp_path):
+    path = original(tmp_path / "a.tfrecord")
+    lengths = record_lengths(path)
+    read = parse_records(list(tf.data.TFRecordDataset(str(path))), lengths)
+    assert "word_starts" not in read
+    assert read["mask_ids"].numpy().tolist() == [[7, 0]]
+    assert read["labels"].numpy().tolist() == [1]
+
+
+def test_unmasking():
+    batch = {
+        "token_ids": tf.constant([[2, 4, 4, 3], [2, 9, 4, 3]]),
+        "mask_positions": tf.constant([[1, 2], [2, 0]]),
+        "mask_ids": tf.constant([[5, 6], [7, 0]]),
+        "mask_weights": tf.constant([[1.0, 1.0], [1.0, 0.0]]),
+    }
+    plain = [[2, 5, 6, 3], [2, 9, 7, 3]]
+    assert unmask(batch).numpy().tolist() == plain
+    other = tf.constant([0, 1, 2, 3, 4, 5, 5, 8])
+    assert unmask(batch, other).numpy().tolist() == [[2, 5, 5, 3], [2, 9, 8, 3]]
+
+
+def test_no_records(tmp_path):
+    path = tmp_path / "a.tfrecord"
+    write_records(path, {x: y[:0] for x, y in arrays().items()})
+    assert record_lengths(path) == {}
+
+
+def test_records_of_something_else(tmp_path):
+    path = original(tmp_path / "a.tfrecord", without=["masked_lm_ids"])
+    with pytest.raises(ValueError, match=r"a.tfrecord lack \['masked_lm_ids'\]"):
+        record_lengths(path)
+    with tf.io.TFRecordWriter(str(path)) as writer:
+        writer.write(b"\xff\xff\xff\xff")
+    with pytest.raises(ValueError, match="no tf.train.Example"):
+        record_lengths(path)
+
+
+@pytest.mark.parametrize("content", [b"text", b"\0" * 40, None])
+def test_a_damaged_file(tmp_path, content):
+    path = original(tmp_path / "a.tfrecord")
+    path.write_bytes(content or path.read_bytes()[:-3])
+    with pytest.raises(ValueError, match="a.tfrecord cannot be read as TFRecords"):
+        record_lengths(path)
+
+
+def test_a_missing_file(tmp_path):
+    with pytest.raises(ValueError, match="cannot be read"):
+        record_lengths(tmp_path / "none.tfrecord")

@@ -1,0 +1,166 @@
+"""From sentences to sequences: order, lengths, and where the tokens come from."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from albert_tf.pretraining.segment_pairs import (
+    ORDERS,
+    Sentences,
+    assemble,
+    draw_segment_pairs,
+)
+
+CLS, SEP, PAD = 1, 2, 0
+CHI_SQUARE = {1: 10.83, 2: 13.82}
+
+
+def corpus(documents, seed=0, longest=30):
+    """Documents of random sentences, every token with a number of its own."""
+    random = np.random.default_rng(seed)
+    bounds, end = [], 0
+    for sentences in documents:
+        lengths = random.integers(1, longest + 1, sentences)
+        bounds.append(end + np.concatenate([[0], np.cumsum(lengths)]))
+        end = bounds[-1][-1]
+    starts = random.random(end) < 0.6
+    return Sentences(np.arange(10, end + 10, dtype="int32"), starts, bounds)
+
+
+def segments(arrays, row):
+    """Both segments of a sequence, read from its special tokens."""
+    ids = arrays["token_ids"][row]
+    assert ids[0] == CLS
+    ends = np.flatnonzero(ids == SEP)
+    text = arrays["padding_mask"][row].sum()
+    assert text == ends[-1] + 1 and (ids[text:] == PAD).all()
+    parts = [ids[1 : ends[0]]]
+    if len(ends) == 2:
+        parts.append(ids[ends[0] + 1 : ends[1]])
+    expected = np.zeros(len(ids), int)
+    expected[ends[0] + 1 : ends[-1] + 1] = 1
+    assert (arrays["segment_ids"][row] == expected).all()
+    return parts
+
+
+def sequences(sentences, length, order, seed=1, **kwargs):
+    random = np.random.default_rng(seed)
+    pairs = draw_segment_pairs(sentences, length, random, order, **kwargs)
+    return pairs, assemble(sentences, pairs, length, CLS, SEP, PAD)
+
+
+@given(
+    documents=st.lists(st.integers(1, 12), min_size=1, max_size=6),
+    length=st.integers(8, 40),
+    order=st.sampled_from(sorted(ORDERS)),
+    seed=st.integers(0, 10**6),
+)
+@settings(max_examples=120, deadline=None)
+def test_sequences_are_what_their_labels_say(documents, length, order, seed):
+    sentences = corpus(documents, seed)
+    pairs, arrays = sequences(sentences, length, order, seed)
+    kinds = ORDERS[order]
+    document_of = np.repeat(
+        np.arange(len(documents)), [x[-1] - x[0] for x in sentences.documents]
+    )
+    for row, label in enumerate(pairs.labels):
+        parts = segments(arrays, row)
+        assert len(parts) == (2 if kinds else 1)
+        for part in parts:
+            # Contiguous text of one document.
+            assert len(part) and (np.diff(part) == 1).all()
+            assert len(set(document_of[part - 10])) == 1
+        if not kinds:
+            assert label == 0
+            continue
+        first, second = (document_of[part[0] - 10] for part in parts)
+        kind = kinds[label]
+        assert (first != second) == (kind == "other")
+        if kind != "other":
+            assert (parts[0][0] < parts[1][0]) == (kind == "next")
+    used = arrays["token_ids"][arrays["token_ids"] >= 10]
+    starts = arrays["word_starts"][arrays["token_ids"] >= 10]
+    # As in the text, but where a segment begins.
+    assert (starts >= sentences.word_starts[used - 10]).all()
+    assert not arrays["word_starts"][arrays["token_ids"] < 10].any()
+
+
+@pytest.mark.parametrize("order", ["sop", "three_way"])
+def test_kinds_are_equally_frequent(order):
+    sentences = corpus([40] * 2000)
+    labels = sequences(sentences, 64, order)[0].labels
+    counts = np.bincount(labels, minlength=len(ORDERS[order]))
+    assert len(counts) == len(ORDERS[order]) and len(labels) > 10_000
+    expected = len(labels) / len(counts)
+    chi_square = ((counts - expected) ** 2 / expected).sum()
+    assert chi_square < CHI_SQUARE[len(counts) - 1]
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.1, 0.5])
+def test_the_share_of_short_sequences(rate):
+    # Sentences of one token and documents without end: a full sequence is full.
+    sentences = corpus([200_000], longest=1)
+    _, arrays = sequences(sentences, 64, "sop", short_sequence_rate=rate)
+    lengths = arrays["padding_mask"].sum(1)[:-1]
+    short = (lengths < 64).sum()
+    # A short length is drawn from 2 to 61, of which the last is full, too.
+    expected = rate * 59 / 60 * len(lengths)
+    assert len(lengths) > 3000
+    if rate == 0:
+        assert short == 0
+        return
+    variance = expected * (1 - rate)
+    assert (short - expected) ** 2 / variance < CHI_SQUARE[1]
+
+
+def test_text_is_used_once_and_whole_where_it_fits():
+    sentences = corpus([30, 25, 40])
+    pairs, arrays = sequences(sentences, 400, "none", short_sequence_rate=0)
+    ids = arrays["token_ids"][arrays["token_ids"] >= 10]
+    assert pairs.dropped == 0
+    assert sorted(ids) == sorted(set(ids))
+    # But for what the last sentence of a sequence has too much.
+    assert len(ids) > 0.9 * len(sentences.tokens)
+
+
+def test_what_is_too_long_is_cut_from_the_longer_segment():
+    bounds = np.array([0, 50, 60])
+    sentences = Sentences(np.arange(10, 70, dtype="int32"), np.ones(60, bool), [bounds])
+    fronts = []
+    for seed in range(200):
+        pairs, arrays = sequences(sentences, 33, "sop", seed, short_sequence_rate=0)
+        parts = segments(arrays, 0)
+        long, short = sorted(parts, key=len, reverse=True)
+        assert (len(long), len(short)) == (20, 10)
+        fronts.append(long[0] - 10)
+    # 30 tokens are cut from front or back, each by chance.
+    assert abs(np.mean(fronts) - 15) < 1
+
+
+@pytest.mark.parametrize("order", ["sop", "three_way", "nsp"])
+def test_a_lone_sentence_makes_no_pair_and_is_counted(order):
+    pairs, arrays = sequences(corpus([1, 1, 1]), 16, order)
+    assert pairs.dropped == 3
+    assert arrays["token_ids"].shape == (0, 16)
+
+
+def test_without_a_second_document_nothing_is_of_another():
+    for order in ("nsp", "three_way"):
+        labels = sequences(corpus([500]), 32, order)[0].labels
+        others = [i for i, kind in enumerate(ORDERS[order]) if kind == "other"]
+        assert not np.isin(labels, others).any()
+
+
+def test_no_documents():
+    sentences = Sentences(np.zeros(0, "int32"), np.zeros(0, bool), [])
+    pairs, arrays = sequences(sentences, 16, "sop")
+    assert arrays["token_ids"].shape == (0, 16) and pairs.dropped == 0
+
+
+def test_the_generator_decides():
+    sentences = corpus([30, 20])
+    first, again, other = (
+        sequences(sentences, 32, "sop", seed)[1]["token_ids"] for seed in (1, 1, 2)
+    )
+    assert np.array_equal(first, again) and not np.array_equal(first, other)
