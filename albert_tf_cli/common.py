@@ -6,6 +6,7 @@ import os
 import pathlib
 import sys
 import tempfile
+import traceback
 import warnings
 from typing import Annotated
 
@@ -28,6 +29,9 @@ except ImportError as error:
     raise ImportError(
         f"The command line needs {error.name}. Run: pip install 'albert-tf[cli]'"
     ) from error
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+PACKAGES = ("albert_tf", "albert_tf_cli", "zh")
 
 app = typer.Typer(
     help="ALBERT for Keras 3 on TensorFlow, first-class in Chinese.",
@@ -157,13 +161,33 @@ def shown(value):
     return f"{value:,}" if isinstance(value, int) else str(value or "none")
 
 
+def options_given(context):
+    """The options of a command but for --output, a dict that JSON can hold.
+
+    Args:
+        context: the `typer.Context` of the command.
+    """
+    return {name: value for name, value in context.params.items() if name != "output"}
+
+
 def main():
     """Run the command line; what a user did wrong ends in one line."""
     warnings.formatwarning = lambda message, *_, **__: f"Warning: {message}\n"
     try:
         app()
     except (OSError, ValueError, TypeError, ImportError) as error:
-        if os.environ.get("ALBERT_TF_DEBUG"):
+        if not _is_refusal(error):
             raise
         errors.print(Text("Error:", style="bold red"), str(error), soft_wrap=True)
         sys.exit(1)
+
+
+def _is_refusal(error):
+    """Whether the system or a `raise` of ours ended the command.
+
+    Whatever else ends it is a bug, of ours or of a library, and shows its traceback.
+    """
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    folder = pathlib.Path(last.filename).parent
+    is_ours = any(folder.is_relative_to(ROOT / name) for name in PACKAGES)
+    return isinstance(error, OSError) or is_ours and last.line.startswith("raise ")

@@ -14,6 +14,7 @@ from albert_tf_cli.common import (
     app,
     console,
     import_tensorflow,
+    options_given,
     random_backbone,
     shown,
 )
@@ -36,6 +37,7 @@ BatchSize = Annotated[int, typer.Option(min=1, help="Examples a step.")]
 
 @app.command()
 def finetune(
+    context: typer.Context,
     train: Annotated[str, typer.Option(help="Labelled texts to train on.")],
     dev: Annotated[str, typer.Option(help="Labelled texts to choose the epoch on.")],
     output: Annotated[str, typer.Option(help="Directory to write the model to.")],
@@ -75,12 +77,11 @@ def finetune(
     Files are .tsv, .csv or .jsonl, with a header (label, text, and for pairs
     text_b) or without; see --label-column and --text-column for others. The epoch
     with the best accuracy on --dev is kept. Writes the model, metrics.json and
-    history.png to --output. A run that was cut off goes on if it is started again.
+    history.png to --output. A run that was cut off resumes when it is started again.
 
     Example: albert-tf finetune --checkpoint albert_tiny_zh --train train.tsv
     --dev dev.tsv --output my_model
     """
-    settings = {key: value for key, value in locals().items() if key != "output"}
     if pathlib.Path(output).is_file():
         raise FileExistsError(f"--output {output} is a file. Give a directory.")
     import_tensorflow()
@@ -151,7 +152,7 @@ def finetune(
         scores = classifier.evaluate(*examples["test"], return_dict=True, verbose=0)
         metrics["test"] = scores
     metrics["classes"] = classes
-    metrics["settings"] = settings
+    metrics["settings"] = options_given(context)
     output = pathlib.Path(output)
     text = json.dumps(metrics, ensure_ascii=False, indent=2)
     write_text(output / "metrics.json", text + "\n")
@@ -322,16 +323,20 @@ def export(
 
 
 def _load(model):
+    from albert_tf.checkpoints.config import read_config
     from albert_tf.models import AlbertTextClassifier
 
+    folder = pathlib.Path(model)
     # Without task.weights.h5 KerasHub would give the head random weights.
-    for name in ("task.json", "task.weights.h5"):
-        if not (pathlib.Path(model) / name).exists():
+    for name in ("config.json", "task.json", "task.weights.h5"):
+        if not (folder / name).exists():
             raise FileNotFoundError(
                 f"{model} is not a model that `albert-tf finetune` has written: it "
                 f"has no {name}. A classifier in another form becomes one by "
                 f"`albert-tf convert {model} DIRECTORY --to keras`."
             )
+    for name in ("config.json", "task.json"):
+        read_config(folder / name)
     return AlbertTextClassifier.from_preset(model)
 
 

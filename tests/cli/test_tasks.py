@@ -235,7 +235,7 @@ def test_finetune_from_random_weights_on_pairs_in_given_columns(pairs):
 
 
 class Stopped(ValueError):
-    """Ends a fine-tuning before it starts."""
+    """Ends a fine-tuning before it starts; to the command line a bug."""
 
 
 @pytest.fixture
@@ -251,10 +251,12 @@ def start_of_training(albert_tf, folder, monkeypatch, tmp_path):
 
         monkeypatch.setattr(fine_tuning, "fine_tune", instead)
         origin = ("--checkpoint", folder / "checkpoint") if checkpoint else ()
-        albert_tf(
-            *("finetune", *origin, "--output", tmp_path / "model"),
-            *("--train", folder / "train.tsv", "--dev", folder / "dev.tsv", *options),
-        )
+        with pytest.raises(Stopped):
+            albert_tf(
+                *("finetune", *origin, "--output", tmp_path / "model"),
+                *("--train", folder / "train.tsv", "--dev", folder / "dev.tsv"),
+                *options,
+            )
         return started[0]
 
     yield start
@@ -759,3 +761,11 @@ def test_native_output_is_shown_on_failure(capfd, error):
     os.write(2, b"after\n")
     assert capfd.readouterr().err == "libcuda is broken\nafter\n"
     assert len(os.listdir("/proc/self/fd")) == open_files
+
+
+def test_a_bug_shows_its_traceback(albert_tf, monkeypatch):
+    monkeypatch.setattr(
+        "albert_tf.checkpoints.inspect_checkpoint", lambda path, config: int(path)
+    )
+    with pytest.raises(ValueError, match="invalid literal"):
+        albert_tf("inspect", "nowhere")
