@@ -2,14 +2,9 @@
 
 import operator
 
-ENCODER_PARTS = ("embedding", "attention", "feed_forward")
-# Each head by the attribute of the model that holds it.
-HEAD_PARTS = {
-    "masked_lm_head": "masked_lm_head",
-    "sop_head": "sop_head",
-    "classifier": "output_dense",
-}
+from albert_tf.checkpoints.heads import HEADS
 
+ENCODER_PARTS = ("embedding", "attention", "feed_forward")
 # The axes of each weight: V the vocabulary, P positions, S segments, E and H the
 # paper's, W the width at which the embeddings are added, Q query, key and value side
 # by side, I the feed-forward half, C the classes of a head.
@@ -40,15 +35,7 @@ AXES = {
         "layer_norm.beta": "H",
     },
     "pooler": {"kernel": "HH", "bias": "H"},
-    "masked_lm_head": {
-        "dense.kernel": "HW",
-        "dense.bias": "W",
-        "layer_norm.gamma": "W",
-        "layer_norm.beta": "W",
-        "bias": "V",
-    },
-    "sop_head": {"kernel": "HC", "bias": "C"},
-    "classifier": {"kernel": "HC", "bias": "C"},
+    **{part: head.axes for part, head in HEADS.items()},
 }
 
 
@@ -85,8 +72,8 @@ def parts_of(model):
     pooler = ["pooler"] if backbone.pooled_dense is not None else []
     heads = [
         part
-        for part, name in HEAD_PARTS.items()
-        if getattr(model, name, None) is not None
+        for part in getattr(model, "heads", ())
+        if getattr(model, HEADS[part].attribute) is not None
     ]
     return [*ENCODER_PARTS, *pooler, *heads]
 
@@ -107,8 +94,8 @@ def model_weights(layout, model, parts=None):
         ("embedding", 0, 0): backbone.embedding,
         ("pooler", 0, 0): backbone.pooled_dense,
         **{
-            (part, 0, 0): getattr(model, name, None)
-            for part, name in HEAD_PARTS.items()
+            (part, 0, 0): getattr(model, HEADS[part].attribute)
+            for part in getattr(model, "heads", ())
         },
         **{
             ("attention", *key): half for key, half in backbone.attention_blocks.items()

@@ -10,7 +10,6 @@ import keras
 import keras_hub
 
 from albert_tf.checkpoints.checkpoint import Checkpoint
-from albert_tf.checkpoints.classifier_fields import classifier_fields
 from albert_tf.checkpoints.config import file_config
 from albert_tf.checkpoints.formats.bundle import write_tensors
 from albert_tf.checkpoints.formats.huggingface import (
@@ -19,6 +18,8 @@ from albert_tf.checkpoints.formats.huggingface import (
     write_tokenizer,
 )
 from albert_tf.checkpoints.formats.keras_model import build_keras_hub, write_preset
+from albert_tf.checkpoints.head_fields import label_fields, write_head
+from albert_tf.checkpoints.heads import HEADS, architectures
 from albert_tf.checkpoints.layout import CheckpointError, Layout
 from albert_tf.checkpoints.layouts import (
     ALBERT_ZH,
@@ -28,6 +29,7 @@ from albert_tf.checkpoints.layouts import (
     own_layout,
 )
 from albert_tf.checkpoints.opening import FORMATS, find_checkpoints
+from albert_tf.checkpoints.plan import Plan, plan_writing
 from albert_tf.conversion.build import build_model
 from albert_tf.files import complete_directory
 from albert_tf.tokenizers import SentencePieceTokenizer
@@ -42,8 +44,8 @@ class Contents:
         layout: the `Layout` to write.
         tokenizer: the tokenizer to write beside, or `None`.
         config: dict, the fields of the config file.
-        rows: list of `(Tensors read, Tensors written, shape of the weight)`.
-        homeless: list of the parts and further weights of the model that the layout
+        plan: a `Plan`, from the tensors read to those written.
+        unplaced: list of the parts and further weights of the model that the layout
             has no place for.
     """
 
@@ -51,28 +53,29 @@ class Contents:
     layout: Layout
     tokenizer: object
     config: dict
-    rows: list
-    homeless: list
-
-    @property
-    def shapes(self):
-        """The shape of each tensor to be written, by name."""
-        return {
-            name: tensors.shapes(shape)
-            for _, tensors, shape in self.rows
-            for name in tensors.names
-        }
+    plan: Plan
+    unplaced: list
 
     def tensors(self):
         """Pairs of name and array, read one after the other."""
-        return self.checkpoint.convert(self.rows)
+        for written, weight in self.plan.run():
+            yield from zip(written.names, written.from_weight(weight), strict=True)
+
+    def head_fields(self):
+        """The config fields of all heads that are written."""
+        checkpoint, fields = self.checkpoint, {}
+        for part in self.plan.parts:
+            if part in HEADS and HEADS[part].fields:
+                count = checkpoint.num_classes(part)
+                fields.update(write_head(part, count, checkpoint.head_config(part)))
+        return fields
 
     @property
     def lost(self):
         """What the layout has no place for besides weights, a list of strings."""
         if self.layout is not KERASHUB:
             return []
-        labels = self.checkpoint.classifier.get("labels")
+        labels = self.checkpoint.head_config("classifier").get("labels")
         is_cased = self._is_sentence_piece and not self.tokenizer.lowercase
         return [f"the labels {labels}"] * bool(labels) + ["lowercase=False"] * is_cased
 
@@ -142,9 +145,9 @@ def _contents_of_model(model, layout, tokenizer=None):
             f"{model!r}. Files are converted by `convert_checkpoint`."
         )
     contents = contents_of(Checkpoint(model), layout, tokenizer)
-    if contents.homeless:
+    if contents.unplaced:
         raise CheckpointError(
-            f'The "{layout}" layout has no place for {", ".join(contents.homeless)} of '
+            f'The "{layout}" layout has no place for {", ".join(contents.unplaced)} of '
             "this model. Save `model.backbone`, or choose another layout."
         )
     return contents
@@ -172,7 +175,7 @@ def contents_of(checkpoint, layout, tokenizer=None):
         target,
         _fitting_tokenizer(checkpoint, tokenizer),
         file_config(target, checkpoint.arguments),
-        checkpoint.rows(target, parts),
+        plan_writing(checkpoint, target, parts),
         [x for x in checkpoint.parts if x not in parts] + checkpoint.outside,
     )
 
@@ -225,15 +228,16 @@ def _refuse_another_checkpoint(folder, layout, tokenizer):
 
 
 def _write_bundle(directory, contents):
-    checkpoint, tokenizer = contents.checkpoint, contents.tokenizer
+    tokenizer = contents.tokenizer
     config = dict(contents.config)
     if tokenizer is not None:
         tokenizer.save_original(directory)
         if not tokenizer.lowercase:
             config["do_lower_case"] = False
-    classes = checkpoint.num_classes("classifier")
-    if classes:
-        config.update(classifier_fields(classes, **checkpoint.classifier))
+    fields = contents.head_fields()
+    if fields:
+        fields["architectures"] = architectures(contents.plan.parts)
+    config.update(fields)
     _write_json(directory / "albert_config.json", config)
     write_tensors(directory / PREFIX, contents.tensors())
 
@@ -244,11 +248,14 @@ def _write_huggingface(directory, contents):
     if tokenizer is not None:
         positions = checkpoint.arguments["max_sequence_length"]
         config.update(write_tokenizer(directory, tokenizer, positions))
+    parts = contents.plan.parts
     # Its sentence-order head has `num_labels` classes, too.
-    heads = ("classifier", "sop_head")
-    classes = next(filter(None, map(checkpoint.num_classes, heads)), 2)
-    config.update(classifier_fields(classes, **checkpoint.classifier))
-    config.update(write_model(directory, contents.shapes, contents.tensors()))
+    classes = [checkpoint.num_classes(part) for part in parts if part in HEADS]
+    config.update(label_fields(next(filter(None, reversed(classes)), 2)))
+    config.update(classifier_dropout_prob=0.1)
+    config.update(contents.head_fields())
+    config["architectures"] = architectures(parts)
+    write_model(directory, contents.tensors())
     _write_json(directory / "config.json", config)
 
 
@@ -284,7 +291,8 @@ def to_keras_hub(model):
 
 def _keras_hub_model(contents, tokenizer=None):
     checkpoint = contents.checkpoint
-    head = {x: y for x, y in checkpoint.classifier.items() if x != "labels"}
+    head = checkpoint.head_config("classifier")
+    head.pop("labels", None)
     theirs = build_keras_hub(
         contents.config, checkpoint.num_classes("classifier"), head, tokenizer
     )
@@ -301,7 +309,7 @@ def _write_json(path, fields):
 
 LAYOUTS = {layout.name: layout for layout in (GOOGLE, ALBERT_ZH, HUGGINGFACE, KERASHUB)}
 PREFIX = "albert_model.ckpt"
-# The files a checkpoint may be written anew in place of; a preset is too many.
+# The files a checkpoint may be replaced by; a preset is too many.
 REPLACED = {
     "google": (PREFIX, "albert_config.json"),
     "albert_zh": (PREFIX, "albert_config.json"),
