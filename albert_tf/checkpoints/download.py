@@ -85,11 +85,17 @@ def download_release(name, cache=None, progress=None):
         )
     given = cache / pathlib.PurePosixPath(urlsplit(release.url).path).name
     with tempfile.TemporaryDirectory(prefix=f".{release.name}.", dir=cache) as scratch:
-        archive = given
-        if not given.exists():
-            archive = pathlib.Path(scratch) / given.name
-            _fetch(release, archive, given, progress)
-        _unpack_release(release, archive, folder, pathlib.Path(scratch) / "unpacked")
+        unpacked = pathlib.Path(scratch) / "unpacked"
+        if given.exists():
+            _unpack_release(release, given, folder, unpacked)
+            return folder
+        archive = pathlib.Path(scratch) / given.name
+        _fetch(release, archive, given, progress)
+        try:
+            _unpack_release(release, archive, folder, unpacked)
+        except (ArchiveError, CheckpointError) as error:
+            url = archive_address(release)
+            raise type(error)(f"{error} (From {url}; nothing was kept.)") from error
     return folder
 
 
@@ -151,14 +157,8 @@ def _unreachable(url, release, given, error):
 
 
 def _unpack_release(release, archive, folder, scratch):
-    try:
-        unpacked = unpack(archive, scratch)
-        prefix = _only_checkpoint(unpacked, archive)
-        _check_release(release, prefix, archive)
-    except (ArchiveError, CheckpointError) as error:
-        raise type(error)(
-            f"{error} (From {archive_address(release)}; nothing was kept.)"
-        ) from error
+    prefix = _only_checkpoint(unpack(archive, scratch), archive)
+    _check_release(release, prefix, archive)
     source = prefix.parent
     if not any(source.glob("*config*.json")):
         text = json.dumps(release.config, indent=2) + "\n"

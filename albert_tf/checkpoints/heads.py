@@ -15,7 +15,7 @@ class Head:
         part: string, its name in every layout's table.
         attribute: string, the attribute of the task that holds it.
         reads: `"pooled"` or `"sequence"`, the output of the backbone it reads.
-        axes: dict of attribute path of each weight to its axes, as in `weights.AXES`.
+        axes: dict of attribute path of each weight to its axes, as in `weights`.
         fields: tuple of the task's arguments that the config keeps, see
             `head_fields`.
         architectures: tuple of the classes of transformers that have this head. The

@@ -223,9 +223,7 @@ class Layout:
                             for name in tensors.names
                         )
                         tensors = dataclasses.replace(
-                            tensors,
-                            names=names,
-                            num_heads=arguments.get("num_heads", 1),
+                            tensors, names=names, num_heads=num_heads
                         )
                         found.append(((part, group, inner), attribute, tensors))
         return found

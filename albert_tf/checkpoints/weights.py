@@ -8,7 +8,7 @@ ENCODER_PARTS = ("embedding", "attention", "feed_forward")
 # The axes of each weight: V the vocabulary, P positions, S segments, E and H the
 # paper's, W the width at which the embeddings are added, Q query, key and value side
 # by side, I the feed-forward half, C the classes of a head.
-AXES = {
+_AXES = {
     "embedding": {
         "token_table": "VE",
         "segment_table": "SW",
@@ -35,7 +35,6 @@ AXES = {
         "layer_norm.beta": "H",
     },
     "pooler": {"kernel": "HH", "bias": "H"},
-    **{part: head.axes for part, head in HEADS.items()},
 }
 
 
@@ -43,7 +42,7 @@ def weight_shape(part, attribute, arguments, num_classes):
     """The shape a weight has in a model.
 
     Args:
-        part, attribute: strings, as in `AXES`.
+        part, attribute: strings, as in the tables of the layouts.
         arguments: dict, the arguments of the `AlbertBackbone`.
         num_classes: int, the classes of the part, if it is a head with classes.
 
@@ -63,7 +62,8 @@ def weight_shape(part, attribute, arguments, num_classes):
         "I": arguments["intermediate_dim"],
         "C": num_classes,
     }
-    return tuple(lengths[axis] for axis in AXES[part][attribute])
+    axes = HEADS[part].axes if part in HEADS else _AXES[part]
+    return tuple(lengths[axis] for axis in axes[attribute])
 
 
 def parts_of(model):
