@@ -56,6 +56,18 @@ def nan(values):
     return values
 
 
+def flip_in(name):
+    """Another number in a tensor of a safetensors file."""
+
+    def change(content):
+        size = int.from_bytes(content[:8], "little")
+        start, _ = json.loads(content[8 : 8 + size])[name]["data_offsets"]
+        content[8 + size + start] ^= 1
+        return content
+
+    return change
+
+
 # form, damage, what the error says
 DAMAGES = {
     "index_cut": ("google", edit_bytes(INDEX, cut(0.75)), f"{INDEX} is damaged"),
@@ -83,7 +95,11 @@ DAMAGES = {
         edit_bytes(WEIGHTS, cut(0.9)),
         f"{WEIGHTS} is damaged",
     ),
-    "safetensors_changed": ("huggingface", edit_bytes(WEIGHTS, flip(0.6)), "checksum"),
+    "safetensors_changed": (
+        "huggingface",
+        edit_bytes(WEIGHTS, flip_in(HF_WORDS)),
+        "checksum",
+    ),
     "safetensors_a_pointer": (
         "huggingface",
         replace(WEIGHTS, "version https://git-lfs.github.com/spec/v1\n"),

@@ -1,6 +1,6 @@
 """Small checkpoints in every form, ways to damage them, and what must come of it.
 
-`tests/fuzz_checkpoints.py` builds on it too.
+`fuzz_checkpoints.py` builds on it too.
 """
 
 import contextlib
@@ -275,6 +275,19 @@ def edit_bytes(file, change):
     return damage
 
 
+def edit_zip(changes):
+    """A damage: a zip file with `changed` members."""
+
+    def damage(path):
+        with zipfile.ZipFile(path) as file:
+            members = {name: file.read(name) for name in file.namelist()}
+        with zipfile.ZipFile(path, "w") as file:
+            for name, content in changed(members, changes).items():
+                file.writestr(name, content)
+
+    return damage
+
+
 def replace(file, content):
     """A damage: the file has other content (bytes or text)."""
     content = content.encode() if isinstance(content, str) else content
@@ -376,6 +389,8 @@ def limits(seconds=10, more_bytes=4 * 2**30):
 
 def faults(error, path=None):
     """What keeps an error from being one clear sentence of ours; a list of strings.
+
+    What h5py, Keras and torch say of their own files may be theirs.
 
     Args:
         error: the exception.
