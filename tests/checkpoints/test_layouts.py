@@ -13,7 +13,7 @@ from albert_tf.checkpoints import CheckpointError, config_arguments
 from albert_tf.checkpoints.layout import Tensors, join, transposed
 from albert_tf.checkpoints.layouts import own_layout
 from albert_tf.checkpoints.weights import model_weights
-from albert_tf.conversion.saving import LAYOUTS
+from albert_tf.conversion.contents import LAYOUTS
 from albert_tf.models import AlbertBackbone, AlbertPretrainer
 
 SMALL = {

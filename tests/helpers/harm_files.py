@@ -4,7 +4,6 @@
 """
 
 import contextlib
-import io
 import json
 import pathlib
 import re
@@ -19,7 +18,6 @@ import zipfile
 
 import numpy as np
 import pytest
-import sentencepiece
 import tensorflow as tf
 
 import albert_tf
@@ -56,7 +54,6 @@ MODULES = ("hub", "hub_plain")
 HUGGINGFACE = ("huggingface", "sharded")
 KERAS = ("kerashub", "keras", "keras_file")
 FORMS = (*BUNDLES, *MODULES, *HUGGINGFACE, *KERAS)
-ARCHIVES = (".tar.gz", ".zip")
 # Where the config of each form is.
 CONFIG_FILES = {
     **dict.fromkeys(BUNDLES, "albert_config.json"),
@@ -137,25 +134,6 @@ def shard(source, folder):
         weight_map.update(dict.fromkeys(part, file))
     index = {"metadata": {"total_size": 0}, "weight_map": weight_map}
     (folder / f"{WEIGHTS}.index.json").write_text(json.dumps(index))
-
-
-def sentence_pieces():
-    """The bytes of a SentencePiece model of no more pieces than the table has rows."""
-    model = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(["the cat sat on the mat", "a cat is a cat"] * 9),
-        model_writer=model,
-        vocab_size=SIZES["vocabulary_size"],
-        hard_vocab_limit=False,
-        control_symbols=["[CLS]", "[SEP]", "[MASK]"],
-        pad_id=0,
-        unk_id=1,
-        bos_id=-1,
-        eos_id=-1,
-        num_threads=1,
-        minloglevel=2,
-    )
-    return model.getvalue()
 
 
 def classifier():
