@@ -1,16 +1,18 @@
 """Models by the name of a release, or of a repository on the Hugging Face Hub."""
 
+import pathlib
+
 from albert_tf.backbone import AlbertBackbone
-from albert_tf.backbone.presets import register_checkpoints
 from albert_tf.checkpoints import RELEASES, load_checkpoint, open_checkpoint
 from albert_tf.checkpoints.config import read_config
 from albert_tf.checkpoints.hub import fetch_from_hub, is_on_hub
-from albert_tf.conversion.saving import save_checkpoint
 
 
 def is_checkpoint(preset):
     """Whether `from_preset` takes it for a checkpoint, not for KerasHub's."""
-    return is_on_hub(preset) or preset in RELEASES
+    return is_on_hub(preset) or (
+        preset in RELEASES and not pathlib.Path(preset).is_dir()
+    )
 
 
 def from_checkpoint(class_, preset, load_weights=True, **kwargs):
@@ -43,6 +45,3 @@ def _is_preset_of_ours(folder):
     if not config.exists():
         return False
     return str(read_config(config).get("registered_name")).startswith("albert_tf>")
-
-
-register_checkpoints(is_checkpoint, from_checkpoint, save_checkpoint)

@@ -111,11 +111,13 @@ def test_a_release_is_a_preset(monkeypatch):
     assert model.sop_head is None
 
 
-def test_local_presets_stay_keras_hubs(tmp_path, monkeypatch):
+@pytest.mark.parametrize("name", ["preset", "albert_tiny_zh"])
+def test_local_presets_stay_keras_hubs(tmp_path, monkeypatch, name):
     backbone = albert_tf.load_checkpoint(GOLDEN / "google_v2")
-    backbone.save_to_preset(str(tmp_path / "preset"))
-    assert_golden(AlbertBackbone.from_preset(str(tmp_path / "preset")))
-    assert_golden(keras_hub.models.Backbone.from_preset(str(tmp_path / "preset")))
+    backbone.save_to_preset(str(tmp_path / name))
+    monkeypatch.chdir(tmp_path)
+    assert_golden(AlbertBackbone.from_preset(name))
+    assert_golden(keras_hub.models.Backbone.from_preset(str(tmp_path / name)))
 
 
 def test_export_to_transformers(tmp_path):
