@@ -5,6 +5,7 @@ import tarfile
 import zipfile
 import zlib
 
+from albert_tf.checkpoints.layout import first_line
 from albert_tf.files import complete_directory
 
 ENDINGS = (".tar.gz", ".tgz", ".tar", ".zip")
@@ -58,8 +59,8 @@ def unpack(archive, directory, max_bytes=MAX_BYTES):
             if getattr(error, "errno", None):
                 raise
             raise ArchiveError(
-                f"{archive} is damaged, cut short or not safe to unpack ({error}). "
-                "Download it again. Nothing was unpacked."
+                f"{archive} is damaged, cut short or not safe to unpack "
+                f"({first_line(error)}). Download it again. Nothing was unpacked."
             ) from error
     return directory
 
@@ -67,7 +68,8 @@ def unpack(archive, directory, max_bytes=MAX_BYTES):
 def _untar(archive, directory, max_bytes):
     # The bytes of names in other encodings are kept, for `_text`.
     names = {"encoding": "utf-8", "errors": "surrogateescape"}
-    with tarfile.open(archive, **names) as tar:
+    mode = "r:" if archive.name.lower().endswith(".tar") else "r:gz"
+    with tarfile.open(archive, mode, **names) as tar:
         written = 0
         for member in tar:
             written = _add(written, member.size, max_bytes)

@@ -66,10 +66,10 @@ def test_no_archive(tmp_path):
 
 
 @pytest.mark.parametrize("ending", [".tar.gz", ".zip"])
-@pytest.mark.parametrize("name", ["../up.txt", "model/../../up.txt"])
-def test_names_that_lead_out(name, ending, tmp_path):
-    archive = make(tmp_path / f"x{ending}", {**FILES, name: b"bad"})
-    refused(archive, "outside|leads out")
+def test_names_that_lead_out(ending, tmp_path):
+    for name in ("../up.txt", "model/../../up.txt"):
+        archive = make(tmp_path / f"x{ending}", {**FILES, name: b"bad"})
+        refused(archive, "outside|leads out")
 
 
 @pytest.mark.parametrize("ending", [".tar.gz", ".zip"])
@@ -94,7 +94,7 @@ def test_links_out_and_devices(kind, target, tmp_path):
     refused(tmp_path / "x.tar.gz", "not safe to unpack")
 
 
-@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("ending", [".tar.gz", ".zip"])
 def test_limit_on_what_is_written(ending, tmp_path):
     archive = make(tmp_path / f"x{ending}", {"zeros": bytes(10**6), "more": b"1"})
     refused(archive, "more than 1000000 bytes", max_bytes=10**6)
@@ -117,7 +117,7 @@ def test_chinese_windows_tar(tmp_path):
     assert tree(unpack(archive, tmp_path / "out")) == {"中文": b"1"}
 
 
-@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("ending", [".tar.gz", ".zip"])
 def test_a_web_page_in_place_of_an_archive(ending, tmp_path):
     (tmp_path / f"x{ending}").write_text("<html>Please log in</html>")
     refused(tmp_path / f"x{ending}", "damaged, cut short")
