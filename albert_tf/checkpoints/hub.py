@@ -27,8 +27,8 @@ def is_on_hub(path):
 def fetch_from_hub(path):
     """Fetch a repository unless it was fetched before.
 
-    `huggingface_hub` does it: its cache, `HF_HOME`, its retries, and `HF_ENDPOINT`,
-    such as `https://hf-mirror.com`, where the Hub itself cannot be reached.
+    `huggingface_hub` does it: its cache, its retries, and `HF_ENDPOINT`, the address
+    of a mirror where the Hub itself cannot be reached.
 
     Args:
         path: string, `"hf://user/name"` or `"hf://user/name@revision"`.

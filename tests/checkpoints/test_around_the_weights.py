@@ -69,7 +69,8 @@ FAST = (("google", "huggingface"), ("huggingface", "kerashub"), ("albert_zh", "k
     [x if x in FAST else pytest.param(*x, marks=pytest.mark.slow) for x in WAYS],
 )
 def test_every_conversion_of_a_classifier_is_verified(tmp_path, first, then):
-    model = classifier(first, activation="softmax")
+    kind = "albert_zh" if "albert_zh" in (first, then) else first
+    model = classifier(kind, activation="softmax")
     save_checkpoint(model, tmp_path / "first", first)
     convert_checkpoint(tmp_path / "first", tmp_path / "then", then)
     differences = verify_conversion(tmp_path / "first", tmp_path / "then")
