@@ -8,6 +8,11 @@ import secrets
 import shutil
 import tempfile
 
+try:
+    import fcntl
+except ImportError:  # Windows.
+    fcntl = None
+
 
 @contextlib.contextmanager
 def complete_directory(path):
@@ -100,9 +105,7 @@ def only_writer(directory):
     Raises:
         BlockingIOError: if another process writes there.
     """
-    try:
-        import fcntl
-    except ImportError:
+    if fcntl is None:
         yield
         return
     descriptor = os.open(directory, os.O_RDONLY)

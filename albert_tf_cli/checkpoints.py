@@ -129,8 +129,8 @@ def download(
 ):
     """Fetch a released checkpoint, verify it and keep it for later.
 
-    ALBERT_TF_CACHE names the folder
-    to keep it in, ALBERT_TF_MIRROR a server that has the same files.
+    ALBERT_TF_CACHE names the folder to keep it in, ALBERT_TF_MIRROR a server that has
+    the same files.
 
     Example: albert-tf download albert_tiny_zh
     """

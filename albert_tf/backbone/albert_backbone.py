@@ -4,7 +4,7 @@ import numbers
 import keras
 import keras_hub
 
-from albert_tf.backbone.presets import without_mixed_precision
+from albert_tf.backbone.presets import FromCheckpoints, without_mixed_precision
 from albert_tf.layers import (
     AttentionBlock,
     EncoderBlock,
@@ -19,7 +19,7 @@ from albert_tf.layers.common import (
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
-class AlbertBackbone(keras_hub.models.Backbone):
+class AlbertBackbone(FromCheckpoints, keras_hub.models.Backbone):
     """The ALBERT encoder as a functional model.
 
     Parameters are shared across layers in groups of consecutive layers, the

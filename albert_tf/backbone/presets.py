@@ -35,7 +35,51 @@ def without_mixed_precision(backbone):
         backbone.dtype_policy = policy
 
 
-class ReadablePresets:
+# What `albert_tf.conversion`, some floors above, puts in when it is imported, which
+# `import albert_tf` does.
+_checkpoints = {}
+
+
+def register_checkpoints(is_checkpoint, load, save):
+    """Say how models are read from checkpoints and written as such.
+
+    Args:
+        is_checkpoint: callable, given what `from_preset` is, says whether it is the
+            name of a checkpoint.
+        load: callable, given the class and what `from_preset` is.
+        save: callable, given a model, a path and `layout`.
+    """
+    _checkpoints.update(is_checkpoint=is_checkpoint, load=load, save=save)
+
+
+class FromCheckpoints:
+    """A backbone or task that checkpoints of others are read as and written from."""
+
+    @classmethod
+    def from_preset(cls, preset, load_weights=True, **kwargs):
+        """Build the model from a preset, a release or the Hugging Face Hub.
+
+        Args:
+            preset: string: the directory of a preset; the name of a release, such as
+                `"albert_tiny_zh"`; `"hf://user/name"`, a preset or a checkpoint of
+                any form on the Hub; or what else KerasHub takes.
+            load_weights: bool. `False` for random weights.
+            **kwargs: passed on, to `from_checkpoint` where it is no preset.
+        """
+        if _checkpoints and _checkpoints["is_checkpoint"](preset):
+            return _checkpoints["load"](cls, preset, load_weights, **kwargs)
+        return super().from_preset(preset, load_weights=load_weights, **kwargs)
+
+    def export_to_transformers(self, path):
+        """Write a directory that `transformers` reads.
+
+        Args:
+            path: string, the directory.
+        """
+        _checkpoints["save"](self, path, layout="huggingface")
+
+
+class ReadablePresets(FromCheckpoints):
     """A task whose presets can be read, with preprocessor and without."""
 
     def save_to_preset(self, preset_dir, **kwargs):

@@ -1,15 +1,16 @@
 """Reading the checkpoints that ALBERT was released in: files to tensors.
 
 `layouts/` has a table for each family of variable names, read in both directions.
-`formats/` is how tensors lie on disk. `opening` finds the files of a checkpoint.
+`heads` has a row for the head of each task. `formats/` is how tensors lie on disk,
+`opening` finds the files of a checkpoint, `plan` pairs weights with tensors.
 """
 
 from albert_tf.checkpoints.checkpoint import (
     Checkpoint,
-    config_arguments,
     load_checkpoint,
     open_checkpoint,
 )
+from albert_tf.checkpoints.config import config_arguments
 from albert_tf.checkpoints.inspection import CheckpointReport, inspect_checkpoint
 from albert_tf.checkpoints.layout import CheckpointError
 from albert_tf.checkpoints.releases import RELEASES

@@ -4,6 +4,7 @@ import json
 import pathlib
 
 from albert_tf.checkpoints.layout import CheckpointError
+from albert_tf.checkpoints.layouts import ALBERT_ZH, GOOGLE, HUGGINGFACE
 
 MAX_BLOCKS = 1000
 
@@ -20,7 +21,8 @@ def read_config(path):
     if path.exists() and not path.is_file():
         raise CheckpointError(f"{path} is no file. Expected a JSON file of the config.")
     try:
-        config = json.loads(path.read_text(encoding="utf-8"))
+        # Some editors of Windows write a byte order mark, which is no JSON.
+        config = json.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         raise FileNotFoundError(f"There is no config file {path}.") from None
     # Besides what is no JSON: numbers of thousands of digits, lists in lists.
@@ -103,6 +105,35 @@ def _read_value(field, value, spellings, source):
     return value
 
 
+def check_sizes(checkpoint):
+    """Compare a config with the tensors that tell its sizes.
+
+    Args:
+        checkpoint: a `Checkpoint`.
+
+    Raises:
+        CheckpointError: if they are of different models.
+    """
+    layout, shapes = checkpoint.layout, checkpoint.shapes
+    config = {**layout.defaults, **checkpoint.config}
+    differ = [
+        f"{field} is {config[field]}, but {name} is {shapes[name]}"
+        for name, fields in layout.sizes.items()
+        for axis, field in enumerate(fields)
+        if field
+        and name in shapes
+        # A tensor of another rank is reported when it is loaded.
+        and len(shapes[name]) > axis
+        and shapes[name][axis] != config[field]
+    ]
+    if differ:
+        raise CheckpointError(
+            f"{checkpoint.config_source} is not the config of {checkpoint.path}: "
+            + "; ".join(differ)
+            + ". Give the right one with `config=`."
+        )
+
+
 def _check_depth_and_heads(arguments, source):
     """What no tensor tells of, and what would be built for hours if it were wrong."""
     blocks = arguments["num_layers"] * arguments["num_inner_repetitions"]
@@ -164,3 +195,24 @@ def _spelled(value, spellings):
     if spellings is None:
         return value
     return next(spelling for spelling, means in spellings.items() if means == value)
+
+
+def config_arguments(config):
+    """The arguments of `AlbertBackbone` that a config file of any layout means.
+
+    Args:
+        config: path of the file.
+
+    Returns:
+        A dict.
+
+    Raises:
+        FileNotFoundError, CheckpointError: as `load_checkpoint`.
+    """
+    fields = read_config(config)
+    if "model_type" in fields:
+        layout = HUGGINGFACE
+    else:
+        # Only Google's code has groups; the rest of the fields are the same.
+        layout = GOOGLE if "num_hidden_groups" in fields else ALBERT_ZH
+    return backbone_config(layout, fields, str(config))

@@ -4,6 +4,7 @@ import dataclasses
 import math
 
 from albert_tf.checkpoints.checkpoint import open_checkpoint
+from albert_tf.checkpoints.heads import HEADS
 from albert_tf.checkpoints.weights import ENCODER_PARTS
 
 
@@ -21,9 +22,9 @@ class CheckpointReport:
         release_differences: list of strings, what is not as in that release.
         vocabulary: string or `None`, the path of what holds the vocabulary.
         parameters: int, numbers in the encoder (pooler included).
-        heads: list of the heads that are complete: `"masked_lm_head"`, `"sop_head"`,
-            `"classifier"`.
-        num_classes: int or `None`, the classes of a classification head.
+        heads: list of the heads that are complete, by their names in
+            `heads.HEADS`.
+        num_classes: int or `None`, the classes of a task's head.
         missing: list of encoder tensors the file lacks.
         damaged: list of tensors whose data are not what was written, or not finite.
         unused: list of tensors that belong to nothing known.
@@ -66,20 +67,21 @@ def inspect_checkpoint(path, config=None):
     checkpoint = open_checkpoint(path, config=config)
     shapes, heads = checkpoint.shapes, checkpoint.heads
     release, vocabulary = checkpoint.release, checkpoint.vocabulary
-    backbone = checkpoint.names((*ENCODER_PARTS, "pooler"))
-    known = [*backbone, *checkpoint.names(heads)]
-    kinds = {name: checkpoint.layout.kind_of(name) for name in sorted(shapes)}
+    layout, arguments = checkpoint.layout, checkpoint.arguments
+    backbone = layout.names((*ENCODER_PARTS, "pooler"), arguments)
+    known = [*backbone, *layout.names(heads)]
+    kinds = {name: layout.kind_of(name) for name in sorted(shapes)}
     return CheckpointReport(
         path=str(checkpoint.path),
-        layout=checkpoint.layout.name,
+        layout=layout.name,
         config=dict(checkpoint.config),
         release=release and release.name,
         release_differences=checkpoint.release_differences,
         vocabulary=vocabulary and str(vocabulary),
         parameters=sum(math.prod(shapes.get(name, [0])) for name in backbone),
         heads=heads,
-        num_classes=(
-            checkpoint.num_classes("classifier") if "classifier" in heads else None
+        num_classes=next(
+            (checkpoint.num_classes(x) for x in heads if HEADS[x].fields), None
         ),
         missing=sorted(set(backbone) - set(shapes)),
         damaged=[

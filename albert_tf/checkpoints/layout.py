@@ -11,6 +11,17 @@ class CheckpointError(ValueError):
     """A checkpoint is damaged, incomplete, or not what its config says."""
 
 
+_NODES = re.compile(r"\{\{.*?\}\} | \[Op:\w+\]")
+
+
+def first_line(error):
+    """What an exception says, in one line, without TensorFlow's own names."""
+    lines = _NODES.sub("", str(error)).strip().splitlines()
+    line = lines[0] if lines else repr(error)
+    # It may quote the file, which then would steer the terminal.
+    return "".join(x if x.isprintable() else "?" for x in line)
+
+
 @dataclasses.dataclass(frozen=True)
 class Tensors:
     """The tensors of a file that hold one weight of the model.
@@ -144,11 +155,31 @@ class Layout:
         """Whether a file with these variable names has this layout."""
         return any(self.signature in name for name in names)
 
-    def table_name(self, name):
-        """The name of the tables for a name of a file."""
-        for pattern, replacement in self.renames:
-            name = re.sub(pattern, replacement, name)
-        return name
+    def table_names(self, names, path):
+        """The name in a file of each tensor, by its name in the tables.
+
+        Args:
+            names: the names in the file.
+            path: path of the file, for messages.
+
+        Returns:
+            A dict.
+
+        Raises:
+            CheckpointError: if two tensors are one in the tables.
+        """
+        found = {}
+        for in_file in names:
+            name = in_file
+            for pattern, replacement in self.renames:
+                name = re.sub(pattern, replacement, name)
+            if name in found:
+                raise CheckpointError(
+                    f"{path} holds two tensors that are both {name}: "
+                    f"{found[name]} and {in_file}."
+                )
+            found[name] = in_file
+        return found
 
     def kind_of(self, name):
         """The kind of a tensor that no model has a place for, `None` if unknown."""
@@ -156,6 +187,17 @@ class Layout:
             if re.search(pattern, name):
                 return kind
         return None
+
+    def names(self, parts, arguments=None):
+        """The tensors of some parts, those that the layout has no place for left out.
+
+        Args:
+            parts: names of parts.
+            arguments: dict, the arguments of the `AlbertBackbone`. Not needed for
+                parts that a model has once.
+        """
+        rows = self.rows([x for x in parts if x in self.weights], arguments or {})
+        return [name for _, _, tensors in rows for name in tensors.names]
 
     def rows(self, parts, arguments):
         """Every weight of the given parts of a model.
@@ -168,6 +210,7 @@ class Layout:
             A list of `((part, group, inner), attribute path, Tensors)`.
         """
         found = []
+        num_heads = arguments.get("num_heads", 1)
         for part in parts:
             groups, inner_layers = _repeats(part, arguments)
             for group in range(groups):
@@ -180,7 +223,7 @@ class Layout:
                             for name in tensors.names
                         )
                         tensors = dataclasses.replace(
-                            tensors, names=names, num_heads=arguments["num_heads"]
+                            tensors, names=names, num_heads=num_heads
                         )
                         found.append(((part, group, inner), attribute, tensors))
         return found

@@ -15,6 +15,7 @@ from albert_tf.checkpoints.formats import (
     KerasModel,
     TensorFlowBundle,
 )
+from albert_tf.checkpoints.hub import fetch_from_hub, is_on_hub
 from albert_tf.checkpoints.layout import CheckpointError
 from albert_tf.checkpoints.releases import RELEASES
 
@@ -33,8 +34,8 @@ def open_source(path):
 
     Args:
         path: string or path of a directory, an archive, a prefix or any file of a
-            checkpoint; the name of a release, which is downloaded unless it was
-            before; or a Keras model.
+            checkpoint; the name of a release, or `"hf://user/name"`, which is
+            downloaded unless it was before; or a Keras model.
 
     Returns:
         An object of one of the `FORMATS`.
@@ -42,7 +43,7 @@ def open_source(path):
     Raises:
         FileNotFoundError: if there is no checkpoint.
         CheckpointError: if there are several, or one that is damaged.
-        OSError: if a release cannot be downloaded.
+        OSError: if it cannot be downloaded.
     """
     if isinstance(path, keras.Model):
         return KerasModel(path)
@@ -54,6 +55,8 @@ def open_source(path):
     name, path = str(path), pathlib.Path(path)
     if "\0" in name or not name:
         raise ValueError(f"`path` should name a checkpoint. Received: {name!r}")
+    if is_on_hub(name):
+        return _open_folder(fetch_from_hub(name))
     if path.is_dir():
         return _open_folder(path)
     if path.is_file() and is_archive(path):

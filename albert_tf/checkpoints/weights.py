@@ -2,18 +2,13 @@
 
 import operator
 
-ENCODER_PARTS = ("embedding", "attention", "feed_forward")
-# Each head by the attribute of the model that holds it.
-HEAD_PARTS = {
-    "masked_lm_head": "masked_lm_head",
-    "sop_head": "sop_head",
-    "classifier": "output_dense",
-}
+from albert_tf.checkpoints.heads import HEADS
 
+ENCODER_PARTS = ("embedding", "attention", "feed_forward")
 # The axes of each weight: V the vocabulary, P positions, S segments, E and H the
 # paper's, W the width at which the embeddings are added, Q query, key and value side
 # by side, I the feed-forward half, C the classes of a head.
-AXES = {
+_AXES = {
     "embedding": {
         "token_table": "VE",
         "segment_table": "SW",
@@ -40,15 +35,6 @@ AXES = {
         "layer_norm.beta": "H",
     },
     "pooler": {"kernel": "HH", "bias": "H"},
-    "masked_lm_head": {
-        "dense.kernel": "HW",
-        "dense.bias": "W",
-        "layer_norm.gamma": "W",
-        "layer_norm.beta": "W",
-        "bias": "V",
-    },
-    "sop_head": {"kernel": "HC", "bias": "C"},
-    "classifier": {"kernel": "HC", "bias": "C"},
 }
 
 
@@ -56,7 +42,7 @@ def weight_shape(part, attribute, arguments, num_classes):
     """The shape a weight has in a model.
 
     Args:
-        part, attribute: strings, as in `AXES`.
+        part, attribute: strings, as in the tables of the layouts.
         arguments: dict, the arguments of the `AlbertBackbone`.
         num_classes: int, the classes of the part, if it is a head with classes.
 
@@ -76,7 +62,8 @@ def weight_shape(part, attribute, arguments, num_classes):
         "I": arguments["intermediate_dim"],
         "C": num_classes,
     }
-    return tuple(lengths[axis] for axis in AXES[part][attribute])
+    axes = HEADS[part].axes if part in HEADS else _AXES[part]
+    return tuple(lengths[axis] for axis in axes[attribute])
 
 
 def parts_of(model):
@@ -85,8 +72,8 @@ def parts_of(model):
     pooler = ["pooler"] if backbone.pooled_dense is not None else []
     heads = [
         part
-        for part, name in HEAD_PARTS.items()
-        if getattr(model, name, None) is not None
+        for part in getattr(model, "heads", ())
+        if getattr(model, HEADS[part].attribute) is not None
     ]
     return [*ENCODER_PARTS, *pooler, *heads]
 
@@ -107,8 +94,8 @@ def model_weights(layout, model, parts=None):
         ("embedding", 0, 0): backbone.embedding,
         ("pooler", 0, 0): backbone.pooled_dense,
         **{
-            (part, 0, 0): getattr(model, name, None)
-            for part, name in HEAD_PARTS.items()
+            (part, 0, 0): getattr(model, HEADS[part].attribute)
+            for part in getattr(model, "heads", ())
         },
         **{
             ("attention", *key): half for key, half in backbone.attention_blocks.items()

@@ -2,6 +2,14 @@
 
 from albert_tf.models import AlbertPretrainer, AlbertTextClassifier
 
+# How the task of a head is built; of several heads in a checkpoint the first here.
+BUILDERS = {
+    "classifier": lambda checkpoint: AlbertTextClassifier.from_opened(
+        checkpoint, checkpoint.tokenizer()
+    ),
+    "masked_lm_head": AlbertPretrainer.from_opened,
+}
+
 
 def build_model(checkpoint):
     """A model of ours with the weights and heads that a checkpoint has.
@@ -10,14 +18,12 @@ def build_model(checkpoint):
         checkpoint: a `Checkpoint`.
 
     Returns:
-        An `AlbertTextClassifier` if there is a classification head, else an
-        `AlbertPretrainer` if there is one for masked words, else an
+        The task of the first head of `BUILDERS` that the checkpoint has, else an
         `AlbertBackbone`.
     """
-    if "classifier" in checkpoint.parts:
-        return AlbertTextClassifier.from_opened(checkpoint, checkpoint.tokenizer())
-    if "masked_lm_head" in checkpoint.parts:
-        return AlbertPretrainer.from_opened(checkpoint)
+    for part, build in BUILDERS.items():
+        if part in checkpoint.parts:
+            return build(checkpoint)
     backbone = checkpoint.build_backbone(pooler=checkpoint.has_pooler)
     checkpoint.load_into(backbone)
     return backbone

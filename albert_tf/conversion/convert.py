@@ -8,7 +8,8 @@ import numpy as np
 from albert_tf.checkpoints.checkpoint import open_checkpoint
 from albert_tf.checkpoints.layout import numbers_of
 from albert_tf.conversion.build import build_model
-from albert_tf.conversion.saving import contents_of, write_checkpoint
+from albert_tf.conversion.contents import contents_of
+from albert_tf.conversion.saving import write_checkpoint
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,7 +62,7 @@ def convert_checkpoint(
     contents = contents_of(checkpoint, layout, vocabulary)
     write_checkpoint(contents, destination, layout)
     moved = [
-        (read.names, written.names, shape) for read, written, shape in contents.rows
+        (row.tensors.names, row.target.names, row.shape) for row in contents.plan.rows
     ]
     read = {name for names, _, _ in moved for name in names}
     left_out = sorted(set(checkpoint.shapes) - read)
@@ -97,7 +98,7 @@ def verify_conversion(source, destination, config=None, seed=0):
 
 def _outputs(checkpoint, seed):
     inputs = _random_batch(checkpoint.arguments, seed)
-    # Ours is built anew, to compute in float32 whatever it was saved to compute in.
+    # Ours is rebuilt, to compute in float32 whatever it was saved to compute in.
     model = (
         build_model(checkpoint)
         if checkpoint.source.is_ours

@@ -1,17 +1,12 @@
 """Writing checkpoints, complete or not at all."""
 
-import dataclasses
 import json
-import os
 import pathlib
 import warnings
 
 import keras
-import keras_hub
 
 from albert_tf.checkpoints.checkpoint import Checkpoint
-from albert_tf.checkpoints.classifier_fields import classifier_fields
-from albert_tf.checkpoints.config import file_config
 from albert_tf.checkpoints.formats.bundle import write_tensors
 from albert_tf.checkpoints.formats.huggingface import (
     WEIGHTS,
@@ -19,74 +14,13 @@ from albert_tf.checkpoints.formats.huggingface import (
     write_tokenizer,
 )
 from albert_tf.checkpoints.formats.keras_model import build_keras_hub, write_preset
-from albert_tf.checkpoints.layout import CheckpointError, Layout
-from albert_tf.checkpoints.layouts import (
-    ALBERT_ZH,
-    GOOGLE,
-    HUGGINGFACE,
-    KERASHUB,
-    own_layout,
-)
+from albert_tf.checkpoints.head_fields import label_fields
+from albert_tf.checkpoints.heads import HEADS, architectures
+from albert_tf.checkpoints.layout import CheckpointError
 from albert_tf.checkpoints.opening import FORMATS, find_checkpoints
 from albert_tf.conversion.build import build_model
+from albert_tf.conversion.contents import contents_of
 from albert_tf.files import complete_directory
-from albert_tf.tokenizers import SentencePieceTokenizer
-
-
-@dataclasses.dataclass(frozen=True)
-class Contents:
-    """What is to be written: a checkpoint, in the terms of a layout.
-
-    Attributes:
-        checkpoint: a `Checkpoint`, of files or of a model.
-        layout: the `Layout` to write.
-        tokenizer: the tokenizer to write beside, or `None`.
-        config: dict, the fields of the config file.
-        rows: list of `(Tensors read, Tensors written, shape of the weight)`.
-        homeless: list of the parts and further weights of the model that the layout
-            has no place for.
-    """
-
-    checkpoint: Checkpoint
-    layout: Layout
-    tokenizer: object
-    config: dict
-    rows: list
-    homeless: list
-
-    @property
-    def shapes(self):
-        """The shape of each tensor to be written, by name."""
-        return {
-            name: tensors.shapes(shape)
-            for _, tensors, shape in self.rows
-            for name in tensors.names
-        }
-
-    def tensors(self):
-        """Pairs of name and array, read one after the other."""
-        return self.checkpoint.convert(self.rows)
-
-    @property
-    def lost(self):
-        """What the layout has no place for besides weights, a list of strings."""
-        if self.layout is not KERASHUB:
-            return []
-        labels = self.checkpoint.classifier.get("labels")
-        is_cased = self._is_sentence_piece and not self.tokenizer.lowercase
-        return [f"the labels {labels}"] * bool(labels) + ["lowercase=False"] * is_cased
-
-    @property
-    def _is_sentence_piece(self):
-        return isinstance(self.tokenizer, SentencePieceTokenizer)
-
-    @property
-    def keras_hub_tokenizer(self):
-        """The tokenizer for KerasHub's models, `None` if KerasHub has none such."""
-        # KerasHub's ALBERT has no WordPiece, and its BERT changes Chinese text.
-        if not self._is_sentence_piece:
-            return None
-        return keras_hub.tokenizers.AlbertTokenizer(self.tokenizer.proto)
 
 
 def save_checkpoint(model, path, layout="google", tokenizer=None):
@@ -142,55 +76,12 @@ def _contents_of_model(model, layout, tokenizer=None):
             f"{model!r}. Files are converted by `convert_checkpoint`."
         )
     contents = contents_of(Checkpoint(model), layout, tokenizer)
-    if contents.homeless:
+    if contents.unplaced:
         raise CheckpointError(
-            f'The "{layout}" layout has no place for {", ".join(contents.homeless)} of '
+            f'The "{layout}" layout has no place for {", ".join(contents.unplaced)} of '
             "this model. Save `model.backbone`, or choose another layout."
         )
     return contents
-
-
-def contents_of(checkpoint, layout, tokenizer=None):
-    """The `Contents` of a checkpoint in the layout of a name.
-
-    Args:
-        checkpoint: a `Checkpoint`.
-        layout: string, as for `save_checkpoint`.
-        tokenizer: optional tokenizer or path of a vocabulary. By default the
-            checkpoint's own.
-
-    Raises:
-        ValueError: if there is no such layout.
-        CheckpointError: if the layout cannot express the model.
-    """
-    if layout not in WRITERS:
-        raise ValueError(f"Unknown layout {layout!r}. Known: {list(WRITERS)}")
-    target = LAYOUTS.get(layout) or own_layout(checkpoint.arguments)
-    parts = [part for part in checkpoint.parts if part in target.weights]
-    return Contents(
-        checkpoint,
-        target,
-        _fitting_tokenizer(checkpoint, tokenizer),
-        file_config(target, checkpoint.arguments),
-        checkpoint.rows(target, parts),
-        [x for x in checkpoint.parts if x not in parts] + checkpoint.outside,
-    )
-
-
-def _fitting_tokenizer(checkpoint, tokenizer):
-    name = checkpoint.vocabulary
-    if isinstance(tokenizer, (str, os.PathLike)):
-        name, tokenizer = tokenizer, checkpoint.tokenizer(vocabulary=tokenizer)
-    elif tokenizer is None:
-        tokenizer = checkpoint.tokenizer()
-    rows = checkpoint.arguments["vocabulary_size"]
-    if tokenizer is not None and tokenizer.vocabulary_size() != rows:
-        raise CheckpointError(
-            f"The vocabulary {name or 'given'} has "
-            f"{tokenizer.vocabulary_size()} tokens, the model {rows}. Use the one that "
-            "it was trained with."
-        )
-    return tokenizer
 
 
 def write_checkpoint(contents, path, layout):
@@ -225,15 +116,16 @@ def _refuse_another_checkpoint(folder, layout, tokenizer):
 
 
 def _write_bundle(directory, contents):
-    checkpoint, tokenizer = contents.checkpoint, contents.tokenizer
+    tokenizer = contents.tokenizer
     config = dict(contents.config)
     if tokenizer is not None:
         tokenizer.save_original(directory)
         if not tokenizer.lowercase:
             config["do_lower_case"] = False
-    classes = checkpoint.num_classes("classifier")
-    if classes:
-        config.update(classifier_fields(classes, **checkpoint.classifier))
+    fields = contents.head_fields()
+    if fields:
+        fields["architectures"] = architectures(contents.plan.parts)
+    config.update(fields)
     _write_json(directory / "albert_config.json", config)
     write_tensors(directory / PREFIX, contents.tensors())
 
@@ -244,11 +136,14 @@ def _write_huggingface(directory, contents):
     if tokenizer is not None:
         positions = checkpoint.arguments["max_sequence_length"]
         config.update(write_tokenizer(directory, tokenizer, positions))
+    parts = contents.plan.parts
     # Its sentence-order head has `num_labels` classes, too.
-    heads = ("classifier", "sop_head")
-    classes = next(filter(None, map(checkpoint.num_classes, heads)), 2)
-    config.update(classifier_fields(classes, **checkpoint.classifier))
-    config.update(write_model(directory, contents.shapes, contents.tensors()))
+    classes = [checkpoint.num_classes(part) for part in parts if part in HEADS]
+    config.update(label_fields(next(filter(None, reversed(classes)), 2)))
+    config.update(classifier_dropout_prob=0.1)
+    config.update(contents.head_fields())
+    config["architectures"] = architectures(parts)
+    write_model(directory, contents.tensors())
     _write_json(directory / "config.json", config)
 
 
@@ -284,7 +179,8 @@ def to_keras_hub(model):
 
 def _keras_hub_model(contents, tokenizer=None):
     checkpoint = contents.checkpoint
-    head = {x: y for x, y in checkpoint.classifier.items() if x != "labels"}
+    head = checkpoint.head_config("classifier")
+    head.pop("labels", None)
     theirs = build_keras_hub(
         contents.config, checkpoint.num_classes("classifier"), head, tokenizer
     )
@@ -299,9 +195,8 @@ def _write_json(path, fields):
     path.write_text(text + "\n", encoding="utf-8")
 
 
-LAYOUTS = {layout.name: layout for layout in (GOOGLE, ALBERT_ZH, HUGGINGFACE, KERASHUB)}
 PREFIX = "albert_model.ckpt"
-# The files a checkpoint may be written anew in place of; a preset is too many.
+# The files a checkpoint may be replaced by; a preset is too many.
 REPLACED = {
     "google": (PREFIX, "albert_config.json"),
     "albert_zh": (PREFIX, "albert_config.json"),

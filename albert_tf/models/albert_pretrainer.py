@@ -43,6 +43,7 @@ class AlbertPretrainer(ReadablePresets, keras_hub.models.Task):
 
     backbone_cls = AlbertBackbone
     preprocessor_cls = None
+    heads = ("masked_lm_head", "sop_head")
 
     def __init__(self, backbone, preprocessor=None, num_sop_classes=2, **kwargs):
         if num_sop_classes and backbone.pooled_dense is None:

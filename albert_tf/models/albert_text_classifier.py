@@ -75,6 +75,7 @@ class AlbertTextClassifier(
 
     backbone_cls = AlbertBackbone
     preprocessor_cls = AlbertTextClassifierPreprocessor
+    heads = ("classifier",)
 
     def __init__(
         self,

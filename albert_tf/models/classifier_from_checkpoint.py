@@ -80,7 +80,7 @@ class ClassifierFromCheckpoint:
             )
         has_head = num_classes in (None, found)
         if has_head:
-            kwargs = {**checkpoint.classifier, **kwargs}
+            kwargs = {**checkpoint.head_config("classifier"), **kwargs}
         elif found:
             warnings.warn(
                 f"The head of {checkpoint.path} tells {found} classes apart, not "

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tensorflow.core.framework import types_pb2
 from tensorflow.core.protobuf import tensor_bundle_pb2
@@ -45,7 +45,7 @@ def block(rows):
     )
 
 
-def table(rows, pack=lambda data: data + b"\0", order=lambda blocks: blocks):
+def table(rows, pack=lambda data: data + b"\0"):
     """A LevelDB table with one block a row."""
     data = b""
 
@@ -55,7 +55,7 @@ def table(rows, pack=lambda data: data + b"\0", order=lambda blocks: blocks):
         data += pack(content) + masked_crc32c(pack(content)).to_bytes(4, "little")
         return handle
 
-    handles = order([(key, add(block([(key, value)]))) for key, value in rows])
+    handles = [(key, add(block([(key, value)]))) for key, value in rows]
     footer = add(block([])) + add(block(handles))
     return data + footer + b"\0" * (40 - len(footer)) + bundle_index.MAGIC
 
@@ -84,8 +84,12 @@ def write(directory, content, data_bytes=1000):
 # === Right files ===
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_agrees_with_tensorflow(name):
+def test_agrees_with_tensorflow():
+    for name in NAMES:
+        assert_agrees(name)
+
+
+def assert_agrees(name):
     prefix = GOLDEN / name / "model.ckpt-best"
     entries = read_index(prefix)
     reader = tf.train.load_checkpoint(str(prefix))
@@ -113,6 +117,7 @@ def test_crc32c_of_the_standard():
 
 
 def test_released_indexes(assets):
+    """With optimizer slots, in Snappy."""
     paths = sorted(glob.glob(str(assets / "released" / "*" / "*.index")))
     assert len(paths) == 7
     for path in paths:
@@ -138,26 +143,13 @@ def test_a_table_of_our_own(tmp_path):
 # === Files that are not all there ===
 
 
-def test_no_index(tmp_path):
+def test_data_that_is_absent_or_cut_short(tmp_path):
     with pytest.raises(FileNotFoundError):
         read_index(tmp_path / "model.ckpt")
-
-
-def test_no_data(tmp_path):
-    prefix = write(tmp_path, INDEX)
-    (tmp_path / "model.ckpt.data-00000-of-00001").unlink()
-    with pytest.raises(CheckpointError, match=r"00000-of-00001 is not there"):
-        read_index(prefix)
-
-
-def test_data_cut_short(tmp_path):
     prefix = write(tmp_path, INDEX, data_bytes=500)
     expected = max(found.offset + found.size for found in ENTRIES.values())
     with pytest.raises(CheckpointError, match=f"expected {expected} bytes, found 500"):
         read_index(prefix)
-
-
-def test_second_data_file_is_looked_for(tmp_path):
     rows = [header(num_shards=2), entry("a"), entry("b", shard_id=1)]
     prefix = write(tmp_path, table(rows))
     pathlib.Path(f"{prefix}.data-00000-of-00002").write_bytes(bytes(24))
@@ -166,14 +158,14 @@ def test_second_data_file_is_looked_for(tmp_path):
 
 
 def test_index_cut_anywhere():
-    for length in range(len(INDEX)):
+    for length in range(0, len(INDEX), 3):
         with pytest.raises(bundle_index._DamagedError):
             bundle_index._parse(INDEX[:length])
 
 
 def test_any_flipped_byte_is_found_or_harmless():
     harmless = 0
-    for position in range(len(INDEX)):
+    for position in range(0, len(INDEX), 3):
         changed = bytearray(INDEX)
         changed[position] ^= 0x55
         try:
@@ -182,30 +174,21 @@ def test_any_flipped_byte_is_found_or_harmless():
         except bundle_index._DamagedError:
             pass
     # The padding of the footer, and the meta index, which is empty and not read.
-    assert harmless < 60
+    assert harmless < 30
 
 
 # === Files that lie ===
 
+# What ends a process of TensorFlow 2.21, or would be told as something else.
 HOSTILE = {
-    "no header": ([entry("a")], "first key is not that of the header"),
+    "no header": ([entry("a")], "no header"),
     "not an entry": ([header(), (b"a", b"\xff\xff\xff")], "cannot be decoded"),
     "order": ([header(), entry("b"), entry("a", offset=24)], "keys are not in order"),
-    "twice": ([header(), entry("a"), entry("a", offset=24)], "keys are not in order"),
-    "big-endian": ([header(endianness=1)], "big-endian"),
-    "no shards": ([header(num_shards=0)], "speaks of 0 data files"),
-    "negative shards": ([header(num_shards=-5)], "speaks of -5 data files"),
-    "future": ([header(version={"min_consumer": 9})], "of a version"),
-    "string": (
-        [header(), entry("a", dtype=types_pb2.DT_STRING)],
-        "no numbers but DT_STRING",
-    ),
-    "unknown dtype": ([header(), entry("a", dtype=99)], r"no numbers but \? \(99\)"),
-    "reference": ([header(), entry("a", dtype=101)], "no numbers but DT_FLOAT_REF"),
-    "slices": ([header(), entry("a", slices=[{}])], "partitioned"),
-    "name": ([header(), entry("a\nb")], "control characters"),
+    "string": ([header(), entry("a", dtype=types_pb2.DT_STRING)], "no numbers but"),
+    "unknown dtype": ([header(), entry("a", dtype=99)], "no numbers but type 99"),
+    "reference": ([header(), entry("a", dtype=101)], "no numbers but type 101"),
+    "name": ([header(), entry("a\nb")], "is not text"),
     "bytes": ([header(), (b"\xff\xfe", b"")], "is not text"),
-    "long name": ([header(), entry("a" * 5000)], "impossible length"),
     "negative dim": ([header(), entry("a", shape=(-2, -3))], "impossible shape"),
     "huge": ([header(), entry("a", shape=(2**62, 2**62))], "impossible shape"),
     "huge and empty": (
@@ -213,18 +196,15 @@ HOSTILE = {
         "impossible shape",
     ),
     "rank": ([header(), entry("a", shape=[1] * 300, size=4)], "impossible shape"),
-    "size": ([header(), entry("a", size=23)], r"23 bytes, which is not what float32"),
-    "negative size": ([header(), entry("a", size=-24)], "-24 bytes"),
-    "negative offset": ([header(), entry("a", offset=-1)], "begins at byte -1"),
-    "shard": ([header(), entry("a", shard_id=1)], "data file 1 of 1"),
-    "negative shard": ([header(), entry("a", shard_id=-1)], "data file -1 of 1"),
-    "overlap": ([header(), entry("a"), entry("b", offset=20)], "a and b overlap"),
 }
 
 
-@pytest.mark.parametrize("case", HOSTILE)
-def test_hostile_tables(case, tmp_path):
-    rows, message = HOSTILE[case]
+def test_hostile_tables(tmp_path):
+    for rows, message in HOSTILE.values():
+        assert_damaged(tmp_path, rows, message)
+
+
+def assert_damaged(tmp_path, rows, message):
     prefix = write(tmp_path, table(rows))
     with pytest.raises(CheckpointError, match=message) as error:
         read_index(prefix)
@@ -233,31 +213,12 @@ def test_hostile_tables(case, tmp_path):
     assert len(str(error.value)) < 600
 
 
-def test_offset_behind_the_data(tmp_path):
-    prefix = write(tmp_path, table([header(), entry("a", offset=2**62)]))
-    with pytest.raises(CheckpointError, match=f"{2**62 + 24} bytes, found 1000"):
-        read_index(prefix)
-
-
-def test_too_many_tensors(tmp_path, monkeypatch):
-    monkeypatch.setattr(bundle_index, "MAX_TENSORS", 2)
-    rows = [header(), *(entry(c, offset=24 * i) for i, c in enumerate("abc"))]
-    with pytest.raises(CheckpointError, match="more than 2 tensors"):
-        read_index(write(tmp_path, table(rows)))
-
-
 def test_index_too_large(tmp_path):
     prefix = write(tmp_path, b"")
     with pathlib.Path(f"{prefix}.index").open("wb") as file:
         file.truncate(2**40)  # Sparse: it takes no space.
     with pytest.raises(CheckpointError, match=f"{2**40} bytes"):
         read_index(prefix)
-
-
-def test_blocks_that_are_one_another(tmp_path):
-    same = table([header(), entry("a")], order=lambda blocks: [blocks[0]] * 2)
-    with pytest.raises(CheckpointError, match="blocks overlap"):
-        read_index(write(tmp_path, same))
 
 
 # === Snappy ===
@@ -298,23 +259,21 @@ def test_compressed_table(tmp_path):
     assert list(entries) == ["a"]
 
 
-@pytest.mark.parametrize(
-    ("data", "message"),
-    [
-        (varint(2**60), "is to have"),
-        (varint(5) + snappy_literal(b"abc"), "another length"),
-        (varint(2) + snappy_literal(b"abc"), "another length"),
-        (varint(9) + snappy_literal(b"abc")[:-1], "cut short"),
-        (varint(9) + bytes([63 << 2, 1]), "cut short"),
-        (varint(9) + snappy_literal(b"abc") + snappy_copy(6, 4), "not there"),
-        (varint(9) + snappy_literal(b"abc") + bytes([2, 0, 0]), "not there"),
-        (b"", "cut short"),
-        (b"\xff" * 12, "too long"),
-    ],
-)
-def test_hostile_snappy(data, message):
-    with pytest.raises(bundle_index._DamagedError, match=message):
-        bundle_index._decompress(data)
+HOSTILE_SNAPPY = [
+    varint(5) + snappy_literal(b"abc"),
+    varint(2) + snappy_literal(b"abc"),
+    varint(9) + snappy_literal(b"abc") + snappy_copy(6, 4),
+    varint(9) + snappy_literal(b"abc") + bytes([2, 0, 0]),
+    varint(2**40) + snappy_literal(b"abc"),
+    b"\xff" * 12,
+    b"",
+]
+
+
+def test_hostile_snappy():
+    for data in HOSTILE_SNAPPY:
+        with pytest.raises(bundle_index._DamagedError):
+            bundle_index._decompress(data)
 
 
 # === Any bytes ===
@@ -333,10 +292,10 @@ def repaired(content, places):
 
 def block_places(content):
     body, footer = content[:-48], content[-48:-8]
-    meta, position = bundle_index._block_handle(footer, 0)
-    index, _ = bundle_index._block_handle(footer, position)
-    rows = bundle_index._block_rows(bundle_index._block(body, index))
-    return [meta, index, *(bundle_index._block_handle(row, 0)[0] for _, row in rows)]
+    meta, position = bundle_index._handle(footer, 0)
+    index, _ = bundle_index._handle(footer, position)
+    rows = bundle_index._block_rows(bundle_index._block(body, *index))
+    return [meta, index, *(bundle_index._handle(row, 0)[0] for _, row in rows)]
 
 
 PLACES = block_places(INDEX)
@@ -353,24 +312,6 @@ def mutated(generator):
     return repaired(content, PLACES) if generator.random() < 0.7 else bytes(content)
 
 
-def test_mutations_are_refused_or_read():
-    generator = random.Random(0)
-    for _ in range(1500):
-        try:
-            bundle_index._parse(mutated(generator))
-        except bundle_index._DamagedError as error:
-            assert 10 < len(str(error)) < 400
-
-
-@settings(max_examples=200, deadline=None)
-@given(st.binary(max_size=400), st.booleans())
-def test_random_bytes(data, with_footer):
-    if with_footer:
-        data += INDEX[-48:]
-    with pytest.raises(bundle_index._DamagedError):
-        bundle_index._parse(data)
-
-
 LOAD = """
 import sys
 import tensorflow as tf
@@ -385,10 +326,11 @@ for prefix in sys.argv[1:]:
 """
 
 
+@pytest.mark.slow
 def test_what_passes_does_not_end_the_process(tmp_path):
     generator = random.Random(1)
     prefixes = []
-    for number in range(4000):
+    for number in range(2000):
         content = mutated(generator)
         directory = tmp_path / str(number)
         directory.mkdir()

@@ -1,18 +1,17 @@
-import collections
+import concurrent.futures
+import functools
 import http.server
 import io
 import json
 import pathlib
 import shutil
-import socket
 import tarfile
 import threading
 import zipfile
-from types import SimpleNamespace
 
 import pytest
 
-from albert_tf.checkpoints import download, releases
+from albert_tf.checkpoints import releases
 from albert_tf.checkpoints.archives import ArchiveError
 from albert_tf.checkpoints.download import (
     archive_address,
@@ -29,75 +28,22 @@ CONFIG = "albert_config.json"
 URL = "https://models.example.com/files/golden.zip"
 
 
-class Server(http.server.ThreadingHTTPServer):
-    """Files over HTTP, with the faults a test asks for.
-
-    Attributes:
-        files: {path: bytes}.
-        requests: the headers of every request so far.
-        cuts: how many bytes each next answer sends before the connection breaks.
-        answers: statuses of the next answers, in place of the file.
-        redirects: {path: address}.
-        etag, ranges, lengths: whether the server has these.
-    """
-
-    daemon_threads = True
-
-    def __init__(self):
-        super().__init__(("127.0.0.1", 0), Handler)
-        self.files, self.requests, self.redirects = {}, [], {}
-        self.cuts, self.answers = collections.deque(), collections.deque()
-        self.etag, self.ranges, self.lengths = '"1"', True, True
-
-    @property
-    def address(self):
-        return f"http://127.0.0.1:{self.server_port}"
-
-
 class Handler(http.server.BaseHTTPRequestHandler):
+    """Sends `server.files`; an address it has none for is told by a status."""
+
     def do_GET(self):
-        server = self.server
-        server.requests.append(self.headers)
-        if server.answers:
-            return self.send_error(server.answers.popleft())
-        if self.path in server.redirects:
+        self.server.requests.append(self.path)
+        content = self.server.files.get(self.path, 404)
+        if isinstance(content, int):
+            return self.send_error(content)
+        if isinstance(content, str):
             self.send_response(302)
-            self.send_header("Location", server.redirects[self.path])
-            self.send_header("Content-Length", "0")
+            self.send_header("Location", content)
             return self.end_headers()
-        if self.path not in server.files:
-            return self.send_error(404)
-        content = server.files[self.path]
-        start = self.start_of_range(len(content))
-        if start is not None and start >= len(content):
-            self.send_response(416)
-            self.send_header("Content-Range", f"bytes */{len(content)}")
-            self.send_header("Content-Length", "0")
-            return self.end_headers()
-        self.send_content(content, start)
-
-    def start_of_range(self, size):
-        asked = self.headers.get("Range")
-        if not asked or not self.server.ranges:
-            return None
-        if self.headers.get("If-Range") not in (None, self.server.etag):
-            return None
-        return int(asked.removeprefix("bytes=").removesuffix("-"))
-
-    def send_content(self, content, start):
-        self.send_response(200 if start is None else 206)
-        if start is not None:
-            end = f"{start}-{len(content) - 1}/{len(content)}"
-            self.send_header("Content-Range", f"bytes {end}")
-            content = content[start:]
-        if self.server.etag:
-            self.send_header("ETag", self.server.etag)
-        if self.server.lengths:
-            self.send_header("Content-Length", str(len(content)))
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(content)))
         self.end_headers()
-        if self.server.cuts:
-            content = content[: self.server.cuts.popleft()]
-        self.wfile.write(content)
+        self.wfile.write(content[: self.server.cut])
 
     def log_message(self, *args):
         pass
@@ -105,13 +51,13 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 @pytest.fixture
 def server(monkeypatch):
-    server = Server()
-    monkeypatch.setenv("ALBERT_TF_MIRROR", server.address)
-    monkeypatch.setattr(download, "BACKOFF_SECONDS", 0.0)
-    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-    yield server
-    server.shutdown()
-    server.server_close()
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        server.files, server.requests, server.cut = {}, [], None
+        server.address = f"http://127.0.0.1:{server.server_port}"
+        monkeypatch.setenv("ALBERT_TF_MIRROR", server.address)
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        yield server
+        server.shutdown()
 
 
 @pytest.fixture
@@ -134,6 +80,7 @@ def release(monkeypatch):
         vocabulary="vocab.txt",
         lowercase=True,
         url=URL,
+        mirrors=("me/golden",),
     )
     entries = read_index(GOLDEN / "model.ckpt-best")
     checksums = {
@@ -173,11 +120,7 @@ ARCHIVE = zipped(golden_files())
 
 
 def names(folder):
-    return {path.name for path in folder.iterdir() if not path.name.endswith(".lock")}
-
-
-def ranges(server):
-    return [headers.get("Range") for headers in server.requests]
+    return {path.name for path in folder.iterdir()}
 
 
 # === What comes ===
@@ -194,7 +137,6 @@ def test_fetches_checks_and_unpacks(server, release, tmp_path):
     assert names(folder) == {*CHECKPOINT, CONFIG}
     assert (folder / CONFIG).read_bytes() == (GOLDEN / CONFIG).read_bytes()
     assert reported[-1] == (len(ARCHIVE), len(ARCHIVE))
-    assert server.requests[0]["Accept-Encoding"] == "identity"
 
 
 def test_second_call_needs_no_network(server, release, tmp_path, monkeypatch):
@@ -228,171 +170,49 @@ def test_missing_config_is_written(server, release, tmp_path):
     assert config == {field: expected[field] for field in config}
 
 
-def test_server_that_says_nothing_about_the_file(server, release, tmp_path):
-    server.etag, server.ranges, server.lengths = None, False, False
-    server.files["/files/golden.zip"] = ARCHIVE
-    reported = []
-    download_release("golden", tmp_path, lambda *numbers: reported.append(numbers))
-    assert reported[-1] == (len(ARCHIVE), None)
+# === What does not come ===
 
 
-# === Breaks ===
-
-
-def test_goes_on_after_a_break(server, release, tmp_path):
-    server.files["/files/golden.zip"] = ARCHIVE
-    server.cuts.extend([1000, 500])
-    download_release("golden", cache=tmp_path)
-    assert ranges(server) == [None, "bytes=1000-", "bytes=1500-"]
-    assert [headers.get("If-Range") for headers in server.requests[1:]] == ['"1"'] * 2
-
-
-def test_goes_on_in_a_later_call(server, release, tmp_path, monkeypatch):
-    server.files["/files/golden.zip"] = ARCHIVE
-    server.cuts.append(1000)
-    monkeypatch.setattr(download, "ATTEMPTS", 1)
-    with pytest.raises(ConnectionError, match="could not be fetched"):
-        download_release("golden", cache=tmp_path)
-    assert names(tmp_path) == {"golden.zip.part", "golden.zip.part.json"}
-    assert (tmp_path / "golden.zip.part").read_bytes() == ARCHIVE[:1000]
-    download_release("golden", cache=tmp_path)
-    assert ranges(server) == [None, "bytes=1000-"]
-    assert names(tmp_path) == {"golden"}
-
-
-def broken_off(server, tmp_path, monkeypatch, size=1000):
-    """A download that ended after some bytes, of which the file was another one."""
-    server.files["/files/golden.zip"] = b"\xff" * 5000
-    server.cuts.append(size)
-    with monkeypatch.context() as context:
-        context.setattr(download, "ATTEMPTS", 1)
-        with pytest.raises(ConnectionError):
-            download_release("golden", cache=tmp_path)
-    server.files["/files/golden.zip"] = ARCHIVE
-
-
-def test_a_changed_file_starts_over(server, release, tmp_path, monkeypatch):
-    broken_off(server, tmp_path, monkeypatch)
-    server.etag = '"2"'
-    download_release("golden", cache=tmp_path)
-    assert ranges(server) == [None, "bytes=1000-"]
-
-
-def test_another_address_starts_over(server, release, tmp_path, monkeypatch):
-    broken_off(server, tmp_path, monkeypatch)
-    monkeypatch.setenv("ALBERT_TF_MIRROR", f"{server.address}/mirror/")
-    server.files["/mirror/files/golden.zip"] = ARCHIVE
-    download_release("golden", cache=tmp_path)
-    assert ranges(server) == [None, None]
-
-
-def test_server_without_ranges_starts_over(server, release, tmp_path):
-    server.files["/files/golden.zip"] = ARCHIVE
-    server.ranges = False
-    server.cuts.append(1000)
-    download_release("golden", cache=tmp_path)
-    assert ranges(server) == [None, "bytes=1000-"]
-
-
-@pytest.mark.parametrize("etag", [None, 'W/"1"'])
-def test_no_exact_version_starts_over(etag, server, release, tmp_path):
-    server.files["/files/golden.zip"] = ARCHIVE
-    server.etag = etag
-    server.cuts.append(1000)
-    download_release("golden", cache=tmp_path)
-    assert ranges(server) == [None, None]
-
-
-def test_all_bytes_were_there_already(server, release, tmp_path):
-    server.files["/files/golden.zip"] = ARCHIVE
-    part = tmp_path / "golden.zip.part"
-    part.write_bytes(ARCHIVE)
-    state = {"url": f"{server.address}/files/golden.zip", "version": '"1"'}
-    part.with_name("golden.zip.part.json").write_text(json.dumps(state))
-    download_release("golden", cache=tmp_path)
-    assert ranges(server) == [f"bytes={len(ARCHIVE)}-"]
-
-
-def test_more_bytes_than_the_file_has(server, release, tmp_path):
-    server.files["/files/golden.zip"] = ARCHIVE
-    part = tmp_path / "golden.zip.part"
-    part.write_bytes(ARCHIVE + b"more")
-    state = {"url": f"{server.address}/files/golden.zip", "version": '"1"'}
-    part.with_name("golden.zip.part.json").write_text(json.dumps(state))
-    download_release("golden", cache=tmp_path)
-    assert ranges(server) == [f"bytes={len(ARCHIVE) + 4}-", None]
-
-
-@pytest.mark.parametrize("state", ["", "[]", '{"url": 1}', "\x00"])
-def test_part_of_unknown_origin_starts_over(state, server, release, tmp_path):
-    server.files["/files/golden.zip"] = ARCHIVE
-    (tmp_path / "golden.zip.part").write_bytes(b"?" * 100)
-    (tmp_path / "golden.zip.part.json").write_text(state)
-    download_release("golden", cache=tmp_path)
-    assert ranges(server) == [None]
-
-
-@pytest.mark.parametrize("status", [429, 500, 503])
-def test_tries_again(status, server, release, tmp_path):
-    server.files["/files/golden.zip"] = ARCHIVE
-    server.answers.extend([status, status])
-    download_release("golden", cache=tmp_path)
-    assert len(server.requests) == 3
-
-
-def test_waits_longer_each_time(server, release, tmp_path, monkeypatch):
-    waits = []
-    monkeypatch.setattr(download, "BACKOFF_SECONDS", 1.0)
-    monkeypatch.setattr(download.time, "sleep", waits.append)
-    server.answers.extend([503] * 10)
-    with pytest.raises(ConnectionError, match="the server answered 503"):
-        download_release("golden", cache=tmp_path)
-    assert waits == [1, 2, 4, 8]
-
-
-@pytest.mark.parametrize("status", [401, 403, 404, 410])
-def test_does_not_try_again_what_is_not_there(status, server, release, tmp_path):
-    server.answers.append(status)
-    with pytest.raises(ConnectionError, match=f"is not there: .* {status} "):
-        download_release("golden", cache=tmp_path)
-    assert len(server.requests) == 1
-    assert names(tmp_path) == set()
-
-
-# === No network ===
-
-
-@pytest.fixture
-def no_network(monkeypatch):
-    with socket.socket() as unused:
-        unused.bind(("127.0.0.1", 0))
-        port = unused.getsockname()[1]
-    monkeypatch.setenv("ALBERT_TF_MIRROR", f"http://127.0.0.1:{port}")
-    monkeypatch.setattr(download, "BACKOFF_SECONDS", 0.0)
-    return f"http://127.0.0.1:{port}/files/golden.zip"
-
-
-def test_no_network(no_network, release, tmp_path):
+@pytest.mark.parametrize("status", [403, 404, 503])
+def test_an_address_that_does_not_answer(status, server, release, tmp_path):
+    server.files["/files/golden.zip"] = status
     with pytest.raises(ConnectionError) as error:
         download_release("golden", cache=tmp_path)
     message = str(error.value)
-    assert message.startswith(f"{no_network} could not be fetched: ")
-    assert "Connection refused" in message
+    assert message.startswith(f"{server.address}/files/golden.zip could not be fetched")
     assert f"put the file at {tmp_path / 'golden.zip'}" in message
-    assert "\n" not in message
-    assert len(message) < 500
+    assert "take hf://me/golden in place of the name" in message
+    assert names(tmp_path) == set()
 
 
-def test_an_archive_put_there_is_used_and_kept(no_network, release, tmp_path):
+def test_no_network(server, release, tmp_path):
+    server.shutdown()
+    server.server_close()
+    with pytest.raises(ConnectionError, match="Connection refused"):
+        download_release("golden", cache=tmp_path)
+    assert names(tmp_path) == set()
+
+
+def test_a_connection_that_breaks_off(server, release, tmp_path):
+    server.files["/files/golden.zip"] = ARCHIVE
+    server.cut = 1000
+    with pytest.raises(ConnectionError, match="after 1000 of"):
+        download_release("golden", cache=tmp_path)
+    assert names(tmp_path) == set()
+    server.cut = None
+    assert download_release("golden", cache=tmp_path).is_dir()
+
+
+def test_an_archive_put_there_is_used_and_kept(server, release, tmp_path):
     (tmp_path / "golden.zip").write_bytes(ARCHIVE)
     folder = download_release("golden", cache=tmp_path)
     assert names(folder) == {*CHECKPOINT, CONFIG}
     assert (tmp_path / "golden.zip").read_bytes() == ARCHIVE
 
 
-def test_a_wrong_archive_put_there_is_kept_too(no_network, release, tmp_path):
+def test_a_wrong_archive_put_there_is_kept_too(server, release, tmp_path):
     (tmp_path / "golden.zip").write_bytes(ARCHIVE[:-100])
-    with pytest.raises(ArchiveError, match="damaged or cut short"):
+    with pytest.raises(ArchiveError, match="damaged, cut short"):
         download_release("golden", cache=tmp_path)
     assert names(tmp_path) == {"golden.zip"}
 
@@ -404,7 +224,7 @@ def refused(server, tmp_path, archive, error, message):
     server.files["/files/golden.zip"] = archive
     with pytest.raises(error, match=message) as found:
         download_release("golden", cache=tmp_path)
-    assert f"Received from {server.address}/files/golden.zip, and removed" in str(
+    assert f"From {server.address}/files/golden.zip; nothing was kept" in str(
         found.value
     )
     assert names(tmp_path) == set()
@@ -467,7 +287,7 @@ def test_unknown_checksums_and_the_right_size(server, release, tmp_path, monkeyp
 
 
 BAD_ARCHIVES = {
-    "web page": (b"<html>log in</html>", ArchiveError, "damaged or cut short"),
+    "web page": (b"<html>log in</html>", ArchiveError, "damaged, cut short"),
     "no checkpoint": (
         zipped({"a.txt": b"a"}),
         CheckpointError,
@@ -491,7 +311,7 @@ BAD_ARCHIVES = {
     "leads out": (
         zipped({**golden_files(), "../../evil.txt": b"evil"}),
         ArchiveError,
-        "leads out of the folder",
+        "leads out",
     ),
 }
 
@@ -502,49 +322,13 @@ def test_bad_archives(case, server, release, tmp_path):
     assert not list(tmp_path.parent.rglob("evil.txt"))
 
 
-@pytest.mark.parametrize("lengths", [True, False])
-def test_limit_on_the_download(lengths, server, release, tmp_path, monkeypatch):
-    monkeypatch.setattr(download, "MAX_ARCHIVE_BYTES", 1000)
-    server.lengths = lengths
-    server.files["/files/golden.zip"] = ARCHIVE
-    with pytest.raises(ConnectionError, match="no release has more than 1000"):
-        download_release("golden", cache=tmp_path)
-    assert names(tmp_path) == set()
-    assert len(server.requests) == 1
-
-
 # === Where to ===
 
 
 def test_redirects(server, release, tmp_path):
-    server.redirects["/files/golden.zip"] = "/elsewhere"
+    server.files["/files/golden.zip"] = "/elsewhere"
     server.files["/elsewhere"] = ARCHIVE
     assert download_release("golden", cache=tmp_path).is_dir()
-
-
-@pytest.mark.parametrize("target", ["file:///etc/passwd", "ftp://example.com/a.zip"])
-def test_redirects_off_the_web(target, server, release, tmp_path):
-    server.redirects["/files/golden.zip"] = target
-    with pytest.raises(ConnectionError, match="leads on to .* was not followed"):
-        download_release("golden", cache=tmp_path)
-    assert names(tmp_path) == set()
-
-
-def test_redirect_that_loses_encryption():
-    answer = SimpleNamespace(
-        is_redirect=True,
-        headers={"Location": "http://models.example.com/golden.zip"},
-        close=lambda: None,
-    )
-    session = SimpleNamespace(get=lambda url, **kwargs: answer)
-    with pytest.raises(ConnectionError, match="which is not https"):
-        download._get(session, URL, {})
-
-
-def test_redirects_in_a_circle(server, release, tmp_path):
-    server.redirects["/files/golden.zip"] = "/files/golden.zip"
-    with pytest.raises(ConnectionError, match="too many times"):
-        download_release("golden", cache=tmp_path)
 
 
 def test_addresses(monkeypatch):
@@ -554,7 +338,7 @@ def test_addresses(monkeypatch):
     monkeypatch.setenv("ALBERT_TF_MIRROR", "https://mirror.example.cn/pub/")
     expected = "https://mirror.example.cn/pub/albert_zh/albert_tiny.zip"
     assert archive_address(release) == expected
-    for wrong in ("mirror.example.cn", "file:///tmp", "ftp://a/b"):
+    for wrong in ("mirror.example.cn", "file:///tmp"):
         monkeypatch.setenv("ALBERT_TF_MIRROR", wrong)
         with pytest.raises(ValueError, match="ALBERT_TF_MIRROR is"):
             archive_address(release)
@@ -581,21 +365,12 @@ def test_release_without_address(tmp_path):
         download_release("albert_tiny_google_finetuned_lcqmc", cache=tmp_path)
 
 
-def test_two_at_once_fetch_once(server, release, tmp_path):
+def test_two_at_once(server, release, tmp_path):
     server.files["/files/golden.zip"] = ARCHIVE
-    found = []
-    threads = [
-        threading.Thread(
-            target=lambda: found.append(download_release("golden", cache=tmp_path))
-        )
-        for _ in range(4)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert found == [tmp_path / "golden"] * 4
-    assert len(server.requests) == 1
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        call = functools.partial(download_release, cache=tmp_path)
+        assert set(pool.map(call, ["golden"] * 4)) == {tmp_path / "golden"}
+    assert names(tmp_path) == {"golden"}
 
 
 def test_files_in_the_way_are_not_lost(server, release, tmp_path):

@@ -63,12 +63,12 @@ def test_every_hidden_state(name, outputs):
         assert largest_difference(ours, theirs) < 1e-5
 
 
-@pytest.mark.parametrize("output", ["sequence_output", "pooled_output"])
-def test_output(name, backbone, outputs, output):
+def test_outputs(name, backbone, outputs):
     arrays = expected(name)
     plain = backbone(backbone_inputs(arrays))
-    assert largest_difference(outputs[output], arrays[output]) < 1e-5
-    assert largest_difference(plain[output], arrays[output]) < 1e-5
+    for output in ("sequence_output", "pooled_output"):
+        assert largest_difference(outputs[output], arrays[output]) < 1e-5
+        assert largest_difference(plain[output], arrays[output]) < 1e-5
 
 
 def test_pool(name, backbone):
@@ -105,7 +105,7 @@ def test_attention_is_a_distribution_over_the_text(name, outputs):
     assert mask.min() == 0
     for scores in outputs["attention_scores"]:
         assert scores.shape == (3, 4, 17, 17)
-        assert np.abs(np.sum(scores * mask, axis=-1) - 1.0).max() < 1e-6
+        assert np.abs(np.sum(scores * mask, axis=-1) - 1.0).max() < 1e-5
         assert np.max(scores * (1 - mask)) < 1e-12
 
 
@@ -126,4 +126,4 @@ def test_first_layers_attention_by_hand(name, outputs):
     mask = expected(name)["input_mask"][:, None, None, :]
     scores = np.exp(logits) * mask
     scores /= scores.sum(-1, keepdims=True)
-    assert np.abs(outputs["attention_scores"][0] - scores).max() < 1e-6
+    assert np.abs(outputs["attention_scores"][0] - scores).max() < 1e-5

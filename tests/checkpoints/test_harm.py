@@ -14,7 +14,6 @@ from harm_files import (
     BUNDLES,
     DATA,
     DELETED,
-    FORMS,
     GROUP,
     INDEX,
     MODULES,
@@ -22,10 +21,8 @@ from harm_files import (
     WORDS,
     added,
     assert_harmless,
-    assert_loads,
     assert_one_clear_error,
     changed,
-    copy,
     cut,
     edit_bytes,
     edit_tensors,
@@ -42,6 +39,7 @@ from albert_tf.models import AlbertPretrainer
 
 FFN = f"{GROUP}/ffn_1/intermediate/dense/kernel"
 QUERY = f"{GROUP}/attention_1/self/query/kernel"
+pytestmark = pytest.mark.slow
 forms, weights, harm = harm_files.forms, harm_files.weights, harm_files.harm
 
 
@@ -128,18 +126,17 @@ DAMAGED_DATA = r"cannot be read from .*albert_model.ckpt.data"
 FILES = {
     **{
         f"index_cut_at_{share}": (edit_bytes(INDEX, cut(share)), DAMAGED_INDEX)
-        for share in (0.01, 0.25, 0.75, 0.99)
+        for share in (0.01, 0.99)
     },
     **{
         f"index_flipped_at_{share}_{bit}": (
             edit_bytes(INDEX, flip(share, bit)),
             DAMAGED_INDEX,
         )
-        for share in (0, 0.2, 0.4, 0.6, 0.8)
-        for bit in (0, 7)
+        for share in (0, 0.4, 0.8)
+        for bit in (7,)
     },
     "index_zeros": (replace(INDEX, bytes(1000)), DAMAGED_INDEX),
-    "index_random": (replace(INDEX, random_bytes(1000)), DAMAGED_INDEX),
     # What counts is found from the end, and places from the start.
     "index_doubled": (edit_bytes(INDEX, twice), None),
     "index_of_2_mb": (replace(INDEX, bytes(2**21)), f"{DAMAGED_INDEX}: it has"),
@@ -148,15 +145,13 @@ FILES = {
     "data_empty": (replace(DATA, b""), "is cut short"),
     "data_one_byte_short": (edit_bytes(DATA, lambda x: x[:-1]), "is cut short"),
     "data_zeros": (edit_bytes(DATA, lambda x: bytes(len(x))), DAMAGED_DATA),
-    "data_random": (edit_bytes(DATA, lambda x: random_bytes(len(x))), DAMAGED_DATA),
     "data_longer": (edit_bytes(DATA, twice), None),
     "data_shifted": (edit_bytes(DATA, lambda x: b"\0" + x[:-1]), DAMAGED_DATA),
     **{
         f"data_flipped_at_{share}": (edit_bytes(DATA, flip(share, 7)), DAMAGED_DATA)
-        for share in (0, 0.1, 0.3, 0.5, 0.7)
+        for share in (0, 0.5)
     },
     # The heads come last, which loading the encoder does not read.
-    "data_flipped_at_0.9": (edit_bytes(DATA, flip(0.9)), None, DAMAGED_DATA),
     "data_flipped_at_the_end": (edit_bytes(DATA, flip(1)), None, DAMAGED_DATA),
     "data_of_another": (files_of_another(DATA), DAMAGED_DATA),
     "index_of_another": (files_of_another(INDEX), DAMAGED_DATA),
@@ -189,45 +184,28 @@ def test_files(harm, form, name):
 TENSORS = {
     "missing": (edit_tensors({WORDS: DELETED}), f"lacks.*{WORDS}"),
     "renamed": (renamed(WORDS, "bert/embeddings/words"), f"lacks.*{WORDS}"),
-    "upper_case": (renamed(WORDS, WORDS.upper()), f"lacks.*{WORDS}"),
     "of_a_scope": (renamed(WORDS, f"scope/{WORDS}"), f"lacks.*{WORDS}"),
     "twice": (
         edit_tensors({f"module/{WORDS}": np.zeros((40, 4), "float32")}),
         "two tensors that are both",
     ),
     "transposed_words": (transposed(WORDS), WORDS),
-    "transposed_segments": (
-        transposed("bert/embeddings/token_type_embeddings"),
-        "token_type_embeddings",
-    ),
     "swapped_shapes": (
         swapped("bert/embeddings/position_embeddings", WORDS),
         "is not the config of",
     ),
     "scalar": (edit_tensors({WORDS: np.float32(1)}), f"{WORDS} is \\(\\)"),
-    "scalar_bias": (
-        edit_tensors({"bert/pooler/dense/bias": np.float32(1)}),
-        "pooler/dense/bias",
-    ),
     "flat": (edit_tensors({WORDS: np.ravel}), WORDS),
     "rank_3": (edit_tensors({WORDS: lambda x: x[..., None]}), WORDS),
     "no_rows": (edit_tensors({WORDS: lambda x: x[:0]}), WORDS),
-    "no_columns": (edit_tensors({WORDS: lambda x: x[:, :0]}), WORDS),
     "a_row_more": (edit_tensors({WORDS: lambda x: np.pad(x, ((0, 1), (0, 0)))}), WORDS),
     "nan": (filled_with(WORDS, np.nan), f"{WORDS}.*not finite"),
-    "infinity": (filled_with(WORDS, -np.inf), f"{WORDS}.*not finite"),
-    "nan_bias": (
-        filled_with("bert/pooler/dense/bias", np.nan),
-        "pooler/dense/bias.*not finite",
-    ),
     "float64": (retyped(WORDS, "float64"), None),
     "float64_too_large": (
         edit_tensors({WORDS: lambda x: np.where(x == x[1, 1], np.float64(1e300), x)}),
         f"{WORDS}.*not finite",
     ),
     "int32": (retyped(WORDS, "int32"), f"{WORDS}.*int32"),
-    "int8": (retyped(WORDS, "int8"), f"{WORDS}.*int8"),
-    "bool": (retyped(WORDS, "bool"), f"{WORDS}.*bool"),
     "complex": (retyped(WORDS, "complex64"), f"index is damaged: .*{WORDS}"),
     "strings": (
         edit_tensors({WORDS: np.array([b"a", b"b"])}),
@@ -362,49 +340,9 @@ def test_modules(harm, form, name):
     harm(form, *MODULE[name])
 
 
-@pytest.mark.parametrize("form", MODULES)
-@pytest.mark.parametrize(
-    "file",
-    [
-        "",
-        "saved_model.pb",
-        "variables",
-        "variables/variables",
-        MODULE_INDEX,
-        MODULE_DATA,
-        "assets/albert_config.json",
-        "assets/vocab.txt",
-    ],
-)
-def test_every_name_of_a_module(forms, weights, form, file):
-    assert_loads(forms[form] / file, weights[form])
-
-
 # === Nothing there ===
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_an_empty_copy(forms, form, tmp_path):
-    """The folders and names are there, but all files are empty."""
-    path = copy(forms[form], tmp_path)
-    for file in path.rglob("*") if path.is_dir() else [path]:
-        if file.is_file():
-            file.write_bytes(b"")
-    assert_harmless(path, [], tmp_path, "")
 
 
 def test_an_empty_folder(tmp_path):
     (tmp_path / "empty").mkdir()
     assert_harmless(tmp_path / "empty", [], tmp_path, "no checkpoint in")
-
-
-def test_all_forms_in_one_folder(forms, tmp_path):
-    for form in ("google", "huggingface"):
-        shutil.copytree(forms[form], tmp_path / "both", dirs_exist_ok=True)
-    assert_harmless(tmp_path / "both", [], tmp_path, "holds 2 checkpoints.*Say which")
-
-
-def test_the_folder_above_two(forms, tmp_path):
-    for form in ("google", "keras"):
-        shutil.copytree(forms[form], tmp_path / "above" / form)
-    assert_harmless(tmp_path / "above", [], tmp_path, "holds 2 checkpoints.*Say which")

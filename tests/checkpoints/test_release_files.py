@@ -91,11 +91,11 @@ def test_the_wrong_config_of_a_release_is_corrected(assets, tmp_path):
     "release",
     [
         "albert_tiny_zh_a",
-        "albert_tiny_zh_b",
-        "albert_large_zh",
         "albert_tiny_zh_google",
-        "albert_small_zh_google",
-        "albert_base_zh_google",
+        *(
+            pytest.param(release, marks=pytest.mark.slow)
+            for release in ("albert_large_zh", "albert_base_zh_google")
+        ),
     ],
 )
 def test_synthetic_weights_of_a_releases_names_and_shapes(assets, tmp_path, release):
@@ -145,8 +145,12 @@ def original_shapes(release):
     }
 
 
-@pytest.mark.parametrize("release", RELEASES.values(), ids=lambda x: x.name)
-def test_names_and_shapes_of_every_release(release):
+def test_names_and_shapes_of_every_release():
+    for release in RELEASES.values():
+        assert our_shapes(release) == original_shapes(release), release.name
+
+
+def our_shapes(release):
     layout = {"google": GOOGLE, "albert_zh": ALBERT_ZH}[release.layout]
     arguments = {
         **dict.fromkeys(("num_attention_groups", "num_ffn_groups"), 1),
@@ -156,15 +160,15 @@ def test_names_and_shapes_of_every_release(release):
         **release.arguments,
     }
     parts = layout.weights.keys() - {"classifier"}
-    ours = {
+    return {
         name: tensors.shapes(weight_shape(key[0], attribute, arguments, 2))
         for key, attribute, tensors in layout.rows(sorted(parts), arguments)
         for name in tensors.names
     }
-    assert ours == original_shapes(release)
 
 
-@pytest.mark.parametrize("name", ["albert_base_v1", "albert_base_v2", "albert_base_zh"])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["albert_base_v1", "albert_base_zh"])
 def test_synthetic_weights_of_a_release_without_index(tmp_path, name):
     random = np.random.default_rng(2)
     release = RELEASES[name]

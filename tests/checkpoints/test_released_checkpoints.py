@@ -37,10 +37,7 @@ def cheap_initial_weights(monkeypatch):
     ("release", "layout"),
     [
         ("albert_tiny_zh_a", "albert_zh"),
-        ("albert_tiny_zh_b", "albert_zh"),
         ("albert_large_zh", "albert_zh"),
-        ("albert_tiny_zh_google", "google"),
-        ("albert_small_zh_google", "google"),
         ("albert_base_zh_google", "google"),
     ],
 )

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import albert_tf
 import albert_tf_cli
-from albert_tf.checkpoints import RELEASES, download, releases
+from albert_tf.checkpoints import RELEASES, releases
 from albert_tf.checkpoints.releases import Release
 
 GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
@@ -135,7 +135,6 @@ def server(tmp_path, monkeypatch):
     )
     monkeypatch.setitem(RELEASES, "golden", release)
     monkeypatch.setattr(releases, "_checksums", dict)
-    monkeypatch.setattr(download, "BACKOFF_SECONDS", 0.0)
     monkeypatch.setenv("ALBERT_TF_CACHE", str(tmp_path / "cache"))
     handler = functools.partial(
         http.server.SimpleHTTPRequestHandler, directory=tmp_path / "server"

@@ -20,7 +20,7 @@ from albert_tf.models import AlbertPretrainer
 GOOGLES = [name for name in NAMES if LAYOUT_OF[name] == "google"]
 WAYS = [
     *((name, LAYOUT_OF[name]) for name in NAMES),
-    *((name, "keras") for name in NAMES),
+    *((name, "keras") for name in ("albert_zh_preln", "google_groups")),
     *((name, "huggingface") for name in GOOGLES),
 ]
 # What KerasHub can build: google_early has ReLU.

@@ -230,7 +230,7 @@ def test_an_older_checkpoint_is_replaced_and_other_files_stay(tmp_path):
     save_checkpoint(model, tmp_path, layout="google")
     assert files_in(tmp_path) == sorted([*FILES, "notes.txt"])
     assert (tmp_path / "notes.txt").read_text() == "mine"
-    assert load_checkpoint(tmp_path).pooler.bias.numpy().tolist() == [1.0] * 48
+    assert load_checkpoint(tmp_path).pooled_dense.bias.numpy().tolist() == [1.0] * 48
 
 
 def test_a_file_in_the_way_is_refused(tmp_path):

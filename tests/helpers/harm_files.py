@@ -1,10 +1,9 @@
 """Small checkpoints in every form, ways to damage them, and what must come of it.
 
-`tests/fuzz_checkpoints.py` builds on it too.
+`fuzz_checkpoints.py` builds on it too.
 """
 
 import contextlib
-import io
 import json
 import pathlib
 import re
@@ -19,7 +18,6 @@ import zipfile
 
 import numpy as np
 import pytest
-import sentencepiece
 import tensorflow as tf
 
 import albert_tf
@@ -56,7 +54,6 @@ MODULES = ("hub", "hub_plain")
 HUGGINGFACE = ("huggingface", "sharded")
 KERAS = ("kerashub", "keras", "keras_file")
 FORMS = (*BUNDLES, *MODULES, *HUGGINGFACE, *KERAS)
-ARCHIVES = (".tar.gz", ".zip")
 # Where the config of each form is.
 CONFIG_FILES = {
     **dict.fromkeys(BUNDLES, "albert_config.json"),
@@ -137,25 +134,6 @@ def shard(source, folder):
         weight_map.update(dict.fromkeys(part, file))
     index = {"metadata": {"total_size": 0}, "weight_map": weight_map}
     (folder / f"{WEIGHTS}.index.json").write_text(json.dumps(index))
-
-
-def sentence_pieces():
-    """The bytes of a SentencePiece model of no more pieces than the table has rows."""
-    model = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(["the cat sat on the mat", "a cat is a cat"] * 9),
-        model_writer=model,
-        vocab_size=SIZES["vocabulary_size"],
-        hard_vocab_limit=False,
-        control_symbols=["[CLS]", "[SEP]", "[MASK]"],
-        pad_id=0,
-        unk_id=1,
-        bos_id=-1,
-        eos_id=-1,
-        num_threads=1,
-        minloglevel=2,
-    )
-    return model.getvalue()
 
 
 def classifier():
@@ -275,6 +253,19 @@ def edit_bytes(file, change):
     return damage
 
 
+def edit_zip(changes):
+    """A damage: a zip file with `changed` members."""
+
+    def damage(path):
+        with zipfile.ZipFile(path) as file:
+            members = {name: file.read(name) for name in file.namelist()}
+        with zipfile.ZipFile(path, "w") as file:
+            for name, content in changed(members, changes).items():
+                file.writestr(name, content)
+
+    return damage
+
+
 def replace(file, content):
     """A damage: the file has other content (bytes or text)."""
     content = content.encode() if isinstance(content, str) else content
@@ -376,6 +367,8 @@ def limits(seconds=10, more_bytes=4 * 2**30):
 
 def faults(error, path=None):
     """What keeps an error from being one clear sentence of ours; a list of strings.
+
+    What h5py, Keras and torch say of their own files may be theirs.
 
     Args:
         error: the exception.

@@ -2,9 +2,8 @@
 
 import pathlib
 
-from albert_tf.checkpoints.classifier_fields import is_text_classifier, read_classifier
 from albert_tf.checkpoints.config import read_config
-from albert_tf.checkpoints.formats.errors import naming
+from albert_tf.checkpoints.head_fields import read_head
 from albert_tf.checkpoints.layout import CheckpointError
 from albert_tf.tokenizers import load_tokenizer
 
@@ -82,26 +81,15 @@ class Source:
             )
         return path
 
-    def has_text_classifier(self, config):
-        """Whether what is named like a classification head of texts is one.
+    def head_config(self, part, config, name):
+        """How a head among the tensors is to be used, arguments of its task.
 
         Args:
-            config: dict, the fields of the config.
-        """
-        return is_text_classifier(config)
-
-    def classifier(self, config, name):
-        """How a classification head among the tensors is to be used.
-
-        Args:
+            part: string, a name of `HEADS`.
             config: dict, the fields of the config.
             name: string, what to call it in messages.
-
-        Returns:
-            A dict, arguments of `AlbertTextClassifier`: `labels`, `dropout` and
-            `activation`.
         """
-        return read_classifier(config, name)
+        return read_head(part, config, name)
 
     def lowercase(self, config):
         """Whether the tokenizer is to lower-case, `True` unless the config denies.
@@ -126,8 +114,7 @@ class Source:
         """
         if self.vocabulary is None:
             return None
-        with naming(self.vocabulary):
-            return load_tokenizer(self.vocabulary, lowercase=lowercase)
+        return load_tokenizer(self.vocabulary, lowercase=lowercase)
 
     def find_beside(self, patterns, what, option):
         """The one file beside the checkpoint that matches a pattern.

@@ -10,11 +10,9 @@ import tensorflow as tf
 
 from albert_tf.checkpoints.formats.base import Source
 from albert_tf.checkpoints.formats.bundle_index import read_index
-from albert_tf.checkpoints.formats.errors import first_line
-from albert_tf.checkpoints.layout import CheckpointError
+from albert_tf.checkpoints.layout import CheckpointError, first_line
 from albert_tf.checkpoints.layouts import ALBERT_ZH, GOOGLE
 
-_DAMAGE = (tf.errors.OpError, ValueError, RuntimeError, IndexError)
 _FILE_ENDING = re.compile(r"\.(index|meta|data-\d{5}-of-\d{5})$")
 
 
@@ -127,7 +125,7 @@ class TensorFlowBundle(Source):
                     shape_and_slices=[""],
                     dtypes=[self._entries[name].dtype],
                 )
-        except _DAMAGE as error:
+        except tf.errors.OpError as error:
             raise CheckpointError(
                 f"{name} cannot be read from {self.prefix}.data-*: the file is cut "
                 f"short or damaged. Fetch it again. ({first_line(error)})"
@@ -146,7 +144,7 @@ def write_tensors(prefix, tensors):
         prefix: path without ending.
         tensors: pairs of variable name and array, taken one after the other.
     """
-    # Each made TensorFlow's at once: all of them would be copied a second time.
+    # Made TensorFlow's one by one: all of them would be copied a second time.
     tensors = {name: tf.convert_to_tensor(value) for name, value in tensors}
     tf.raw_ops.SaveV2(
         prefix=str(prefix),

@@ -1,8 +1,8 @@
 """Hugging Face directories: safetensors, or `pytorch_model.bin` read by torch."""
 
-import functools
+import contextlib
+import importlib
 import json
-import math
 import pickle
 import zipfile
 import zlib
@@ -11,8 +11,7 @@ import numpy as np
 
 from albert_tf.checkpoints.config import read_config
 from albert_tf.checkpoints.formats.base import Source, read_flag
-from albert_tf.checkpoints.formats.errors import first_line, naming
-from albert_tf.checkpoints.layout import CheckpointError, numbers_of
+from albert_tf.checkpoints.layout import CheckpointError, first_line, numbers_of
 from albert_tf.checkpoints.layouts import HUGGINGFACE
 from albert_tf.tokenizers import WordPieceTokenizer
 
@@ -87,8 +86,7 @@ class HuggingFaceFiles(Source):
         path = self.vocabulary
         if path is None or path.name != TOKENIZER:
             return super().tokenizer(lowercase)
-        with naming(path):
-            return WordPieceTokenizer(_word_pieces(path), lowercase=lowercase)
+        return WordPieceTokenizer(_word_pieces(path), lowercase=lowercase)
 
 
 def _word_pieces(path):
@@ -141,35 +139,33 @@ class _SafetensorsFile:
     """Tensors of a `.safetensors` file."""
 
     def __init__(self, path):
-        safetensors = _import("safetensors", path)
-        self._damage = (safetensors.SafetensorError, OSError, ValueError, TypeError)
+        self._safetensors = _import("safetensors", path)
         self._path = path
-        # Opened anew for each tensor: all that was read would stay in memory.
-        self._open = functools.partial(safetensors.safe_open, path, "numpy")
+        with self._open() as file:
+            self.shapes = {
+                name: file.get_slice(name).get_shape()
+                for name in file.keys()  # noqa: SIM118 (it is no dict)
+            }
+            metadata = file.metadata() or {}
+        self._checksums = json.loads(metadata.get(CRC, "{}"))
+
+    @contextlib.contextmanager
+    def _open(self):
+        # Opened for each tensor: all that was read would stay in memory.
         try:
-            with self._open() as file:
-                self.shapes = {
-                    name: file.get_slice(name).get_shape()
-                    for name in file.keys()  # noqa: SIM118 (it is no dict)
-                }
-                checksums = json.loads((file.metadata() or {}).get(CRC, "{}"))
-                self._checksums = dict(checksums)
-        except self._damage as error:
+            with self._safetensors.safe_open(self._path, "numpy") as file:
+                yield file
+        except (self._safetensors.SafetensorError, OSError) as error:
             raise CheckpointError(
-                f"{path} is damaged or no safetensors file. Fetch it again. "
+                f"{self._path} is damaged or no safetensors file. Fetch it again. "
                 f"({first_line(error)})"
             ) from error
 
     def read(self, name):
-        try:
-            with self._open() as file:
-                value = file.get_tensor(name)
-        except self._damage as error:
-            raise CheckpointError(
-                f"{name} cannot be read from {self._path}: {first_line(error)}"
-            ) from error
+        with self._open() as file:
+            value = file.get_tensor(name)
         expected = self._checksums.get(name)
-        if expected is not None and expected != _checksum(_bytes(value)):
+        if expected is not None and expected != _checksum(value):
             raise CheckpointError(
                 f"{name} in {self._path} is damaged: its checksum is not the one it "
                 "was written with. Fetch the file again."
@@ -182,7 +178,6 @@ class _TorchFile:
 
     def __init__(self, path):
         torch = _import("torch", path)
-        self._path = path
         try:
             _check_zip(path)
             tensors = torch.load(path, map_location="cpu", weights_only=True)
@@ -191,18 +186,12 @@ class _TorchFile:
                 f"{path} is damaged, or holds more than tensors, which torch refuses "
                 f"to load. Fetch it again. ({first_line(error)})"
             ) from error
-        odd = [
-            name
-            for name, tensor in (tensors.items() if isinstance(tensors, dict) else ())
-            if not isinstance(name, str)
-            or not isinstance(tensor, torch.Tensor)
-            or tensor.layout is not torch.strided
-            or tensor.is_meta
-        ]
-        if odd or not isinstance(tensors, dict):
+        if not isinstance(tensors, dict) or not all(
+            isinstance(name, str) and isinstance(tensor, torch.Tensor)
+            for name, tensor in tensors.items()
+        ):
             raise CheckpointError(
-                f"{path} is no state dict of a model: expected dense tensors by name."
-                + (f" Found: {odd[:3]}" if odd else "")
+                f"{path} is no state dict of a model: expected tensors by name."
             )
         self._tensors = tensors
         self.shapes = {name: list(tensor.shape) for name, tensor in tensors.items()}
@@ -222,95 +211,40 @@ def _check_zip(path):
             raise zipfile.BadZipFile(f"the checksum of {damaged} is wrong")
 
 
-_TORCH_DAMAGE = (
-    pickle.UnpicklingError,
-    RuntimeError,
-    OSError,
-    EOFError,
-    ValueError,
-    TypeError,
-    KeyError,
-    IndexError,
-    AttributeError,
-    zipfile.BadZipFile,
-)
+# What `torch.load` raises on files that are cut short, changed, or of another kind.
+_TORCH_DAMAGE = (pickle.UnpicklingError, RuntimeError, EOFError, zipfile.BadZipFile)
+_EXTRAS = {
+    "safetensors": "pip install 'albert-tf[hf]'",
+    "torch": f"pip install torch (or have the model saved as {WEIGHTS})",
+}
 
 
 def _import(library, path):
     try:
-        return __import__(library)
+        return importlib.import_module(library)
     except ImportError as error:
         raise CheckpointError(
-            f"Reading {path.name} needs {library}. Run: "
-            + (
-                "pip install 'albert-tf[hf]'"
-                if library == "safetensors"
-                else "pip install torch (or have the model saved as "
-                f"{WEIGHTS}, which needs no torch)"
-            )
+            f"{path.name} needs {library}. Run: {_EXTRAS[library.split('.')[0]]}"
         ) from error
 
 
-def write_model(directory, shapes, tensors):
-    """Write `model.safetensors`, tensor by tensor.
-
-    `safetensors.numpy.save_file` wants all arrays at once, which for the largest
-    models are one more copy of the model than there may be memory for.
+def write_model(directory, tensors):
+    """Write `model.safetensors`, with the checksum of each tensor.
 
     Args:
         directory: path of an existing directory.
-        shapes: dict of name to tuple of ints.
-        tensors: iterable of pairs of name and float32 array, in the order of
-            `shapes`.
-
-    Returns:
-        A dict, the config fields that say what was written.
+        tensors: iterable of pairs of name and float32 array.
     """
-    checksums = dict.fromkeys(shapes, _checksum(b""))
-    with open(directory / WEIGHTS, "wb") as file:
-        file.write(_header(shapes, checksums))
-        for name, value in tensors:
-            data = _bytes(value)
-            checksums[name] = _checksum(data)
-            file.write(data)
-        # As long as before, now that they are known.
-        file.seek(0)
-        file.write(_header(shapes, checksums))
-    return {"architectures": [_architecture(shapes)]}
+    path = directory / WEIGHTS
+    save = _import("safetensors.numpy", path).save_file
+    arrays = {name: np.ascontiguousarray(numbers_of(x)) for name, x in tensors}
+    checksums = {name: _checksum(array) for name, array in arrays.items()}
+    save(arrays, path, {"format": "pt", CRC: json.dumps(checksums)})
 
 
-def _header(shapes, checksums):
-    header = {"__metadata__": {"format": "pt", CRC: json.dumps(checksums)}}
-    end = 0
-    for name, shape in shapes.items():
-        start, end = end, end + 4 * math.prod(shape)
-        header[name] = {"dtype": "F32", "shape": shape, "data_offsets": [start, end]}
-    header = json.dumps(header).encode()
-    header += b" " * (-len(header) % 8)
-    return len(header).to_bytes(8, "little") + header
-
-
-def _checksum(data):
+def _checksum(array):
+    data = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
     return f"{zlib.crc32(data):08x}"
-
-
-def _bytes(array):
-    return np.ascontiguousarray(numbers_of(array)).reshape(-1).view(np.uint8)
-
-
-_ARCHITECTURES = {
-    "classifier.weight": "AlbertForSequenceClassification",
-    "sop_classifier.classifier.weight": "AlbertForPreTraining",
-    "predictions.bias": "AlbertForMaskedLM",
-}
-
-
-def _architecture(names):
-    """The class of transformers that has a place for all of the tensors."""
-    for name, architecture in _ARCHITECTURES.items():
-        if name in names:
-            return architecture
-    return "AlbertModel"
 
 
 def write_tokenizer(directory, tokenizer, max_length):

@@ -2,39 +2,22 @@
 
 import contextlib
 import functools
-import json
-import math
 import pathlib
 import zipfile
 
+import h5py
 import keras
 import keras_hub
 import tensorflow as tf
 
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.backbone.presets import preprocessor_may_lack
-from albert_tf.checkpoints.config import MAX_BLOCKS, read_config
+from albert_tf.checkpoints.config import read_config
 from albert_tf.checkpoints.formats.base import Source
-from albert_tf.checkpoints.formats.errors import first_line, naming
-from albert_tf.checkpoints.layout import CheckpointError
+from albert_tf.checkpoints.layout import CheckpointError, first_line
 from albert_tf.checkpoints.layouts import KERASHUB, own_layout
 from albert_tf.checkpoints.weights import model_weights
 from albert_tf.tokenizers import SentencePieceTokenizer
-
-_DAMAGE = (
-    ValueError,
-    TypeError,
-    KeyError,
-    AttributeError,
-    IndexError,
-    OSError,
-    RuntimeError,
-    ArithmeticError,
-    MemoryError,
-    RecursionError,
-    tf.errors.OpError,
-    zipfile.BadZipFile,
-)
 
 
 class KerasModel(Source):
@@ -97,15 +80,9 @@ class KerasModel(Source):
     def read(self, name):
         return keras.ops.convert_to_tensor(self._weights[name])
 
-    def has_text_classifier(self, config):
-        return True
-
-    def classifier(self, config, name):
-        return {
-            "labels": getattr(self.model, "labels", None),
-            "dropout": getattr(self.model, "dropout", 0.1),
-            "activation": getattr(self.model, "activation", None),
-        }
+    def head_config(self, part, config, name):
+        defaults = super().head_config(part, {}, name)
+        return {x: getattr(self.model, x, default) for x, default in defaults.items()}
 
     def lowercase(self, config):
         return getattr(self._tokenizer, "lowercase", True)
@@ -133,8 +110,7 @@ class KerasModel(Source):
         for folder in self.folders:
             config = folder / "tokenizer.json"
             if config.exists():
-                with naming(config, *_DAMAGE):
-                    return _registered(config).from_preset(str(folder))
+                return _registered(config).from_preset(str(folder))
         return None
 
 
@@ -152,86 +128,54 @@ def _albert_in(model, path):
 
 def _load(path):
     if path.suffix == ".keras" and not path.is_dir():
-        if not path.is_file():
-            raise FileNotFoundError(f"There is no file {path}.")
-        with naming(path, *_DAMAGE):
-            _check_sizes(path, *_keras_file(path))
-            with _zeros_for_now():
-                return keras.saving.load_model(path, compile=False)
-    task = path / "task.json"
-    weights = "task.weights.h5" if task.exists() else "model.weights.h5"
+        return _load_file(path)
+    is_task = (path / "task.json").exists()
     # KerasHub would give a head without weights random ones.
-    for name in ("model.weights.h5", weights):
+    for name in ("model.weights.h5", *["task.weights.h5"] * is_task):
         if not (path / name).is_file():
             raise FileNotFoundError(f"{path} is not a whole preset: it has no {name}.")
-    with naming(path, *_DAMAGE):
-        weight_bytes = (path / "model.weights.h5").stat().st_size
-        _check_sizes(path, read_config(path / "config.json"), weight_bytes)
-        class_ = keras_hub.models.Backbone
-        if task.exists():
-            # The task has the backbone's config a second time.
-            _check_sizes(path, read_config(task), weight_bytes)
-            class_ = _registered(task)
-        with _zeros_for_now():
-            return class_.from_preset(str(path))
+        with _naming(path / name, OSError), h5py.File(path / name):
+            pass
+    read_config(path / "config.json")
+    class_ = _registered(path / "task.json") if is_task else keras_hub.models.Backbone
+    with _zeros_for_now():
+        return class_.from_preset(str(path))
+
+
+def _load_file(path):
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no file {path}.")
+    damage = (zipfile.BadZipFile, KeyError, OSError)
+    with _naming(path, *damage), zipfile.ZipFile(path) as file:
+        file.getinfo("config.json")
+        with file.open("model.weights.h5") as weights, h5py.File(weights):
+            pass
+    with _zeros_for_now():
+        return keras.saving.load_model(path, compile=False)
+
+
+@contextlib.contextmanager
+def _naming(path, *damage):
+    """Make the errors that a damaged file causes one of ours, which names it."""
+    try:
+        yield
+    except damage as error:
+        raise CheckpointError(
+            f"{path} cannot be read: it is damaged, or another kind of file. "
+            f"({first_line(error)})"
+        ) from error
 
 
 def _registered(config):
     """The class that a config file of a preset is of."""
-    name = read_config(config)["registered_name"]
-    return keras.saving.get_registered_object(name)
-
-
-def _keras_file(path):
-    """The config in a `.keras` file, and the bytes of the weights in it."""
-    with zipfile.ZipFile(path) as file:
-        weight_bytes = file.getinfo("model.weights.h5").file_size
-        return json.loads(file.read("config.json")), weight_bytes
-
-
-def _check_sizes(path, config, weight_bytes):
-    """Refuse a config whose model would be larger than the weights there are.
-
-    Keras builds the model first, with all the time and memory that takes.
-    """
-    if isinstance(config, list):
-        config = dict(enumerate(config))
-    if not isinstance(config, dict):
-        return
-    for value in config.values():
-        _check_sizes(path, value, weight_bytes)
-    sizes = {name: config[name] for name in (*_SIZES, *_COUNTS) if name in config}
-    for name, size in sizes.items():
-        if type(size) is not int or size < 1:
-            raise CheckpointError(
-                f"{path} has {name}={size!r} in its config. Expected a whole number "
-                "above 0."
-            )
-    vocabulary, positions, segments, embedding, hidden, intermediate, *depth = (
-        sizes.get(name, 1) for name in _SIZES
-    )
-    tables = (vocabulary + positions + segments) * embedding
-    numbers = tables + hidden * (hidden + intermediate)
-    # Half precision has two bytes a number.
-    if 2 * numbers > weight_bytes or math.prod(depth) > MAX_BLOCKS:
+    name = read_config(config).get("registered_name")
+    found = keras.saving.get_registered_object(name)
+    if not hasattr(found, "from_preset"):
         raise CheckpointError(
-            f"{path}: its config describes a model that is larger than its weights "
-            f"({weight_bytes:,} bytes). One of them is damaged."
+            f"{config} is of the class {name!r}, which has no presets here. Import the "
+            "package that registers it first."
         )
-
-
-_SIZES = (
-    "vocabulary_size",
-    "max_sequence_length",
-    "num_segments",
-    "embedding_dim",
-    "hidden_dim",
-    "intermediate_dim",
-    "num_layers",
-    "num_inner_repetitions",
-    "num_inner_repetitions",
-)
-_COUNTS = ("num_heads", "num_groups", "num_attention_groups", "num_ffn_groups")
+    return found
 
 
 def write_preset(directory, model, tokenizer=None):

@@ -1,5 +1,6 @@
 """Models of this package, which `.keras` files and presets hold."""
 
+from albert_tf.checkpoints.heads import HEADS
 from albert_tf.checkpoints.layout import Layout
 from albert_tf.checkpoints.layouts.albert_zh import ALBERT_ZH
 from albert_tf.checkpoints.layouts.google import GOOGLE
@@ -26,7 +27,8 @@ def own_layout(arguments):
     Args:
         arguments: dict, the arguments of the backbone.
     """
-    weights = original_layout(arguments).weights
+    heads = {part: head.axes for part, head in HEADS.items()}
+    weights = {**original_layout(arguments).weights, **heads}
     return Layout(
         name="keras",
         signature="embedding/token_table",

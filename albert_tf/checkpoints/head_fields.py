@@ -1,54 +1,37 @@
-"""The config fields that say how a classification head is to be used.
+"""The config fields that say how a head is to be used.
 
-transformers writes the first three. We write all of them into every config file; code
-that does not know a field passes over it.
+transformers has names of its own for the labels and the dropout. Code that does not
+know a field passes over it.
 """
-
-import re
 
 import keras
 
+from albert_tf.checkpoints.heads import HEADS
 from albert_tf.checkpoints.layout import CheckpointError
 
 _LABELS, _DROPOUT = "id2label", "classifier_dropout_prob"
 _ACTIVATION = "classifier_activation"
 
 
-def is_text_classifier(config):
-    """Whether a head with the name of one for texts is one, by `architectures`.
-
-    The heads of transformers for multiple choice and for taggers have its names, too.
+def read_head(part, config, name):
+    """The arguments of a task that the fields of its head mean.
 
     Args:
-        config: dict, the fields of the config.
-    """
-    architectures = str(config.get("architectures"))
-    return not re.search("MultipleChoice|TokenClassification", architectures)
-
-
-def read_classifier(config, name):
-    """The arguments of `AlbertTextClassifier` that the fields mean.
-
-    Args:
+        part: string, a name of `HEADS`.
         config: dict, the fields of the config.
         name: string, what to call it in messages.
 
     Returns:
-        A dict of `labels`, `dropout` and `activation`.
+        A dict.
 
     Raises:
         CheckpointError: if a field has an impossible value.
     """
-    rate = config.get(_DROPOUT)
-    is_rate = isinstance(rate, (int, float)) and 0 <= rate < 1
-    return {
-        "labels": _read_labels(config.get(_LABELS), name),
-        "dropout": rate if is_rate else 0.1,
-        "activation": _read_activation(config.get(_ACTIVATION), name),
-    }
+    return {field: _READERS[field](config, name) for field in HEADS[part].fields}
 
 
-def _read_labels(names, source):
+def _read_labels(config, source):
+    names = config.get(_LABELS)
     if names is None:
         return None
     plain = placeholders(len(names)) if isinstance(names, dict) else {}
@@ -66,7 +49,14 @@ def _read_labels(names, source):
     return None if names == plain else [names[number] for number in plain]
 
 
-def _read_activation(activation, source):
+def _read_dropout(config, source):
+    rate = config.get(_DROPOUT)
+    is_rate = isinstance(rate, (int, float)) and 0 <= rate < 1
+    return rate if is_rate else 0.1
+
+
+def _read_activation(config, source):
+    activation = config.get(_ACTIVATION)
     try:
         return keras.activations.get(activation)
     except (ValueError, TypeError) as error:
@@ -76,14 +66,20 @@ def _read_activation(activation, source):
         ) from error
 
 
-def classifier_fields(count, labels=None, dropout=0.1, activation=None):
-    """The config fields of a classification head.
+_READERS = {
+    "labels": _read_labels,
+    "dropout": _read_dropout,
+    "activation": _read_activation,
+}
+
+
+def write_head(part, count, arguments):
+    """The config fields of a head.
 
     Args:
-        count: int, how many classes there are.
-        labels: list of `count` strings, or `None`.
-        dropout: float, the rate before the head.
-        activation: what the head ends in, a function of Keras.
+        part: string, a name of `HEADS`.
+        count: int, how many classes it has.
+        arguments: dict, as `read_head` gives it.
 
     Returns:
         A dict.
@@ -91,9 +87,26 @@ def classifier_fields(count, labels=None, dropout=0.1, activation=None):
     Raises:
         CheckpointError: if the activation has no name.
     """
+    fields = {**label_fields(count, arguments.get("labels"))}
+    if "dropout" in arguments:
+        fields[_DROPOUT] = arguments["dropout"]
+    if arguments.get("activation") is not None:
+        fields.update(_activation_field(arguments["activation"]))
+    return fields
+
+
+def label_fields(count, labels=None):
+    """What a config says of classes, placeholders where they have no names."""
     names = placeholders(count)
     if labels is not None:
         names = dict(zip(names, labels, strict=True))
+    return {
+        _LABELS: names,
+        "label2id": {name: int(number) for number, name in names.items()},
+    }
+
+
+def _activation_field(activation):
     spelled = keras.activations.serialize(keras.activations.get(activation))
     if not isinstance(spelled, str):
         raise CheckpointError(
@@ -101,12 +114,7 @@ def classifier_fields(count, labels=None, dropout=0.1, activation=None):
             "Keras' own, and no config file can name it. Save a classifier without "
             'activation, or with layout="keras".'
         )
-    return {
-        _LABELS: names,
-        "label2id": {name: int(number) for number, name in names.items()},
-        _DROPOUT: dropout,
-        **({} if spelled == "linear" else {_ACTIVATION: spelled}),
-    }
+    return {} if spelled == "linear" else {_ACTIVATION: spelled}
 
 
 def placeholders(count):

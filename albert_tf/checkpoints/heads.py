@@ -1,0 +1,111 @@
+"""The heads of all tasks, a row each.
+
+A new head is one row here, its tensor names in the table of each layout that has a
+place for it, and its name in `heads` of the task that holds it.
+"""
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True)
+class Head:
+    """What a head is called and how checkpoints keep it.
+
+    Args:
+        part: string, its name in every layout's table.
+        attribute: string, the attribute of the task that holds it.
+        reads: `"pooled"` or `"sequence"`, the output of the backbone it reads.
+        axes: dict of attribute path of each weight to its axes, as in `weights`.
+        fields: tuple of the task's arguments that the config keeps, see
+            `head_fields`.
+        architectures: tuple of the classes of transformers that have this head. The
+            first is what a model is saved as whose last head this is.
+        by_architecture: bool. Heads of other tasks have the same tensor names: it is
+            this one if `architectures` in the config says so. Where the config says
+            nothing, it is the first row with these names.
+    """
+
+    part: str
+    attribute: str
+    reads: str
+    axes: dict
+    fields: tuple = ()
+    architectures: tuple = ()
+    by_architecture: bool = False
+
+    @property
+    def needs(self):
+        """The parts of the backbone that not every checkpoint has, a tuple."""
+        return ("pooler",) if self.reads == "pooled" else ()
+
+    @property
+    def has_classes(self):
+        """Whether the number of outputs is the task's, not the backbone's."""
+        return any("C" in axes for axes in self.axes.values())
+
+    def may_be_in(self, config):
+        """Whether a config does not say that the head is another task's."""
+        given = config.get("architectures")
+        if not self.by_architecture or not isinstance(given, list):
+            return True
+        return not given or not set(self.architectures).isdisjoint(map(str, given))
+
+
+_DENSE = {"kernel": "HC", "bias": "C"}
+_ROWS = (
+    Head(
+        part="masked_lm_head",
+        attribute="masked_lm_head",
+        reads="sequence",
+        axes={
+            "dense.kernel": "HW",
+            "dense.bias": "W",
+            "layer_norm.gamma": "W",
+            "layer_norm.beta": "W",
+            "bias": "V",
+        },
+        architectures=("AlbertForMaskedLM", "AlbertForPreTraining"),
+    ),
+    Head(
+        part="sop_head",
+        attribute="sop_head",
+        reads="pooled",
+        axes=_DENSE,
+        architectures=("AlbertForPreTraining",),
+    ),
+    Head(
+        part="classifier",
+        attribute="output_dense",
+        reads="pooled",
+        axes=_DENSE,
+        fields=("labels", "dropout", "activation"),
+        architectures=("AlbertForSequenceClassification",),
+        by_architecture=True,
+    ),
+)
+HEADS = {head.part: head for head in _ROWS}
+
+
+def heads_in(layout, names, config):
+    """The heads that a file holds whole.
+
+    Args:
+        layout: a `Layout`.
+        names: set of the names in the file, as in the tables.
+        config: dict, the fields of the config.
+
+    Returns:
+        A list of parts, in the order of `HEADS`.
+    """
+    found = {}
+    for part, head in HEADS.items():
+        own, needed = layout.names([part]), layout.names(head.needs)
+        if own and {*own, *needed} <= set(names) and head.may_be_in(config):
+            found.setdefault(frozenset(own), part)
+    return list(found.values())
+
+
+def architectures(parts):
+    """The class of transformers with a place for all of some parts, in a list."""
+    heads = [HEADS[part] for part in parts if part in HEADS]
+    return [heads[-1].architectures[0] if heads else "AlbertModel"]

@@ -1,0 +1,62 @@
+"""Checkpoints on the Hugging Face Hub: `hf://user/name`."""
+
+import pathlib
+
+HUB = "hf://"
+# Every form we read; of others' weights (Flax, ONNX, TensorFlow 2) nothing.
+_FILES = [
+    "*.json",
+    "*.txt",
+    "*.model",
+    "*.safetensors",
+    "*.keras",
+    "model.weights*.h5",
+    "task.weights.h5",
+    "*.index",
+    "*.data-*-of-*",
+    "assets/**",
+]
+_WEIGHTS = ("*.safetensors", "*.h5", "*.keras", "*.index")
+
+
+def is_on_hub(path):
+    """Whether a path names a repository of the Hub."""
+    return isinstance(path, str) and path.startswith(HUB)
+
+
+def fetch_from_hub(path):
+    """Fetch a repository unless it was fetched before.
+
+    `huggingface_hub` does it: its cache, its retries, and `HF_ENDPOINT`, the address
+    of a mirror where the Hub itself cannot be reached.
+
+    Args:
+        path: string, `"hf://user/name"` or `"hf://user/name@revision"`.
+
+    Returns:
+        The folder, a `pathlib.Path`.
+
+    Raises:
+        ImportError: if `huggingface_hub` is not installed.
+        OSError: if it cannot be fetched, in the words of `huggingface_hub`.
+    """
+    try:
+        import huggingface_hub
+    except ImportError as error:
+        raise ImportError(
+            f"{path} is fetched by huggingface_hub. Run: pip install 'albert-tf[hf]'"
+        ) from error
+    name, _, revision = path.removeprefix(HUB).partition("@")
+
+    def fetch(patterns):
+        return pathlib.Path(
+            huggingface_hub.snapshot_download(
+                name, revision=revision or None, allow_patterns=patterns
+            )
+        )
+
+    folder = fetch(_FILES)
+    # A repository often has its weights in two forms: this one only if it must be.
+    if not any(file for pattern in _WEIGHTS for file in folder.glob(pattern)):
+        fetch(["pytorch_model*.bin"])
+    return folder

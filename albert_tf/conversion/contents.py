@@ -1,0 +1,124 @@
+"""What is to be written of a checkpoint, in the terms of a layout."""
+
+import dataclasses
+import os
+
+import keras_hub
+
+from albert_tf.checkpoints.checkpoint import Checkpoint
+from albert_tf.checkpoints.config import file_config
+from albert_tf.checkpoints.head_fields import write_head
+from albert_tf.checkpoints.heads import HEADS
+from albert_tf.checkpoints.layout import CheckpointError, Layout
+from albert_tf.checkpoints.layouts import (
+    ALBERT_ZH,
+    GOOGLE,
+    HUGGINGFACE,
+    KERASHUB,
+    own_layout,
+)
+from albert_tf.checkpoints.plan import Plan, plan_writing
+from albert_tf.tokenizers import SentencePieceTokenizer
+
+LAYOUTS = {layout.name: layout for layout in (GOOGLE, ALBERT_ZH, HUGGINGFACE, KERASHUB)}
+
+
+@dataclasses.dataclass(frozen=True)
+class Contents:
+    """What is to be written: a checkpoint, in the terms of a layout.
+
+    Attributes:
+        checkpoint: a `Checkpoint`, of files or of a model.
+        layout: the `Layout` to write.
+        tokenizer: the tokenizer to write beside, or `None`.
+        config: dict, the fields of the config file.
+        plan: a `Plan`, from the tensors read to those written.
+        unplaced: list of the parts and further weights of the model that the layout
+            has no place for.
+    """
+
+    checkpoint: Checkpoint
+    layout: Layout
+    tokenizer: object
+    config: dict
+    plan: Plan
+    unplaced: list
+
+    def tensors(self):
+        """Pairs of name and array, read one after the other."""
+        for written, weight in self.plan.run():
+            yield from zip(written.names, written.from_weight(weight), strict=True)
+
+    def head_fields(self):
+        """The config fields of all heads that are written."""
+        checkpoint, fields = self.checkpoint, {}
+        for part in self.plan.parts:
+            if part in HEADS and HEADS[part].fields:
+                count = checkpoint.num_classes(part)
+                fields.update(write_head(part, count, checkpoint.head_config(part)))
+        return fields
+
+    @property
+    def lost(self):
+        """What the layout has no place for besides weights, a list of strings."""
+        if self.layout is not KERASHUB:
+            return []
+        labels = self.checkpoint.head_config("classifier").get("labels")
+        is_cased = self._is_sentence_piece and not self.tokenizer.lowercase
+        return [f"the labels {labels}"] * bool(labels) + ["lowercase=False"] * is_cased
+
+    @property
+    def _is_sentence_piece(self):
+        return isinstance(self.tokenizer, SentencePieceTokenizer)
+
+    @property
+    def keras_hub_tokenizer(self):
+        """The tokenizer for KerasHub's models, `None` if KerasHub has none such."""
+        # KerasHub's ALBERT has no WordPiece, and its BERT changes Chinese text.
+        if not self._is_sentence_piece:
+            return None
+        return keras_hub.tokenizers.AlbertTokenizer(self.tokenizer.proto)
+
+
+def contents_of(checkpoint, layout, tokenizer=None):
+    """The `Contents` of a checkpoint in the layout of a name.
+
+    Args:
+        checkpoint: a `Checkpoint`.
+        layout: string, as for `save_checkpoint`.
+        tokenizer: optional tokenizer or path of a vocabulary. By default the
+            checkpoint's own.
+
+    Raises:
+        ValueError: if there is no such layout.
+        CheckpointError: if the layout cannot express the model.
+    """
+    known = [*LAYOUTS, "keras"]
+    if layout not in known:
+        raise ValueError(f"Unknown layout {layout!r}. Known: {known}")
+    target = LAYOUTS.get(layout) or own_layout(checkpoint.arguments)
+    parts = [part for part in checkpoint.parts if part in target.weights]
+    return Contents(
+        checkpoint,
+        target,
+        _fitting_tokenizer(checkpoint, tokenizer),
+        file_config(target, checkpoint.arguments),
+        plan_writing(checkpoint, target, parts),
+        [x for x in checkpoint.parts if x not in parts] + checkpoint.outside,
+    )
+
+
+def _fitting_tokenizer(checkpoint, tokenizer):
+    name = checkpoint.vocabulary
+    if isinstance(tokenizer, (str, os.PathLike)):
+        name, tokenizer = tokenizer, checkpoint.tokenizer(vocabulary=tokenizer)
+    elif tokenizer is None:
+        tokenizer = checkpoint.tokenizer()
+    rows = checkpoint.arguments["vocabulary_size"]
+    if tokenizer is not None and tokenizer.vocabulary_size() != rows:
+        raise CheckpointError(
+            f"The vocabulary {name or 'given'} has "
+            f"{tokenizer.vocabulary_size()} tokens, the model {rows}. Use the one that "
+            "it was trained with."
+        )
+    return tokenizer

@@ -1,0 +1,130 @@
+"""The table of heads: what a row is enough for, and which head a file holds."""
+
+import json
+
+import keras
+import keras_hub
+import numpy as np
+import pytest
+from checkpoint_files import GOLDEN
+
+from albert_tf.checkpoints import inspect_checkpoint, open_checkpoint
+from albert_tf.checkpoints.heads import HEADS, Head, architectures, heads_in
+from albert_tf.checkpoints.layout import transposed
+from albert_tf.checkpoints.layouts import GOOGLE, HUGGINGFACE
+from albert_tf.checkpoints.weights import parts_of
+from albert_tf.conversion import build, convert_checkpoint, save_checkpoint
+from albert_tf.models import AlbertBackbone, AlbertPretrainer, AlbertTextClassifier
+
+
+class Tagger(keras_hub.models.Task):
+    """A task that no file of the package knows."""
+
+    backbone_cls = AlbertBackbone
+    heads = ("tagger",)
+
+    def __init__(self, backbone, num_classes, labels=None, dropout=0.1, **kwargs):
+        self.backbone, self.preprocessor = backbone, None
+        self.tag_dense = keras.layers.Dense(num_classes, name="tags")
+        self.labels, self.dropout = labels, dropout
+        outputs = self.tag_dense(backbone(backbone.input)["sequence_output"])
+        super().__init__(inputs=backbone.input, outputs=outputs, **kwargs)
+
+    @classmethod
+    def from_opened(cls, checkpoint):
+        arguments = checkpoint.head_config("tagger")
+        backbone = checkpoint.build_backbone(pooler=checkpoint.has_pooler)
+        model = cls(backbone, checkpoint.num_classes("tagger"), **arguments)
+        checkpoint.load_into(model)
+        return model
+
+
+TAGGER = Head(
+    part="tagger",
+    attribute="tag_dense",
+    reads="sequence",
+    axes={"kernel": "HC", "bias": "C"},
+    fields=("labels", "dropout"),
+    architectures=("AlbertForTokenClassification",),
+    by_architecture=True,
+)
+
+
+@pytest.fixture
+def tagger(monkeypatch):
+    """A row, its names in two tables (those of `classifier`), and its task."""
+    monkeypatch.setitem(HEADS, "tagger", TAGGER)
+    names = {"kernel": transposed("classifier.weight"), "bias": "classifier.bias"}
+    monkeypatch.setitem(HUGGINGFACE.weights, "tagger", names)
+    names = {"kernel": transposed("output_weights"), "bias": "output_bias"}
+    monkeypatch.setitem(GOOGLE.weights, "tagger", names)
+    monkeypatch.setitem(build.BUILDERS, "tagger", Tagger.from_opened)
+    backbone = open_checkpoint(GOLDEN / "google_v2").build_backbone(pooler=False)
+    model = Tagger(backbone, 3, labels=["B", "I", "O"], dropout=0.2)
+    random = np.random.default_rng(0)
+    model.set_weights([random.normal(size=x.shape) for x in model.get_weights()])
+    return model
+
+
+@pytest.mark.parametrize("layout", ["huggingface", "google"])
+def test_a_new_head_is_a_row_and_its_names(tagger, tmp_path, layout):
+    assert parts_of(tagger)[-1] == "tagger"
+    save_checkpoint(tagger, tmp_path / "there", layout)
+    report = inspect_checkpoint(tmp_path / "there")
+    assert (report.heads, report.num_classes) == (["tagger"], 3)
+    assert report.config["architectures"] == ["AlbertForTokenClassification"]
+    convert_checkpoint(tmp_path / "there", tmp_path / "back", "google")
+    again = build.build_model(open_checkpoint(tmp_path / "back"))
+    assert isinstance(again, Tagger)
+    assert (again.labels, again.dropout) == (["B", "I", "O"], 0.2)
+    for ours, theirs in zip(again.weights, tagger.weights, strict=True):
+        assert np.array_equal(ours, theirs)
+
+
+def test_of_two_heads_of_one_name_the_config_tells(tagger):
+    pooler = HUGGINGFACE.names(["pooler"])
+    names = HUGGINGFACE.names(["classifier"])
+    both = {*pooler, *names}
+    for given, found in (
+        (["AlbertForSequenceClassification"], ["classifier"]),
+        (["AlbertForTokenClassification"], ["tagger"]),
+        (["AlbertForMultipleChoice"], []),
+        (None, ["classifier"]),
+    ):
+        assert heads_in(HUGGINGFACE, both, {"architectures": given}) == found
+    # A text classifier would read the pooler.
+    assert heads_in(HUGGINGFACE, set(names), {}) == ["tagger"]
+
+
+def test_a_head_of_another_task_is_no_classifier(tmp_path):
+    """Before it has a row; it is reported, and nothing takes it for a classifier."""
+    backbone = open_checkpoint(GOLDEN / "google_v2").build_backbone()
+    save_checkpoint(AlbertTextClassifier(backbone, 3), tmp_path, "huggingface")
+    config = json.loads((tmp_path / "config.json").read_text())
+    config["architectures"] = ["AlbertForMultipleChoice"]
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    report = inspect_checkpoint(tmp_path)
+    assert report.heads == [] and "classifier.weight" in report.other
+    assert open_checkpoint(tmp_path).num_classes("classifier") == 0
+
+
+def test_what_a_model_is_saved_as():
+    assert architectures(["embedding", "pooler"]) == ["AlbertModel"]
+    for parts, name in (
+        (["masked_lm_head"], "AlbertForMaskedLM"),
+        (["masked_lm_head", "sop_head"], "AlbertForPreTraining"),
+        (list(HEADS), "AlbertForSequenceClassification"),
+    ):
+        assert architectures(parts) == [name]
+
+
+@pytest.mark.parametrize("num_sop_classes", [0, 3])
+def test_heads_of_a_task(num_sop_classes):
+    backbone = open_checkpoint(GOLDEN / "google_v2").build_backbone()
+    model = AlbertPretrainer(backbone, num_sop_classes=num_sop_classes)
+    heads = ["masked_lm_head"] + ["sop_head"] * bool(num_sop_classes)
+    opened = open_checkpoint(model)
+    assert opened.heads == heads and parts_of(backbone)[-1] == "pooler"
+    assert opened.num_classes("sop_head") == num_sop_classes
+    assert opened.num_classes("masked_lm_head") == 0
+    assert opened.head_config("masked_lm_head") == {}

@@ -1,0 +1,144 @@
+"""`from_preset` and `load_checkpoint` by a name on the Hub or of a release."""
+
+import fnmatch
+import pathlib
+import shutil
+import sys
+
+import keras
+import keras_hub
+import numpy as np
+import pytest
+from checkpoint_files import GOLDEN, backbone_inputs, config_of, expected
+
+import albert_tf
+from albert_tf.checkpoints import CheckpointError, opening
+from albert_tf.checkpoints.releases import RELEASES
+from albert_tf.conversion import convert_checkpoint
+from albert_tf.models import AlbertBackbone, AlbertPretrainer, AlbertTextClassifier
+from albert_tf.tokenizers import WordPieceTokenizer
+
+huggingface_hub = pytest.importorskip("huggingface_hub")
+
+TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+TOKENS += [chr(0x4E00 + i) for i in range(115)]
+
+
+@pytest.fixture
+def hub(tmp_path, monkeypatch):
+    """The Hub: `folder(name)` to write to, and what was asked for."""
+    asked = []
+
+    def snapshot_download(name, revision=None, allow_patterns=None):
+        asked.append((name, revision, allow_patterns))
+        source, cache = tmp_path / "hub" / name, tmp_path / "cache" / name
+        cache.mkdir(parents=True, exist_ok=True)
+        for file in [x for x in source.rglob("*") if x.is_file()]:
+            name = file.relative_to(source).as_posix()
+            if any(fnmatch.fnmatch(name, pattern) for pattern in allow_patterns):
+                (cache / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(file, cache / name)
+        return str(cache)
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot_download)
+    snapshot_download.folder = lambda name: tmp_path / "hub" / name
+    snapshot_download.asked = asked
+    return snapshot_download
+
+
+def assert_golden(backbone):
+    assert type(backbone) is AlbertBackbone
+    arrays = expected("google_v2")
+    pooled = backbone(backbone_inputs(arrays))["pooled_output"]
+    assert np.abs(pooled - arrays["pooled_output"]).max() < 1e-5
+
+
+@pytest.mark.parametrize("layout", ["huggingface", "kerashub", "google", "keras"])
+def test_every_form_on_the_hub(hub, layout):
+    convert_checkpoint(GOLDEN / "google_v2", hub.folder("me/tiny"), layout)
+    for unread in ("tf_model.h5", "flax_model.msgpack", "onnx/model.onnx"):
+        (hub.folder("me/tiny") / unread).parent.mkdir(exist_ok=True)
+        (hub.folder("me/tiny") / unread).write_bytes(b"")
+    assert_golden(albert_tf.load_checkpoint("hf://me/tiny"))
+    assert_golden(AlbertBackbone.from_preset("hf://me/tiny@v1"))
+    assert [x[:2] for x in hub.asked] == [("me/tiny", None), ("me/tiny", "v1")]
+    cached = hub("me/tiny", allow_patterns=[])
+    assert not list(pathlib.Path(cached).glob("**/*model.[homf]*"))
+
+
+def test_tasks_from_the_hub(hub):
+    convert_checkpoint(GOLDEN / "google_v2", hub.folder("me/a"), "huggingface")
+    (hub.folder("me/a") / "vocab.txt").write_text("\n".join(TOKENS), encoding="utf-8")
+    assert type(AlbertPretrainer.from_preset("hf://me/a")) is AlbertPretrainer
+    model = AlbertTextClassifier.from_preset("hf://me/a", num_classes=3)
+    assert type(model) is AlbertTextClassifier
+    assert_golden(model.backbone)
+    assert model.predict(["一丁"]).shape == (1, 3)
+
+
+def test_a_preset_of_ours_on_the_hub_keeps_its_head(hub):
+    backbone = albert_tf.load_checkpoint(GOLDEN / "google_v2")
+    model = AlbertTextClassifier.from_backbone(backbone, TOKENS, 3, labels=list("abc"))
+    model.save_to_preset(str(hub.folder("me/b")))
+    again = AlbertTextClassifier.from_preset("hf://me/b")
+    assert again.labels == ["a", "b", "c"]
+    assert np.array_equal(model.predict(["一"]), again.predict(["一"]))
+
+
+def test_torch_weights_are_fetched_only_where_there_are_no_others(hub):
+    convert_checkpoint(GOLDEN / "google_v2", hub.folder("me/a"), "huggingface")
+    (hub.folder("me/a") / "model.safetensors").rename(
+        hub.folder("me/a") / "pytorch_model.bin"
+    )
+    with pytest.raises(CheckpointError, match="pytorch_model.bin"):
+        albert_tf.load_checkpoint("hf://me/a")
+    assert [x[2] for x in hub.asked[1:]] == [["pytorch_model*.bin"]]
+
+
+def test_without_weights(hub):
+    convert_checkpoint(GOLDEN / "google_v2", hub.folder("me/a"), "huggingface")
+    model = AlbertBackbone.from_preset("hf://me/a", load_weights=False)
+    assert model.hidden_dim == 48 and np.std(model.embedding.token_table) > 0
+    with pytest.raises(ValueError, match="backbone of its own"):
+        AlbertPretrainer.from_preset("hf://me/a", load_weights=False)
+
+
+def test_a_release_is_a_preset(monkeypatch):
+    monkeypatch.setattr(opening, "download_release", lambda name: GOLDEN / "google_v2")
+    assert "albert_tiny_zh" in RELEASES
+    assert_golden(AlbertBackbone.from_preset("albert_tiny_zh"))
+    model = AlbertPretrainer.from_preset("albert_tiny_zh", num_sop_classes=0)
+    assert model.sop_head is None
+
+
+@pytest.mark.parametrize("name", ["preset", "albert_tiny_zh"])
+def test_local_presets_stay_keras_hubs(tmp_path, monkeypatch, name):
+    backbone = albert_tf.load_checkpoint(GOLDEN / "google_v2")
+    backbone.save_to_preset(str(tmp_path / name))
+    monkeypatch.chdir(tmp_path)
+    assert_golden(AlbertBackbone.from_preset(name))
+    assert_golden(keras_hub.models.Backbone.from_preset(str(tmp_path / name)))
+
+
+def test_export_to_transformers(tmp_path):
+    backbone = albert_tf.load_checkpoint(GOLDEN / "google_v2")
+    tokenizer = WordPieceTokenizer(TOKENS)
+    task = AlbertTextClassifier.from_backbone(backbone, tokenizer, 2)
+    for model, name in ((backbone, "AlbertModel"), (task, "ForSequenceClassification")):
+        model.export_to_transformers(tmp_path / name)
+        assert_golden(albert_tf.load_checkpoint(tmp_path / name))
+        assert name in (tmp_path / name / "config.json").read_text()
+
+
+def test_without_huggingface_hub(monkeypatch):
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    with pytest.raises(ImportError, match=r"pip install 'albert-tf\[hf\]'"):
+        albert_tf.load_checkpoint("hf://me/tiny")
+
+
+def test_the_config_of_the_given_backbone_is_kept(hub):
+    convert_checkpoint(GOLDEN / "google_groups", hub.folder("me/g"), "huggingface")
+    model = AlbertBackbone.from_preset("hf://me/g", dtype="mixed_bfloat16")
+    assert model.dtype_policy == keras.DTypePolicy("mixed_bfloat16")
+    groups = config_of("google_groups")["num_hidden_groups"]
+    assert model.num_ffn_groups == groups
