@@ -5,8 +5,6 @@ import os
 import pathlib
 import shutil
 import tempfile
-import urllib.error
-import urllib.request
 from urllib.parse import urlsplit
 
 from albert_tf.checkpoints.archives import ArchiveError, unpack
@@ -15,8 +13,8 @@ from albert_tf.checkpoints.layout import CheckpointError
 from albert_tf.checkpoints.releases import RELEASES, identify
 from albert_tf.files import make_folder
 
-TIMEOUT_SECONDS = 60  # Between two pieces.
-_CHUNK = 2**18
+TIMEOUT_SECONDS = 30  # Between two pieces.
+RETRIES = 3
 
 
 def cache_folder():
@@ -69,6 +67,7 @@ def download_release(name, cache=None, progress=None):
 
     Raises:
         ValueError: if there is no release of that name, or no address for it.
+        ImportError: if pooch is not installed.
         ConnectionError: if the archive cannot be fetched.
         FileExistsError: if other files have the place of the release.
         ArchiveError, CheckpointError: if what came is not the release.
@@ -119,29 +118,59 @@ def _is_there(folder):
 
 
 def _fetch(release, archive, given, progress):
+    pooch = _pooch(release)
     url = archive_address(release)
+    fetcher = pooch.create(
+        archive.parent,
+        base_url="",
+        registry={archive.name: None},
+        urls={archive.name: url},
+        retry_if_failed=RETRIES,
+    )
+    bar = _Bar(progress) if progress else False
     try:
-        with (
-            urllib.request.urlopen(url, timeout=TIMEOUT_SECONDS) as answer,
-            archive.open("wb") as file,
-        ):
-            total = answer.length
-            while chunk := answer.read(_CHUNK):
-                file.write(chunk)
-                if progress is not None:
-                    progress(file.tell(), total)
-            done = file.tell()
-        if total is not None and done < total:
-            raise ConnectionError(f"the connection ended after {done} of {total} bytes")
-    # Those of urllib are errors of the system; so is a timeout.
+        fetcher.fetch(
+            archive.name,
+            downloader=pooch.HTTPDownloader(bar, timeout=TIMEOUT_SECONDS),
+        )
+    # Those of requests are errors of the system.
     except OSError as error:
         raise ConnectionError(_unreachable(url, release, given, error)) from error
+
+
+def _pooch(release):
+    try:
+        import pooch
+    except ImportError as error:
+        raise ImportError(
+            f"{release.name} is fetched by pooch. Run: pip install 'albert-tf[hf]'"
+        ) from error
+    return pooch
+
+
+class _Bar:
+    """What pooch takes for a progress bar."""
+
+    total = None
+
+    def __init__(self, progress):
+        self._progress, self._done = progress, 0
+
+    def update(self, count):
+        self._done += count
+        self._progress(self._done, self.total or None)
+
+    def reset(self):
+        self._done = 0
+
+    def close(self):
+        pass
 
 
 def _unreachable(url, release, given, error):
     mirrors = " or ".join(f"hf://{mirror}" for mirror in release.mirrors)
     return (
-        f"{url} could not be fetched: {getattr(error, 'reason', error)}. Download it "
+        f"{url} could not be fetched: {error}. Download it "
         f"elsewhere (a browser will do), put the file at {given} and call again. "
         "ALBERT_TF_MIRROR can name another server."
         + (
