@@ -7,6 +7,7 @@ import numpy as np
 
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.checkpoints.config import backbone_config, read_config
+from albert_tf.checkpoints.initialization import without_initializing
 from albert_tf.checkpoints.layout import CheckpointError, numbers_of
 from albert_tf.checkpoints.layouts import ALBERT_ZH, GOOGLE, HUGGINGFACE
 from albert_tf.checkpoints.opening import open_source
@@ -18,7 +19,6 @@ from albert_tf.checkpoints.weights import (
     parts_of,
     weight_shape,
 )
-from albert_tf.layers.common import zeros_for_now
 from albert_tf.tokenizers import load_tokenizer
 
 
@@ -225,7 +225,7 @@ class Checkpoint:
 
     def build_backbone(self, dtype=None, **kwargs):
         """An `AlbertBackbone` of this checkpoint's sizes, weights still zero."""
-        with zeros_for_now():
+        with without_initializing():
             return AlbertBackbone(**{**self.arguments, **kwargs}, dtype=dtype)
 
     def load_into(self, model, new_heads=()):

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 import albert_tf
-from albert_tf.backbone.albert_backbone import group_of_layer
+from albert_tf.backbone.encoder_blocks import group_of_layer
 from albert_tf.layers import EncoderBlock
 from albert_tf.models import SIZES, AlbertBackbone
 

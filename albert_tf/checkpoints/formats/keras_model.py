@@ -1,6 +1,5 @@
 """Keras models: `.keras` files, presets and instances, ours and KerasHub's."""
 
-import contextlib
 import functools
 import json
 import math
@@ -16,6 +15,7 @@ from albert_tf.backbone.presets import preprocessor_may_lack
 from albert_tf.checkpoints.config import MAX_BLOCKS, read_config
 from albert_tf.checkpoints.formats.base import Source
 from albert_tf.checkpoints.formats.errors import first_line, naming
+from albert_tf.checkpoints.initialization import without_initializing
 from albert_tf.checkpoints.layout import CheckpointError
 from albert_tf.checkpoints.layouts import KERASHUB, own_layout
 from albert_tf.checkpoints.weights import model_weights
@@ -95,7 +95,14 @@ class KerasModel(Source):
         return f"the config of {self.path}", self._backbone.get_config()
 
     def read(self, name):
-        return keras.ops.convert_to_tensor(self._weights[name])
+        weight = keras.ops.convert_to_tensor(self._weights[name])
+        dtype = keras.backend.standardize_dtype(weight.dtype)
+        if dtype == "int8":
+            raise CheckpointError(
+                f"{self.path} is quantized: its {name} is {dtype}. Only "
+                "`.keras` files and presets hold that; read and write them by Keras."
+            )
+        return weight
 
     def has_text_classifier(self, config):
         return True
@@ -156,7 +163,7 @@ def _load(path):
             raise FileNotFoundError(f"There is no file {path}.")
         with naming(path, *_DAMAGE):
             _check_sizes(path, *_keras_file(path))
-            with _zeros_for_now():
+            with without_initializing():
                 return keras.saving.load_model(path, compile=False)
     task = path / "task.json"
     weights = "task.weights.h5" if task.exists() else "model.weights.h5"
@@ -172,7 +179,7 @@ def _load(path):
             # The task has the backbone's config a second time.
             _check_sizes(path, read_config(task), weight_bytes)
             class_ = _registered(task)
-        with _zeros_for_now():
+        with without_initializing():
             return class_.from_preset(str(path))
 
 
@@ -264,7 +271,7 @@ def build_keras_hub(config, num_classes, head, tokenizer=None):
         CheckpointError: if KerasHub cannot build such a model.
     """
     try:
-        with _zeros_for_now():
+        with without_initializing():
             theirs = keras_hub.models.AlbertBackbone(**config)
     except ValueError as error:
         raise CheckpointError(
@@ -279,26 +286,3 @@ def build_keras_hub(config, num_classes, head, tokenizer=None):
             theirs, num_classes, preprocessor=preprocessor, **head
         )
     return theirs
-
-
-@contextlib.contextmanager
-def _zeros_for_now():
-    """Build with zeros what KerasHub would fill with random numbers first.
-
-    As `albert_tf.layers.common.zeros_for_now`, for layers that are not ours. On other
-    backends than TensorFlow they stay random.
-    """
-
-    def create(next_creator, initial_value=None, **kwargs):
-        if not callable(initial_value):
-            return next_creator(initial_value=initial_value, **kwargs)
-        # In a graph nothing is drawn: it is for shape and type.
-        with tf.Graph().as_default():
-            drawn = initial_value()
-        # Whole numbers are the seeds of dropout, which are no weights.
-        if drawn.dtype.is_floating:
-            initial_value = functools.partial(tf.zeros, drawn.shape, drawn.dtype)
-        return next_creator(initial_value=initial_value, **kwargs)
-
-    with tf.variable_creator_scope(create):
-        yield
