@@ -184,7 +184,7 @@ class TestEqualToOriginal:
         (tmp_path / "a.model").write_bytes(proto)
         text = "İ Iıé THE RIVER"
         script = (
-            "from albert_tf.preprocessing import SentencePieceTokenizer\n"
+            "from albert_tf.tokenizers import SentencePieceTokenizer\n"
             f"tokenizer = SentencePieceTokenizer({str(tmp_path / 'a.model')!r})\n"
             f"print(tokenizer({text!r}).numpy().tolist())"
         )
