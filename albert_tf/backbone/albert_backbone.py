@@ -23,6 +23,7 @@ from albert_tf.layers.common import (
     Tensor,
     albert_initializer,
     get_activation,
+    policy_at,
     serialize_activation,
 )
 
@@ -173,7 +174,7 @@ class AlbertBackbone(Lora, Quantization, keras_hub.models.Backbone):
                 hidden_dim,
                 activation="tanh",
                 kernel_initializer=albert_initializer(),
-                dtype=dtype,
+                dtype=policy_at(dtype, "pooled_dense"),
                 name="pooled_dense",
             )
 
@@ -183,7 +184,9 @@ class AlbertBackbone(Lora, Quantization, keras_hub.models.Backbone):
             for name in ("token_ids", "segment_ids", "padding_mask")
         }
         outputs, _ = self._encode(inputs)
-        super().__init__(inputs=inputs, outputs=outputs, dtype=dtype, **kwargs)
+        # Of a map of policies the model itself has the default one.
+        policy = policy_at(dtype, path="")
+        super().__init__(inputs=inputs, outputs=outputs, dtype=policy, **kwargs)
 
         # === Config ===
         self.vocabulary_size = vocabulary_size

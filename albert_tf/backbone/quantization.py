@@ -1,6 +1,5 @@
 """Quantization of a backbone whose blocks run at several depths."""
 
-from collections.abc import Iterable
 from typing import Any
 
 import keras
@@ -46,7 +45,11 @@ class Quantization:
 
     def get_config(self) -> dict[str, Any]:
         """The config, with the mode of each quantized layer by its path."""
-        modes = quantization_modes(self._matrices)
+        modes = {
+            layer.path: layer.dtype_policy.name.partition("_from_")[0]
+            for layer in (self.token_embedding, *self.dense_layers)
+            if layer.quantization_mode
+        }
         if not modes:
             return super().get_config()
         # Not KerasHub's map of policies, which its `from_preset` drops, and with which
@@ -62,27 +65,15 @@ class Quantization:
     def from_config(cls, config: dict[str, Any]) -> "Quantization":
         """Build a backbone with its layers quantized as they were."""
         config = dict(config)
-        modes = config.pop("quantized_layers", {})
-        backbone = super().from_config(config)
-        quantize_layers(backbone._matrices, modes)
-        return backbone
-
-    @property
-    def _matrices(self):
-        return [self.token_embedding, *self.dense_layers]
-
-
-def quantization_modes(layers: Iterable[keras.Layer]) -> dict[str, str]:
-    """The mode, such as `"int8"`, of each layer that is quantized, by its path."""
-    return {
-        layer.path: layer.dtype_policy.name.partition("_from_")[0]
-        for layer in layers
-        if layer.quantization_mode
-    }
-
-
-def quantize_layers(layers: Iterable[keras.Layer], modes: dict[str, str]) -> None:
-    """Quantize layers as `quantization_modes` found them."""
-    for layer in layers:
-        if mode := modes.get(layer.path):
-            layer.dtype_policy = f"{mode}_from_{layer.dtype_policy.name}"
+        modes = config.pop("quantized_layers", None)
+        if not modes:
+            return super().from_config(config)
+        policy = keras.dtype_policies.get(config.get("dtype"))
+        config["dtype"] = keras.dtype_policies.DTypePolicyMap(
+            policy.name,
+            {
+                path: keras.dtype_policies.get(f"{mode}_from_{policy.name}")
+                for path, mode in modes.items()
+            },
+        )
+        return super().from_config(config)

@@ -3,7 +3,12 @@ from typing import Any
 import keras
 from keras import ops
 
-from albert_tf.layers.common import Tensor, albert_initializer, layer_norm
+from albert_tf.layers.common import (
+    Tensor,
+    albert_initializer,
+    layer_norm,
+    policy_at,
+)
 
 # What the originals add to the score of a masked key. Kept, rather than minus
 # infinity, so that a text that is all padding gives the same numbers too.
@@ -69,13 +74,13 @@ class AttentionBlock(keras.layers.Layer):
         self.query_key_value = keras.layers.Dense(
             3 * hidden_dim,
             kernel_initializer=albert_initializer(),
-            dtype=policy,
+            dtype=policy_at(self.dtype_policy, f"{self.path}/query_key_value"),
             name="query_key_value",
         )
         self.output_dense = keras.layers.Dense(
             hidden_dim,
             kernel_initializer=albert_initializer(),
-            dtype=policy,
+            dtype=policy_at(self.dtype_policy, f"{self.path}/output_dense"),
             name="output_dense",
         )
         self.layer_norm = layer_norm(dtype=policy, name="layer_norm")

@@ -38,6 +38,17 @@ def albert_initializer(stddev: float = 0.02) -> keras.initializers.Initializer:
     return keras.initializers.TruncatedNormal(stddev=stddev)
 
 
+def policy_at(dtype: Policy, path: str) -> Policy:
+    """The policy of the layer that is built at a path.
+
+    A quantized model is built from a map of policies by path. Keras cannot save layers
+    that hold the map itself.
+    """
+    if isinstance(dtype, keras.dtype_policies.DTypePolicyMap):
+        return dtype[path]
+    return dtype
+
+
 def layer_norm(**kwargs: Any) -> keras.layers.LayerNormalization:
     """A LayerNormalization with ALBERT's epsilon."""
     return keras.layers.LayerNormalization(epsilon=LAYER_NORM_EPSILON, **kwargs)

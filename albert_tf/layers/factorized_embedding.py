@@ -3,7 +3,12 @@ from typing import Any
 import keras
 from keras import ops
 
-from albert_tf.layers.common import Tensor, albert_initializer, layer_norm
+from albert_tf.layers.common import (
+    Tensor,
+    albert_initializer,
+    layer_norm,
+    policy_at,
+)
 from albert_tf.layers.token_embedding import TokenEmbedding
 
 PROJECTION_ORDERS = ("before_layer_norm", "after_layer_norm")
@@ -86,28 +91,28 @@ class FactorizedEmbedding(keras.layers.Layer):
         self.project_first = projection == "before_layer_norm"
         # The width at which the three embeddings are added and normalised.
         self.sum_dim = hidden_dim if self.project_first else embedding_dim
-        self.token_embedding = TokenEmbedding(
-            vocabulary_size,
-            embedding_dim,
-            embeddings_initializer=albert_initializer(),
-            dtype=self.dtype_policy,
-            name="token_embedding",
-        )
-        self.projection = keras.layers.Dense(
-            hidden_dim,
-            use_bias=not self.project_first,
-            kernel_initializer=(
-                keep_variance() if self.project_first else albert_initializer()
-            ),
-            dtype=self.dtype_policy,
-            name="projection",
-        )
         self.layer_norm = layer_norm(dtype=self.dtype_policy, name="layer_norm")
         self.dropout = keras.layers.Dropout(
             dropout, dtype=self.dtype_policy, name="dropout"
         )
 
     def build(self, token_ids_shape, segment_ids_shape=None):
+        self.token_embedding = TokenEmbedding(
+            self.vocabulary_size,
+            self.embedding_dim,
+            embeddings_initializer=albert_initializer(),
+            dtype=policy_at(self.dtype_policy, f"{self.path}/token_embedding"),
+            name="token_embedding",
+        )
+        self.projection = keras.layers.Dense(
+            self.hidden_dim,
+            use_bias=not self.project_first,
+            kernel_initializer=(
+                keep_variance() if self.project_first else albert_initializer()
+            ),
+            dtype=policy_at(self.dtype_policy, f"{self.path}/projection"),
+            name="projection",
+        )
         self.token_embedding.build()
         self.segment_table = self.add_weight(
             name="segment_table",

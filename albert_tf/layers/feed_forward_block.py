@@ -9,6 +9,7 @@ from albert_tf.layers.common import (
     albert_initializer,
     get_activation,
     layer_norm,
+    policy_at,
     serialize_activation,
 )
 
@@ -57,13 +58,13 @@ class FeedForwardBlock(keras.layers.Layer):
             self.intermediate_dim,
             activation=self.activation,
             kernel_initializer=albert_initializer(),
-            dtype=policy,
+            dtype=policy_at(self.dtype_policy, f"{self.path}/intermediate_dense"),
             name="intermediate_dense",
         )
         self.output_dense = keras.layers.Dense(
             hidden_dim,
             kernel_initializer=albert_initializer(),
-            dtype=policy,
+            dtype=policy_at(self.dtype_policy, f"{self.path}/output_dense"),
             name="output_dense",
         )
         self.layer_norm = layer_norm(dtype=policy, name="layer_norm")
