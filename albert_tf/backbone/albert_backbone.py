@@ -1,25 +1,35 @@
-import functools
-import numbers
+from typing import Any
 
 import keras
 import keras_hub
 
+from albert_tf.backbone.encoder_blocks import (
+    check_sizes,
+    encoder_blocks,
+    group_of_layer,
+)
+from albert_tf.backbone.lora import Lora
 from albert_tf.backbone.presets import FromCheckpoints, without_mixed_precision
+from albert_tf.backbone.quantization import Quantization
 from albert_tf.layers import (
     AttentionBlock,
-    EncoderBlock,
     FactorizedEmbedding,
     FeedForwardBlock,
+    TokenEmbedding,
 )
 from albert_tf.layers.common import (
+    Activation,
+    Policy,
+    Tensor,
     albert_initializer,
     get_activation,
+    policy_at,
     serialize_activation,
 )
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
-class AlbertBackbone(FromCheckpoints, keras_hub.models.Backbone):
+class AlbertBackbone(FromCheckpoints, Lora, Quantization, keras_hub.models.Backbone):
     """The ALBERT encoder as a functional model.
 
     Parameters are shared across layers in groups of consecutive layers, the
@@ -96,27 +106,27 @@ class AlbertBackbone(FromCheckpoints, keras_hub.models.Backbone):
 
     def __init__(
         self,
-        vocabulary_size,
-        num_layers,
-        num_heads,
-        embedding_dim,
-        hidden_dim,
-        intermediate_dim,
-        num_attention_groups=1,
-        num_ffn_groups=1,
-        num_inner_repetitions=1,
-        embedding_projection="before_layer_norm",
-        normalize_first=False,
-        activation="gelu_approximate",
-        hidden_dropout=0.0,
-        attention_dropout=0.0,
-        max_sequence_length=512,
-        num_segments=2,
-        pooler=True,
-        dtype=None,
-        **kwargs,
+        vocabulary_size: int,
+        num_layers: int,
+        num_heads: int,
+        embedding_dim: int,
+        hidden_dim: int,
+        intermediate_dim: int,
+        num_attention_groups: int = 1,
+        num_ffn_groups: int = 1,
+        num_inner_repetitions: int = 1,
+        embedding_projection: str = "before_layer_norm",
+        normalize_first: bool = False,
+        activation: Activation = "gelu_approximate",
+        hidden_dropout: float = 0.0,
+        attention_dropout: float = 0.0,
+        max_sequence_length: int = 512,
+        num_segments: int = 2,
+        pooler: bool = True,
+        dtype: Policy = None,
+        **kwargs: Any,
     ):
-        _check_sizes(
+        check_sizes(
             vocabulary_size=vocabulary_size,
             num_layers=num_layers,
             num_heads=num_heads,
@@ -151,7 +161,7 @@ class AlbertBackbone(FromCheckpoints, keras_hub.models.Backbone):
             "normalize_first": normalize_first,
             "dtype": dtype,
         }
-        self.encoder_blocks = _encoder_blocks(
+        self.encoder_blocks = encoder_blocks(
             num_layers,
             num_attention_groups,
             num_ffn_groups,
@@ -164,7 +174,7 @@ class AlbertBackbone(FromCheckpoints, keras_hub.models.Backbone):
                 hidden_dim,
                 activation="tanh",
                 kernel_initializer=albert_initializer(),
-                dtype=dtype,
+                dtype=policy_at(dtype, "pooled_dense"),
                 name="pooled_dense",
             )
 
@@ -174,7 +184,9 @@ class AlbertBackbone(FromCheckpoints, keras_hub.models.Backbone):
             for name in ("token_ids", "segment_ids", "padding_mask")
         }
         outputs, _ = self._encode(inputs)
-        super().__init__(inputs=inputs, outputs=outputs, dtype=dtype, **kwargs)
+        # Of a map of policies the model itself has the default one.
+        policy = policy_at(dtype, path="")
+        super().__init__(inputs=inputs, outputs=outputs, dtype=policy, **kwargs)
 
         # === Config ===
         self.vocabulary_size = vocabulary_size
@@ -219,7 +231,7 @@ class AlbertBackbone(FromCheckpoints, keras_hub.models.Backbone):
             intermediates["attention_scores"] = scores
         return outputs, intermediates
 
-    def with_intermediates(self, attention_scores=False):
+    def with_intermediates(self, attention_scores: bool = False) -> keras.Model:
         """A functional model with this one's weights and every layer's output.
 
         Args:
@@ -238,7 +250,7 @@ class AlbertBackbone(FromCheckpoints, keras_hub.models.Backbone):
             self.input, outputs | intermediates, name=f"{self.name}_intermediates"
         )
 
-    def pool(self, inputs):
+    def pool(self, inputs: dict[str, Tensor]) -> Tensor:
         """The graph of `pooled_output` alone.
 
         The last block computes the first position only, which is all that the
@@ -265,13 +277,23 @@ class AlbertBackbone(FromCheckpoints, keras_hub.models.Backbone):
         x = last(x, padding_mask=inputs["padding_mask"], output_length=1)
         return self.pooled_dense(x[:, 0, :])
 
+    def freeze_embeddings(self) -> None:
+        """Train the encoder only: tables, projection and LayerNorm stay as they are.
+
+        The tables of a small model are most of its weights, and a small data set moves
+        the few rows it holds away from the others. The output weights of a masked
+        language model are the same token table, so they stay, too. As after every
+        change of what trains, compile the model again.
+        """
+        self.embedding.trainable = False
+
     @property
-    def attention_blocks(self):
+    def attention_blocks(self) -> dict[tuple[int, int], AttentionBlock]:
         """The distinct attention halves, as {(group, inner layer): block}."""
         return self._halves("attention", self.num_attention_groups)
 
     @property
-    def feed_forward_blocks(self):
+    def feed_forward_blocks(self) -> dict[tuple[int, int], FeedForwardBlock]:
         """The distinct feed-forward halves, as {(group, inner layer): block}."""
         return self._halves("feed_forward", self.num_ffn_groups)
 
@@ -289,15 +311,25 @@ class AlbertBackbone(FromCheckpoints, keras_hub.models.Backbone):
         }
 
     @property
-    def token_embedding(self):
-        """The `FactorizedEmbedding` (KerasHub's name for it)."""
-        return self.embedding
+    def token_embedding(self) -> TokenEmbedding:
+        """The `keras.layers.Embedding` that holds the token table."""
+        return self.embedding.token_embedding
 
-    def save_to_preset(self, preset_dir, **kwargs):
+    @property
+    def dense_layers(self) -> list[keras.layers.Dense]:
+        """Every dense layer; those of a shared block once."""
+        layers = [self.embedding.projection]
+        for half in self.attention_blocks.values():
+            layers += [half.query_key_value, half.output_dense]
+        for half in self.feed_forward_blocks.values():
+            layers += [half.intermediate_dense, half.output_dense]
+        return layers + [self.pooled_dense] * (self.pooled_dense is not None)
+
+    def save_to_preset(self, preset_dir: str, **kwargs: Any) -> None:
         with without_mixed_precision(self):
             super().save_to_preset(preset_dir, **kwargs)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         config = super().get_config()
         config.update(
             vocabulary_size=self.vocabulary_size,
@@ -319,72 +351,3 @@ class AlbertBackbone(FromCheckpoints, keras_hub.models.Backbone):
             pooler=self.pooled_dense is not None,
         )
         return config
-
-
-def group_of_layer(layer, num_layers, num_groups):
-    """The group whose parameters a layer uses (`transformer_model` of Google)."""
-    return int(layer / (num_layers / num_groups))
-
-
-def _encoder_blocks(
-    num_layers, num_attention_groups, num_ffn_groups, num_inner_repetitions, config
-):
-    """The block each layer runs, in order; shared ones are the same object."""
-
-    def pick(*names):
-        return {name: config[name] for name in (*names, "normalize_first", "dtype")}
-
-    @functools.cache
-    def attention(group, inner):
-        return AttentionBlock(
-            **pick("num_heads", "hidden_dropout", "attention_dropout"),
-            name=f"attention_{group}_{inner}",
-        )
-
-    @functools.cache
-    def feed_forward(group, inner):
-        return FeedForwardBlock(
-            **pick("intermediate_dim", "activation", "hidden_dropout"),
-            name=f"feed_forward_{group}_{inner}",
-        )
-
-    @functools.cache
-    def block(attention_group, ffn_group, inner):
-        return EncoderBlock(
-            **config,
-            attention=attention(attention_group, inner),
-            feed_forward=feed_forward(ffn_group, inner),
-            name=f"encoder_block_{attention_group}_{ffn_group}_{inner}",
-        )
-
-    return [
-        block(
-            group_of_layer(layer, num_layers, num_attention_groups),
-            group_of_layer(layer, num_layers, num_ffn_groups),
-            inner,
-        )
-        for layer in range(num_layers)
-        for inner in range(num_inner_repetitions)
-    ]
-
-
-def _check_sizes(num_layers, num_heads, hidden_dim, **sizes):
-    sizes = dict(num_layers=num_layers, num_heads=num_heads, **sizes)
-    for name, size in dict(sizes, hidden_dim=hidden_dim).items():
-        whole = isinstance(size, numbers.Integral) and not isinstance(size, bool)
-        if not whole or size < 1:
-            raise ValueError(
-                f"`{name}` must be a whole number above 0. Received: {name}={size!r}"
-            )
-    if hidden_dim % num_heads:
-        raise ValueError(
-            "`hidden_dim` must be a multiple of `num_heads`. "
-            f"Received: hidden_dim={hidden_dim}, num_heads={num_heads}"
-        )
-    for name in ("num_attention_groups", "num_ffn_groups"):
-        if sizes[name] > num_layers:
-            raise ValueError(
-                f"`{name}` must lie between 1 (shared by all layers) and "
-                f"`num_layers` (nothing shared). Received: {name}={sizes[name]}, "
-                f"num_layers={num_layers}"
-            )

@@ -8,12 +8,12 @@ import numpy as np
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.checkpoints.config import backbone_config, check_sizes
 from albert_tf.checkpoints.heads import HEADS, heads_in
+from albert_tf.checkpoints.initialization import without_initializing
 from albert_tf.checkpoints.layout import CheckpointError, numbers_of
 from albert_tf.checkpoints.opening import open_source
 from albert_tf.checkpoints.plan import plan_loading
 from albert_tf.checkpoints.releases import identify
 from albert_tf.checkpoints.weights import ENCODER_PARTS
-from albert_tf.layers.common import zeros_for_now
 from albert_tf.tokenizers import load_tokenizer
 
 
@@ -188,7 +188,7 @@ class Checkpoint:
 
     def build_backbone(self, dtype=None, **kwargs):
         """An `AlbertBackbone` of this checkpoint's sizes, weights still zero."""
-        with zeros_for_now():
+        with without_initializing():
             return AlbertBackbone(**{**self.arguments, **kwargs}, dtype=dtype)
 
     def load_into(self, model, new_heads=()):

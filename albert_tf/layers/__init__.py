@@ -5,6 +5,7 @@ from albert_tf.layers.encoder_block import EncoderBlock
 from albert_tf.layers.factorized_embedding import FactorizedEmbedding
 from albert_tf.layers.feed_forward_block import FeedForwardBlock
 from albert_tf.layers.masked_lm_head import MaskedLMHead
+from albert_tf.layers.token_embedding import TokenEmbedding
 
 __all__ = [
     "AttentionBlock",
@@ -12,4 +13,5 @@ __all__ = [
     "FactorizedEmbedding",
     "FeedForwardBlock",
     "MaskedLMHead",
+    "TokenEmbedding",
 ]

@@ -1,7 +1,14 @@
+from typing import Any
+
 import keras
 from keras import ops
 
-from albert_tf.layers.common import albert_initializer, layer_norm
+from albert_tf.layers.common import (
+    Tensor,
+    albert_initializer,
+    layer_norm,
+    policy_at,
+)
 
 # What the originals add to the score of a masked key. Kept, rather than minus
 # infinity, so that a text that is all padding gives the same numbers too.
@@ -41,11 +48,11 @@ class AttentionBlock(keras.layers.Layer):
 
     def __init__(
         self,
-        num_heads,
-        hidden_dropout=0.0,
-        attention_dropout=0.0,
-        normalize_first=False,
-        **kwargs,
+        num_heads: int,
+        hidden_dropout: float = 0.0,
+        attention_dropout: float = 0.0,
+        normalize_first: bool = False,
+        **kwargs: Any,
     ):
         super().__init__(**kwargs)
         self.supports_masking = True
@@ -67,13 +74,13 @@ class AttentionBlock(keras.layers.Layer):
         self.query_key_value = keras.layers.Dense(
             3 * hidden_dim,
             kernel_initializer=albert_initializer(),
-            dtype=policy,
+            dtype=policy_at(self.dtype_policy, f"{self.path}/query_key_value"),
             name="query_key_value",
         )
         self.output_dense = keras.layers.Dense(
             hidden_dim,
             kernel_initializer=albert_initializer(),
-            dtype=policy,
+            dtype=policy_at(self.dtype_policy, f"{self.path}/output_dense"),
             name="output_dense",
         )
         self.layer_norm = layer_norm(dtype=policy, name="layer_norm")
@@ -89,13 +96,13 @@ class AttentionBlock(keras.layers.Layer):
 
     def call(
         self,
-        inputs,
-        padding_mask=None,
-        attention_mask=None,
-        training=None,
-        return_attention_scores=False,
-        output_length=None,
-    ):
+        inputs: Tensor,
+        padding_mask: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        training: bool | None = None,
+        return_attention_scores: bool = False,
+        output_length: int | None = None,
+    ) -> Tensor | tuple[Tensor, Tensor]:
         x = self.layer_norm(inputs) if self.normalize_first else inputs
         query, key, value = self._query_key_value(x)
         if output_length is not None:
@@ -147,7 +154,7 @@ class AttentionBlock(keras.layers.Layer):
                 blocked = 1.0 - ops.cast(mask, self.compute_dtype)
                 yield ops.expand_dims(blocked, 1) * MASKED_SCORE
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         config = super().get_config()
         config.update(
             num_heads=self.num_heads,

@@ -1,64 +1,54 @@
 """What every layer of ALBERT shares: activations, initialiser, LayerNorm."""
 
-import contextlib
-import contextvars
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import keras
+
+# A tensor of Keras' backend, symbolic or not, or what converts to one.
+Tensor: TypeAlias = Any
+Activation: TypeAlias = str | Callable[[Tensor], Tensor]
+Policy: TypeAlias = str | keras.DTypePolicy | None
 
 # Both original code bases use 1e-12 everywhere, in the MLM head too.
 LAYER_NORM_EPSILON = 1e-12
 
 
-def gelu_approximate(x):
+def gelu_approximate(x: Tensor) -> Tensor:
     """The tanh form of GELU, which both original code bases call "gelu"."""
     return keras.activations.gelu(x, approximate=True)
 
 
-def get_activation(identifier):
+def get_activation(identifier: Activation | None) -> Callable[[Tensor], Tensor]:
     """Look up an activation, `"gelu_approximate"` among Keras' own names."""
     if identifier == "gelu_approximate":
         return gelu_approximate
     return keras.activations.get(identifier)
 
 
-def serialize_activation(activation):
+def serialize_activation(activation: Callable[[Tensor], Tensor]) -> str | dict:
     """The inverse of `get_activation`, for `get_config`."""
     if activation is gelu_approximate:
         return "gelu_approximate"
     return keras.activations.serialize(activation)
 
 
-@keras.saving.register_keras_serializable(package="albert_tf")
-class AlbertInitializer(keras.initializers.TruncatedNormal):
-    """Truncated normal, as in the paper's code (`create_initializer`)."""
-
-    def __call__(self, shape, dtype=None):
-        if _zeros.get():
-            return keras.ops.zeros(shape, dtype)
-        return super().__call__(shape, dtype)
+def albert_initializer(stddev: float = 0.02) -> keras.initializers.Initializer:
+    """How every matrix of ALBERT begins (`create_initializer` of the paper's code)."""
+    return keras.initializers.TruncatedNormal(stddev=stddev)
 
 
-def albert_initializer(stddev=0.02):
-    """How every matrix of ALBERT begins."""
-    return AlbertInitializer(stddev=stddev)
+def policy_at(dtype: Policy, path: str) -> Policy:
+    """The policy of the layer that is built at a path.
 
-
-_zeros = contextvars.ContextVar("zeros", default=False)
-
-
-@contextlib.contextmanager
-def zeros_for_now():
-    """Build with zeros what a checkpoint fills at once.
-
-    Random numbers for 222 million weights take seconds and twice their memory.
+    A quantized model is built from a map of policies by path. Keras cannot save layers
+    that hold the map itself.
     """
-    token = _zeros.set(True)
-    try:
-        yield
-    finally:
-        _zeros.reset(token)
+    if isinstance(dtype, keras.dtype_policies.DTypePolicyMap):
+        return dtype[path]
+    return dtype
 
 
-def layer_norm(**kwargs):
+def layer_norm(**kwargs: Any) -> keras.layers.LayerNormalization:
     """A LayerNormalization with ALBERT's epsilon."""
     return keras.layers.LayerNormalization(epsilon=LAYER_NORM_EPSILON, **kwargs)

@@ -1,6 +1,9 @@
+from typing import Any
+
 import keras
 
 from albert_tf.layers.attention_block import AttentionBlock
+from albert_tf.layers.common import Activation, Tensor
 from albert_tf.layers.feed_forward_block import FeedForwardBlock
 
 
@@ -49,15 +52,15 @@ class EncoderBlock(keras.layers.Layer):
 
     def __init__(
         self,
-        intermediate_dim,
-        num_heads,
-        activation="gelu_approximate",
-        hidden_dropout=0.0,
-        attention_dropout=0.0,
-        normalize_first=False,
-        attention=None,
-        feed_forward=None,
-        **kwargs,
+        intermediate_dim: int,
+        num_heads: int,
+        activation: Activation = "gelu_approximate",
+        hidden_dropout: float = 0.0,
+        attention_dropout: float = 0.0,
+        normalize_first: bool = False,
+        attention: AttentionBlock | None = None,
+        feed_forward: FeedForwardBlock | None = None,
+        **kwargs: Any,
     ):
         super().__init__(**kwargs)
         self.supports_masking = True
@@ -89,13 +92,13 @@ class EncoderBlock(keras.layers.Layer):
 
     def call(
         self,
-        inputs,
-        padding_mask=None,
-        attention_mask=None,
-        training=None,
-        return_attention_scores=False,
-        output_length=None,
-    ):
+        inputs: Tensor,
+        padding_mask: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        training: bool | None = None,
+        return_attention_scores: bool = False,
+        output_length: int | None = None,
+    ) -> Tensor | tuple[Tensor, Tensor]:
         x = self.attention(
             inputs,
             padding_mask=padding_mask,
@@ -112,7 +115,7 @@ class EncoderBlock(keras.layers.Layer):
     def compute_output_spec(self, inputs, *args, **kwargs):
         return self.attention.compute_output_spec(inputs, *args, **kwargs)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         config = super().get_config()
         attention = self.attention.get_config()
         feed_forward = self.feed_forward.get_config()
@@ -128,7 +131,7 @@ class EncoderBlock(keras.layers.Layer):
         return config
 
     @classmethod
-    def from_config(cls, config):
+    def from_config(cls, config: dict[str, Any]) -> "EncoderBlock":
         halves = {
             name: keras.layers.deserialize(config[name])
             for name in ("attention", "feed_forward")

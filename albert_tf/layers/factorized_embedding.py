@@ -1,12 +1,20 @@
+from typing import Any
+
 import keras
 from keras import ops
 
-from albert_tf.layers.common import albert_initializer, layer_norm
+from albert_tf.layers.common import (
+    Tensor,
+    albert_initializer,
+    layer_norm,
+    policy_at,
+)
+from albert_tf.layers.token_embedding import TokenEmbedding
 
 PROJECTION_ORDERS = ("before_layer_norm", "after_layer_norm")
 
 
-def keep_variance():
+def keep_variance() -> keras.initializers.Initializer:
     """An initialiser whose product is as large as what it is applied to.
 
     With the original's 0.02 the token part of albert_zh's sum begins several times
@@ -28,10 +36,6 @@ class FactorizedEmbedding(keras.layers.Layer):
     - `"before_layer_norm"` (albert_zh): only the token embedding is projected,
       without bias; segments and positions are `hidden_dim` wide and are added
       after it, then all is normalised.
-
-    The gradient of the token table is dense. Keras' Adam, AdamW and Lamb do not
-    merge the repeated rows of a sparse one on TensorFlow, so a token that occurs
-    twice in a batch would get a wrong second moment.
 
     Args:
         vocabulary_size: int. Rows of the token table.
@@ -60,14 +64,14 @@ class FactorizedEmbedding(keras.layers.Layer):
 
     def __init__(
         self,
-        vocabulary_size,
-        embedding_dim,
-        hidden_dim,
-        max_sequence_length=512,
-        num_segments=2,
-        projection="before_layer_norm",
-        dropout=0.0,
-        **kwargs,
+        vocabulary_size: int,
+        embedding_dim: int,
+        hidden_dim: int,
+        max_sequence_length: int = 512,
+        num_segments: int = 2,
+        projection: str = "before_layer_norm",
+        dropout: float = 0.0,
+        **kwargs: Any,
     ):
         super().__init__(**kwargs)
         if projection not in PROJECTION_ORDERS:
@@ -87,49 +91,53 @@ class FactorizedEmbedding(keras.layers.Layer):
         self.project_first = projection == "before_layer_norm"
         # The width at which the three embeddings are added and normalised.
         self.sum_dim = hidden_dim if self.project_first else embedding_dim
-        self.projection = keras.layers.Dense(
-            hidden_dim,
-            use_bias=not self.project_first,
-            kernel_initializer=(
-                keep_variance() if self.project_first else albert_initializer()
-            ),
-            dtype=self.dtype_policy,
-            name="projection",
-        )
         self.layer_norm = layer_norm(dtype=self.dtype_policy, name="layer_norm")
         self.dropout = keras.layers.Dropout(
             dropout, dtype=self.dtype_policy, name="dropout"
         )
 
     def build(self, token_ids_shape, segment_ids_shape=None):
-        # No autocast: in mixed precision the rows are looked up, and their
-        # gradients summed, in float32.
-        self.token_table = self._add_table(
-            "token_table", self.vocabulary_size, self.embedding_dim, autocast=False
+        self.token_embedding = TokenEmbedding(
+            self.vocabulary_size,
+            self.embedding_dim,
+            embeddings_initializer=albert_initializer(),
+            dtype=policy_at(self.dtype_policy, f"{self.path}/token_embedding"),
+            name="token_embedding",
         )
-        self.segment_table = self._add_table(
-            "segment_table", self.num_segments, self.sum_dim
+        self.projection = keras.layers.Dense(
+            self.hidden_dim,
+            use_bias=not self.project_first,
+            kernel_initializer=(
+                keep_variance() if self.project_first else albert_initializer()
+            ),
+            dtype=policy_at(self.dtype_policy, f"{self.path}/projection"),
+            name="projection",
         )
-        self.position_table = self._add_table(
-            "position_table", self.max_sequence_length, self.sum_dim
+        self.token_embedding.build()
+        self.segment_table = self.add_weight(
+            name="segment_table",
+            shape=(self.num_segments, self.sum_dim),
+            initializer=albert_initializer(),
+        )
+        self.position_table = self.add_weight(
+            name="position_table",
+            shape=(self.max_sequence_length, self.sum_dim),
+            initializer=albert_initializer(),
         )
         self.projection.build((None, None, self.embedding_dim))
         self.layer_norm.build((None, None, self.sum_dim))
         self.built = True
 
-    def _add_table(self, name, rows, width, **kwargs):
-        return self.add_weight(
-            name=name, shape=(rows, width), initializer=albert_initializer(), **kwargs
-        )
+    @property
+    def token_table(self) -> keras.Variable:
+        """The table of the token embedding [vocabulary_size, embedding_dim]."""
+        return self.token_embedding.embeddings
 
-    def call(self, token_ids, segment_ids, training=None):
+    def call(
+        self, token_ids: Tensor, segment_ids: Tensor, training: bool | None = None
+    ) -> Tensor:
         self._check_length(token_ids.shape[1])
-        # Reshaping to the same shape costs nothing forward; backward, TensorFlow
-        # turns the sparse gradient of the lookup into a dense, summed one.
-        table = ops.reshape(
-            self.token_table, (self.vocabulary_size, self.embedding_dim)
-        )
-        x = ops.cast(ops.take(table, token_ids, axis=0), self.compute_dtype)
+        x = ops.cast(self.token_embedding(token_ids), self.compute_dtype)
         if self.project_first:
             x = self.projection(x)
         segments = ops.one_hot(segment_ids, self.num_segments, dtype=self.compute_dtype)
@@ -138,7 +146,7 @@ class FactorizedEmbedding(keras.layers.Layer):
         x = self.dropout(self.layer_norm(x), training=training)
         return x if self.project_first else self.projection(x)
 
-    def reverse(self, x):
+    def reverse(self, x: Tensor) -> Tensor:
         """Score hidden states against the token table (tied output weights).
 
         Args:
@@ -150,9 +158,14 @@ class FactorizedEmbedding(keras.layers.Layer):
             A float tensor [..., vocabulary_size].
         """
         if self.project_first:
-            x = ops.matmul(x, ops.transpose(self.projection.kernel))
-        table = ops.cast(self.token_table, self.compute_dtype)
-        return ops.matmul(x, ops.transpose(table))
+            x = ops.matmul(x, ops.transpose(self._projection_kernel()))
+        return self.token_embedding.reverse(x)
+
+    def _projection_kernel(self):
+        if self.projection.quantization_mode is None:
+            return self.projection.kernel
+        # Only a call knows what the numbers of a quantized kernel stand for.
+        return self.projection(ops.eye(self.embedding_dim, dtype=self.compute_dtype))
 
     def _check_length(self, length):
         if length is not None and length > self.max_sequence_length:
@@ -172,7 +185,7 @@ class FactorizedEmbedding(keras.layers.Layer):
             (*token_ids.shape, self.hidden_dim), dtype=self.compute_dtype
         )
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         config = super().get_config()
         config.update(
             vocabulary_size=self.vocabulary_size,

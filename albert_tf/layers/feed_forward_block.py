@@ -1,10 +1,15 @@
+from typing import Any
+
 import keras
 from keras import ops
 
 from albert_tf.layers.common import (
+    Activation,
+    Tensor,
     albert_initializer,
     get_activation,
     layer_norm,
+    policy_at,
     serialize_activation,
 )
 
@@ -33,11 +38,11 @@ class FeedForwardBlock(keras.layers.Layer):
 
     def __init__(
         self,
-        intermediate_dim,
-        activation="gelu_approximate",
-        hidden_dropout=0.0,
-        normalize_first=False,
-        **kwargs,
+        intermediate_dim: int,
+        activation: Activation = "gelu_approximate",
+        hidden_dropout: float = 0.0,
+        normalize_first: bool = False,
+        **kwargs: Any,
     ):
         super().__init__(**kwargs)
         self.supports_masking = True
@@ -53,13 +58,13 @@ class FeedForwardBlock(keras.layers.Layer):
             self.intermediate_dim,
             activation=self.activation,
             kernel_initializer=albert_initializer(),
-            dtype=policy,
+            dtype=policy_at(self.dtype_policy, f"{self.path}/intermediate_dense"),
             name="intermediate_dense",
         )
         self.output_dense = keras.layers.Dense(
             hidden_dim,
             kernel_initializer=albert_initializer(),
-            dtype=policy,
+            dtype=policy_at(self.dtype_policy, f"{self.path}/output_dense"),
             name="output_dense",
         )
         self.layer_norm = layer_norm(dtype=policy, name="layer_norm")
@@ -71,7 +76,7 @@ class FeedForwardBlock(keras.layers.Layer):
         self.layer_norm.build((None, None, hidden_dim))
         self.built = True
 
-    def call(self, inputs, training=None):
+    def call(self, inputs: Tensor, training: bool | None = None) -> Tensor:
         x = self.layer_norm(inputs) if self.normalize_first else inputs
         # As a matrix: TensorFlow fuses product, bias and activation of two axes
         # only, which saves a sixth of a small model's time on a CPU.
@@ -84,7 +89,7 @@ class FeedForwardBlock(keras.layers.Layer):
     def compute_output_spec(self, inputs, training=None):
         return keras.KerasTensor(inputs.shape, self.compute_dtype)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         config = super().get_config()
         config.update(
             intermediate_dim=self.intermediate_dim,

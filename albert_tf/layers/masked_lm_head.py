@@ -1,12 +1,17 @@
+from typing import Any
+
 import keras
 from keras import ops
 
 from albert_tf.layers.common import (
+    Activation,
+    Tensor,
     albert_initializer,
     get_activation,
     layer_norm,
     serialize_activation,
 )
+from albert_tf.layers.factorized_embedding import FactorizedEmbedding
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
@@ -33,7 +38,12 @@ class MaskedLMHead(keras.layers.Layer):
         google-research/albert `run_pretraining.py`, `get_masked_lm_output`.
     """
 
-    def __init__(self, embedding, activation="gelu_approximate", **kwargs):
+    def __init__(
+        self,
+        embedding: FactorizedEmbedding,
+        activation: Activation = "gelu_approximate",
+        **kwargs: Any,
+    ):
         super().__init__(**kwargs)
         self.embedding = embedding
         self.activation = get_activation(activation)
@@ -61,7 +71,7 @@ class MaskedLMHead(keras.layers.Layer):
         )
         self.built = True
 
-    def call(self, sequence_output, mask_positions):
+    def call(self, sequence_output: Tensor, mask_positions: Tensor) -> Tensor:
         positions = ops.expand_dims(mask_positions, -1)
         x = ops.take_along_axis(sequence_output, positions, axis=1)
         x = self.layer_norm(self.dense(x))
@@ -70,7 +80,7 @@ class MaskedLMHead(keras.layers.Layer):
         logits = ops.cast(self.embedding.reverse(x), dtype)
         return logits + ops.cast(self.bias, dtype)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         config = super().get_config()
         config.update(
             embedding=keras.layers.serialize(self.embedding),
@@ -79,7 +89,7 @@ class MaskedLMHead(keras.layers.Layer):
         return config
 
     @classmethod
-    def from_config(cls, config):
+    def from_config(cls, config: dict[str, Any]) -> "MaskedLMHead":
         config = dict(config)
         config["embedding"] = keras.layers.deserialize(config["embedding"])
         return cls(**config)

@@ -124,7 +124,7 @@ class AlbertTextClassifierPreprocessor(keras_hub.models.Preprocessor):
     def _packing_function(self, num_segments):
         """Traced once, for tracing takes longer than tokenizing a thousand texts."""
         packer = self.packer
-        made_of = (num_segments, packer.get_config(), self.tokenizer.made_of)
+        made_of = (num_segments, packer.get_config(), self.tokenizer.fingerprint)
         if self._packing_made_of == made_of:
             return self._packing
 

@@ -1,4 +1,5 @@
 import os
+from collections.abc import Sequence
 
 from albert_tf.tokenizers.sentence_piece_tokenizer import SentencePieceTokenizer
 from albert_tf.tokenizers.word_piece_tokenizer import WordPieceTokenizer
@@ -6,7 +7,9 @@ from albert_tf.tokenizers.word_piece_tokenizer import WordPieceTokenizer
 MODEL_ENDINGS = (".model", ".spm")
 
 
-def load_tokenizer(vocabulary, lowercase=True):
+def load_tokenizer(
+    vocabulary: str | os.PathLike | bytes | Sequence[str], lowercase: bool = True
+) -> WordPieceTokenizer | SentencePieceTokenizer:
     """The tokenizer that a vocabulary is for.
 
     Args:

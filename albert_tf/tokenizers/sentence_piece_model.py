@@ -87,10 +87,10 @@ class CommaSplits:
     """What becomes of pieces that end in a digit and a comma.
 
     The original takes them apart, so that a number is the same piece whether a
-    comma follows it or not: it encodes the digits anew and adds the comma. What a
+    comma follows it or not: it encodes the digits again and adds the comma. What a
     piece becomes depends on nothing else, so it is a table.
 
-    The original also means to drop the space piece that encoding anew adds to
+    The original also means to drop the space piece that the second encoding adds to
     digits from inside a word. But there it compares a character with bytes, which
     never are equal, and keeps it. In the released model all such pieces are the
     start of a word.

@@ -1,3 +1,6 @@
+import os
+from typing import Any
+
 import keras
 import tensorflow as tf
 
@@ -61,23 +64,29 @@ class SentencePieceTokenizer(TextTokenizer):
     original_file_name = "spiece.model"
     source_argument = "proto"
 
-    def __init__(self, proto=None, lowercase=True, dtype="int32", **kwargs):
+    def __init__(
+        self,
+        proto: str | os.PathLike | bytes | None = None,
+        lowercase: bool = True,
+        dtype: str = "int32",
+        **kwargs: Any,
+    ):
         super().__init__(lowercase=lowercase, dtype=dtype, **kwargs)
         self.set_proto(proto)
 
-    def set_proto(self, proto):
+    def set_proto(self, proto: str | os.PathLike | bytes | None) -> None:
         """Sets the model from a file path or its content as bytes."""
         self._set_source(proto)
 
     @property
-    def proto(self):
+    def proto(self) -> bytes | None:
         """The serialized model, bytes, or `None`."""
         return self._vocabulary.proto if self._vocabulary else None
 
     @property
-    def made_of(self):
+    def fingerprint(self) -> tuple[Any, ...]:
         # Equal tokens may have unequal scores.
-        return *super().made_of, self.proto
+        return *super().fingerprint, self.proto
 
     def _read(self, source):
         return SentencePieceModel(source, as_pieces=self.compute_dtype == "string")

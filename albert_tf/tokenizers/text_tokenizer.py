@@ -2,12 +2,18 @@
 
 import json
 import os
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import keras
 import keras_hub
 import tensorflow as tf
 
 from albert_tf.backbone.albert_backbone import AlbertBackbone
+
+# A string, strings of any shape as lists or NumPy arrays, or a string tensor.
+Strings: TypeAlias = Any
+Tensor: TypeAlias = tf.Tensor | tf.RaggedTensor
 
 SPECIAL_NAMES = ("pad", "unk", "cls", "sep", "mask")
 
@@ -38,7 +44,7 @@ class TextTokenizer(keras_hub.tokenizers.Tokenizer):
     # The argument that the vocabulary comes from.
     source_argument = None
 
-    def __init__(self, lowercase, dtype, **kwargs):
+    def __init__(self, lowercase: bool, dtype: str, **kwargs: Any):
         super().__init__(dtype=dtype, **kwargs)
         if self.compute_dtype not in ("int32", "int64", "string"):
             raise ValueError(
@@ -49,7 +55,7 @@ class TextTokenizer(keras_hub.tokenizers.Tokenizer):
         self.file_assets = [self.asset_file_name]
 
     @property
-    def made_of(self):
+    def fingerprint(self) -> tuple[Any, ...]:
         """What the ids depend on: tokenizers with equal ones give equal ids."""
         return type(self), self.lowercase, self.get_vocabulary()
 
@@ -92,13 +98,13 @@ class TextTokenizer(keras_hub.tokenizers.Tokenizer):
             )
         return self._vocabulary
 
-    def get_vocabulary(self):
+    def get_vocabulary(self) -> list[str]:
         return list(self._required_vocabulary().tokens)
 
-    def vocabulary_size(self):
+    def vocabulary_size(self) -> int:
         return len(self._required_vocabulary().tokens)
 
-    def id_to_token(self, id):
+    def id_to_token(self, id: int) -> str:
         tokens = self._required_vocabulary().tokens
         if not 0 <= id < len(tokens):
             raise ValueError(
@@ -106,33 +112,33 @@ class TextTokenizer(keras_hub.tokenizers.Tokenizer):
             )
         return tokens[id]
 
-    def token_to_id(self, token):
+    def token_to_id(self, token: str) -> int:
         ids = self._required_vocabulary().ids
         if token not in ids:
             raise ValueError(f"Token {token!r} is not in the vocabulary.")
         return ids[token]
 
     @property
-    def special_tokens(self):
+    def special_tokens(self) -> list[str]:
         ids = self._required_vocabulary().ids
         tokens = [getattr(self, f"{name}_token") for name in SPECIAL_NAMES]
         return [token for token in tokens if token in ids]
 
     @property
-    def special_token_ids(self):
+    def special_token_ids(self) -> list[int]:
         return [self.token_to_id(token) for token in self.special_tokens]
 
-    def call(self, inputs, training=None):
+    def call(self, inputs: Strings, training: bool | None = None) -> Tensor:
         return self.tokenize(inputs)
 
     def compute_output_spec(self, inputs, training=None):
         return keras.KerasTensor((*inputs.shape, None), dtype=self.compute_dtype)
 
-    def tokenize(self, inputs):
+    def tokenize(self, inputs: Strings) -> Tensor:
         """Returns the ids (or pieces) of each string."""
         return apply_to_batch(self._tokenize_batch, inputs)
 
-    def tokenize_with_offsets(self, inputs):
+    def tokenize_with_offsets(self, inputs: Strings) -> tuple[Tensor, Tensor, Tensor]:
         """Returns `(ids, starts, ends)`, all of the shape of `tokenize()`.
 
         `text[start:end]` is what a piece was made of. Offsets count characters
@@ -141,7 +147,7 @@ class TextTokenizer(keras_hub.tokenizers.Tokenizer):
         """
         return apply_to_batch(self._tokenize_batch_with_offsets, inputs)
 
-    def detokenize(self, inputs):
+    def detokenize(self, inputs: Any) -> tf.Tensor:
         """Joins the ids of each sequence to a string.
 
         Padding, `[CLS]`, `[SEP]` and `[MASK]` are left out; the unknown token
@@ -155,20 +161,20 @@ class TextTokenizer(keras_hub.tokenizers.Tokenizer):
         with tf.device("cpu"):
             return self._join(tf.gather(tf.constant(pieces), inputs))
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         # The vocabulary travels as an asset, as in KerasHub: a path would
         # point at this machine.
         config = {self.source_argument: None, "lowercase": self.lowercase}
         return {**super().get_config(), **config}
 
-    def with_lowercase(self, lowercase):
+    def with_lowercase(self, lowercase: bool) -> "TextTokenizer":
         """Returns a tokenizer of the same vocabulary that lower-cases or not."""
         config = {**self.get_config(), "lowercase": lowercase}
         tokenizer = type(self).from_config(config)
         tokenizer._use(self._vocabulary)
         return tokenizer
 
-    def save_original(self, directory):
+    def save_original(self, directory: str | os.PathLike) -> str:
         """Writes the vocabulary as the file that releases have.
 
         Args:
@@ -181,14 +187,19 @@ class TextTokenizer(keras_hub.tokenizers.Tokenizer):
         self._write(path)
         return path
 
-    def save_assets(self, dir_path):
+    def save_assets(self, dir_path: str) -> None:
         self._write(os.path.join(dir_path, self.asset_file_name))
 
-    def load_assets(self, dir_path):
+    def load_assets(self, dir_path: str) -> None:
         self._set_source(os.path.join(dir_path, self.asset_file_name))
 
     @classmethod
-    def from_preset(cls, preset, config_file="tokenizer.json", **kwargs):
+    def from_preset(
+        cls,
+        preset: str | os.PathLike,
+        config_file: str = "tokenizer.json",
+        **kwargs: Any,
+    ) -> "TextTokenizer":
         """Loads the tokenizer of a preset.
 
         KerasHub reads only presets that hold a model; a local directory
@@ -211,7 +222,7 @@ class TextTokenizer(keras_hub.tokenizers.Tokenizer):
         return tokenizer
 
 
-def apply_to_batch(function, inputs):
+def apply_to_batch(function: Callable[..., Any], inputs: Strings) -> Any:
     """Calls `function` (batch of strings to ragged) on inputs of any rank."""
     with tf.device("cpu"):
         text = as_strings(inputs)
@@ -227,7 +238,7 @@ def apply_to_batch(function, inputs):
         return apply_to_batch(function, ragged)
 
 
-def as_strings(inputs):
+def as_strings(inputs: Strings) -> Tensor:
     if not isinstance(inputs, (tf.Tensor, tf.RaggedTensor)):
         inputs = tf.convert_to_tensor(inputs)
     if inputs.dtype == tf.string:

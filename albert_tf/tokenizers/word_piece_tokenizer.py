@@ -1,3 +1,7 @@
+import os
+from collections.abc import Sequence
+from typing import Any
+
 import keras
 import tensorflow as tf
 
@@ -60,11 +64,19 @@ class WordPieceTokenizer(TextTokenizer):
     original_file_name = "vocab.txt"
     source_argument = "vocabulary"
 
-    def __init__(self, vocabulary=None, lowercase=True, dtype="int32", **kwargs):
+    def __init__(
+        self,
+        vocabulary: str | os.PathLike | Sequence[str] | None = None,
+        lowercase: bool = True,
+        dtype: str = "int32",
+        **kwargs: Any,
+    ):
         super().__init__(lowercase=lowercase, dtype=dtype, **kwargs)
         self.set_vocabulary(vocabulary)
 
-    def set_vocabulary(self, vocabulary):
+    def set_vocabulary(
+        self, vocabulary: str | os.PathLike | Sequence[str] | None
+    ) -> None:
         """Sets the vocabulary from a file path or a list of tokens."""
         self._set_source(vocabulary)
 

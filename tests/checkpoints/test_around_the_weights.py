@@ -53,7 +53,8 @@ def test_a_classifier_comes_back_whole(tmp_path, layout, activation):
     again = AlbertTextClassifier.from_checkpoint(tmp_path / "there")
     assert again.activation is model.activation
     assert (again.dropout, again.labels) == (0.25, labels)
-    assert again.preprocessor.tokenizer.made_of == model.preprocessor.tokenizer.made_of
+    tokenizer = model.preprocessor.tokenizer
+    assert again.preprocessor.tokenizer.fingerprint == tokenizer.fingerprint
     assert np.array_equal(again.predict(TEXTS), model.predict(TEXTS))
 
 

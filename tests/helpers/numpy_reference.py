@@ -2,6 +2,22 @@
 
 import numpy as np
 
+# What a matrix product may lose: its factors and its result are rounded, and in
+# float32 the order of its sum is the kernel's own.
+FLOAT32, BFLOAT16 = 1e-5, 2**-8
+
+
+def assert_close(actual, expected, tolerance=FLOAT32):
+    """Differences are small beside the largest value."""
+    actual, expected = (np.asarray(x).astype("float64") for x in (actual, expected))
+    assert actual.shape == expected.shape
+    scale = np.abs(expected).max()
+    assert np.abs(actual - expected).max() <= tolerance * scale
+
+
+def assert_equal(actual, expected):
+    np.testing.assert_array_equal(np.asarray(actual), np.asarray(expected))
+
 
 def randomize(layer, seed=0):
     """Random weights everywhere, for fresh biases and LayerNorms hide mistakes."""

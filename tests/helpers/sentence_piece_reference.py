@@ -6,7 +6,7 @@ Written from the rules of google-research/albert `tokenization.py`:
    `str.split` gives.
 2. Decompose (NFKD), drop characters with a combining class, lower-case.
 3. Split into pieces with SentencePiece.
-4. A piece that ends in a digit and a comma is encoded anew without its spaces and
+4. A piece that ends in a digit and a comma is encoded again without its spaces and
    the comma, and the comma put after it.
 """
 

@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 import pytest
+from numpy_reference import assert_close
 
 from albert_tf.layers import FactorizedEmbedding
 
@@ -51,11 +52,9 @@ def sparse_embedding_difference(token_ids):
     return np.abs(layer.embeddings.numpy() - expected).max()
 
 
-def test_control_keras_embedding_is_right_without_repeated_tokens():
-    assert sparse_embedding_difference(UNIQUE) < 1e-6
-
-
-def test_control_keras_embedding_is_wrong_with_repeated_tokens():
+def test_control_keras_embedding_is_wrong_with_repeated_tokens_only():
+    # Of values near 1, in float32.
+    assert sparse_embedding_difference(UNIQUE) < 1e-5
     assert sparse_embedding_difference(REPEATED) > 1e-3
 
 
@@ -85,4 +84,4 @@ def test_factorized_embedding_follows_adamw_by_hand(token_ids):
     fit(model, token_ids, target)
     expected = adamw_by_hand(start, token_ids, row_gradient)
     assert np.abs(expected - start).max() > 0.01
-    assert np.abs(layer.token_table.numpy() - expected).max() < 1e-6
+    assert_close(layer.token_table, expected)

@@ -1,9 +1,15 @@
 import keras
 import numpy as np
 import pytest
-from numpy_reference import encoder_block, randomize
+from numpy_reference import (
+    BFLOAT16,
+    assert_close,
+    assert_equal,
+    encoder_block,
+    randomize,
+)
 
-from albert_tf.layers import AttentionBlock, EncoderBlock, FeedForwardBlock
+from albert_tf.layers import AttentionBlock, EncoderBlock
 
 BATCH, TIME, HIDDEN, HEADS, INNER = 3, 17, 48, 4, 96
 
@@ -24,8 +30,8 @@ def new_block(**kwargs):
     return randomize(block)
 
 
-def largest_difference(a, b):
-    return np.abs(np.asarray(a, "float64") - np.asarray(b, "float64")).max()
+def change(a, b):
+    return np.abs(np.asarray(a) - np.asarray(b)).max()
 
 
 @pytest.mark.parametrize("activation", ["gelu_approximate", "relu"])
@@ -42,8 +48,8 @@ def test_block_matches_numpy(x, padding_mask, normalize_first, activation):
     allowed = (causal * padding_mask[:, None]).astype(bool)
     expected, expected_scores = encoder_block(x, block, allowed, activation)
     assert scores.shape == (BATCH, HEADS, TIME, TIME)
-    assert largest_difference(scores, expected_scores) < 1e-6
-    assert largest_difference(y, expected) < 2e-5
+    assert_close(scores, expected_scores)
+    assert_close(y, expected)
 
 
 @pytest.mark.parametrize("mask", ["padding_mask", "attention_mask", "none"])
@@ -61,14 +67,14 @@ def test_each_mask_alone_matches_numpy(x, padding_mask, mask):
         "none": ({}, np.ones((BATCH, TIME, TIME), bool)),
     }[mask]
     expected, _ = encoder_block(x, block, allowed)
-    assert largest_difference(block(x, **masks), expected) < 2e-5
+    assert_close(block(x, **masks), expected)
 
 
 def test_bool_and_int_masks_give_the_same(x, padding_mask):
     block = new_block()
     a = block(x, padding_mask=padding_mask)
     b = block(x, padding_mask=padding_mask.astype(bool))
-    assert largest_difference(a, b) == 0.0
+    assert_equal(a, b)
 
 
 def test_padding_has_no_influence_on_the_text(x, padding_mask):
@@ -77,8 +83,8 @@ def test_padding_has_no_influence_on_the_text(x, padding_mask):
     a = np.asarray(block(x, padding_mask=padding_mask))
     b = np.asarray(block(other, padding_mask=padding_mask))
     text = padding_mask.astype(bool)
-    assert largest_difference(a[text], b[text]) < 1e-6
-    assert largest_difference(a[~text], b[~text]) > 0.1
+    assert_close(a[text], b[text])
+    assert change(a[~text], b[~text]) > 0.1
 
 
 @pytest.mark.parametrize("normalize_first", [False, True], ids=["post-LN", "pre-LN"])
@@ -94,8 +100,8 @@ def test_output_length_computes_the_first_positions(
         x, **masks, return_attention_scores=True, output_length=length
     )
     assert first.shape == (BATCH, length, HIDDEN)
-    assert largest_difference(first, y[:, :length]) < 1e-5
-    assert largest_difference(first_scores, scores[:, :, :length]) < 1e-6
+    assert_close(first, y[:, :length])
+    assert_close(first_scores, scores[:, :, :length])
 
 
 @pytest.mark.parametrize("normalize_first", [False, True], ids=["post-LN", "pre-LN"])
@@ -113,24 +119,7 @@ def test_one_block_three_times_in_a_functional_model(x, padding_mask, normalize_
     expected = x
     for _ in range(3):
         expected, _ = encoder_block(expected, block, allowed)
-    difference = largest_difference(model([x, padding_mask]), expected)
-    assert difference < 1e-5 * np.abs(expected).max()
-
-
-@pytest.mark.parametrize("normalize_first", [False, True], ids=["post-LN", "pre-LN"])
-def test_functional_model_survives_saving(x, padding_mask, tmp_path, normalize_first):
-    inputs, mask = keras.Input((None, HIDDEN)), keras.Input((None,), dtype="int32")
-    block = EncoderBlock(
-        INNER, HEADS, activation="relu", normalize_first=normalize_first
-    )
-    model = keras.Model(
-        [inputs, mask], block(block(inputs, padding_mask=mask), padding_mask=mask)
-    )
-    randomize(model)
-    model.save(tmp_path / "model.keras")
-    loaded = keras.models.load_model(tmp_path / "model.keras")
-    data = [x, padding_mask]
-    assert largest_difference(model(data), loaded(data)) == 0.0
+    assert_close(model([x, padding_mask]), expected)
 
 
 def shared_attention_model():
@@ -150,7 +139,7 @@ def test_blocks_can_share_one_half(x):
     allowed = np.ones((BATCH, TIME, TIME), bool)
     expected, _ = encoder_block(x, first, allowed)
     expected, _ = encoder_block(expected, second, allowed)
-    assert largest_difference(model(x), expected) < 2e-5
+    assert_close(model(x), expected)
 
 
 def test_blocks_that_share_a_half_survive_saving(x, tmp_path):
@@ -158,26 +147,12 @@ def test_blocks_that_share_a_half_survive_saving(x, tmp_path):
     model.save(tmp_path / "model.keras")
     loaded = keras.models.load_model(tmp_path / "model.keras")
     assert loaded.layers[1].attention is loaded.layers[2].attention
-    assert largest_difference(model(x), loaded(x)) == 0.0
+    assert_equal(model(x), loaded(x))
 
 
 HALF = {"hidden_dropout": 0.1, "normalize_first": True}
 ATTENTION = {"num_heads": 4, "attention_dropout": 0.2, **HALF}
 FEED_FORWARD = {"intermediate_dim": 96, "activation": "relu", **HALF}
-
-
-@pytest.mark.parametrize(
-    ("layer_class", "arguments"),
-    [
-        (AttentionBlock, ATTENTION),
-        (FeedForwardBlock, FEED_FORWARD),
-        (EncoderBlock, {**ATTENTION, **FEED_FORWARD}),
-    ],
-)
-def test_config_round_trip(layer_class, arguments):
-    config = layer_class(**arguments).get_config()
-    assert arguments.items() <= config.items()
-    assert layer_class.from_config(config).get_config() == config
 
 
 def test_both_halves_get_the_arguments():
@@ -191,17 +166,15 @@ def test_dropout_is_active_in_training_only(x, rate):
     block = new_block(**{rate: 0.5})
     allowed = np.ones((BATCH, TIME, TIME), bool)
     expected, _ = encoder_block(x, block, allowed)
-    assert largest_difference(block(x, training=False), expected) < 2e-5
-    assert largest_difference(block(x, training=True), expected) > 0.1
+    assert_close(block(x, training=False), expected)
+    assert change(block(x, training=True), expected) > 0.1
 
 
-def test_mixed_bfloat16_computes_in_bfloat16_on_float32_weights(x):
+def test_mixed_bfloat16_is_near(x):
     block = new_block(dtype="mixed_bfloat16")
-    y = block(x)
-    assert y.dtype == "bfloat16"
-    assert {v.dtype for v in block.weights} == {"float32"}
     expected, _ = encoder_block(x, block, np.ones((BATCH, TIME, TIME), bool))
-    assert largest_difference(keras.ops.cast(y, "float32"), expected) < 0.1
+    # Six matrix products.
+    assert_close(keras.ops.cast(block(x), "float32"), expected, 6 * BFLOAT16)
 
 
 def test_heads_must_divide_the_width(x):

@@ -2,7 +2,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from numpy_reference import embedding, randomize
+from numpy_reference import BFLOAT16, assert_close, embedding, randomize
 
 from albert_tf.layers import FactorizedEmbedding
 
@@ -39,7 +39,7 @@ def test_matches_numpy(ids, segments, order):
     expected = embedding(ids, segments, layer, order == "before_layer_norm")
     y = layer(ids, segments)
     assert y.shape == (3, 17, HIDDEN)
-    assert np.abs(np.asarray(y) - expected).max() < 5e-6
+    assert_close(y, expected)
 
 
 @pytest.mark.parametrize(
@@ -101,19 +101,15 @@ def test_unknown_projection_is_refused_with_the_known_ones():
         FactorizedEmbedding(VOCABULARY, WIDTH, HIDDEN, projection="between")
 
 
-@pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
-def test_gradient_of_the_token_table_is_dense_and_summed(ids, segments, dtype):
-    layer = new_embedding("before_layer_norm", dtype=dtype)
+def test_gradient_of_the_token_table_is_of_the_tokens_that_were_there(ids, segments):
+    layer = new_embedding("before_layer_norm")
     ids[:, 4:] = 7
     with tf.GradientTape() as tape:
-        y = layer(ids, segments)
-        loss = tf.reduce_sum(tf.cast(y, "float32") ** 3)
-    gradient = tape.gradient(loss, layer.token_table.value)
-    assert isinstance(gradient, tf.Tensor)
-    assert gradient.dtype == "float32"
+        loss = tf.reduce_sum(layer(ids, segments) ** 3)
+    gradient = tape.gradient(loss, layer.token_table.value).numpy()
     unseen = np.setdiff1d(np.arange(VOCABULARY), ids)
-    assert np.abs(gradient.numpy()[unseen]).max() == 0.0
-    assert np.abs(gradient.numpy()[7]).max() > 0.0
+    assert np.abs(gradient[unseen]).max() == 0.0
+    assert np.abs(gradient[np.unique(ids)]).max(axis=1).min() > 0.0
 
 
 def test_mixed_bfloat16_sums_a_frequent_tokens_gradient_in_float32():
@@ -129,7 +125,8 @@ def test_mixed_bfloat16_sums_a_frequent_tokens_gradient_in_float32():
         gradients[dtype] = tape.gradient(loss, layer.token_table.value).numpy()[7]
     scale = np.abs(gradients["float32"]).max()
     error = np.abs(gradients["mixed_bfloat16"] - gradients["float32"]).max()
-    assert 0.0 < error < 0.02 * scale
+    # Of the lookup's cast, the projection and the LayerNorm.
+    assert 0.0 < error < 3 * BFLOAT16 * scale
 
 
 @pytest.mark.parametrize("order", ORDERS)
@@ -141,27 +138,27 @@ def test_reverse_is_the_transposed_lookup(order):
         matrix = matrix @ layer.projection.kernel.numpy()
     logits = layer.reverse(x.astype("float32"))
     assert logits.shape == (3, 5, VOCABULARY)
-    assert np.abs(np.asarray(logits) - x @ matrix.T).max() < 1e-5
+    assert_close(logits, x @ matrix.T)
 
 
 def test_dropout_is_active_in_training_only(ids, segments):
     layer = new_embedding("before_layer_norm", dropout=0.5)
     expected = embedding(ids, segments, layer, project_first=True)
-    assert np.abs(layer(ids, segments, training=False) - expected).max() < 5e-6
+    assert_close(layer(ids, segments, training=False), expected)
     assert np.mean(layer(ids, segments, training=True) == 0.0) == pytest.approx(
         0.5, abs=0.05
     )
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_survives_saving(ids, segments, tmp_path, order):
-    tokens, kinds = (keras.Input((None,), dtype="int32") for _ in range(2))
-    layer = FactorizedEmbedding(
-        VOCABULARY, WIDTH, HIDDEN, LONGEST, 3, projection=order, dropout=0.1
-    )
-    model = randomize(keras.Model([tokens, kinds], layer(tokens, kinds)))
-    model.save(tmp_path / "model.keras")
-    loaded = keras.models.load_model(tmp_path / "model.keras")
-    assert loaded.layers[-1].get_config() == layer.get_config()
-    data = [ids, segments]
-    assert np.abs(model(data) - loaded(data)).max() == 0.0
+def test_int8_scores_and_looks_up_the_same_table(order):
+    layer = new_embedding(order)
+    x = np.random.default_rng(4).normal(size=(3, 5, layer.sum_dim)).astype("float32")
+    expected = layer.reverse(x)
+    layer.token_embedding.quantize("int8")
+    layer.projection.quantize("int8")
+    assert layer.token_table.dtype == layer.projection.kernel.dtype == "int8"
+    # Two products, of weights that are one of 127 steps.
+    assert_close(layer.reverse(x), expected, 2 / 127)
+    rows = layer.token_embedding(np.arange(VOCABULARY))
+    assert_close(layer.token_embedding.reverse(np.eye(WIDTH)), np.transpose(rows))

@@ -6,7 +6,6 @@ import os
 import pickle
 
 import keras
-import numpy as np
 import pytest
 import tensorflow as tf
 from sentence_piece_reference import Reference, train_model
@@ -26,85 +25,12 @@ def tokenizer(proto):
     return SentencePieceTokenizer(proto)
 
 
-class TestCalling:
-    texts = ["On 3 May 2018, the river", "", " \t\u3000", "Sticks, stoñes!"]
-
-    @pytest.fixture
-    def expected(self, proto):
-        return [Reference(proto).ids(text) for text in self.texts]
-
-    @pytest.mark.parametrize(
-        "convert", [list, np.array, tf.constant, lambda t: np.array(t, dtype=object)]
-    )
-    def test_batch(self, tokenizer, expected, convert):
-        ids = tokenizer(convert(self.texts))
-        assert isinstance(ids, tf.RaggedTensor)
-        assert ids.dtype == tf.int32
-        assert ids.shape.as_list() == [4, None]
-        assert ids.to_list() == expected
-
-    @pytest.mark.parametrize("convert", [str, str.encode, np.array, tf.constant])
-    def test_single_string(self, tokenizer, expected, convert):
-        for text, row in zip(self.texts, expected, strict=True):
-            ids = tokenizer(convert(text))
-            assert isinstance(ids, tf.Tensor)
-            assert ids.dtype == tf.int32
-            assert ids.numpy().tolist() == row
-
-    @pytest.mark.parametrize("empty", [[], np.array([]), tf.zeros([0], tf.string)])
-    def test_empty_batch(self, tokenizer, empty):
-        for ragged in (tokenizer(empty), *tokenizer.tokenize_with_offsets(empty)):
-            assert ragged.shape.as_list() == [0, None]
-            assert ragged.to_list() == []
-
-    def test_higher_ranks(self, tokenizer, expected):
-        nested = [self.texts[:2], self.texts[2:]]
-        assert tokenizer(nested).to_list() == [expected[:2], expected[2:]]
-        ragged = tf.ragged.constant([self.texts[:1], self.texts[1:]])
-        for ids in (tokenizer(ragged), tokenizer.tokenize_with_offsets(ragged)[0]):
-            assert ids.to_list() == [expected[:1], expected[1:]]
-
-    def test_function_and_dataset(self, tokenizer, expected):
-        function = tf.function(
-            tokenizer, input_signature=[tf.TensorSpec([None], tf.string)]
-        )
-        assert function(tf.constant(self.texts)).to_list() == expected
-        dataset = tf.data.Dataset.from_tensor_slices(self.texts)
-        for _ in range(2):
-            assert [ids.numpy().tolist() for ids in dataset.map(tokenizer)] == expected
-        batches = dataset.batch(2).map(tokenizer, num_parallel_calls=2)
-        assert [row for batch in batches for row in batch.to_list()] == expected
-
-    def test_saved_model_holds_the_model_itself(self, tokenizer, expected, tmp_path):
-        module = tf.Module()
-        module.serve = tf.function(
-            lambda texts: {"ids": tokenizer(texts).to_tensor()},
-            input_signature=[tf.TensorSpec([None], tf.string)],
-        )
-        tf.saved_model.save(module, tmp_path, signatures=module.serve)
-        serve = tf.saved_model.load(tmp_path).signatures["serving_default"]
-        ids = serve(tf.constant(self.texts))["ids"].numpy()
-        assert ids.tolist() == tokenizer(self.texts).to_tensor().numpy().tolist()
-        assert [row[row > 0].tolist() for row in ids] == expected
-
-    def test_symbolic_call(self, tokenizer):
-        output = tokenizer(keras.Input((), dtype="string"))
-        assert output.shape == (None, None)
-        assert output.dtype == "int32"
-
-    def test_dtypes(self, proto):
-        assert SentencePieceTokenizer(proto, dtype="int64")(["a"]).dtype == tf.int64
+class TestPieces:
+    def test_strings_instead_of_ids(self, proto):
         tokenizer = SentencePieceTokenizer(proto, dtype="string")
         for pieces in (tokenizer(["~~é", ""]), tokenizer.tokenize(["~~é", ""])):
             # The piece of an unknown token is its text.
             assert pieces.to_list() == [["▁".encode(), b"~~", b"e"], []]
-        with pytest.raises(ValueError, match="`dtype` must be 'int32'.*float32"):
-            SentencePieceTokenizer(proto, dtype="float32")
-
-    @pytest.mark.parametrize("inputs", [[1, 2], 3.0, tf.constant([[1]])])
-    def test_inputs_that_are_no_strings(self, tokenizer, inputs):
-        with pytest.raises(ValueError, match="expects strings.*Received: dtype="):
-            tokenizer.tokenize(inputs)
 
 
 class TestDetokenize:
@@ -146,20 +72,6 @@ class TestModel:
         assert tokenizer.vocabulary_size() == 30000
         assert tokenizer.special_tokens == SPECIAL
         assert tokenizer.special_token_ids == [0, 1, 2, 3, 4]
-
-    def test_lookups(self, tokenizer):
-        tokens = tokenizer.get_vocabulary()
-        assert tokens[:5] == SPECIAL
-        assert tokenizer.vocabulary_size() == len(tokens)
-        assert [tokenizer.token_to_id(token) for token in tokens] == [
-            *range(len(tokens))
-        ]
-        assert tokenizer.id_to_token(2) == "[CLS]"
-        for i in (-1, len(tokens)):
-            with pytest.raises(ValueError, match=rf"must be in \[0, .*id={i}"):
-                tokenizer.id_to_token(i)
-        with pytest.raises(ValueError, match="'nothing' is not in the vocabulary"):
-            tokenizer.token_to_id("nothing")
 
     def test_special_tokens_by_name(self):
         tokenizer = SentencePieceTokenizer(
@@ -205,11 +117,11 @@ class TestModel:
 
     def test_model_cut_short_anywhere_is_refused(self, proto, tokenizer):
         text = "the river ran, 2018, é"
-        for size in [*range(1, 60), *range(60, len(proto) - 40, 97)]:
+        for size in [*range(1, 20), *range(20, len(proto) - 40, 499)]:
             with pytest.raises(ValueError, match="damaged|cut short|is text|lacks"):
                 SentencePieceTokenizer(proto[:size])
         # At the very end are settings that tokenizing does not need.
-        for size in range(len(proto) - 40, len(proto)):
+        for size in range(len(proto) - 40, len(proto), 7):
             try:
                 short = SentencePieceTokenizer(proto[:size])
             except ValueError:

@@ -8,7 +8,6 @@ import sys
 import unicodedata
 
 import keras
-import numpy as np
 import pytest
 import tensorflow as tf
 from hypothesis import given, settings
@@ -111,14 +110,22 @@ class TestEqualToOriginal:
         for entry in golden_entries():
             assert tokenize(entry["text"], entry["tokens"]) == entry["tokens"]
 
+    @pytest.mark.slow
     @needs_assets
     def test_sentences_with_released_vocabulary(self, released):
         lines = pathlib.Path(ASSETS, "data/lcqmc/dev.tsv").read_text(encoding="utf-8")
         texts = [t for line in lines.splitlines() for t in line.split("\t")[:2]]
         assert not differences(texts, released.get_vocabulary())
 
-    # 10 x 10,000 strings for models with lower-casing, 10 x 2,000 without.
-    @pytest.mark.parametrize("lowercase, count", [(True, 9900), (False, 1900)])
+    @pytest.mark.parametrize(
+        "lowercase, count",
+        [
+            (True, 500),
+            (False, 200),
+            pytest.param(True, 9900, marks=pytest.mark.slow),
+            pytest.param(False, 1900, marks=pytest.mark.slow),
+        ],
+    )
     @pytest.mark.parametrize(
         "alphabet",
         [
@@ -161,10 +168,11 @@ class TestEqualToOriginal:
         texts = [
             "".join(rng.choices(alphabet, k=rng.randrange(16))) for _ in range(count)
         ]
-        texts += ["".join(rng.choices(alphabet, k=300)) for _ in range(100)]
+        texts += ["".join(rng.choices(alphabet, k=300)) for _ in range(count // 100)]
         tokens = vocabulary_of(texts, lowercase, rng)
         assert not differences(texts, tokens, lowercase)
 
+    @pytest.mark.parametrize("step", [97, pytest.param(1, marks=pytest.mark.slow)])
     @pytest.mark.parametrize("lowercase", [True, False])
     @pytest.mark.parametrize(
         "codes",
@@ -181,8 +189,9 @@ class TestEqualToOriginal:
         ],
         ids=["bmp", "astral"],
     )
-    def test_every_character(self, codes, lowercase):
+    def test_every_character(self, codes, lowercase, step):
         assert len(DIFFERING) <= 10
+        codes = codes[::step]
         characters = [c for c in assigned(codes) if ord(c) not in VITHKUQI_CAPITALS]
         texts = [f"a{c}b 中{c}" for c in characters]
         tokens = vocabulary_of(texts, lowercase, random.Random(0), share=1.0)
@@ -192,9 +201,7 @@ class TestEqualToOriginal:
         rng = random.Random(0)
         parts = [bytes([i]) for i in range(256)]
         parts += 64 * [c.encode() for c in "aé中😀Σ"]
-        texts = [
-            b"".join(rng.choices(parts, k=rng.randrange(12))) for _ in range(10000)
-        ]
+        texts = [b"".join(rng.choices(parts, k=rng.randrange(12))) for _ in range(2000)]
         valid = [text.decode("utf-8", errors="ignore") for text in texts]
         tokens = vocabulary_of(valid, True, rng)
         tokenizer = WordPieceTokenizer(tokens)
@@ -268,6 +275,7 @@ class TestEqualToOriginal:
         pieces = [tokenizer.id_to_token(i) for i in tokenizer("[MASK][CLS]").numpy()]
         assert pieces == ["[", "mask", "]", "[", "cls", "]"]
 
+    @pytest.mark.slow
     def test_locale_of_the_process_does_not_matter(self, tokenizer):
         script = (
             "from albert_tf.tokenizers.word_piece_tokenizer import *\n"
@@ -390,88 +398,10 @@ class TestOffsets:
             ]
 
 
-class TestCalling:
-    texts = ["Hello我想", "", " \t\u3000", "caféx，b"]
-    lengths = [3, 0, 0, 3]
-
-    def expected(self, tokenizer):
-        ids = {token: i for i, token in enumerate(TOKENS)}
-        return [[ids[p] for p in tokenize(text, ids)] for text in self.texts]
-
-    @pytest.mark.parametrize(
-        "convert", [list, np.array, tf.constant, lambda t: np.array(t, dtype=object)]
-    )
-    def test_batch(self, tokenizer, convert):
-        ids = tokenizer(convert(self.texts))
-        assert isinstance(ids, tf.RaggedTensor)
-        assert ids.dtype == tf.int32
-        assert ids.shape.as_list() == [4, None]
-        assert ids.to_list() == self.expected(tokenizer)
-        assert ids.row_lengths().numpy().tolist() == self.lengths
-
-    @pytest.mark.parametrize("convert", [str, str.encode, np.array, tf.constant])
-    def test_single_string(self, tokenizer, convert):
-        for text, expected in zip(self.texts, self.expected(tokenizer), strict=True):
-            ids = tokenizer(convert(text))
-            assert isinstance(ids, tf.Tensor)
-            assert ids.dtype == tf.int32
-            assert ids.numpy().tolist() == expected
-
-    @pytest.mark.parametrize("empty", [[], np.array([]), tf.zeros([0], tf.string)])
-    def test_empty_batch(self, tokenizer, empty):
-        for ragged in (tokenizer(empty), *tokenizer.tokenize_with_offsets(empty)):
-            assert ragged.shape.as_list() == [0, None]
-            assert ragged.to_list() == []
-
-    def test_higher_ranks(self, tokenizer):
-        expected = self.expected(tokenizer)
-        nested = [self.texts[:2], self.texts[2:]]
-        assert tokenizer(nested).to_list() == [expected[:2], expected[2:]]
-        ragged = tf.ragged.constant([self.texts[:1], self.texts[1:]])
-        for ids in (tokenizer(ragged), tokenizer.tokenize_with_offsets(ragged)[0]):
-            assert ids.to_list() == [expected[:1], expected[1:]]
-
-    def test_function_and_dataset(self, tokenizer):
-        expected = self.expected(tokenizer)
-        function = tf.function(
-            tokenizer, input_signature=[tf.TensorSpec([None], tf.string)]
-        )
-        assert function(tf.constant(self.texts)).to_list() == expected
-        dataset = tf.data.Dataset.from_tensor_slices(self.texts)
-        assert [ids.numpy().tolist() for ids in dataset.map(tokenizer)] == expected
-        batches = dataset.batch(2).map(tokenizer, num_parallel_calls=2)
-        assert [row for batch in batches for row in batch.to_list()] == expected
-
-    def test_saved_model_holds_no_table(self, tokenizer, tmp_path):
-        module = tf.Module()
-        module.serve = tf.function(
-            lambda texts: {"ids": tokenizer(texts).to_tensor()},
-            input_signature=[tf.TensorSpec([None], tf.string)],
-        )
-        tf.saved_model.save(module, tmp_path, signatures=module.serve)
-        serve = tf.saved_model.load(tmp_path).signatures["serving_default"]
-        expected = tokenizer(self.texts).to_tensor().numpy()
-        np.testing.assert_array_equal(serve(tf.constant(self.texts))["ids"], expected)
-        graph = module.serve.get_concrete_function().graph
-        operations = {operation.type for operation in graph.get_operations()}
-        assert not any("Table" in op or "PyFunc" in op for op in operations)
-
-    def test_symbolic_call(self, tokenizer):
-        output = tokenizer(keras.Input((), dtype="string"))
-        assert output.shape == (None, None)
-        assert output.dtype == "int32"
-
-    def test_dtypes(self):
-        assert WordPieceTokenizer(TOKENS, dtype="int64")(["我"]).dtype == tf.int64
+class TestPieces:
+    def test_strings_instead_of_ids(self):
         pieces = WordPieceTokenizer(TOKENS, dtype="string")(["Cafés x", ""])
         assert pieces.to_list() == [[b"cafe", b"##s", b"[UNK]"], []]
-        with pytest.raises(ValueError, match="`dtype` must be 'int32'.*float32"):
-            WordPieceTokenizer(TOKENS, dtype="float32")
-
-    @pytest.mark.parametrize("inputs", [[1, 2], 3.0, tf.constant([[1]])])
-    def test_inputs_that_are_no_strings(self, tokenizer, inputs):
-        with pytest.raises(ValueError, match="expects strings.*Received: dtype="):
-            tokenizer.tokenize(inputs)
 
 
 class TestDetokenize:
@@ -551,17 +481,6 @@ class TestVocabulary:
         assert tokenizer.vocabulary_size() == len(rows) == 21128
         assert tokenizer.get_vocabulary() == rows
         assert tokenizer.special_token_ids == [0, 100, 101, 102, 103]
-
-    def test_lookups(self, tokenizer):
-        assert tokenizer.vocabulary_size() == len(TOKENS)
-        assert tokenizer.get_vocabulary() == TOKENS
-        assert tokenizer.id_to_token(5) == "我"
-        assert tokenizer.token_to_id("我") == 5
-        for i in (-1, len(TOKENS)):
-            with pytest.raises(ValueError, match=rf"must be in \[0, .*id={i}"):
-                tokenizer.id_to_token(i)
-        with pytest.raises(ValueError, match="'nothing' is not in the vocabulary"):
-            tokenizer.token_to_id("nothing")
 
     def test_special_tokens_by_name(self):
         tokenizer = WordPieceTokenizer(["a", "[SEP]", "[CLS]", "[UNK]", "[PAD]"])

@@ -1,6 +1,5 @@
 """Keras models: `.keras` files, presets and instances, ours and KerasHub's."""
 
-import contextlib
 import functools
 import pathlib
 import zipfile
@@ -8,12 +7,12 @@ import zipfile
 import h5py
 import keras
 import keras_hub
-import tensorflow as tf
 
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.backbone.presets import preprocessor_may_lack
 from albert_tf.checkpoints.config import read_config
 from albert_tf.checkpoints.formats.base import Source
+from albert_tf.checkpoints.initialization import without_initializing
 from albert_tf.checkpoints.layout import CheckpointError, first_line
 from albert_tf.checkpoints.layouts import KERASHUB, own_layout
 from albert_tf.checkpoints.weights import model_weights
@@ -78,7 +77,14 @@ class KerasModel(Source):
         return f"the config of {self.path}", self._backbone.get_config()
 
     def read(self, name):
-        return keras.ops.convert_to_tensor(self._weights[name])
+        weight = keras.ops.convert_to_tensor(self._weights[name])
+        dtype = keras.backend.standardize_dtype(weight.dtype)
+        if dtype == "int8":
+            raise CheckpointError(
+                f"{self.path} is quantized: its {name} is {dtype}. Only "
+                "`.keras` files and presets hold that; read and write them by Keras."
+            )
+        return weight
 
     def head_config(self, part, config, name):
         defaults = super().head_config(part, {}, name)
@@ -138,7 +144,7 @@ def _load(path):
             pass
     read_config(path / "config.json")
     class_ = _registered(path / "task.json") if is_task else keras_hub.models.Backbone
-    with _zeros_for_now():
+    with without_initializing():
         return class_.from_preset(str(path))
 
 
@@ -150,7 +156,7 @@ def _load_file(path):
         file.getinfo("config.json")
         with file.open("model.weights.h5") as weights, h5py.File(weights):
             pass
-    with _zeros_for_now():
+    with without_initializing():
         return keras.saving.load_model(path, compile=False)
 
 
@@ -208,7 +214,7 @@ def build_keras_hub(config, num_classes, head, tokenizer=None):
         CheckpointError: if KerasHub cannot build such a model.
     """
     try:
-        with _zeros_for_now():
+        with without_initializing():
             theirs = keras_hub.models.AlbertBackbone(**config)
     except ValueError as error:
         raise CheckpointError(
@@ -223,26 +229,3 @@ def build_keras_hub(config, num_classes, head, tokenizer=None):
             theirs, num_classes, preprocessor=preprocessor, **head
         )
     return theirs
-
-
-@contextlib.contextmanager
-def _zeros_for_now():
-    """Build with zeros what KerasHub would fill with random numbers first.
-
-    As `albert_tf.layers.common.zeros_for_now`, for layers that are not ours. On other
-    backends than TensorFlow they stay random.
-    """
-
-    def create(next_creator, initial_value=None, **kwargs):
-        if not callable(initial_value):
-            return next_creator(initial_value=initial_value, **kwargs)
-        # In a graph nothing is drawn: it is for shape and type.
-        with tf.Graph().as_default():
-            drawn = initial_value()
-        # Whole numbers are the seeds of dropout, which are no weights.
-        if drawn.dtype.is_floating:
-            initial_value = functools.partial(tf.zeros, drawn.shape, drawn.dtype)
-        return next_creator(initial_value=initial_value, **kwargs)
-
-    with tf.variable_creator_scope(create):
-        yield

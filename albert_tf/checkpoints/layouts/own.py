@@ -42,6 +42,6 @@ def own_layout(arguments):
         fixed={
             name: value
             for name, value in arguments.items()
-            if name not in ("name", "trainable", "dtype")
+            if name not in ("name", "trainable", "dtype", "quantized_layers")
         },
     )

@@ -1,0 +1,91 @@
+"""Low-rank adaptation of a backbone whose query, key and value are one matrix."""
+
+import os
+from collections.abc import Sequence
+
+import h5py
+
+
+class Lora:
+    """KerasHub's LoRA methods for a backbone with `dense_layers`.
+
+    A shared block is one layer, so it is adapted once, for all the layers it runs as.
+
+    Reference:
+        [LoRA](https://arxiv.org/abs/2106.09685)
+    """
+
+    def default_lora_layer_names(self) -> list[str]:
+        """The names of the layers that `enable_lora` adapts unless told otherwise."""
+        return ["query_key_value"]
+
+    def enable_lora(
+        self, rank: int, target_layer_names: Sequence[str] | None = None
+    ) -> None:
+        """Freeze all weights and add low-rank ones to some layers.
+
+        The outputs stay the same until the new weights are trained. As after every
+        change of what trains, compile a model on this backbone again.
+
+        Args:
+            rank: int. Rank of the factorization.
+            target_layer_names: optional strings, the names of the dense layers to
+                adapt. By default `["query_key_value"]`, which is every attention's
+                input.
+
+        Raises:
+            ValueError: if a name is that of no dense layer.
+        """
+        names = list(target_layer_names or self.default_lora_layer_names())
+        known = {layer.name for layer in self.dense_layers}
+        if unknown := sorted(set(names) - known):
+            raise ValueError(
+                f"`target_layer_names` must be names of {sorted(known)}. "
+                f"Received: {', '.join(map(repr, unknown))}"
+            )
+        super().enable_lora(rank, target_layer_names=names)
+        self._lora_layer_names = names
+        for layer in self.dense_layers:
+            if layer.name in names and layer.bias is not None:
+                # `save_lora_weights` would leave it behind.
+                layer.bias.trainable = False
+        # What Keras has traced computes without the new weights.
+        self.train_function = self.test_function = self.predict_function = None
+
+    def save_lora_weights(self, filepath: str | os.PathLike) -> None:
+        """Save the low-rank weights.
+
+        Args:
+            filepath: path that ends in `.lora.h5`.
+
+        Raises:
+            ValueError: if the path has another ending, or nothing was adapted.
+        """
+        super().save_lora_weights(filepath)
+        with h5py.File(filepath, "r+") as file:
+            file["lora"].attrs["rank"] = self._lora_rank
+            file["lora"].attrs["target_layer_names"] = self._lora_layer_names
+
+    def load_lora_weights(self, filepath: str | os.PathLike) -> None:
+        """Load low-rank weights into a backbone of the same sizes.
+
+        Layers are adapted as those in the file were, if none are yet.
+
+        Args:
+            filepath: path of a file that `save_lora_weights` wrote.
+
+        Raises:
+            ValueError: if other layers were adapted already, or with another rank.
+        """
+        with h5py.File(filepath, "r") as file:
+            rank = int(file["lora"].attrs["rank"])
+            names = list(file["lora"].attrs["target_layer_names"])
+        if not getattr(self, "_lora_enabled_layers", None):
+            self.enable_lora(rank, names)
+        elif set(names) != set(self._lora_layer_names):
+            raise ValueError(
+                f"{filepath} adapts the layers {names}. This backbone was adapted by "
+                f"`enable_lora(rank, {self._lora_layer_names})`: load into one that "
+                "was not adapted, or in the same layers."
+            )
+        super().load_lora_weights(filepath)

@@ -1,0 +1,70 @@
+"""Layers and backbone where TensorFlow is not installed."""
+
+import importlib.util
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[2]
+
+SCRIPT = """
+import importlib.abc, sys
+
+class NotInstalled(importlib.abc.MetaPathFinder):
+    names = ("tensorflow", "tensorflow_text", "tf_keras")
+
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in self.names:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+import importlib.util
+find_spec = importlib.util.find_spec
+
+def as_if_missing(name, package=None):
+    return None if name in NotInstalled.names else find_spec(name, package)
+
+importlib.util.find_spec = as_if_missing
+sys.meta_path.insert(0, NotInstalled())
+
+import keras, numpy as np
+import albert_tf
+from albert_tf.backbone import AlbertBackbone
+
+backbone = AlbertBackbone(
+    vocabulary_size=120, num_layers=2, num_heads=4, embedding_dim=16, hidden_dim=48,
+    intermediate_dim=96, max_sequence_length=32,
+)
+model = keras.Model(
+    backbone.input, keras.layers.Dense(2)(backbone(backbone.input)["pooled_output"])
+)
+ids = np.random.default_rng(0).integers(120, size=(4, 17))
+inputs = {"token_ids": ids, "segment_ids": 0 * ids, "padding_mask": 0 * ids + 1}
+model.compile("adamw", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+before = backbone.token_embedding.get_weights()[0]
+loss = model.fit(inputs, ids[:, 0] % 2, verbose=0).history["loss"][0]
+assert np.isfinite(loss)
+assert np.abs(backbone.token_embedding.get_weights()[0] - before).max() > 0
+assert "tensorflow" not in sys.modules
+try:
+    albert_tf.models
+except ImportError as error:
+    print(keras.backend.backend(), error)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", ["jax", "torch"])
+def test_a_training_step(backend):
+    if importlib.util.find_spec(backend) is None:
+        pytest.skip(f"{backend} is not installed")
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT],
+        env={**os.environ, "KERAS_BACKEND": backend, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"{backend} albert_tf.models needs TensorFlow")

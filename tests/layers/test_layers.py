@@ -1,0 +1,156 @@
+"""What every layer must do, in one test a promise."""
+
+import dataclasses
+from collections.abc import Callable
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from numpy_reference import assert_equal, randomize
+
+from albert_tf import layers
+
+BATCH, TIME, HIDDEN, WIDTH, VOCABULARY = 3, 17, 48, 16, 120
+RNG = np.random.default_rng(1)
+HIDDEN_STATES = RNG.normal(size=(BATCH, TIME, HIDDEN)).astype("float32")
+TOKEN_IDS = RNG.integers(VOCABULARY, size=(BATCH, TIME)).astype("int32")
+SEGMENT_IDS = (np.arange(TIME) >= np.array([[9], [17], [4]])).astype("int32")
+POSITIONS = RNG.integers(TIME, size=(BATCH, 5)).astype("int32")
+
+HALF = {"hidden_dropout": 0.1, "normalize_first": True}
+ATTENTION = {"num_heads": 4, "attention_dropout": 0.2, **HALF}
+FEED_FORWARD = {"intermediate_dim": 96, "activation": "relu", **HALF}
+EMBEDDING = {
+    "vocabulary_size": VOCABULARY,
+    "embedding_dim": WIDTH,
+    "hidden_dim": HIDDEN,
+    "max_sequence_length": 20,
+    "num_segments": 3,
+    "dropout": 0.1,
+}
+GOOGLE = {**EMBEDDING, "projection": "after_layer_norm"}
+TABLE = {"input_dim": VOCABULARY, "output_dim": WIDTH}
+
+
+def masked_lm_head(**kwargs):
+    embedding = layers.FactorizedEmbedding(**GOOGLE)
+    embedding.build((None, None))
+    return layers.MaskedLMHead(embedding, **kwargs)
+
+
+@dataclasses.dataclass
+class Case:
+    new: Callable[..., keras.Layer]
+    arguments: dict
+    inputs: tuple
+    num_weights: int
+    output_shape: tuple
+    # The loss is taken of logits, so they are float32 whatever is computed in.
+    mixed_dtype: str = "bfloat16"
+
+
+CASES = {
+    "AttentionBlock": Case(
+        layers.AttentionBlock, ATTENTION, (HIDDEN_STATES,), 6, (TIME, HIDDEN)
+    ),
+    "FeedForwardBlock": Case(
+        layers.FeedForwardBlock, FEED_FORWARD, (HIDDEN_STATES,), 6, (TIME, HIDDEN)
+    ),
+    "EncoderBlock": Case(
+        layers.EncoderBlock,
+        {**ATTENTION, **FEED_FORWARD},
+        (HIDDEN_STATES,),
+        12,
+        (TIME, HIDDEN),
+    ),
+    "FactorizedEmbedding-albert_zh": Case(
+        layers.FactorizedEmbedding,
+        EMBEDDING,
+        (TOKEN_IDS, SEGMENT_IDS),
+        6,
+        (TIME, HIDDEN),
+    ),
+    "FactorizedEmbedding-google": Case(
+        layers.FactorizedEmbedding, GOOGLE, (TOKEN_IDS, SEGMENT_IDS), 7, (TIME, HIDDEN)
+    ),
+    "TokenEmbedding": Case(
+        layers.TokenEmbedding, TABLE, (TOKEN_IDS,), 1, (TIME, WIDTH)
+    ),
+    "MaskedLMHead": Case(
+        masked_lm_head,
+        {"activation": "relu"},
+        (HIDDEN_STATES, POSITIONS),
+        7 + 5,
+        (5, VOCABULARY),
+        "float32",
+    ),
+}
+every_layer = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+
+
+def built(case, **kwargs):
+    layer = case.new(**case.arguments, **kwargs)
+    layer.build(*(x.shape for x in case.inputs))
+    return randomize(layer)
+
+
+def test_every_public_layer_is_here():
+    assert {name.partition("-")[0] for name in CASES} == set(layers.__all__)
+
+
+@every_layer
+def test_config_round_trip(case):
+    layer = case.new(**case.arguments)
+    config = layer.get_config()
+    assert case.arguments.items() <= config.items()
+    again = type(layer).from_config(config)
+    assert again.get_config() == config
+
+
+@every_layer
+def test_weights_and_output(case):
+    layer = built(case)
+    output = layer(*case.inputs)
+    spec = layer.compute_output_spec(
+        *(keras.KerasTensor(x.shape, x.dtype) for x in case.inputs)
+    )
+    assert len(layer.weights) == len(layer.trainable_weights) == case.num_weights
+    assert output.shape == spec.shape == (BATCH, *case.output_shape)
+    assert keras.backend.standardize_dtype(output.dtype) == spec.dtype == "float32"
+
+
+@every_layer
+def test_mixed_precision(case):
+    layer = built(case, dtype="mixed_bfloat16")
+    output = layer(*case.inputs)
+    assert keras.backend.standardize_dtype(output.dtype) == case.mixed_dtype
+    assert {v.dtype for v in layer.weights} == {"float32"}
+    assert np.isfinite(keras.ops.cast(output, "float32")).all()
+
+
+@every_layer
+@pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
+def test_gradient_reaches_every_weight(case, dtype):
+    layer = built(case, dtype=dtype)
+    with tf.GradientTape() as tape:
+        output = layer(*case.inputs)
+        loss = tf.reduce_sum(tf.cast(output, "float32") ** 3)
+    values = [v.value for v in layer.trainable_weights]
+    for v, gradient in zip(values, tape.gradient(loss, values), strict=True):
+        if gradient is None:
+            # The head reads the embedding's table alone.
+            assert isinstance(layer, layers.MaskedLMHead), v.name
+            continue
+        assert isinstance(gradient, tf.Tensor) and gradient.dtype == "float32"
+        assert np.isfinite(gradient).all() and np.abs(gradient).max() > 0.0, v.name
+
+
+@every_layer
+def test_saving_in_a_functional_model(case, tmp_path):
+    inputs = [keras.Input(x.shape[1:], dtype=x.dtype) for x in case.inputs]
+    model = keras.Model(inputs, case.new(**case.arguments)(*inputs))
+    randomize(model)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.saving.load_model(tmp_path / "model.keras")
+    assert_equal(loaded(list(case.inputs)), model(list(case.inputs)))
