@@ -112,7 +112,7 @@ def test_encoder_of_a_checkpoint_gives_the_outputs_of_the_original(layout):
 def test_weights_of_a_checkpoint_are_read_and_its_positions_bound_the_texts():
     prefix = GOLDEN / "google_v2" / "model.ckpt-best"
     classifier = AlbertTextClassifier.from_checkpoint(
-        str(prefix), 2, vocabulary=VOCABULARY, labels=["差评", "好评"]
+        str(prefix), num_classes=2, vocabulary=VOCABULARY, labels=["差评", "好评"]
     )
     reader = tf.train.load_checkpoint(str(prefix))
     np.testing.assert_array_equal(
@@ -132,7 +132,7 @@ def test_vocabulary_is_read_from_a_file(beside, tmp_path):
     file.write_text("\n".join(VOCABULARY) + "\n", encoding="utf-8")
 
     classifier = AlbertTextClassifier.from_checkpoint(
-        directory, 2, vocabulary=None if beside else file
+        directory, num_classes=2, vocabulary=None if beside else file
     )
 
     assert classifier.preprocessor.tokenizer.get_vocabulary() == VOCABULARY
@@ -140,13 +140,13 @@ def test_vocabulary_is_read_from_a_file(beside, tmp_path):
 
 def test_checkpoint_without_vocabulary_is_told_how_to_give_one():
     with pytest.raises(FileNotFoundError, match="google_v2.*`vocabulary=`"):
-        AlbertTextClassifier.from_checkpoint(GOLDEN / "google_v2", 2)
+        AlbertTextClassifier.from_checkpoint(GOLDEN / "google_v2", num_classes=2)
 
 
 def test_vocabulary_of_another_size_is_refused_with_both_sizes():
     with pytest.raises(ValueError, match="has 119 tokens, the model 120"):
         AlbertTextClassifier.from_checkpoint(
-            GOLDEN / "google_v2", 2, vocabulary=VOCABULARY[:-1]
+            GOLDEN / "google_v2", num_classes=2, vocabulary=VOCABULARY[:-1]
         )
 
 
@@ -274,7 +274,10 @@ def test_half_precision_gives_float32_close_to_the_full(expected):
 
 def test_checkpoint_is_read_in_half_precision():
     classifier = AlbertTextClassifier.from_checkpoint(
-        GOLDEN / "google_v2", 2, vocabulary=VOCABULARY, dtype="mixed_bfloat16"
+        GOLDEN / "google_v2",
+        num_classes=2,
+        vocabulary=VOCABULARY,
+        dtype="mixed_bfloat16",
     )
     assert classifier.backbone.pooled_dense.compute_dtype == "bfloat16"
     assert classifier.backbone.pooled_dense.kernel.dtype == "float32"
