@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from typing import Any
 
@@ -48,7 +49,8 @@ class FitsTexts:
 
         Returns:
             An array [examples, ...]; or a `tf.RaggedTensor` [examples, (tokens)],
-            which is padded as the tokens are, with `PADDING_TARGET`.
+            which is padded as the tokens are, with `PADDING_TARGET`; or a dict of
+            these, by output.
         """
         raise NotImplementedError
 
@@ -125,18 +127,19 @@ class FitsTexts:
         self.schedule_learning_rate(steps, epochs, kwargs.get("initial_epoch", 0))
         if group_by_length:
             x, validation_data = map(self._bucketed, (x, validation_data))
-        return super().fit(
-            x,
-            y,
-            batch_size=batch_size,
-            epochs=epochs,
-            sample_weight=sample_weight,
-            validation_data=validation_data,
-            validation_split=validation_split,
-            # Keras warns that it will not shuffle a dataset.
-            shuffle=shuffle and not isinstance(x, tf.data.Dataset),
-            **kwargs,
-        )
+        with _of_unknown_length(group_by_length):
+            return super().fit(
+                x,
+                y,
+                batch_size=batch_size,
+                epochs=epochs,
+                sample_weight=sample_weight,
+                validation_data=validation_data,
+                validation_split=validation_split,
+                # Keras warns that it will not shuffle a dataset.
+                shuffle=shuffle and not isinstance(x, tf.data.Dataset),
+                **kwargs,
+            )
 
     def evaluate(
         self,
@@ -158,9 +161,10 @@ class FitsTexts:
             y = sample_weight = batch_size = None
         elif group_by_length:
             x = self._bucketed(x)
-        return super().evaluate(
-            x, y, batch_size=batch_size, sample_weight=sample_weight, **kwargs
-        )
+        with _of_unknown_length(group_by_length):
+            return super().evaluate(
+                x, y, batch_size=batch_size, sample_weight=sample_weight, **kwargs
+            )
 
     def predict(
         self,
@@ -246,9 +250,12 @@ class FitsTexts:
 
         def pad(tokens, first_lengths, *extras):
             features = packer.pad(tokens, first_lengths)
-            time = tf.shape(features["token_ids"])[1]
-            extras = (_pad_target(extra, time) for extra in extras)
-            return (features, *extras) if labelled else features
+            if not labelled:
+                return features
+            shape = tf.shape(features["token_ids"], tf.int64)
+            return features, *tf.nest.map_structure(
+                lambda extra: _pad_target(extra, shape), extras
+            )
 
         return GroupedTexts.of(
             (tokens, first_lengths, *extras),
@@ -276,7 +283,16 @@ class FitsTexts:
         return -(-count // (batch_size or DEFAULT_BATCH_SIZE))
 
 
-def _pad_target(target, time):
+@contextlib.contextmanager
+def _of_unknown_length(bucketed):
+    """Without Keras' warning that a dataset of unknown length has come to its end."""
+    with warnings.catch_warnings():
+        if bucketed:
+            warnings.filterwarnings("ignore", "Your input ran out of data")
+        yield
+
+
+def _pad_target(target, shape):
     if isinstance(target, tf.RaggedTensor):
-        return target.to_tensor(PADDING_TARGET, shape=[None, time])
+        return target.to_tensor(PADDING_TARGET, shape=shape)
     return target

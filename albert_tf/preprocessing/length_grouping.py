@@ -73,7 +73,8 @@ class GroupedTexts:
         """Group examples that are held in memory.
 
         Args:
-            features: tuple of (ragged) tensors [examples, ...]: what `pad` takes.
+            features: tuple of (ragged) tensors [examples, ...], or dicts of these:
+                what `pad` takes.
             lengths: int array [examples], in tokens.
             pad: function of a batch of `features`, which gives the batch for Keras.
             batch_size: int.
@@ -89,7 +90,7 @@ class GroupedTexts:
             return tf.data.Dataset.from_tensor_slices(order).batch(batch_size)
 
         def gather(rows):
-            return pad(*(tf.gather(feature, rows) for feature in features))
+            return pad(*tf.nest.map_structure(lambda x: tf.gather(x, rows), features))
 
         # Random operations inside a dataset start over with each epoch when a global
         # seed is set, and would give every epoch the same order.
