@@ -4,7 +4,6 @@ from typing import Any
 
 import keras
 import keras_hub
-import numpy as np
 import tensorflow as tf
 
 from albert_tf.backbone import AlbertBackbone
@@ -12,7 +11,6 @@ from albert_tf.models.task import AlbertTask, warn_of_new_head
 from albert_tf.models.text_fitting import FitsTexts
 from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
 from albert_tf.preprocessing.examples import check_class_ids, check_class_names
-from albert_tf.preprocessing.texts import Texts
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
@@ -32,17 +30,15 @@ class AlbertTextClassifier(FitsTexts, AlbertTask, keras_hub.models.TextClassifie
         dropout: float. Rate between the pooled output and the head, apart from
             the encoder's own.
         labels: optional list of `num_classes` strings, the names of the classes.
-        pairs: bool. Whether an example is a pair of texts, which decides what
-            an exported model takes. `fit` sets it by the texts it is given.
+        pairs: bool. Whether an example is a pair of texts; `fit` sets it.
         compile: bool. Compile with the defaults.
 
     Returns:
         Logits, or what `activation` makes of them, [batch, num_classes].
 
     Raises:
-        ValueError: if `labels` has not `num_classes` different names, if the
-            vocabulary of the preprocessor is not that of the backbone, or if its
-            `sequence_length` is more than the backbone has positions for.
+        ValueError: if `labels` has not `num_classes` different names, or the
+            preprocessor's vocabulary or `sequence_length` does not fit the backbone.
 
     Example:
     ```python
@@ -101,7 +97,8 @@ class AlbertTextClassifier(FitsTexts, AlbertTask, keras_hub.models.TextClassifie
                 "to begin with a new one."
             )
         if wanted == found:
-            return {**checkpoint.classifier, **arguments, "num_classes": found}, []
+            config = checkpoint.classifier
+            return {**config, **arguments, "num_classes": found}, []
         if found:
             warn_of_new_head(checkpoint, "classifier", wanted)
         return arguments, ["classifier"]
@@ -118,7 +115,7 @@ class AlbertTextClassifier(FitsTexts, AlbertTask, keras_hub.models.TextClassifie
     def default_metrics(self):
         return {"metrics": [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]}
 
-    def targets(self, x: Texts, y: Any) -> np.ndarray:
+    def targets(self, x, y):
         # Another loss may want scores, or one column a class.
         classes = self.num_classes if self._loss_is_default else None
         return check_class_ids(x, y, classes)

@@ -117,10 +117,12 @@ class FitsTexts:
                     x, y, sample_weight, validation_split
                 )
             if isinstance(validation_data, tuple):
+                labels = self._labels(*validation_data)
                 validation_data = self._grouped(
-                    *validation_data, batch_size=batch_size
+                    validation_data[0], labels, batch_size
                 ).dataset
-            x = self._grouped(x, y, sample_weight, batch_size, shuffle).dataset
+            labels = self._labels(x, y, sample_weight)
+            x = self._grouped(x, labels, batch_size, shuffle).dataset
             y = sample_weight = batch_size = validation_split = None
         steps = kwargs.get("steps_per_epoch")
         steps = steps or self._steps(x, y, batch_size, validation_split)
@@ -157,7 +159,8 @@ class FitsTexts:
             **kwargs: passed on to `keras.Model.evaluate`.
         """
         if self._takes_texts(x):
-            x = self._grouped(x, y, sample_weight, batch_size).dataset
+            labels = self._labels(x, y, sample_weight)
+            x = self._grouped(x, labels, batch_size).dataset
             y = sample_weight = batch_size = None
         elif group_by_length:
             x = self._bucketed(x)
@@ -189,7 +192,7 @@ class FitsTexts:
             return split_ragged(super().predict(x, batch_size=batch_size, **kwargs))
         if count_examples(x) == 0:
             return outputs_of_nothing(self.output)
-        texts = self._grouped(x, batch_size=batch_size, labelled=False)
+        texts = self._grouped(x, batch_size=batch_size)
         self._trace_predict_function(texts.dataset.element_spec)
         outputs = super().predict(texts.dataset, **kwargs)
         return texts.restore(split_ragged(outputs))
@@ -225,19 +228,15 @@ class FitsTexts:
         texts = isinstance(x, (list, tuple)) or hasattr(x, "__array__")
         return texts and self.preprocessor is not None
 
-    def _grouped(
-        self,
-        x,
-        y=None,
-        sample_weight=None,
-        batch_size=None,
-        shuffle=False,
-        labelled=True,
-    ):
+    def _labels(self, x, y=None, sample_weight=None):
+        """What stands beside the texts of a labelled dataset."""
+        targets = self.targets(x, y)
+        if sample_weight is None:
+            return (targets,)
+        return targets, np.asarray(sample_weight, "float32")
+
+    def _grouped(self, x, labels=(), batch_size=None, shuffle=False):
         """The texts in padded batches of like length."""
-        extras = [self.targets(x, y)] if labelled else []
-        if sample_weight is not None:
-            extras.append(np.asarray(sample_weight, "float32"))
         tokens, first_lengths, cut = self.preprocessor.tokenize_and_pack(x)
         if cut:
             warnings.warn(
@@ -248,17 +247,14 @@ class FitsTexts:
             )
         packer = self.preprocessor.packer
 
-        def pad(tokens, first_lengths, *extras):
+        def pad(tokens, first_lengths, *labels):
             features = packer.pad(tokens, first_lengths)
-            if not labelled:
-                return features
             shape = tf.shape(features["token_ids"], tf.int64)
-            return features, *tf.nest.map_structure(
-                lambda extra: _pad_target(extra, shape), extras
-            )
+            labels = tf.nest.map_structure(lambda x: _pad_target(x, shape), labels)
+            return (features, *labels) if labels else features
 
         return GroupedTexts.of(
-            (tokens, first_lengths, *extras),
+            (tokens, first_lengths, *labels),
             tokens.row_lengths(),
             pad,
             batch_size or DEFAULT_BATCH_SIZE,
@@ -286,9 +282,11 @@ class FitsTexts:
 @contextlib.contextmanager
 def _of_unknown_length(bucketed):
     """Without Keras' warning that a dataset of unknown length has come to its end."""
+    if not bucketed:
+        yield
+        return
     with warnings.catch_warnings():
-        if bucketed:
-            warnings.filterwarnings("ignore", "Your input ran out of data")
+        warnings.filterwarnings("ignore", "Your input ran out of data")
         yield
 
 

@@ -103,6 +103,15 @@ def test_schedule_is_as_long_as_the_fit(arguments, steps):
     assert config["peak_learning_rate"] == 0.25
 
 
+def test_texts_grouped_by_length_are_scheduled_by_the_steps_of_their_dataset():
+    classifier = small_classifier(sizes={"num_layers": 1})
+    classifier.compile(learning_rate=0.25, run_eagerly=True)
+    dataset = unequal_batches((TEXTS, LABELS), 4, 3)
+    classifier.fit(dataset, epochs=2, group_by_length=True, verbose=0)
+    config = classifier.optimizer.get_config()["learning_rate"]["config"]
+    assert config["total_steps"] == 4
+
+
 def test_second_fit_starts_over():
     classifier = small_classifier(sizes={"num_layers": 1})
     classifier.compile(learning_rate=0.25, run_eagerly=True)
