@@ -3,7 +3,9 @@
 import csv
 import dataclasses
 import json
+import os
 import pathlib
+from collections.abc import Iterable, Sequence
 
 LABEL_NAMES = (
     *("label", "labels", "class", "category", "sentiment", "target"),
@@ -39,14 +41,14 @@ class LabelledTexts:
         labels: list of strings.
     """
 
-    x: list | tuple
-    labels: list
+    x: list[str] | tuple[list[str], list[str]]
+    labels: list[str]
 
     @property
-    def pairs(self):
+    def pairs(self) -> bool:
         return isinstance(self.x, tuple)
 
-    def class_ids(self, classes):
+    def class_ids(self, classes: Sequence[str]) -> list[int]:
         """The position of each label among the classes.
 
         Raises:
@@ -61,14 +63,19 @@ class LabelledTexts:
         return [positions[label] for label in self.labels]
 
 
-def class_names(labels):
+def class_names(labels: Iterable[str]) -> list[str]:
     """The distinct labels in order: by number if all are numbers, else by text."""
     names = set(labels)
     whole = all(name.removeprefix("-").isdecimal() for name in names)
     return sorted(names, key=int if whole else str)
 
 
-def read_labelled_texts(path, label=None, text=None, text_b=None):
+def read_labelled_texts(
+    path: str | os.PathLike,
+    label: str | int | None = None,
+    text: str | int | None = None,
+    text_b: str | int | None = None,
+) -> LabelledTexts:
     """Read labelled texts.
 
     Args:

@@ -1,35 +1,49 @@
-import keras
+from __future__ import annotations
+
+import os
+from typing import Any
+
 import tensorflow as tf
 
 from albert_tf.files import complete_directory
+from albert_tf.models.task import AlbertTask
 
 
-def saved_model(classifier, directory, labels=None, pairs=None):
+def saved_model(
+    task: AlbertTask,
+    directory: str | os.PathLike,
+    *,
+    pairs: bool | None = None,
+    **options: Any,
+) -> None:
     """Write a SavedModel that takes strings, for TensorFlow Serving.
 
     It answers two signatures:
 
-    - `serving_default`: `text`, a string tensor [batch], and for a model of
-      pairs `text_b`, another. An empty `text_b` is no second text.
-    - `tokens`: `token_ids`, `segment_ids`, `padding_mask`, int32 [batch, time].
+    - `serving_default`: the texts of the task, string tensors [batch]. For a
+      classifier `text`, and for one of pairs `text_b`, too. An empty `text_b` is no
+      second text.
+    - `tokens`: the inputs of the model, `token_ids`, `segment_ids`, `padding_mask`,
+      int32 [batch, time].
 
-    Both give `label` (string), `label_id` (int32) and `probabilities`
-    (float32 [batch, num_classes]). Whoever loads it needs tensorflow and
-    tensorflow_text, and of the latter only what TensorFlow Serving links.
+    Both give what `task.answers` gives. For a classifier: `label` (string),
+    `label_id` (int32) and `probabilities` (float32 [batch, num_classes]). Whoever
+    loads it needs tensorflow and tensorflow_text, and of the latter only what
+    TensorFlow Serving links.
 
     Args:
-        classifier: an `AlbertTextClassifier` with a preprocessor.
+        task: a task on texts with a preprocessor, such as an
+            `AlbertTextClassifier`.
         directory: string. For TensorFlow Serving its name is a version number,
             such as `"serving/1"`.
-        labels: optional list of strings, the names of the classes. By default
-            the classifier's `labels`, or the class numbers.
-
         pairs: optional bool. Whether the model takes pairs of texts. By default
-            what the classifier was last fitted on.
+            what it was last fitted on.
+        **options: passed on to `task.answers`. For a classifier `labels`, the names
+            of the classes, by default its own or the class numbers.
 
     Raises:
-        ValueError: if `labels` has not one name a class, or the classifier has
-            no preprocessor.
+        ValueError: if the task has no preprocessor, or what `task.answers` raises:
+            for a classifier, if `labels` has not one name a class.
 
     Example:
     ```python
@@ -38,19 +52,13 @@ def saved_model(classifier, directory, labels=None, pairs=None):
     answers(text=tf.constant(["很好"]))["label"]
     ```
     """
-    labels = classifier.class_names if labels is None else list(labels)
-    if len(labels) != classifier.num_classes:
+    if task.preprocessor is None:
         raise ValueError(
-            f"`labels` must name each of the {classifier.num_classes} classes. "
-            f"Received {len(labels)}: {labels}"
-        )
-    if classifier.preprocessor is None:
-        raise ValueError(
-            "This classifier takes ids, for it has no preprocessor, and cannot be "
+            "This model takes ids, for it has no preprocessor, and cannot be "
             "exported to take strings. Give it one, with the vocabulary."
         )
-    pairs = classifier.pairs if pairs is None else pairs
-    module = _ServingModule(classifier, [str(label) for label in labels], pairs)
+    names = task.text_inputs if pairs is None else ("text", "text_b")[: 1 + pairs]
+    module = _ServingModule(task, names, options)
     with complete_directory(directory) as temporary:
         tf.saved_model.save(
             module,
@@ -63,40 +71,28 @@ def saved_model(classifier, directory, labels=None, pairs=None):
 class _ServingModule(tf.Module):
     """The graph, and the variables themselves, so that each is written once."""
 
-    def __init__(self, classifier, labels, pairs):
+    def __init__(self, task, names, options):
         super().__init__()
-        self._weights = [variable.value for variable in classifier.weights]
-        texts = [tf.TensorSpec([None], tf.string, name="text")]
-        if pairs:
-            texts.append(tf.TensorSpec([None], tf.string, name="text_b"))
+        self._weights = [variable.value for variable in task.weights]
         ids = [
-            tf.TensorSpec([None, None], tf.int32, name=name)
-            for name in ("token_ids", "segment_ids", "padding_mask")
+            tf.TensorSpec(tensor.shape, tensor.dtype, name=name)
+            for name, tensor in task.input.items()
         ]
 
-        @tf.function(input_signature=ids)
-        def answer(token_ids, segment_ids, padding_mask):
-            inputs = {
-                "token_ids": token_ids,
-                "segment_ids": segment_ids,
-                "padding_mask": padding_mask,
-            }
-            outputs = classifier(inputs, training=False)
-            if classifier.activation is keras.activations.linear:
-                outputs = tf.nn.softmax(outputs)
-            label_id = tf.argmax(outputs, axis=-1, output_type=tf.int32)
-            return {
-                "label": tf.gather(tf.constant(labels), label_id),
-                "label_id": label_id,
-                "probabilities": outputs,
-            }
+        # Without AutoGraph, which would wrap what `answers` raises.
+        @tf.function(input_signature=ids, autograph=False)
+        def answer(*values):
+            inputs = dict(zip(task.input, values, strict=True))
+            return task.answers(task(inputs, training=False), **options)
 
         # Calls the function above, so that the encoder stands in the graph once.
-        @tf.function(input_signature=texts)
+        @tf.function(
+            input_signature=[tf.TensorSpec([None], tf.string, name=n) for n in names]
+        )
         def answer_texts(*texts):
-            return answer(**classifier.preprocessor(texts))
+            inputs = task.preprocessor(texts)
+            return answer(*(inputs[name] for name in task.input))
 
-        self.functions = {
-            "serving_default": answer_texts,
-            "tokens": answer,
-        }
+        self.functions = {"serving_default": answer_texts, "tokens": answer}
+        # Here, so that wrong options are found before anything is written.
+        answer.get_concrete_function()

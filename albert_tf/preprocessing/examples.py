@@ -1,23 +1,38 @@
 """What `fit` is given: examples held in memory, and their labels."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import tensorflow as tf
 
 
-def count_examples(x):
-    """How many texts, or pairs of texts."""
+def count_examples(x: Any) -> int:
+    """How many texts, pairs of texts, or rows of ids."""
+    if isinstance(x, dict):
+        x = tuple(x.values())
     return len(x[0] if isinstance(x, tuple) else x)
 
 
-def is_pair(x):
-    """Whether the examples, in memory or in a dataset, are pairs of texts."""
+def is_pair(x: Any) -> bool | None:
+    """Whether the examples are pairs of texts; `None` if they are no texts, but ids.
+
+    Args:
+        x: what `fit` takes: in memory, or a dataset.
+    """
     if isinstance(x, tf.data.Dataset):
         spec = x.element_spec
         x = spec[0] if isinstance(spec, tuple) else spec
+        if any(part.dtype != tf.string for part in tf.nest.flatten(x)):
+            return None
+    elif not isinstance(x, (list, tuple)) and not hasattr(x, "__array__"):
+        return None
     return isinstance(x, tuple)
 
 
-def split_off(x, y, sample_weight, share):
+def split_off(x: Any, y: Any, sample_weight: Any, share: float) -> tuple:
     """The examples to train on, and the last `share` of them to validate on."""
     if not 0 < share < 1:
         raise ValueError(
@@ -36,7 +51,7 @@ def split_off(x, y, sample_weight, share):
     return part(slice(0, start)), part(slice(start, count))
 
 
-def check_class_ids(x, y, num_classes=None):
+def check_class_ids(x: Any, y: Any, num_classes: int | None = None) -> np.ndarray:
     """The labels as an array, one a text, below `num_classes` if that is given.
 
     Raises:
@@ -63,3 +78,20 @@ def check_class_ids(x, y, num_classes=None):
                 f"{num_classes - 1}. Element {wrong[0]} is {y[wrong[0]]}."
             )
     return y
+
+
+def check_class_names(labels: Sequence[str] | None, num_classes: int) -> Any:
+    """The names of the classes as strings, or `None` if there are none.
+
+    Raises:
+        ValueError: if they are not `num_classes` different names.
+    """
+    if labels is None:
+        return None
+    names = [str(label) for label in labels]
+    if len(names) != num_classes or len(set(names)) != num_classes:
+        raise ValueError(
+            f"`labels` must name each of the {num_classes} classes, each "
+            f"differently. Received {len(names)}: {list(labels)}"
+        )
+    return names

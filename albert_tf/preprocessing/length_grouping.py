@@ -1,7 +1,15 @@
 """Batches of examples of like length, so that next to nothing is padded."""
 
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import numpy as np
 import tensorflow as tf
+
+from albert_tf.preprocessing.segment_packer import SegmentPacker
 
 # Training sorts by length only within windows of so many batches, and there are at
 # least so many windows, so that which examples meet in a batch stays nearly as random
@@ -10,19 +18,7 @@ MOST_SORTED_BATCHES = 64
 LEAST_WINDOWS = 4
 
 
-def length_order(lengths):
-    """The examples from short to long.
-
-    Args:
-        lengths: int array [examples], in tokens.
-
-    Returns:
-        An int array [examples] of positions.
-    """
-    return np.argsort(np.asarray(lengths), kind="stable")
-
-
-def shuffled_order(lengths, batch_size, seed):
+def shuffled_order(lengths: Any, batch_size: int, seed: tf.Tensor) -> tf.Tensor:
     """A new random order in which neighbours have like lengths.
 
     The examples are shuffled, sorted by length within windows of some batches and
@@ -52,37 +48,141 @@ def shuffled_order(lengths, batch_size, seed):
     return tf.concat([tf.reshape(batches, [-1]), order[whole:]], axis=0)
 
 
-def grouped_dataset(features, lengths, pad, batch_size, shuffle):
-    """A dataset of padded batches of like length.
+@dataclasses.dataclass(frozen=True)
+class GroupedTexts:
+    """Texts in padded batches of like length.
+
+    Attributes:
+        dataset: `tf.data.Dataset` of batches, which knows their number.
+        order: int array [examples], from short to long: which example each row of
+            the dataset is, unless it is shuffled.
+    """
+
+    dataset: tf.data.Dataset
+    order: np.ndarray
+
+    @classmethod
+    def of(
+        cls,
+        features: tuple,
+        lengths: Sequence[int] | np.ndarray | tf.Tensor,
+        pad: Callable[..., Any],
+        batch_size: int,
+        shuffle: bool = False,
+    ) -> GroupedTexts:
+        """Group examples that are held in memory.
+
+        Args:
+            features: tuple of (ragged) tensors [examples, ...], or dicts of these:
+                what `pad` takes.
+            lengths: int array [examples], in tokens.
+            pad: function of a batch of `features`, which gives the batch for Keras.
+            batch_size: int.
+            shuffle: bool. A new random order each epoch; else from short to long.
+        """
+        lengths = np.asarray(lengths)
+        batches = -(-len(lengths) // batch_size)
+        by_length = np.argsort(lengths, kind="stable")
+        fixed = tf.constant(by_length, tf.int64)
+
+        def one_epoch(seed):
+            order = shuffled_order(lengths, batch_size, seed) if shuffle else fixed
+            return tf.data.Dataset.from_tensor_slices(order).batch(batch_size)
+
+        def gather(rows):
+            return pad(*tf.nest.map_structure(lambda x: tf.gather(x, rows), features))
+
+        # Random operations inside a dataset start over with each epoch when a global
+        # seed is set, and would give every epoch the same order.
+        dataset = (
+            tf.data.Dataset.random(rerandomize_each_iteration=True)
+            .take(1)
+            .flat_map(one_epoch)
+            .map(gather, num_parallel_calls=tf.data.AUTOTUNE)
+            .apply(tf.data.experimental.assert_cardinality(batches))
+            .prefetch(tf.data.AUTOTUNE)
+        )
+        return cls(dataset, by_length)
+
+    def restore(self, outputs: Any) -> Any:
+        """Put what was computed of the dataset's rows into the order of the examples.
+
+        Args:
+            outputs: an array [examples, ...], a list of one array an example, or a
+                dict or tuple of such.
+
+        Returns:
+            The same structure.
+        """
+        if isinstance(outputs, dict):
+            return {name: self.restore(value) for name, value in outputs.items()}
+        if isinstance(outputs, tuple):
+            return tuple(map(self.restore, outputs))
+        row_of = np.argsort(self.order)
+        if isinstance(outputs, list):
+            return [outputs[row] for row in row_of]
+        return outputs[row_of]
+
+
+def bucketed_dataset(
+    dataset: tf.data.Dataset,
+    pack: Callable[[Any], tuple],
+    packer: SegmentPacker,
+    batch_size: int,
+) -> tf.data.Dataset:
+    """Rebatch the texts of a dataset by length, in one pass.
 
     Args:
-        features: tuple of (ragged) tensors [examples, ...]: what `pad` takes.
-        lengths: int array [examples], in tokens.
-        pad: function of a batch of `features`, which gives the batch for Keras.
+        dataset: `tf.data.Dataset` of batches of texts, or of tuples `(texts, ...)`.
+        pack: function of texts, which gives what `SegmentPacker.pack` does.
+        packer: a `SegmentPacker`.
         batch_size: int.
-        shuffle: bool. A new random order each epoch; else from short to long.
 
     Returns:
-        A `tf.data.Dataset` that knows its number of batches.
+        A `tf.data.Dataset` of such batches, padded ids instead of texts; what stands
+        beside a text stays with it. How many batches there are is not known before.
     """
-    lengths = np.asarray(lengths)
-    batches = -(-len(lengths) // batch_size)
-    fixed = tf.constant(length_order(lengths), tf.int64)
+    if not isinstance(dataset.element_spec, tuple):
+        dataset = dataset.map(lambda texts: (texts,))
+    boundaries = _boundaries(packer.sequence_length)
 
-    def one_epoch(seed):
-        order = shuffled_order(lengths, batch_size, seed) if shuffle else fixed
-        return tf.data.Dataset.from_tensor_slices(order).batch(batch_size)
+    def tokenize(texts, *rest):
+        tokens, first_lengths = pack(texts)
+        lengths = tokens.row_lengths()
+        return (tokens.to_tensor(), lengths, first_lengths), rest
 
-    def gather(rows):
-        return pad(*(tf.gather(feature, rows) for feature in features))
+    def trim(tokens, rest):
+        ids, length, first_length = tokens
+        return (ids[:length], length, first_length), rest
 
-    # Random operations inside a dataset begin anew with each epoch when a global
-    # seed is set, and would give every epoch the same order.
+    def pad(tokens, rest):
+        ids, lengths, first_lengths = tokens
+        ragged = tf.RaggedTensor.from_tensor(ids, lengths=lengths)
+        return (packer.pad(ragged, first_lengths), *rest)
+
     return (
-        tf.data.Dataset.random(rerandomize_each_iteration=True)
-        .take(1)
-        .flat_map(one_epoch)
-        .map(gather, num_parallel_calls=tf.data.AUTOTUNE)
-        .apply(tf.data.experimental.assert_cardinality(batches))
+        dataset.map(tokenize, num_parallel_calls=tf.data.AUTOTUNE)
+        .unbatch()
+        .map(trim)
+        .bucket_by_sequence_length(
+            lambda tokens, rest: tf.cast(tokens[1], tf.int32),
+            bucket_boundaries=boundaries,
+            bucket_batch_sizes=[batch_size] * (len(boundaries) + 1),
+        )
+        .map(pad, num_parallel_calls=tf.data.AUTOTUNE)
         .prefetch(tf.data.AUTOTUNE)
     )
+
+
+def first_batch_size(dataset: tf.data.Dataset) -> int:
+    """How many examples the first batch of a dataset has."""
+    for batch in dataset.take(1):
+        return int(tf.shape(tf.nest.flatten(batch)[0])[0])
+    raise ValueError("The dataset is empty.")
+
+
+def _boundaries(sequence_length):
+    """Two a doubling: at most a third of a bucket's batch is padding."""
+    powers = (2**n for n in range(3, sequence_length.bit_length()))
+    both = (bound for power in powers for bound in (power + 1, power * 3 // 2 + 1))
+    return [bound for bound in both if bound <= sequence_length]

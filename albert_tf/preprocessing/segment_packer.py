@@ -1,3 +1,8 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
 import keras
 import tensorflow as tf
 
@@ -32,12 +37,12 @@ class SegmentPacker:
 
     def __init__(
         self,
-        cls_token_id,
-        sep_token_id,
-        pad_token_id=0,
-        sequence_length=512,
-        padding="longest",
-        pad_to_multiple_of=8,
+        cls_token_id: int,
+        sep_token_id: int,
+        pad_token_id: int = 0,
+        sequence_length: int = 512,
+        padding: str = "longest",
+        pad_to_multiple_of: int = 8,
     ):
         if padding not in ("longest", "max_length"):
             raise ValueError(
@@ -61,7 +66,7 @@ class SegmentPacker:
         self.padding = padding
         self.pad_to_multiple_of = pad_to_multiple_of
 
-    def __call__(self, segments):
+    def __call__(self, segments: Sequence[tf.RaggedTensor]) -> dict[str, tf.Tensor]:
         """Pack and pad a batch.
 
         Args:
@@ -74,7 +79,9 @@ class SegmentPacker:
         """
         return self.pad(*self.pack(segments))
 
-    def pack(self, segments):
+    def pack(
+        self, segments: Sequence[tf.RaggedTensor]
+    ) -> tuple[tf.RaggedTensor, tf.Tensor]:
         """Truncate, join and add the special tokens, without padding.
 
         Returns:
@@ -96,7 +103,9 @@ class SegmentPacker:
             parts += [second, _ragged(separators, has_second)]
         return tf.concat(parts, axis=1), first.row_lengths() + 2
 
-    def pad(self, tokens, first_lengths):
+    def pad(
+        self, tokens: tf.RaggedTensor, first_lengths: tf.Tensor
+    ) -> dict[str, tf.Tensor]:
         """Pad packed tokens; the arguments are what `pack` gives."""
         lengths = tokens.row_lengths()
         time = tf.constant(self.sequence_length, tf.int64)
@@ -138,10 +147,10 @@ class SegmentPacker:
         return tf.fill([tf.cast(batch, tf.int32), 1], token_id)
 
     @classmethod
-    def from_config(cls, config):
+    def from_config(cls, config: dict[str, Any]) -> SegmentPacker:
         return cls(**config)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             "cls_token_id": self.cls_token_id,
             "sep_token_id": self.sep_token_id,

@@ -1,5 +1,8 @@
+from __future__ import annotations
+
 import concurrent.futures
 import os
+from typing import Any
 
 import keras
 import keras_hub
@@ -7,7 +10,7 @@ import tensorflow as tf
 
 from albert_tf.backbone.albert_backbone import AlbertBackbone
 from albert_tf.preprocessing.segment_packer import SegmentPacker
-from albert_tf.preprocessing.texts import as_segments
+from albert_tf.preprocessing.texts import Texts, as_segments
 from albert_tf.tokenizers.word_piece_tokenizer import WordPieceTokenizer
 
 
@@ -46,22 +49,22 @@ class AlbertTextClassifierPreprocessor(keras_hub.models.Preprocessor):
 
     def __init__(
         self,
-        tokenizer,
-        sequence_length=512,
-        padding="longest",
-        pad_to_multiple_of=8,
-        **kwargs,
+        tokenizer: keras_hub.tokenizers.Tokenizer,
+        sequence_length: int = 512,
+        padding: str = "longest",
+        pad_to_multiple_of: int = 8,
+        **kwargs: Any,
     ):
         super().__init__(**kwargs)
         self.tokenizer = tokenizer
         self.sequence_length = sequence_length
         self.padding = padding
         self.pad_to_multiple_of = pad_to_multiple_of
-        self._packing = self._packing_made_of = None
+        self._packing = self._packing_key = None
 
     @property
-    def packer(self):
-        """The `SegmentPacker`; made when asked for, as a tokenizer restored
+    def packer(self) -> SegmentPacker:
+        """The `SegmentPacker`; built when asked for, as a tokenizer restored
         from a preset gets its vocabulary later."""
         return SegmentPacker(
             self.tokenizer.cls_token_id,
@@ -90,12 +93,19 @@ class AlbertTextClassifierPreprocessor(keras_hub.models.Preprocessor):
             single = segments[0].shape.rank == 0
             if single:
                 segments = [segment[tf.newaxis] for segment in segments]
-            x = self.packer([self.tokenizer(segment) for segment in segments])
+            x = self.packer.pad(*self.pack(tuple(segments)))
             if single:
                 x = {name: value[0] for name, value in x.items()}
         return keras.utils.pack_x_y_sample_weight(x, y, sample_weight)
 
-    def tokenize_and_pack(self, x, chunk=1024):
+    def pack(self, x: Texts) -> tuple[tf.RaggedTensor, tf.Tensor]:
+        """Tokenize a batch; what `SegmentPacker.pack` gives."""
+        segments = as_segments(x)
+        return self.packer.pack([self.tokenizer(segment) for segment in segments])
+
+    def tokenize_and_pack(
+        self, x: Texts, chunk: int = 1024
+    ) -> tuple[tf.RaggedTensor, tf.Tensor, int]:
         """Tokenize all texts once, without padding.
 
         Args:
@@ -124,8 +134,8 @@ class AlbertTextClassifierPreprocessor(keras_hub.models.Preprocessor):
     def _packing_function(self, num_segments):
         """Traced once, for tracing takes longer than tokenizing a thousand texts."""
         packer = self.packer
-        made_of = (num_segments, packer.get_config(), self.tokenizer.fingerprint)
-        if self._packing_made_of == made_of:
+        key = (num_segments, packer.get_config(), self.tokenizer.fingerprint)
+        if self._packing_key == key:
             return self._packing
 
         @tf.function(input_signature=[tf.TensorSpec([None], tf.string)] * num_segments)
@@ -138,7 +148,7 @@ class AlbertTextClassifierPreprocessor(keras_hub.models.Preprocessor):
             cut = tf.reduce_sum(tf.cast(length > packer.sequence_length, tf.int32))
             return *packer.pack(parts), cut
 
-        self._packing, self._packing_made_of = pack, made_of
+        self._packing, self._packing_key = pack, key
         return pack
 
     def get_config(self):
@@ -151,7 +161,7 @@ class AlbertTextClassifierPreprocessor(keras_hub.models.Preprocessor):
         return config
 
 
-def check_fits(preprocessor, backbone):
+def check_fits(preprocessor: Any, backbone: AlbertBackbone) -> None:
     """Check that a backbone takes what a preprocessor gives.
 
     Raises:

@@ -1,10 +1,18 @@
 """Turning what users pass as text into string tensors."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 import tensorflow as tf
 
+# Texts, or pairs of texts as the tuple of two lists.
+Texts = Sequence[str] | tuple[Sequence[str], Sequence[str]]
 
-def as_string_tensor(texts, name="x"):
+
+def as_string_tensor(texts: Any, name: str = "x") -> tf.Tensor:
     """Turn a string, or a list, array or series of strings, into a tensor.
 
     Args:
@@ -45,7 +53,7 @@ def _encode(text):
     return text if isinstance(text, bytes) else text.encode("utf-8", "ignore")
 
 
-def as_segments(x):
+def as_segments(x: Any) -> tuple[tf.Tensor, ...]:
     """The one or two segments of each example, as a tuple of string tensors.
 
     Args:

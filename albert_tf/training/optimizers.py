@@ -14,7 +14,7 @@ NOT_DECAYED = ("bias", "gamma", "beta")
 class AdamW(keras.optimizers.AdamW):
     """Keras' AdamW that decays neither biases nor LayerNorm.
 
-    A class, since Keras does not save what `exclude_from_weight_decay` was told.
+    A class, since Keras does not save what `exclude_from_weight_decay` was given.
     """
 
     def __init__(self, *args, **kwargs):
@@ -22,7 +22,7 @@ class AdamW(keras.optimizers.AdamW):
         self.exclude_from_weight_decay(var_names=NOT_DECAYED)
 
 
-def fine_tuning_learning_rate(hidden_dim):
+def fine_tuning_learning_rate(hidden_dim: int) -> float:
     """A learning rate by size: albert_zh's README for tiny, the paper for others."""
     for width, rate in ((384, 1e-4), (1024, 3e-5)):
         if hidden_dim <= width:
@@ -30,7 +30,11 @@ def fine_tuning_learning_rate(hidden_dim):
     return 1e-5
 
 
-def adamw(learning_rate, total_steps=None, warmup_share=WARMUP_SHARE):
+def adamw(
+    learning_rate: float,
+    total_steps: int | None = None,
+    warmup_share: float = WARMUP_SHARE,
+) -> AdamW:
     """AdamW with warm-up and linear decay, as BERT and ALBERT are fine-tuned.
 
     Args:

@@ -1,3 +1,5 @@
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -15,7 +17,7 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
         google-research/bert `optimization.py`, `create_optimizer`.
     """
 
-    def __init__(self, peak_learning_rate, total_steps, warmup_steps):
+    def __init__(self, peak_learning_rate: float, total_steps: int, warmup_steps: int):
         if not 0 <= warmup_steps <= total_steps:
             raise ValueError(
                 "`warmup_steps` must lie between 0 and `total_steps`. Received: "
@@ -34,7 +36,7 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
         )
         return self.peak_learning_rate * ops.clip(ops.minimum(warmup, decay), 0.0, 1.0)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {
             "peak_learning_rate": self.peak_learning_rate,
             "total_steps": self.total_steps,

@@ -67,7 +67,7 @@ def test_inspect_tells_the_classes(tmp_path):
 
 def test_another_number_of_classes_begins_anew_and_says_so(tmp_path):
     fine_tuned(tmp_path)
-    with pytest.warns(UserWarning, match="tells 3 classes apart, not 2"):
+    with pytest.warns(UserWarning, match="has 3 classes, not 2"):
         classifier = AlbertTextClassifier.from_checkpoint(tmp_path, num_classes=2)
     assert classifier.num_classes == 2
     assert classifier.output_dense.kernel.numpy().std() > 0
@@ -97,7 +97,7 @@ def test_half_a_head_is_refused(tmp_path, kept):
     tensors = {**weights_of("google_v2"), kept: head[kept]}
     folder = write(tmp_path / "half", tensors, config_of("google_v2"))
     with pytest.raises(CheckpointError, match="a part of the classifier only"):
-        AlbertTextClassifier.from_checkpoint(folder, 3, vocabulary=TOKENS)
+        AlbertTextClassifier.from_checkpoint(folder, num_classes=3, vocabulary=TOKENS)
 
 
 # === Without sentence order, without pooler ===

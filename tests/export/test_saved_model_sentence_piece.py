@@ -156,6 +156,7 @@ print(json.dumps({
 """
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.* texts are longer")
 def test_fresh_process_answers_with_operations_that_serving_links(
     classifier, directory, pairs, tmp_path

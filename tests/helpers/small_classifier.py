@@ -1,4 +1,4 @@
-"""A classifier small enough to train in a test, and a plain-Python view of it."""
+"""Models small enough to train in a test, and a plain-Python view of their texts."""
 
 import string
 
@@ -15,6 +15,11 @@ LETTERS = string.ascii_lowercase
 VOCABULARY = [*SPECIAL, *CHARACTERS, *LETTERS, *(f"##{letter}" for letter in LETTERS)]
 VOCABULARY += [f"[unused{i}]" for i in range(120 - len(VOCABULARY))]
 
+# Lengths from nothing to more than a batch of neighbours has, not in order.
+TEXTS = ["很好吃，我想你来吧", "", "差", "😀好", "太差了！" * 4, "不", "他 去 了吗"]
+OTHERS = ["好", "不好", "", "你" * 9, "我想吃鸡蛋", "😀", "好" * 3]
+LABELS = [2, 0, 1, 1, 0, 2, 0]
+
 
 def small_backbone(**kwargs):
     sizes = {
@@ -29,17 +34,37 @@ def small_backbone(**kwargs):
     return AlbertBackbone(**{**sizes, **kwargs})
 
 
+def randomised(task, seed=0):
+    """The same weights for a seed, large enough that texts get unlike outputs."""
+    rng = np.random.default_rng(seed)
+    for weight in task.trainable_variables:
+        around = 1.0 if weight.name == "gamma" else 0.0
+        weight.assign(rng.normal(around, 0.3, weight.shape))
+    return task
+
+
 def small_classifier(num_classes=3, sizes=None, seed=0, **kwargs):
-    """The same weights for a seed, large enough that texts get unlike logits."""
     backbone = small_backbone(**(sizes or {}))
     classifier = AlbertTextClassifier.from_backbone(
         backbone, VOCABULARY, num_classes, **kwargs
     )
-    rng = np.random.default_rng(seed)
-    for weight in classifier.trainable_variables:
-        around = 1.0 if weight.name == "gamma" else 0.0
-        weight.assign(rng.normal(around, 0.3, weight.shape))
-    return classifier
+    return randomised(classifier, seed)
+
+
+def predict(task, x, **kwargs):
+    return task.predict(x, verbose=0, **kwargs)
+
+
+def call(task, x):
+    """As `predict`, without a graph."""
+    return np.array(task(task.preprocessor(x), training=False))
+
+
+def cross_entropy(logits, y):
+    """The loss of each example, in NumPy."""
+    logits = logits.astype("float64")
+    log_sums = np.log(np.exp(logits).sum(axis=1))
+    return log_sums - logits[np.arange(len(y)), y]
 
 
 def hand_padded(first, second=None, time=29):

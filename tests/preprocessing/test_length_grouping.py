@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.preprocessing.length_grouping import grouped_dataset, length_order
+from albert_tf.preprocessing.length_grouping import GroupedTexts
 
 
 @pytest.fixture(params=[None, 17], ids=["no_seed", "seed"])
@@ -26,7 +26,9 @@ def skewed_lengths(count):
 def epochs_of(lengths, batch_size, shuffle=True, epochs=2):
     """The examples in each batch of each epoch, as a model gets them."""
     features = (tf.range(len(lengths)),)
-    dataset = grouped_dataset(features, lengths, tf.identity, batch_size, shuffle)
+    dataset = GroupedTexts.of(
+        features, lengths, tf.identity, batch_size, shuffle
+    ).dataset
     return [[batch.numpy() for batch in dataset] for _ in range(epochs)]
 
 
@@ -39,10 +41,6 @@ def pairs_meeting(batches):
     return {
         pair for batch in batches for pair in itertools.combinations(sorted(batch), 2)
     }
-
-
-def test_length_order_goes_from_short_to_long_and_keeps_equals_in_order():
-    assert length_order([3, 1, 2, 1]).tolist() == [1, 3, 2, 0]
 
 
 @pytest.mark.parametrize("shuffle", [True, False])
@@ -62,18 +60,21 @@ def test_each_epoch_has_every_example_once_and_a_short_batch_last(
 @pytest.mark.parametrize("shuffle", [True, False])
 def test_dataset_knows_its_number_of_batches(shuffle):
     lengths = skewed_lengths(17)
-    dataset = grouped_dataset((lengths,), lengths, tf.identity, 4, shuffle)
+    dataset = GroupedTexts.of((lengths,), lengths, tf.identity, 4, shuffle).dataset
     assert int(dataset.cardinality()) == 5
 
 
-def test_without_shuffling_results_can_be_put_back_in_order():
+def test_results_are_put_back_in_the_order_of_the_texts():
     lengths = skewed_lengths(50)
-    batches, again = epochs_of(lengths, 4, shuffle=False)
-    results = np.concatenate(batches) * 10
-    in_order = np.empty_like(results)
-    in_order[length_order(lengths)] = results
-    assert in_order.tolist() == list(range(0, 500, 10))
-    np.testing.assert_array_equal(np.concatenate(again) * 10, results)
+    texts = GroupedTexts.of((tf.range(50),), lengths, tf.identity, 4)
+    rows = np.concatenate(list(texts.dataset.as_numpy_iterator()))
+    assert (np.diff(lengths[rows]) >= 0).all()
+    outputs = {"array": rows * 10, "both": (rows, [row.repeat(2) for row in rows])}
+    restored = texts.restore(outputs)
+    assert restored["array"].tolist() == list(range(0, 500, 10))
+    array, per_token = restored["both"]
+    assert array.tolist() == list(range(50))
+    assert [row.tolist() for row in per_token] == [[i, i] for i in range(50)]
 
 
 @pytest.mark.parametrize("shuffle", [True, False])
@@ -127,7 +128,7 @@ def test_seed_makes_the_epochs_repeatable():
 def test_labels_and_weights_stay_with_their_example(shuffle):
     lengths = skewed_lengths(61)
     tokens = np.repeat(np.arange(61), lengths)
-    dataset = grouped_dataset(
+    dataset = GroupedTexts.of(
         (
             tf.RaggedTensor.from_row_lengths(tokens, lengths),
             np.arange(61) * 10,
@@ -137,7 +138,7 @@ def test_labels_and_weights_stay_with_their_example(shuffle):
         lambda tokens, labels, weights: (tokens.to_tensor(-1), labels, weights),
         7,
         shuffle,
-    )
+    ).dataset
     seen = []
     for batch in dataset.as_numpy_iterator():
         for row, label, weight in zip(*batch, strict=True):

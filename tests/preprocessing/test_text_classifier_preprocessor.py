@@ -1,12 +1,11 @@
 """Strings and pairs in, ids out, alone and in `tf.data`."""
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from albert_tf.models import AlbertBackbone
-from albert_tf.preprocessing import AlbertTextClassifierPreprocessor, SegmentPacker
+from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
 from albert_tf.tokenizers import WordPieceTokenizer
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -201,19 +200,7 @@ def test_preset_takes_another_sequence_length(preset):
     assert restored(["好" * 9])["token_ids"].numpy().tolist() == [ids("好" * 5)]
 
 
-def test_pieces_of_the_task_are_the_ones_of_the_class():
-    assert AlbertTextClassifierPreprocessor.tokenizer_cls is WordPieceTokenizer
-    preprocessor = AlbertTextClassifierPreprocessor(WordPieceTokenizer(VOCABULARY))
-    assert isinstance(preprocessor.packer, SegmentPacker)
-    assert preprocessor.packer.sequence_length == 512
-
-
 def test_wrong_padding_is_named(tokenizer):
     preprocessor = AlbertTextClassifierPreprocessor(tokenizer, padding="none")
     with pytest.raises(ValueError, match="padding='none'"):
         preprocessor(["好"])
-
-
-def test_serialised_object_is_registered_under_the_package(preprocessor):
-    serialised = keras.saving.serialize_keras_object(preprocessor)
-    assert serialised["registered_name"] == "albert_tf>AlbertTextClassifierPreprocessor"

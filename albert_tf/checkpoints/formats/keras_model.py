@@ -1,5 +1,6 @@
 """Keras models: `.keras` files, presets and instances, ours and KerasHub's."""
 
+import contextlib
 import functools
 import pathlib
 import zipfile

@@ -1,0 +1,256 @@
+"""What every task is: a backbone, a head, perhaps a preprocessor."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import keras
+import keras_hub
+
+from albert_tf.backbone.albert_backbone import AlbertBackbone
+from albert_tf.backbone.presets import ReadablePresets
+from albert_tf.checkpoints import open_checkpoint
+from albert_tf.checkpoints.checkpoint import Checkpoint
+from albert_tf.layers.common import albert_initializer
+from albert_tf.models.auto_compile import AutoCompile
+from albert_tf.preprocessing.text_classifier_preprocessor import check_fits
+from albert_tf.tokenizers.load_tokenizer import load_tokenizer
+
+
+class AlbertTask(AutoCompile, ReadablePresets):
+    """The base of all tasks on an `AlbertBackbone`.
+
+    A task inherits from this, and after it from a class of KerasHub's,
+    `keras_hub.models.Task` or such as `TextClassifier`. (This is no `Task` itself:
+    Keras gives functional models other bases, and fails where two paths lead to
+    one.) It adds its heads, `default_loss` and `default_metrics` (`AutoCompile`), its
+    arguments in `get_config`, and where it takes texts, `FitsTexts`.
+
+    Attributes:
+        heads: the names of its heads, as checkpoints have them.
+        preprocessor_cls: the class that turns its texts into ids; `None` for a task
+            that takes ids.
+    """
+
+    backbone_cls = AlbertBackbone
+    preprocessor_cls = None
+    heads: tuple[str, ...] = ()
+
+    @property
+    def preprocessor(self) -> keras_hub.models.Preprocessor | None:
+        """What turns texts into ids, or `None`."""
+        return getattr(self, "_preprocessor", None)
+
+    @preprocessor.setter
+    def preprocessor(self, preprocessor):
+        check_fits(preprocessor, self.backbone)
+        self._preprocessor = preprocessor
+
+    # === Heads ===
+
+    @property
+    def head_dtype(self) -> str:
+        """What a head computes in: float32 at least, for the loss is taken of it."""
+        return keras.backend.result_type(self.backbone.compute_dtype, "float32")
+
+    def dense_head(
+        self, units: int, name: str, activation: Any = None
+    ) -> keras.layers.Dense:
+        """A dense layer for `units` outputs."""
+        return keras.layers.Dense(
+            units,
+            activation=activation,
+            kernel_initializer=albert_initializer(),
+            dtype=self.head_dtype,
+            name=name,
+        )
+
+    def quantize(self, mode=None, config=None, filters=None, **kwargs) -> None:
+        """Quantize the backbone, as `keras.Model.quantize`.
+
+        A head keeps its numbers: it is small, and the answer is read from it.
+        """
+        self.backbone.quantize(mode, config=config, filters=filters, **kwargs)
+        # As Keras after quantizing: these were traced with the old weights.
+        self.train_function = self.test_function = self.predict_function = None
+
+    # === From a checkpoint, a backbone, a preset ===
+
+    @classmethod
+    def from_checkpoint(
+        cls,
+        path: str | os.PathLike | Checkpoint,
+        *,
+        config: str | os.PathLike | dict | None = None,
+        vocabulary: str | os.PathLike | list[str] | None = None,
+        sequence_length: int | None = None,
+        lowercase: bool | None = None,
+        dtype: str | keras.DTypePolicy | None = None,
+        **kwargs: Any,
+    ) -> AlbertTask:
+        """Build the task on a checkpoint.
+
+        A head comes from the checkpoint if that has one of as many classes;
+        otherwise it is new, with random weights.
+
+        Args:
+            path: what `albert_tf.load_checkpoint` takes, or a checkpoint opened by
+                `albert_tf.checkpoints.open_checkpoint`.
+            config: optional path or dict. By default the config beside the
+                checkpoint.
+            vocabulary: optional path of a `vocab.txt` or a SentencePiece model, or
+                list of tokens. By default the one beside the checkpoint.
+            sequence_length: optional int. Most tokens of an example; by default
+                as many as the model has positions for.
+            lowercase: optional bool. Lower-case the text. By default as the
+                checkpoint says, else `True`, as for all releases.
+            dtype: optional string or `keras.DTypePolicy` to compute in.
+            **kwargs: arguments of the task, such as `num_classes`. What is not
+                given is as the head of the checkpoint says.
+
+        Returns:
+            A model of this class.
+
+        Raises:
+            FileNotFoundError: if a file is missing.
+            albert_tf.checkpoints.CheckpointError: as `albert_tf.load_checkpoint`.
+            ValueError: if the vocabulary has not the checkpoint's size, or
+                `num_classes` is not given and the checkpoint has no head.
+        """
+        checkpoint = open_checkpoint(path, config=config)
+        tokenizer = None
+        if cls.preprocessor_cls is not None:
+            tokenizer = checkpoint.tokenizer(lowercase, vocabulary)
+            if tokenizer is None:
+                raise FileNotFoundError(
+                    f"There is no vocabulary beside {checkpoint.path} (vocab*.txt or "
+                    "*.model). Put it there or give it with `vocabulary=`."
+                )
+        elif (vocabulary, sequence_length, lowercase) != (None, None, None):
+            raise ValueError(
+                f"{cls.__name__} takes ids, not texts: leave out `vocabulary`, "
+                "`sequence_length` and `lowercase`."
+            )
+        return cls.from_opened(
+            checkpoint,
+            tokenizer,
+            sequence_length=sequence_length,
+            dtype=dtype,
+            **kwargs,
+        )
+
+    @classmethod
+    def from_opened(
+        cls,
+        checkpoint: Checkpoint,
+        tokenizer: keras.layers.Layer | None = None,
+        *,
+        sequence_length: int | None = None,
+        dtype: str | keras.DTypePolicy | None = None,
+        **kwargs: Any,
+    ) -> AlbertTask:
+        """`from_checkpoint` of an open checkpoint, with or without tokenizer."""
+        kwargs, new_heads = cls.read_heads(checkpoint, kwargs)
+        pooler = cls.needs_pooler(kwargs) or checkpoint.has_pooler
+        model = cls.from_backbone(
+            checkpoint.build_backbone(dtype=dtype, pooler=pooler),
+            tokenizer,
+            sequence_length=sequence_length,
+            **kwargs,
+        )
+        checkpoint.load_into(model, new_heads)
+        return model
+
+    @classmethod
+    def read_heads(
+        cls, checkpoint: Checkpoint, arguments: dict[str, Any]
+    ) -> tuple[dict[str, Any], list[str]]:
+        """The arguments of the task, completed by what the checkpoint says.
+
+        Args:
+            checkpoint: an open checkpoint.
+            arguments: dict, those that were given.
+
+        Returns:
+            The arguments, and the names of the heads that start with random weights.
+        """
+        return arguments, []
+
+    @classmethod
+    def needs_pooler(cls, arguments: dict[str, Any]) -> bool:
+        """Whether a model with these arguments reads `pooled_output`."""
+        return True
+
+    @classmethod
+    def from_backbone(
+        cls,
+        backbone: AlbertBackbone,
+        vocabulary: Any = None,
+        *args: Any,
+        sequence_length: int | None = None,
+        lowercase: bool = True,
+        **kwargs: Any,
+    ) -> AlbertTask:
+        """Build the task on a backbone and a vocabulary.
+
+        Args:
+            backbone: an `AlbertBackbone`.
+            vocabulary: path of a `vocab.txt` or of a SentencePiece model, list of
+                tokens, or tokenizer; `None` for a model that takes ids.
+            *args, **kwargs: arguments of the task after `backbone`, such as
+                `num_classes`.
+            sequence_length: optional int. Most tokens of an example; by default
+                as many as the model has positions for.
+            lowercase: bool. Lower-case the text. A tokenizer has its own.
+
+        Returns:
+            A model of this class.
+        """
+        if vocabulary is not None:
+            if not isinstance(vocabulary, keras.layers.Layer):
+                vocabulary = load_tokenizer(vocabulary, lowercase=lowercase)
+            kwargs["preprocessor"] = cls.preprocessor_cls(
+                vocabulary,
+                sequence_length=sequence_length or backbone.max_sequence_length,
+            )
+        return cls(backbone, *args, **kwargs)
+
+    @classmethod
+    def from_preset(
+        cls, preset: str | os.PathLike, load_weights: bool = True, **kwargs: Any
+    ) -> AlbertTask:
+        if "num_classes" in kwargs:
+            # The preset's labels name the classes of its own head.
+            kwargs.setdefault("labels", None)
+        return super().from_preset(preset, load_weights, **kwargs)
+
+    def save_task_weights(self, filepath: str | os.PathLike) -> None:
+        with self._without_optimizer():
+            super().save_task_weights(filepath)
+
+    def load_task_weights(self, filepath: str | os.PathLike) -> None:
+        with self._without_optimizer():
+            super().load_task_weights(filepath)
+
+    @contextlib.contextmanager
+    def _without_optimizer(self) -> Iterator[None]:
+        """KerasHub would keep the optimizer's state of all weights in a preset."""
+        optimizer, self.optimizer = getattr(self, "optimizer", None), None
+        try:
+            yield
+        finally:
+            self.optimizer = optimizer
+
+
+def warn_of_new_head(checkpoint: Checkpoint, head: str, wanted: int) -> None:
+    """Say that a head of the checkpoint has another number of classes."""
+    warnings.warn(
+        f"The {head} of {checkpoint.path} has {checkpoint.num_classes(head)} classes, "
+        f"not {wanted}: the model begins with a new one, with random weights.",
+        # Of whoever called `from_checkpoint`.
+        stacklevel=5,
+    )

@@ -1,0 +1,296 @@
+"""`fit`, `evaluate` and `predict` on lists of strings."""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from albert_tf.models.token_outputs import (
+    outputs_of_nothing,
+    split_ragged,
+    without_padding,
+)
+from albert_tf.preprocessing.examples import count_examples, is_pair, split_off
+from albert_tf.preprocessing.length_grouping import (
+    GroupedTexts,
+    bucketed_dataset,
+    first_batch_size,
+)
+from albert_tf.preprocessing.texts import Texts
+
+DEFAULT_BATCH_SIZE = 32
+# A target of padding, where every token has one: an `ignore_class` for the loss.
+PADDING_TARGET = -1
+
+
+class FitsTexts:
+    """A task on texts: lists are tokenized once and batched by length.
+
+    The task supplies `targets` and `answers`. An output whose second axis is that of
+    the tokens is predicted for the tokens of each text alone, without padding.
+
+    Attributes:
+        pairs: bool. Whether an example is a pair of texts; `fit` sets it.
+    """
+
+    pairs = False
+
+    def targets(self, x: Texts, y: Any) -> Any:
+        """Check what `fit` was given as `y`, and turn it into what the loss takes.
+
+        Args:
+            x: the texts.
+            y: their labels, in the form of the task.
+
+        Returns:
+            An array [examples, ...]; or a `tf.RaggedTensor` [examples, (tokens)],
+            which is padded as the tokens are, with `PADDING_TARGET`; or a dict of
+            these, by output.
+        """
+        raise NotImplementedError
+
+    def answers(self, outputs: Any, **options: Any) -> dict[str, Any]:
+        """What the outputs mean, as named tensors: the outputs of a SavedModel.
+
+        Args:
+            outputs: what the model gives for a batch.
+            **options: of the task, as given to `albert_tf.export.saved_model`.
+        """
+        raise NotImplementedError
+
+    @property
+    def text_inputs(self) -> tuple[str, ...]:
+        """The names of the texts of an example: the inputs of a SavedModel."""
+        return ("text", "text_b") if self.pairs else ("text",)
+
+    def fit(
+        self,
+        x: Texts | tf.data.Dataset | None = None,
+        y: Any = None,
+        batch_size: int | None = None,
+        epochs: int = 1,
+        sample_weight: Any = None,
+        validation_data: Any = None,
+        validation_split: float | None = None,
+        shuffle: bool = True,
+        group_by_length: bool = False,
+        **kwargs: Any,
+    ) -> keras.callbacks.History:
+        """Train on strings; as `keras.Model.fit`.
+
+        Args:
+            x: list or array of strings, the tuple of two such lists for pairs,
+                or a `tf.data.Dataset` of `(x, y)` or `(x, y, sample_weight)`
+                batches.
+            y: what the task learns, for each text; for a classifier an int array
+                [examples], the classes.
+            batch_size: int, 32 by default.
+            epochs: int.
+            sample_weight: optional float array [examples].
+            validation_data: optional `(x, y)`, `(x, y, sample_weight)` or
+                dataset.
+            validation_split: optional float, the share of the examples, from
+                the end, to validate on.
+            shuffle: bool. A new order of the list each epoch.
+            group_by_length: bool. Make new batches, as large as its first one, of
+                the texts of a dataset, so that little is padded. Those of lists
+                always are by length.
+            **kwargs: passed on to `keras.Model.fit`.
+
+        Returns:
+            A `keras.callbacks.History`.
+
+        Raises:
+            ValueError: if `x` and `y` have different lengths or are empty, or what
+                `targets` of the task raises.
+        """
+        pairs = is_pair(x)
+        self.pairs = self.pairs if pairs is None else pairs
+        if self._takes_texts(x):
+            if validation_split and validation_data is None:
+                (x, y, sample_weight), validation_data = split_off(
+                    x, y, sample_weight, validation_split
+                )
+            if isinstance(validation_data, tuple):
+                labels = self._labels(*validation_data)
+                validation_data = self._grouped(
+                    validation_data[0], labels, batch_size
+                ).dataset
+            labels = self._labels(x, y, sample_weight)
+            x = self._grouped(x, labels, batch_size, shuffle).dataset
+            y = sample_weight = batch_size = validation_split = None
+        steps = kwargs.get("steps_per_epoch")
+        steps = steps or self._steps(x, y, batch_size, validation_split)
+        self.schedule_learning_rate(steps, epochs, kwargs.get("initial_epoch", 0))
+        if group_by_length:
+            x, validation_data = map(self._bucketed, (x, validation_data))
+        with _of_unknown_length(group_by_length):
+            return super().fit(
+                x,
+                y,
+                batch_size=batch_size,
+                epochs=epochs,
+                sample_weight=sample_weight,
+                validation_data=validation_data,
+                validation_split=validation_split,
+                # Keras warns that it will not shuffle a dataset.
+                shuffle=shuffle and not isinstance(x, tf.data.Dataset),
+                **kwargs,
+            )
+
+    def evaluate(
+        self,
+        x: Texts | tf.data.Dataset | None = None,
+        y: Any = None,
+        batch_size: int | None = None,
+        sample_weight: Any = None,
+        group_by_length: bool = False,
+        **kwargs: Any,
+    ) -> Any:
+        """Loss and metrics on strings; as `keras.Model.evaluate`.
+
+        Args:
+            x, y, batch_size, sample_weight, group_by_length: as for `fit`.
+            **kwargs: passed on to `keras.Model.evaluate`.
+        """
+        if self._takes_texts(x):
+            labels = self._labels(x, y, sample_weight)
+            x = self._grouped(x, labels, batch_size).dataset
+            y = sample_weight = batch_size = None
+        elif group_by_length:
+            x = self._bucketed(x)
+        with _of_unknown_length(group_by_length):
+            return super().evaluate(
+                x, y, batch_size=batch_size, sample_weight=sample_weight, **kwargs
+            )
+
+    def predict(
+        self,
+        x: Texts | tf.data.Dataset | None = None,
+        batch_size: int | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """The outputs of the model for strings.
+
+        Args:
+            x: list or array of strings, the tuple of two such lists for pairs,
+                or a dataset of batches.
+            batch_size: int, 32 by default.
+            **kwargs: passed on to `keras.Model.predict`.
+
+        Returns:
+            An array [examples, ...] for each output, in the order of `x`. Where an
+            output has an axis for the tokens, a list of arrays [tokens, ...], the
+            special tokens included.
+        """
+        if not self._takes_texts(x):
+            return split_ragged(super().predict(x, batch_size=batch_size, **kwargs))
+        if count_examples(x) == 0:
+            return outputs_of_nothing(self.output)
+        texts = self._grouped(x, batch_size=batch_size)
+        self._trace_predict_function(texts.dataset.element_spec)
+        outputs = super().predict(texts.dataset, **kwargs)
+        return texts.restore(split_ragged(outputs))
+
+    def predict_step(self, data: Any) -> Any:
+        """As Keras', without the outputs of padding."""
+        x, _, _ = keras.utils.unpack_x_y_sample_weight(data)
+        outputs = super().predict_step(data)
+        return without_padding(outputs, self.output, x["padding_mask"])
+
+    def _trace_predict_function(self, spec):
+        """Trace for any length at once.
+
+        Keras would trace for the first shape, then for others of its batch size or
+        length, then for any: three times the seconds of a deep model.
+        """
+        if self.predict_function is not None:
+            return
+        self.make_predict_function()
+        function = self.predict_function
+        if self.steps_per_execution == 1 and hasattr(function, "get_concrete_function"):
+            function.get_concrete_function([spec])
+
+    def _takes_texts(self, x):
+        """Whether `x` is texts held in memory, which can be batched by length."""
+        if isinstance(x, (str, bytes)) or (
+            isinstance(x, tuple) and any(isinstance(part, (str, bytes)) for part in x)
+        ):
+            raise TypeError(
+                "`x` should be a list of strings, or the tuple of two such lists, "
+                f"not one example. Received: {x!r}"
+            )
+        texts = isinstance(x, (list, tuple)) or hasattr(x, "__array__")
+        return texts and self.preprocessor is not None
+
+    def _labels(self, x, y=None, sample_weight=None):
+        """What stands beside the texts of a labelled dataset."""
+        targets = self.targets(x, y)
+        if sample_weight is None:
+            return (targets,)
+        return targets, np.asarray(sample_weight, "float32")
+
+    def _grouped(self, x, labels=(), batch_size=None, shuffle=False):
+        """The texts in padded batches of like length."""
+        tokens, first_lengths, cut = self.preprocessor.tokenize_and_pack(x)
+        if cut:
+            warnings.warn(
+                f"{cut} of {len(first_lengths)} texts are longer than "
+                f"sequence_length={self.preprocessor.sequence_length} tokens and "
+                "were cut; what follows was not read.",
+                stacklevel=3,
+            )
+        packer = self.preprocessor.packer
+
+        def pad(tokens, first_lengths, *labels):
+            features = packer.pad(tokens, first_lengths)
+            shape = tf.shape(features["token_ids"], tf.int64)
+            labels = tf.nest.map_structure(lambda x: _pad_target(x, shape), labels)
+            return (features, *labels) if labels else features
+
+        return GroupedTexts.of(
+            (tokens, first_lengths, *labels),
+            tokens.row_lengths(),
+            pad,
+            batch_size or DEFAULT_BATCH_SIZE,
+            shuffle,
+        )
+
+    def _bucketed(self, x):
+        """A dataset of string batches as one of padded batches of like length."""
+        if not isinstance(x, tf.data.Dataset) or is_pair(x) is None:
+            return x
+        return bucketed_dataset(
+            x, self.preprocessor.pack, self.preprocessor.packer, first_batch_size(x)
+        )
+
+    def _steps(self, x, y, batch_size, validation_split):
+        """The steps of an epoch; 0 where they are not known."""
+        if isinstance(x, tf.data.Dataset):
+            return max(int(x.cardinality()), 0)
+        if y is None:
+            return 0
+        count = int(count_examples(x) * (1 - (validation_split or 0)))
+        return -(-count // (batch_size or DEFAULT_BATCH_SIZE))
+
+
+@contextlib.contextmanager
+def _of_unknown_length(bucketed):
+    """Without Keras' warning that a dataset of unknown length has come to its end."""
+    if not bucketed:
+        yield
+        return
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Your input ran out of data")
+        yield
+
+
+def _pad_target(target, shape):
+    if isinstance(target, tf.RaggedTensor):
+        return target.to_tensor(PADDING_TARGET, shape=shape)
+    return target

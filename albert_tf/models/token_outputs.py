@@ -1,0 +1,51 @@
+"""Outputs with an axis for the tokens: one array a text, without padding."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+
+def is_per_token(symbolic: keras.KerasTensor) -> bool:
+    """Whether the second axis of an output is that of the tokens."""
+    return len(symbolic.shape) > 1 and symbolic.shape[1] is None
+
+
+def without_padding(outputs: Any, symbolic: Any, padding_mask: tf.Tensor) -> Any:
+    """Outputs of a batch, those of tokens as `tf.RaggedTensor`s.
+
+    Keras joins ragged outputs of batches quickly; others only of equal lengths.
+    """
+    lengths = tf.reduce_sum(padding_mask, axis=1)
+
+    def cut(output, symbolic):
+        if is_per_token(symbolic):
+            return tf.RaggedTensor.from_tensor(output, lengths=lengths)
+        return output
+
+    return keras.tree.map_structure(cut, outputs, symbolic)
+
+
+def split_ragged(outputs: Any) -> Any:
+    """Ragged outputs as lists of arrays, one a text."""
+
+    def split(output):
+        if not isinstance(output, tf.RaggedTensor):
+            return output
+        return np.split(output.values.numpy(), output.row_splits.numpy()[1:-1])
+
+    return keras.tree.map_structure(split, outputs)
+
+
+def outputs_of_nothing(symbolic: Any) -> Any:
+    """What is predicted of no texts."""
+
+    def empty(symbolic):
+        if is_per_token(symbolic):
+            return []
+        return np.zeros((0, *symbolic.shape[1:]), symbolic.dtype)
+
+    return keras.tree.map_structure(empty, symbolic)
