@@ -214,7 +214,9 @@ def test_mixed_bfloat16(inputs, labels):
     assert {x.dtype.name for x in outputs.values()} == {"float32"}
     assert {x.dtype for x in pretrainer.output.values()} == {"float32"}
     scale = max(np.abs(x).max() for x in expected.values())
-    assert 0.0 < difference(outputs, expected) < 3e-2 * scale
+    # 2^-8 a matrix product, of which there are six a layer.
+    products = 6 * pretrainer.backbone.num_layers + 4
+    assert 0.0 < difference(outputs, expected) < products * 2**-8 * scale
     pretrainer.compile(run_eagerly=True)
     before = pretrainer.get_weights()
     pretrainer.fit(inputs, labels, verbose=0)
