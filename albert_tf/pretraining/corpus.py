@@ -5,33 +5,34 @@ files are read as streams, what cannot be read is skipped and counted, and what 
 held at once is bounded by `block_bytes` and `max_line_bytes`, never by a file.
 """
 
-import codecs
 import dataclasses
 import functools
-import glob
-import gzip
 import json
-import os
-import pathlib
 import zlib
 
-ZSTD_ENDINGS = (".zst", ".zstd")
-COMPRESSED_ENDINGS = (".gz", *ZSTD_ENDINGS)
+from albert_tf.pretraining.corpus_files import endings, find_files, printable
+from albert_tf.pretraining.text_lines import joined, read_lines, stripped
+
 JSON_ENDINGS = (".jsonl", ".json", ".ndjson")
-REFUSED_ENDINGS = (
-    *(".tar", ".tar.gz", ".tar.zst", ".tgz", ".zip", ".7z", ".rar"),
-    *(".bz2", ".xz", ".lz4", ".parquet", ".arrow"),
-)
-
-_CHUNK = 2**18
-# A zstd block of 128 kB may take 4 bytes. So a bomb, or 50 MB of one letter, comes out
-# of such pieces 4 MB at a time.
-_ZSTD_PIECE = 128
-# Text from `zstd --long=31`, as dumps of forums are; the default reads up to 27.
-_ZSTD_WINDOW = 2**31
-
-_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _MOST_NAMES = 5
+# By kind of skipped lines: what stands before and after the names of files.
+_WARNINGS = {
+    "files_not_utf8": (
+        "More than half of the lines of",
+        "are not UTF-8 and were skipped. Convert them: iconv -f GB18030 -t UTF-8 (or "
+        "-f UTF-16).",
+    ),
+    "files_not_json": (
+        "More than half of the lines of",
+        'are no JSON objects with a string "{0.text_field}" and were skipped. If the '
+        "text is in another field, name it with text_field (--text-field).",
+    ),
+    "files_too_long": (
+        "Lines of",
+        "of more than {0.max_line_bytes:,} bytes were skipped. End a line after each "
+        "sentence or paragraph.",
+    ),
+}
 
 
 def _no_skips():
@@ -74,7 +75,7 @@ class Corpus:
 
     Memory is bounded, whatever the files hold. What is skipped:
     - a line that is not UTF-8, is longer than `max_line_bytes`, or should be a JSON
-      object with a text and is not. The document goes on after it.
+      object with a text and is not. The document continues after it.
     - the rest of a file that turns out to be damaged: its whole lines before the
       damage are kept.
 
@@ -129,7 +130,7 @@ class Corpus:
         for name, size in sizes.items():
             if size < 1:
                 raise ValueError(f"`{name}` must be at least 1. Received: {size}")
-        self.files = _find(files, without)
+        self.files = find_files(files, without)
         self.document_per_line = document_per_line
         self.block_bytes = block_bytes
         self.text_field = text_field
@@ -170,36 +171,17 @@ class Corpus:
             yield block
 
     @property
-    def complaint(self):
+    def warnings(self):
         """What to tell the user of files that are not what they should be.
 
-        A string of one sentence or two, empty if there is nothing to say. It is
-        known of a file when all of it has been read.
+        A list of strings. A file's is known when all of it has been read.
         """
-        most = "More than half of the lines of"
-        complaints = {
-            "files_not_utf8": (
-                most,
-                "are not UTF-8 and were skipped. Convert them: iconv -f GB18030 -t "
-                "UTF-8 (or -f UTF-16).",
-            ),
-            "files_not_json": (
-                most,
-                f'are no JSON objects with a string "{self.text_field}" and were '
-                "skipped. If the text is in another field, name it with text_field "
-                "(--text-field).",
-            ),
-            "files_too_long": (
-                "Lines of",
-                f"of more than {self.max_line_bytes:,} bytes were skipped. End a line "
-                "after each sentence or paragraph.",
-            ),
-        }
-        return " ".join(
-            f"{before} {_listed(self.counts[kind])} {after}"
-            for kind, (before, after) in complaints.items()
+        files = [
+            f"{before} {_listed(self.counts[kind])} {after.format(self)}"
+            for kind, (before, after) in _WARNINGS.items()
             if self.counts[kind]
-        )
+        ]
+        return [*files, *self.counts["unreadable"]]
 
     def _closed(self, block, position):
         block.position = position
@@ -234,7 +216,7 @@ class Corpus:
     def _read_file(self, path, file):
         tally = _no_counts()
         documents = self._documents(path)
-        for lines, skipped in _text_lines(_chunks(path, file), self.max_line_bytes):
+        for lines, skipped in read_lines(path, file, self.max_line_bytes):
             tally["lines"] += len(lines) - lines.count("")
             _add(tally, skipped)
             for kept, not_json in documents(lines):
@@ -248,7 +230,7 @@ class Corpus:
 
     def _documents(self, path):
         """The function from lines of this file to lines with ends of documents."""
-        if _endings(path)[0] in JSON_ENDINGS:
+        if endings(path)[0] in JSON_ENDINGS:
             return functools.partial(_json_documents, text_field=self.text_field)
         return _line_documents if self.document_per_line else _paragraphs
 
@@ -262,212 +244,12 @@ def _add(counts, more):
         counts[kind] += count
 
 
-def printable(path):
-    """A name that can be printed: one unzipped from GBK has halves of surrogates."""
-    return str(path).encode("utf-8", "backslashreplace").decode()
-
-
 def _listed(names):
     more = len(names) - _MOST_NAMES
     return ", ".join(names[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
-# === Finding the files ===
-
-
-def _find(patterns, without):
-    """The files in the order of their names, each once, all of which can be read."""
-    if isinstance(patterns, (str, os.PathLike)):
-        patterns = [patterns]
-    paths = [
-        path for pattern in patterns for path in _matches(os.fspath(pattern), without)
-    ]
-    if not paths:
-        raise ValueError("No text to read: `files` is empty. Name at least one file.")
-    for path in paths:
-        _check(path)
-    paths = sorted(paths, key=pathlib.Path.as_posix)
-    # Of several names of one file, links among them, the first.
-    files = {os.path.realpath(path): path for path in reversed(paths)}
-    return [path for path in paths if files[os.path.realpath(path)] is path]
-
-
-def _matches(pattern, without):
-    # A file may have brackets in its name.
-    if os.path.lexists(pattern) or not glob.has_magic(pattern):
-        return [pathlib.Path(pattern)]
-    found = map(pathlib.Path, glob.glob(pattern, recursive=True))
-    found = [path for path in found if not os.path.isdir(path)]
-    files = [path for path in found if not without(path.resolve())]
-    if found and not files:
-        raise FileNotFoundError(
-            f"All files that match the pattern {printable(pattern)} are left out: "
-            "vocabularies, and what is in a directory of records. Name the files of "
-            "text, and another directory for the records."
-        )
-    if not files:
-        raise FileNotFoundError(
-            f"No file matches the pattern {printable(pattern)}. (For the files of all "
-            "folders below one: folder/**/*.txt)"
-        )
-    return files
-
-
-def _check(path):
-    name = printable(path)
-    if os.path.isdir(path):
-        raise IsADirectoryError(
-            f"{name} is a folder. Name the files in it: {name}/**/*.txt"
-        )
-    if os.path.exists(path) and not os.path.isfile(path):
-        raise OSError(f"{name} is a pipe or a device. Only files are read.")
-    if path.name.lower().endswith(REFUSED_ENDINGS):
-        raise ValueError(
-            f"{name} is an archive, or of a compression that is not read. Unpack it, "
-            "or leave it out. Read are text and JSON lines, as they are or as "
-            f"{', '.join(COMPRESSED_ENDINGS)}."
-        )
-    try:
-        path.open("rb").close()
-    except FileNotFoundError:
-        raise FileNotFoundError(f"There is no file {name}.") from None
-    except OSError as error:
-        raise type(error)(f"{name} cannot be read: {error.strerror}.") from None
-    if _endings(path)[1] in ZSTD_ENDINGS:
-        _zstandard(path)
-
-
-def _endings(path):
-    """What kind of text it is, and how it is compressed: ".jsonl", ".gz"."""
-    *_, first, last = ("", "", *path.suffixes)
-    first, last = first.lower(), last.lower()
-    return (first, last) if last in COMPRESSED_ENDINGS else (last, "")
-
-
-# === From bytes to lines ===
-
-
-def _chunks(path, file):
-    """Yield a file's decompressed bytes, some at a time."""
-    compression = _endings(path)[1]
-    if compression in ZSTD_ENDINGS:
-        yield from _zstd_chunks(_zstandard(path), file)
-        return
-    stream = gzip.GzipFile(fileobj=file) if compression else file
-    # Not `read`, which at a damage loses what it has got so far.
-    while chunk := stream.read1(_CHUNK):
-        yield chunk
-
-
-def _zstd_chunks(zstandard, file):
-    # Not `stream_reader`, for which a file that is cut short just ends.
-    decompressor = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW)
-    frame = None
-    while piece := file.read(_ZSTD_PIECE):
-        while piece:
-            frame = frame or decompressor.decompressobj()
-            try:
-                chunk = frame.decompress(piece)
-            except zstandard.ZstdError as error:
-                raise OSError(error) from error
-            if chunk:
-                yield chunk
-            if not frame.eof:
-                break
-            piece, frame = frame.unused_data, None
-    if frame:
-        raise EOFError("it ends within a zstd frame")
-
-
-def _zstandard(path):
-    try:
-        import zstandard
-    except ImportError as error:
-        raise ValueError(
-            f"Reading {printable(path)} needs zstandard. Run: "
-            "pip install 'albert-tf[fast]'"
-        ) from error
-    return zstandard
-
-
-def _text_lines(chunks, max_line_bytes):
-    """Yield lists of lines, each with what was skipped after them."""
-    is_utf16 = False
-    for number, data in enumerate(_whole_lines(chunks, max_line_bytes)):
-        if number == 0:
-            # Western text in UTF-16 is valid UTF-8 with NULs, but for this mark.
-            is_utf16 = data.startswith(_UTF16)
-            data = data.removeprefix(codecs.BOM_UTF8)
-        if is_utf16:
-            yield [], {"not_utf8": data.count(b"\n") + 1}
-        else:
-            yield from _decoded(data, max_line_bytes)
-
-
-def _whole_lines(chunks, max_line_bytes):
-    """Yield bytes cut at the ends of lines, the last of which is left out.
-
-    The part of a line beyond the limit may be missing, never one up to it.
-    """
-    rest = bytearray()
-    limit = max_line_bytes + len(codecs.BOM_UTF8)
-    for chunk in chunks:
-        head, newline, tail = chunk.rpartition(b"\n")
-        if newline:
-            yield rest + head
-            rest = bytearray(tail)
-        elif len(rest) <= limit:
-            rest += tail
-    if rest:
-        yield rest
-
-
-def _decoded(data, max_line_bytes):
-    if len(data) <= max_line_bytes:
-        try:
-            yield _stripped(data.decode().split("\n")), {}
-            return
-        except UnicodeDecodeError:
-            pass
-    lines = data.split(b"\n")
-    yield from _joined(_decoded_line(line, max_line_bytes) for line in lines)
-
-
-def _decoded_line(line, max_line_bytes):
-    if len(line) > max_line_bytes:
-        return None, "too_long"
-    try:
-        return [line.decode().strip()], None
-    except UnicodeDecodeError:
-        return None, "not_utf8"
-
-
-def _stripped(lines):
-    return list(map(str.strip, lines))
-
-
-def _joined(parts):
-    """Join lists of lines, as far as possible without moving what was skipped.
-
-    Args:
-        parts: iterable of (list of lines, `None`) or (`None`, why it is skipped).
-
-    Yields:
-        Lists of lines, each with how many were skipped after them, and why.
-    """
-    lines, skipped = [], {}
-    for part, reason in parts:
-        if reason:
-            skipped[reason] = skipped.get(reason, 0) + 1
-            continue
-        if skipped:
-            yield lines, skipped
-            lines, skipped = [], {}
-        lines += part
-    yield lines, skipped
-
-
-# === From lines to documents, each ended by an empty line ===
+# From lines to documents, each ended by an empty line.
 
 
 def _paragraphs(lines):
@@ -479,7 +261,7 @@ def _line_documents(lines):
 
 
 def _json_documents(lines, text_field):
-    yield from _joined(_json_document(line, text_field) for line in lines if line)
+    yield from joined(_json_document(line, text_field) for line in lines if line)
 
 
 def _json_document(line, text_field):
@@ -492,4 +274,4 @@ def _json_document(line, text_field):
         return None, "not_json"
     # Without the halves of surrogate pairs, which JSON can write and UTF-8 cannot.
     text = text.encode("utf-8", "ignore").decode()
-    return [*filter(None, _stripped(text.split("\n"))), ""], None
+    return [*filter(None, stripped(text.split("\n"))), ""], None

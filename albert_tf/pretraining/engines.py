@@ -6,6 +6,8 @@ import multiprocessing
 import os
 import pickle
 
+import tensorflow as tf
+
 
 def in_processes(function, jobs, workers=None):
     """Run jobs in processes of this machine; one worker runs in this process.
@@ -40,7 +42,7 @@ def in_processes(function, jobs, workers=None):
     except concurrent.futures.process.BrokenProcessPool as error:
         raise ChildProcessError(
             "A worker has ended. Perhaps there was not memory enough: what is done "
-            "stays, run the same command with fewer workers to go on. A script that "
+            "stays, run the same command with fewer workers to resume. A script that "
             'uses workers needs the line `if __name__ == "__main__":` before its own '
             "work."
         ) from error
@@ -77,8 +79,6 @@ def _next(running):
 
 def one_thread():
     """TensorFlow on one thread: there is a process for each core."""
-    import tensorflow as tf
-
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
 

@@ -1,4 +1,4 @@
-"""Pretraining on records with both losses, gone on with if cut off."""
+"""Pretraining on records with both losses, resumed if cut off."""
 
 import contextlib
 import itertools
@@ -10,7 +10,7 @@ import tensorflow as tf
 from albert_tf.training.lamb import Lamb
 from albert_tf.training.optimizers import AdamW
 from albert_tf.training.plots import draw
-from albert_tf.training.run_state import BACKUP, TrainingRecord, open_state
+from albert_tf.training.run_state import BACKUP, TrainingState, hold_state
 from albert_tf.training.schedules import WarmupLinearDecay
 
 OPTIMIZERS = {"lamb": Lamb, "adamw": AdamW}
@@ -40,8 +40,8 @@ def pretrain(
 ):
     """Train a compiled model on records.
 
-    A run that was cut off goes on where it was, if it is started again with the same
-    model, optimizer, records and numbers; what it loses is less than an interval.
+    A run that was cut off is resumed, if it is started again with the same model,
+    optimizer, records and numbers; what it loses is less than an interval.
 
     Args:
         model: a compiled `AlbertPretrainer`.
@@ -49,7 +49,8 @@ def pretrain(
         output: string, the directory for the state of the run.
         steps: int. Batches to train on.
         batch_size: int, sequences.
-        masks: as for `PretrainingRecords.dataset`.
+        masks: as for `PretrainingRecords.dataset`. Records of `dev` that hold no masks
+            get these, too, the same ones at each evaluation.
         seed: int, as for `PretrainingRecords.dataset`.
         interval: int. Steps from one saved state to the next.
         dev: optional `PretrainingRecords` to evaluate on after each interval.
@@ -77,6 +78,8 @@ def pretrain(
         check_same_tokens(
             (dev.folder, dev.tokenizer), (records.folder, records.tokenizer)
         )
+    if masks is None and not records.is_masked:
+        masks = records.masks()
     backup = pathlib.Path(output) / BACKUP
     identity = {
         **_identity(model, records, masks),
@@ -88,37 +91,48 @@ def pretrain(
         **(settings or {}),
     }
     writes = shard == 0
-    with open_state(backup, identity, writes), _naming_damage(records, dev):
+    with hold_state(backup, identity, writes), _naming_damage(records, dev):
         for part in filter(None, (records, dev)):
             _verify(part, verbose)
-        record = TrainingRecord(backup, monitor=None, writes=writes)
+        state = TrainingState(backup, monitor=None, writes=writes)
         dataset = records.dataset(
             batch_size,
             masks,
             seed,
-            skip=record.epochs * interval,
+            skip=state.epochs * interval,
             num_shards=num_shards,
             shard=shard,
         )
         model.fit(
             dataset,
             epochs=steps // interval,
-            initial_epoch=record.epochs,
+            initial_epoch=state.epochs,
             steps_per_epoch=interval,
-            validation_data=dev and dev.dataset(batch_size, training=False),
-            callbacks=[record, *callbacks],
+            validation_data=dev and _evaluation_data(dev, batch_size, masks),
+            callbacks=[state, *callbacks],
             verbose=verbose,
             # The dataset does.
             shuffle=False,
         )
-    return {"history": record.history, "steps": steps, "seconds": record.seconds}
+    return {"history": state.history, "steps": steps, "seconds": state.seconds}
+
+
+def _evaluation_data(dev, batch_size, masks):
+    """Masked records keep their masks; others get the same ones each time."""
+    masks = None if dev.is_masked else masks
+    return dev.dataset(batch_size, masks, training=False)
 
 
 def _verify(records, verbose):
     """Compare files with their checksums; of large ones with a bar."""
-    bar = keras.utils.Progbar(records.bytes, verbose=verbose, unit_name="byte")
-    shown = records.bytes >= SHOWN_FROM
-    records.verify(lambda done, total: bar.update(done) if shown else None)
+    bar = keras.utils.Progbar(None, verbose=verbose, unit_name="byte")
+
+    def show(done, total):
+        if total >= SHOWN_FROM:
+            bar.target = total
+            bar.update(done)
+
+    records.verify(show)
 
 
 def _check_steps(steps, interval):
@@ -140,7 +154,7 @@ def _check_steps(steps, interval):
 
 
 def _identity(model, records, masks):
-    """What makes a training another one, a dict."""
+    """What tells this training from others, a dict."""
     # Without names, which count how many of a kind the process has made.
     backbone = {**model.backbone.get_config(), "name": None}
     optimizer = keras.saving.serialize_keras_object(model.optimizer)
@@ -148,7 +162,7 @@ def _identity(model, records, masks):
         "model": {**backbone, "num_sop_classes": model.num_sop_classes},
         "optimizer": _without_names(optimizer),
         "masks": None if masks is None else {**masks.get_config(), "name": None},
-        "records": records.contents,
+        "records": records.fingerprint,
     }
 
 

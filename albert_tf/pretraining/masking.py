@@ -1,0 +1,60 @@
+"""How records are masked: by default, and as it shows in their labels."""
+
+import math
+
+import numpy as np
+import tensorflow as tf
+
+from albert_tf.preprocessing.marked_labels import marked_tokens
+from albert_tf.pretraining.records import parse_records
+
+# ALBERT's. Most predictions of a sequence: a quarter more than the rate of its tokens.
+MASK_DEFAULTS = {
+    "mask_selection_rate": 0.15,
+    "mask_selection_length": None,
+    "ngram": 3,
+    "marked_labels": False,
+}
+# Records in which labels with "##" are looked for; one has a dozen labels or more.
+_LOOKED_AT = 1000
+
+
+def mask_settings(sequence_length, **given):
+    """Arguments of `WholeWordMaskGenerator.for_tokenizer`.
+
+    Args:
+        sequence_length: int, tokens of a sequence.
+        **given: of these arguments those that are not `None` are taken.
+
+    Returns:
+        A dict.
+    """
+    given = {name: value for name, value in given.items() if value is not None}
+    settings = {**MASK_DEFAULTS, **given}
+    if settings["mask_selection_length"] is None:
+        rate = settings["mask_selection_rate"]
+        # Another rate is refused by the generator.
+        share = rate if 0 < rate < 1 else 0.0
+        settings["mask_selection_length"] = math.ceil(1.25 * share * sequence_length)
+    return settings
+
+
+def labels_are_marked(file, lengths, tokenizer):
+    """Whether the labels of masked records have `##`, as albert_zh's generator writes.
+
+    Args:
+        file: path, a file of records.
+        lengths: dict, what `record_lengths` gave.
+        tokenizer: a `WordPieceTokenizer` or `SentencePieceTokenizer`.
+
+    Returns:
+        A bool.
+    """
+    # No text becomes these tokens: a Chinese character is always one by itself.
+    marked = marked_tokens(tokenizer)
+    records = tf.data.TFRecordDataset(str(file)).take(_LOOKED_AT)
+    batches = (parse_records(part, lengths) for part in records.batch(100))
+    return any(
+        np.isin(batch["mask_ids"], marked)[batch["mask_weights"] > 0].any()
+        for batch in batches
+    )
