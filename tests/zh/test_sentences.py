@@ -96,18 +96,14 @@ TEXTS = st.lists(
 ).map("".join)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(TEXTS)
 def test_sentences_joined_give_the_text(text):
     sentences = zh.split_sentences(text)
     assert "".join(sentences) == text
     assert all(sentences)
-
-
-@settings(max_examples=500, deadline=None)
-@given(TEXTS)
-def test_no_sentence_but_the_first_begins_with_what_closes_one(text):
-    for sentence in zh.split_sentences(text)[1:]:
+    # None but the first begins with what closes one.
+    for sentence in sentences[1:]:
         assert sentence[0] not in _CLOSERS + _FULL_MARKS + "!?"
         assert not sentence[0].isspace()
 
