@@ -123,12 +123,10 @@ def pretrain(
     masks = _masks(
         records,
         masking,
-        {
-            "mask_selection_rate": mask_selection_rate,
-            "mask_selection_length": mask_selection_length,
-            "ngram": ngram,
-            "marked_labels": marked_labels,
-        },
+        mask_selection_rate=mask_selection_rate,
+        mask_selection_length=mask_selection_length,
+        ngram=ngram,
+        marked_labels=marked_labels,
     )
     model = _pretrainer(config, init, records)
     model.compile(
@@ -168,7 +166,7 @@ def pretrain(
     )
 
 
-def _masks(records, masking, given):
+def _masks(records, masking, **given):
     """What masks the records, by the options given; `None` to keep their masks."""
     if masking is Masking.dynamic:
         return records.masks(**given)
@@ -199,7 +197,7 @@ def _pretrainer(config, init, records):
     else:
         checkpoint = open_checkpoint(init)
         check_same_tokens(
-            (records.folder, records.tokenizer), (init, checkpoint.tokenizer())
+            records.folder, records.tokenizer, init, checkpoint.tokenizer()
         )
         model = AlbertPretrainer.from_opened(checkpoint, num_sop_classes=classes)
     if not classes and model.backbone.pooled_dense is not None:

@@ -13,18 +13,7 @@ from zh.fast_jieba import code_points, positions
 
 
 class PlainBoundaries:
-    """Where words begin, by jieba alone.
-
-    Args:
-        dictionary: bytes of a user dictionary, what `read_dictionary` gave, or `None`.
-        hmm: bool, as for `Jieba`.
-
-    Call arguments:
-        text: string.
-
-    Returns:
-        The positions as an int64 array.
-    """
+    """Where words begin, by jieba alone, with the bytes of a user dictionary."""
 
     def __init__(self, dictionary, hmm):
         self.hmm = hmm
@@ -61,15 +50,7 @@ class PlainBoundaries:
 
 
 def read_dictionary(dictionary):
-    """The bytes of a user dictionary as jieba reads them.
-
-    Args:
-        dictionary: string or path of a file, or a list of lines.
-
-    Raises:
-        FileNotFoundError: if there is no such file.
-        ValueError: if it is not UTF-8, separates by tabs or has empty words.
-    """
+    """The bytes of a user dictionary, a file or a list of lines, for jieba."""
     if isinstance(dictionary, str | os.PathLike):
         name, path = f"The user dictionary {dictionary}", pathlib.Path(dictionary)
         if not path.is_file():

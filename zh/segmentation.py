@@ -3,11 +3,12 @@
 import functools
 import hashlib
 import itertools
+import re
 
 import numpy as np
 
 from albert_tf.pretraining.words import checked_words
-from zh.fast_jieba import code_points, fast_boundaries, load_rjieba
+from zh.fast_jieba import fast_boundaries, load_rjieba
 from zh.plain_jieba import PlainBoundaries, read_dictionary
 
 # Characters that are cut at once: enough for NumPy, little enough for the cache.
@@ -189,28 +190,15 @@ class Whitespace:
         Returns:
             A list of strings.
         """
-        return _cut_at(text, self.boundaries(text))
+        return _WORDS.findall(text)
 
     def boundaries(self, text):
-        """Where the words and the white space of a long text begin.
-
-        Args:
-            text: string, of many lines.
-
-        Returns:
-            The positions as an int64 array, in order: those of characters, 0 among
-            them, the length of the text not. Every `"\\n"` is a word of its own.
-        """
-        codes = code_points(text)
-        space = _IS_SPACE[np.minimum(codes, len(_IS_SPACE) - 1)]
-        newline = codes == ord("\n")
-        begins = np.ones(len(text), bool)
-        begins[1:] = (space[1:] != space[:-1]) | newline[1:] | newline[:-1]
-        return np.flatnonzero(begins)
+        """Where the words and the white space begin, as `Jieba.boundaries`."""
+        return np.fromiter((x.start() for x in _WORDS.finditer(text)), np.int64)
 
 
-# U+3000, the ideographic space, is the last character of white space.
-_IS_SPACE = np.array([chr(code).isspace() for code in range(0x3002)])
+# What `str.split` splits at; every line end by itself.
+_WORDS = re.compile(r"\n|[^\S\n]+|\S+")
 
 
 @functools.cache

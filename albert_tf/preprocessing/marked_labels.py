@@ -18,18 +18,7 @@ def marked_tokens(tokenizer):
 
 
 def marked_label_ids(tokenizer):
-    """The label of each token within a word, for `inner_labels`.
-
-    Args:
-        tokenizer: a `WordPieceTokenizer` or `SentencePieceTokenizer`.
-
-    Returns:
-        A list of ints: the id of `##` and the character, or the token's own if the
-        vocabulary has no such token; -1 for what is no Chinese character.
-
-    Raises:
-        ValueError: if the vocabulary has no Chinese character with `##`.
-    """
+    """The label of each token within a word, for `inner_labels`, a list of ints."""
     if not marked_tokens(tokenizer):
         raise ValueError(
             "Labels with ## need a vocabulary that has Chinese characters with ##, as "
@@ -54,16 +43,10 @@ def plain_token_ids(inner_label_ids):
 
 
 def inner_labels(token_ids, word_starts, inner_label_ids):
-    """The labels of tokens: their own, or within a word those of a table.
+    """The labels of tokens, int32 [batch, time]: their own, or those within a word.
 
-    Args:
-        token_ids: int32 tensor [batch, time].
-        word_starts: bool tensor [batch, time].
-        inner_label_ids: list of ints, by token, or -1 for tokens without such a label,
-            and which begin words all of whose tokens are their own labels.
-
-    Returns:
-        An int32 tensor [batch, time].
+    In `inner_label_ids`, by token, -1 stands for a token that is its own label, and
+    begins words all of whose tokens are.
     """
     labels = tf.gather(tf.constant(inner_label_ids, tf.int32), token_ids)
     has_label = labels >= 0

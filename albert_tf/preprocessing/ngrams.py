@@ -8,8 +8,7 @@ def cut_into_ngrams(selectable, word_starts, ngram, seed):
     """Number the n-grams of each sequence.
 
     Args:
-        selectable: bool tensor [batch, time].
-        word_starts: bool tensor [batch, time].
+        selectable, word_starts: bool tensors [batch, time].
         ngram: int. Most words of an n-gram.
         seed: int tensor [2].
 
@@ -41,16 +40,10 @@ def _draw_lengths(shape, ngram, seed):
 
 
 def choose_tokens(ngrams, rate, most, seed):
-    """Choose n-grams in random order until the rate is reached.
+    """Which tokens to mask, bool [batch, time].
 
-    Args:
-        ngrams: int32 tensor [batch, time], what `cut_into_ngrams` gave.
-        rate: float. The share of the tokens to choose.
-        most: int. Most tokens of a sequence.
-        seed: int tensor [2].
-
-    Returns:
-        A bool tensor [batch, time], true for the tokens of chosen n-grams.
+    N-grams, as `cut_into_ngrams` numbers them, are chosen in random order until the
+    rate is reached. No sequence has more than `most` tokens.
     """
     time = tf.shape(ngrams)[1]
     # [batch, time] tokens of each n-gram, 0 where there are fewer n-grams.

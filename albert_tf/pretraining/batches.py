@@ -11,16 +11,7 @@ FILES_AT_ONCE = 16
 
 
 def serialized_records(files, seed, training):
-    """The serialized records of files.
-
-    Args:
-        files: list of strings.
-        seed: int.
-        training: bool. In random order, without end; or else once through.
-
-    Returns:
-        A `tf.data.Dataset` of string tensors.
-    """
+    """The serialized records of files: in random order without end, or once through."""
     if not training:
         return _in_order(tf.data.Dataset.from_tensor_slices(files))
     # Each epoch by a seed of its own: whoever iterates a second time, as Keras does to
@@ -48,21 +39,7 @@ def _shuffled(files, seed):
 
 
 class PrepareBatch:
-    """Turns serialized records into what `AlbertPretrainer.fit` takes.
-
-    Args:
-        lengths: dict, what `record_lengths` gave.
-        masks: a `WholeWordMaskGenerator`, or `None` to keep the masks of the records.
-        seed: pair of ints, from which each batch gets a seed by its number.
-        has_order: bool, whether the sentence order is to be predicted.
-
-    Call arguments:
-        number: int64 tensor, the number of the batch.
-        serialized: string tensor [batch].
-
-    Returns:
-        `(x, y, sample_weight)`.
-    """
+    """Turns the number of a batch and serialized records into what `fit` takes."""
 
     def __init__(self, lengths, masks, seed, has_order):
         self._lengths = lengths

@@ -5,39 +5,35 @@ files are read as streams, what cannot be read is skipped and counted, and what 
 held at once is bounded by `block_bytes` and `max_line_bytes`, never by a file.
 """
 
+import collections
 import dataclasses
-import functools
 import json
 import zlib
 
 from albert_tf.pretraining.corpus_files import endings, find_files, printable
-from albert_tf.pretraining.text_lines import joined, read_lines, stripped
+from albert_tf.pretraining.text_lines import read_lines
 
 JSON_ENDINGS = (".jsonl", ".json", ".ndjson")
+_COUNTED = ("documents", "lines", "bytes", "not_utf8", "too_long", "not_json")
 _MOST_NAMES = 5
 # By kind of skipped lines: what stands before and after the names of files.
 _WARNINGS = {
-    "files_not_utf8": (
+    "not_utf8": (
         "More than half of the lines of",
         "are not UTF-8 and were skipped. Convert them: iconv -f GB18030 -t UTF-8 (or "
         "-f UTF-16).",
     ),
-    "files_not_json": (
+    "not_json": (
         "More than half of the lines of",
         'are no JSON objects with a string "{0.text_field}" and were skipped. If the '
         "text is in another field, name it with text_field (--text-field).",
     ),
-    "files_too_long": (
+    "too_long": (
         "Lines of",
         "of more than {0.max_line_bytes:,} bytes were skipped. End a line after each "
         "sentence or paragraph.",
     ),
 }
-
-
-def _no_skips():
-    skips = {"not_utf8": 0, "too_long": 0, "not_json": 0}
-    return skips | {"unreadable": []} | {f"files_{kind}": [] for kind in skips}
 
 
 @dataclasses.dataclass
@@ -51,15 +47,12 @@ class Block:
         position: int, bytes of the files, as they are on disk, read so far. It is
             for a progress bar up to `Corpus.total_bytes`, which the last block has.
         bytes: int, the UTF-8 bytes of the lines.
-        counts: dict, what was skipped up to the first line of the next block: a
-            part of `Corpus.counts`.
     """
 
     index: int
     documents: list = dataclasses.field(default_factory=list)
     position: int = 0
     bytes: int = 0
-    counts: dict = dataclasses.field(default_factory=_no_skips)
 
 
 class Corpus:
@@ -96,12 +89,10 @@ class Corpus:
     Attributes:
         files: list of `pathlib.Path`, in the order in which they are read.
         total_bytes: int, their sizes on disk together.
-        counts: dict, what the blocks given out so far held, and what was skipped
-            for them: "documents", "lines", "bytes" (UTF-8, of the lines), the
-            skipped lines "not_utf8", "too_long" and "not_json", the messages
-            "unreadable" on damaged files, and the names of files: "files_not_utf8"
-            and "files_not_json", more than half of whose lines were skipped for that
-            reason, and "files_too_long", of which any was.
+        counts: dict, what was read so far: "documents", "lines", "bytes" (UTF-8, of
+            the lines), and the skipped lines "not_utf8", "too_long" and "not_json".
+        warnings: list of strings, what to tell the user of files that are not what
+            they should be. A file's are known when all of it has been read.
 
     Raises:
         FileNotFoundError: if there is no such file, or none that a pattern matches.
@@ -137,19 +128,25 @@ class Corpus:
         self.max_line_bytes = max_line_bytes
         self._sizes = [path.stat().st_size for path in self.files]
         self.total_bytes = sum(self._sizes)
-        self.counts = _no_counts()
+        self._start_over()
+
+    def _start_over(self):
+        self.counts = dict.fromkeys(_COUNTED, 0)
+        self._damaged = []
+        self._files_with = {kind: [] for kind in _WARNINGS}
+        self._position = 0
 
     def blocks(self):
-        """Read the files from the start, setting back `counts`.
+        """Read the files from the start, setting back `counts` and `warnings`.
 
         The blocks and their order depend on the files and the arguments only.
 
         Yields:
             `Block`s, none without a document.
         """
-        self.counts = _no_counts()
+        self._start_over()
         block, document, size = Block(0), [], 0
-        for lines, skipped, position in self._read():
+        for lines in self._read():
             for line in lines:
                 if not line:
                     document = []
@@ -157,7 +154,7 @@ class Corpus:
                 # Asked before a line, not after: so there is no block of nothing
                 # but what is skipped at the end.
                 if (size if document else block.bytes) >= self.block_bytes:
-                    yield self._closed(block, position)
+                    yield self._complete(block, self._position)
                     block, document = Block(block.index + 1), []
                 if not document:
                     block.documents.append(document)
@@ -166,82 +163,63 @@ class Corpus:
                 length = len(line.encode())
                 size += length
                 block.bytes += length
-            _add(block.counts, skipped)
-        if self._closed(block, self.total_bytes).documents:
-            yield block
+        if block.documents:
+            yield self._complete(block, self.total_bytes)
 
     @property
     def warnings(self):
-        """What to tell the user of files that are not what they should be.
-
-        A list of strings. A file's is known when all of it has been read.
-        """
         files = [
-            f"{before} {_listed(self.counts[kind])} {after.format(self)}"
-            for kind, (before, after) in _WARNINGS.items()
-            if self.counts[kind]
+            f"{before} {_listed(names)} {after.format(self)}"
+            for kind, names in self._files_with.items()
+            for before, after in [_WARNINGS[kind]]
+            if names
         ]
-        return [*files, *self.counts["unreadable"]]
+        return [*files, *self._damaged]
 
-    def _closed(self, block, position):
+    def _complete(self, block, position):
         block.position = position
-        _add(self.counts, block.counts)
-        contents = {
-            "documents": len(block.documents),
-            "lines": sum(map(len, block.documents)),
-            "bytes": block.bytes,
-        }
-        _add(self.counts, contents)
+        self.counts["documents"] += len(block.documents)
+        self.counts["lines"] += sum(map(len, block.documents))
+        self.counts["bytes"] += block.bytes
         return block
 
     def _read(self):
-        """Yield lines, of which empty ones end documents, skips, and the position."""
+        """Yield lists of lines, of which empty ones end documents."""
         start = 0
         for path, size in zip(self.files, self._sizes, strict=True):
-            skipped = {}
+            tally = collections.Counter()
             try:
                 with path.open("rb") as file:
-                    for lines, skips in self._read_file(path, file):
+                    for lines in read_lines(path, file, self.max_line_bytes, tally):
+                        tally["lines"] += len(lines) - lines.count("")
                         # The file may have grown since.
-                        yield lines, skips, start + min(file.tell(), size)
+                        self._position = start + min(file.tell(), size)
+                        yield self._documents(path, lines, tally)
             except (OSError, EOFError, zlib.error) as error:
-                message = (
+                self._damaged.append(
                     f"{printable(path)} is damaged or cut short ({error}). Its whole "
                     "lines before that were read."
                 )
-                skipped = {"unreadable": [message]}
+            self._note_skipped(path, tally)
             start += size
-            yield [""], skipped, start
+            yield [""]
 
-    def _read_file(self, path, file):
-        tally = _no_counts()
-        documents = self._documents(path)
-        for lines, skipped in read_lines(path, file, self.max_line_bytes):
-            tally["lines"] += len(lines) - lines.count("")
-            _add(tally, skipped)
-            for kept, not_json in documents(lines):
-                _add(tally, not_json)
-                yield kept, not_json
-            yield [], skipped
+    def _note_skipped(self, path, tally):
         all_lines = tally["lines"] + tally["not_utf8"] + tally["too_long"]
         for kind, share in (("not_utf8", 0.5), ("not_json", 0.5), ("too_long", 0)):
+            self.counts[kind] += tally[kind]
             if tally[kind] > share * all_lines:
-                yield [], {f"files_{kind}": [printable(path)]}
+                self._files_with[kind].append(printable(path))
 
-    def _documents(self, path):
-        """The function from lines of this file to lines with ends of documents."""
+    def _documents(self, path, lines, tally):
+        """Lines of a file with an empty one after each document."""
         if endings(path)[0] in JSON_ENDINGS:
-            return functools.partial(_json_documents, text_field=self.text_field)
-        return _line_documents if self.document_per_line else _paragraphs
-
-
-def _no_counts():
-    return {"documents": 0, "lines": 0, "bytes": 0, **_no_skips()}
-
-
-def _add(counts, more):
-    for kind, count in more.items():
-        counts[kind] += count
+            texts = [_text(line, self.text_field) for line in lines if line]
+            tally["not_json"] += texts.count(None)
+            return [x for text in texts if text is not None for x in _lines_of(text)]
+        if self.document_per_line:
+            return [part for line in lines for part in (line, "")]
+        return lines
 
 
 def _listed(names):
@@ -249,29 +227,17 @@ def _listed(names):
     return ", ".join(names[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
-# From lines to documents, each ended by an empty line.
-
-
-def _paragraphs(lines):
-    yield lines, {}
-
-
-def _line_documents(lines):
-    yield [part for line in lines for part in (line, "")], {}
-
-
-def _json_documents(lines, text_field):
-    yield from joined(_json_document(line, text_field) for line in lines if line)
-
-
-def _json_document(line, text_field):
+def _text(line, field):
+    """The text of a JSON object; `None` if it has none."""
     try:
         record = json.loads(line)
     except (ValueError, RecursionError):
-        return None, "not_json"
-    text = record.get(text_field) if isinstance(record, dict) else None
-    if not isinstance(text, str):
-        return None, "not_json"
+        return None
+    text = record.get(field) if isinstance(record, dict) else None
+    return text if isinstance(text, str) else None
+
+
+def _lines_of(text):
     # Without the halves of surrogate pairs, which JSON can write and UTF-8 cannot.
-    text = text.encode("utf-8", "ignore").decode()
-    return [*filter(None, stripped(text.split("\n"))), ""], None
+    lines = text.encode("utf-8", "ignore").decode().split("\n")
+    return [*filter(None, map(str.strip, lines)), ""]

@@ -13,18 +13,10 @@ REFUSED_ENDINGS = (
 
 
 def find_files(patterns, without):
-    """The files that paths and patterns name, each once, all of which can be read.
+    """The files that paths and patterns name, in the order of their names, each once.
 
-    Args:
-        patterns: strings or paths, or one of them.
-        without: function of a path, absolute and without links: whether to leave out
-            a file that a pattern matches.
-
-    Returns:
-        A list of `pathlib.Path`, in the order of their names.
-
-    Raises:
-        FileNotFoundError, OSError, ValueError: as `Corpus`.
+    Files that a pattern matches are left out if `without` says so of their path,
+    absolute and without links.
     """
     if isinstance(patterns, (str, os.PathLike)):
         patterns = [patterns]

@@ -124,12 +124,8 @@ class PretrainingRecords:
     @property
     def fingerprint(self):
         """What tells these records from others: file to checksum, or else size."""
-        return {
-            file.name: self._shards[file]["sha256"]
-            if file in self._shards
-            else file.stat().st_size
-            for file in self.files
-        }
+        sums = {file: shard["sha256"] for file, shard in self._shards.items()}
+        return {file.name: sums.get(file) or file.stat().st_size for file in self.files}
 
     @functools.cached_property
     def counts(self):
@@ -296,8 +292,5 @@ class PretrainingRecords:
 
 
 def _find(folder, pattern):
-    return sorted(
-        file
-        for file in folder.glob(pattern)
-        if file.is_file() and "tfrecord" in file.name and file.name[0] != "."
-    )
+    found = [file for file in folder.glob(pattern) if file.is_file()]
+    return sorted(x for x in found if "tfrecord" in x.name and x.name[0] != ".")

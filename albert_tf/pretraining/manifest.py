@@ -184,7 +184,7 @@ class RecordsDirectory:
         entries = [self._done[block] for block in sorted(self._done)]
         shards = [shard for entry in entries for shard in entry["shards"]]
         # All of the text was read in this run, but for what made the records.
-        counts = {x: y for x, y in self._corpus.counts.items() if isinstance(y, int)}
+        counts = dict(self._corpus.counts)
         for entry in entries:
             for name, count in entry["counts"].items():
                 counts[name] = counts.get(name, 0) + count

@@ -20,15 +20,7 @@ _LOOKED_AT = 1000
 
 
 def mask_settings(sequence_length, **given):
-    """Arguments of `WholeWordMaskGenerator.for_tokenizer`.
-
-    Args:
-        sequence_length: int, tokens of a sequence.
-        **given: of these arguments those that are not `None` are taken.
-
-    Returns:
-        A dict.
-    """
+    """Arguments of `WholeWordMaskGenerator.for_tokenizer`: those given, or defaults."""
     given = {name: value for name, value in given.items() if value is not None}
     settings = {**MASK_DEFAULTS, **given}
     if settings["mask_selection_length"] is None:
@@ -40,16 +32,7 @@ def mask_settings(sequence_length, **given):
 
 
 def labels_are_marked(file, lengths, tokenizer):
-    """Whether the labels of masked records have `##`, as albert_zh's generator writes.
-
-    Args:
-        file: path, a file of records.
-        lengths: dict, what `record_lengths` gave.
-        tokenizer: a `WordPieceTokenizer` or `SentencePieceTokenizer`.
-
-    Returns:
-        A bool.
-    """
+    """Whether the labels of masked records have `##`, as those of albert_zh."""
     # No text becomes these tokens: a Chinese character is always one by itself.
     marked = marked_tokens(tokenizer)
     records = tf.data.TFRecordDataset(str(file)).take(_LOOKED_AT)

@@ -86,7 +86,7 @@ def record_lengths(path):
             )
         return {}
     lengths = _lengths(path, first.numpy())
-    needed = {**FEATURES}
+    needed = dict(FEATURES)
     if any(name in lengths for name in MASK_FEATURES.values()):
         needed.update(MASK_FEATURES)
     missing = [name for name in needed.values() if name not in lengths]
@@ -143,15 +143,7 @@ def parse_records(serialized, lengths):
 
 
 def find_damage(path, lengths):
-    """Read every record of a file.
-
-    Args:
-        path: string, a file of records.
-        lengths: dict, what `record_lengths` gave.
-
-    Returns:
-        Why one cannot be read, a string; `None` if all can.
-    """
+    """Why a record of a file cannot be read, a string; `None` if all can."""
     try:
         for serialized in tf.data.TFRecordDataset(str(path)).batch(256):
             parse_records(serialized, lengths)

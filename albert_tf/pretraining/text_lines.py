@@ -15,20 +15,11 @@ _ZSTD_WINDOW = 2**31
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
-def read_lines(path, file, max_line_bytes):
-    """Read the lines of a file as a stream.
+def read_lines(path, file, max_line_bytes, skipped):
+    """Yield the lines of a file without white space around them, in lists.
 
-    Args:
-        path: `pathlib.Path`, whose ending says how the file is compressed.
-        file: the file, opened for reading bytes.
-        max_line_bytes: int, the longest line.
-
-    Yields:
-        Lists of lines without white space around them, each with a dict of how many
-        lines were skipped after them, by reason: "not_utf8" or "too_long".
-
-    Raises:
-        OSError, EOFError, zlib.error: if the file is damaged or cut short.
+    Those that are "not_utf8" or "too_long" are skipped, and counted in `skipped`. A
+    file that is damaged ends in an `OSError`, `EOFError` or `zlib.error`.
     """
     is_utf16 = False
     for number, data in enumerate(_whole_lines(_chunks(path, file), max_line_bytes)):
@@ -37,9 +28,9 @@ def read_lines(path, file, max_line_bytes):
             is_utf16 = data.startswith(_UTF16)
             data = data.removeprefix(codecs.BOM_UTF8)
         if is_utf16:
-            yield [], {"not_utf8": data.count(b"\n") + 1}
+            skipped["not_utf8"] += data.count(b"\n") + 1
         else:
-            yield from _decoded(data, max_line_bytes)
+            yield list(map(str.strip, _decoded(data, max_line_bytes, skipped)))
 
 
 def _chunks(path, file):
@@ -92,47 +83,19 @@ def _whole_lines(chunks, max_line_bytes):
         yield rest
 
 
-def _decoded(data, max_line_bytes):
+def _decoded(data, max_line_bytes, skipped):
     if len(data) <= max_line_bytes:
         try:
-            yield stripped(data.decode().split("\n")), {}
-            return
+            return data.decode().split("\n")
         except UnicodeDecodeError:
             pass
-    lines = data.split(b"\n")
-    yield from joined(_decoded_line(line, max_line_bytes) for line in lines)
-
-
-def _decoded_line(line, max_line_bytes):
-    if len(line) > max_line_bytes:
-        return None, "too_long"
-    try:
-        return [line.decode().strip()], None
-    except UnicodeDecodeError:
-        return None, "not_utf8"
-
-
-def stripped(lines):
-    """Lines without the white space around them, a list."""
-    return list(map(str.strip, lines))
-
-
-def joined(parts):
-    """Join lists of lines, as far as possible without moving what was skipped.
-
-    Args:
-        parts: iterable of (list of lines, `None`) or (`None`, why it is skipped).
-
-    Yields:
-        Lists of lines, each with how many were skipped after them, and why.
-    """
-    lines, skipped = [], {}
-    for part, reason in parts:
-        if reason:
-            skipped[reason] = skipped.get(reason, 0) + 1
-            continue
-        if skipped:
-            yield lines, skipped
-            lines, skipped = [], {}
-        lines += part
-    yield lines, skipped
+    lines = []
+    for line in data.split(b"\n"):
+        try:
+            if len(line) > max_line_bytes:
+                skipped["too_long"] += 1
+            else:
+                lines.append(line.decode())
+        except UnicodeDecodeError:
+            skipped["not_utf8"] += 1
+    return lines

@@ -18,6 +18,12 @@ OPTIMIZERS = {"lamb": Lamb, "adamw": AdamW}
 WEIGHT_DECAY = 0.01
 EPSILON = 1e-6
 CLIP_NORM = 1.0
+# The titles of what is drawn, by metric.
+PANELS = {
+    "loss": "loss",
+    "mlm_logits_accuracy": "masked words: accuracy",
+    "sop_logits_accuracy": "sentence order: accuracy",
+}
 # Bytes of records whose verification takes long enough for a bar.
 SHOWN_FROM = 10**9
 
@@ -72,12 +78,10 @@ def pretrain(
         BlockingIOError: if another process trains into `output`.
     """
     _check_steps(steps, interval)
-    check_fits(model, records)
+    _check_fits(model, records)
     if dev is not None:
-        check_fits(model, dev)
-        check_same_tokens(
-            (dev.folder, dev.tokenizer), (records.folder, records.tokenizer)
-        )
+        _check_fits(model, dev)
+        check_same_tokens(dev.folder, dev.tokenizer, records.folder, records.tokenizer)
     if masks is None and not records.is_masked:
         masks = records.masks()
     backup = pathlib.Path(output) / BACKUP
@@ -141,16 +145,13 @@ def _check_steps(steps, interval):
             "`steps` and `interval` should be 1 at least. Received: "
             f"{steps:,} and {interval:,}"
         )
-    if steps % interval == 0:
-        return
-    below = steps - steps % interval
-    choices = [f"{x:,}" for x in (below, below + interval) if x]
-    divisor = max(x for x in range(1, min(interval, steps) + 1) if steps % x == 0)
-    raise ValueError(
-        f"`steps` should be a multiple of `interval`. Received: {steps:,} steps, an "
-        f"interval of {interval:,}. Take {' or '.join(choices)} steps, or an interval "
-        f"of {divisor:,}."
-    )
+    if steps % interval:
+        divisor = max(x for x in range(1, min(interval, steps) + 1) if steps % x == 0)
+        raise ValueError(
+            f"`steps` should be a multiple of `interval`. Received: {steps:,} steps, "
+            f"an interval of {interval:,}. Take {-(-steps // interval) * interval:,} "
+            f"steps, or an interval of {divisor:,}."
+        )
 
 
 def _identity(model, records, masks):
@@ -226,16 +227,8 @@ def pretraining_optimizer(
     return OPTIMIZERS[name](schedule, **{**arguments, **kwargs})
 
 
-def check_fits(model, records):
-    """Refuse records that a model cannot be trained on.
-
-    Args:
-        model: an `AlbertPretrainer`.
-        records: a `PretrainingRecords`.
-
-    Raises:
-        ValueError: if they do not fit.
-    """
+def _check_fits(model, records):
+    """Refuse records that a model cannot be trained on."""
     positions = model.backbone.max_sequence_length
     if records.sequence_length > positions:
         raise ValueError(
@@ -257,29 +250,26 @@ def check_fits(model, records):
         )
 
 
-def check_same_tokens(first, second):
+def check_same_tokens(name, tokenizer, other_name, other):
     """Refuse two vocabularies whose tokens differ.
 
     Args:
-        first, second: pairs of what has the vocabulary, for the message, and the
-            tokenizer, or `None` if it is not known.
+        name, other_name: what has the vocabulary, for the message.
+        tokenizer, other: their tokenizers, or `None` if it is not known.
 
     Raises:
         ValueError: if they differ.
     """
-    (name, tokenizer), (other_name, other) = first, second
     if tokenizer is None or other is None:
         return
-    tokens, others = tokenizer.get_vocabulary(), other.get_vocabulary()
-    if tokens == others:
-        return
-    pairs = enumerate(itertools.zip_longest(tokens, others))
-    number, (token, there) = next((i, x) for i, x in pairs if x[0] != x[1])
-    raise ValueError(
-        f"{name} and {other_name} have different vocabularies: token {number} is "
-        f"{token!r} in the one, {there!r} in the other. Make the records with the "
-        "same vocabulary."
-    )
+    pairs = itertools.zip_longest(tokenizer.get_vocabulary(), other.get_vocabulary())
+    differ = ((i, *pair) for i, pair in enumerate(pairs) if pair[0] != pair[1])
+    for number, token, there in differ:
+        raise ValueError(
+            f"{name} and {other_name} have different vocabularies: token {number} is "
+            f"{token!r} in the one, {there!r} in the other. Make the records with the "
+            "same vocabulary."
+        )
 
 
 def plot_pretraining(history, interval, path):
@@ -290,9 +280,4 @@ def plot_pretraining(history, interval, path):
         interval: int, steps.
         path: string, the PNG file to write.
     """
-    titles = {
-        "loss": "loss",
-        "mlm_logits_accuracy": "masked words: accuracy",
-        "sop_logits_accuracy": "sentence order: accuracy",
-    }
-    draw(history, titles, path, interval, "step")
+    draw(history, PANELS, path, interval, "step")

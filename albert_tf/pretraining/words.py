@@ -39,20 +39,7 @@ def _words_by_line(text, segmenter):
 
 
 def checked_words(words, text, name):
-    """The words of a text, if they are all of it.
-
-    Args:
-        words: iterable of strings, what a segmenter returned.
-        text: string, what it was given.
-        name: string, the text's name in a message.
-
-    Returns:
-        A list of strings.
-
-    Raises:
-        TypeError: if the words are not strings.
-        ValueError: if they, joined, are not the text.
-    """
+    """The words that a segmenter returned, a list, if they are all of the text."""
     words = list(words)
     try:
         joined = "".join(words)

@@ -257,7 +257,7 @@ def test_a_damaged_record_is_named(data, tmp_path, where):
 @pytest.mark.parametrize(
     ("steps", "interval", "choices"),
     [
-        (2500, 1000, "Take 2,000 or 3,000 steps, or an interval of 625"),
+        (2500, 1000, "Take 3,000 steps, or an interval of 625"),
         (7, 10, "Take 10 steps, or an interval of 7"),
         (0, 1, "`steps` and `interval` should be 1 at least. Received: 0 and 1"),
         (4, 0, "`steps` and `interval` should be 1 at least. Received: 4 and 0"),
