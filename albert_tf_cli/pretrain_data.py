@@ -33,8 +33,7 @@ Ngram = Annotated[
     int | None, typer.Option(help="Most words masked together, 3 by default.")
 ]
 MarkedLabels = Annotated[
-    bool | None,
-    typer.Option("--marked-labels", help="Labels with ##, to continue from albert_zh."),
+    bool | None, typer.Option(help="Labels with ##, to continue from albert_zh.")
 ]
 
 
@@ -52,7 +51,7 @@ def pretrain_data(
     output: Annotated[str, typer.Option(help="Directory for the records.")],
     sequence_length: Annotated[int, typer.Option(help="Tokens of a sequence.")] = 512,
     whole_word: Annotated[
-        bool, typer.Option(help="Mask whole words, or single tokens.")
+        bool, typer.Option(help="Words to be masked whole, or single tokens.")
     ] = True,
     segmenter: Annotated[
         Segmenter, typer.Option(help="jieba, or white space in segmented text.")

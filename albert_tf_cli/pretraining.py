@@ -56,8 +56,8 @@ def pretrain(
     masking: Annotated[
         Masking,
         typer.Option(
-            help="The masks of masked records, or new ones each time one is read. The "
-            "next four options are for new ones; masked records have their defaults."
+            help="The masks of masked records, or new ones each time a record is read. "
+            "The next four options are for new ones, by default as masked records were."
         ),
     ] = Masking.dynamic,
     mask_selection_rate: MaskSelectionRate = None,

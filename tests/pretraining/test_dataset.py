@@ -252,8 +252,8 @@ def test_the_defaults_of_masks(folder, masked_folder):
     with pytest.raises(ValueError, match="mask_selection_rate"):
         records.masks(mask_selection_rate=1.5)
     # Masked: as the manifest says, and a length as there is room for.
-    said = {"mask_selection_rate": 0.1, "ngram": 1, "marked_labels": False}
-    records = PretrainingRecords(write_manifest(masked_folder, **said))
+    settings = {"mask_selection_rate": 0.1, "ngram": 1, "marked_labels": False}
+    records = PretrainingRecords(write_manifest(masked_folder, **settings))
     assert settings_of(records.masks()) == (0.1, 6, 1, False)
     assert settings_of(records.masks(mask_selection_rate=0.3)) == (0.3, 11, 1, False)
 

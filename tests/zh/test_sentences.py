@@ -53,7 +53,7 @@ SENTENCES = {
     "brands": "Yahoo! is here，iPhone 15 Pro. |他买了。|",
     "English": "Hello there. |How are you? |I am fine! |Good.|",
     "English quotes": 'He said, "Go." |"Why?" she asked. |(No.) |Done.|',
-    "English quote goes on": '"Really?" he asked, "Go!" and left. |He ran.|',
+    "English quote continues": '"Really?" he asked, "Go!" and left. |He ran.|',
     "English single quotes": "'It is.' |'Yes, don't.' |He left.|",
     "small letter": "This is approx. right, R. graveolens too. |Yes.|",
     "number after a dot": "See page. 5 and No. 7. |Yes.|",
