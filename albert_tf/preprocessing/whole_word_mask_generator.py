@@ -4,11 +4,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.preprocessing.marked_labels import (
-    inner_labels,
-    marked_label_ids,
-    plain_token_ids,
-)
+from albert_tf.preprocessing.marked_labels import inner_labels, marked_label_ids
 from albert_tf.preprocessing.ngrams import choose_tokens, cut_into_ngrams
 
 _CONFIG = (
@@ -149,13 +145,6 @@ class WholeWordMaskGenerator(keras.layers.Layer):
             inner_label_ids=marked_label_ids(tokenizer) if marked_labels else None,
             **kwargs,
         )
-
-    @property
-    def plain_ids(self):
-        """The token that each label stands for, a list of ints; `None` if itself."""
-        if self.inner_label_ids is None:
-            return None
-        return plain_token_ids(self.inner_label_ids)
 
     def call(self, token_ids, word_starts=None, seed=None):
         token_ids = tf.cast(token_ids, tf.int32)

@@ -41,9 +41,11 @@ def _shuffled(files, seed):
 class PrepareBatch:
     """Turns the number of a batch and serialized records into what `fit` takes."""
 
-    def __init__(self, lengths, masks, seed, has_order):
+    def __init__(self, lengths, masks, plain_ids, seed, has_order):
         self._lengths = lengths
         self._masks = masks
+        # By label of masked records its token; `None` where it is the label.
+        self._plain_ids = plain_ids
         self._seed = seed
         self._has_order = has_order
 
@@ -62,8 +64,7 @@ class PrepareBatch:
     def _masked(self, number, batch):
         token_ids = batch["token_ids"]
         if "mask_ids" in batch:
-            plain_ids = self._masks.plain_ids
-            token_ids = unmask(batch, plain_ids and tf.constant(plain_ids))
+            token_ids = unmask(batch, self._plain_ids)
         seed = tf.random.fold_in(tf.constant(self._seed), number)
         # Not by `__call__`: Keras may be on another backend than TensorFlow.
         return self._masks.call(

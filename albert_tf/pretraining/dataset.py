@@ -16,6 +16,7 @@ from albert_tf.pretraining.masking import (
     MASK_DEFAULTS,
     labels_are_marked,
     mask_settings,
+    token_of_labels,
 )
 from albert_tf.pretraining.records import (
     MASK_FEATURES,
@@ -220,9 +221,8 @@ class PretrainingRecords:
             return {}
         known = {x: y for x, y in self._settings.items() if x in MASK_DEFAULTS}
         if "marked_labels" not in known:
-            known["marked_labels"] = labels_are_marked(
-                self.files[0], self.lengths, self.tokenizer
-            )
+            first = self.files[0], self.lengths, self.tokenizer
+            known["marked_labels"] = labels_are_marked(*first)
         known["mask_selection_length"] = self.lengths[MASK_FEATURES["mask_ids"]]
         return known
 
@@ -270,11 +270,11 @@ class PretrainingRecords:
         if masks is None and not self.is_masked:
             masks = self.masks()
         own = self.files[shard::num_shards]
-        files = [str(file) for file in own]
-        records = serialized_records(files, seed, training)
+        records = serialized_records(list(map(str, own)), seed, training)
         batches = records.batch(batch_size, drop_remainder=training).enumerate()
+        plain_ids = token_of_labels(self.tokenizer) if self.is_masked else None
         prepare = PrepareBatch(
-            self.lengths, masks, (seed, shard), has_order=self.order_classes > 0
+            self.lengths, masks, plain_ids, (seed, shard), self.order_classes > 0
         )
         batches = (
             batches.skip(skip)

@@ -5,7 +5,11 @@ import math
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.preprocessing.marked_labels import marked_tokens
+from albert_tf.preprocessing.marked_labels import (
+    marked_label_ids,
+    marked_tokens,
+    plain_token_ids,
+)
 from albert_tf.pretraining.records import parse_records
 
 # ALBERT's. Most predictions of a sequence: a quarter more than the rate of its tokens.
@@ -31,9 +35,18 @@ def mask_settings(sequence_length, **given):
     return settings
 
 
+def token_of_labels(tokenizer):
+    """The token that each label stands for, with `##` or not; `None` if itself.
+
+    No text becomes `##` and a Chinese character, which is always one by itself.
+    """
+    if tokenizer is None or not marked_tokens(tokenizer):
+        return None
+    return plain_token_ids(marked_label_ids(tokenizer))
+
+
 def labels_are_marked(file, lengths, tokenizer):
     """Whether the labels of masked records have `##`, as those of albert_zh."""
-    # No text becomes these tokens: a Chinese character is always one by itself.
     marked = marked_tokens(tokenizer)
     records = tf.data.TFRecordDataset(str(file)).take(_LOOKED_AT)
     batches = (parse_records(part, lengths) for part in records.batch(100))
