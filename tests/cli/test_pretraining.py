@@ -280,7 +280,7 @@ def test_one_sequence_without_order(folder, tmp_path):
     report = albert_tf.inspect_checkpoint(tmp_path / "out")
     assert report.heads == ["masked_lm_head"]
     # What a classifier begins with.
-    assert albert_tf.load_checkpoint(tmp_path / "out").pooler is not None
+    assert albert_tf.load_checkpoint(tmp_path / "out").pooled_dense is not None
 
 
 @pytest.mark.slow
