@@ -1,4 +1,4 @@
-"""`albert-tf pretrain-data | pretrain`."""
+"""`albert-tf pretrain`, with `pretrain-data` beside it."""
 
 import json
 import pathlib
@@ -6,169 +6,29 @@ import sys
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from albert_tf_cli.common import (
     Layout,
     app,
-    bytes_bar,
     choices,
     console,
     import_tensorflow,
     random_backbone,
-    silent_stderr,
+)
+from albert_tf_cli.pretrain_data import (
+    MarkedLabels,
+    MaskSelectionLength,
+    MaskSelectionRate,
+    Ngram,
 )
 
-Order = choices("Order", "sop", "nsp", "three_way", "none")
-Engine = choices("Engine", "process", "ray")
-Segmenter = choices("Segmenter", "jieba", "whitespace")
 Masking = choices("Masking", "static", "dynamic")
 Optimizer = choices("Optimizer", "lamb", "adamw")
 
 
-@app.command("pretrain-data")
-def pretrain_data(
-    files: Annotated[
-        list[str],
-        typer.Option(
-            "--input",
-            help="Text file or pattern, such as 'corpus/*.txt'; may be repeated. Also "
-            ".gz, .zst and JSON lines (.jsonl).",
-        ),
-    ],
-    vocab: Annotated[str, typer.Option(help="vocab.txt or a SentencePiece model.")],
-    output: Annotated[str, typer.Option(help="Directory for the records.")],
-    sequence_length: Annotated[int, typer.Option(help="Tokens of a sequence.")] = 512,
-    mask_rate: Annotated[
-        float, typer.Option(help="Share of the tokens to predict; albert_zh has 0.10.")
-    ] = 0.15,
-    ngram: Annotated[int, typer.Option(help="Most words masked together.")] = 3,
-    max_predictions: Annotated[
-        int | None,
-        typer.Option(help="Most predictions of a sequence; a quarter more by default."),
-    ] = None,
-    whole_word: Annotated[
-        bool, typer.Option(help="Mask whole words, or single tokens.")
-    ] = True,
-    segmenter: Annotated[
-        Segmenter, typer.Option(help="jieba, or white space in segmented text.")
-    ] = Segmenter.jieba,
-    hmm: Annotated[bool, typer.Option(help="Find words jieba does not know.")] = True,
-    user_dictionary: Annotated[
-        str | None, typer.Option(help="A dictionary of yours, in jieba's format.")
-    ] = None,
-    duplicates: Annotated[
-        int, typer.Option(help="Times the text is used, each in other pairs.")
-    ] = 1,
-    order: Annotated[
-        Order,
-        typer.Option(
-            help="sop (ALBERT), nsp (BERT), three_way (StructBERT), none (RoBERTa)."
-        ),
-    ] = Order.sop,
-    marked_labels: Annotated[
-        bool,
-        typer.Option(
-            "--marked-labels", help="Labels with ##, to go on from albert_zh."
-        ),
-    ] = False,
-    document_per_line: Annotated[
-        bool,
-        typer.Option(
-            "--document-per-line",
-            help="A line is a document. By default a line is a sentence or paragraph "
-            "and an empty line ends a document.",
-        ),
-    ] = False,
-    text_field: Annotated[
-        str, typer.Option(help="The field of JSON lines that holds the text.")
-    ] = "text",
-    cased: Annotated[bool, typer.Option("--cased", help="Do not lower-case.")] = False,
-    workers: Annotated[
-        int | None, typer.Option(min=1, help="At once; by default one a CPU.")
-    ] = None,
-    engine: Annotated[
-        Engine, typer.Option(help="Processes here, or a Ray cluster.")
-    ] = Engine.process,
-    address: Annotated[
-        str | None, typer.Option(help="Of the Ray cluster, such as auto.")
-    ] = None,
-    block_size: Annotated[
-        int, typer.Option(help="Bytes of text in a file of records.")
-    ] = 4_000_000,
-    seed: Annotated[int, typer.Option(help="Of masks and order.")] = 0,
-):
-    """Turn text into masked TFRecords, to pretrain on.
-
-    The records have the feature names of google-research/albert and albert_zh. The same
-    seed gives the same records, whatever the number of workers. A run that was cut off
-    goes on if it is started again.
-
-    Example: albert-tf pretrain-data --input 'corpus/*.txt' --vocab vocab.txt
-    --output records
-    """
-    import_tensorflow()
-    import zh
-    from albert_tf.pretraining import PretrainingData, make_pretraining_data
-
-    settings = PretrainingData(
-        vocab,
-        lowercase=not cased,
-        sequence_length=sequence_length,
-        mask_rate=mask_rate,
-        ngram=ngram,
-        max_predictions=max_predictions,
-        word_boundaries=(
-            zh.WordBoundaries(_segmenter(segmenter, hmm, user_dictionary))
-            if whole_word
-            else None
-        ),
-        split_sentences=zh.split_sentences,
-        duplicates=duplicates,
-        order=order.value,
-        marked_labels=marked_labels,
-        document_per_line=document_per_line,
-        text_field=text_field,
-        block_bytes=block_size,
-        seed=seed,
-    )
-    # What TensorFlow says of itself in each worker is kept back.
-    with silent_stderr(), bytes_bar("Text") as progress:
-        manifest = make_pretraining_data(
-            files,
-            output,
-            settings,
-            engine=engine.value,
-            workers=workers,
-            address=address,
-            progress=progress,
-        )
-    table = Table(show_header=False, box=None, pad_edge=False)
-    for name, count in manifest["counts"].items():
-        table.add_row(name.replace("_", " "), f"{count:,}")
-    console.print(table)
-    for complaint in manifest["complaints"]:
-        console.print(f"Warning: {complaint}", soft_wrap=True)
-    count = len(manifest["shards"])
-    files = "1 file of records is" if count == 1 else f"{count} files of records are"
-    console.print(f"{files} in {output}", soft_wrap=True)
-
-
-def _segmenter(name, hmm, user_dictionary):
-    import zh
-
-    if name is Segmenter.jieba:
-        return zh.Jieba(hmm=hmm, user_dictionary=user_dictionary)
-    if user_dictionary or not hmm:
-        raise ValueError(
-            "--user-dictionary and --no-hmm are jieba's; --segmenter whitespace has "
-            "neither. Leave them out, or take jieba."
-        )
-    return zh.Whitespace()
-
-
 @app.command()
 def pretrain(
+    context: typer.Context,
     data: Annotated[str, typer.Option(help="Directory of `pretrain-data`.")],
     output: Annotated[str, typer.Option(help="Directory to write to.")],
     config: Annotated[
@@ -176,7 +36,7 @@ def pretrain(
         typer.Option(help="A size such as albert_tiny_zh, or a config file."),
     ] = None,
     init: Annotated[
-        str | None, typer.Option(help="Checkpoint to go on from, of any form.")
+        str | None, typer.Option(help="Checkpoint to start from, of any form.")
     ] = None,
     steps: Annotated[int, typer.Option(min=1, help="Batches to train on.")] = 10_000,
     batch_size: Annotated[int, typer.Option(min=1, help="Sequences a step.")] = 128,
@@ -194,8 +54,16 @@ def pretrain(
         float, typer.Option(min=0, max=1, help="Share of the steps to warm up in.")
     ] = 0.1,
     masking: Annotated[
-        Masking, typer.Option(help="The masks of the records, or new ones each time.")
+        Masking,
+        typer.Option(
+            help="The masks of masked records, or new ones each time a record is read. "
+            "The next four options are for new ones, by default as masked records were."
+        ),
     ] = Masking.dynamic,
+    mask_selection_rate: MaskSelectionRate = None,
+    mask_selection_length: MaskSelectionLength = None,
+    ngram: Ngram = None,
+    marked_labels: MarkedLabels = None,
     interval: Annotated[
         int, typer.Option(min=1, help="Steps from one saved state to the next.")
     ] = 1000,
@@ -220,17 +88,16 @@ def pretrain(
     """Pretrain on masked words and sentence order.
 
     Starts from random weights (--config) or from a checkpoint (--init). Writes the
-    checkpoint, history.json and loss.png to --output. A run that was cut off goes on if
+    checkpoint, history.json and loss.png to --output. A run that was cut off resumes if
     it is started again with the same data and training, and loses less than an
     --interval.
 
     Example: albert-tf pretrain --data records --config albert_tiny_zh --output my_model
     """
     interval = min(interval, steps)
-    settings = {key: value for key, value in locals().items() if key != "output"}
     if (config is None) == (init is None):
         raise ValueError(
-            "Give --config to train from random weights, or --init to go on from a "
+            "Give --config to train from random weights, or --init to start from a "
             "checkpoint."
         )
     import_tensorflow()
@@ -253,6 +120,14 @@ def pretrain(
         keras.config.set_dtype_policy("mixed_bfloat16")
     records = PretrainingRecords(data)
     dev_records = PretrainingRecords(dev) if dev else None
+    masks = _masks(
+        records,
+        masking,
+        mask_selection_rate=mask_selection_rate,
+        mask_selection_length=mask_selection_length,
+        ngram=ngram,
+        marked_labels=marked_labels,
+    )
     model = _pretrainer(config, init, records)
     model.compile(
         pretraining_optimizer(optimizer.value, learning_rate, steps, warmup, accumulate)
@@ -267,7 +142,7 @@ def pretrain(
         output,
         steps,
         batch_size,
-        masks=records.masks() if masking is Masking.dynamic else None,
+        masks=masks,
         seed=seed,
         interval=interval,
         dev=dev_records,
@@ -276,7 +151,8 @@ def pretrain(
         verbose=1 if sys.stdout.isatty() else 2,
     )
     output = pathlib.Path(output)
-    settings["layout"] = layout
+    settings = {**context.params, "interval": interval, "layout": layout}
+    del settings["output"]
     text = json.dumps({**done, "settings": settings}, ensure_ascii=False, indent=2)
     write_text(output / "history.json", text + "\n")
     plot_pretraining(done["history"], interval, output / "loss.png")
@@ -288,6 +164,24 @@ def pretrain(
         + f". Checkpoint ({layout}), history.json and loss.png are in {output}",
         soft_wrap=True,
     )
+
+
+def _masks(records, masking, **given):
+    """What masks the records, by the options given; `None` to keep their masks."""
+    if masking is Masking.dynamic:
+        return records.masks(**given)
+    if not records.is_masked:
+        raise ValueError(
+            f"--masking static: the records of {records.folder} hold no masks. Leave "
+            "it out, or make them with `albert-tf pretrain-data --masked`."
+        )
+    names = [f"--{x.replace('_', '-')}" for x, y in given.items() if y is not None]
+    if names:
+        raise ValueError(
+            f"{', '.join(names)}: --masking static keeps the masks of the records. "
+            "Leave it out."
+        )
+    return None
 
 
 def _pretrainer(config, init, records):
@@ -303,7 +197,7 @@ def _pretrainer(config, init, records):
     else:
         checkpoint = open_checkpoint(init)
         check_same_tokens(
-            (records.folder, records.tokenizer), (init, checkpoint.tokenizer())
+            records.folder, records.tokenizer, init, checkpoint.tokenizer()
         )
         model = AlbertPretrainer.from_opened(checkpoint, num_sop_classes=classes)
     if not classes and model.backbone.pooled_dense is not None:

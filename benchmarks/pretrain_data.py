@@ -40,16 +40,19 @@ import json, os, resource, sys, time
 text, vocabulary, output, workers = sys.argv[1:]
 if workers == "1":
     os.sched_setaffinity(0, {sorted(os.sched_getaffinity(0))[0]})
-from albert_tf.pretraining.make_records import PretrainingData, make_pretraining_data
+import zh
+from albert_tf.pretraining import PretrainingData, make_pretraining_data
 
 def memory(who):
     return resource.getrusage(who).ru_maxrss * 1024
 
 if __name__ == "__main__":
     moments = []
-    made = PretrainingData(vocabulary)
+    settings = PretrainingData(
+        vocabulary, segmenter=zh.Jieba(), split_sentences=zh.split_sentences
+    )
     make_pretraining_data(
-        [text], output, made, workers=int(workers),
+        [text], output, settings, workers=int(workers),
         progress=lambda done, total: moments.append(time.perf_counter()),
     )
     # All blocks but those that were done when the first worker was ready.

@@ -6,9 +6,9 @@ On each of N hosts, with the same records at hand and I from 0 to N - 1:
         --config albert_tiny_zh --coordinator FIRST_HOST:1234 --hosts N --host I
 
 A step is over the batches of all hosts. OUT is a directory that they share: the first
-writes the state of the run and the checkpoint there, and all go on from that state if
-they were cut off and are started again. Needs the extra [jax]. Keras 3 has no
-MultiWorkerMirroredStrategy.
+writes the state of the run and the checkpoint there, and all resume from that state if
+they were cut off and are started again. Needs pip install 'albert-tf[jax]'. Keras 3 has
+no MultiWorkerMirroredStrategy.
 """
 
 import argparse
@@ -20,19 +20,19 @@ if os.environ.setdefault("KERAS_BACKEND", "jax") != "jax":
 
 import keras
 
+import zh
 from albert_tf import save_checkpoint
 from albert_tf.checkpoints.layouts import original_layout
 from albert_tf.conversion.saving import check_saving
-from albert_tf.models import AlbertPretrainer
+from albert_tf.models import AlbertBackbone, AlbertPretrainer
 from albert_tf.pretraining import PretrainingRecords, pretrain, pretraining_optimizer
-from albert_tf_cli.common import random_backbone
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", required=True)
     parser.add_argument("--output", required=True)
-    parser.add_argument("--config", required=True, help="a size or a config file")
+    parser.add_argument("--config", required=True, choices=zh.SIZES, help="a size")
     parser.add_argument("--coordinator", required=True, help="address of host 0")
     parser.add_argument("--hosts", type=int, required=True)
     parser.add_argument("--host", type=int, required=True, help="which one this is")
@@ -42,6 +42,7 @@ def main():
     parser.add_argument("--learning-rate", type=float, default=0.00176)
     arguments = parser.parse_args()
     records = PretrainingRecords(arguments.data)
+    masks = records.masks()
 
     keras.distribution.initialize(
         arguments.coordinator, arguments.hosts, arguments.host
@@ -52,9 +53,9 @@ def main():
     )
     # The same weights to start from everywhere.
     keras.utils.set_random_seed(1)
+    size = {**zh.SIZES[arguments.config], "vocabulary_size": masks.vocabulary_size}
     model = AlbertPretrainer(
-        random_backbone(arguments.config, records.vocabulary_size),
-        num_sop_classes=records.order_classes,
+        AlbertBackbone(**size), num_sop_classes=records.order_classes
     )
     model.compile(
         pretraining_optimizer("lamb", arguments.learning_rate, arguments.steps)
@@ -68,7 +69,7 @@ def main():
         arguments.output,
         arguments.steps,
         arguments.batch_size,
-        records.masks(),
+        masks,
         interval=min(arguments.interval, arguments.steps),
         verbose=2 if arguments.host == 0 else 0,
         num_shards=arguments.hosts,

@@ -2,17 +2,14 @@
 
 import functools
 import hashlib
-import io
 import itertools
-import logging
-import os
-import pathlib
+import re
 
-import jieba
 import numpy as np
-from jieba import finalseg
 
-from zh.fast_jieba import code_points, fast_boundaries, load_rjieba, positions
+from albert_tf.pretraining.words import checked_words
+from zh.fast_jieba import fast_boundaries, load_rjieba
+from zh.plain_jieba import PlainBoundaries, read_dictionary
 
 # Characters that are cut at once: enough for NumPy, little enough for the cache.
 PIECE = 2**17
@@ -44,48 +41,7 @@ def segment(texts, segmenter=None):
     segmenter = _default_segmenter() if segmenter is None else segmenter
     if isinstance(segmenter, Jieba):
         return segmenter.segment(texts)
-    return [_checked(segmenter(text), text, "the text") for text in texts]
-
-
-def word_boundaries(text, segmenter=None):
-    """Where the words of a long text begin, whatever the segmenter.
-
-    Args:
-        text: string, of many lines.
-        segmenter: optional, `zh.Jieba()` by default. If it has a method
-            `boundaries`, that is called with the text; else the segmenter itself
-            is, with each line that is not empty, without its `"\\n"`.
-
-    Returns:
-        The positions as an int64 array, in order: those of characters, 0 among
-        them, the length of the text not. Every `"\\n"` is a word of its own.
-
-    Raises:
-        TypeError: if the words of the segmenter are not strings.
-        ValueError: if it drops or changes characters; says in which line.
-    """
-    segmenter = _default_segmenter() if segmenter is None else segmenter
-    if hasattr(segmenter, "boundaries"):
-        return segmenter.boundaries(text)
-    return positions(map(len, _words_by_line(text, segmenter)))
-
-
-class WordBoundaries:
-    """`word_boundaries` with a segmenter, as a function that other processes can load.
-
-    Args:
-        segmenter: optional, as for `word_boundaries`.
-    """
-
-    def __init__(self, segmenter=None):
-        self.segmenter = segmenter or Jieba()
-
-    def __call__(self, text):
-        return word_boundaries(text, self.segmenter)
-
-    def __repr__(self):
-        name = getattr(self.segmenter, "__qualname__", None) or repr(self.segmenter)
-        return f"WordBoundaries({name})"
+    return [checked_words(segmenter(text), text, "the text") for text in texts]
 
 
 class Jieba:
@@ -127,7 +83,7 @@ class Jieba:
         self.hmm = hmm
         self.fast = fast
         self._dictionary = (
-            None if user_dictionary is None else _read_dictionary(user_dictionary)
+            None if user_dictionary is None else read_dictionary(user_dictionary)
         )
         # A function of a text that returns where its words begin. Loaded when it
         # is needed, but for an error that should come now.
@@ -195,7 +151,7 @@ class Jieba:
             raise ImportError(
                 "`fast=True` needs rjieba 0.2.2 or later: pip install 'albert-tf[fast]'"
             )
-        return _SlowBoundaries(self._dictionary, self.hmm)
+        return PlainBoundaries(self._dictionary, self.hmm)
 
     def _segment(self, texts):
         joined = "\n".join(texts)
@@ -234,59 +190,20 @@ class Whitespace:
         Returns:
             A list of strings.
         """
-        return _cut_at(text, self.boundaries(text))
+        return _WORDS.findall(text)
 
     def boundaries(self, text):
-        """Where the words and the white space of a long text begin.
-
-        Args:
-            text: string, of many lines.
-
-        Returns:
-            The positions as an int64 array, in order: those of characters, 0 among
-            them, the length of the text not. Every `"\\n"` is a word of its own.
-        """
-        codes = code_points(text)
-        space = _IS_SPACE[np.minimum(codes, len(_IS_SPACE) - 1)]
-        newline = codes == ord("\n")
-        begins = np.ones(len(text), bool)
-        begins[1:] = (space[1:] != space[:-1]) | newline[1:] | newline[:-1]
-        return np.flatnonzero(begins)
+        """Where the words and the white space begin, as `Jieba.boundaries`."""
+        return np.fromiter((x.start() for x in _WORDS.finditer(text)), np.int64)
 
 
-# U+3000, the ideographic space, is the last character of white space.
-_IS_SPACE = np.array([chr(code).isspace() for code in range(0x3002)])
+# What `str.split` splits at; every line end by itself.
+_WORDS = re.compile(r"\n|[^\S\n]+|\S+")
 
 
 @functools.cache
 def _default_segmenter():
     return Jieba()
-
-
-def _checked(words, text, what):
-    words = list(words)
-    try:
-        joined = "".join(words)
-    except TypeError:
-        raise TypeError(
-            f"The segmenter should return strings. For {text[:50]!r} it returned "
-            f"{words[:5]}."
-        ) from None
-    if joined != text:
-        start = max(0, len(os.path.commonprefix([joined, text])) - 20)
-        raise ValueError(
-            f"The segmenter changed {what}: {text[start : start + 50]!r} became "
-            f"{joined[start : start + 50]!r}. Its words, joined, must give the text."
-        )
-    return words
-
-
-def _words_by_line(text, segmenter):
-    for number, line in enumerate(text.split("\n"), start=1):
-        if number > 1:
-            yield "\n"
-        if line:
-            yield from filter(None, _checked(segmenter(line), line, f"line {number}"))
 
 
 def _batches(texts):
@@ -315,74 +232,3 @@ def _join_line_ends(words):
 def _cut_at(text, starts):
     bounds = itertools.pairwise([*starts.tolist(), len(text)])
     return [text[start:end] for start, end in bounds]
-
-
-def _read_dictionary(dictionary):
-    """The lines of a user dictionary as the bytes that jieba reads."""
-    if isinstance(dictionary, str | os.PathLike):
-        name, path = f"The user dictionary {dictionary}", pathlib.Path(dictionary)
-        if not path.is_file():
-            raise FileNotFoundError(
-                f"There is no user dictionary {dictionary}. Expected a file with a "
-                "word a line, or a list of words."
-            )
-        data = path.read_bytes()
-    else:
-        name, lines = "The user dictionary", list(dictionary)
-        for line in lines:
-            if not isinstance(line, str) or not line.strip() or "\n" in line:
-                raise ValueError(f"{name} has {line!r} where a word should be.")
-        data = "\n".join(lines).encode()
-    try:
-        lines = data.decode().split("\n")
-    except UnicodeDecodeError as error:
-        line = data[: error.start].count(b"\n") + 1
-        raise ValueError(
-            f"{name} is not UTF-8: byte 0x{data[error.start]:02x} in line {line}. "
-            "If it is GBK or GB18030, convert it: iconv -f GB18030 -t UTF-8."
-        ) from error
-    for number, line in enumerate(lines, start=1):
-        # jieba would take the whole line for the word, and never find it.
-        if "\t" in line.strip():
-            raise ValueError(
-                f"{name} has a tab in line {number}: {line.strip()!r}. Expected "
-                "'word [frequency] [tag]', separated by one space each."
-            )
-    return data
-
-
-class _SlowBoundaries:
-    """Where words begin, by jieba alone."""
-
-    def __init__(self, dictionary, hmm):
-        self.hmm = hmm
-        self.tokenizer = jieba.Tokenizer()
-        level = jieba.default_logger.level
-        jieba.setLogLevel(logging.WARNING)
-        try:
-            self.tokenizer.initialize()
-        finally:
-            jieba.setLogLevel(level)
-        # jieba keeps the words of frequency 0, which its HMM shall not build, for
-        # all tokenizers together. Here they are this one's.
-        others = set(finalseg.Force_Split_Words)
-        if dictionary is not None:
-            self.tokenizer.load_userdict(io.BytesIO(dictionary))
-        new = finalseg.Force_Split_Words - others
-        finalseg.Force_Split_Words -= new
-        # It looks them up among the words of Chinese characters only.
-        self.forbidden = {word for word in new if finalseg.re_han.fullmatch(word)}
-
-    def __call__(self, text):
-        starts = positions(map(len, self._words(text)))
-        if "\r\n" in text:
-            newlines = np.flatnonzero(code_points(text) == ord("\n"))
-            starts = np.union1d(starts, newlines)
-        return starts
-
-    def _words(self, text):
-        for word in self.tokenizer.cut(text, HMM=self.hmm):
-            if word in self.forbidden:
-                yield from word
-            else:
-                yield word

@@ -11,7 +11,7 @@ _QUOTES = "\"'"
 _CLOSERS = "”’」』﹂﹄）】》〉〕］｝〗〙〛»›)]}＂＇〞"
 _OPENERS = "“‘「『﹁﹃（【《〈〔［｛〖〘〚«‹([{〝"
 _BEGINS = _OPENERS + _QUOTES
-# What goes on with a sentence after a quotation or a pause: 『鸟！』，他说.
+# What continues a sentence after a quotation or a pause: 『鸟！』，他说.
 _CONTINUES = "，、；：,;:"
 
 _MARK = re.compile(

@@ -1,9 +1,23 @@
 import random
-import re
 
 import keras
 import numpy as np
 import tensorflow as tf
+
+from albert_tf.preprocessing.marked_labels import inner_labels, marked_label_ids
+from albert_tf.preprocessing.ngrams import choose_tokens, cut_into_ngrams
+
+_CONFIG = (
+    "vocabulary_size",
+    "mask_selection_rate",
+    "mask_token_id",
+    "mask_selection_length",
+    "unselectable_token_ids",
+    "mask_token_rate",
+    "random_token_rate",
+    "ngram",
+    "inner_label_ids",
+)
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
@@ -17,8 +31,8 @@ class WholeWordMaskGenerator(keras.layers.Layer):
     Since whole n-grams seldom add up to the rate, a sequence has a little more or less;
     on average it is the rate.
 
-    As KerasHub's `MaskedLMMaskGenerator`, with words. Runs in `tf.data`, where it masks
-    anew each epoch.
+    As KerasHub's `MaskedLMMaskGenerator`, with words. In `tf.data` each epoch has
+    masks of its own.
 
     Args:
         vocabulary_size: int.
@@ -128,20 +142,9 @@ class WholeWordMaskGenerator(keras.layers.Layer):
                 tokenizer.sep_token_id,
                 tokenizer.pad_token_id,
             ],
-            inner_label_ids=_marked_ids(tokenizer) if marked_labels else None,
+            inner_label_ids=marked_label_ids(tokenizer) if marked_labels else None,
             **kwargs,
         )
-
-    @property
-    def plain_ids(self):
-        """The token that each label stands for, a list of ints; `None` if itself."""
-        if self.inner_label_ids is None:
-            return None
-        plain = list(range(self.vocabulary_size))
-        for token, label in enumerate(self.inner_label_ids):
-            if label >= 0:
-                plain[label] = token
-        return plain
 
     def call(self, token_ids, word_starts=None, seed=None):
         token_ids = tf.cast(token_ids, tf.int32)
@@ -152,12 +155,15 @@ class WholeWordMaskGenerator(keras.layers.Layer):
         word_starts = tf.cast(word_starts, tf.bool)
         seed = tf.convert_to_tensor(seed, tf.int32)
         cut, choose, replace = tf.unstack(tf.random.split(seed, 3))
-        selectable = self._is_selectable(token_ids)
-        ngrams = self.cut_into_ngrams(selectable, word_starts, cut)
-        chosen = self._choose(ngrams, choose)
+        ngrams = cut_into_ngrams(
+            self._is_selectable(token_ids), word_starts, self.ngram, cut
+        )
+        chosen = choose_tokens(
+            ngrams, self.mask_selection_rate, self.mask_selection_length, choose
+        )
         labels = token_ids
         if self.inner_label_ids is not None:
-            labels = self._inner_labels(token_ids, word_starts)
+            labels = inner_labels(token_ids, word_starts, self.inner_label_ids)
         return {
             "token_ids": tf.where(chosen, self._replace(token_ids, replace), token_ids),
             **self._predictions(chosen, labels),
@@ -167,108 +173,6 @@ class WholeWordMaskGenerator(keras.layers.Layer):
         selectable = np.ones(self.vocabulary_size, bool)
         selectable[self.unselectable_token_ids] = False
         return tf.gather(tf.constant(selectable), token_ids)
-
-    def _inner_labels(self, token_ids, word_starts):
-        labels = tf.gather(tf.constant(self.inner_label_ids, tf.int32), token_ids)
-        has_label = labels >= 0
-        # By word, whether its first token has a label.
-        words = tf.cumsum(tf.cast(word_starts, tf.int32), axis=1)
-        limit = tf.shape(token_ids)[1] + 1
-        begun = _counts(tf.where(word_starts & has_label, words, 0), limit) > 0
-        within = tf.gather(begun, words, batch_dims=1) & (words > 0) & ~word_starts
-        return tf.where(within & has_label, labels, token_ids)
-
-    def cut_into_ngrams(self, selectable, word_starts, seed):
-        """Number the n-grams of each sequence.
-
-        Args:
-            selectable: bool tensor [batch, time].
-            word_starts: bool tensor [batch, time].
-            seed: int tensor [2].
-
-        Returns:
-            An int32 tensor [batch, time]: the n-gram that a token is in, from 0 on,
-            and `time` for unselectable tokens.
-        """
-        time = tf.shape(selectable)[1]
-        after_a_gap = ~tf.pad(selectable, [[0, 0], [1, 0]])[:, :-1]
-        starts = selectable & (word_starts | after_a_gap)
-        words = tf.cumsum(tf.cast(starts, tf.int32), axis=1) - 1
-        lengths = self._draw_lengths(tf.shape(words), seed)
-        first_words = tf.cumsum(lengths, axis=1, exclusive=True)
-        of_word = tf.searchsorted(first_words, tf.maximum(words, 0), side="right")
-        changes = of_word != tf.pad(of_word, [[0, 0], [1, 0]])[:, :-1]
-        begins = starts & (changes | after_a_gap)
-        ngrams = tf.cumsum(tf.cast(begins, tf.int32), axis=1) - 1
-        return tf.where(selectable, ngrams, time)
-
-    def _draw_lengths(self, shape, seed):
-        """Words of each n-gram, by p(n) = (1/n) / sum(1/k)."""
-        weights = 1 / np.arange(1, self.ngram + 1)
-        limits = np.cumsum(weights / weights.sum())[:-1].astype("float32")
-        draws = tf.random.stateless_uniform(shape, seed)
-        return 1 + tf.reduce_sum(
-            tf.cast(draws[..., tf.newaxis] >= limits, tf.int32), axis=-1
-        )
-
-    def _choose(self, ngrams, seed):
-        """Which tokens to predict, bool [batch, time]."""
-        time = tf.shape(ngrams)[1]
-        # [batch, time] tokens of each n-gram, 0 where there are fewer n-grams.
-        lengths = _counts(ngrams, time + 1)[:, :time]
-        order_seed, budget_seed = tf.unstack(tf.random.split(seed, 2))
-        draws = tf.random.stateless_uniform(tf.shape(lengths), order_seed)
-        # What never fits is left out. The others have one token each at least: twice as
-        # many as can be masked, for some may not fit when it is their turn.
-        possible = (lengths > 0) & (lengths <= self.mask_selection_length)
-        most = tf.minimum(2 * self.mask_selection_length, time)
-        order = tf.math.top_k(tf.where(possible, draws, -1.0), most).indices
-        in_order = tf.where(
-            tf.gather(possible, order, batch_dims=1),
-            tf.gather(lengths, order, batch_dims=1),
-            0,
-        )
-        budget = tf.minimum(
-            self._budget(lengths, budget_seed), self.mask_selection_length
-        )
-        in_order = self._without_misfits(in_order, budget)
-        before = tf.cumsum(in_order, axis=1, exclusive=True)
-        accepted = (in_order > 0) & (before < budget)
-        order = tf.where(accepted, order, time)
-        accepted = _counts(order, time + 1)[:, :time] > 0
-        return tf.gather(tf.pad(accepted, [[0, 0], [0, 1]]), ngrams, batch_dims=1)
-
-    def _without_misfits(self, lengths, budget):
-        """The lengths with 0 for n-grams that do not fit when it is their turn."""
-
-        def misfits(lengths):
-            # One in a row at most: after it the budget is reached.
-            before = tf.cumsum(lengths, axis=1, exclusive=True)
-            too_many = before + lengths > self.mask_selection_length
-            return (before < budget) & too_many
-
-        return tf.while_loop(
-            lambda lengths: tf.reduce_any(misfits(lengths)),
-            lambda lengths: [tf.where(misfits(lengths), 0, lengths)],
-            [lengths],
-        )[0]
-
-    def _budget(self, lengths, seed):
-        """How many tokens to reach, int32 [batch, 1].
-
-        The n-gram that reaches it is masked, too, whatever its length: were it left out
-        where it is too long, long n-grams would be rarer than drawn. What it adds
-        beyond the budget (in renewal theory the overshoot, on average
-        (E[l^2] / E[l] - 1) / 2 of its length l) is taken off beforehand.
-        """
-        lengths = tf.cast(lengths, tf.float32)
-        tokens = tf.reduce_sum(lengths, axis=1, keepdims=True)
-        squares = tf.reduce_sum(lengths**2, axis=1, keepdims=True)
-        overshoot = (tf.math.divide_no_nan(squares, tokens) - 1) / 2
-        budget = self.mask_selection_rate * tokens - overshoot
-        # Up or down at random, so that the average is the budget.
-        rounded = tf.floor(budget + tf.random.stateless_uniform(tf.shape(budget), seed))
-        return tf.maximum(tf.cast(rounded, tf.int32), 1)
 
     def _replace(self, token_ids, seed):
         what_seed, id_seed = tf.unstack(tf.random.split(seed, 2))
@@ -311,49 +215,7 @@ class WholeWordMaskGenerator(keras.layers.Layer):
         }
 
     def get_config(self):
-        names = (
-            "vocabulary_size",
-            "mask_selection_rate",
-            "mask_token_id",
-            "mask_selection_length",
-            "unselectable_token_ids",
-            "mask_token_rate",
-            "random_token_rate",
-            "ngram",
-            "inner_label_ids",
-        )
-        return {**super().get_config(), **{name: getattr(self, name) for name in names}}
-
-
-def _marked_ids(tokenizer):
-    """The id of `##` and a Chinese character, or its own; -1 of other tokens."""
-    tokens = tokenizer.get_vocabulary()
-    ids = {token: number for number, token in enumerate(tokens)}
-    if not any(MARKED.fullmatch(token) for token in tokens):
-        raise ValueError(
-            "Labels with ## need a vocabulary that has Chinese characters with ##, as "
-            "albert_zh's has ##中. This one has none: leave marked_labels "
-            "(--marked-labels) out."
-        )
-    return [
-        ids.get(f"##{token}", number) if CHINESE.fullmatch(token) else -1
-        for number, token in enumerate(tokens)
-    ]
-
-
-# What `get_new_segment` of albert_zh's `create_pretraining_data.py` marks by `##`.
-CHINESE = re.compile("[\u4e00-\u9fa5]")
-MARKED = re.compile(f"##{CHINESE.pattern}")
-
-
-def _counts(numbers, limit):
-    """How often each number from 0 to `limit` - 1 stands in each row."""
-    rows = tf.shape(numbers)[0]
-    flat = numbers + limit * tf.range(rows)[:, tf.newaxis]
-    counts = tf.math.unsorted_segment_sum(
-        tf.ones_like(flat), flat, num_segments=rows * limit
-    )
-    return tf.reshape(counts, [rows, limit])
+        return {**super().get_config(), **{x: getattr(self, x) for x in _CONFIG}}
 
 
 def _check(mask_selection_rate, mask_token_rate, random_token_rate, **counts):

@@ -5,38 +5,35 @@ files are read as streams, what cannot be read is skipped and counted, and what 
 held at once is bounded by `block_bytes` and `max_line_bytes`, never by a file.
 """
 
-import codecs
+import collections
 import dataclasses
-import functools
-import glob
-import gzip
 import json
-import os
-import pathlib
 import zlib
 
-ZSTD_ENDINGS = (".zst", ".zstd")
-COMPRESSED_ENDINGS = (".gz", *ZSTD_ENDINGS)
+from albert_tf.pretraining.corpus_files import endings, find_files, printable
+from albert_tf.pretraining.text_lines import read_lines
+
 JSON_ENDINGS = (".jsonl", ".json", ".ndjson")
-REFUSED_ENDINGS = (
-    *(".tar", ".tar.gz", ".tar.zst", ".tgz", ".zip", ".7z", ".rar"),
-    *(".bz2", ".xz", ".lz4", ".parquet", ".arrow"),
-)
-
-_CHUNK = 2**18
-# A zstd block of 128 kB may take 4 bytes. So a bomb, or 50 MB of one letter, comes out
-# of such pieces 4 MB at a time.
-_ZSTD_PIECE = 128
-# Text from `zstd --long=31`, as dumps of forums are; the default reads up to 27.
-_ZSTD_WINDOW = 2**31
-
-_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+_COUNTED = ("documents", "lines", "bytes", "not_utf8", "too_long", "not_json")
 _MOST_NAMES = 5
-
-
-def _no_skips():
-    skips = {"not_utf8": 0, "too_long": 0, "not_json": 0}
-    return skips | {"unreadable": []} | {f"files_{kind}": [] for kind in skips}
+# By kind of skipped lines: what stands before and after the names of files.
+_WARNINGS = {
+    "not_utf8": (
+        "More than half of the lines of",
+        "are not UTF-8 and were skipped. Convert them: iconv -f GB18030 -t UTF-8 (or "
+        "-f UTF-16).",
+    ),
+    "not_json": (
+        "More than half of the lines of",
+        'are no JSON objects with a string "{0.text_field}" and were skipped. If the '
+        "text is in another field, name it with text_field (--text-field).",
+    ),
+    "too_long": (
+        "Lines of",
+        "of more than {0.max_line_bytes:,} bytes were skipped. End a line after each "
+        "sentence or paragraph.",
+    ),
+}
 
 
 @dataclasses.dataclass
@@ -50,15 +47,12 @@ class Block:
         position: int, bytes of the files, as they are on disk, read so far. It is
             for a progress bar up to `Corpus.total_bytes`, which the last block has.
         bytes: int, the UTF-8 bytes of the lines.
-        counts: dict, what was skipped up to the first line of the next block: a
-            part of `Corpus.counts`.
     """
 
     index: int
     documents: list = dataclasses.field(default_factory=list)
     position: int = 0
     bytes: int = 0
-    counts: dict = dataclasses.field(default_factory=_no_skips)
 
 
 class Corpus:
@@ -74,7 +68,7 @@ class Corpus:
 
     Memory is bounded, whatever the files hold. What is skipped:
     - a line that is not UTF-8, is longer than `max_line_bytes`, or should be a JSON
-      object with a text and is not. The document goes on after it.
+      object with a text and is not. The document continues after it.
     - the rest of a file that turns out to be damaged: its whole lines before the
       damage are kept.
 
@@ -95,12 +89,10 @@ class Corpus:
     Attributes:
         files: list of `pathlib.Path`, in the order in which they are read.
         total_bytes: int, their sizes on disk together.
-        counts: dict, what the blocks given out so far held, and what was skipped
-            for them: "documents", "lines", "bytes" (UTF-8, of the lines), the
-            skipped lines "not_utf8", "too_long" and "not_json", the messages
-            "unreadable" on damaged files, and the names of files: "files_not_utf8"
-            and "files_not_json", more than half of whose lines were skipped for that
-            reason, and "files_too_long", of which any was.
+        counts: dict, what was read so far: "documents", "lines", "bytes" (UTF-8, of
+            the lines), and the skipped lines "not_utf8", "too_long" and "not_json".
+        warnings: list of strings, what to tell the user of files that are not what
+            they should be. A file's are known when all of it has been read.
 
     Raises:
         FileNotFoundError: if there is no such file, or none that a pattern matches.
@@ -129,26 +121,32 @@ class Corpus:
         for name, size in sizes.items():
             if size < 1:
                 raise ValueError(f"`{name}` must be at least 1. Received: {size}")
-        self.files = _find(files, without)
+        self.files = find_files(files, without)
         self.document_per_line = document_per_line
         self.block_bytes = block_bytes
         self.text_field = text_field
         self.max_line_bytes = max_line_bytes
         self._sizes = [path.stat().st_size for path in self.files]
         self.total_bytes = sum(self._sizes)
-        self.counts = _no_counts()
+        self._start_over()
+
+    def _start_over(self):
+        self.counts = dict.fromkeys(_COUNTED, 0)
+        self._damaged = []
+        self._files_with = {kind: [] for kind in _WARNINGS}
+        self._position = 0
 
     def blocks(self):
-        """Read the files from the start, setting back `counts`.
+        """Read the files from the start, setting back `counts` and `warnings`.
 
         The blocks and their order depend on the files and the arguments only.
 
         Yields:
             `Block`s, none without a document.
         """
-        self.counts = _no_counts()
+        self._start_over()
         block, document, size = Block(0), [], 0
-        for lines, skipped, position in self._read():
+        for lines in self._read():
             for line in lines:
                 if not line:
                     document = []
@@ -156,7 +154,7 @@ class Corpus:
                 # Asked before a line, not after: so there is no block of nothing
                 # but what is skipped at the end.
                 if (size if document else block.bytes) >= self.block_bytes:
-                    yield self._closed(block, position)
+                    yield self._complete(block, self._position)
                     block, document = Block(block.index + 1), []
                 if not document:
                     block.documents.append(document)
@@ -165,106 +163,63 @@ class Corpus:
                 length = len(line.encode())
                 size += length
                 block.bytes += length
-            _add(block.counts, skipped)
-        if self._closed(block, self.total_bytes).documents:
-            yield block
+        if block.documents:
+            yield self._complete(block, self.total_bytes)
 
     @property
-    def complaint(self):
-        """What to tell the user of files that are not what they should be.
+    def warnings(self):
+        files = [
+            f"{before} {_listed(names)} {after.format(self)}"
+            for kind, names in self._files_with.items()
+            for before, after in [_WARNINGS[kind]]
+            if names
+        ]
+        return [*files, *self._damaged]
 
-        A string of one sentence or two, empty if there is nothing to say. It is
-        known of a file when all of it has been read.
-        """
-        most = "More than half of the lines of"
-        complaints = {
-            "files_not_utf8": (
-                most,
-                "are not UTF-8 and were skipped. Convert them: iconv -f GB18030 -t "
-                "UTF-8 (or -f UTF-16).",
-            ),
-            "files_not_json": (
-                most,
-                f'are no JSON objects with a string "{self.text_field}" and were '
-                "skipped. If the text is in another field, name it with text_field "
-                "(--text-field).",
-            ),
-            "files_too_long": (
-                "Lines of",
-                f"of more than {self.max_line_bytes:,} bytes were skipped. End a line "
-                "after each sentence or paragraph.",
-            ),
-        }
-        return " ".join(
-            f"{before} {_listed(self.counts[kind])} {after}"
-            for kind, (before, after) in complaints.items()
-            if self.counts[kind]
-        )
-
-    def _closed(self, block, position):
+    def _complete(self, block, position):
         block.position = position
-        _add(self.counts, block.counts)
-        contents = {
-            "documents": len(block.documents),
-            "lines": sum(map(len, block.documents)),
-            "bytes": block.bytes,
-        }
-        _add(self.counts, contents)
+        self.counts["documents"] += len(block.documents)
+        self.counts["lines"] += sum(map(len, block.documents))
+        self.counts["bytes"] += block.bytes
         return block
 
     def _read(self):
-        """Yield lines, of which empty ones end documents, skips, and the position."""
+        """Yield lists of lines, of which empty ones end documents."""
         start = 0
         for path, size in zip(self.files, self._sizes, strict=True):
-            skipped = {}
+            tally = collections.Counter()
             try:
                 with path.open("rb") as file:
-                    for lines, skips in self._read_file(path, file):
+                    for lines in read_lines(path, file, self.max_line_bytes, tally):
+                        tally["lines"] += len(lines) - lines.count("")
                         # The file may have grown since.
-                        yield lines, skips, start + min(file.tell(), size)
+                        self._position = start + min(file.tell(), size)
+                        yield self._documents(path, lines, tally)
             except (OSError, EOFError, zlib.error) as error:
-                message = (
+                self._damaged.append(
                     f"{printable(path)} is damaged or cut short ({error}). Its whole "
                     "lines before that were read."
                 )
-                skipped = {"unreadable": [message]}
+            self._note_skipped(path, tally)
             start += size
-            yield [""], skipped, start
+            yield [""]
 
-    def _read_file(self, path, file):
-        tally = _no_counts()
-        documents = self._documents(path)
-        for lines, skipped in _text_lines(_chunks(path, file), self.max_line_bytes):
-            tally["lines"] += len(lines) - lines.count("")
-            _add(tally, skipped)
-            for kept, not_json in documents(lines):
-                _add(tally, not_json)
-                yield kept, not_json
-            yield [], skipped
+    def _note_skipped(self, path, tally):
         all_lines = tally["lines"] + tally["not_utf8"] + tally["too_long"]
         for kind, share in (("not_utf8", 0.5), ("not_json", 0.5), ("too_long", 0)):
+            self.counts[kind] += tally[kind]
             if tally[kind] > share * all_lines:
-                yield [], {f"files_{kind}": [printable(path)]}
+                self._files_with[kind].append(printable(path))
 
-    def _documents(self, path):
-        """The function from lines of this file to lines with ends of documents."""
-        if _endings(path)[0] in JSON_ENDINGS:
-            return functools.partial(_json_documents, text_field=self.text_field)
-        return _line_documents if self.document_per_line else _paragraphs
-
-
-def _no_counts():
-    return {"documents": 0, "lines": 0, "bytes": 0, **_no_skips()}
-
-
-def _add(counts, more):
-    for kind, count in more.items():
-        counts[kind] += count
-
-
-def printable(path):
-    """A name that can be printed: one unzipped from GBK has halves of surrogates."""
-    return str(path).encode("utf-8", "backslashreplace").decode()
+    def _documents(self, path, lines, tally):
+        """Lines of a file with an empty one after each document."""
+        if endings(path)[0] in JSON_ENDINGS:
+            texts = [_text(line, self.text_field) for line in lines if line]
+            tally["not_json"] += texts.count(None)
+            return [x for text in texts if text is not None for x in _lines_of(text)]
+        if self.document_per_line:
+            return [part for line in lines for part in (line, "")]
+        return lines
 
 
 def _listed(names):
@@ -272,224 +227,17 @@ def _listed(names):
     return ", ".join(names[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
-# === Finding the files ===
-
-
-def _find(patterns, without):
-    """The files in the order of their names, each once, all of which can be read."""
-    if isinstance(patterns, (str, os.PathLike)):
-        patterns = [patterns]
-    paths = [
-        path for pattern in patterns for path in _matches(os.fspath(pattern), without)
-    ]
-    if not paths:
-        raise ValueError("No text to read: `files` is empty. Name at least one file.")
-    for path in paths:
-        _check(path)
-    paths = sorted(paths, key=pathlib.Path.as_posix)
-    # Of several names of one file, links among them, the first.
-    files = {os.path.realpath(path): path for path in reversed(paths)}
-    return [path for path in paths if files[os.path.realpath(path)] is path]
-
-
-def _matches(pattern, without):
-    # A file may have brackets in its name.
-    if os.path.lexists(pattern) or not glob.has_magic(pattern):
-        return [pathlib.Path(pattern)]
-    found = map(pathlib.Path, glob.glob(pattern, recursive=True))
-    found = [path for path in found if not os.path.isdir(path)]
-    files = [path for path in found if not without(path.resolve())]
-    if found and not files:
-        raise FileNotFoundError(
-            f"All files that match the pattern {printable(pattern)} are left out: "
-            "vocabularies, and what is in a directory of records. Name the files of "
-            "text, and another directory for the records."
-        )
-    if not files:
-        raise FileNotFoundError(
-            f"No file matches the pattern {printable(pattern)}. (For the files of all "
-            "folders below one: folder/**/*.txt)"
-        )
-    return files
-
-
-def _check(path):
-    name = printable(path)
-    if os.path.isdir(path):
-        raise IsADirectoryError(
-            f"{name} is a folder. Name the files in it: {name}/**/*.txt"
-        )
-    if os.path.exists(path) and not os.path.isfile(path):
-        raise OSError(f"{name} is a pipe or a device. Only files are read.")
-    if path.name.lower().endswith(REFUSED_ENDINGS):
-        raise ValueError(
-            f"{name} is an archive, or of a compression that is not read. Unpack it, "
-            "or leave it out. Read are text and JSON lines, as they are or as "
-            f"{', '.join(COMPRESSED_ENDINGS)}."
-        )
-    try:
-        path.open("rb").close()
-    except FileNotFoundError:
-        raise FileNotFoundError(f"There is no file {name}.") from None
-    except OSError as error:
-        raise type(error)(f"{name} cannot be read: {error.strerror}.") from None
-    if _endings(path)[1] in ZSTD_ENDINGS:
-        _zstandard(path)
-
-
-def _endings(path):
-    """What kind of text it is, and how it is compressed: ".jsonl", ".gz"."""
-    *_, first, last = ("", "", *path.suffixes)
-    first, last = first.lower(), last.lower()
-    return (first, last) if last in COMPRESSED_ENDINGS else (last, "")
-
-
-# === From bytes to lines ===
-
-
-def _chunks(path, file):
-    """Yield a file's decompressed bytes, some at a time."""
-    compression = _endings(path)[1]
-    if compression in ZSTD_ENDINGS:
-        yield from _zstd_chunks(_zstandard(path), file)
-        return
-    stream = gzip.GzipFile(fileobj=file) if compression else file
-    # Not `read`, which at a damage loses what it has got so far.
-    while chunk := stream.read1(_CHUNK):
-        yield chunk
-
-
-def _zstd_chunks(zstandard, file):
-    # Not `stream_reader`, for which a file that is cut short just ends.
-    decompressor = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW)
-    frame = None
-    while piece := file.read(_ZSTD_PIECE):
-        while piece:
-            frame = frame or decompressor.decompressobj()
-            try:
-                chunk = frame.decompress(piece)
-            except zstandard.ZstdError as error:
-                raise OSError(error) from error
-            if chunk:
-                yield chunk
-            if not frame.eof:
-                break
-            piece, frame = frame.unused_data, None
-    if frame:
-        raise EOFError("it ends within a zstd frame")
-
-
-def _zstandard(path):
-    try:
-        import zstandard
-    except ImportError as error:
-        raise ValueError(
-            f"Reading {printable(path)} needs zstandard. Run: "
-            "pip install 'albert-tf[fast]'"
-        ) from error
-    return zstandard
-
-
-def _text_lines(chunks, max_line_bytes):
-    """Yield lists of lines, each with what was skipped after them."""
-    is_utf16 = False
-    for number, data in enumerate(_whole_lines(chunks, max_line_bytes)):
-        if number == 0:
-            # Western text in UTF-16 is valid UTF-8 with NULs, but for this mark.
-            is_utf16 = data.startswith(_UTF16)
-            data = data.removeprefix(codecs.BOM_UTF8)
-        if is_utf16:
-            yield [], {"not_utf8": data.count(b"\n") + 1}
-        else:
-            yield from _decoded(data, max_line_bytes)
-
-
-def _whole_lines(chunks, max_line_bytes):
-    """Yield bytes cut at the ends of lines, the last of which is left out.
-
-    The part of a line beyond the limit may be missing, never one up to it.
-    """
-    rest = bytearray()
-    limit = max_line_bytes + len(codecs.BOM_UTF8)
-    for chunk in chunks:
-        head, newline, tail = chunk.rpartition(b"\n")
-        if newline:
-            yield rest + head
-            rest = bytearray(tail)
-        elif len(rest) <= limit:
-            rest += tail
-    if rest:
-        yield rest
-
-
-def _decoded(data, max_line_bytes):
-    if len(data) <= max_line_bytes:
-        try:
-            yield _stripped(data.decode().split("\n")), {}
-            return
-        except UnicodeDecodeError:
-            pass
-    lines = data.split(b"\n")
-    yield from _joined(_decoded_line(line, max_line_bytes) for line in lines)
-
-
-def _decoded_line(line, max_line_bytes):
-    if len(line) > max_line_bytes:
-        return None, "too_long"
-    try:
-        return [line.decode().strip()], None
-    except UnicodeDecodeError:
-        return None, "not_utf8"
-
-
-def _stripped(lines):
-    return list(map(str.strip, lines))
-
-
-def _joined(parts):
-    """Join lists of lines, as far as possible without moving what was skipped.
-
-    Args:
-        parts: iterable of (list of lines, `None`) or (`None`, why it is skipped).
-
-    Yields:
-        Lists of lines, each with how many were skipped after them, and why.
-    """
-    lines, skipped = [], {}
-    for part, reason in parts:
-        if reason:
-            skipped[reason] = skipped.get(reason, 0) + 1
-            continue
-        if skipped:
-            yield lines, skipped
-            lines, skipped = [], {}
-        lines += part
-    yield lines, skipped
-
-
-# === From lines to documents, each ended by an empty line ===
-
-
-def _paragraphs(lines):
-    yield lines, {}
-
-
-def _line_documents(lines):
-    yield [part for line in lines for part in (line, "")], {}
-
-
-def _json_documents(lines, text_field):
-    yield from _joined(_json_document(line, text_field) for line in lines if line)
-
-
-def _json_document(line, text_field):
+def _text(line, field):
+    """The text of a JSON object; `None` if it has none."""
     try:
         record = json.loads(line)
     except (ValueError, RecursionError):
-        return None, "not_json"
-    text = record.get(text_field) if isinstance(record, dict) else None
-    if not isinstance(text, str):
-        return None, "not_json"
+        return None
+    text = record.get(field) if isinstance(record, dict) else None
+    return text if isinstance(text, str) else None
+
+
+def _lines_of(text):
     # Without the halves of surrogate pairs, which JSON can write and UTF-8 cannot.
-    text = text.encode("utf-8", "ignore").decode()
-    return [*filter(None, _stripped(text.split("\n"))), ""], None
+    lines = text.encode("utf-8", "ignore").decode().split("\n")
+    return [*filter(None, map(str.strip, lines)), ""]

@@ -6,6 +6,8 @@ import multiprocessing
 import os
 import pickle
 
+import tensorflow as tf
+
 
 def in_processes(function, jobs, workers=None):
     """Run jobs in processes of this machine; one worker runs in this process.
@@ -36,11 +38,12 @@ def in_processes(function, jobs, workers=None):
     )
     try:
         # Reading is much faster than what the workers do.
-        yield from _as_done(pool, pickled, jobs, workers + 2)
+        submit = functools.partial(pool.submit, call_pickled, pickled)
+        yield from _as_done(submit, _next_of_pool, jobs, workers + 2)
     except concurrent.futures.process.BrokenProcessPool as error:
         raise ChildProcessError(
             "A worker has ended. Perhaps there was not memory enough: what is done "
-            "stays, run the same command with fewer workers to go on. A script that "
+            "stays, run the same command with fewer workers to resume. A script that "
             'uses workers needs the line `if __name__ == "__main__":` before its own '
             "work."
         ) from error
@@ -55,30 +58,28 @@ def _cpus():
     return os.cpu_count()
 
 
-def _as_done(pool, pickled, jobs, most):
+def _as_done(submit, wait, jobs, most):
     """Submit no more jobs at a time than `most`, for each holds its text."""
     running = {}
     for key, arguments in jobs:
-        running[pool.submit(call_pickled, pickled, *arguments)] = key
+        running[submit(*arguments)] = key
         if len(running) >= most:
-            yield from _next(running)
+            yield from ((running.pop(x), result) for x, result in wait(list(running)))
     while running:
-        yield from _next(running)
+        yield from ((running.pop(x), result) for x, result in wait(list(running)))
 
 
-def _next(running):
+def _next_of_pool(futures):
     done, _ = concurrent.futures.wait(
-        running, return_when=concurrent.futures.FIRST_COMPLETED
+        futures, return_when=concurrent.futures.FIRST_COMPLETED
     )
     # Those that failed last, so that nothing that was done is lost.
     for future in sorted(done, key=lambda future: future.exception() is not None):
-        yield running.pop(future), future.result()
+        yield future, future.result()
 
 
 def one_thread():
     """TensorFlow on one thread: there is a process for each core."""
-    import tensorflow as tf
-
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
 
@@ -133,24 +134,18 @@ def on_ray(function, jobs, workers=None, address=None):
         ray.init(address=address, log_to_driver=False)
     # The same job writes the same file: it can be run again.
     task = ray.remote(num_cpus=1, max_retries=10)(call_pickled)
-    running = {}
+
+    def wait(references):
+        for reference in ray.wait(references, num_returns=1)[0]:
+            yield reference, ray.get(reference)
+
     try:
         # More than there are CPUs wait there for the next that is free.
         most = workers or 2 * int(ray.cluster_resources()["CPU"])
-        for key, arguments in jobs:
-            running[task.remote(pickled, *arguments)] = key
-            if len(running) >= most:
-                yield _next_on_ray(ray, running)
-        while running:
-            yield _next_on_ray(ray, running)
+        yield from _as_done(functools.partial(task.remote, pickled), wait, jobs, most)
     finally:
         if started:
             ray.shutdown()
-
-
-def _next_on_ray(ray, running):
-    (reference,), _ = ray.wait(list(running), num_returns=1)
-    return running.pop(reference), ray.get(reference)
 
 
 ENGINES = {"process": in_processes, "ray": on_ray}

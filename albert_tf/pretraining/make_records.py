@@ -1,67 +1,53 @@
-"""From text files to masked TFRecords: what ALBERT is pretrained on.
+"""From text files to TFRecords: what ALBERT is pretrained on.
 
 The text is read as blocks of documents (`albert_tf.pretraining.corpus`), and each
 block becomes a file of records for each duplicate, a function of the block, its number
 and the settings alone. So the records are the same however many processes or machines
-make them, and a run that was cut off goes on with the blocks that are not done.
+make them, and a run that was cut off resumes with the blocks that are not done.
 """
 
 import dataclasses
 import hashlib
-import math
 import pathlib
 import re
 
 from albert_tf.files import make_folder, only_writer
 from albert_tf.pretraining.corpus import Corpus
 from albert_tf.pretraining.engines import ENGINES
-from albert_tf.pretraining.manifest import DONE, RecordsDirectory, text_digest
+from albert_tf.pretraining.manifest import PROGRESS, RecordsDirectory, text_digest
+from albert_tf.pretraining.masking import MASK_DEFAULTS, mask_settings
 from albert_tf.pretraining.segment_pairs import ORDERS
 from albert_tf.pretraining.shards import ShardMaker
 
-_LEAST = {
-    "sequence_length": 8,
-    "ngram": 1,
-    "max_predictions": 1,
-    "duplicates": 1,
-    "block_bytes": 1,
-    "seed": 0,
-}
-
-
-_FUNCTIONS = ("word_boundaries", "split_sentences")
-
-
-def one_sentence(line):
-    """A line as one sentence."""
-    return [line]
+_LEAST = {"sequence_length": 8, "duplicates": 1, "block_bytes": 1, "seed": 0}
 
 
 @dataclasses.dataclass(frozen=True)
 class PretrainingData:
-    """How text becomes masked sequences.
+    """How text becomes sequences.
 
     Args:
         vocabulary: string, path of a `vocab.txt` or a SentencePiece model.
         lowercase: bool. Lower-case the text.
         sequence_length: int. Tokens of a sequence, with `[CLS]` and `[SEP]`.
-        mask_rate: float. The share of the tokens to predict: 0.15, or 0.10 as
-            albert_zh.
-        ngram: int. Most words masked together.
-        max_predictions: optional int. Most predictions of a sequence; by default a
-            quarter more than `mask_rate` of its tokens.
-        word_boundaries: optional function of a text of many lines that returns the
-            characters at which its words begin, a sorted int array, such as
-            `zh.WordBoundaries()`. Without it each token is a word.
+        segmenter: optional function of a string that returns its words, such as
+            `zh.Jieba()`; see `albert_tf.pretraining.words`. Without it each token is a
+            word.
         split_sentences: optional function of a line that returns its sentences, such
             as `zh.split_sentences`. Without it a line is a sentence.
-        duplicates: int. How often the text is used, each time in other pairs and
-            with other masks.
+        duplicates: int. How often the text is used, each time in other pairs.
         order: string, what the second segment is: `"sop"`, `"nsp"`, `"three_way"` or
             `"none"`.
         short_sequence_rate: float. The share of sequences of a random shorter length.
-        marked_labels: bool. As labels of what does not begin a word `##` and the
-            character, as in albert_zh, instead of the character.
+        masked: bool. Mask the sequences now, as the original code reads them. By
+            default masks are drawn when records are read.
+        mask_selection_rate: optional float, for `masked`. The share of the tokens to
+            predict, 0.15 by default; albert_zh has 0.10.
+        mask_selection_length: optional int, for `masked`. Most predictions of a
+            sequence; by default a quarter more than the rate of its tokens.
+        ngram: optional int, for `masked`. Most words masked together, 3 by default.
+        marked_labels: optional bool, for `masked`. As labels of what does not begin a
+            word `##` and the character, as in albert_zh, instead of the character.
         document_per_line: bool. A line is a document, not a sentence or paragraph.
         text_field: string, the field of JSON lines that holds the text.
         block_bytes: int. Text of a file of records, in bytes.
@@ -74,15 +60,16 @@ class PretrainingData:
     vocabulary: str
     lowercase: bool = True
     sequence_length: int = 512
-    mask_rate: float = 0.15
-    ngram: int = 3
-    max_predictions: int | None = None
-    word_boundaries: object = None
-    split_sentences: object = one_sentence
+    segmenter: object = None
+    split_sentences: object = None
     duplicates: int = 1
     order: str = "sop"
     short_sequence_rate: float = 0.1
-    marked_labels: bool = False
+    masked: bool = False
+    mask_selection_rate: float | None = None
+    mask_selection_length: int | None = None
+    ngram: int | None = None
+    marked_labels: bool | None = None
     document_per_line: bool = False
     text_field: str = "text"
     block_bytes: int = 4_000_000
@@ -93,43 +80,45 @@ class PretrainingData:
             raise ValueError(f"Unknown order {self.order!r}. Known: {list(ORDERS)}")
         for name, least in _LEAST.items():
             value = getattr(self, name)
-            if value is not None and value < least:
+            if value < least:
                 raise ValueError(f"`{name}` should be {least} at least. Got: {value}")
-        if not 0 < self.mask_rate < 1:
-            raise ValueError(
-                "`mask_rate` should be above 0 and below 1, such as 0.15. Received: "
-                f"{self.mask_rate}"
-            )
         if not 0 <= self.short_sequence_rate <= 1:
             raise ValueError(
                 "`short_sequence_rate` should be from 0 to 1. Received: "
                 f"{self.short_sequence_rate}"
             )
+        given = [name for name in MASK_DEFAULTS if getattr(self, name) is not None]
+        if given and not self.masked:
+            raise ValueError(
+                f"{', '.join(given)}: records hold no masks, which are drawn when they "
+                "are read. Give this to `PretrainingRecords.masks` or `albert-tf "
+                "pretrain`, or take masked=True (--masked)."
+            )
 
     @property
-    def predictions(self):
-        """Most predictions of a sequence, an int."""
-        if self.max_predictions is not None:
-            return self.max_predictions
-        return math.ceil(1.25 * self.mask_rate * self.sequence_length)
+    def mask_settings(self):
+        """Arguments of `WholeWordMaskGenerator.for_tokenizer`, a dict."""
+        given = {name: getattr(self, name) for name in MASK_DEFAULTS}
+        return mask_settings(self.sequence_length, **given)
 
     def described(self):
         """The settings as JSON has them, a dict."""
-        fields = {
-            field.name: getattr(self, field.name)
-            for field in dataclasses.fields(self)
-            if field.name not in ("vocabulary", *_FUNCTIONS)
-        }
+        fields = {x.name: getattr(self, x.name) for x in dataclasses.fields(self)}
+        for name in ("vocabulary", *MASK_DEFAULTS):
+            del fields[name]
+        for name in ("segmenter", "split_sentences"):
+            fields[name] = _name_of(fields[name])
         content = pathlib.Path(self.vocabulary).read_bytes()
         return {
             **fields,
-            "max_predictions": self.predictions,
-            **{name: _name_of(getattr(self, name)) for name in _FUNCTIONS},
+            **(self.mask_settings if self.masked else {}),
             "vocabulary_sha256": hashlib.sha256(content).hexdigest(),
         }
 
 
 def _name_of(function):
+    if function is None:
+        return None
     name = getattr(function, "__qualname__", None) or repr(function)
     # The address is another in each run.
     return re.sub(r" at 0x[0-9a-fA-F]+", "", name)
@@ -140,9 +129,9 @@ def make_pretraining_data(
 ):
     """Write the records of a corpus.
 
-    A run that was cut off goes on where it was, if it is started again with the same
-    files and settings; of one that was done only what is missing or damaged, or of text
-    that has changed since, is made again.
+    A run that was cut off is resumed, if it is started again with the same files and
+    settings; of a complete one only what is missing or damaged, or of text that has
+    changed since, is rebuilt.
 
     Args:
         files: list of strings: text files and patterns such as `"corpus/*.txt"`; also
@@ -160,7 +149,7 @@ def make_pretraining_data(
         progress: optional callable, given the bytes done and those there are.
 
     Returns:
-        The manifest, a dict: `counts`, `complaints`, `shards`, `files`, `settings` and
+        The manifest, a dict: `counts`, `warnings`, `shards`, `files`, `settings` and
         `vocabulary`, the name of its file.
 
     Raises:
@@ -184,7 +173,9 @@ def make_pretraining_data(
         block_bytes=settings.block_bytes,
         text_field=settings.text_field,
         without=lambda path: (
-            path == vocabulary or path.parent == output or (path.parent / DONE).exists()
+            path == vocabulary
+            or path.parent == output
+            or (path.parent / PROGRESS).exists()
         ),
     )
     # A vocabulary is refused before anything is written.

@@ -1,17 +1,53 @@
-"""The directory of records: by what they were made, which are done, the manifest."""
+"""A directory of records: how it was made, which blocks are done, the manifest.
+
+While records are made, `progress.jsonl` grows: a line with the files and settings,
+then one for each block of text that is done. `manifest.json` is written when all are.
+"""
 
 import hashlib
 import json
 import pathlib
 
 from albert_tf.files import complete_file, file_digest
-from albert_tf.pretraining.corpus import printable
-from albert_tf.pretraining.shards import LONELY
+from albert_tf.pretraining.corpus_files import printable
+from albert_tf.pretraining.shards import ONE_DOCUMENT
 
-MANIFEST = "manifest.json"
-SETTINGS = "settings.json"
-# A line for each block of text that is done.
-DONE = "shards.jsonl"
+MANIFEST, PROGRESS = "manifest.json", "progress.jsonl"
+
+
+def read_manifest(folder):
+    """What `pretrain-data` says of the records of a folder.
+
+    Args:
+        folder: path of it.
+
+    Returns:
+        A dict of `shards`, `settings`, `vocabulary`, `files`, `counts` and `warnings`
+        as `make_pretraining_data` returns it; empty for records of other programs.
+
+    Raises:
+        ValueError: if it is damaged, or the records were not made to the end.
+    """
+    file = folder / MANIFEST
+    if not file.exists():
+        if (folder / PROGRESS).exists():
+            raise ValueError(
+                f"{folder} holds a part of its records at most: `albert-tf "
+                "pretrain-data` did not end there. Run the same command again, to "
+                "resume or to see what stopped it."
+            )
+        return {}
+    try:
+        manifest = json.loads(file.read_text(encoding="utf-8"))
+        for shard in manifest["shards"]:
+            shard["file"], shard["bytes"], shard["sha256"], shard["records"]
+        manifest["settings"], manifest["vocabulary"]
+    except (ValueError, LookupError, TypeError) as error:
+        raise ValueError(
+            f"{file} is cut short, or no manifest of `albert-tf pretrain-data` "
+            f"({error!r}). Copy it again, or rebuild the records."
+        ) from error
+    return manifest
 
 
 class RecordsDirectory:
@@ -31,18 +67,19 @@ class RecordsDirectory:
         self._path = path
         self._corpus = corpus
         vocabulary = pathlib.Path(settings.vocabulary)
-        self._described = {
+        self._header = {
             "files": [[printable(x.resolve()), x.stat().st_size] for x in corpus.files],
             "settings": settings.described(),
             "vocabulary": vocabulary.name,
         }
-        before = self._read_done()
+        header, before = self._read_progress()
+        if header is None:
+            self._refuse_files_of_others(vocabulary)
         # What may be removed at the end: this run's, and what earlier ones have noted.
         self._own = {shard["file"] for x in before.values() for shard in x["shards"]}
-        self._refuse_files_of_others(vocabulary)
         before = {block: x for block, x in before.items() if self._is_there(x)}
         if any(shard["records"] for x in before.values() for shard in x["shards"]):
-            self._refuse_other_settings()
+            self._refuse_other_settings(header)
         else:
             # Nothing is lost: a mistake in the settings may be corrected.
             before = {}
@@ -54,21 +91,29 @@ class RecordsDirectory:
         for file in path.glob(".pretrain-*.part"):
             file.unlink(missing_ok=True)
         # First what says that the others are ours.
-        self._keep(DONE, _lines(before.values()))
-        self._keep(SETTINGS, _json(self._described))
+        self._keep(PROGRESS, _lines([self._header, *before.values()]))
         self._keep(vocabulary.name, vocabulary.read_bytes())
 
-    def _read_done(self):
-        """The entries of earlier runs, by block."""
-        path = self._path / DONE
+    def _read_progress(self):
+        """How earlier runs were made, or `None`, and their entries by block."""
+        file = self._path / PROGRESS
+        if not file.exists():
+            return None, {}
+        first, *lines = file.read_bytes().split(b"\n")
         done = {}
-        for line in path.read_bytes().split(b"\n") if path.exists() else ():
+        for line in lines:
             try:
                 entry = json.loads(line)
             except ValueError:
-                continue  # It was cut off; its block is made again.
+                continue  # It was cut off; its block is done again.
             done[entry["block"]] = entry
-        return done
+        try:
+            return json.loads(first), done
+        except ValueError as error:
+            raise ValueError(
+                f"{file} is damaged ({error}), so that the run cannot be resumed. "
+                "Remove the directory, or give another one."
+            ) from error
 
     def _is_there(self, entry):
         """Whether the files of a block are as they were written."""
@@ -77,32 +122,25 @@ class RecordsDirectory:
 
     def _refuse_files_of_others(self, vocabulary):
         """Refuse what would be replaced and is of no earlier run."""
-        if (self._path / DONE).exists():
-            return
         copy = self._path / vocabulary.name
-        ours = [self._path / MANIFEST, self._path / SETTINGS]
+        ours = [self._path / MANIFEST, *self._path.glob("pretrain-*.tfrecord")]
         if copy.exists() and copy.read_bytes() != vocabulary.read_bytes():
             ours.append(copy)
-        for file in (*ours, *self._path.glob("pretrain-*.tfrecord")):
-            if file.exists():
-                raise ValueError(
-                    f"{file} is there, which is to be written, but no {DONE} that says "
-                    "it was written by this command. Give another directory, or "
-                    "remove it."
-                )
+        for file in filter(pathlib.Path.exists, ours):
+            raise ValueError(
+                f"{file} is there, which is to be written, but no {PROGRESS} that says "
+                "it was written by this command. Give another directory, or remove it."
+            )
 
-    def _refuse_other_settings(self):
-        there = _read_json(self._path / SETTINGS)
-        was, now = there["settings"], self._described["settings"]
+    def _refuse_other_settings(self, header):
+        was, now = header["settings"], self._header["settings"]
         differ = [
-            f"{name}={was.get(name)!r} (now {value!r})"
-            for name, value in now.items()
-            if was.get(name) != value
+            f"{name}={was.get(name)!r} (now {now.get(name)!r})"
+            for name in sorted({*was, *now})
+            if was.get(name) != now.get(name)
         ]
-        # Their text may have changed: what is made of it is made again.
-        files, own = (
-            {name for name, _ in x["files"]} for x in (there, self._described)
-        )
+        # Their text may have changed: its records are rebuilt.
+        files, own = ({name for name, _ in x["files"]} for x in (header, self._header))
         if files != own:
             name = min(files ^ own)
             what = "gone" if name in files else "new"
@@ -131,8 +169,8 @@ class RecordsDirectory:
         """
         (self._path / MANIFEST).unlink(missing_ok=True)
         self._done[block] = {"block": block, "text_sha256": digest, **made}
-        with open(self._path / DONE, "a", encoding="utf-8") as log:
-            log.write(_lines([self._done[block]]).decode())
+        with open(self._path / PROGRESS, "ab") as log:
+            log.write(_lines([self._done[block]]))
 
     def finish(self):
         """Write the manifest, when all blocks were met.
@@ -146,36 +184,27 @@ class RecordsDirectory:
         entries = [self._done[block] for block in sorted(self._done)]
         shards = [shard for entry in entries for shard in entry["shards"]]
         # All of the text was read in this run, but for what made the records.
-        counts = {x: y for x, y in self._corpus.counts.items() if isinstance(y, int)}
+        counts = dict(self._corpus.counts)
         for entry in entries:
             for name, count in entry["counts"].items():
                 counts[name] = counts.get(name, 0) + count
-        complaints = self._complaints(counts)
+        warnings = self._corpus.warnings
         if not counts.get("records"):
-            raise ValueError(" ".join([_nothing(counts), *complaints]))
-        names = {shard["file"] for shard in shards}
-        for name in self._own - names:
+            raise ValueError(" ".join([_no_records(counts), *warnings]))
+        if counts.get(ONE_DOCUMENT):
+            warnings.append(
+                f"{counts[ONE_DOCUMENT]:,} sequences are of blocks with one document, "
+                "so that nothing of another could follow. Take larger blocks, and "
+                "check that empty lines end the documents."
+            )
+        for name in self._own - {shard["file"] for shard in shards}:
             # Of text that was longer once.
             (self._path / name).unlink(missing_ok=True)
-        manifest = {
-            "counts": counts,
-            "complaints": complaints,
-            "shards": shards,
-            **self._described,
-        }
-        self._keep(MANIFEST, _json(manifest))
+        found = {"counts": counts, "warnings": warnings, "shards": shards}
+        manifest = {**found, **self._header}
+        text = json.dumps(manifest, ensure_ascii=False, indent=2) + "\n"
+        self._keep(MANIFEST, text.encode())
         return manifest
-
-    def _complaints(self, counts):
-        complaints = [self._corpus.complaint] if self._corpus.complaint else []
-        complaints += self._corpus.counts["unreadable"]
-        if counts.get(LONELY):
-            complaints.append(
-                f"{counts[LONELY]:,} sequences are of blocks with one document, so "
-                "that nothing of another could follow. Take larger blocks, and check "
-                "that empty lines end the documents."
-            )
-        return complaints
 
     def _keep(self, name, content):
         """Write a file, unless it is there with this content."""
@@ -192,7 +221,7 @@ def text_digest(block):
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _nothing(counts):
+def _no_records(counts):
     if not counts["documents"]:
         return "There is no text in the files."
     return (
@@ -200,20 +229,6 @@ def _nothing(counts):
         "need two sentences. If each line is a part of one text, leave out "
         "document_per_line; if there is no order to learn, take order='none'."
     )
-
-
-def _read_json(path):
-    try:
-        return json.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
-        raise ValueError(
-            f"{path} is missing or damaged ({error}), so that what was done cannot be "
-            "continued. Remove the directory, or give another one."
-        ) from error
-
-
-def _json(data):
-    return (json.dumps(data, ensure_ascii=False, indent=2) + "\n").encode()
 
 
 def _lines(entries):

@@ -1,27 +1,34 @@
-"""TFRecords of masked sequences, with the feature names of the original code.
+"""TFRecords of sequences, with the feature names of the original code.
 
-Files made by google-research/albert and brightmart/albert_zh are read, and ours by
-their `run_pretraining.py`.
+Ours hold the tokens as they are, and where words begin; masked ones what is to be
+predicted, too. Masked files of google-research/albert and brightmart/albert_zh are
+read, and ours by their `run_pretraining.py`.
 """
 
 import pathlib
+import re
 
 import numpy as np
 import tensorflow as tf
+from google.protobuf.message import DecodeError
 
-# What we call a feature, its name in the records, and whether it is a float.
+# What we call a feature, and its name in the records.
 FEATURES = {
-    "token_ids": ("input_ids", False),
-    "padding_mask": ("input_mask", False),
-    "segment_ids": ("segment_ids", False),
-    "mask_positions": ("masked_lm_positions", False),
-    "mask_ids": ("masked_lm_ids", False),
-    "mask_weights": ("masked_lm_weights", True),
-    "labels": ("next_sentence_labels", False),
+    "token_ids": "input_ids",
+    "padding_mask": "input_mask",
+    "segment_ids": "segment_ids",
+    "labels": "next_sentence_labels",
 }
-# Google's generator writes it, too: 1 where a word begins. Without it a sequence can
-# be masked anew by single tokens only.
-WORD_STARTS = "token_boundary"
+# 1 where a word begins. Google's generator writes it, too, albert_zh's does not.
+WORD_STARTS = {"word_starts": "token_boundary"}
+# All of these, or none.
+MASK_FEATURES = {
+    "mask_positions": "masked_lm_positions",
+    "mask_ids": "masked_lm_ids",
+    "mask_weights": "masked_lm_weights",
+}
+_ALL = {**FEATURES, **WORD_STARTS, **MASK_FEATURES}
+_FLOATS = {"masked_lm_weights"}
 
 
 def write_records(path, arrays):
@@ -29,29 +36,23 @@ def write_records(path, arrays):
 
     Args:
         path: string, the file.
-        arrays: dict with the keys of `FEATURES` and `"word_starts"`: arrays with a row
-            a record.
+        arrays: dict with the keys of `FEATURES`, and perhaps of `WORD_STARTS` and
+            `MASK_FEATURES`: arrays with a row a record.
     """
-    columns = [
-        (name, np.asarray(arrays[key]), is_float)
-        for key, (name, is_float) in _WRITTEN.items()
-    ]
+    columns = {_ALL[key]: np.asarray(values) for key, values in arrays.items()}
     with tf.io.TFRecordWriter(str(path)) as writer:
         for row in range(len(arrays["labels"])):
             features = {
-                name: _feature(np.ravel(values[row]), is_float)
-                for name, values, is_float in columns
+                name: _feature(name, np.ravel(values[row]))
+                for name, values in columns.items()
             }
             example = tf.train.Example(features=tf.train.Features(feature=features))
             # The same features give the same bytes.
             writer.write(example.SerializeToString(deterministic=True))
 
 
-_WRITTEN = {**FEATURES, "word_starts": (WORD_STARTS, False)}
-
-
-def _feature(values, is_float):
-    if is_float:
+def _feature(name, values):
+    if name in _FLOATS:
         return tf.train.Feature(float_list=tf.train.FloatList(value=values))
     # Lists are taken faster than arrays.
     values = values.astype("int64").tolist()
@@ -84,19 +85,11 @@ def record_lengths(path):
                 f"{path} cannot be read as TFRecords: it is no such file, or cut short."
             )
         return {}
-    example = tf.train.Example()
-    try:
-        example.ParseFromString(first.numpy())
-    except Exception as error:
-        raise ValueError(
-            f"{path} holds records that are no tf.train.Example."
-        ) from error
-    lengths = {
-        name: len(getattr(feature, feature.WhichOneof("kind")).value)
-        for name, feature in example.features.feature.items()
-        if feature.WhichOneof("kind")
-    }
-    missing = [name for name, _ in FEATURES.values() if name not in lengths]
+    lengths = _lengths(path, first.numpy())
+    needed = dict(FEATURES)
+    if any(name in lengths for name in MASK_FEATURES.values()):
+        needed.update(MASK_FEATURES)
+    missing = [name for name in needed.values() if name not in lengths]
     if missing:
         raise ValueError(
             f"The records of {path} lack {missing}. Expected records of "
@@ -104,6 +97,20 @@ def record_lengths(path):
             f"{sorted(lengths)}"
         )
     return lengths
+
+
+def _lengths(path, serialized):
+    try:
+        example = tf.train.Example.FromString(serialized)
+    except DecodeError as error:
+        raise ValueError(
+            f"{path} holds records that are no tf.train.Example."
+        ) from error
+    return {
+        name: len(getattr(feature, feature.WhichOneof("kind")).value)
+        for name, feature in example.features.feature.items()
+        if feature.WhichOneof("kind")
+    }
 
 
 def parse_records(serialized, lengths):
@@ -114,33 +121,43 @@ def parse_records(serialized, lengths):
         lengths: dict, what `record_lengths` gave.
 
     Returns:
-        A dict with the keys of `FEATURES`, int32 or float32 tensors [batch, values]
-        (`labels` [batch]), and `word_starts` [batch, time] if the records tell.
+        A dict with the keys of `FEATURES`, and of `WORD_STARTS` and `MASK_FEATURES` if
+        the records have them: int32 or float32 tensors [batch, values], `labels`
+        [batch].
     """
-    kept = dict(FEATURES)
-    if WORD_STARTS in lengths:
-        kept["word_starts"] = (WORD_STARTS, False)
+    kept = {key: name for key, name in _ALL.items() if name in lengths}
     parsed = tf.io.parse_example(
         serialized,
         {
             name: tf.io.FixedLenFeature(
-                [lengths[name]], tf.float32 if is_float else tf.int64
+                [lengths[name]], tf.float32 if name in _FLOATS else tf.int64
             )
-            for name, is_float in kept.values()
+            for name in kept.values()
         },
     )
     batch = {
-        key: parsed[name] if is_float else tf.cast(parsed[name], tf.int32)
-        for key, (name, is_float) in kept.items()
+        key: parsed[name] if name in _FLOATS else tf.cast(parsed[name], tf.int32)
+        for key, name in kept.items()
     }
     return {**batch, "labels": batch["labels"][:, 0]}
+
+
+def find_damage(path, lengths):
+    """Why a record of a file cannot be read, a string; `None` if all can."""
+    try:
+        for serialized in tf.data.TFRecordDataset(str(path)).batch(256):
+            parse_records(serialized, lengths)
+    except tf.errors.OpError as error:
+        # Without the names of the graph's nodes.
+        return re.sub(r"{{.*?}} | \[Op:.*", "", error.message.split("\n")[0])
+    return None
 
 
 def unmask(batch, plain_ids=None):
     """Put the tokens that were masked back into their places.
 
     Args:
-        batch: dict, what `parse_records` gave.
+        batch: dict, what `parse_records` gave of masked records.
         plain_ids: optional int tensor [vocabulary_size], the token that a label stands
             for, where labels are not tokens.
 

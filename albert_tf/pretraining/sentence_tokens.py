@@ -6,6 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.pretraining.segment_pairs import Sentences
+from albert_tf.pretraining.words import word_boundaries
 
 # Rows tokenized at a time: more take memory, fewer take time.
 CHUNK = 512
@@ -16,16 +17,15 @@ class SentenceTokenizer:
 
     Args:
         tokenizer: a `WordPieceTokenizer` or `SentencePieceTokenizer`.
-        word_boundaries: function of a text that returns the characters at which its
-            words begin, a sorted int array; `None` to take each token for a word.
+        segmenter: as for `word_boundaries`; `None` to take each token for a word.
         split_sentences: function of a line that returns its sentences, a list of
-            strings.
+            strings; `None` to take each line for a sentence.
         longest: int. A sentence of more tokens is divided between two words.
     """
 
-    def __init__(self, tokenizer, word_boundaries, split_sentences, longest):
-        self._word_boundaries = word_boundaries
-        self._split_sentences = split_sentences
+    def __init__(self, tokenizer, segmenter, split_sentences, longest):
+        self._segmenter = segmenter
+        self._split_sentences = split_sentences or _one_sentence
         self._longest = longest
         self._tokenize = tf.function(
             tokenizer.tokenize_with_offsets,
@@ -48,8 +48,8 @@ class SentenceTokenizer:
         rows = list(itertools.chain.from_iterable(sentences))
         tokens, starts, ends, splits = self._tokens(rows)
         word_starts = np.ones(len(tokens), bool)
-        if self._word_boundaries is not None:
-            cuts = self._word_boundaries("\n".join(rows))
+        if self._segmenter is not None:
+            cuts = word_boundaries("\n".join(rows), self._segmenter)
             word_starts = begins_word(starts, ends, cuts)
         bounds = np.cumsum([0, *map(len, sentences)])
         documents = [
@@ -87,6 +87,10 @@ class SentenceTokenizer:
                 nearest = np.searchsorted(cuts, wanted)
                 more.extend(cuts[nearest[nearest < len(cuts)]])
         return np.union1d(bounds, more).astype("int64") if more else bounds
+
+
+def _one_sentence(line):
+    return [line]
 
 
 def begins_word(starts, ends, cuts):

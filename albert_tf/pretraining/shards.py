@@ -1,4 +1,4 @@
-"""A block of text into files of masked records; what the workers run."""
+"""A block of text into files of records; what the workers run."""
 
 import dataclasses
 import pathlib
@@ -19,8 +19,8 @@ from albert_tf.tokenizers import load_tokenizer
 
 # Sequences masked at a time.
 ROWS = 256
-# Where a block has one document, no segment of another can follow.
-LONELY = "sequences without another document"
+# Counted where a block has one document: no segment of another can follow.
+ONE_DOCUMENT = "sequences without another document"
 
 
 class ShardMaker:
@@ -49,30 +49,24 @@ class ShardMaker:
         self._settings = settings
         self._directory = pathlib.Path(directory)
         self._tokenizer = load_tokenizer(settings.vocabulary, settings.lowercase)
-        # Two sentences are to find room in a sequence.
-        longest = max(settings.sequence_length // 2, 1)
         self._sentences = SentenceTokenizer(
             self._tokenizer,
-            settings.word_boundaries,
+            settings.segmenter,
             settings.split_sentences,
-            longest,
+            # Two sentences are to find room in a sequence.
+            longest=max(settings.sequence_length // 2, 1),
         )
-        self._masks = WholeWordMaskGenerator.for_tokenizer(
-            self._tokenizer,
-            settings.mask_rate,
-            settings.predictions,
-            settings.marked_labels,
-            ngram=settings.ngram,
+        # Also where nothing is masked yet: it refuses a vocabulary without [MASK].
+        masks = WholeWordMaskGenerator.for_tokenizer(
+            self._tokenizer, **settings.mask_settings
         )
-        length = settings.sequence_length
-        self._mask = tf.function(
-            self._masks.call,
-            input_signature=[
-                tf.TensorSpec([None, length], tf.int32),
-                tf.TensorSpec([None, length], tf.bool),
-                tf.TensorSpec([2], tf.int32),
-            ],
-        )
+        rows = [None, settings.sequence_length]
+        signature = [
+            tf.TensorSpec(rows, tf.int32),
+            tf.TensorSpec(rows, tf.bool),
+            tf.TensorSpec([2], tf.int32),
+        ]
+        self._mask = tf.function(masks.call, input_signature=signature)
 
     def __reduce__(self):
         return ShardMaker, (self._settings, self._directory)
@@ -82,7 +76,6 @@ class ShardMaker:
         counts = {
             "tokens": len(sentences.tokens),
             "records": 0,
-            "predictions": 0,
             "sentences without a second": 0,
         }
         shards = []
@@ -94,14 +87,13 @@ class ShardMaker:
             path = self._directory / f"pretrain-{number:05d}.tfrecord"
             shards.append({**_write_shard(path, arrays), "records": records})
             counts["records"] += records
-            counts["predictions"] += int(arrays["mask_weights"].sum())
             counts["sentences without a second"] += dropped
         if len(sentences.documents) == 1 and "other" in ORDERS[self._settings.order]:
-            counts[LONELY] = counts["records"]
+            counts[ONE_DOCUMENT] = counts["records"]
         return {"shards": shards, "counts": counts}
 
     def _sequences(self, sentences, index, duplicate):
-        """Masked sequences of all the text, mixed, and how many sentences were lost."""
+        """Sequences of all the text, shuffled, and how many sentences were lost."""
         settings, tokenizer = self._settings, self._tokenizer
         random = np.random.default_rng([settings.seed, index, duplicate])
         pairs = draw_segment_pairs(
@@ -112,8 +104,8 @@ class ShardMaker:
             settings.short_sequence_rate,
         )
         order = random.permutation(len(pairs.labels))
-        mixed = {x: getattr(pairs, x)[order] for x in ("first", "second", "labels")}
-        pairs = dataclasses.replace(pairs, **mixed)
+        shuffled = {x: getattr(pairs, x)[order] for x in ("first", "second", "labels")}
+        pairs = dataclasses.replace(pairs, **shuffled)
         arrays = assemble(
             sentences,
             pairs,
@@ -122,17 +114,23 @@ class ShardMaker:
             tokenizer.sep_token_id,
             tokenizer.pad_token_id,
         )
-        masked = [
+        if settings.masked:
+            arrays.update(self._masked(arrays, random))
+        return {**arrays, "labels": pairs.labels}, pairs.dropped
+
+    def _masked(self, arrays, random):
+        """The token ids masked, and what is to be predicted."""
+        parts = [
             self._mask(
                 arrays["token_ids"][row : row + ROWS],
                 arrays["word_starts"][row : row + ROWS],
                 random.integers(2**31, size=2).astype("int32"),
             )
-            for row in range(0, max(len(pairs.labels), 1), ROWS)
+            for row in range(0, max(len(arrays["token_ids"]), 1), ROWS)
         ]
-        for key in masked[0]:
-            arrays[key] = np.concatenate([part[key].numpy() for part in masked])
-        return {**arrays, "labels": pairs.labels}, pairs.dropped
+        return {
+            x: np.concatenate([part[x].numpy() for part in parts]) for x in parts[0]
+        }
 
 
 def _write_shard(path, arrays):
@@ -144,6 +142,6 @@ def _write_shard(path, arrays):
     except tf.errors.OpError as error:
         raise OSError(
             f"{path} cannot be written: {error.message}. Is the disk full? What was "
-            "written before stays; run the same command to go on."
+            "written before stays; run the same command to resume."
         ) from error
     return {"file": path.name, "bytes": size, "sha256": digest}

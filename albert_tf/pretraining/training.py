@@ -1,4 +1,4 @@
-"""Pretraining on records with both losses, gone on with if cut off."""
+"""Pretraining on records with both losses, resumed if cut off."""
 
 import contextlib
 import itertools
@@ -10,7 +10,7 @@ import tensorflow as tf
 from albert_tf.training.lamb import Lamb
 from albert_tf.training.optimizers import AdamW
 from albert_tf.training.plots import draw
-from albert_tf.training.run_state import BACKUP, TrainingRecord, open_state
+from albert_tf.training.run_state import BACKUP, TrainingState, hold_state
 from albert_tf.training.schedules import WarmupLinearDecay
 
 OPTIMIZERS = {"lamb": Lamb, "adamw": AdamW}
@@ -18,6 +18,12 @@ OPTIMIZERS = {"lamb": Lamb, "adamw": AdamW}
 WEIGHT_DECAY = 0.01
 EPSILON = 1e-6
 CLIP_NORM = 1.0
+# The titles of what is drawn, by metric.
+PANELS = {
+    "loss": "loss",
+    "mlm_logits_accuracy": "masked words: accuracy",
+    "sop_logits_accuracy": "sentence order: accuracy",
+}
 # Bytes of records whose verification takes long enough for a bar.
 SHOWN_FROM = 10**9
 
@@ -40,8 +46,8 @@ def pretrain(
 ):
     """Train a compiled model on records.
 
-    A run that was cut off goes on where it was, if it is started again with the same
-    model, optimizer, records and numbers; what it loses is less than an interval.
+    A run that was cut off is resumed, if it is started again with the same model,
+    optimizer, records and numbers; what it loses is less than an interval.
 
     Args:
         model: a compiled `AlbertPretrainer`.
@@ -49,7 +55,8 @@ def pretrain(
         output: string, the directory for the state of the run.
         steps: int. Batches to train on.
         batch_size: int, sequences.
-        masks: as for `PretrainingRecords.dataset`.
+        masks: as for `PretrainingRecords.dataset`. Records of `dev` that hold no masks
+            get these, too, the same ones at each evaluation.
         seed: int, as for `PretrainingRecords.dataset`.
         interval: int. Steps from one saved state to the next.
         dev: optional `PretrainingRecords` to evaluate on after each interval.
@@ -71,12 +78,12 @@ def pretrain(
         BlockingIOError: if another process trains into `output`.
     """
     _check_steps(steps, interval)
-    check_fits(model, records)
+    _check_fits(model, records)
     if dev is not None:
-        check_fits(model, dev)
-        check_same_tokens(
-            (dev.folder, dev.tokenizer), (records.folder, records.tokenizer)
-        )
+        _check_fits(model, dev)
+        check_same_tokens(dev.folder, dev.tokenizer, records.folder, records.tokenizer)
+    if masks is None and not records.is_masked:
+        masks = records.masks()
     backup = pathlib.Path(output) / BACKUP
     identity = {
         **_identity(model, records, masks),
@@ -88,37 +95,48 @@ def pretrain(
         **(settings or {}),
     }
     writes = shard == 0
-    with open_state(backup, identity, writes), _naming_damage(records, dev):
+    with hold_state(backup, identity, writes), _naming_damage(records, dev):
         for part in filter(None, (records, dev)):
             _verify(part, verbose)
-        record = TrainingRecord(backup, monitor=None, writes=writes)
+        state = TrainingState(backup, monitor=None, writes=writes)
         dataset = records.dataset(
             batch_size,
             masks,
             seed,
-            skip=record.epochs * interval,
+            skip=state.epochs * interval,
             num_shards=num_shards,
             shard=shard,
         )
         model.fit(
             dataset,
             epochs=steps // interval,
-            initial_epoch=record.epochs,
+            initial_epoch=state.epochs,
             steps_per_epoch=interval,
-            validation_data=dev and dev.dataset(batch_size, training=False),
-            callbacks=[record, *callbacks],
+            validation_data=dev and _evaluation_data(dev, batch_size, masks),
+            callbacks=[state, *callbacks],
             verbose=verbose,
             # The dataset does.
             shuffle=False,
         )
-    return {"history": record.history, "steps": steps, "seconds": record.seconds}
+    return {"history": state.history, "steps": steps, "seconds": state.seconds}
+
+
+def _evaluation_data(dev, batch_size, masks):
+    """Masked records keep their masks; others get the same ones each time."""
+    masks = None if dev.is_masked else masks
+    return dev.dataset(batch_size, masks, training=False)
 
 
 def _verify(records, verbose):
     """Compare files with their checksums; of large ones with a bar."""
-    bar = keras.utils.Progbar(records.bytes, verbose=verbose, unit_name="byte")
-    shown = records.bytes >= SHOWN_FROM
-    records.verify(lambda done, total: bar.update(done) if shown else None)
+    bar = keras.utils.Progbar(None, verbose=verbose, unit_name="byte")
+
+    def show(done, total):
+        if total >= SHOWN_FROM:
+            bar.target = total
+            bar.update(done)
+
+    records.verify(show)
 
 
 def _check_steps(steps, interval):
@@ -127,20 +145,17 @@ def _check_steps(steps, interval):
             "`steps` and `interval` should be 1 at least. Received: "
             f"{steps:,} and {interval:,}"
         )
-    if steps % interval == 0:
-        return
-    below = steps - steps % interval
-    choices = [f"{x:,}" for x in (below, below + interval) if x]
-    divisor = max(x for x in range(1, min(interval, steps) + 1) if steps % x == 0)
-    raise ValueError(
-        f"`steps` should be a multiple of `interval`. Received: {steps:,} steps, an "
-        f"interval of {interval:,}. Take {' or '.join(choices)} steps, or an interval "
-        f"of {divisor:,}."
-    )
+    if steps % interval:
+        divisor = max(x for x in range(1, min(interval, steps) + 1) if steps % x == 0)
+        raise ValueError(
+            f"`steps` should be a multiple of `interval`. Received: {steps:,} steps, "
+            f"an interval of {interval:,}. Take {-(-steps // interval) * interval:,} "
+            f"steps, or an interval of {divisor:,}."
+        )
 
 
 def _identity(model, records, masks):
-    """What makes a training another one, a dict."""
+    """What tells this training from others, a dict."""
     # Without names, which count how many of a kind the process has made.
     backbone = {**model.backbone.get_config(), "name": None}
     optimizer = keras.saving.serialize_keras_object(model.optimizer)
@@ -148,7 +163,7 @@ def _identity(model, records, masks):
         "model": {**backbone, "num_sop_classes": model.num_sop_classes},
         "optimizer": _without_names(optimizer),
         "masks": None if masks is None else {**masks.get_config(), "name": None},
-        "records": records.contents,
+        "records": records.fingerprint,
     }
 
 
@@ -212,16 +227,8 @@ def pretraining_optimizer(
     return OPTIMIZERS[name](schedule, **{**arguments, **kwargs})
 
 
-def check_fits(model, records):
-    """Refuse records that a model cannot be trained on.
-
-    Args:
-        model: an `AlbertPretrainer`.
-        records: a `PretrainingRecords`.
-
-    Raises:
-        ValueError: if they do not fit.
-    """
+def _check_fits(model, records):
+    """Refuse records that a model cannot be trained on."""
     positions = model.backbone.max_sequence_length
     if records.sequence_length > positions:
         raise ValueError(
@@ -243,29 +250,26 @@ def check_fits(model, records):
         )
 
 
-def check_same_tokens(first, second):
+def check_same_tokens(name, tokenizer, other_name, other):
     """Refuse two vocabularies whose tokens differ.
 
     Args:
-        first, second: pairs of what has the vocabulary, for the message, and the
-            tokenizer, or `None` if it is not known.
+        name, other_name: what has the vocabulary, for the message.
+        tokenizer, other: their tokenizers, or `None` if it is not known.
 
     Raises:
         ValueError: if they differ.
     """
-    (name, tokenizer), (other_name, other) = first, second
     if tokenizer is None or other is None:
         return
-    tokens, others = tokenizer.get_vocabulary(), other.get_vocabulary()
-    if tokens == others:
-        return
-    pairs = enumerate(itertools.zip_longest(tokens, others))
-    number, (token, there) = next((i, x) for i, x in pairs if x[0] != x[1])
-    raise ValueError(
-        f"{name} and {other_name} have different vocabularies: token {number} is "
-        f"{token!r} in the one, {there!r} in the other. Make the records with the "
-        "same vocabulary."
-    )
+    pairs = itertools.zip_longest(tokenizer.get_vocabulary(), other.get_vocabulary())
+    differ = ((i, *pair) for i, pair in enumerate(pairs) if pair[0] != pair[1])
+    for number, token, there in differ:
+        raise ValueError(
+            f"{name} and {other_name} have different vocabularies: token {number} is "
+            f"{token!r} in the one, {there!r} in the other. Make the records with the "
+            "same vocabulary."
+        )
 
 
 def plot_pretraining(history, interval, path):
@@ -276,9 +280,4 @@ def plot_pretraining(history, interval, path):
         interval: int, steps.
         path: string, the PNG file to write.
     """
-    titles = {
-        "loss": "loss",
-        "mlm_logits_accuracy": "masked words: accuracy",
-        "sop_logits_accuracy": "sentence order: accuracy",
-    }
-    draw(history, titles, path, interval, "step")
+    draw(history, PANELS, path, interval, "step")

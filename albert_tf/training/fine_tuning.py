@@ -1,4 +1,4 @@
-"""Fine-tuning a classifier: best epoch kept, record written, resumed if cut off."""
+"""Fine-tuning a classifier: best epoch kept, history written, resumed if cut off."""
 
 import pathlib
 import shutil
@@ -7,9 +7,9 @@ from albert_tf.files import complete_directory
 from albert_tf.training.plots import draw
 from albert_tf.training.run_state import (
     BACKUP,
-    TrainingRecord,
+    TrainingState,
     data_digest,
-    open_state,
+    hold_state,
 )
 
 
@@ -18,8 +18,8 @@ def fine_tune(
 ):
     """Fine-tune a classifier and write it as a preset.
 
-    A run that was cut off goes on where it was, if it is started again with the
-    same data and `settings`.
+    A run that was cut off is resumed, if it is started again with the same data and
+    `settings`.
 
     Args:
         classifier: a compiled `AlbertTextClassifier`. Afterwards it has the
@@ -49,28 +49,28 @@ def fine_tune(
         "epochs": epochs,
         "batch_size": batch_size,
     }
-    with open_state(backup, identity):
-        record = TrainingRecord(backup)
+    with hold_state(backup, identity):
+        state = TrainingState(backup)
         classifier.fit(
             *train,
             validation_data=dev,
             epochs=epochs,
-            initial_epoch=record.epochs,
+            initial_epoch=state.epochs,
             batch_size=batch_size,
-            callbacks=[record],
+            callbacks=[state],
             verbose=verbose,
         )
-        best = record.best_epoch
-        classifier.load_weights(record.weights(best))
+        best = state.best_epoch
+        classifier.load_weights(state.weights(best))
         metrics = {
             "best_epoch": best,
             "dev": {
                 name.removeprefix("val_"): values[best - 1]
-                for name, values in record.history.items()
+                for name, values in state.history.items()
                 if name.startswith("val_")
             },
-            "seconds": record.seconds,
-            "history": record.history,
+            "seconds": state.seconds,
+            "history": state.history,
         }
         with complete_directory(output) as directory:
             classifier.save_to_preset(str(directory))

@@ -1,4 +1,4 @@
-"""The state of a training in its output directory, from which it goes on."""
+"""The state of a training in its output directory, from which it is resumed."""
 
 import contextlib
 import hashlib
@@ -11,18 +11,18 @@ import numpy as np
 from albert_tf.files import make_folder, only_writer, write_text
 
 BACKUP = ".training"
-SETTINGS, RECORD = "settings.json", "record.json"
+IDENTITY, HISTORY = "identity.json", "epochs.json"
 # Differences that a message names, and characters of a value in it.
 MOST_NAMED, MOST_SHOWN = 4, 40
 
 
 @contextlib.contextmanager
-def open_state(backup, settings, writes=True):
-    """Hold the directory of a training's state, made if it is not there.
+def hold_state(backup, identity, writes=True):
+    """Hold the directory of a training's state, so that no other writes to it.
 
     Args:
-        backup: path of it.
-        settings: dict of what JSON can hold: what identifies the training.
+        backup: path of it, created if it is not there.
+        identity: dict of what JSON can hold: what identifies the training.
         writes: bool. Of several hosts that share the directory one writes.
 
     Raises:
@@ -32,23 +32,23 @@ def open_state(backup, settings, writes=True):
     make_folder(backup)
     with only_writer(backup) if writes else contextlib.nullcontext():
         # As it will be read: without tuples.
-        settings = json.loads(json.dumps(settings))
-        file = backup / SETTINGS
+        identity = json.loads(json.dumps(identity))
+        file = backup / IDENTITY
         # Of a training without an epoch there is nothing to lose.
-        if file.exists() and (backup / RECORD).exists():
-            _refuse_another(backup, json.loads(file.read_text("utf-8")), settings)
+        if file.exists() and (backup / HISTORY).exists():
+            _refuse_another(backup, json.loads(file.read_text("utf-8")), identity)
         elif writes:
-            write_text(file, json.dumps(settings))
+            write_text(file, json.dumps(identity))
         yield
 
 
 def weights_digest(model):
-    """A checksum of all weights of a model, a string."""
+    """The fingerprint of all weights of a model, a string."""
     return _digest(model.get_weights())
 
 
 def data_digest(data):
-    """A checksum of nested lists, tuples and arrays of texts and numbers, a string."""
+    """The fingerprint of nested lists and arrays of texts and numbers, a string."""
     return _digest(keras.tree.flatten(data))
 
 
@@ -70,7 +70,7 @@ def _refuse_another(backup, there, now):
     named = differ[:MOST_NAMED] + [f"{more} more differences"] * (more > 0)
     raise ValueError(
         f"{backup} holds the state of another training ({'; '.join(named)}). Give "
-        f"another output directory, or remove {backup} to begin anew."
+        f"another output directory, or remove {backup} to start over."
     )
 
 
@@ -103,11 +103,11 @@ def _alone():
         keras.distribution.set_distribution(distribution)
 
 
-class TrainingRecord(keras.callbacks.Callback):
+class TrainingState(keras.callbacks.Callback):
     """Keeps every epoch's metrics and the weights of the best, across restarts.
 
-    As Keras' `BackupAndRestore`, of which a process that is killed while it writes
-    leaves half a file or weights and epoch that do not belong together. A training
+    Keras' `BackupAndRestore` leaves half a file, or weights and epoch that do not
+    belong together, if its process is killed while it writes. A training
     that diverges is stopped, and the last epoch before that is kept.
 
     Args:
@@ -129,7 +129,7 @@ class TrainingRecord(keras.callbacks.Callback):
         self.monitor = monitor
         self._directory = directory
         self._writes = writes
-        self._file = directory / RECORD
+        self._file = directory / HISTORY
         there = json.loads(self._file.read_text("utf-8")) if self._file.exists() else {}
         self.history = there.get("history", {})
         self._seconds_before = there.get("seconds", 0.0)
@@ -181,8 +181,8 @@ class TrainingRecord(keras.callbacks.Callback):
             self.model.save_weights(temporary)
         temporary.replace(self.weights(epoch))
         # From here on the epoch counts: what is cut off before is run again.
-        record = {"history": self.history, "seconds": self.seconds}
-        write_text(self._file, json.dumps(record))
+        history = {"history": self.history, "seconds": self.seconds}
+        write_text(self._file, json.dumps(history))
         kept = self._kept(epoch)
         for file in self._directory.glob("epoch-*.weights.h5"):
             if file not in kept:
@@ -202,5 +202,5 @@ class TrainingRecord(keras.callbacks.Callback):
         )
         raise ValueError(
             "The training has diverged: the loss or a weight is no finite number. "
-            f"{kept} Begin anew with a lower learning rate or a longer warm-up."
+            f"{kept} Start over with a lower learning rate or a longer warm-up."
         )

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import albert_tf
 import albert_tf_cli
-from albert_tf import checkpoints
+from albert_tf import conversion
 from albert_tf.checkpoints import open_checkpoint
 from albert_tf.models import AlbertBackbone, AlbertPretrainer
 
@@ -77,7 +77,7 @@ def records(folder):
     return folder / "records"
 
 
-@pytest.mark.processes
+@pytest.mark.slow
 def test_the_command_and_its_processes(folder, records, tmp_path):
     """As a user runs it: another process, which starts others."""
     command = [
@@ -104,10 +104,11 @@ def options(records, output, **changes):
 @pytest.mark.parametrize(
     "changes",
     [
-        {},
-        {"optimizer": "adamw", "masking": "static", "learning-rate": 0.001},
-        {"accumulate": 2, "steps": 4},
-        {"layout": "keras"},
+        {"mask-selection-rate": 0.2, "ngram": 1, "mask-selection-length": 5},
+        pytest.param(
+            {"optimizer": "adamw", "accumulate": 2, "steps": 4, "layout": "keras"},
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_from_random_weights(folder, records, tmp_path, changes):
@@ -119,6 +120,9 @@ def test_from_random_weights(folder, records, tmp_path, changes):
     history = json.loads((tmp_path / "history.json").read_text())
     steps = changes.get("steps", 6)
     assert len(history["history"]["loss"]) == steps // 2
+    assert history["settings"]["ngram"] == changes.get("ngram")
+    assert history["settings"]["config"] == str(config)
+    assert not {"output", "context"} & history["settings"].keys()
     assert (tmp_path / "loss.png").stat().st_size > 1000
     tokenizer = open_checkpoint(tmp_path).tokenizer()
     assert (
@@ -127,7 +131,30 @@ def test_from_random_weights(folder, records, tmp_path, changes):
     )
 
 
-def test_going_on_from_a_released_layout(records, tmp_path):
+def test_masked_records(folder, records, tmp_path):
+    """They keep their masks, or are masked again by the same settings."""
+    masks = ("--masked", "--mask-selection-rate", 0.1, "--ngram", 2)
+    printed(*data(folder, tmp_path / "masked", *masks))
+    config = {"config": folder / "config.json", "masking": "static", "steps": 2}
+    out = printed(*options(tmp_path / "masked", tmp_path / "out", **config))
+    assert "loss.png are in" in out
+    identity = tmp_path / "out" / ".training" / "identity.json"
+    assert json.loads(identity.read_text())["masks"] is None
+    # Of another training, which says what would be.
+    config["masking"] = "dynamic"
+    out = refused(*options(tmp_path / "masked", tmp_path / "out", **config))
+    assert "'mask_selection_rate': 0.1" in out or "masks: None, now {" in out
+    config["masking"] = "static"
+    out = refused(*options(records, tmp_path / "o", **config))
+    assert "hold no masks" in out and "--masked" in out
+    out = refused(*options(tmp_path / "masked", tmp_path / "o", **config, ngram=1))
+    assert "--ngram: --masking static keeps" in out
+    assert "ngram: records hold no masks" in refused(
+        *data(folder, tmp_path / "o", "--ngram", 2)
+    )
+
+
+def test_starting_from_a_released_layout(records, tmp_path):
     model = AlbertPretrainer(
         AlbertBackbone(60, 2, 2, 8, 12, 20, max_sequence_length=32)
     )
@@ -135,7 +162,12 @@ def test_going_on_from_a_released_layout(records, tmp_path):
     (tmp_path / "released" / "vocab.txt").write_bytes(
         (records / "vocab.txt").read_bytes()
     )
-    dev = {"init": tmp_path / "released", "dev": records, "learning-rate": 0.0}
+    dev = {
+        "init": tmp_path / "released",
+        "dev": records,
+        "learning-rate": 0.0,
+        "steps": 2,
+    }
     out = printed(*options(records, tmp_path / "out", **dev))
     assert "val_loss" in out
     again = AlbertPretrainer.from_checkpoint(tmp_path / "out")
@@ -158,6 +190,7 @@ def test_a_checkpoint_of_another_vocabulary_is_refused(records, tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_mixed_precision_is_written_so_that_it_can_be_read(folder, records, tmp_path):
     changes = {"config": folder / "config.json", "layout": "keras"}
     policy = keras.config.dtype_policy()
@@ -200,7 +233,8 @@ def test_damaged_records_are_named_first(folder, records, tmp_path):
     assert not list(tmp_path.rglob("*.h5"))
 
 
-def test_going_on_with_other_outputs(folder, records, tmp_path, monkeypatch):
+@pytest.mark.slow
+def test_resuming_with_other_outputs(folder, records, tmp_path, monkeypatch):
     """Of a run whose checkpoint could not be written, as the layout would have it."""
     changes = {"config": folder / "config.json", "layout": "keras"}
 
@@ -208,7 +242,7 @@ def test_going_on_with_other_outputs(folder, records, tmp_path, monkeypatch):
         raise OSError("No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(checkpoints, "save_checkpoint", full)
+        patch.setattr(conversion, "save_checkpoint", full)
         assert "No space" in refused(*options(records, tmp_path / "out", **changes))
     # Another spelling of the path, another layout, logs, dev.
     changes = {"config": folder / "config.json", "tensorboard": tmp_path / "logs"}
@@ -221,6 +255,7 @@ def test_going_on_with_other_outputs(folder, records, tmp_path, monkeypatch):
     assert "batch_size: 8, now 4" in out
 
 
+@pytest.mark.slow
 def test_tensorboard(folder, records, tmp_path):
     logs = tmp_path / "logs"
     changes = {"config": folder / "config.json", "tensorboard": logs}
@@ -235,6 +270,7 @@ def test_tensorboard_missing(folder, records, tmp_path, monkeypatch):
     assert "pip install tensorboard" in out
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("error:Gradients do not exist")
 def test_one_sequence_without_order(folder, tmp_path):
     printed(*data(folder, tmp_path / "records", "--order", "none"))
@@ -244,9 +280,10 @@ def test_one_sequence_without_order(folder, tmp_path):
     report = albert_tf.inspect_checkpoint(tmp_path / "out")
     assert report.heads == ["masked_lm_head"]
     # What a classifier begins with.
-    assert albert_tf.load_checkpoint(tmp_path / "out").pooler is not None
+    assert albert_tf.load_checkpoint(tmp_path / "out").pooled_dense is not None
 
 
+@pytest.mark.slow
 def test_a_named_size_takes_the_vocabulary_of_the_records(records, tmp_path):
     changes = {"config": "albert_micro_zh", "steps": 1, "batch-size": 2}
     printed(*options(records, tmp_path, **changes))
@@ -273,7 +310,8 @@ def test_bad_options(folder, records, tmp_path):
     missing[2], missing[4] = folder / "text" / "a.txt", folder / "none.txt"
     assert "none.txt" in refused(*missing)
     missing[4] = folder / "vocab.txt"
-    assert "mask_rate" in refused(*missing, "--mask-rate", 1.5)
+    rate = ("--masked", "--mask-selection-rate", 1.5)
+    assert "mask_selection_rate" in refused(*missing, *rate)
     assert "workers" in refused(*missing, "--workers", 0)
     whitespace = ("--segmenter", "whitespace", "--no-hmm")
     assert "are jieba's" in refused(*missing, *whitespace)

@@ -13,9 +13,7 @@ import tensorflow as tf
 from small_corpus import write_corpus, write_vocabulary
 
 import albert_tf
-import zh
-
-pytestmark = pytest.mark.processes
+from albert_tf.pretraining import PretrainingData, make_pretraining_data
 
 EXAMPLES = pathlib.Path(__file__).parents[2] / "examples"
 
@@ -27,10 +25,10 @@ def records(tmp_path_factory):
     vocabulary, text = folder / "vocab.txt", folder / "text.txt"
     write_vocabulary(vocabulary)
     write_corpus(text, documents=80)
-    made = zh.PretrainingData(str(vocabulary), sequence_length=32, block_bytes=4000)
-    zh.make_pretraining_data([str(text)], folder / "records", made)
+    made = PretrainingData(str(vocabulary), sequence_length=32, block_bytes=4000)
+    make_pretraining_data([str(text)], folder / "records", made)
     (folder / "records" / "manifest.json").unlink()
-    (folder / "records" / "settings.json").unlink()
+    (folder / "records" / "progress.jsonl").unlink()
     # The second host's first, and all of it if it is not left out.
     tf.io.TFRecordWriter(str(folder / "records" / "pretrain-00000a.tfrecord")).close()
     return folder / "records"
@@ -64,11 +62,12 @@ def ended(hosts):
     return [process.communicate(timeout=300) for process in hosts]
 
 
-def test_two_hosts_write_one_checkpoint_and_go_on_if_killed(records, tmp_path):
+@pytest.mark.slow
+def test_two_hosts_write_one_checkpoint_and_resume_if_killed(records, tmp_path):
     pytest.importorskip("jax", reason="JAX is not installed (extra [jax])")
     options = ("--steps", 8, "--interval", 2)
     hosts = start(records, tmp_path / "out", *options)
-    state = tmp_path / "out" / ".training" / "record.json"
+    state = tmp_path / "out" / ".training" / "epochs.json"
     while not state.exists() and all(process.poll() is None for process in hosts):
         time.sleep(0.02)
     for process in hosts:
@@ -95,6 +94,7 @@ def test_two_hosts_write_one_checkpoint_and_go_on_if_killed(records, tmp_path):
     ]
 
 
+@pytest.mark.slow
 def test_bad_data_end_in_one_line(records, tmp_path):
     pytest.importorskip("jax", reason="JAX is not installed (extra [jax])")
     bad = [(tmp_path, "no records"), (records, "multiple of")]

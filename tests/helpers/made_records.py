@@ -20,7 +20,6 @@ PAD, UNK, CLS, SEP, MASK = range(5)
 STEMS, ENDINGS, PHASES = 20, 20, 6
 VOCABULARY = 5 + STEMS + ENDINGS + PHASES
 LENGTH = 28
-MASKS = {"mask_selection_rate": 0.15, "mask_selection_length": 6}
 
 
 def language(documents, seed):
@@ -43,23 +42,21 @@ def language(documents, seed):
     return Sentences(tokens, np.ones(len(tokens), bool), bounds)
 
 
-def write(folder, documents=1500, files=2, order="sop", seed=0):
+def write(folder, documents=1500, files=2, order="sop", seed=0, masked=False):
+    """Files of records and their vocabulary, without a manifest."""
     folder.mkdir(parents=True)
     masks = WholeWordMaskGenerator(
-        VOCABULARY,
-        mask_token_id=MASK,
-        unselectable_token_ids=[PAD, CLS, SEP],
-        ngram=1,
-        **MASKS,
+        VOCABULARY, 0.15, MASK, 6, unselectable_token_ids=[PAD, CLS, SEP], ngram=1
     )
     for file in range(files):
         sentences = language(documents, seed + file)
         random = np.random.default_rng(seed + file)
         pairs = draw_segment_pairs(sentences, LENGTH, random, order, 0.1)
         arrays = assemble(sentences, pairs, LENGTH, CLS, SEP, PAD)
-        masked = masks(arrays["token_ids"], arrays["word_starts"], seed=[seed, file])
-        arrays = {**arrays, **masked, "labels": pairs.labels}
-        write_records(folder / f"{file}.tfrecord", arrays)
+        if masked:
+            ids, starts = arrays["token_ids"], arrays["word_starts"]
+            arrays.update(masks(ids, starts, seed=[seed, file]))
+        write_records(folder / f"{file}.tfrecord", {**arrays, "labels": pairs.labels})
     tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     tokens += [chr(0x4E00 + i) for i in range(VOCABULARY - 5)]
     (folder / "vocab.txt").write_text("\n".join(tokens) + "\n")
@@ -80,10 +77,6 @@ def model(num_sop_classes=2, layers=2, **kwargs):
         **kwargs,
     )
     return AlbertPretrainer(backbone, num_sop_classes=num_sop_classes)
-
-
-def masks_of(records):
-    return records.masks(ngram=1)
 
 
 def write_manifest(folder, **settings):

@@ -8,6 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from albert_tf.preprocessing import WholeWordMaskGenerator
+from albert_tf.preprocessing.marked_labels import plain_token_ids
+from albert_tf.preprocessing.ngrams import cut_into_ngrams
 from albert_tf.tokenizers import WordPieceTokenizer
 
 PAD, UNK, CLS, SEP, MASK = range(5)
@@ -62,7 +64,7 @@ def chi_square(observed, shares):
     ngram=st.integers(1, 4),
     words=st.floats(0.0, 1.0),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_words_are_whole_and_special_tokens_stay(seed, rate, most, ngram, words):
     ids, starts = sequences(5, 41, seed, words)
     masks = generator(rate, most, ngram=ngram)
@@ -86,11 +88,10 @@ def test_words_are_whole_and_special_tokens_stay(seed, rate, most, ngram, words)
         assert not output["mask_positions"][row][counts[row] :].any()
 
 
-@pytest.fixture(scope="module")
-def a_million_words():
-    """The n-grams of 1.2 million words: drawn lengths, and those that are masked."""
+def test_lengths_rate_and_replacements_are_those_of_the_paper():
+    """Of 1.2 million words."""
     masks = generator(most=400)
-    masked, words, tokens, changes = [], 0, 0, np.zeros(3, int)
+    masked, words, tokens, changes = np.zeros(3, int), 0, 0, np.zeros(3, int)
     for part in range(8):
         random = np.random.default_rng(part)
         # Long segments: an n-gram at the end of one is cut.
@@ -101,40 +102,22 @@ def a_million_words():
         output = masks(ids, starts, seed)
         chosen = predicted(output, ids.shape)
         cut = tf.unstack(tf.random.split(seed, 3))[0]
-        ngrams = masks.cut_into_ngrams(tf.ones(ids.shape, bool), starts, cut).numpy()
+        ngrams = cut_into_ngrams(tf.ones(ids.shape, bool), starts, 3, cut).numpy()
         numbers = ngrams + 2048 * np.arange(128)[:, None]
         lengths = np.bincount(numbers[chosen & starts])
-        masked.append(np.bincount(lengths[lengths > 0], minlength=4)[1:4])
+        masked += np.bincount(lengths[lengths > 0], minlength=4)[1:4]
         words += starts.sum()
         tokens += ids.size
-        became = np.asarray(output["token_ids"])[chosen]
-        was = ids[chosen]
-        changes += [
-            (became == MASK).sum(),
-            ((became != MASK) & (became != was)).sum(),
-            (became == was).sum(),
-        ]
-    return {"ngrams": sum(masked), "words": words, "tokens": tokens, "changes": changes}
-
-
-def test_ngrams_have_the_lengths_of_the_paper(a_million_words):
-    assert a_million_words["words"] > 1_000_000
-    assert (
-        chi_square(a_million_words["ngrams"], [6 / 11, 3 / 11, 2 / 11])
-        < (CHI_SQUARE[2])
-    )
-
-
-def test_the_rate_is_the_rate(a_million_words):
-    masked, tokens = a_million_words["changes"].sum(), a_million_words["tokens"]
-    assert chi_square([masked, tokens - masked], [0.15, 0.85]) < CHI_SQUARE[1]
-
-
-def test_eighty_ten_ten(a_million_words):
+        became, was = np.asarray(output["token_ids"])[chosen], ids[chosen]
+        is_mask, is_same = became == MASK, became == was
+        changes += [is_mask.sum(), (~is_mask & ~is_same).sum(), is_same.sum()]
+    assert words > 1_000_000
+    assert chi_square(masked, [6 / 11, 3 / 11, 2 / 11]) < CHI_SQUARE[2]
+    of_all = [changes.sum(), tokens - changes.sum()]
+    assert chi_square(of_all, [0.15, 0.85]) < CHI_SQUARE[1]
     # A random token is the same again once in 195 times.
     again = 0.1 / (VOCABULARY - 4 - 1)
-    shares = [0.8, 0.1 - again, 0.1 + again]
-    assert chi_square(a_million_words["changes"], shares) < CHI_SQUARE[2]
+    assert chi_square(changes, [0.8, 0.1 - again, 0.1 + again]) < CHI_SQUARE[2]
 
 
 def test_random_tokens_are_of_the_whole_vocabulary():
@@ -147,16 +130,16 @@ def test_random_tokens_are_of_the_whole_vocabulary():
 
 def test_every_word_has_the_same_chance():
     ids, starts = sequences(1, 300, 3)
-    ids, starts = np.repeat(ids, 4000, axis=0), np.repeat(starts, 4000, axis=0)
+    ids, starts = np.repeat(ids, 2000, axis=0), np.repeat(starts, 2000, axis=0)
     output = generator(0.2, 120, ngram=1)(ids, starts, seed=[5, 6])
     shares = predicted(output, ids.shape).mean(0)[word_numbers(ids, starts)[0] >= 0]
-    # Four standard deviations of 4,000 draws.
-    assert np.abs(shares - 0.2).max() < 4.5 * (0.2 * 0.8 / 4000) ** 0.5
+    # Four and a half standard deviations of 2,000 draws.
+    assert np.abs(shares - 0.2).max() < 4.5 * (0.2 * 0.8 / 2000) ** 0.5
 
 
-@pytest.mark.parametrize("length", [64, 128, 512])
+@pytest.mark.parametrize("length", [64, 512])
 def test_real_lengths_have_the_rate_too(length):
-    ids, starts = sequences(6000, length, 1)
+    ids, starts = sequences(3000, length, 1)
     rate = 0.15
     output = generator(rate, length // 2)(ids, starts, seed=[1, 2])
     masked = predicted(output, ids.shape).sum()
@@ -170,12 +153,12 @@ def test_the_seed_decides():
     for name, values in first.items():
         assert np.array_equal(values, again[name])
     assert not np.array_equal(first["token_ids"], other["token_ids"])
-    # Without a seed, anew each time.
+    # Without a seed each call draws one.
     drawn = [masks(ids, starts)["token_ids"].numpy() for _ in range(2)]
     assert not np.array_equal(*drawn)
 
 
-def test_in_a_dataset_it_masks_anew_each_epoch():
+def test_in_a_dataset_each_epoch_has_its_own_masks():
     keras.utils.set_random_seed(5)
     ids, starts = sequences(16, 64)
     masks = generator()
@@ -185,7 +168,7 @@ def test_in_a_dataset_it_masks_anew_each_epoch():
     assert not np.array_equal(*epochs)
 
 
-@pytest.mark.parametrize("most", [1, 2, 5, 9])
+@pytest.mark.parametrize("most", [1, 5])
 def test_what_does_not_fit_leaves_its_place_to_others(most):
     """The cap of a sequence is reached, if there are words enough of one token."""
     ids, starts = sequences(200, 64)
@@ -221,7 +204,8 @@ def test_the_labels_of_albert_zh():
         seen |= set(there.tolist())
     assert seen == set(range(len(expected)))
     # And back: no piece of a Latin word loses its marker.
-    assert np.asarray(masks.plain_ids)[expected].tolist() == ids[0].tolist()
+    plain_ids = np.array(plain_token_ids(masks.inner_label_ids))
+    assert plain_ids[expected].tolist() == ids[0].tolist()
 
 
 def test_config_round_trip():
@@ -232,7 +216,7 @@ def test_config_round_trip():
         assert np.array_equal(values, again(ids, starts, seed=[4, 5])[name])
 
 
-@pytest.mark.parametrize("length", [1, 2, 5])
+@pytest.mark.parametrize("length", [1, 5])
 def test_very_short_sequences(length):
     ids = np.full((4, length), 9, "int32")
     output = generator(most=7)(ids)

@@ -14,10 +14,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from albert_tf.pretraining import corpus as corpus_module
-from albert_tf.pretraining.corpus import Corpus
+from albert_tf.pretraining import Corpus, text_lines
 
-COMPRESSIONS = ["", ".gz", ".zst", ".zstd"]
+COMPRESSIONS = ["", ".gz", ".zst"]
 DOCUMENTS = [["第一句。", "第二句。"], ["Another document."], ["甲", "乙", "丙"]]
 TEXT = "\n\n".join("\n".join(lines) for lines in DOCUMENTS) + "\n"
 
@@ -71,18 +70,16 @@ def json_lines(*records):
 # === Documents ===
 
 
-@pytest.mark.parametrize("ending", COMPRESSIONS)
 @pytest.mark.parametrize(
-    "content",
+    ("content", "ending"),
     [
-        TEXT,
-        TEXT.rstrip("\n"),
-        TEXT.replace("\n", "\r\n"),
-        "\ufeff" + TEXT,
-        "\n \n\u3000\n" + TEXT.replace("\n\n", "\n\n \t\n\n") + "\n\n",
-        TEXT.replace("\n", "\u3000 \n \t"),
+        *((TEXT, ending) for ending in (*COMPRESSIONS, ".zstd")),
+        (TEXT.rstrip("\n"), ""),
+        (TEXT.replace("\n", "\r\n"), ".gz"),
+        ("\ufeff" + TEXT, ".zst"),
+        ("\n \n\u3000\n" + TEXT.replace("\n\n", "\n\n \t\n\n") + "\n\n", ""),
+        (TEXT.replace("\n", "\u3000 \n \t"), ""),
     ],
-    ids=["plain", "no_last_newline", "crlf", "bom", "empty_lines", "white_space"],
 )
 def test_an_empty_line_ends_a_document(write, content, ending):
     corpus, documents = read([write(f"a.txt{ending}", content)])
@@ -90,56 +87,33 @@ def test_an_empty_line_ends_a_document(write, content, ending):
     lines = sum(DOCUMENTS, [])
     assert corpus.counts == {
         **{"documents": 3, "lines": 6, "bytes": len("".join(lines).encode())},
-        **{"not_utf8": 0, "too_long": 0, "not_json": 0, "unreadable": []},
-        **{"files_not_utf8": [], "files_not_json": [], "files_too_long": []},
+        **{"not_utf8": 0, "too_long": 0, "not_json": 0},
     }
-    assert corpus.complaint == ""
+    assert corpus.warnings == []
 
 
-@pytest.mark.parametrize("ending", COMPRESSIONS)
-def test_a_document_per_line(write, ending):
-    path = write(f"a.txt{ending}", "\n" + TEXT)
-    expected = [[line] for lines in DOCUMENTS for line in lines]
-    assert documents_of([path], document_per_line=True) == expected
-
-
-@pytest.mark.parametrize("ending", COMPRESSIONS)
-@pytest.mark.parametrize("name", ["a.jsonl", "a.json", "a.ndjson", "A.JSONL"])
-@pytest.mark.parametrize("document_per_line", [False, True])
-def test_json_lines(write, name, ending, document_per_line):
+@pytest.mark.parametrize(
+    ("name", "kwargs"),
+    [
+        ("a.jsonl", {}),
+        ("a.json.gz", {"text_field": "content"}),
+        ("A.NDJSON.zst", {"document_per_line": True}),
+    ],
+)
+def test_json_lines(write, name, kwargs):
+    field = kwargs.get("text_field", "text")
     texts = ["\n".join(lines) for lines in DOCUMENTS]
     texts[2] = texts[2].replace("\n", "\n \r\n")
     content = "\ufeff" + "\n\r\n".join(
-        json.dumps({"id": 1, "text": text}, ensure_ascii=position == 1)
-        for position, text in enumerate(texts)
+        json.dumps({"id": 1, field: text}, ensure_ascii=position == 1)
+        for position, text in enumerate([*texts, "\n "])
     )
-    path = write(name + ending, content)
-    corpus, documents = read([path], document_per_line=document_per_line)
+    corpus, documents = read([write(name, content)], **kwargs)
     assert documents == DOCUMENTS
     assert skips(corpus) == {}
 
 
-def test_another_field_of_json_lines(write):
-    path = write("a.jsonl", json_lines({"text": "甲", "content": "乙"}))
-    assert documents_of([path], text_field="content") == [["乙"]]
-
-
-@pytest.mark.parametrize("text", ["", " ", "\n\r\n\u3000"])
-def test_a_json_text_of_nothing_is_no_document_and_no_error(write, text):
-    path = write("a.jsonl", json_lines({"text": "甲"}, {"text": text}))
-    corpus, documents = read([path])
-    assert documents == [["甲"]]
-    assert skips(corpus) == {}
-
-
-def test_halves_of_surrogate_pairs_in_json_are_left_out(write):
-    path = write("a.jsonl", r'{"text": "\ud83d\ude00 a\ud83d\nb\ude00"}')
-    corpus, documents = read([path])
-    assert documents == [["😀 a", "b"]]
-    assert skips(corpus) == {}
-
-
-@pytest.mark.parametrize("content", ["", "\n", "\n \r\n\t\n", "\ufeff", "\ufeff\n"])
+@pytest.mark.parametrize("content", ["", "\n \r\n\t\n", "\ufeff\n"])
 @pytest.mark.parametrize("ending", COMPRESSIONS)
 def test_files_of_nothing_have_no_blocks(write, content, ending):
     path = write(f"a.txt{ending}", content)
@@ -150,23 +124,12 @@ def test_files_of_nothing_have_no_blocks(write, content, ending):
     assert documents_of([path, write("b.txt", TEXT)]) == DOCUMENTS
 
 
-@pytest.mark.parametrize("ending", COMPRESSIONS)
-def test_a_file_of_no_bytes(write, tmp_path, ending):
-    path = tmp_path / f"a.txt{ending}"
-    path.touch()
-    corpus, documents = read([str(path), write("b.txt", TEXT)])
-    assert documents == DOCUMENTS
-    assert corpus.counts["unreadable"] == []
-
-
 def test_no_document_spans_files(write):
     files = [write("a.txt", "甲"), write("b.txt", "乙\n"), write("c.txt", "丙\n\n丁")]
     assert documents_of(files) == [["甲"], ["乙"], ["丙"], ["丁"]]
 
 
-@pytest.mark.parametrize(
-    "character", "\0\r\x01\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029\ufeff", ids=ascii
-)
+@pytest.mark.parametrize("character", "\0\r\x0b\x1c\x85\u2028\ufeff", ids=ascii)
 def test_only_newlines_end_a_line_and_the_rest_stays(write, character):
     line = f"前{character}后"
     path = write("a.txt", f"一\n{line}\n二\n")
@@ -186,63 +149,31 @@ def test_compressed_files_joined_are_one(write, tmp_path, ending):
 # === Blocks ===
 
 
-def test_a_block_ends_with_the_document_that_fills_it(write):
-    path = write("a.txt", "aa\naa\n\nb\n\ncccccc\n\nd\n\ne\n")
-    blocks = list(Corpus([path], block_bytes=5).blocks())
-    assert [block.documents for block in blocks] == [
-        [["aa", "aa"], ["b"]],
-        [["cccccc"]],
-        [["d"], ["e"]],
-    ]
-    assert [block.index for block in blocks] == [0, 1, 2]
-    assert [block.bytes for block in blocks] == [5, 6, 2]
-
-
-def test_a_document_larger_than_a_block_is_cut_at_a_line(write):
-    path = write("a.txt", "x\n\n" + "甲乙\n" * 5 + "\ny\n")
-    blocks = list(Corpus([path], block_bytes=12).blocks())
-    assert [block.documents for block in blocks] == [
-        [["x"], ["甲乙", "甲乙"]],
-        [["甲乙", "甲乙"]],
-        [["甲乙"], ["y"]],
-    ]
-
-
-def test_a_document_that_alone_fits_a_block_is_not_cut(write):
-    path = write("a.txt", "aaaa\n\nb\nb\nb\n\nc\n")
-    blocks = list(Corpus([path], block_bytes=5).blocks())
-    assert [block.documents for block in blocks] == [
-        [["aaaa"], ["b", "b", "b"]],
-        [["c"]],
-    ]
-
-
-def test_a_json_document_is_cut_at_a_line_as_well(write):
-    path = write("a.jsonl", json_lines({"text": "a\nb\nc"}))
-    assert documents_of([path], block_bytes=1) == [["a"], ["b"], ["c"]]
-
-
-def test_the_skips_of_a_block_are_those_before_the_next(write):
-    bad = b"\xff"
-    lines = [bad, b"a", bad, b"", b"b", b"xxxx", bad, b"", bad, b"c", b"xxxx"]
-    path = write("a.txt", b"\n".join(lines))
-    corpus = Corpus([path], block_bytes=1, max_line_bytes=3)
-    blocks = list(corpus.blocks())
-    assert [block.documents for block in blocks] == [[["a"]], [["b"]], [["c"]]]
-    assert [block.counts["not_utf8"] for block in blocks] == [2, 2, 0]
-    assert [block.counts["too_long"] for block in blocks] == [0, 1, 1]
-    assert skips(corpus) == {"not_utf8": 4, "too_long": 2}
-
-
-def test_counts_are_of_the_blocks_so_far_and_start_again(write):
-    corpus = Corpus([write("a.txt", b"a\n\xff\n\nb\nc\n")], block_bytes=1)
-    for _ in range(2):
-        blocks = corpus.blocks()
-        next(blocks)
-        assert (corpus.counts["lines"], corpus.counts["not_utf8"]) == (1, 1)
-        assert len(list(blocks)) == 2
-        assert (corpus.counts["lines"], corpus.counts["not_utf8"]) == (3, 1)
-        assert (corpus.counts["documents"], corpus.counts["bytes"]) == (3, 3)
+@pytest.mark.parametrize(
+    ("text", "block_bytes", "blocks"),
+    [
+        # A block ends with the document that fills it.
+        (
+            "aa\naa\n\nb\n\ncccccc\n\nd\n\ne\n",
+            5,
+            [[["aa", "aa"], ["b"]], [["cccccc"]], [["d"], ["e"]]],
+        ),
+        # A document larger than a block is cut at a line.
+        (
+            "x\n\n" + "甲乙\n" * 5 + "\ny\n",
+            12,
+            [[["x"], ["甲乙"] * 2], [["甲乙"] * 2], [["甲乙"], ["y"]]],
+        ),
+        # One that alone fits is not.
+        ("aaaa\n\nb\nb\nb\n\nc\n", 5, [[["aaaa"], ["b", "b", "b"]], [["c"]]]),
+    ],
+)
+def test_blocks(write, text, block_bytes, blocks):
+    found = list(Corpus([write("a.txt", text)], block_bytes=block_bytes).blocks())
+    assert [block.documents for block in found] == blocks
+    assert [block.index for block in found] == [0, 1, 2][: len(blocks)]
+    for block in found:
+        assert block.bytes == len("".join(sum(block.documents, [])).encode())
 
 
 def test_nothing_is_read_before_it_is_asked_for(write):
@@ -255,7 +186,7 @@ def test_nothing_is_read_before_it_is_asked_for(write):
 
 @pytest.mark.parametrize("ending", COMPRESSIONS)
 def test_the_position_rises_to_the_total(write, monkeypatch, ending):
-    monkeypatch.setattr(corpus_module, "_CHUNK", 1000)
+    monkeypatch.setattr(text_lines, "_CHUNK", 1000)
     letters = random.Random(0).choices("的一是不了在人有我他", k=300_000)
     text = "\n\n".join("".join(letters[i : i + 20]) for i in range(0, 300_000, 20))
     tail = text + "\n" * 5000 + "\xff" * 5000
@@ -278,7 +209,8 @@ def test_a_file_that_grew_or_vanished_since(write):
     positions = [block.position for block in blocks]
     assert positions == sorted(positions)
     assert positions[-1] == corpus.total_bytes == 600
-    assert [files[1] in message for message in corpus.counts["unreadable"]] == [True]
+    (warning,) = corpus.warnings
+    assert files[1] in warning
 
 
 # === What a simple reader reads ===
@@ -359,7 +291,7 @@ pieces = st.sampled_from(
     max_line_bytes=st.integers(1, 40) | st.just(10_000_000),
     chunk=st.integers(1, 20) | st.just(2**18),
 )
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 def test_the_documents_are_those_of_a_simple_reader(
     tmp_path_factory, files, document_per_line, block_bytes, max_line_bytes, chunk
 ):
@@ -376,18 +308,14 @@ def test_the_documents_are_those_of_a_simple_reader(
         block_bytes,
         max_line_bytes=max_line_bytes,
     )
-    with mock.patch.object(corpus_module, "_CHUNK", chunk):
+    with mock.patch.object(text_lines, "_CHUNK", chunk):
         blocks = list(corpus.blocks())
     documents = [document for block in blocks for document in block.documents]
     assert sum(documents, []) == sum(expected, [])
     cuts = check_blocks(blocks, block_bytes)
     assert ends(expected) <= ends(documents) <= ends(expected) | cuts
     assert {kind: corpus.counts[kind] for kind in skipped} == skipped
-    for kind in skipped:
-        # What follows no block at all belongs to none.
-        in_blocks = sum(block.counts[kind] for block in blocks)
-        assert in_blocks == (skipped[kind] if blocks else 0)
-    assert corpus.counts["unreadable"] == []
+    assert not any("damaged" in warning for warning in corpus.warnings)
     assert [block.position for block in blocks[-1:]] in ([], [corpus.total_bytes])
 
 
@@ -396,7 +324,7 @@ texts = st.text(max_size=20) | st.text("中a\n\r \ud83d\ude00", max_size=20)
 
 
 @given(st.lists(texts, max_size=6))
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 def test_json_documents_are_the_texts(tmp_path_factory, texts):
     path = tmp_path_factory.getbasetemp() / "texts.jsonl"
     path.write_text(json_lines(*({"text": text} for text in texts)))
@@ -421,7 +349,7 @@ def test_a_line_that_is_not_utf8_leaves_the_document_whole(write, ending):
     assert skips(corpus) == {"not_utf8": 2}
 
 
-def test_files_of_another_encoding_are_complained_of(write):
+def test_files_of_another_encoding_are_named(write):
     text = "很好，真的很好。\n\n\n" * 50
     good = write("a.txt", text)
     gbk = write("b.txt", text.encode("gb18030"))
@@ -429,35 +357,26 @@ def test_files_of_another_encoding_are_complained_of(write):
     half = write("d.txt", "好\n".encode() * 50 + "很好\n".encode("gbk") * 50)
     corpus, documents = read([good, gbk, utf16, half])
     assert len(documents) == 51
-    assert corpus.counts["files_not_utf8"] == [gbk, utf16]
     assert corpus.counts["not_utf8"] > 150
-    assert f"{gbk}, {utf16} are not UTF-8" in corpus.complaint
-    assert "iconv -f GB18030 -t UTF-8" in corpus.complaint
-    assert half not in corpus.complaint and good not in corpus.complaint
+    (warning,) = corpus.warnings
+    assert f"{gbk}, {utf16} are not UTF-8" in warning
+    assert "iconv -f GB18030 -t UTF-8 (or -f UTF-16)" in warning
 
 
-def test_the_complaint_names_a_few_of_many(write):
+def test_the_warning_names_a_few_of_many(write):
     files = [write(f"{name}.txt", "很好".encode("gbk")) for name in "abcdefgh"]
     corpus, documents = read(files)
     assert documents == []
-    assert f"{files[4]} and 3 more are not UTF-8" in corpus.complaint
-    assert files[5] not in corpus.complaint
+    assert f"{files[4]} and 3 more are not UTF-8" in corpus.warnings[0]
+    assert files[5] not in corpus.warnings[0]
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be"])
-def test_western_text_in_utf16_is_not_taken_for_utf8(write, encoding):
-    text = ("\ufeff" if encoding != "utf-16" else "") + "good\n" * 10
-    corpus, documents = read([write("a.txt", text.encode(encoding))])
-    assert documents == []
-    assert skips(corpus) == {"not_utf8": 11 - (encoding == "utf-16-be")}
-    assert "-f UTF-16" in corpus.complaint
-
-
-@pytest.mark.parametrize("ending", COMPRESSIONS)
-@pytest.mark.parametrize("chunk", [1, 4, 2**18])
-@pytest.mark.parametrize("bom", ["", "\ufeff"])
-def test_the_longest_line(write, monkeypatch, chunk, ending, bom):
-    monkeypatch.setattr(corpus_module, "_CHUNK", chunk)
+@pytest.mark.parametrize(
+    ("ending", "chunk", "bom"),
+    [("", 1, ""), ("", 4, "\ufeff"), (".gz", 4, ""), (".zst", 2**18, "\ufeff")],
+)
+def test_the_longest_line(write, monkeypatch, ending, chunk, bom):
+    monkeypatch.setattr(text_lines, "_CHUNK", chunk)
     lines = ["x" * length for length in (20, 21, 19, 21, 20)]
     for content in ("\n".join(lines), "\n".join(reversed(lines)) + "\n"):
         path = write(f"a.txt{ending}", bom + content)
@@ -466,28 +385,15 @@ def test_the_longest_line(write, monkeypatch, chunk, ending, bom):
         assert skips(corpus) == {"too_long": 2}
 
 
-def test_the_longest_line_is_in_bytes(write):
-    corpus, documents = read([write("a.txt", "中文\n中文字\n")], max_line_bytes=6)
-    assert documents == [["中文"]]
-    assert skips(corpus) == {"too_long": 1}
-
-
 @pytest.mark.parametrize(
     "line",
     [
-        '{"text": "甲"',
         "甲",
-        '"甲"',
         "null",
         '["text"]',
-        "{'text': '甲'}",
-        '{"txt": "甲"}',
-        '{"text": null}',
         '{"text": 1}',
-        '{"text": ["甲"]}',
         '{"text": ' + "1" * 5000 + "}",
         "[" * 100_000,
-        '{"text": "a\0"}',
     ],
     ids=lambda line: line[:16],
 )
@@ -496,26 +402,17 @@ def test_a_line_that_is_no_json_object_with_a_text(write, line):
     corpus, documents = read([path])
     assert documents == [["一"], ["二"]]
     assert skips(corpus) == {"not_json": 1}
-    assert corpus.complaint == ""
+    assert corpus.warnings == []
 
 
-def test_json_of_another_field_or_form_is_complained_of(write):
+def test_json_of_another_field_or_form_is_named(write):
     other = write("a.jsonl", json_lines(*[{"content": "甲"}] * 3, {"text": "乙"}))
     pretty = write("b.json", json.dumps([{"text": "甲"}] * 3, indent=2))
     corpus, documents = read([other, pretty])
     assert documents == [["乙"]]
-    assert corpus.counts["files_not_json"] == [other, pretty]
-    assert f'{other}, {pretty} are no JSON objects with a string "text"' in (
-        corpus.complaint
-    )
-    assert "text_field" in corpus.complaint
-
-
-def test_skips_of_all_kinds_in_json(write):
-    lines = [b'{"text": "\xff"}', b'{"text": "too long"}', b"{}", b'{"text": "ok"}']
-    corpus, documents = read([write("a.jsonl", b"\n".join(lines))], max_line_bytes=14)
-    assert documents == [["ok"]]
-    assert skips(corpus) == {"not_utf8": 1, "too_long": 1, "not_json": 1}
+    (warning,) = corpus.warnings
+    assert f'{other}, {pretty} are no JSON objects with a string "text"' in warning
+    assert "text_field" in warning
 
 
 # === Files that are damaged ===
@@ -527,7 +424,7 @@ def numbered_lines():
 
 
 @pytest.mark.parametrize("ending", [".gz", ".zst"])
-@pytest.mark.parametrize("share", [0, 0.0001, 0.1, 0.5, 0.9, 0.9999])
+@pytest.mark.parametrize("share", [0, 0.5, 0.9999])
 def test_a_file_cut_short_is_read_up_to_there(write, tmp_path, ending, share):
     lines = numbered_lines()
     path = tmp_path / f"a.txt{ending}"
@@ -539,14 +436,14 @@ def test_a_file_cut_short_is_read_up_to_there(write, tmp_path, ending, share):
     assert kept == lines[: len(kept)]
     # zstd compresses 128 kB at a time, gzip far less.
     assert len(kept) > (share - 0.2) * len(lines)
-    (message,) = corpus.counts["unreadable"]
+    (message,) = corpus.warnings
     assert f"{path} is damaged or cut short (" in message
     assert skips(corpus) == {}
 
 
 @pytest.mark.parametrize("ending", [".gz", ".zst"])
-@pytest.mark.parametrize("share", [0, 0.3, 0.6, 0.95, 1])
-def test_a_file_with_wrong_bytes_is_told(write, tmp_path, ending, share):
+@pytest.mark.parametrize("share", [0, 0.6, 1])
+def test_a_file_with_wrong_bytes_is_named(write, tmp_path, ending, share):
     lines = numbered_lines()
     path = tmp_path / f"a.txt{ending}"
     data = bytearray(compress("\n".join(lines).encode(), ending))
@@ -554,7 +451,7 @@ def test_a_file_with_wrong_bytes_is_told(write, tmp_path, ending, share):
     path.write_bytes(data)
     corpus, documents = read([str(path), write("b.txt", TEXT)])
     assert documents[-3:] == DOCUMENTS
-    (message,) = corpus.counts["unreadable"]
+    (message,) = corpus.warnings
     assert str(path) in message
     if share == 1:
         # The last byte is of a checksum. What came with it is lost.
@@ -563,28 +460,11 @@ def test_a_file_with_wrong_bytes_is_told(write, tmp_path, ending, share):
         assert len(kept) > 0.8 * len(lines)
 
 
-@pytest.mark.parametrize("ending", [".gz", ".zst"])
-def test_what_follows_the_compressed_text_is_told(write, tmp_path, ending):
-    path = tmp_path / f"a.txt{ending}"
-    path.write_bytes(compress(TEXT.encode(), ending) + b"something else")
-    corpus, documents = read([str(path), write("b.txt", TEXT)])
-    assert documents == DOCUMENTS * 2
-    assert len(corpus.counts["unreadable"]) == 1
-
-
-@pytest.mark.parametrize("ending", [".gz", ".zst"])
-def test_a_file_that_is_not_compressed(tmp_path, ending):
-    path = tmp_path / f"a.txt{ending}"
-    path.write_text(TEXT)
-    corpus = Corpus([str(path)])
-    assert list(corpus.blocks()) == []
-    assert len(corpus.counts["unreadable"]) == 1
-
-
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", [".gz", ".zst"])
 @given(data=st.data())
 @settings(deadline=None, max_examples=50)
-def test_whatever_the_damage_the_reading_goes_on(tmp_path_factory, ending, data):
+def test_whatever_the_damage_the_reading_continues(tmp_path_factory, ending, data):
     path = tmp_path_factory.getbasetemp() / f"0.txt{ending}"
     good = path.with_name("1.txt")
     good.write_text(TEXT)
@@ -635,16 +515,6 @@ def test_two_stars_stand_for_any_folders(tree, tmp_path):
     assert [str(path) for path in everything.files] == sorted(tree.values())
 
 
-def test_the_order_is_not_that_of_the_file_system(tree, tmp_path, monkeypatch):
-    pattern = str(tmp_path / "**" / "*.txt")
-    expected = Corpus([pattern]).files
-    found = corpus_module.glob.glob(pattern, recursive=True)
-    for seed in range(5):
-        random.Random(seed).shuffle(found)
-        monkeypatch.setattr(corpus_module.glob, "glob", lambda *_, **__: found[:])
-        assert Corpus([pattern]).files == expected
-
-
 def test_a_link_is_not_read_beside_its_file(tree, tmp_path):
     (tmp_path / "b" / "latest.txt").symlink_to(tree["b/2.txt"])
     corpus = Corpus([str(tmp_path / "b" / "*")])
@@ -656,36 +526,37 @@ def test_brackets_in_the_name_of_a_file(write):
     assert documents_of([path]) == DOCUMENTS
 
 
-def test_one_path_for_a_list_and_paths_for_strings(tree):
-    expected = [pathlib.Path(tree["a.txt"])]
-    assert Corpus(tree["a.txt"]).files == expected
-    assert Corpus(expected).files == Corpus(expected[0]).files == expected
-
-
 # === What is refused, before anything is read ===
 
 
-def test_a_missing_file(tree, tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"There is no file .*nowhere\.txt"):
-        Corpus([tree["a.txt"], str(tmp_path / "nowhere.txt")])
+@pytest.mark.parametrize(
+    ("name", "error", "message"),
+    [
+        ("nowhere.txt", FileNotFoundError, r"There is no file .*nowhere\.txt"),
+        ("b/*.gone", FileNotFoundError, r"There is no file .*link\.gone"),
+        ("*.xyz", FileNotFoundError, r"No file matches the pattern .*/\*\.xyz"),
+        ("a/[x]", FileNotFoundError, "No file matches the pattern"),
+        ("b", IsADirectoryError, r"a folder.*b/\*\*/\*.txt"),
+        ("wiki.TAR.GZ", ValueError, r"wiki.* is an archive.*\.gz, \.zst"),
+        ("wiki.parquet", ValueError, r"wiki.* is an archive"),
+        ("pipe", OSError, "pipe is a pipe or a device"),
+    ],
+)
+def test_what_cannot_be_read_is_refused(tree, tmp_path, name, error, message):
+    (tmp_path / "b" / "link.gone").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "wiki.TAR.GZ").touch()
+    (tmp_path / "wiki.parquet").touch()
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(error, match=message):
+        Corpus([tree["a.txt"], str(tmp_path / name)])
 
 
-def test_a_link_to_nothing_is_not_left_out(tree, tmp_path):
-    (tmp_path / "b" / "gone.txt").symlink_to(tmp_path / "nowhere")
-    with pytest.raises(FileNotFoundError, match=r"There is no file .*gone\.txt"):
-        Corpus([str(tmp_path / "b" / "*.txt")])
-
-
-@pytest.mark.parametrize("pattern", ["*.xyz", "nowhere/**/*.txt", "a/[x]"])
-def test_a_pattern_that_matches_no_file(tree, tmp_path, pattern):
-    with pytest.raises(FileNotFoundError) as error:
-        Corpus([tree["a.txt"], str(tmp_path / pattern)])
-    assert f"No file matches the pattern {tmp_path / pattern}" in str(error.value)
-
-
-def test_a_folder(tree, tmp_path):
-    with pytest.raises(IsADirectoryError, match=rf"a folder.*{tmp_path}/b/\*\*/\*.txt"):
-        Corpus([tree["a.txt"], str(tmp_path / "b")])
+def test_impossible_arguments(tree):
+    with pytest.raises(ValueError, match="`files` is empty"):
+        Corpus([])
+    for name in ("block_bytes", "max_line_bytes"):
+        with pytest.raises(ValueError, match=f"`{name}` must be at least 1.*: 0"):
+            Corpus([tree["a.txt"]], **{name: 0})
 
 
 def test_a_file_that_may_not_be_read(tree, monkeypatch):
@@ -698,37 +569,11 @@ def test_a_file_that_may_not_be_read(tree, monkeypatch):
         Corpus([tree["a.txt"]])
 
 
-def test_a_pipe(tmp_path):
-    os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(OSError, match="pipe is a pipe or a device"):
-        Corpus([str(tmp_path / "pipe")])
-
-
-@pytest.mark.parametrize("ending", corpus_module.REFUSED_ENDINGS)
-def test_archives(tmp_path, ending):
-    path = tmp_path / f"wiki{ending.upper()}"
-    path.touch()
-    with pytest.raises(ValueError, match=r"wiki.* is an archive.*\.gz, \.zst"):
-        Corpus([str(path)])
-
-
-def test_no_files():
-    with pytest.raises(ValueError, match="`files` is empty"):
-        Corpus([])
-
-
-@pytest.mark.parametrize("argument", ["block_bytes", "max_line_bytes"])
-def test_sizes_of_nothing(tree, argument):
-    with pytest.raises(ValueError, match=f"`{argument}` must be at least 1.*: 0"):
-        Corpus([tree["a.txt"]], **{argument: 0})
-
-
-@pytest.mark.parametrize("ending", [".zst", ".zstd"])
-def test_zstandard_is_missing(tmp_path, monkeypatch, ending):
-    (tmp_path / f"a.txt{ending}").touch()
+def test_zstandard_is_missing(tmp_path, monkeypatch):
+    (tmp_path / "a.txt.zst").touch()
     monkeypatch.setitem(sys.modules, "zstandard", None)
     with pytest.raises(ValueError, match=r"a\.txt.zst.*'albert-tf\[fast\]'"):
-        Corpus([str(tmp_path / f"a.txt{ending}")])
+        Corpus([str(tmp_path / "a.txt.zst")])
 
 
 def test_a_name_that_is_not_utf8_can_be_printed(tmp_path):
@@ -738,7 +583,7 @@ def test_a_name_that_is_not_utf8_can_be_printed(tmp_path):
     except OSError:
         pytest.skip("this file system has UTF-8 names only")
     corpus, _ = read([os.fsdecode(path)])
-    assert "\\udcc6" in corpus.complaint.encode().decode()
+    assert "\\udcc6" in corpus.warnings[0].encode().decode()
 
 
 # === Memory ===
@@ -759,7 +604,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path):
     path = tmp_path / "a.txt"
     paragraph = ("预训练" * 300 + "\n") * 4 + "\n"
     peaks = []
-    for megabytes in (5, 100):
+    for megabytes in (5, 25):
         path.write_text(paragraph * (megabytes * 10**6 // len(paragraph.encode())))
         most, count, _ = peak(path, block_bytes=1_000_000)
         assert count > 0.99e6 * megabytes
@@ -769,6 +614,7 @@ def test_memory_does_not_grow_with_the_file(tmp_path):
     assert peaks[1] < 10e6
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["", ".gz", ".zst"])
 def test_a_line_of_50_megabytes_is_not_held(write, ending):
     path = write(f"a.txt{ending}", b"a\n" + b"x" * 50_000_000 + b"\nb\n")
@@ -779,6 +625,7 @@ def test_a_line_of_50_megabytes_is_not_held(write, ending):
     assert most < (20e6 if ending == ".zst" else 5e6)
 
 
+@pytest.mark.slow
 def test_a_document_of_many_megabytes_is_not_held(write):
     path = write("a.txt.gz", "预训练\n".encode() * 300_000)
     most, count, corpus = peak(path, block_bytes=100_000)

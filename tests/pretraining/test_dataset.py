@@ -1,11 +1,11 @@
-"""Records on disk: what a manifest says, what is damaged, labels with `##`."""
+"""Records on disk: their manifest, damage, masks, and the batches that are read."""
 
 import shutil
 
 import numpy as np
 import pytest
 import tensorflow as tf
-from made_records import VOCABULARY, damage, masks_of, write, write_manifest
+from made_records import VOCABULARY, damage, write, write_manifest
 
 from albert_tf.pretraining import PretrainingRecords
 from albert_tf.pretraining.records import (
@@ -18,13 +18,24 @@ from albert_tf.pretraining.records import (
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    return write(tmp_path_factory.mktemp("made") / "records", documents=20, files=3)
+    """Three files of records without a manifest, unmasked and masked."""
+    base = tmp_path_factory.mktemp("made")
+    return {
+        masked: write(base / str(masked), documents=60, files=3, masked=masked)
+        for masked in (False, True)
+    }
 
 
 @pytest.fixture
 def folder(made, tmp_path):
-    """Three files of records and a manifest."""
-    return write_manifest(shutil.copytree(made, tmp_path / "records"))
+    """Three files of unmasked records and a manifest."""
+    return write_manifest(shutil.copytree(made[False], tmp_path / "records"))
+
+
+@pytest.fixture
+def masked_folder(made, tmp_path):
+    """Three files of masked records, as another program leaves them."""
+    return shutil.copytree(made[True], tmp_path / "masked")
 
 
 def names(records):
@@ -34,11 +45,23 @@ def names(records):
 # === The manifest ===
 
 
-@pytest.mark.parametrize("text", ['{"shards": [', "[]", "{}", '{"shards": [{}]}', "3"])
-def test_a_manifest_that_is_none(folder, text):
+@pytest.mark.parametrize("text", ['{"shards": [', "[]", "{}", '{"shards": [{}]}'])
+def test_a_damaged_manifest(folder, text):
     (folder / "manifest.json").write_text(text)
     with pytest.raises(ValueError, match="manifest.json is cut short, or no manifest"):
         PretrainingRecords(folder)
+
+
+def test_records_that_were_not_finished(folder):
+    (folder / "manifest.json").rename(folder / "progress.jsonl")
+    with pytest.raises(ValueError, match="a part of its records.*Run the same command"):
+        PretrainingRecords(folder)
+
+
+def test_no_records(tmp_path):
+    for folder in (tmp_path, tmp_path / "none"):
+        with pytest.raises(FileNotFoundError, match="no records.*pretrain-data"):
+            PretrainingRecords(folder)
 
 
 def test_a_pattern_takes_a_part_of_the_manifest(folder):
@@ -55,7 +78,10 @@ def test_the_manifest_names_the_vocabulary(folder):
     (folder / "notes.txt").write_text("not a vocabulary\n")
     assert PretrainingRecords(folder).vocabulary_size == VOCABULARY
     (folder / "manifest.json").unlink()
-    assert PretrainingRecords(folder).tokenizer is None
+    records = PretrainingRecords(folder)
+    assert records.tokenizer is None
+    with pytest.raises(ValueError, match="needs the one vocabulary"):
+        records.masks()
 
 
 def test_a_damaged_file_is_named(folder):
@@ -67,53 +93,46 @@ def test_a_damaged_file_is_named(folder):
     damage(folder / "1.tfrecord")
     with pytest.raises(ValueError, match="1.tfrecord is damaged: its checksum"):
         PretrainingRecords(folder).verify()
-    (folder / "manifest.json").unlink()
-    PretrainingRecords(folder).verify()
+    (folder / "1.tfrecord").write_bytes((folder / "1.tfrecord").read_bytes()[:-9])
+    with pytest.raises(ValueError, match="1.tfrecord has .* by the manifest"):
+        PretrainingRecords(folder)
+
+
+def test_a_damaged_file_is_named_without_a_manifest(masked_folder):
+    damage(masked_folder / "1.tfrecord")
+    PretrainingRecords(masked_folder).verify()
     with pytest.raises(ValueError, match="1.tfrecord is damaged.*corrupted record"):
-        PretrainingRecords(folder).read_through()
-    damage(folder / "0.tfrecord")
+        PretrainingRecords(masked_folder).read_through()
+    damage(masked_folder / "0.tfrecord")
     with pytest.raises(ValueError, match=r"0.tfrecord is damaged \(corrupted"):
-        PretrainingRecords(folder).read_through()
+        PretrainingRecords(masked_folder).read_through()
 
 
 @pytest.mark.parametrize("with_manifest", [True, False])
-def test_contents_tell_records_apart(folder, made, with_manifest):
+def test_the_fingerprint_tells_records_apart(folder, with_manifest):
     if not with_manifest:
         (folder / "manifest.json").unlink()
-    contents = PretrainingRecords(folder).contents
+    fingerprint = PretrainingRecords(folder).fingerprint
     moved = shutil.move(folder, folder.with_name("moved"))
-    assert PretrainingRecords(moved).contents == contents
+    assert PretrainingRecords(moved).fingerprint == fingerprint
     shutil.rmtree(moved)
     write(folder, documents=20, files=2)
-    assert PretrainingRecords(folder).contents != contents
+    assert PretrainingRecords(folder).fingerprint != fingerprint
 
 
-# === Counting ===
-
-
-@pytest.fixture(params=[True, False], ids=["manifest", "none"])
-def with_an_empty_file(folder, request):
+@pytest.mark.parametrize("with_manifest", [True, False])
+def test_a_file_without_records_is_left_out(folder, with_manifest):
     with tf.io.TFRecordWriter(str(folder / "1.tfrecord")):
         pass
     (folder / "manifest.json").unlink()
-    return write_manifest(folder) if request.param else folder
-
-
-def test_a_file_without_records_is_left_out(with_an_empty_file):
-    records = PretrainingRecords(with_an_empty_file)
+    if with_manifest:
+        write_manifest(folder)
+    records = PretrainingRecords(folder)
     assert names(records) == ["0.tfrecord", "2.tfrecord"]
-    for shard in range(2):
-        dataset = records.dataset(4, num_shards=2, shard=shard)
-        assert len(next(iter(dataset))[0]["token_ids"]) == 4
     with pytest.raises(ValueError, match="has 2 files of records, too few"):
         records.dataset(4, num_shards=3)
-
-
-def test_the_length_of_a_dataset_is_known(with_an_empty_file):
-    records = PretrainingRecords(with_an_empty_file)
-    whole = [
-        sum(1 for _ in tf.data.TFRecordDataset(str(file))) for file in records.files
-    ]
+    # The length of a dataset that ends is known.
+    whole = [sum(1 for _ in tf.data.TFRecordDataset(str(x))) for x in records.files]
     assert list(records.counts.values()) == whole
     dataset = records.dataset(7, training=False)
     assert dataset.cardinality() == len(list(dataset)) == -(-sum(whole) // 7)
@@ -121,71 +140,157 @@ def test_the_length_of_a_dataset_is_known(with_an_empty_file):
     assert part.cardinality() == len(list(part)) == -(-whole[1] // 7) - 2
 
 
+# === Batches ===
+
+
+def batches(records, count, **kwargs):
+    return list(records.dataset(16, **kwargs).take(count))
+
+
+def equal(first, second):
+    pairs = zip(*map(tf.nest.flatten, (first, second)), strict=True)
+    return all(np.array_equal(a, b) for a, b in pairs)
+
+
+def texts(batches):
+    """The sequences of batches with what is predicted in its place, as bytes."""
+    rows = []
+    for x, y, weights in batches:
+        ids = x["token_ids"].numpy().copy()
+        row, slot = np.nonzero(weights["mlm_logits"])
+        ids[row, x["mask_positions"].numpy()[row, slot]] = y["mlm_logits"].numpy()[
+            row, slot
+        ]
+        rows.extend(map(bytes, ids))
+    return rows
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_batches_depend_on_the_seed_and_can_be_skipped_to(made, masked):
+    records = PretrainingRecords(made[masked])
+    drawn = []
+    for seed in (1, 2):
+        # What a user has set for all changes nothing.
+        tf.random.set_seed(seed)
+        drawn.append(batches(records, 8, seed=3))
+    assert all(map(equal, *drawn))
+    assert all(map(equal, drawn[0][5:], batches(records, 3, seed=3, skip=5)))
+    assert not equal(drawn[0][0], batches(records, 1, seed=4)[0])
+
+
+def test_a_seed_is_not_the_next_epoch_of_another(made):
+    records = PretrainingRecords(made[True])
+    first = {bytes(batch[0]["token_ids"].numpy()) for batch in batches(records, 3)}
+    length = sum(records.counts.values()) // 16
+    others = [*batches(records, 5 * length), *batches(records, 5 * length, seed=1)]
+    later = {bytes(batch[0]["token_ids"].numpy()) for batch in others[3:]}
+    assert not first & later
+
+
+def test_masks_change_with_the_epoch_and_the_text_does_not(made):
+    records = PretrainingRecords(made[False])
+    whole = sum(records.counts.values())
+    two = list(records.dataset(whole, seed=1).take(2))
+    assert sorted(texts(two[:1])) == sorted(texts(two[1:]))
+    masked = [sorted(map(bytes, x["token_ids"].numpy())) for x, _, _ in two]
+    assert masked[0] != masked[1]
+
+
+def test_without_training_each_record_comes_once_with_the_same_masks(made):
+    records = PretrainingRecords(made[False])
+    first, second = (list(records.dataset(64, training=False)) for _ in range(2))
+    assert all(map(equal, first, second))
+    assert sum(len(x["token_ids"]) for x, _, _ in first) == sum(records.counts.values())
+
+
+def test_masks_of_the_records_are_kept_or_drawn(made):
+    plain, masked = (PretrainingRecords(made[x]) for x in (False, True))
+    kept, drawn = (
+        list(masked.dataset(16, masks, training=False))
+        for masks in (None, masked.masks())
+    )
+    assert not equal(kept[0][0]["token_ids"], drawn[0][0]["token_ids"])
+    assert texts(kept) == texts(drawn) == texts(plain.dataset(16, training=False))
+
+
+def test_processes_read_files_of_their_own(made):
+    records = PretrainingRecords(made[False])
+    parts = [
+        set(texts(records.dataset(64, training=False, num_shards=3, shard=shard)))
+        for shard in range(3)
+    ]
+    # A few sequences are short, and equal by chance.
+    assert len(parts[0] & parts[1]) < 3 and all(len(x) > 50 for x in parts)
+
+
 @pytest.mark.parametrize("seed", [-1, 2**31])
-def test_seeds(folder, seed):
-    records = PretrainingRecords(folder)
+def test_seeds(made, seed):
+    records = PretrainingRecords(made[False])
     with pytest.raises(ValueError, match="`seed` should be from 0 to 2,147,483,647"):
         records.dataset(4, seed=seed)
     next(iter(records.dataset(4, seed=2**31 - 1)))
 
 
-# === Labels with ## ===
+# === How records are masked ===
 
 
-@pytest.fixture
-def marked(folder):
+def settings_of(masks):
+    return (
+        masks.mask_selection_rate,
+        masks.mask_selection_length,
+        masks.ngram,
+        masks.inner_label_ids is not None,
+    )
+
+
+def test_the_defaults_of_masks(folder, masked_folder):
+    # Unmasked: ALBERT's, and a quarter more than 15% of 28 tokens.
+    records = PretrainingRecords(folder)
+    assert settings_of(records.masks()) == (0.15, 6, 3, False)
+    changed = records.masks(mask_selection_rate=0.3, ngram=None)
+    assert settings_of(changed) == (0.3, 11, 3, False)
+    with pytest.raises(ValueError, match="mask_selection_rate"):
+        records.masks(mask_selection_rate=1.5)
+    # Masked: as the manifest says, and a length as there is room for.
+    settings = {"mask_selection_rate": 0.1, "ngram": 1, "marked_labels": False}
+    records = PretrainingRecords(write_manifest(masked_folder, **settings))
+    assert settings_of(records.masks()) == (0.1, 6, 1, False)
+    assert settings_of(records.masks(mask_selection_rate=0.3)) == (0.3, 11, 1, False)
+
+
+def with_marked_tokens(folder, tokens=slice(5, None)):
+    """Give the vocabulary `##` and a token for each of these."""
+    vocabulary = (folder / "vocab.txt").read_text().split("\n")[:-1]
+    marked = [f"##{token}" for token in vocabulary[tokens]]
+    (folder / "vocab.txt").write_text("\n".join(vocabulary + marked) + "\n")
+
+
+def test_marked_labels_are_found_and_put_back_without(masked_folder):
     """As albert_zh's generator writes: `##` before what does not begin a word."""
-    (folder / "manifest.json").unlink()
-    tokens = (folder / "vocab.txt").read_text().split("\n")[:-1]
-    # The endings of words have each a token for labels.
-    endings = tokens[25:45]
-    text = "\n".join([*tokens, *(f"##{token}" for token in endings)])
-    (folder / "vocab.txt").write_text(text + "\n")
+    with_marked_tokens(masked_folder, slice(25, 45))
     plain = []
-    for file in sorted(folder.glob("*.tfrecord")):
-        lengths = record_lengths(file)
+    for file in sorted(masked_folder.glob("*.tfrecord")):
         records = tf.data.TFRecordDataset(str(file)).batch(10**6)
-        arrays = {
-            x: y.numpy() for x, y in parse_records(next(iter(records)), lengths).items()
-        }
-        plain.append(unmask(arrays))
+        batch = parse_records(next(iter(records)), record_lengths(file))
+        arrays = {name: values.numpy() for name, values in batch.items()}
+        plain.extend(map(bytes, unmask(arrays).numpy()))
         labels = arrays["mask_ids"]
         is_ending = (labels >= 25) & (labels < 45)
         arrays["mask_ids"] = np.where(is_ending, labels - 25 + VOCABULARY, labels)
+        # So that all labels of new masks are plain.
+        del arrays["word_starts"]
         write_records(file, arrays)
-    return folder, np.concatenate(plain)
-
-
-def unmasked(records, masks):
-    parts = []
-    for x, y, weights in records.dataset(16, masks, training=False):
-        ids = x["token_ids"].numpy().copy()
-        rows, slots = np.nonzero(weights["mlm_logits"])
-        at = x["mask_positions"].numpy()[rows, slots]
-        ids[rows, at] = y["mlm_logits"].numpy()[rows, slots]
-        parts.append(ids)
-    return sorted(map(bytes, np.concatenate(parts)))
-
-
-def test_labels_with_the_mark_are_put_back_without(marked):
-    folder, plain = marked
-    records = PretrainingRecords(folder)
-    masks = masks_of(records)
-    assert masks.inner_label_ids is not None
-    # Each token by itself, so that all labels are plain.
-    lengths = {x: y for x, y in records.lengths.items() if x != "token_boundary"}
-    records.lengths = lengths
-    assert unmasked(records, masks) == sorted(map(bytes, plain))
+    records = PretrainingRecords(masked_folder)
     with pytest.warns(UserWarning, match="where words begin: single tokens"):
-        wrong = records.masks(ngram=1, marked_labels=False)
-    assert unmasked(records, wrong) != sorted(map(bytes, plain))
+        both = records.masks(), records.masks(marked_labels=False)
+    assert [settings_of(masks)[-1] for masks in both] == [True, False]
+    for masks in both:
+        found = texts(records.dataset(16, masks, training=False))
+        assert sorted(found) == sorted(plain)
 
 
-def test_plain_labels_are_found_to_be_so(folder):
-    text = (folder / "vocab.txt").read_text()
-    tokens = text.split("\n")[5:-1]
-    (folder / "vocab.txt").write_text(text + "".join(f"##{x}\n" for x in tokens))
-    (folder / "manifest.json").unlink()
-    assert masks_of(PretrainingRecords(folder)).inner_label_ids is None
-    write_manifest(folder, marked_labels=True)
-    assert masks_of(PretrainingRecords(folder)).inner_label_ids is not None
+def test_plain_labels_are_found_to_be_so(masked_folder):
+    with_marked_tokens(masked_folder)
+    assert not settings_of(PretrainingRecords(masked_folder).masks())[-1]
+    write_manifest(masked_folder, marked_labels=True)
+    assert settings_of(PretrainingRecords(masked_folder).masks())[-1]

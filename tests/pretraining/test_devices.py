@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 
-pytestmark = pytest.mark.processes
+pytestmark = pytest.mark.slow
 
 HERE = str(pathlib.Path(__file__).parents[1] / "helpers")
 
@@ -44,7 +44,7 @@ tf.config.set_logical_device_configuration(
 )
 """
 MIRRORED = """
-batches = records.dataset(16, masks_of(records), seed=5)
+batches = records.dataset(16, seed=5)
 if devices == 1:
     pretrainer = train(batches, 20)
 else:
@@ -71,7 +71,7 @@ if processes > 1:
 keras.utils.set_random_seed(7)
 
 def local(shard):
-    return records.dataset(8, masks_of(records), 5, num_shards=2, shard=shard)
+    return records.dataset(8, seed=5, num_shards=2, shard=shard)
 
 if processes > 1:
     batches = local(number)

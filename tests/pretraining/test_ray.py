@@ -14,16 +14,15 @@ if not pathlib.Path("/proc/self/cmdline").exists():
 from small_corpus import write_corpus, write_vocabulary
 
 import zh
-from albert_tf.pretraining.make_records import PretrainingData, make_pretraining_data
-
-pytestmark = pytest.mark.processes
+from albert_tf.pretraining import PretrainingData, make_pretraining_data
 
 # In a process of its own, for Ray starts servers and threads in the one that uses it.
 SCRIPT = """
 import os, pathlib, signal, sys, threading, time
 sys.path[:0] = {path!r}
 from ray.cluster_utils import Cluster
-from albert_tf.pretraining.make_records import PretrainingData, make_pretraining_data
+import zh
+from albert_tf.pretraining import PretrainingData, make_pretraining_data
 
 cluster = Cluster(initialize_head=True, head_node_args={{"num_cpus": 1}})
 cluster.add_node(num_cpus=1)
@@ -43,7 +42,9 @@ def kill_one():
         time.sleep(0.01)
 
 threading.Thread(target=kill_one, daemon=True).start()
-made = PretrainingData({vocabulary!r}, sequence_length=32, block_bytes=3000)
+made = PretrainingData(
+    {vocabulary!r}, sequence_length=32, block_bytes=3000, segmenter=zh.Jieba()
+)
 manifest = make_pretraining_data(
     [{corpus!r}], {output!r}, made, engine="ray", workers=2, address=cluster.address
 )
@@ -59,6 +60,7 @@ def checksums(folder):
     }
 
 
+@pytest.mark.slow
 def test_two_nodes_and_a_killed_worker_make_the_same_records(tmp_path):
     vocabulary = tmp_path / "vocab.txt"
     write_vocabulary(vocabulary)
@@ -79,7 +81,9 @@ def test_two_nodes_and_a_killed_worker_make_the_same_records(tmp_path):
     )
     assert done.returncode == 0, done.stderr[-2000:]
     assert "killed 1 shards" in done.stdout
-    made = PretrainingData(str(vocabulary), sequence_length=32, block_bytes=3000)
+    made = PretrainingData(
+        str(vocabulary), sequence_length=32, block_bytes=3000, segmenter=zh.Jieba()
+    )
     make_pretraining_data([str(corpus)], tmp_path / "here", made)
     here = checksums(tmp_path / "here")
     assert checksums(tmp_path / "ray") == here and len(here) > 8

@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.pretraining.records import (
+    MASK_FEATURES,
     parse_records,
     record_lengths,
     unmask,
@@ -23,64 +24,49 @@ ORIGINAL = {
 }
 
 
-def arrays(rows=3, time=17, most=4):
+def arrays(rows=3, time=17, masked=True):
     random = np.random.default_rng(0)
+    masks = {
+        "mask_positions": np.array([[1, 4, 9, 16], [2, 3, 0, 0], [5, 0, 0, 0]]),
+        "mask_ids": random.integers(5, 90, (rows, 4)),
+        "mask_weights": np.array([[1, 1, 1, 1], [1, 1, 0, 0], [1, 0, 0, 0.0]]),
+    }
     return {
         "token_ids": random.integers(5, 90, (rows, time)),
         "padding_mask": np.ones((rows, time), int),
         "segment_ids": random.integers(0, 2, (rows, time)),
         "word_starts": random.random((rows, time)) < 0.5,
-        "mask_positions": np.array([[1, 4, 9, 16], [2, 3, 0, 0], [5, 0, 0, 0]]),
-        "mask_ids": random.integers(5, 90, (rows, most)),
-        "mask_weights": np.array([[1, 1, 1, 1], [1, 1, 0, 0], [1, 0, 0, 0.0]]),
         "labels": np.array([0, 1, 1]),
+        **(masks if masked else {}),
     }
 
 
-def examples(path):
-    for record in tf.data.TFRecordDataset(str(path)):
-        yield tf.train.Example.FromString(record.numpy())
-
-
-def test_features_have_the_original_names_and_types(tmp_path):
+@pytest.mark.parametrize("masked", [False, True])
+def test_records_have_the_original_names_and_come_back(tmp_path, masked):
     path = tmp_path / "a.tfrecord"
-    written = arrays()
+    written = arrays(masked=masked)
     write_records(path, written)
-    assert len(list(examples(path))) == 3
-    for row, example in enumerate(examples(path)):
-        features = example.features.feature
-        assert {x: y.WhichOneof("kind") for x, y in features.items()} == {
-            **ORIGINAL,
-            "token_boundary": "int64_list",
-        }
-        for name, key in (
-            ("input_ids", "token_ids"),
-            ("next_sentence_labels", "labels"),
-            ("token_boundary", "word_starts"),
-        ):
-            values = np.ravel(written[key][row]).astype(int).tolist()
-            assert list(features[name].int64_list.value) == values
-
-
-def test_what_was_written_is_read(tmp_path):
-    path = tmp_path / "a.tfrecord"
-    written = arrays()
-    write_records(path, written)
+    records = tf.data.TFRecordDataset(str(path))
+    kinds = {**ORIGINAL, "token_boundary": "int64_list"}
+    if not masked:
+        kinds = {x: y for x, y in kinds.items() if x not in MASK_FEATURES.values()}
+    for record in records:
+        features = tf.train.Example.FromString(record.numpy()).features.feature
+        assert {x: y.WhichOneof("kind") for x, y in features.items()} == kinds
     lengths = record_lengths(path)
-    assert lengths["input_ids"] == 17 and lengths["masked_lm_ids"] == 4
-    batch = next(iter(tf.data.TFRecordDataset(str(path)).batch(3)))
-    read = parse_records(batch, lengths)
+    assert lengths["input_ids"] == 17 and lengths.keys() == kinds.keys()
+    read = parse_records(next(iter(records.batch(3))), lengths)
     assert read.keys() == written.keys()
     for name, values in written.items():
         assert np.array_equal(read[name], values), name
         assert read[name].dtype == ("float32" if "weights" in name else "int32")
 
 
-def original(path, without=(), **changes):
-    """Records as the original scripts write them."""
+def original(path, without=()):
+    """A record as the original scripts write it."""
     values = {name: [1] * 9 for name in ORIGINAL}
     values.update(masked_lm_positions=[2, 0], masked_lm_ids=[7, 0])
-    values.update(masked_lm_weights=[1.0, 0.0], next_sentence_labels=[1], **changes)
+    values.update(masked_lm_weights=[1.0, 0.0], next_sentence_labels=[1])
     features = {
         name: tf.train.Feature(float_list=tf.train.FloatList(value=values[name]))
         if kind == "float_list"
@@ -122,9 +108,10 @@ def test_no_records(tmp_path):
     assert record_lengths(path) == {}
 
 
-def test_records_of_something_else(tmp_path):
-    path = original(tmp_path / "a.tfrecord", without=["masked_lm_ids"])
-    with pytest.raises(ValueError, match=r"a.tfrecord lack \['masked_lm_ids'\]"):
+@pytest.mark.parametrize("missing", ["masked_lm_ids", "input_mask"])
+def test_records_of_something_else(tmp_path, missing):
+    path = original(tmp_path / "a.tfrecord", without=[missing])
+    with pytest.raises(ValueError, match=rf"a.tfrecord lack \['{missing}'\]"):
         record_lengths(path)
     with tf.io.TFRecordWriter(str(path)) as writer:
         writer.write(b"\xff\xff\xff\xff")
@@ -138,8 +125,6 @@ def test_a_damaged_file(tmp_path, content):
     path.write_bytes(content or path.read_bytes()[:-3])
     with pytest.raises(ValueError, match="a.tfrecord cannot be read as TFRecords"):
         record_lengths(path)
-
-
-def test_a_missing_file(tmp_path):
+    path.unlink()
     with pytest.raises(ValueError, match="cannot be read"):
-        record_lengths(tmp_path / "none.tfrecord")
+        record_lengths(path)

@@ -93,8 +93,10 @@ VARIABLES = {
 ZEROS = {"none": (), "weights": ("w",), "gradients": ("g",), "both": ("w", "g")}
 
 
-@pytest.mark.parametrize("bias_correction", [False, True], ids=["original", "paper"])
-@pytest.mark.parametrize("zeros", ZEROS)
+@pytest.mark.parametrize(
+    ("zeros", "bias_correction"),
+    [*((zeros, False) for zeros in ZEROS), ("none", True), ("both", True)],
+)
 def test_ten_steps_are_those_of_the_algorithm(zeros, bias_correction):
     rng = np.random.default_rng(3)
     start = {
@@ -129,37 +131,6 @@ def test_first_step_by_hand():
     assert w == pytest.approx([3 - 1.95425, 4 + 1.55914], abs=1e-5)
 
 
-@pytest.mark.parametrize("path", ["dense/bias", "layer_norm/gamma", "layer_norm/beta"])
-def test_first_step_of_an_excluded_variable_by_hand(path):
-    optimizer = Lamb(0.5, weight_decay=0.1, epsilon=0.0)
-    w = applied(optimizer, [3.0, 4.0], [2.0, -5.0], path=path)
-    assert w == pytest.approx([3 - 0.5 * 10**0.5, 4 + 0.5 * 10**0.5], abs=1e-5)
-
-
-def test_first_step_with_bias_correction_is_of_length_one():
-    optimizer = Lamb(0.5, weight_decay=None, epsilon=0.0, bias_correction=True)
-    w = applied(optimizer, [3.0, 4.0], [2.0, -5.0], path="dense/bias")
-    assert w == pytest.approx([2.5, 4.5], abs=1e-5)
-
-
-def test_a_variable_of_zeros_gets_the_update_itself():
-    optimizer = Lamb(0.5, epsilon=0.0)
-    w = applied(optimizer, [0.0, 0.0], [2.0, -5.0])
-    assert w == pytest.approx([-0.5 * 10**0.5, 0.5 * 10**0.5], abs=1e-5)
-
-
-@pytest.mark.parametrize("decay", [0.0, None])
-def test_nothing_moves_without_gradient_and_decay(decay):
-    assert applied(Lamb(0.5, weight_decay=decay), [3.0], [0.0], [0.0]) == [3.0]
-
-
-def test_decay_is_inside_the_ratio_and_nowhere_else():
-    """Decay alone is as long as the weights, however little it is."""
-    for decay in (0.01, 0.5):
-        w = applied(Lamb(0.125, weight_decay=decay), [3.0, 4.0], [0.0, 0.0])
-        assert w == pytest.approx([3 * 0.875, 4 * 0.875], abs=1e-6)
-
-
 def test_squares_of_half_precision_numbers_do_not_overflow():
     w = keras.Variable(np.full([4], 300.0), dtype="float16", name="kernel")
     Lamb(0.5).apply([keras.ops.full([4], 300.0, "float16")], [w])
@@ -171,82 +142,38 @@ def test_squares_of_half_precision_numbers_do_not_overflow():
 # === Which variables ===
 
 
-def new_pretrainer(learning_rate, **kwargs):
-    keras.utils.set_random_seed(0)
+def test_only_matrices_of_an_albert_decay():
+    """Without a gradient a step from ones takes an eighth of what decays."""
     backbone = AlbertBackbone(
-        vocabulary_size=20,
-        num_layers=2,
-        num_heads=4,
-        embedding_dim=8,
-        hidden_dim=12,
-        intermediate_dim=24,
-        num_attention_groups=2,
-        embedding_projection="after_layer_norm",
-        max_sequence_length=17,
+        20, 2, 4, 8, 12, 24, num_attention_groups=2, max_sequence_length=17
     )
-    pretrainer = AlbertPretrainer(backbone)
-    pretrainer.compile(Lamb(learning_rate, global_clipnorm=1.0), **kwargs)
-    return pretrainer
-
-
-@pytest.fixture(scope="module")
-def pretrainer():
-    return new_pretrainer(0.125, run_eagerly=True)
-
-
-def batch():
-    rng = np.random.default_rng(1)
-    ids = rng.integers(20, size=[4, 9])
-    x = {
-        "token_ids": ids,
-        "segment_ids": 0 * ids,
-        "padding_mask": np.ones_like(ids),
-        "mask_positions": rng.integers(9, size=[4, 2]),
-    }
-    y = {
-        "mlm_logits": rng.integers(20, size=[4, 2]),
-        "sop_logits": rng.integers(2, size=[4]),
-    }
-    return x, y
-
-
-def moved_by_decay(model):
-    """Each variable's value after a step without gradient from ones."""
-    variables = model.trainable_variables
+    variables = AlbertPretrainer(backbone).trainable_variables
     for x in variables:
         x.assign(keras.ops.ones(x.shape))
-    optimizer = Lamb.from_config(model.optimizer.get_config())
+    optimizer = Lamb(0.125)
     optimizer.apply([keras.ops.zeros(x.shape) for x in variables], variables)
-    return {x.path: np.unique(x.numpy()) for x in variables}
-
-
-def test_only_matrices_of_an_albert_decay(pretrainer):
-    values = moved_by_decay(pretrainer)
-    whole = {path for path in values if path.endswith(("bias", "gamma", "beta"))}
+    whole = [x for x in variables if x.path.endswith(("bias", "gamma", "beta"))]
     # Three tables; the kernels of projection, attention (2 x 2), feed-forward (2),
     # pooler, and of the heads (2).
-    assert len(values) - len(whole) == 3 + 10
-    for path, value in values.items():
-        assert value == pytest.approx([1.0 if path in whole else 0.875]), path
-
-
-def test_query_key_and_value_have_a_ratio_each(pretrainer):
-    optimizer = Lamb()
-    optimizer.build(pretrainer.trainable_variables)
-    paths = [x.path for x in pretrainer.trainable_variables]
-    blocks = pretrainer.backbone.attention_blocks.values()
+    assert len(variables) - len(whole) == 3 + 10
+    is_whole = {x.path for x in whole}
+    for x in variables:
+        value = np.unique(x.numpy())
+        assert value == pytest.approx([1.0 if x.path in is_whole else 0.875]), x.path
+    # Query, key and value have a ratio each.
+    blocks = backbone.attention_blocks.values()
     fused = {block.query_key_value.kernel.path for block in blocks}
-    assert len(fused) == 2
-    assert optimizer._parts == [3 if path in fused else 1 for path in paths]
+    parts = [3 if x.path in fused else 1 for x in variables]
+    assert len(fused) == 2 and optimizer._parts == parts
 
 
 def test_excluded_variables_may_be_chosen():
-    moved = {
-        path: applied(Lamb(0.125, exclude="first/kernel"), [1.0], [0.0], path=path)
-        for path in ("first/kernel", "second/kernel", "second/bias")
-    }
-    assert moved == {"first/kernel": 1.0, "second/kernel": 0.875, "second/bias": 0.875}
-    assert applied(Lamb(0.125, exclude=()), [1.0], [0.0], path="dense/bias") == 0.875
+    for exclude, path, value in (
+        ("first/kernel", "first/kernel", 1.0),
+        ("first/kernel", "second/bias", 0.875),
+        ((), "dense/bias", 0.875),
+    ):
+        assert applied(Lamb(0.125, exclude=exclude), [1.0], [0.0], path=path) == value
 
 
 def test_fused_variables_may_be_chosen():
@@ -263,14 +190,6 @@ def test_a_variable_that_cannot_be_divided_is_refused():
     message = r"dense/kernel holds 3 matrices .* its shape is \(2, 4\)"
     with pytest.raises(ValueError, match=message):
         Lamb(fused={"kernel": 3}).build([variable("dense/kernel", np.ones([2, 4]))])
-
-
-def test_variables_of_tensorflow():
-    import tensorflow as tf
-
-    variables = [tf.Variable([1.0], name=name) for name in ("kernel", "bias")]
-    Lamb(0.125).apply([tf.zeros([1])] * 2, variables)
-    assert [x.numpy().tolist() for x in variables] == [[0.875], [1.0]]
 
 
 # === Configuration ===
@@ -295,19 +214,7 @@ CHANGED = {
 }
 
 
-def test_defaults():
-    config = Lamb().get_config()
-    assert config["learning_rate"] == pytest.approx(0.00176)
-    numbers = ("beta_1", "beta_2", "epsilon", "weight_decay")
-    assert [config[name] for name in numbers] == [BETA_1, BETA_2, EPSILON, DECAY]
-    assert config["bias_correction"] is False
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [{}, CHANGED, {"clipnorm": 1.0}, {"clipvalue": 1.0}, {"weight_decay": None}],
-    ids=["defaults", "all", "clipnorm", "clipvalue", "no_decay"],
-)
+@pytest.mark.parametrize("arguments", [{}, CHANGED, {"weight_decay": None}])
 def test_config_comes_back(arguments):
     optimizer = Lamb(**arguments)
     config = optimizer.get_config()
@@ -315,21 +222,7 @@ def test_config_comes_back(arguments):
     assert {name: config[name] for name in expected} == expected
     serialized = json.loads(json.dumps(keras.optimizers.serialize(optimizer)))
     again = keras.optimizers.deserialize(serialized)
-    assert type(again) is Lamb
-    assert again.get_config() == config
-    assert Lamb.from_config(config).get_config() == config
-
-
-def test_config_of_a_schedule_comes_back():
-    schedule = WarmupLinearDecay(0.7, total_steps=10, warmup_steps=3)
-    again = Lamb.from_config(Lamb(schedule).get_config())
-    assert type(again._learning_rate) is WarmupLinearDecay
-    assert again._learning_rate.get_config() == schedule.get_config()
-
-
-def test_an_unknown_argument_is_refused():
-    with pytest.raises(ValueError, match="not recognized: {'decay_rate': 0.1}"):
-        Lamb(decay_rate=0.1)
+    assert type(again) is Lamb and again.get_config() == config
 
 
 # === Training, step by step as by hand ===
@@ -339,10 +232,7 @@ EXAMPLES, BATCH, EPOCHS = 32, 8, 3
 SCHEDULE = {"peak_learning_rate": 0.1, "total_steps": 12, "warmup_steps": 4}
 CASES = {
     "plain": {"learning_rate": 0.05},
-    "bias_correction": {"learning_rate": 0.05, "bias_correction": True},
-    "schedule": {"learning_rate": SCHEDULE},
     "clipped": {"learning_rate": 0.05, "global_clipnorm": 0.01},
-    "accumulated": {"learning_rate": 0.05, "gradient_accumulation_steps": 2},
     "accumulated_corrected": {
         "learning_rate": SCHEDULE,
         "gradient_accumulation_steps": 2,
@@ -364,15 +254,15 @@ def data():
     return x, (x @ rng.normal(size=[4, 2]) + 1.0).astype("float32")
 
 
-def model_of(case, dtype="float32", **kwargs):
+def model_of(case):
     """Two layers, with a fused kernel, a bias, and a kernel."""
     inputs = keras.Input((4,))
-    x = keras.layers.Dense(6, name="query_key_value", dtype=dtype)(inputs)
-    outputs = keras.layers.Dense(2, use_bias=False, name="output", dtype=dtype)(x)
+    x = keras.layers.Dense(6, name="query_key_value")(inputs)
+    outputs = keras.layers.Dense(2, use_bias=False, name="output")(x)
     model = keras.Model(inputs, outputs)
     rng = np.random.default_rng(6)
     model.set_weights([rng.normal(size=x.shape) for x in model.weights])
-    model.compile(optimizer_of(case), loss="mse", **kwargs)
+    model.compile(optimizer_of(case), loss="mse")
     return model
 
 
@@ -432,27 +322,9 @@ def assert_as_by_hand(case, weights):
         assert np.abs(by_hand - first).max() > 0.05
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", ["plain", "clipped", "accumulated_corrected"])
 def test_fit(case):
     assert_as_by_hand(case, fit(model_of(case)))
-
-
-@pytest.mark.parametrize("kwargs", [{"jit_compile": True}, {"run_eagerly": True}])
-def test_fit_with_xla_and_without_a_graph(kwargs):
-    assert_as_by_hand("plain", fit(model_of("plain", **kwargs)))
-
-
-def test_mixed_bfloat16():
-    model = model_of("plain", dtype="mixed_bfloat16")
-    weights = fit(model)
-    assert {x.dtype for x in model.optimizer.variables[2:]} == {"float32"}
-    expected = fit_by_hand("plain")
-    differences = [
-        np.abs(ours - by_hand).max()
-        for ours, by_hand in zip(weights, expected, strict=True)
-    ]
-    # Of gradients with eight bits, and so not exactly the same.
-    assert 1e-5 < max(differences) < 0.05
 
 
 def test_a_sparse_gradient_is_summed_row_by_row():
@@ -473,17 +345,11 @@ def test_a_sparse_gradient_is_summed_row_by_row():
     np.testing.assert_allclose(layer.embeddings.numpy(), expected.w, rtol=1e-4)
 
 
-def test_an_albert_learns():
-    model = new_pretrainer(0.02)
-    history = model.fit(*batch(), epochs=8, verbose=0).history["loss"]
-    assert history[-1] < 0.9 * history[0]
-
-
 # === Saving ===
 
 
-@pytest.mark.parametrize("case", ["plain", "accumulated_corrected"])
-def test_training_goes_on_after_saving_and_loading(tmp_path, case):
+def test_training_resumes_after_saving_and_loading(tmp_path):
+    case = "accumulated_corrected"
     model = model_of(case)
     fit(model, epochs=1)
     model.save(tmp_path / "model.keras")
@@ -494,18 +360,7 @@ def test_training_goes_on_after_saving_and_loading(tmp_path, case):
     assert_as_by_hand(case, fit(loaded, epochs=EPOCHS - 1))
 
 
-def test_an_albert_loaded_excludes_the_same(tmp_path, pretrainer):
-    pretrainer.fit(*batch(), verbose=0)
-    pretrainer.save(tmp_path / "model.keras")
-    loaded = keras.models.load_model(tmp_path / "model.keras")
-    assert type(loaded.optimizer) is Lamb
-    for kind in ("_is_excluded", "_parts"):
-        of_both = [getattr(model.optimizer, kind) for model in (loaded, pretrainer)]
-        assert of_both[0] == of_both[1]
-    assert moved_by_decay(loaded) == moved_by_decay(pretrainer)
-
-
-# === Other processes: two devices, and JAX ===
+# === On JAX, in another process ===
 
 
 def in_another_process(code, output, **environment):
@@ -533,27 +388,7 @@ def write_weights(cases):
     np.savez(sys.argv[1], **weights)
 
 
-def write_weights_of_two_devices():
-    import tensorflow as tf
-
-    (cpu,) = tf.config.list_physical_devices("CPU")
-    two = [tf.config.LogicalDeviceConfiguration()] * 2
-    tf.config.set_logical_device_configuration(cpu, two)
-    strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
-    assert strategy.num_replicas_in_sync == 2
-    with strategy.scope():
-        write_weights(("plain", "bias_correction", "schedule"))
-
-
-def test_two_devices(tmp_path):
-    code = "test_lamb.write_weights_of_two_devices()"
-    weights = in_another_process(code, tmp_path / "weights.npz")
-    assert len(weights) == 3
-    for case in weights:
-        assert_as_by_hand(case, weights[case])
-
-
-@pytest.mark.processes
+@pytest.mark.slow
 @pytest.mark.skipif(not importlib.util.find_spec("jax"), reason="jax is not installed")
 def test_jax(tmp_path):
     code = "assert test_lamb.keras.backend.backend() == 'jax'; "

@@ -1,4 +1,4 @@
-"""The state that a training leaves, and what may go on from it."""
+"""The state that a training leaves, and what may resume from it."""
 
 import json
 
@@ -8,9 +8,9 @@ import pytest
 
 from albert_tf.training.run_state import (
     BACKUP,
-    TrainingRecord,
+    TrainingState,
     data_digest,
-    open_state,
+    hold_state,
 )
 
 X, Y = np.ones((8, 3), "float32"), np.ones((8, 1), "float32")
@@ -24,24 +24,24 @@ def small_model():
 
 
 def train(backup, epochs=3, callbacks=(), x=X, **kwargs):
-    model, record = small_model(), TrainingRecord(backup, monitor=None)
+    model, state = small_model(), TrainingState(backup, monitor=None)
     model.fit(
         x,
         Y,
         batch_size=4,
         epochs=epochs,
-        initial_epoch=record.epochs,
-        callbacks=[*callbacks, record],
+        initial_epoch=state.epochs,
+        callbacks=[*callbacks, state],
         verbose=0,
         **kwargs,
     )
-    return record
+    return state
 
 
 @pytest.fixture
 def backup(tmp_path):
     backup = tmp_path / "model" / BACKUP
-    with open_state(backup, {"steps": 3, "optimizer": {"rate": (1, 2)}}):
+    with hold_state(backup, {"steps": 3, "optimizer": {"rate": (1, 2)}}):
         return backup
 
 
@@ -49,20 +49,20 @@ def backup(tmp_path):
 
 
 def opened(backup, settings, **kwargs):
-    with open_state(backup, settings, **kwargs):
+    with hold_state(backup, settings, **kwargs):
         return True
 
 
 def test_another_training_is_refused_saying_what_differs(backup):
     train(backup)
-    before = (backup / "record.json").read_bytes()
+    before = (backup / "epochs.json").read_bytes()
     assert opened(backup, {"optimizer": {"rate": [1, 2]}, "steps": 3})
     with pytest.raises(ValueError) as error:
         opened(backup, {"steps": 4, "optimizer": {"rate": [1, 2], "clip": None}})
     said = str(error.value)
     assert "(optimizer.clip: none, now None; steps: 3, now 4)" in said
     assert f"another output directory, or remove {backup}" in said
-    assert (backup / "record.json").read_bytes() == before
+    assert (backup / "epochs.json").read_bytes() == before
     many = {"steps": 3, **{str(i): i for i in range(9)}, "long": "x" * 999}
     with pytest.raises(ValueError, match="; 7 more differences") as error:
         opened(backup, many)
@@ -71,16 +71,16 @@ def test_another_training_is_refused_saying_what_differs(backup):
 
 def test_before_the_first_epoch_there_is_nothing_to_lose(backup):
     assert opened(backup, {"steps": 4})
-    assert json.loads((backup / "settings.json").read_text()) == {"steps": 4}
+    assert json.loads((backup / "identity.json").read_text()) == {"steps": 4}
 
 
 def test_two_trainings_at_a_time(backup):
-    with open_state(backup, {"steps": 4}):
+    with hold_state(backup, {"steps": 4}):
         with pytest.raises(BlockingIOError, match="Another process"):
             opened(backup, {"steps": 5})
         # A host that writes nothing is no other training.
         assert opened(backup, {"steps": 4}, writes=False)
-    assert json.loads((backup / "settings.json").read_text()) == {"steps": 4}
+    assert json.loads((backup / "identity.json").read_text()) == {"steps": 4}
     assert opened(backup, {"steps": 5})
 
 
@@ -100,17 +100,17 @@ def test_data_are_known_by_their_content():
     assert len({*map(data_digest, changed), data_digest(data)}) == 4
 
 
-# === The record ===
+# === The history ===
 
 
 def test_the_seconds_of_all_starts(backup):
     train(backup, 2)
-    record = json.loads((backup / "record.json").read_text())
+    record = json.loads((backup / "epochs.json").read_text())
     record["seconds"] = 1000.0
-    (backup / "record.json").write_text(json.dumps(record))
+    (backup / "epochs.json").write_text(json.dumps(record))
     again = train(backup, 3)
     assert 1000 < again.seconds < 1100
-    assert json.loads((backup / "record.json").read_text())["seconds"] > 1000
+    assert json.loads((backup / "epochs.json").read_text())["seconds"] > 1000
 
 
 def test_a_metric_that_was_not_there_before(backup):
@@ -156,7 +156,7 @@ def test_it_stops_with_the_batch(backup):
 def test_the_last_finite_state_is_kept(backup, begin):
     with pytest.raises(ValueError, match="diverged.*epoch 1 is kept.*learning rate"):
         train(backup, 3, [Harm(2, begin)])
-    kept = json.loads((backup / "record.json").read_text())["history"]
+    kept = json.loads((backup / "epochs.json").read_text())["history"]
     assert len(kept["loss"]) == 1
     again = train(backup, 2)
     assert np.isfinite(again.history["loss"]).all() and again.epochs == 2
@@ -166,4 +166,4 @@ def test_the_last_finite_state_is_kept(backup, begin):
 def test_divergence_in_the_first_epoch(backup):
     with pytest.raises(ValueError, match="diverged.*Nothing was saved yet"):
         train(backup, 1, x=np.full_like(X, np.inf))
-    assert not (backup / "record.json").exists()
+    assert not (backup / "epochs.json").exists()

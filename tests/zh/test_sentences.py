@@ -53,7 +53,7 @@ SENTENCES = {
     "brands": "Yahoo! is here，iPhone 15 Pro. |他买了。|",
     "English": "Hello there. |How are you? |I am fine! |Good.|",
     "English quotes": 'He said, "Go." |"Why?" she asked. |(No.) |Done.|',
-    "English quote goes on": '"Really?" he asked, "Go!" and left. |He ran.|',
+    "English quote continues": '"Really?" he asked, "Go!" and left. |He ran.|',
     "English single quotes": "'It is.' |'Yes, don't.' |He left.|",
     "small letter": "This is approx. right, R. graveolens too. |Yes.|",
     "number after a dot": "See page. 5 and No. 7. |Yes.|",
@@ -96,18 +96,14 @@ TEXTS = st.lists(
 ).map("".join)
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(TEXTS)
 def test_sentences_joined_give_the_text(text):
     sentences = zh.split_sentences(text)
     assert "".join(sentences) == text
     assert all(sentences)
-
-
-@settings(max_examples=500, deadline=None)
-@given(TEXTS)
-def test_no_sentence_but_the_first_begins_with_what_closes_one(text):
-    for sentence in zh.split_sentences(text)[1:]:
+    # None but the first begins with what closes one.
+    for sentence in sentences[1:]:
         assert sentence[0] not in _CLOSERS + _FULL_MARKS + "!?"
         assert not sentence[0].isspace()
 

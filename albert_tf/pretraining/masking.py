@@ -1,0 +1,56 @@
+"""How records are masked: by default, and as it shows in their labels."""
+
+import math
+
+import numpy as np
+import tensorflow as tf
+
+from albert_tf.preprocessing.marked_labels import (
+    marked_label_ids,
+    marked_tokens,
+    plain_token_ids,
+)
+from albert_tf.pretraining.records import parse_records
+
+# ALBERT's. Most predictions of a sequence: a quarter more than the rate of its tokens.
+MASK_DEFAULTS = {
+    "mask_selection_rate": 0.15,
+    "mask_selection_length": None,
+    "ngram": 3,
+    "marked_labels": False,
+}
+# Records in which labels with "##" are looked for; one has a dozen labels or more.
+_LOOKED_AT = 1000
+
+
+def mask_settings(sequence_length, **given):
+    """Arguments of `WholeWordMaskGenerator.for_tokenizer`: those given, or defaults."""
+    given = {name: value for name, value in given.items() if value is not None}
+    settings = {**MASK_DEFAULTS, **given}
+    if settings["mask_selection_length"] is None:
+        rate = settings["mask_selection_rate"]
+        # Another rate is refused by the generator.
+        share = rate if 0 < rate < 1 else 0.0
+        settings["mask_selection_length"] = math.ceil(1.25 * share * sequence_length)
+    return settings
+
+
+def token_of_labels(tokenizer):
+    """The token that each label stands for, with `##` or not; `None` if itself.
+
+    No text becomes `##` and a Chinese character, which is always one by itself.
+    """
+    if tokenizer is None or not marked_tokens(tokenizer):
+        return None
+    return plain_token_ids(marked_label_ids(tokenizer))
+
+
+def labels_are_marked(file, lengths, tokenizer):
+    """Whether the labels of masked records have `##`, as those of albert_zh."""
+    marked = marked_tokens(tokenizer)
+    records = tf.data.TFRecordDataset(str(file)).take(_LOOKED_AT)
+    batches = (parse_records(part, lengths) for part in records.batch(100))
+    return any(
+        np.isin(batch["mask_ids"], marked)[batch["mask_weights"] > 0].any()
+        for batch in batches
+    )
