@@ -215,7 +215,7 @@ def test_no_vocabulary(forms, tmp_path):
     folder = copy(forms["google"], tmp_path)
     (folder / "vocab.txt").unlink()
     load = AlbertTextClassifier.from_checkpoint
-    assert_one_clear_error(lambda: load(folder, 2), "no vocabulary beside", folder)
+    assert_one_clear_error(lambda: load(folder, num_classes=2), "no vocabulary beside", folder)
 
 
 TOKENIZER_FILES = {
