@@ -17,7 +17,7 @@ _UTF8 = 0x800  # In the flags of a zip member; APPNOTE.TXT 4.4.4.
 # What the standard library raises on archives that are cut short, changed, encrypted
 # or of another kind. An `OSError` of the system has a number, one of gzip's has none.
 _DAMAGE = (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, OSError)
-_REFUSED = (RuntimeError, NotImplementedError)
+_DAMAGE += (RuntimeError, NotImplementedError)
 
 
 class ArchiveError(ValueError):
@@ -26,7 +26,7 @@ class ArchiveError(ValueError):
 
 def is_archive(path):
     """Whether a path has the ending of an archive that `unpack` reads."""
-    return pathlib.Path(path).name.lower().endswith(ENDINGS)
+    return path.name.lower().endswith(ENDINGS)
 
 
 def unpack(archive, directory, max_bytes=MAX_BYTES):
@@ -35,27 +35,23 @@ def unpack(archive, directory, max_bytes=MAX_BYTES):
     What macOS adds (`__MACOSX/`, `._*`) is left out.
 
     Args:
-        archive: string or path.
-        directory: string or path of the folder to write; files of other names that
-            are there already stay.
+        archive: path.
+        directory: path of the folder to write; files of other names that are there
+            already stay.
         max_bytes: int, how much to write at most.
 
     Returns:
-        The directory, a `pathlib.Path`.
+        The directory.
 
     Raises:
-        FileNotFoundError: if there is no such archive.
         ArchiveError: if it is damaged or encrypted, holds a device, a name that leads
             out of the folder, or more than `max_bytes`. Nothing is left behind.
     """
-    archive, directory = pathlib.Path(archive), pathlib.Path(directory)
-    if not archive.is_file():
-        raise FileNotFoundError(f"There is no archive {archive}.")
     extract = _unzip if archive.name.lower().endswith(".zip") else _untar
     with complete_directory(directory) as temporary:
         try:
             extract(archive, temporary, max_bytes)
-        except (*_DAMAGE, *_REFUSED) as error:
+        except _DAMAGE as error:
             if getattr(error, "errno", None):
                 raise
             raise ArchiveError(

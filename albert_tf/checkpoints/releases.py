@@ -123,16 +123,24 @@ def identify(checksums):
         for name, crc32c in checksums.items()
         if _is_weight(name, checksums)
     }
-    release = max(
-        (RELEASES[name] for name in _checksums() if name in RELEASES),
-        key=lambda release: _num_equal(release.checksums, tensors),
-        default=None,
-    )
-    if release is None:
+
+    def num_equal(release):
+        return len(release.checksums.items() & tensors.items())
+
+    known = [RELEASES[name] for name in _checksums() if name in RELEASES]
+    release = max(known, key=num_equal, default=None)
+    if release is None or 2 * num_equal(release) <= len(release.checksums):
         return None, []
-    if 2 * _num_equal(release.checksums, tensors) <= len(release.checksums):
-        return None, []
-    return release, _differences(release.checksums, tensors)
+    released = release.checksums
+    return release, [
+        *(
+            f"{name} has other values"
+            for name, crc32c in released.items()
+            if tensors.get(name, crc32c) != crc32c
+        ),
+        *(f"{name} is missing" for name in released if name not in tensors),
+        *(f"{name} is not in the release" for name in tensors if name not in released),
+    ]
 
 
 def _is_weight(name, names):
@@ -140,36 +148,20 @@ def _is_weight(name, names):
     return name != "global_step" and name.rpartition("/")[0] not in names
 
 
-def _num_equal(released, found):
-    return sum(found.get(name) == crc32c for name, crc32c in released.items())
-
-
-def _differences(released, found):
-    return [
-        *(
-            f"{name} has other values"
-            for name, crc32c in released.items()
-            if name in found and found[name] != crc32c
-        ),
-        *(f"{name} is missing" for name in released if name not in found),
-        *(f"{name} is not in the release" for name in found if name not in released),
-    ]
-
-
 def _releases():
-    """`releases.json`, a dict of name to `Release`; what may change is no tuple there."""
     table = _read_table("releases.json")
     found = {}
     for name, fields in table["releases"].items():
-        scores = tuple(
-            Score(task, split, metric, value, table["pages"][page], *note)
-            for task, split, metric, value, page, *note in fields.pop("accuracy", ())
-        )
+        scores = fields.pop("accuracy", ())
         fields = {
             field: tuple(value) if isinstance(value, list) else value
             for field, value in fields.items()
         }
-        found[name] = Release(name=name, accuracy=scores, **fields)
+        fields["accuracy"] = tuple(
+            Score(task, split, metric, value, table["pages"][page], *note)
+            for task, split, metric, value, page, *note in scores
+        )
+        found[name] = Release(name, **fields)
     return found
 
 
