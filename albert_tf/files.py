@@ -26,9 +26,6 @@ def complete_directory(path):
     Yields:
         The path of a temporary directory beside it. If the block raises, it is
         removed and nothing under the final name has changed.
-
-    Raises:
-        FileExistsError: if the final name is a file.
     """
     path = pathlib.Path(path)
     if path.exists() and not path.is_dir():

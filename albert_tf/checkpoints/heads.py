@@ -26,11 +26,6 @@ class Head:
     by_architecture: bool = False
 
     @property
-    def needs(self):
-        """The parts of the backbone that not every checkpoint has, a tuple."""
-        return ("pooler",) if self.reads == "pooled" else ()
-
-    @property
     def has_classes(self):
         """Whether the number of outputs is the task's, not the backbone's."""
         return any("C" in axes for axes in self.axes.values())
@@ -88,7 +83,8 @@ def heads_in(layout, names, config):
     """
     found = {}
     for part, head in HEADS.items():
-        own, needed = layout.names([part]), layout.names(head.needs)
+        own = layout.names([part])
+        needed = layout.names(["pooler"]) if head.reads == "pooled" else []
         if own and {*own, *needed} <= set(names) and head.may_be_in(config):
             found.setdefault(frozenset(own), part)
     return list(found.values())

@@ -26,11 +26,6 @@ class Row:
 class Plan:
     """The rows of some parts of a checkpoint; checked when it is made.
 
-    Args:
-        checkpoint: a `Checkpoint`.
-        parts: list of the names of parts.
-        rows: list of `Row`.
-
     Raises:
         CheckpointError: if a weight is not in the file or has another shape there,
             two copies of one tensor differ, or the file has a tensor that no part
@@ -38,7 +33,7 @@ class Plan:
     """
 
     checkpoint: object
-    parts: list
+    parts: list  # Of strings, as in `HEADS` and `ENCODER_PARTS`.
     rows: list
 
     def __post_init__(self):

@@ -118,10 +118,11 @@ def identify(checksums):
         are not, empty for the complete release. `(None, [])` if there is none.
         Optimizer slots and the step counter do not count.
     """
+    # An optimizer slot is named after its variable: "VARIABLE/adam_m".
     tensors = {
         name: crc32c
         for name, crc32c in checksums.items()
-        if _is_weight(name, checksums)
+        if name != "global_step" and name.rpartition("/")[0] not in checksums
     }
 
     def num_equal(release):
@@ -141,11 +142,6 @@ def identify(checksums):
         *(f"{name} is missing" for name in released if name not in tensors),
         *(f"{name} is not in the release" for name in tensors if name not in released),
     ]
-
-
-def _is_weight(name, names):
-    # An optimizer slot is named after its variable: "VARIABLE/adam_m".
-    return name != "global_step" and name.rpartition("/")[0] not in names
 
 
 def _releases():

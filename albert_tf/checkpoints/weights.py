@@ -70,16 +70,7 @@ def parts_of(model):
 
 
 def model_weights(layout, model, parts=None):
-    """Pair every variable of a model with the tensors that hold it in a file.
-
-    Args:
-        layout: a `Layout`.
-        model: an `AlbertBackbone`, or a task with a `backbone` attribute.
-        parts: optional list of the parts to take; by default all.
-
-    Returns:
-        A list of `(keras.Variable, Tensors)`.
-    """
+    """Pairs of the variables of a model, of all its parts by default, and `Tensors`."""
     backbone = getattr(model, "backbone", model)
     objects = {
         "embedding": {(0, 0): backbone.embedding},

@@ -1,6 +1,7 @@
 """What is to be written of a checkpoint, in the terms of a layout."""
 
 import dataclasses
+import functools
 import os
 
 import keras_hub
@@ -59,18 +60,16 @@ class Contents:
         if self.layout is not KERASHUB:
             return []
         labels = self.checkpoint.head_config("classifier").get("labels")
-        is_cased = self._is_sentence_piece and not self.tokenizer.lowercase
-        return [f"the labels {labels}"] * bool(labels) + ["lowercase=False"] * is_cased
+        lost = [f"the labels {labels}"] if labels else []
+        if self.keras_hub_tokenizer is not None and not self.tokenizer.lowercase:
+            lost.append("lowercase=False")
+        return lost
 
-    @property
-    def _is_sentence_piece(self):
-        return isinstance(self.tokenizer, SentencePieceTokenizer)
-
-    @property
+    @functools.cached_property
     def keras_hub_tokenizer(self):
         """The tokenizer for KerasHub's models, `None` if KerasHub has none such."""
         # KerasHub's ALBERT has no WordPiece, and its BERT changes Chinese text.
-        if not self._is_sentence_piece:
+        if not isinstance(self.tokenizer, SentencePieceTokenizer):
             return None
         return keras_hub.tokenizers.AlbertTokenizer(self.tokenizer.proto)
 

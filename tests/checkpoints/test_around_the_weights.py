@@ -128,7 +128,9 @@ def test_what_keras_hub_has_no_place_for_is_told(tmp_path):
 # === Upper and lower case ===
 
 
-@pytest.mark.parametrize("layout", ["google", "keras"])
+@pytest.mark.parametrize(
+    "layout", ["google", pytest.param("keras", marks=pytest.mark.slow)]
+)
 def test_lower_casing_is_the_checkpoints_and_can_be_overruled(tmp_path, layout):
     save_checkpoint(classifier(layout), tmp_path / "cased", layout)
     cased, lower = ([5, 7], [6, 7])

@@ -171,7 +171,8 @@ def test_missing_config_is_written(server, release, tmp_path):
 # === What does not come ===
 
 
-def test_an_address_that_does_not_answer(server, release, tmp_path):
+def test_an_address_that_does_not_answer(server, release, tmp_path, monkeypatch):
+    monkeypatch.setattr(download, "RETRIES", 0)
     server.files["/files/golden.zip"] = 503
     with pytest.raises(ConnectionError) as error:
         download_release("golden", cache=tmp_path)
