@@ -8,6 +8,7 @@ from checkpoint_files import LAYOUT_OF, NAMES, config_of, weights_of
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
+from small_backbone import SMALL
 
 from albert_tf.checkpoints import CheckpointError, config_arguments
 from albert_tf.checkpoints.layout import Tensors, transposed
@@ -15,15 +16,6 @@ from albert_tf.checkpoints.layouts import own_layout
 from albert_tf.checkpoints.weights import model_weights
 from albert_tf.conversion.contents import LAYOUTS
 from albert_tf.models import AlbertBackbone, AlbertPretrainer
-
-SMALL = {
-    "vocabulary_size": 120,
-    "num_layers": 4,
-    "num_heads": 4,
-    "embedding_dim": 16,
-    "hidden_dim": 48,
-    "intermediate_dim": 96,
-}
 
 
 @st.composite
@@ -104,7 +96,7 @@ def test_every_weight_of_a_model_has_its_tensors(layout, changes):
     """None stays random: each variable is in the table, and only once."""
     if layout in ("google", "huggingface"):
         changes = {**changes, "embedding_projection": "after_layer_norm"}
-    model = AlbertPretrainer(AlbertBackbone(**SMALL, **changes))
+    model = AlbertPretrainer(AlbertBackbone(**{**SMALL, "num_layers": 4, **changes}))
     config = model.backbone.get_config()
     layout = own_layout(config) if layout == "keras" else LAYOUTS[layout]
     rows = model_weights(layout, model)

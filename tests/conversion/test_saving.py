@@ -13,20 +13,13 @@ from checkpoint_files import (
     read,
     weights_of,
 )
+from small_backbone import SMALL
 
 from albert_tf import load_checkpoint, save_checkpoint
 from albert_tf.checkpoints import CheckpointError
 from albert_tf.conversion import saving
 from albert_tf.models import AlbertBackbone, AlbertPretrainer, AlbertTextClassifier
 
-SMALL = {
-    "vocabulary_size": 120,
-    "num_layers": 3,
-    "num_heads": 4,
-    "embedding_dim": 16,
-    "hidden_dim": 48,
-    "intermediate_dim": 96,
-}
 # Fields of the golden configs that say nothing about the model's arithmetic.
 NOT_READ = {
     "directionality",
