@@ -2,6 +2,7 @@
 
 import contextlib
 import hashlib
+import json
 import os
 import pathlib
 import secrets
@@ -25,9 +26,6 @@ def complete_directory(path):
     Yields:
         The path of a temporary directory beside it. If the block raises, it is
         removed and nothing under the final name has changed.
-
-    Raises:
-        FileExistsError: if the final name is a file.
     """
     path = pathlib.Path(path)
     if path.exists() and not path.is_dir():
@@ -48,11 +46,7 @@ def complete_directory(path):
 
 
 def make_folder(path):
-    """Make a directory and those it is in, unless they are there.
-
-    Raises:
-        FileExistsError: if something on the way is no directory.
-    """
+    """Make a directory and those it is in, unless they are there."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):
@@ -79,12 +73,8 @@ def _move(source, target):
 def complete_file(path):
     """A file to write, which gets its name only when all is written.
 
-    Args:
-        path: string or path, the final name. A file of this name is replaced.
-
-    Yields:
-        The path of a temporary file beside it. If the block raises, it is removed
-        and what was under the final name is still there.
+    Yields the path of a temporary file beside it. If the block raises, it is removed
+    and what was under the final name is still there.
     """
     path = pathlib.Path(path)
     # Several may write the same file at a time: each its own.
@@ -101,9 +91,6 @@ def only_writer(directory):
     """Keep other processes of this machine from writing to a directory, too.
 
     It ends with the process, however that ends. On Windows it does nothing.
-
-    Raises:
-        BlockingIOError: if another process writes there.
     """
     if fcntl is None:
         yield
@@ -124,12 +111,7 @@ def only_writer(directory):
 
 
 def file_digest(path, progress=lambda count: None):
-    """The SHA-256 of a file, a string.
-
-    Args:
-        path: string or path.
-        progress: callable, given how many bytes were read each time.
-    """
+    """The SHA-256 of a file; `progress` is given how many bytes were read each time."""
     digest = hashlib.sha256()
     with open(path, "rb") as file:
         while part := file.read(2**24):
@@ -142,3 +124,8 @@ def write_text(path, text):
     """Write a UTF-8 file, complete or not at all."""
     with complete_file(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
+
+
+def write_json(path, fields):
+    """Write a JSON file for people to read, complete or not at all."""
+    write_text(path, json.dumps(fields, ensure_ascii=False, indent=2) + "\n")

@@ -17,7 +17,7 @@ _UTF8 = 0x800  # In the flags of a zip member; APPNOTE.TXT 4.4.4.
 # What the standard library raises on archives that are cut short, changed, encrypted
 # or of another kind. An `OSError` of the system has a number, one of gzip's has none.
 _DAMAGE = (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, OSError)
-_REFUSED = (RuntimeError, NotImplementedError)
+_DAMAGE += (RuntimeError, NotImplementedError)
 
 
 class ArchiveError(ValueError):
@@ -26,36 +26,31 @@ class ArchiveError(ValueError):
 
 def is_archive(path):
     """Whether a path has the ending of an archive that `unpack` reads."""
-    return pathlib.Path(path).name.lower().endswith(ENDINGS)
+    return path.name.lower().endswith(ENDINGS)
 
 
-def unpack(archive, directory, max_bytes=MAX_BYTES):
+def unpack(archive, directory):
     """Unpack a .tar.gz, .tgz, .tar or .zip, completely or not at all.
 
     What macOS adds (`__MACOSX/`, `._*`) is left out.
 
     Args:
-        archive: string or path.
-        directory: string or path of the folder to write; files of other names that
-            are there already stay.
-        max_bytes: int, how much to write at most.
+        archive: path.
+        directory: path of the folder to write; files of other names that are there
+            already stay.
 
     Returns:
-        The directory, a `pathlib.Path`.
+        The directory.
 
     Raises:
-        FileNotFoundError: if there is no such archive.
         ArchiveError: if it is damaged or encrypted, holds a device, a name that leads
-            out of the folder, or more than `max_bytes`. Nothing is left behind.
+            out of the folder, or more than `MAX_BYTES`. Nothing is left behind.
     """
-    archive, directory = pathlib.Path(archive), pathlib.Path(directory)
-    if not archive.is_file():
-        raise FileNotFoundError(f"There is no archive {archive}.")
     extract = _unzip if archive.name.lower().endswith(".zip") else _untar
     with complete_directory(directory) as temporary:
         try:
-            extract(archive, temporary, max_bytes)
-        except (*_DAMAGE, *_REFUSED) as error:
+            extract(archive, temporary)
+        except _DAMAGE as error:
             if getattr(error, "errno", None):
                 raise
             raise ArchiveError(
@@ -65,27 +60,27 @@ def unpack(archive, directory, max_bytes=MAX_BYTES):
     return directory
 
 
-def _untar(archive, directory, max_bytes):
+def _untar(archive, directory):
     # The bytes of names in other encodings are kept, for `_text`.
     names = {"encoding": "utf-8", "errors": "surrogateescape"}
     mode = "r:" if archive.name.lower().endswith(".tar") else "r:gz"
     with tarfile.open(archive, mode, **names) as tar:
         written = 0
         for member in tar:
-            written = _add(written, member.size, max_bytes)
+            written = _add(written, member.size)
             name = _text(member.name.encode("utf-8", "surrogateescape"))
             if not _is_macos(name):
                 tar.extract(member.replace(name=name), directory, filter="data")
         # The checksum of a .gz is behind the tar.
         while chunk := tar.fileobj.read(_CHUNK):
-            written = _add(written, len(chunk), max_bytes)
+            written = _add(written, len(chunk))
 
 
-def _unzip(archive, directory, max_bytes):
+def _unzip(archive, directory):
     with zipfile.ZipFile(archive) as file:
         written = 0
         for member in file.infolist():
-            written = _add(written, member.file_size, max_bytes)
+            written = _add(written, member.file_size)
             # Without the UTF-8 flag `zipfile` reads code page 437, and Windows wrote
             # that of its country.
             if not member.flag_bits & _UTF8:
@@ -96,9 +91,9 @@ def _unzip(archive, directory, max_bytes):
                 file.extract(member, directory)
 
 
-def _add(written, size, max_bytes):
-    if written + size > max_bytes:
-        raise zipfile.BadZipFile(f"it unpacks to more than {max_bytes} bytes")
+def _add(written, size):
+    if written + size > MAX_BYTES:
+        raise zipfile.BadZipFile(f"it unpacks to more than {MAX_BYTES} bytes")
     return written + size
 
 

@@ -102,8 +102,7 @@ class Checkpoint:
             vocabulary: optional, what `load_tokenizer` takes.
 
         Returns:
-            A `WordPieceTokenizer` or `SentencePieceTokenizer`, or `None` if there
-            is no vocabulary.
+            A tokenizer, or `None` if there is no vocabulary.
         """
         lowercase = self.lowercase if lowercase is None else lowercase
         if vocabulary is not None:
@@ -111,17 +110,10 @@ class Checkpoint:
         return self.source.tokenizer(lowercase)
 
     def head_config(self, part):
-        """How a head is used: arguments of the task it belongs to.
+        """How a head is used: arguments of the task it belongs to, a dict.
 
-        Args:
-            part: string, a name of `HEADS`.
-
-        Returns:
-            A dict, of a `"classifier"` `labels`, `dropout` and `activation`; empty if
-            there is no such head.
-
-        Raises:
-            CheckpointError: if there are not as many labels as the head has classes.
+        Of a `"classifier"` `labels`, `dropout` and `activation`; empty if there is no
+        such head.
         """
         classes = self.num_classes(part)
         if part not in self.heads:
@@ -136,11 +128,6 @@ class Checkpoint:
         return arguments
 
     @property
-    def outside(self):
-        """The names of weights that are no part of the ALBERT, a list."""
-        return list(self.source.outside)
-
-    @property
     def heads(self):
         """The heads whose every tensor is in the file, a list of names of `HEADS`."""
         return heads_in(self.layout, self.shapes.keys(), self.config)
@@ -150,17 +137,7 @@ class Checkpoint:
         return self.shapes.keys() >= set(self.layout.names(["pooler"]))
 
     def num_classes(self, part):
-        """How many classes a head of this checkpoint tells apart.
-
-        Args:
-            part: string, a name of `HEADS`.
-
-        Returns:
-            An int; 0 if there is no such head, or its outputs are no classes.
-
-        Raises:
-            CheckpointError: if the head is there in part.
-        """
+        """How many classes a head tells apart; 0 without it, or if it has none."""
         self._check_whole(part)
         if part not in self.heads or not HEADS[part].has_classes:
             return 0
@@ -168,11 +145,7 @@ class Checkpoint:
 
     @property
     def parts(self):
-        """The parts of a model that this checkpoint holds, heads last.
-
-        Raises:
-            CheckpointError: if one is there in part.
-        """
+        """The parts of a model that this checkpoint holds, heads last, a list."""
         for part in ("pooler", *HEADS):
             self._check_whole(part)
         pooler = ["pooler"] if self.has_pooler else []
@@ -199,21 +172,14 @@ class Checkpoint:
             new_heads: names of heads that keep the weights they have.
 
         Raises:
-            CheckpointError: if a weight is not in the file or has another
-                shape there, or the file has an encoder weight the model has no
-                place for. Nothing was changed then, unless the data itself is
-                damaged.
+            CheckpointError: see `Plan`. Nothing was changed then, unless the data
+                itself is damaged.
         """
         for variable, weight in plan_loading(self, model, new_heads).run():
             variable.assign(weight)
 
     def read(self, name):
-        """A tensor by its name in the tables, an array of float32.
-
-        Raises:
-            CheckpointError: if its data are not what was written, no numbers with a
-                fraction, or not finite.
-        """
+        """A tensor by its name in the tables, an array of finite float32."""
         value = self.source.read(self._file_names[name])
         numbers = numbers_of(value)
         # bfloat16 is NumPy's by an extension, of kind "V".
@@ -230,14 +196,6 @@ class Checkpoint:
                 "infinity): its training has diverged, or the file is damaged."
             )
         return value
-
-    def is_readable(self, name):
-        """Whether a tensor's data are what was written, and finite."""
-        try:
-            self.read(name)
-        except CheckpointError:
-            return False
-        return True
 
     def unknown_tensors(self, wanted):
         """The names in the file that are neither wanted nor of another kind."""

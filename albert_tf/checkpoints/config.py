@@ -10,13 +10,7 @@ MAX_BLOCKS = 1000
 
 
 def read_config(path):
-    """Read a JSON config file.
-
-    Raises:
-        FileNotFoundError: if there is no such file.
-        CheckpointError: if it is not a JSON object, or describes the grouped
-            dense layer of the `_fast` models.
-    """
+    """The fields of a JSON config file, a dict."""
     path = pathlib.Path(path)
     if path.exists() and not path.is_file():
         raise CheckpointError(f"{path} is no file. Expected a JSON file of the config.")
@@ -33,32 +27,16 @@ def read_config(path):
             f"{path} should hold a JSON object of config fields, such as "
             f'{{"hidden_size": 312, ...}}. Found: {type(config).__name__}'
         )
-    if "_fast" in path.name:
-        _refuse_fast(path)
     return config
 
 
-def _refuse_fast(source):
-    raise CheckpointError(
-        f"{source} describes an `albert_*_google_fast` model, whose feed-forward "
-        "layer is a grouped dense layer. No such checkpoint was ever released and "
-        "this package does not build it. Use the config without `_fast`."
-    )
-
-
-def backbone_config(layout, config, source="the config"):
-    """Turn the fields of a config file into arguments of `AlbertBackbone`.
+def backbone_config(layout, config, source):
+    """The arguments of `AlbertBackbone` that the fields of a config file mean.
 
     Args:
         layout: the `Layout` whose fields they are.
         config: dict, as in the config file.
         source: string, what to call the config in messages.
-
-    Returns:
-        A dict of arguments.
-
-    Raises:
-        CheckpointError: if a field is missing or has an impossible value.
     """
     config = {**layout.defaults, **config}
     missing = [field for field in layout.config_fields if field not in config]
@@ -78,9 +56,25 @@ def backbone_config(layout, config, source="the config"):
         spellings = layout.spellings.get(field)
         value = _read_value(field, config[field], spellings, source)
         arguments.update(dict.fromkeys(names, value))
-    if arguments["num_ffn_groups"] > arguments["num_layers"]:
-        _refuse_fast(source)
-    _check_depth_and_heads(arguments, source)
+    is_fast = source.endswith("_fast.json")
+    if is_fast or arguments["num_ffn_groups"] > arguments["num_layers"]:
+        raise CheckpointError(
+            f"{source} describes an `albert_*_google_fast` model, whose feed-forward "
+            "layer is a grouped dense layer. No such checkpoint was ever released and "
+            "this package does not build it. Use the config without `_fast`."
+        )
+    # What no tensor tells of, and what would be built for hours if it were wrong.
+    blocks = arguments["num_layers"] * arguments["num_inner_repetitions"]
+    if blocks > MAX_BLOCKS:
+        raise CheckpointError(
+            f"{source} asks for {blocks} encoder blocks one after the other; "
+            f"expected {MAX_BLOCKS} at most. The largest ALBERT has 24."
+        )
+    if arguments["hidden_dim"] % arguments["num_heads"]:
+        raise CheckpointError(
+            f"{source} has a hidden size of {arguments['hidden_dim']} and "
+            f"{arguments['num_heads']} attention heads, which do not divide it."
+        )
     return arguments
 
 
@@ -92,28 +86,19 @@ def _read_value(field, value, spellings, source):
             )
         return spellings[value]
     whole = "dropout" not in field
-    number = isinstance(value, int if whole else (int, float))
+    expected = "a whole number above 0" if whole else "a rate from 0 to 1"
+    is_number = isinstance(value, int if whole else (int, float))
     if (
         isinstance(value, bool)
-        or not number
+        or not is_number
         or not (value > 0 if whole else 0 <= value <= 1)
     ):
-        raise CheckpointError(
-            f"{source} has {field}={value!r}. Expected "
-            + ("a whole number above 0." if whole else "a rate from 0 to 1.")
-        )
+        raise CheckpointError(f"{source} has {field}={value!r}. Expected {expected}.")
     return value
 
 
 def check_sizes(checkpoint):
-    """Compare a config with the tensors that tell its sizes.
-
-    Args:
-        checkpoint: a `Checkpoint`.
-
-    Raises:
-        CheckpointError: if they are of different models.
-    """
+    """Compare the config of a `Checkpoint` with the tensors that tell its sizes."""
     layout, shapes = checkpoint.layout, checkpoint.shapes
     config = {**layout.defaults, **checkpoint.config}
     differ = [
@@ -134,31 +119,11 @@ def check_sizes(checkpoint):
         )
 
 
-def _check_depth_and_heads(arguments, source):
-    """What no tensor tells of, and what would be built for hours if it were wrong."""
-    blocks = arguments["num_layers"] * arguments["num_inner_repetitions"]
-    if blocks > MAX_BLOCKS:
-        raise CheckpointError(
-            f"{source} asks for {blocks} encoder blocks one after the other; "
-            f"expected {MAX_BLOCKS} at most. The largest ALBERT has 24."
-        )
-    if arguments["hidden_dim"] % arguments["num_heads"]:
-        raise CheckpointError(
-            f"{source} has a hidden size of {arguments['hidden_dim']} and "
-            f"{arguments['num_heads']} attention heads, which do not divide it."
-        )
-
-
 def file_config(layout, arguments):
-    """The fields a config file of this layout has for a backbone.
-
-    Args:
-        layout: the `Layout`.
-        arguments: dict, the arguments of the `AlbertBackbone`.
+    """The fields a config file of a `Layout` has for the arguments of a backbone.
 
     Raises:
-        CheckpointError: if the layout cannot express the backbone, saying which
-            arguments differ.
+        CheckpointError: if the layout cannot express them, saying which differ.
     """
     differ = [
         f"{name}={arguments[name]!r} (the layout has {value!r})"
@@ -170,31 +135,26 @@ def file_config(layout, arguments):
         if arguments[a] != arguments[b]
     ]
     differ += [
-        f"{names[0]}={arguments[names[0]]!r} (the layout has {_known(spellings)})"
+        f"{name}={arguments[name]!r} (the layout has "
+        + ", ".join(map(str, dict.fromkeys(spellings.values())))
+        + ")"
         for field, spellings in layout.spellings.items()
-        for names in [layout.config_fields.get(field)]
-        if names and arguments[names[0]] not in spellings.values()
+        for name in layout.config_fields.get(field, ())
+        if arguments[name] not in spellings.values()
     ]
     if differ:
         raise CheckpointError(
             f'The "{layout.name}" layout cannot hold this model: ' + "; ".join(differ)
         )
     fields = {
-        field: _spelled(arguments[names[0]], layout.spellings.get(field))
-        for field, names in layout.config_fields.items()
+        field: arguments[names[0]] for field, names in layout.config_fields.items()
     }
+    for field, spellings in layout.spellings.items():
+        if field in fields:
+            # Of several spellings of a value the first is written.
+            spelled = {means: text for text, means in reversed(spellings.items())}
+            fields[field] = spelled[fields[field]]
     return {**layout.constants, **fields}
-
-
-def _known(spellings):
-    return ", ".join(map(str, dict.fromkeys(spellings.values())))
-
-
-def _spelled(value, spellings):
-    """How a config file spells a value: the first that means it."""
-    if spellings is None:
-        return value
-    return next(spelling for spelling, means in spellings.items() if means == value)
 
 
 def config_arguments(config):

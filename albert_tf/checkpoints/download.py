@@ -1,6 +1,5 @@
 """Fetching a release: checked, unpacked, kept."""
 
-import json
 import os
 import pathlib
 import shutil
@@ -11,7 +10,7 @@ from albert_tf.checkpoints.archives import ArchiveError, unpack
 from albert_tf.checkpoints.formats.bundle_index import read_index
 from albert_tf.checkpoints.layout import CheckpointError
 from albert_tf.checkpoints.releases import RELEASES, identify
-from albert_tf.files import make_folder
+from albert_tf.files import make_folder, write_json
 
 TIMEOUT_SECONDS = 30  # Between two pieces.
 RETRIES = 3
@@ -72,7 +71,16 @@ def download_release(name, cache=None, progress=None):
         FileExistsError: if other files have the place of the release.
         ArchiveError, CheckpointError: if what came is not the release.
     """
-    release = _find_release(name)
+    if name not in RELEASES:
+        raise ValueError(
+            f"There is no release named {name!r}. The releases: {', '.join(RELEASES)}"
+        )
+    release = RELEASES[name]
+    if release.url is None:
+        raise ValueError(
+            f"No public address of {name} is known, so it cannot be downloaded. "
+            "Give the path of your copy instead."
+        )
     cache = pathlib.Path(cache) if cache is not None else cache_folder()
     folder = cache / release.name
     if _is_there(folder):
@@ -84,11 +92,11 @@ def download_release(name, cache=None, progress=None):
         )
     given = cache / pathlib.PurePosixPath(urlsplit(release.url).path).name
     with tempfile.TemporaryDirectory(prefix=f".{release.name}.", dir=cache) as scratch:
-        unpacked = pathlib.Path(scratch) / "unpacked"
+        unpacked = pathlib.Path(scratch, "unpacked")
         if given.exists():
             _unpack_release(release, given, folder, unpacked)
             return folder
-        archive = pathlib.Path(scratch) / given.name
+        archive = pathlib.Path(scratch, given.name)
         _fetch(release, archive, given, progress)
         try:
             _unpack_release(release, archive, folder, unpacked)
@@ -98,27 +106,18 @@ def download_release(name, cache=None, progress=None):
     return folder
 
 
-def _find_release(name):
-    if name not in RELEASES:
-        raise ValueError(
-            f"There is no release named {name!r}. The releases: {', '.join(RELEASES)}"
-        )
-    release = RELEASES[name]
-    if release.url is None:
-        raise ValueError(
-            f"No public address of {name} is known, so it cannot be downloaded. "
-            "Give the path of your copy instead."
-        )
-    return release
-
-
 def _is_there(folder):
     # The folder gets its name when all is in it.
     return any(folder.glob("*.index"))
 
 
 def _fetch(release, archive, given, progress):
-    pooch = _pooch(release)
+    try:
+        import pooch
+    except ImportError as error:
+        raise ImportError(
+            f"{release.name} is fetched by pooch. Run: pip install 'albert-tf[hf]'"
+        ) from error
     url = archive_address(release)
     fetcher = pooch.create(
         archive.parent,
@@ -128,24 +127,23 @@ def _fetch(release, archive, given, progress):
         retry_if_failed=RETRIES,
     )
     bar = _Bar(progress) if progress else False
+    downloader = pooch.HTTPDownloader(bar, timeout=TIMEOUT_SECONDS)
     try:
-        fetcher.fetch(
-            archive.name,
-            downloader=pooch.HTTPDownloader(bar, timeout=TIMEOUT_SECONDS),
-        )
+        fetcher.fetch(archive.name, downloader=downloader)
     # Those of requests are errors of the system.
     except OSError as error:
-        raise ConnectionError(_unreachable(url, release, given, error)) from error
-
-
-def _pooch(release):
-    try:
-        import pooch
-    except ImportError as error:
-        raise ImportError(
-            f"{release.name} is fetched by pooch. Run: pip install 'albert-tf[hf]'"
-        ) from error
-    return pooch
+        message = (
+            f"{url} could not be fetched: {error}. Download it elsewhere (a browser "
+            f"will do), put the file at {given} and call again. ALBERT_TF_MIRROR can "
+            "name another server."
+        )
+        if release.mirrors:
+            message += (
+                f" Or take {' or '.join(f'hf://{x}' for x in release.mirrors)} in "
+                "place of the name: the same weights on the Hugging Face Hub, for "
+                "which HF_ENDPOINT can name another server."
+            )
+        raise ConnectionError(message) from error
 
 
 class _Bar:
@@ -167,31 +165,21 @@ class _Bar:
         pass
 
 
-def _unreachable(url, release, given, error):
-    mirrors = " or ".join(f"hf://{mirror}" for mirror in release.mirrors)
-    return (
-        f"{url} could not be fetched: {error}. Download it "
-        f"elsewhere (a browser will do), put the file at {given} and call again. "
-        "ALBERT_TF_MIRROR can name another server."
-        + (
-            f" Or take {mirrors} in place of the name: the same weights on the "
-            "Hugging Face Hub, for which HF_ENDPOINT can name another server."
-            if mirrors
-            else ""
-        )
-    )
-
-
 # === From archive to folder ===
 
 
 def _unpack_release(release, archive, folder, scratch):
-    prefix = _only_checkpoint(unpack(archive, scratch), archive)
-    _check_release(release, prefix, archive)
-    source = prefix.parent
+    found = sorted(unpack(archive, scratch).rglob("*.index"))
+    if len(found) != 1:
+        names = [str(path.relative_to(scratch)) for path in found]
+        raise CheckpointError(
+            f"{archive.name} should hold one TensorFlow checkpoint, and holds "
+            f"{len(found)}: {names}"
+        )
+    _check_release(release, read_index(found[0].with_suffix("")), archive.name)
+    source = found[0].parent
     if not any(source.glob("*config*.json")):
-        text = json.dumps(release.config, indent=2) + "\n"
-        (source / "albert_config.json").write_text(text, encoding="utf-8")
+        write_json(source / "albert_config.json", release.config)
     try:
         os.replace(source, folder)
     except OSError:
@@ -201,52 +189,25 @@ def _unpack_release(release, archive, folder, scratch):
         shutil.rmtree(source)
 
 
-def _only_checkpoint(unpacked, archive):
-    found = sorted(unpacked.rglob("*.index"))
-    if len(found) != 1:
-        names = [str(path.relative_to(unpacked)) for path in found]
-        raise CheckpointError(
-            f"{archive.name} should hold one TensorFlow checkpoint, and holds "
-            f"{len(found)}: {names}"
-        )
-    return found[0].with_suffix("")
-
-
-def _check_release(release, prefix, archive):
-    entries = read_index(prefix)
-    found, differences = identify(
-        {name: entry.crc32c for name, entry in entries.items()}
-    )
-    names = (release.name, *release.confused_with)
-    if found is not None and found.name not in names:
-        raise CheckpointError(f"{archive.name} holds {found.name}, not {release.name}.")
-    if release.checksums and found is None:
-        raise CheckpointError(
-            f"{archive.name} does not hold {release.name}: the checksums of its "
-            "tensors are others."
-        )
+def _check_release(release, entries, archive):
+    found, differences = identify({name: x.crc32c for name, x in entries.items()})
+    if found is None and release.checksums:
+        differences = ["the checksums of its tensors are others"]
+    elif found and found.name not in (release.name, *release.confused_with):
+        raise CheckpointError(f"{archive} holds {found.name}, not {release.name}.")
+    # Where no checksums are known, two shapes tell the sizes apart.
+    size = release.arguments
+    expected = {
+        "embeddings/word_embeddings": [size["vocabulary_size"], size["embedding_dim"]],
+        "pooler/dense/kernel": [size["hidden_dim"], size["hidden_dim"]],
+    }
+    for ending, shape in expected.items():
+        shapes = [list(x.shape) for name, x in entries.items() if name.endswith(ending)]
+        if shapes != [shape]:
+            differences.append(f"expected one {ending} of {shape}, found {shapes}")
     if differences:
         raise CheckpointError(
-            f"{archive.name} is not {release.name} as it was released: "
+            f"{archive} is not {release.name} as it was released: "
             + "; ".join(differences[:5])
             + (" ..." if len(differences) > 5 else "")
         )
-    _check_sizes(release, entries, archive)
-
-
-def _check_sizes(release, entries, archive):
-    """For a release whose checksums are not known, its two telling shapes."""
-    size = release.arguments
-    expected = {
-        "embeddings/word_embeddings": (size["vocabulary_size"], size["embedding_dim"]),
-        "pooler/dense/kernel": (size["hidden_dim"], size["hidden_dim"]),
-    }
-    for ending, shape in expected.items():
-        found = [
-            entry.shape for name, entry in entries.items() if name.endswith(ending)
-        ]
-        if found != [shape]:
-            raise CheckpointError(
-                f"{archive.name} does not hold {release.name}: expected one {ending} "
-                f"of shape {list(shape)}, found {[list(shape) for shape in found]}."
-            )

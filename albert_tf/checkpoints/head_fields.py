@@ -14,18 +14,12 @@ _ACTIVATION = "classifier_activation"
 
 
 def read_head(part, config, name):
-    """The arguments of a task that the fields of its head mean.
+    """The arguments of a task that the fields of its head mean, a dict.
 
     Args:
         part: string, a name of `HEADS`.
         config: dict, the fields of the config.
         name: string, what to call it in messages.
-
-    Returns:
-        A dict.
-
-    Raises:
-        CheckpointError: if a field has an impossible value.
     """
     return {field: _READERS[field](config, name) for field in HEADS[part].fields}
 
@@ -73,25 +67,21 @@ _READERS = {
 }
 
 
-def write_head(part, count, arguments):
-    """The config fields of a head.
-
-    Args:
-        part: string, a name of `HEADS`.
-        count: int, how many classes it has.
-        arguments: dict, as `read_head` gives it.
-
-    Returns:
-        A dict.
-
-    Raises:
-        CheckpointError: if the activation has no name.
-    """
-    fields = {**label_fields(count, arguments.get("labels"))}
+def write_head(count, arguments):
+    """The config fields of a head of `count` classes, of what `read_head` gave."""
+    fields = label_fields(count, arguments.get("labels"))
     if "dropout" in arguments:
         fields[_DROPOUT] = arguments["dropout"]
-    if arguments.get("activation") is not None:
-        fields.update(_activation_field(arguments["activation"]))
+    activation = keras.activations.get(arguments.get("activation"))
+    spelled = keras.activations.serialize(activation)
+    if not isinstance(spelled, str):
+        raise CheckpointError(
+            f"The activation of the classification head, {activation}, is not one of "
+            "Keras' own, and no config file can name it. Save a classifier without "
+            'activation, or with layout="keras".'
+        )
+    if spelled != "linear":
+        fields[_ACTIVATION] = spelled
     return fields
 
 
@@ -104,17 +94,6 @@ def label_fields(count, labels=None):
         _LABELS: names,
         "label2id": {name: int(number) for number, name in names.items()},
     }
-
-
-def _activation_field(activation):
-    spelled = keras.activations.serialize(keras.activations.get(activation))
-    if not isinstance(spelled, str):
-        raise CheckpointError(
-            f"The activation of the classification head, {activation}, is not one of "
-            "Keras' own, and no config file can name it. Save a classifier without "
-            'activation, or with layout="keras".'
-        )
-    return {} if spelled == "linear" else {_ACTIVATION: spelled}
 
 
 def placeholders(count):

@@ -9,34 +9,21 @@ import dataclasses
 
 @dataclasses.dataclass(frozen=True)
 class Head:
-    """What a head is called and how checkpoints keep it.
+    """What a head is called and how checkpoints keep it."""
 
-    Args:
-        part: string, its name in every layout's table.
-        attribute: string, the attribute of the task that holds it.
-        reads: `"pooled"` or `"sequence"`, the output of the backbone it reads.
-        axes: dict of attribute path of each weight to its axes, as in `weights`.
-        fields: tuple of the task's arguments that the config keeps, see
-            `head_fields`.
-        architectures: tuple of the classes of transformers that have this head. The
-            first is what a model is saved as whose last head this is.
-        by_architecture: bool. Heads of other tasks have the same tensor names: it is
-            this one if `architectures` in the config says so. Where the config says
-            nothing, it is the first row with these names.
-    """
-
-    part: str
-    attribute: str
-    reads: str
-    axes: dict
+    part: str  # Its name in every layout's table.
+    attribute: str  # Of the task that holds it.
+    reads: str  # "pooled" or "sequence", the output of the backbone it reads.
+    axes: dict  # Attribute path of each weight to its axes, as in `weights`.
+    # The task's arguments that the config keeps, see `head_fields`.
     fields: tuple = ()
+    # The classes of transformers that have this head. The first is what a model is
+    # saved as whose last head this is.
     architectures: tuple = ()
+    # Heads of other tasks have the same tensor names: it is this one if
+    # `architectures` in the config says so. Where the config says nothing, it is the
+    # first row with these names.
     by_architecture: bool = False
-
-    @property
-    def needs(self):
-        """The parts of the backbone that not every checkpoint has, a tuple."""
-        return ("pooler",) if self.reads == "pooled" else ()
 
     @property
     def has_classes(self):
@@ -87,19 +74,17 @@ HEADS = {head.part: head for head in _ROWS}
 
 
 def heads_in(layout, names, config):
-    """The heads that a file holds whole.
+    """The heads that a file holds whole, a list of parts in the order of `HEADS`.
 
     Args:
         layout: a `Layout`.
-        names: set of the names in the file, as in the tables.
+        names: the names in the file, as in the tables.
         config: dict, the fields of the config.
-
-    Returns:
-        A list of parts, in the order of `HEADS`.
     """
     found = {}
     for part, head in HEADS.items():
-        own, needed = layout.names([part]), layout.names(head.needs)
+        own = layout.names([part])
+        needed = layout.names(["pooler"]) if head.reads == "pooled" else []
         if own and {*own, *needed} <= set(names) and head.may_be_in(config):
             found.setdefault(frozenset(own), part)
     return list(found.values())

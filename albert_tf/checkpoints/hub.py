@@ -1,5 +1,6 @@
 """Checkpoints on the Hugging Face Hub: `hf://user/name`."""
 
+import functools
 import pathlib
 
 HUB = "hf://"
@@ -35,10 +36,6 @@ def fetch_from_hub(path):
 
     Returns:
         The folder, a `pathlib.Path`.
-
-    Raises:
-        ImportError: if `huggingface_hub` is not installed.
-        OSError: if it cannot be fetched, in the words of `huggingface_hub`.
     """
     try:
         import huggingface_hub
@@ -48,15 +45,11 @@ def fetch_from_hub(path):
         ) from error
     name, _, revision = path.removeprefix(HUB).partition("@")
 
-    def fetch(patterns):
-        return pathlib.Path(
-            huggingface_hub.snapshot_download(
-                name, revision=revision or None, allow_patterns=patterns
-            )
-        )
-
-    folder = fetch(_FILES)
+    fetch = functools.partial(
+        huggingface_hub.snapshot_download, name, revision=revision or None
+    )
+    folder = pathlib.Path(fetch(allow_patterns=_FILES))
     # A repository often has its weights in two forms: this one only if it must be.
     if not any(file for pattern in _WEIGHTS for file in folder.glob(pattern)):
-        fetch(["pytorch_model*.bin"])
+        fetch(allow_patterns=["pytorch_model*.bin"])
     return folder

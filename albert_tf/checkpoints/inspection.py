@@ -5,6 +5,7 @@ import math
 
 from albert_tf.checkpoints.checkpoint import open_checkpoint
 from albert_tf.checkpoints.heads import HEADS
+from albert_tf.checkpoints.layout import CheckpointError
 from albert_tf.checkpoints.weights import ENCODER_PARTS
 
 
@@ -84,11 +85,7 @@ def inspect_checkpoint(path, config=None):
             (checkpoint.num_classes(x) for x in heads if HEADS[x].fields), None
         ),
         missing=sorted(set(backbone) - set(shapes)),
-        damaged=[
-            name
-            for name in known
-            if name in shapes and not checkpoint.is_readable(name)
-        ],
+        damaged=[x for x in known if x in shapes and _is_damaged(checkpoint, x)],
         unused=checkpoint.unknown_tensors(backbone),
         optimizer_slots=[name for name in kinds if kinds[name] == "optimizer"],
         other=[
@@ -96,5 +93,13 @@ def inspect_checkpoint(path, config=None):
             for name, kind in kinds.items()
             if name not in known and kind not in (None, "optimizer")
         ]
-        + sorted(checkpoint.outside),
+        + sorted(checkpoint.source.outside),
     )
+
+
+def _is_damaged(checkpoint, name):
+    try:
+        checkpoint.read(name)
+    except CheckpointError:
+        return True
+    return False

@@ -1,6 +1,7 @@
 """What a checkpoint layout is: a table, and how one table is read both ways."""
 
 import dataclasses
+import itertools
 import re
 
 import numpy as np
@@ -24,21 +25,13 @@ def first_line(error):
 
 @dataclasses.dataclass(frozen=True)
 class Tensors:
-    """The tensors of a file that hold one weight of the model.
+    """The tensors of a file that hold one weight of the model."""
 
-    Args:
-        names: tuple of strings. Several stand side by side in the weight, along
-            its last axis.
-        transpose: bool. The file has the transposed matrix.
-        heads_axis: optional int. The axis that the file has divided into
-            `[num_heads, head_dim]`.
-        num_heads: int. Of the model; only read with `heads_axis`.
-    """
-
-    names: tuple
-    transpose: bool = False
+    names: tuple  # Several stand side by side in the weight, along its last axis.
+    transpose: bool = False  # The file has the transposed matrix.
+    # The axis that the file has divided into `[num_heads, head_dim]`.
     heads_axis: int | None = None
-    num_heads: int = 1
+    num_heads: int = 1  # Of the model; only read with `heads_axis`.
 
     def shapes(self, weight_shape):
         """The shape each tensor has in the file, a tuple of ints."""
@@ -95,14 +88,10 @@ def _transposed(array):
     return numbers_of(tf.transpose(array))
 
 
-def join(*names, **how):
-    """Tensors that stand side by side in one weight of the model."""
-    return Tensors(names, **how)
-
-
 def query_key_value(name, **how):
     """The three of an attention; `*` in the name stands for which one."""
-    return join(*(name.replace("*", x) for x in ("query", "key", "value")), **how)
+    names = (name.replace("*", x) for x in ("query", "key", "value"))
+    return Tensors(tuple(names), **how)
 
 
 def transposed(name):
@@ -110,63 +99,46 @@ def transposed(name):
     return Tensors((name,), transpose=True)
 
 
+def _table():
+    return dataclasses.field(default_factory=dict)
+
+
 @dataclasses.dataclass(frozen=True)
 class Layout:
-    """The variable names of one family of checkpoints.
-
-    Args:
-        name: string.
-        signature: string that occurs in a variable name of this layout only.
-        weights: dict of part to {attribute path of the weight: name in the file,
-            or `Tensors`}. The parts `attention` and `feed_forward` exist once a
-            group and inner layer, which `{group}` and `{inner}` stand for.
-        config_fields: dict of a field of the config file to the argument(s) of
-            `AlbertBackbone`.
-        defaults: dict of the fields a config of this layout may leave out.
-        spellings: dict of a config field to {value in the file: argument}.
-        sizes: dict of a tensor to the config fields that give its shape, `None`
-            for an axis that another tensor tells of.
-        fixed: dict of the `AlbertBackbone` arguments that this layout implies.
-        same: pairs of arguments that this layout cannot tell apart.
-        constants: dict of config fields that may have one value only.
-        renames: pairs of a regular expression and what replaces it: other
-            spellings of the names in `weights`.
-        tied: dict of the name of a copy that a file may have of another tensor to the
-            name of that.
-        others: dict of kind to the regular expression of the names of what a
-            file may hold besides the weights in `weights`.
-    """
+    """The variable names of one family of checkpoints."""
 
     name: str
-    signature: str
+    signature: str  # Occurs in variable names of this layout only.
+    # {part: {attribute path of the weight: name in the file, or `Tensors`}}. The parts
+    # `attention` and `feed_forward` exist once a group and inner layer, which `{group}`
+    # and `{inner}` stand for.
     weights: dict
-    config_fields: dict = dataclasses.field(default_factory=dict)
-    defaults: dict = dataclasses.field(default_factory=dict)
-    spellings: dict = dataclasses.field(default_factory=dict)
-    sizes: dict = dataclasses.field(default_factory=dict)
-    fixed: dict = dataclasses.field(default_factory=dict)
-    same: tuple = ()
-    constants: dict = dataclasses.field(default_factory=dict)
+    # A field of the config file to the argument(s) of `AlbertBackbone`.
+    config_fields: dict = _table()
+    defaults: dict = _table()  # The fields a config of this layout may leave out.
+    spellings: dict = _table()  # {config field: {value in the file: argument}}.
+    # A tensor to the config fields that give its shape, `None` for an axis that another
+    # tensor tells of.
+    sizes: dict = _table()
+    fixed: dict = _table()  # The `AlbertBackbone` arguments that this layout implies.
+    same: tuple = ()  # Pairs of arguments that this layout cannot tell apart.
+    constants: dict = _table()  # Config fields that may have one value only.
+    # Other spellings of the names in `weights`: a regular expression, its replacement.
     renames: tuple = ()
-    tied: dict = dataclasses.field(default_factory=dict)
-    others: dict = dataclasses.field(default_factory=dict)
+    tied: dict = _table()  # The copy that a file may have of a tensor to that tensor.
+    # A kind to the regular expression of what a file may hold besides `weights`.
+    others: dict = _table()
 
     def matches(self, names):
         """Whether a file with these variable names has this layout."""
         return any(self.signature in name for name in names)
 
     def table_names(self, names, path):
-        """The name in a file of each tensor, by its name in the tables.
+        """The name in a file of each tensor, by its name in the tables, a dict.
 
         Args:
             names: the names in the file.
             path: path of the file, for messages.
-
-        Returns:
-            A dict.
-
-        Raises:
-            CheckpointError: if two tensors are one in the tables.
         """
         found = {}
         for in_file in names:
@@ -183,18 +155,13 @@ class Layout:
 
     def kind_of(self, name):
         """The kind of a tensor that no model has a place for, `None` if unknown."""
-        for kind, pattern in self.others.items():
-            if re.search(pattern, name):
-                return kind
-        return None
+        kinds = (kind for kind, x in self.others.items() if re.search(x, name))
+        return next(kinds, None)
 
     def names(self, parts, arguments=None):
-        """The tensors of some parts, those that the layout has no place for left out.
+        """The tensors of those of some parts that the layout has a place for.
 
-        Args:
-            parts: names of parts.
-            arguments: dict, the arguments of the `AlbertBackbone`. Not needed for
-                parts that a model has once.
+        `arguments` are not needed for parts that a model has once.
         """
         rows = self.rows([x for x in parts if x in self.weights], arguments or {})
         return [name for _, _, tensors in rows for name in tensors.names]
@@ -209,24 +176,13 @@ class Layout:
         Returns:
             A list of `((part, group, inner), attribute path, Tensors)`.
         """
-        found = []
         num_heads = arguments.get("num_heads", 1)
-        for part in parts:
-            groups, inner_layers = _repeats(part, arguments)
-            for group in range(groups):
-                for inner in range(inner_layers):
-                    for attribute, tensors in self.weights[part].items():
-                        if isinstance(tensors, str):
-                            tensors = Tensors((tensors,))
-                        names = tuple(
-                            name.format(group=group, inner=inner)
-                            for name in tensors.names
-                        )
-                        tensors = dataclasses.replace(
-                            tensors, names=names, num_heads=num_heads
-                        )
-                        found.append(((part, group, inner), attribute, tensors))
-        return found
+        return [
+            ((part, *block), attribute, _of_block(tensors, block, num_heads))
+            for part in parts
+            for block in itertools.product(*map(range, _repeats(part, arguments)))
+            for attribute, tensors in self.weights[part].items()
+        ]
 
 
 # The distinct blocks of an encoder, by the argument that counts their groups.
@@ -234,6 +190,16 @@ _GROUPS = {"attention": "num_attention_groups", "feed_forward": "num_ffn_groups"
 
 
 def _repeats(part, arguments):
+    """How many groups and inner layers have a part of their own."""
     if part not in _GROUPS:
         return 1, 1
     return arguments[_GROUPS[part]], arguments["num_inner_repetitions"]
+
+
+def _of_block(tensors, block, num_heads):
+    """The `Tensors` of a table, with the numbers of a block in their names."""
+    if isinstance(tensors, str):
+        tensors = Tensors((tensors,))
+    group, inner = block
+    names = tuple(name.format(group=group, inner=inner) for name in tensors.names)
+    return dataclasses.replace(tensors, names=names, num_heads=num_heads)

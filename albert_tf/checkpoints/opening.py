@@ -30,21 +30,7 @@ _BESIDE = re.compile(r"(\.json|\.pb|\.h5|\.txt|\.model|/checkpoint)$")
 
 
 def open_source(path):
-    """Open the tensors that a path, a name or a model means.
-
-    Args:
-        path: string or path of a directory, an archive, a prefix or any file of a
-            checkpoint; the name of a release, or `"hf://user/name"`, which is
-            downloaded unless it was before; or a Keras model.
-
-    Returns:
-        An object of one of the `FORMATS`.
-
-    Raises:
-        FileNotFoundError: if there is no checkpoint.
-        CheckpointError: if there are several, or one that is damaged.
-        OSError: if it cannot be downloaded.
-    """
+    """Open what `load_checkpoint` takes, as an object of one of the `FORMATS`."""
     if isinstance(path, keras.Model):
         return KerasModel(path)
     if not isinstance(path, (str, os.PathLike)):
@@ -79,16 +65,14 @@ def open_source(path):
 
 
 def _open_folder(folder):
-    # Archives are often unpacked into a folder of their name in a folder of it.
-    below = sorted([*folder.glob("*/"), *folder.glob("*/*/")])
-    found = find_checkpoints(folder) or [
-        candidate
-        for child in below
-        if child.is_dir()
-        for candidate in find_checkpoints(child)
-    ]
-    # The variables of a module are found from both of the folders they are in.
-    found = [x for i, x in enumerate(found) if x not in found[:i]]
+    found = find_checkpoints(folder)
+    if not found:
+        # Archives are often unpacked into a folder of their name in a folder of it.
+        below = [x for x in (*folder.glob("*"), *folder.glob("*/*")) if x.is_dir()]
+        # The variables of a module are found from both of the folders they are in.
+        found = list(
+            dict.fromkeys(y for x in sorted(below) for y in find_checkpoints(x))
+        )
     if not found:
         raise FileNotFoundError(
             f"There is no checkpoint in {folder}: it holds no *.index file of "

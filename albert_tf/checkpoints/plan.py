@@ -15,27 +15,16 @@ from albert_tf.checkpoints.weights import model_weights, parts_of, weight_shape
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """One weight.
+    """One weight."""
 
-    Attributes:
-        target: what takes it: a `keras.Variable`, or the `Tensors` to write.
-        tensors: the `Tensors` of the file that hold it.
-        shape: tuple of ints, of the weight.
-    """
-
-    target: object
-    tensors: Tensors
+    target: object  # What takes it: a `keras.Variable`, or the `Tensors` to write.
+    tensors: Tensors  # Those of the file that hold it.
     shape: tuple
 
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
     """The rows of some parts of a checkpoint; checked when it is made.
-
-    Args:
-        checkpoint: a `Checkpoint`.
-        parts: list of the names of parts.
-        rows: list of `Row`.
 
     Raises:
         CheckpointError: if a weight is not in the file or has another shape there,
@@ -44,7 +33,7 @@ class Plan:
     """
 
     checkpoint: object
-    parts: list
+    parts: list  # Of strings, as in `HEADS` and `ENCODER_PARTS`.
     rows: list
 
     def __post_init__(self):
@@ -64,26 +53,23 @@ class Plan:
         wanted = {name for row in self.rows for name in row.tensors.names}
         missing = sorted(wanted - set(checkpoint.shapes))
         unused = checkpoint.unknown_tensors(wanted)
-        problems = []
-        if missing:
-            problems.append(f"it lacks {missing}")
-        if unused:
-            problems.append(f"it has {unused}, for which the model has no place")
-        if problems:
-            raise CheckpointError(
-                f"{checkpoint.path} does not fit the model: {'; '.join(problems)}. "
-                "Nothing was loaded. Compare num_hidden_groups and inner_group_num "
-                f"of {checkpoint.config_source}, or look with `albert-tf inspect`."
-                + self._hint(missing)
-            )
-
-    def _hint(self, missing):
-        if missing and set(missing) == set(self.checkpoint.layout.names(["pooler"])):
-            return (
+        problems = [f"it lacks {missing}"] * bool(missing)
+        problems += [f"it has {unused}, for which the model has no place"] * bool(
+            unused
+        )
+        if not problems:
+            return
+        message = (
+            f"{checkpoint.path} does not fit the model: {'; '.join(problems)}. "
+            "Nothing was loaded. Compare num_hidden_groups and inner_group_num "
+            f"of {checkpoint.config_source}, or look with `albert-tf inspect`."
+        )
+        if set(missing) == set(checkpoint.layout.names(["pooler"])):
+            message += (
                 " A model saved without its pooler, such as a masked language model, "
                 "loads with `pooler=False`."
             )
-        return ""
+        raise CheckpointError(message)
 
     def _check_shapes(self):
         checkpoint = self.checkpoint
@@ -106,9 +92,9 @@ class Plan:
         if "masked_lm_head" not in self.parts:
             return
         for copy in checkpoint.layout.tied.items():
-            if not set(copy) <= checkpoint.shapes.keys():
-                continue
-            if not np.array_equal(*(numbers_of(checkpoint.read(x)) for x in copy)):
+            if checkpoint.shapes.keys() >= set(copy) and not np.array_equal(
+                *(numbers_of(checkpoint.read(name)) for name in copy)
+            ):
                 raise CheckpointError(
                     f"{checkpoint.path} has a {copy[0]} other than its {copy[1]}. In "
                     "an ALBERT they are one: its masked language head was trained by "
@@ -117,13 +103,7 @@ class Plan:
 
 
 def plan_loading(checkpoint, model, new_heads=()):
-    """The plan that fills a model.
-
-    Args:
-        checkpoint: a `Checkpoint`.
-        model: an `AlbertBackbone`, or a task on one.
-        new_heads: names of heads that keep the weights they have.
-    """
+    """The plan that fills a backbone or a task; see `Checkpoint.load_into`."""
     parts = [part for part in parts_of(model) if part not in new_heads]
     layout = checkpoint.layout
     unplaced = [part for part in parts if part not in layout.weights]
@@ -140,13 +120,7 @@ def plan_loading(checkpoint, model, new_heads=()):
 
 
 def plan_writing(checkpoint, layout, parts):
-    """The plan that reads weights as the tensors of another layout.
-
-    Args:
-        checkpoint: a `Checkpoint`.
-        layout: the `Layout` to write.
-        parts: list of names of parts that both have.
-    """
+    """The plan that reads parts of a checkpoint as the tensors of another layout."""
     arguments = checkpoint.arguments
     targets = {row[:2]: row[2] for row in layout.rows(parts, arguments)}
     rows = []

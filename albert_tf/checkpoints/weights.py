@@ -39,16 +39,7 @@ _AXES = {
 
 
 def weight_shape(part, attribute, arguments, num_classes):
-    """The shape a weight has in a model.
-
-    Args:
-        part, attribute: strings, as in the tables of the layouts.
-        arguments: dict, the arguments of the `AlbertBackbone`.
-        num_classes: int, the classes of the part, if it is a head with classes.
-
-    Returns:
-        A tuple of ints.
-    """
+    """The shape of a weight of the tables in a model of some arguments, a tuple."""
     hidden_dim, embedding_dim = arguments["hidden_dim"], arguments["embedding_dim"]
     project_first = arguments["embedding_projection"] == "before_layer_norm"
     lengths = {
@@ -79,35 +70,18 @@ def parts_of(model):
 
 
 def model_weights(layout, model, parts=None):
-    """Pair every variable of a model with the tensors that hold it in a file.
-
-    Args:
-        layout: a `Layout`.
-        model: an `AlbertBackbone`, or a task with a `backbone` attribute.
-        parts: optional list of the parts to take; by default all.
-
-    Returns:
-        A list of `(keras.Variable, Tensors)`.
-    """
+    """Pairs of the variables of a model, of all its parts by default, and `Tensors`."""
     backbone = getattr(model, "backbone", model)
     objects = {
-        ("embedding", 0, 0): backbone.embedding,
-        ("pooler", 0, 0): backbone.pooled_dense,
-        **{
-            (part, 0, 0): getattr(model, HEADS[part].attribute)
-            for part in getattr(model, "heads", ())
-        },
-        **{
-            ("attention", *key): half for key, half in backbone.attention_blocks.items()
-        },
-        **{
-            ("feed_forward", *key): half
-            for key, half in backbone.feed_forward_blocks.items()
-        },
+        "embedding": {(0, 0): backbone.embedding},
+        "attention": backbone.attention_blocks,
+        "feed_forward": backbone.feed_forward_blocks,
+        "pooler": {(0, 0): backbone.pooled_dense},
     }
+    for part in getattr(model, "heads", ()):
+        objects[part] = {(0, 0): getattr(model, HEADS[part].attribute)}
+    rows = layout.rows(parts or parts_of(model), backbone.get_config())
     return [
-        (operator.attrgetter(attribute)(objects[key]), tensors)
-        for key, attribute, tensors in layout.rows(
-            parts or parts_of(model), backbone.get_config()
-        )
+        (operator.attrgetter(attribute)(objects[part][tuple(block)]), tensors)
+        for (part, *block), attribute, tensors in rows
     ]

@@ -12,15 +12,7 @@ BUILDERS = {
 
 
 def build_model(checkpoint):
-    """A model of ours with the weights and heads that a checkpoint has.
-
-    Args:
-        checkpoint: a `Checkpoint`.
-
-    Returns:
-        The task of the first head of `BUILDERS` that the checkpoint has, else an
-        `AlbertBackbone`.
-    """
+    """A task of the first head of `BUILDERS` that a checkpoint has, else a backbone."""
     for part, build in BUILDERS.items():
         if part in checkpoint.parts:
             return build(checkpoint)

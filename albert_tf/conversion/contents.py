@@ -1,6 +1,7 @@
 """What is to be written of a checkpoint, in the terms of a layout."""
 
 import dataclasses
+import functools
 import os
 
 import keras_hub
@@ -28,13 +29,8 @@ class Contents:
     """What is to be written: a checkpoint, in the terms of a layout.
 
     Attributes:
-        checkpoint: a `Checkpoint`, of files or of a model.
-        layout: the `Layout` to write.
-        tokenizer: the tokenizer to write beside, or `None`.
-        config: dict, the fields of the config file.
-        plan: a `Plan`, from the tensors read to those written.
-        unplaced: list of the parts and further weights of the model that the layout
-            has no place for.
+        unplaced: the parts and further weights of the model that the layout has no
+            place for.
     """
 
     checkpoint: Checkpoint
@@ -55,7 +51,7 @@ class Contents:
         for part in self.plan.parts:
             if part in HEADS and HEADS[part].fields:
                 count = checkpoint.num_classes(part)
-                fields.update(write_head(part, count, checkpoint.head_config(part)))
+                fields.update(write_head(count, checkpoint.head_config(part)))
         return fields
 
     @property
@@ -64,35 +60,22 @@ class Contents:
         if self.layout is not KERASHUB:
             return []
         labels = self.checkpoint.head_config("classifier").get("labels")
-        is_cased = self._is_sentence_piece and not self.tokenizer.lowercase
-        return [f"the labels {labels}"] * bool(labels) + ["lowercase=False"] * is_cased
+        lost = [f"the labels {labels}"] if labels else []
+        if self.keras_hub_tokenizer is not None and not self.tokenizer.lowercase:
+            lost.append("lowercase=False")
+        return lost
 
-    @property
-    def _is_sentence_piece(self):
-        return isinstance(self.tokenizer, SentencePieceTokenizer)
-
-    @property
+    @functools.cached_property
     def keras_hub_tokenizer(self):
         """The tokenizer for KerasHub's models, `None` if KerasHub has none such."""
         # KerasHub's ALBERT has no WordPiece, and its BERT changes Chinese text.
-        if not self._is_sentence_piece:
+        if not isinstance(self.tokenizer, SentencePieceTokenizer):
             return None
         return keras_hub.tokenizers.AlbertTokenizer(self.tokenizer.proto)
 
 
-def contents_of(checkpoint, layout, tokenizer=None):
-    """The `Contents` of a checkpoint in the layout of a name.
-
-    Args:
-        checkpoint: a `Checkpoint`.
-        layout: string, as for `save_checkpoint`.
-        tokenizer: optional tokenizer or path of a vocabulary. By default the
-            checkpoint's own.
-
-    Raises:
-        ValueError: if there is no such layout.
-        CheckpointError: if the layout cannot express the model.
-    """
+def contents_of(checkpoint, layout, tokenizer):
+    """The `Contents` of a checkpoint; arguments and errors as of `save_checkpoint`."""
     known = [*LAYOUTS, "keras"]
     if layout not in known:
         raise ValueError(f"Unknown layout {layout!r}. Known: {known}")
@@ -104,7 +87,7 @@ def contents_of(checkpoint, layout, tokenizer=None):
         _fitting_tokenizer(checkpoint, tokenizer),
         file_config(target, checkpoint.arguments),
         plan_writing(checkpoint, target, parts),
-        [x for x in checkpoint.parts if x not in parts] + checkpoint.outside,
+        [x for x in checkpoint.parts if x not in parts] + checkpoint.source.outside,
     )
 
 

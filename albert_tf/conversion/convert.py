@@ -66,7 +66,7 @@ def convert_checkpoint(
     ]
     read = {name for names, _, _ in moved for name in names}
     left_out = sorted(set(checkpoint.shapes) - read)
-    left_out += checkpoint.outside + contents.lost
+    left_out += checkpoint.source.outside + contents.lost
     return Conversion(checkpoint.layout.name, moved, left_out)
 
 

@@ -1,6 +1,5 @@
 """Writing checkpoints, complete or not at all."""
 
-import json
 import pathlib
 import warnings
 
@@ -20,7 +19,7 @@ from albert_tf.checkpoints.layout import CheckpointError
 from albert_tf.checkpoints.opening import FORMATS, find_checkpoints
 from albert_tf.conversion.build import build_model
 from albert_tf.conversion.contents import contents_of
-from albert_tf.files import complete_directory
+from albert_tf.files import complete_directory, write_json
 
 
 def save_checkpoint(model, path, layout="google", tokenizer=None):
@@ -59,12 +58,8 @@ def save_checkpoint(model, path, layout="google", tokenizer=None):
     write_checkpoint(contents, path, layout)
 
 
-def check_saving(model, path, layout="google", tokenizer=None):
-    """Raise what `save_checkpoint` would, before it is worth something to save.
-
-    Args:
-        model, path, layout, tokenizer: as for `save_checkpoint`.
-    """
+def check_saving(model, path, layout, tokenizer):
+    """Raise what `save_checkpoint` would, before there is something to lose."""
     contents = _contents_of_model(model, layout, tokenizer)
     _refuse_another_checkpoint(pathlib.Path(path), layout, contents.tokenizer)
 
@@ -85,7 +80,7 @@ def _contents_of_model(model, layout, tokenizer=None):
 
 
 def write_checkpoint(contents, path, layout):
-    """Write the files of a layout; see `save_checkpoint`."""
+    """Write the files of a layout, complete or not at all."""
     _refuse_another_checkpoint(pathlib.Path(path), layout, contents.tokenizer)
     with complete_directory(path) as directory:
         WRITERS[layout](directory, contents)
@@ -116,35 +111,34 @@ def _refuse_another_checkpoint(folder, layout, tokenizer):
 
 
 def _write_bundle(directory, contents):
-    tokenizer = contents.tokenizer
-    config = dict(contents.config)
+    tokenizer, heads = contents.tokenizer, contents.head_fields()
+    config = {**contents.config, **heads}
+    if heads:
+        config["architectures"] = architectures(contents.plan.parts)
     if tokenizer is not None:
         tokenizer.save_original(directory)
         if not tokenizer.lowercase:
             config["do_lower_case"] = False
-    fields = contents.head_fields()
-    if fields:
-        fields["architectures"] = architectures(contents.plan.parts)
-    config.update(fields)
-    _write_json(directory / "albert_config.json", config)
+    write_json(directory / "albert_config.json", config)
     write_tensors(directory / PREFIX, contents.tensors())
 
 
 def _write_huggingface(directory, contents):
-    checkpoint, tokenizer = contents.checkpoint, contents.tokenizer
-    config = dict(contents.config)
-    if tokenizer is not None:
-        positions = checkpoint.arguments["max_sequence_length"]
-        config.update(write_tokenizer(directory, tokenizer, positions))
-    parts = contents.plan.parts
+    checkpoint, parts = contents.checkpoint, contents.plan.parts
     # Its sentence-order head has `num_labels` classes, too.
     classes = [checkpoint.num_classes(part) for part in parts if part in HEADS]
-    config.update(label_fields(next(filter(None, reversed(classes)), 2)))
-    config.update(classifier_dropout_prob=0.1)
-    config.update(contents.head_fields())
-    config["architectures"] = architectures(parts)
+    config = {
+        **contents.config,
+        **label_fields(next(filter(None, reversed(classes)), 2)),
+        "classifier_dropout_prob": 0.1,
+        **contents.head_fields(),
+        "architectures": architectures(parts),
+    }
+    if contents.tokenizer is not None:
+        positions = checkpoint.arguments["max_sequence_length"]
+        config.update(write_tokenizer(directory, contents.tokenizer, positions))
     write_model(directory, contents.tensors())
-    _write_json(directory / "config.json", config)
+    write_json(directory / "config.json", config)
 
 
 def _write_keras_hub(directory, contents):
@@ -154,11 +148,11 @@ def _write_keras_hub(directory, contents):
 
 
 def _write_keras(directory, contents):
-    checkpoint = contents.checkpoint
-    source = checkpoint.source
+    source = contents.checkpoint.source
     # A model of ours is written as it is, with its preprocessor and all.
     whole = source.model if source.is_ours else None
-    write_preset(directory, whole or build_model(checkpoint), contents.tokenizer)
+    model = whole or build_model(contents.checkpoint)
+    write_preset(directory, model, contents.tokenizer)
 
 
 def to_keras_hub(model):
@@ -188,11 +182,6 @@ def _keras_hub_model(contents, tokenizer=None):
     for name, value in contents.tensors():
         weights[name].assign(value)
     return theirs
-
-
-def _write_json(path, fields):
-    text = json.dumps(fields, ensure_ascii=False, indent=2)
-    path.write_text(text + "\n", encoding="utf-8")
 
 
 PREFIX = "albert_model.ckpt"

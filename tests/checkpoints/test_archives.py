@@ -5,6 +5,7 @@ import zipfile
 
 import pytest
 
+from albert_tf.checkpoints import archives
 from albert_tf.checkpoints.archives import ArchiveError, is_archive, unpack
 
 ENDINGS = (".tar.gz", ".tgz", ".tar", ".zip")
@@ -34,16 +35,16 @@ def tree(directory):
     }
 
 
-def refused(archive, message, **kwargs):
+def refused(archive, message):
     """Unpacking is refused with one sentence, and leaves nothing behind."""
     before = set(archive.parent.iterdir())
     with pytest.raises(ArchiveError, match=message) as error:
-        unpack(archive, archive.parent / "out", **kwargs)
+        unpack(archive, archive.parent / "out")
     assert str(archive) in str(error.value)
     assert set(archive.parent.iterdir()) == before
 
 
-@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("ending", [".tar.gz", ".zip"])
 def test_unpacks_and_leaves_other_files(ending, tmp_path):
     out = tmp_path / "deep" / "out"
     out.mkdir(parents=True)
@@ -55,49 +56,46 @@ def test_unpacks_and_leaves_other_files(ending, tmp_path):
         "model/._a.index": b"fork",
     }
     archive = make(tmp_path / f"x{ending}", members)
-    assert is_archive(archive) and unpack(str(archive), out) == out
+    assert is_archive(archive) and unpack(archive, out) == out
     assert tree(out) == {**FILES, "词表.txt": b"1", "mine.txt": b"mine"}
 
 
-def test_no_archive(tmp_path):
-    assert not any(map(is_archive, ("zip", "a.gz", "a.index", "a.zip.part")))
-    with pytest.raises(FileNotFoundError, match=r"no archive .*x\.zip"):
-        unpack(tmp_path / "x.zip", tmp_path / "out")
+def test_endings(tmp_path):
+    names = ("zip", "a.gz", "a.index", "a.zip.part")
+    assert not any(is_archive(tmp_path / name) for name in names)
+    for ending in ENDINGS:
+        archive = make(tmp_path / f"x{ending}", FILES)
+        assert is_archive(archive)
+        assert tree(unpack(archive, tmp_path / ending)) == FILES
 
 
 @pytest.mark.parametrize("ending", [".tar.gz", ".zip"])
-def test_names_that_lead_out(ending, tmp_path):
+def test_names_that_lead_out_or_to_the_root(ending, tmp_path):
     for name in ("../up.txt", "model/../../up.txt"):
         archive = make(tmp_path / f"x{ending}", {**FILES, name: b"bad"})
         refused(archive, "outside|leads out")
-
-
-@pytest.mark.parametrize("ending", [".tar.gz", ".zip"])
-def test_a_name_from_the_root_lands_inside(ending, tmp_path):
     archive = make(tmp_path / f"x{ending}", {"/etc/albert_tf": b"1"})
     assert tree(unpack(archive, tmp_path / "out")) == {"etc/albert_tf": b"1"}
 
 
-@pytest.mark.parametrize(
-    ("kind", "target"),
-    [
+def test_links_out_and_devices(tmp_path):
+    for kind, target in (
         (tarfile.SYMTYPE, "/etc/passwd"),
         (tarfile.LNKTYPE, "../x"),
         (tarfile.CHRTYPE, ""),
-    ],
-)
-def test_links_out_and_devices(kind, target, tmp_path):
-    with tarfile.open(tmp_path / "x.tar.gz", "w:gz") as file:
-        info = tarfile.TarInfo("model/link")
-        info.type, info.linkname = kind, target
-        file.addfile(info)
-    refused(tmp_path / "x.tar.gz", "not safe to unpack")
+    ):
+        with tarfile.open(tmp_path / "x.tar.gz", "w:gz") as file:
+            info = tarfile.TarInfo("model/link")
+            info.type, info.linkname = kind, target
+            file.addfile(info)
+        refused(tmp_path / "x.tar.gz", "not safe to unpack")
 
 
-@pytest.mark.parametrize("ending", [".tar.gz", ".zip"])
-def test_limit_on_what_is_written(ending, tmp_path):
-    archive = make(tmp_path / f"x{ending}", {"zeros": bytes(10**6), "more": b"1"})
-    refused(archive, "more than 1000000 bytes", max_bytes=10**6)
+def test_limit_on_what_is_written(tmp_path, monkeypatch):
+    monkeypatch.setattr(archives, "MAX_BYTES", 10**6)
+    for ending in (".tar.gz", ".zip"):
+        archive = make(tmp_path / f"x{ending}", {"zeros": bytes(10**6), "more": b"1"})
+        refused(archive, "more than 1000000 bytes")
 
 
 def test_chinese_windows_zip(tmp_path):
@@ -118,15 +116,11 @@ def test_chinese_windows_tar(tmp_path):
 
 
 @pytest.mark.parametrize("ending", [".tar.gz", ".zip"])
-def test_a_web_page_in_place_of_an_archive(ending, tmp_path):
-    (tmp_path / f"x{ending}").write_text("<html>Please log in</html>")
-    refused(tmp_path / f"x{ending}", "damaged, cut short")
-
-
-@pytest.mark.parametrize("ending", [".tar.gz", ".zip"])
 def test_cut_anywhere(ending, tmp_path):
     archive = make(tmp_path / f"x{ending}", {"a": random.Random(0).randbytes(600)})
     content = archive.read_bytes()
+    archive.write_text("<html>Please log in</html>")
+    refused(archive, "damaged, cut short")
     for length in range(0, len(content), 29):
         archive.write_bytes(content[:length])
         refused(archive, "damaged, cut short")

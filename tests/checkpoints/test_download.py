@@ -149,10 +149,8 @@ def test_second_call_needs_no_network(server, release, tmp_path, monkeypatch):
     assert len(server.requests) == 1
 
 
-@pytest.mark.parametrize("folder", ["", "a/b/"])
-def test_tar_in_any_folder_with_vocabulary(
-    folder, server, release, tmp_path, monkeypatch
-):
+def test_tar_in_any_folder_with_vocabulary(server, release, tmp_path, monkeypatch):
+    folder = "a/b/"
     url = "https://models.example.com/golden.tar.gz"
     monkeypatch.setitem(RELEASES, "golden", Release(**{**vars(release), "url": url}))
     files = {**golden_files(folder=folder), f"{folder}vocab.txt": b"[PAD]\n"}
@@ -173,9 +171,9 @@ def test_missing_config_is_written(server, release, tmp_path):
 # === What does not come ===
 
 
-@pytest.mark.parametrize("status", [403, 404, 503])
-def test_an_address_that_does_not_answer(status, server, release, tmp_path):
-    server.files["/files/golden.zip"] = status
+def test_an_address_that_does_not_answer(server, release, tmp_path, monkeypatch):
+    monkeypatch.setattr(download, "RETRIES", 0)
+    server.files["/files/golden.zip"] = 503
     with pytest.raises(ConnectionError) as error:
         download_release("golden", cache=tmp_path)
     message = str(error.value)
@@ -185,6 +183,7 @@ def test_an_address_that_does_not_answer(status, server, release, tmp_path):
     assert names(tmp_path) == set()
 
 
+@pytest.mark.slow
 def test_no_network(server, release, tmp_path):
     server.shutdown()
     server.server_close()
@@ -193,6 +192,7 @@ def test_no_network(server, release, tmp_path):
     assert names(tmp_path) == set()
 
 
+@pytest.mark.slow
 def test_a_connection_that_breaks_off(server, release, tmp_path, monkeypatch):
     monkeypatch.setattr(download, "RETRIES", 1)
     server.files["/files/golden.zip"] = ARCHIVE
@@ -248,7 +248,7 @@ def test_a_tensor_differs(server, release, tmp_path, monkeypatch):
 
 def test_all_tensors_differ(server, release, tmp_path, monkeypatch):
     changed_checksums(release, monkeypatch, 1000)
-    message = "does not hold golden: the checksums of its tensors are others"
+    message = "is not golden as it was released: the checksums of its tensors are oth"
     refused(server, tmp_path, ARCHIVE, CheckpointError, message)
 
 
@@ -277,7 +277,7 @@ def test_unknown_checksums_and_another_size(server, release, tmp_path, monkeypat
     arguments = {**release.arguments, "hidden_dim": 96}
     other = Release(**{**vars(release), "arguments": arguments})
     monkeypatch.setitem(RELEASES, "golden", other)
-    message = r"expected one pooler/dense/kernel of shape \[96, 96\], found \[\[48, 48"
+    message = r"expected one pooler/dense/kernel of \[96, 96\], found \[\[48, 48"
     refused(server, tmp_path, ARCHIVE, CheckpointError, message)
 
 
@@ -317,15 +317,16 @@ BAD_ARCHIVES = {
 }
 
 
-@pytest.mark.parametrize("case", BAD_ARCHIVES)
-def test_bad_archives(case, server, release, tmp_path):
-    refused(server, tmp_path, *BAD_ARCHIVES[case])
-    assert not list(tmp_path.parent.rglob("evil.txt"))
+def test_bad_archives(server, release, tmp_path):
+    for case in BAD_ARCHIVES.values():
+        refused(server, tmp_path, *case)
+        assert not list(tmp_path.parent.rglob("evil.txt"))
 
 
 # === Where to ===
 
 
+@pytest.mark.slow
 def test_redirects(server, release, tmp_path):
     server.files["/files/golden.zip"] = "/elsewhere"
     server.files["/elsewhere"] = ARCHIVE
@@ -356,12 +357,9 @@ def test_cache_folder(monkeypatch, tmp_path):
     assert cache_folder() == tmp_path / "mine"
 
 
-def test_unknown_name(tmp_path):
+def test_names_that_cannot_be_fetched(tmp_path):
     with pytest.raises(ValueError, match="no release named 'tiny'.*albert_tiny_zh"):
         download_release("tiny", cache=tmp_path)
-
-
-def test_release_without_address(tmp_path):
     with pytest.raises(ValueError, match="No public address of"):
         download_release("albert_tiny_google_finetuned_lcqmc", cache=tmp_path)
 

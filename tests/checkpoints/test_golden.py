@@ -56,30 +56,9 @@ def log_softmax(x):
     return x - np.log(np.exp(x).sum(-1, keepdims=True))
 
 
-def test_every_hidden_state(name, outputs):
-    layers = expected(name)["layers"]
-    assert len(outputs["hidden_states"]) == len(layers) + 1
-    for ours, theirs in zip(outputs["hidden_states"][1:], layers, strict=True):
-        assert largest_difference(ours, theirs) < 1e-5
-
-
-def test_outputs(name, backbone, outputs):
+def test_every_output(name, backbone, outputs):
     arrays = expected(name)
-    plain = backbone(backbone_inputs(arrays))
-    for output in ("sequence_output", "pooled_output"):
-        assert largest_difference(outputs[output], arrays[output]) < 1e-5
-        assert largest_difference(plain[output], arrays[output]) < 1e-5
-
-
-def test_pool(name, backbone):
-    arrays = expected(name)
-    model = keras.Model(backbone.input, backbone.pool(backbone.input))
-    pooled = model(backbone_inputs(arrays))
-    assert largest_difference(pooled, arrays["pooled_output"]) < 1e-5
-
-
-def test_embedding_output(name, outputs):
-    embedding = expected(name)["embedding_output"]
+    layers, embedding = arrays["layers"], arrays["embedding_output"]
     if LAYOUT_OF[name] == "google":
         mapping = "bert/encoder/embedding_hidden_mapping_in"
         tensors = weights_of(name)
@@ -87,29 +66,34 @@ def test_embedding_output(name, outputs):
             embedding @ tensors[f"{mapping}/kernel"] + tensors[f"{mapping}/bias"]
         )
     assert largest_difference(outputs["hidden_states"][0], embedding) < 1e-5
+    assert len(outputs["hidden_states"]) == len(layers) + 1
+    for ours, theirs in zip(outputs["hidden_states"][1:], layers, strict=True):
+        assert largest_difference(ours, theirs) < 1e-5
+    plain = backbone(backbone_inputs(arrays))
+    for output in ("sequence_output", "pooled_output"):
+        assert largest_difference(outputs[output], arrays[output]) < 1e-5
+        assert largest_difference(plain[output], arrays[output]) < 1e-5
+    model = keras.Model(backbone.input, backbone.pool(backbone.input))
+    pooled = model(backbone_inputs(arrays))
+    assert largest_difference(pooled, arrays["pooled_output"]) < 1e-5
 
 
-def test_masked_words(name, pretrained):
+def test_both_heads(name, pretrained):
     log_probabilities = log_softmax(pretrained["mlm_logits"])
     theirs = expected(name)["mlm_log_probs"].reshape(log_probabilities.shape)
     assert largest_difference(log_probabilities, theirs) < 5e-5
-
-
-def test_sentence_order(name, pretrained):
     log_probabilities = log_softmax(pretrained["sop_logits"])
     assert largest_difference(log_probabilities, expected(name)["sop_log_probs"]) < 5e-5
 
 
-def test_attention_is_a_distribution_over_the_text(name, outputs):
+def test_attention(name, outputs):
     mask = expected(name)["input_mask"][:, None, None, :]
     assert mask.min() == 0
     for scores in outputs["attention_scores"]:
         assert scores.shape == (3, 4, 17, 17)
         assert np.abs(np.sum(scores * mask, axis=-1) - 1.0).max() < 1e-5
         assert np.max(scores * (1 - mask)) < 1e-12
-
-
-def test_first_layers_attention_by_hand(name, outputs):
+    # The first layer's, by hand.
     tensors = weights_of(name)
     prefix = ATTENTION_PREFIX[LAYOUT_OF[name]]
     x = np.asarray(outputs["hidden_states"][0], "float64")

@@ -8,22 +8,14 @@ from checkpoint_files import LAYOUT_OF, NAMES, config_of, weights_of
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
+from small_backbone import SMALL
 
 from albert_tf.checkpoints import CheckpointError, config_arguments
-from albert_tf.checkpoints.layout import Tensors, join, transposed
+from albert_tf.checkpoints.layout import Tensors, transposed
 from albert_tf.checkpoints.layouts import own_layout
 from albert_tf.checkpoints.weights import model_weights
 from albert_tf.conversion.contents import LAYOUTS
 from albert_tf.models import AlbertBackbone, AlbertPretrainer
-
-SMALL = {
-    "vocabulary_size": 120,
-    "num_layers": 4,
-    "num_heads": 4,
-    "embedding_dim": 16,
-    "hidden_dim": 48,
-    "intermediate_dim": 96,
-}
 
 
 @st.composite
@@ -53,12 +45,10 @@ def test_splitting_and_joining_gives_the_same_weight(drawn):
 
 def test_join_stands_side_by_side():
     query, key = np.ones((2, 3)), np.zeros((2, 3))
-    assert join("query", "key").to_weight([query, key]).tolist() == (
+    assert Tensors(("query", "key")).to_weight([query, key]).tolist() == (
         [[1.0, 1.0, 1.0, 0.0, 0.0, 0.0]] * 2
     )
 
-
-def test_transposed_is_the_transposed_matrix():
     weight = transposed("output_weights").to_weight([np.eye(2, 3)])
     assert weight.tolist() == np.eye(3, 2).tolist()
 
@@ -97,12 +87,8 @@ def test_layouts_do_not_take_each_other_for_theirs():
     ("layout", "changes"),
     [
         ("albert_zh", {}),
-        ("albert_zh", {"normalize_first": True}),
         ("google", {"num_attention_groups": 3, "num_ffn_groups": 3}),
-        ("google", {"num_inner_repetitions": 2}),
-        ("huggingface", {"num_attention_groups": 3, "num_ffn_groups": 3}),
         ("huggingface", {"num_inner_repetitions": 2}),
-        ("keras", {}),
         ("keras", {"num_attention_groups": 4, "num_ffn_groups": 2}),
     ],
 )
@@ -110,7 +96,7 @@ def test_every_weight_of_a_model_has_its_tensors(layout, changes):
     """None stays random: each variable is in the table, and only once."""
     if layout in ("google", "huggingface"):
         changes = {**changes, "embedding_projection": "after_layer_norm"}
-    model = AlbertPretrainer(AlbertBackbone(**SMALL, **changes))
+    model = AlbertPretrainer(AlbertBackbone(**{**SMALL, "num_layers": 4, **changes}))
     config = model.backbone.get_config()
     layout = own_layout(config) if layout == "keras" else LAYOUTS[layout]
     rows = model_weights(layout, model)
@@ -121,7 +107,7 @@ def test_every_weight_of_a_model_has_its_tensors(layout, changes):
     assert len(names) == len(set(names))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ["albert_zh_preln", "google_early", "google_groups"])
 def test_config_arguments(tmp_path, name):
     config = config_of(name)
     (tmp_path / "config.json").write_text(json.dumps(config))

@@ -37,7 +37,6 @@ def cheap_initial_weights(monkeypatch):
     ("release", "layout"),
     [
         ("albert_tiny_zh_a", "albert_zh"),
-        ("albert_large_zh", "albert_zh"),
         ("albert_base_zh_google", "google"),
     ],
 )
@@ -73,26 +72,16 @@ def test_a_fine_tuned_release_has_an_encoder_and_no_pretraining_heads(
     assert left == {"optimizer", "step"}
 
 
-@pytest.mark.parametrize(
-    ("config", "layout", "activation", "normalize_first"),
-    [
-        ("albert_config_xlarge.json", "before_layer_norm", "gelu_approximate", False),
-        ("albert_config_xxlarge.json", "before_layer_norm", "gelu_approximate", True),
-        (
-            "albert_config_tiny_google.json",
-            "after_layer_norm",
-            "gelu_approximate",
-            False,
-        ),
-    ],
-)
-def test_released_configs(assets, config, layout, activation, normalize_first):
-    arguments = config_arguments(assets / "released" / "configs" / config)
-    assert arguments["embedding_projection"] == layout
-    assert arguments["activation"] == activation
-    assert arguments["normalize_first"] is normalize_first
-
-
-def test_googles_chinese_base_uses_relu(assets):
+def test_released_configs(assets):
+    for config, projection, normalize_first in (
+        ("albert_config_xlarge.json", "before_layer_norm", False),
+        ("albert_config_xxlarge.json", "before_layer_norm", True),
+        ("albert_config_tiny_google.json", "after_layer_norm", False),
+    ):
+        arguments = config_arguments(assets / "released" / "configs" / config)
+        assert arguments["embedding_projection"] == projection
+        assert arguments["activation"] == "gelu_approximate"
+        assert arguments["normalize_first"] is normalize_first
+    # Google's Chinese base.
     folder = assets / "released" / "albert_base_zh_google"
     assert config_arguments(folder / "albert_config.json")["activation"] == "relu"

@@ -70,7 +70,7 @@ def test_only_the_trainings_of_tiny_are_confused():
     }
 
 
-@pytest.mark.parametrize("name", KNOWN)
+@pytest.mark.parametrize("name", ["albert_tiny_zh", "albert_small_zh_google"])
 def test_checksums_are_of_a_model_of_the_arguments(no_weights, name):
     release = RELEASES[name]
     parameters = sum(
@@ -119,11 +119,6 @@ def test_checksums_are_those_of_the_released_indexes(assets):
 # === identify ===
 
 
-def test_complete():
-    for name in KNOWN:
-        assert identify(RELEASES[name].checksums) == (RELEASES[name], [])
-
-
 def test_differences_are_named():
     release = RELEASES["albert_small_zh_google"]
     checksums = release.checksums
@@ -159,24 +154,21 @@ def test_encoder_alone_is_still_the_release():
     assert all(text.endswith(" is missing") for text in differences)
 
 
-@pytest.mark.parametrize("equal", [0, 15, 16])
-def test_half_of_the_tensors_is_not_enough(equal):
+def test_half_of_the_tensors_is_not_enough():
     release = RELEASES["albert_tiny_zh"]
     assert len(release.checksums) == 31
-    checksums = {
-        name: crc32c + (number >= equal)
-        for number, (name, crc32c) in enumerate(release.checksums.items())
-    }
-    found, differences = identify(checksums)
-    assert found == (release if equal > 15 else None)
-    assert len(differences) == (31 - equal if found else 0)
+    for equal in (0, 15, 16):
+        checksums = {
+            name: crc32c + (number >= equal)
+            for number, (name, crc32c) in enumerate(release.checksums.items())
+        }
+        found, differences = identify(checksums)
+        assert found == (release if equal > 15 else None)
+        assert len(differences) == (31 - equal if found else 0)
 
 
-def test_nothing_known():
+def test_nothing_known(monkeypatch):
     assert identify({}) == (None, [])
     assert identify({"dense/kernel": 1, "global_step": 2}) == (None, [])
-
-
-def test_no_checksums_at_all(monkeypatch):
     monkeypatch.setattr(releases, "_checksums", dict)
     assert identify({"a": 1}) == (None, [])

@@ -13,20 +13,13 @@ from checkpoint_files import (
     read,
     weights_of,
 )
+from small_backbone import SMALL
 
 from albert_tf import load_checkpoint, save_checkpoint
 from albert_tf.checkpoints import CheckpointError
 from albert_tf.conversion import saving
 from albert_tf.models import AlbertBackbone, AlbertPretrainer, AlbertTextClassifier
 
-SMALL = {
-    "vocabulary_size": 120,
-    "num_layers": 3,
-    "num_heads": 4,
-    "embedding_dim": 16,
-    "hidden_dim": 48,
-    "intermediate_dim": 96,
-}
 # Fields of the golden configs that say nothing about the model's arithmetic.
 NOT_READ = {
     "directionality",
@@ -66,19 +59,14 @@ def test_loading_and_saving_gives_the_same_file(tmp_path, name):
     save_checkpoint(model, tmp_path / "saved", layout=LAYOUT_OF[name])
     assert files_in(tmp_path / "saved") == FILES
     same_tensors(read(tmp_path / "saved" / "albert_model.ckpt"), weights_of(name))
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_the_written_config_says_what_the_original_does(tmp_path, name):
-    save_checkpoint(load_checkpoint(GOLDEN / name), tmp_path, layout=LAYOUT_OF[name])
-    config = json.loads((tmp_path / "albert_config.json").read_text())
+    config = json.loads((tmp_path / "saved" / "albert_config.json").read_text())
     original = config_of(name)
     assert config == {field: original[field] for field in config}
     left_out = original.keys() - config.keys()
     assert left_out <= NOT_READ, "a field the original code would miss"
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ["albert_zh_preln", "google_groups"])
 def test_a_backbone_is_written_without_heads_and_loads_again(tmp_path, name):
     backbone = load_checkpoint(GOLDEN / name)
     save_checkpoint(backbone, tmp_path / "saved", layout=LAYOUT_OF[name])
@@ -139,11 +127,6 @@ def test_a_classifier_brings_its_vocabulary(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "layout", "message"),
     [
-        (
-            {"embedding_projection": "after_layer_norm"},
-            "albert_zh",
-            "albert_zh.*embedding_projection='after_layer_norm'",
-        ),
         ({}, "google", "google.*embedding_projection='before_layer_norm'"),
         (
             {"embedding_projection": "after_layer_norm", "normalize_first": True},
@@ -156,8 +139,6 @@ def test_a_classifier_brings_its_vocabulary(tmp_path):
             "num_attention_groups=1 and num_ffn_groups=3.*one for both",
         ),
         ({"num_ffn_groups": 3}, "albert_zh", "num_ffn_groups=3"),
-        ({"num_attention_groups": 2}, "albert_zh", "num_attention_groups=2"),
-        ({"num_inner_repetitions": 2}, "albert_zh", "num_inner_repetitions=2"),
         ({"activation": "gelu"}, "albert_zh", "activation='gelu'"),
     ],
 )
@@ -201,19 +182,15 @@ def full_disk(monkeypatch):
     monkeypatch.setattr(saving, "write_tensors", write_tensors)
 
 
-def test_nothing_is_left_behind_if_writing_fails(tmp_path, full_disk):
+def test_a_failure_leaves_nothing_or_an_older_checkpoint(tmp_path, full_disk):
     model = load_checkpoint(GOLDEN / "google_v2")
-    with pytest.raises(OSError, match="No space"):
-        save_checkpoint(model, tmp_path / "saved", layout="google")
-    assert files_in(tmp_path) == []
-
-
-def test_an_older_checkpoint_survives_a_failure(tmp_path, full_disk):
     folder = tmp_path / "saved"
+    with pytest.raises(OSError, match="No space"):
+        save_checkpoint(model, folder, layout="google")
+    assert files_in(tmp_path) == []
     folder.mkdir()
     for name in (*FILES, "notes.txt"):
         (folder / name).write_text(f"the old {name}")
-    model = load_checkpoint(GOLDEN / "google_v2")
     with pytest.raises(OSError, match="No space"):
         save_checkpoint(model, folder, layout="google")
     assert files_in(tmp_path) == ["saved"]
@@ -231,12 +208,3 @@ def test_an_older_checkpoint_is_replaced_and_other_files_stay(tmp_path):
     assert files_in(tmp_path) == sorted([*FILES, "notes.txt"])
     assert (tmp_path / "notes.txt").read_text() == "mine"
     assert load_checkpoint(tmp_path).pooled_dense.bias.numpy().tolist() == [1.0] * 48
-
-
-def test_a_file_in_the_way_is_refused(tmp_path):
-    (tmp_path / "saved").write_text("mine")
-    with pytest.raises(FileExistsError, match="saved is a file"):
-        save_checkpoint(
-            load_checkpoint(GOLDEN / "google_v2"), tmp_path / "saved", layout="google"
-        )
-    assert (tmp_path / "saved").read_text() == "mine"

@@ -592,10 +592,7 @@ def sentence_piece_classifier(tokenizer):
 
 
 def sentence_piece_tokenizer(proto):
-    preprocessing = albert_tf.preprocessing
-    if not hasattr(preprocessing, "SentencePieceTokenizer"):
-        pytest.skip("there is no SentencePieceTokenizer yet")
-    return preprocessing.SentencePieceTokenizer(proto)
+    return albert_tf.tokenizers.SentencePieceTokenizer(proto)
 
 
 def test_sentence_piece_ids(tmp_path):

@@ -1,7 +1,5 @@
 """What every form of a checkpoint can be asked."""
 
-import pathlib
-
 from albert_tf.checkpoints.config import read_config
 from albert_tf.checkpoints.head_fields import read_head
 from albert_tf.checkpoints.layout import CheckpointError
@@ -27,29 +25,12 @@ class Source:
     config_patterns = ()
     vocabulary_patterns = ("vocab*.txt", "*.model")
     checksums = {}
-    outside = ()
+    outside = []
     model = None
     is_ours = True
 
-    @classmethod
-    def find(cls, folder):
-        """The paths in a folder that this form can open, a list."""
-        raise NotImplementedError
-
-    def read(self, name):
-        """The tensor of a name in the file, an array.
-
-        Raises:
-            CheckpointError: if it is not what was written.
-        """
-        raise NotImplementedError
-
     def find_layout(self):
-        """The layout whose names the file has.
-
-        Raises:
-            CheckpointError: if it has none of them.
-        """
+        """The `Layout` whose names the file has."""
         for layout in self.layouts:
             if layout.matches(self.shapes):
                 return layout
@@ -61,75 +42,45 @@ class Source:
         )
 
     def find_config(self, config=None):
-        """The config's fields, and what to call them in messages.
+        """What to call the config in messages, and its fields.
 
         Args:
             config: optional path or dict. By default the file beside.
         """
         if isinstance(config, dict):
             return "the given config", config
-        path = pathlib.Path(config) if config else self._config_beside()
-        return str(path), read_config(path)
-
-    def _config_beside(self):
-        path = self.find_beside(self.config_patterns, "config", "`config=`")
+        path = config or self._find_beside(self.config_patterns, "config", "`config=`")
         if path is None:
             raise FileNotFoundError(
                 f"There is no config beside {self.path}: "
                 f"{' or '.join(self.config_patterns)}. "
                 "Put it there or give it with `config=`."
             )
-        return path
+        return str(path), read_config(path)
 
     def head_config(self, part, config, name):
-        """How a head among the tensors is to be used, arguments of its task.
-
-        Args:
-            part: string, a name of `HEADS`.
-            config: dict, the fields of the config.
-            name: string, what to call it in messages.
-        """
+        """How a head is to be used, arguments of its task; see `read_head`."""
         return read_head(part, config, name)
 
     def lowercase(self, config):
-        """Whether the tokenizer is to lower-case, `True` unless the config denies.
-
-        Args:
-            config: dict, the fields of the config.
-        """
+        """Whether the tokenizer is to lower-case, `True` unless the config denies."""
         return read_flag(config, "do_lower_case", self.path)
 
     @property
     def vocabulary(self):
         """The path of what holds the vocabulary, `None` if nothing does."""
-        return self.find_beside(
+        return self._find_beside(
             self.vocabulary_patterns, "vocabulary", "`vocabulary=` or --vocab"
         )
 
     def tokenizer(self, lowercase):
-        """The tokenizer of the vocabulary, `None` without one.
-
-        Args:
-            lowercase: bool. Whether it is to lower-case.
-        """
+        """The tokenizer of the vocabulary, `None` without one."""
         if self.vocabulary is None:
             return None
         return load_tokenizer(self.vocabulary, lowercase=lowercase)
 
-    def find_beside(self, patterns, what, option):
-        """The one file beside the checkpoint that matches a pattern.
-
-        Args:
-            patterns: glob patterns, the first that matches anything counts.
-            what: string, what is looked for, for the message.
-            option: string, how to say which one is meant.
-
-        Returns:
-            A path, or `None` if there is none.
-
-        Raises:
-            CheckpointError: if several match.
-        """
+    def _find_beside(self, patterns, what, option):
+        """The one file that matches the first pattern that matches any, or `None`."""
         for pattern in patterns:
             found = sorted(
                 file for folder in self.folders for file in folder.glob(pattern)

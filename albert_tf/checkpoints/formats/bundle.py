@@ -1,6 +1,7 @@
 """TF1 checkpoints: finding their files, reading and writing their tensors."""
 
 import functools
+import glob
 import os
 import pathlib
 import re
@@ -16,19 +17,7 @@ from albert_tf.checkpoints.layouts import ALBERT_ZH, GOOGLE
 _FILE_ENDING = re.compile(r"\.(index|meta|data-\d{5}-of-\d{5})$")
 
 
-def find_prefix(path):
-    """Find the checkpoint that a path means.
-
-    Args:
-        path: path: a prefix such as `model.ckpt-best`, or the name of any of the
-            checkpoint's files.
-
-    Returns:
-        The prefix, a `pathlib.Path`.
-
-    Raises:
-        FileNotFoundError: if there is no checkpoint, or not all of its files.
-    """
+def _find_prefix(path):
     prefix = _strip_ending(path)
     index = _with_ending(prefix, ".index")
     if index.exists() and not index.is_file():
@@ -40,7 +29,7 @@ def find_prefix(path):
             "prefix (such as albert_model.ckpt), any file of a checkpoint, or the "
             "name of a release (albert-tf download lists them)."
         )
-    if not list(index.parent.glob(_escape(prefix.name) + ".data-*-of-*")):
+    if not list(index.parent.glob(glob.escape(prefix.name) + ".data-*-of-*")):
         raise FileNotFoundError(
             f"{index} has no data beside it: {prefix}.data-00000-of-00001 does not "
             "exist. A checkpoint is both files; put the data file beside the index."
@@ -56,27 +45,18 @@ def _with_ending(prefix, ending):
     return prefix.with_name(prefix.name + ending)
 
 
-def _escape(name):
-    return re.sub(r"([*?[])", r"[\1]", name)
-
-
 class TensorFlowBundle(Source):
     """A TF1 checkpoint, or the variables of a TF-Hub module; read tensor by tensor.
 
     Args:
-        path: path of a directory, a prefix, or any file of the checkpoint.
-
-    Raises:
-        FileNotFoundError: if a file is missing.
-        CheckpointError: if the index cannot be read, or the data file is too
-            short for it.
+        path: path of a prefix, such as `model.ckpt-best`, or of one of its files.
     """
 
     layouts = (GOOGLE, ALBERT_ZH)
     config_patterns = ("albert_config*.json", "bert_config*.json")
 
     def __init__(self, path):
-        self.path = self.prefix = find_prefix(path)
+        self.path = self.prefix = _find_prefix(path)
         self.folders = [self.prefix.parent]
         if _is_module(self.prefix.parent.parent):
             module = self.prefix.parent.parent
@@ -111,11 +91,7 @@ class TensorFlowBundle(Source):
         return _with_ending(path, ".index").exists()
 
     def read(self, name):
-        """Read a tensor; TensorFlow compares its checksum.
-
-        Raises:
-            CheckpointError: if the data file is too short or was changed.
-        """
+        """Read a tensor; TensorFlow compares its checksum."""
         try:
             # `tf.train.load_checkpoint` would keep the memory of what it read.
             with tf.device("cpu"):
@@ -138,12 +114,7 @@ def _is_module(folder):
 
 
 def write_tensors(prefix, tensors):
-    """Write a TF1 checkpoint (a V2 bundle, as `tf.train.Saver` writes it).
-
-    Args:
-        prefix: path without ending.
-        tensors: pairs of variable name and array, taken one after the other.
-    """
+    """Write pairs of name and array as `tf.train.Saver` does, a V2 bundle."""
     # Made TensorFlow's one by one: all of them would be copied a second time.
     tensors = {name: tf.convert_to_tensor(value) for name, value in tensors}
     tf.raw_ops.SaveV2(

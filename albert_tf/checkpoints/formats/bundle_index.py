@@ -17,10 +17,9 @@ Reference:
     `core/util/tensor_bundle/tensor_bundle.h`.
 """
 
-import dataclasses
 import math
-import os
 import pathlib
+import typing
 
 import tensorflow as tf
 from google.protobuf.message import DecodeError
@@ -39,18 +38,8 @@ MAX_ELEMENTS = 2**40
 MAX_RANK = 254  # TensorFlow's own.
 
 
-@dataclasses.dataclass(frozen=True)
-class Entry:
-    """Where a tensor lies, and what it is.
-
-    Attributes:
-        dtype: string, such as `"float32"`.
-        shape: tuple of ints.
-        shard: int, number of the data file.
-        offset, size: ints, in bytes.
-        crc32c: int, the checksum as the file has it, which is masked (see
-            `masked_crc32c`).
-    """
+class Entry(typing.NamedTuple):
+    """What a tensor is, where it lies (in bytes), and its `masked_crc32c`."""
 
     dtype: str
     shape: tuple
@@ -65,25 +54,21 @@ class _DamagedError(Exception):
 
 
 def read_index(prefix):
-    """Read the index of a checkpoint.
+    """The tensors of a checkpoint, a dict of name to `Entry` in the order of the names.
 
     Args:
         prefix: string or path, the checkpoint without `.index`.
 
-    Returns:
-        A dict of tensor name to `Entry`, in the order of the file (by name).
-
     Raises:
-        FileNotFoundError: if there is no index.
         CheckpointError: if the index is damaged, or a data file is absent or cut
             short.
     """
-    path = pathlib.Path(f"{os.fspath(prefix)}.index")
+    path = pathlib.Path(f"{prefix}.index")
     try:
-        if path.stat().st_size > MAX_INDEX_BYTES:
+        size = path.stat().st_size
+        if size > MAX_INDEX_BYTES:
             raise _DamagedError(
-                f"it has {path.stat().st_size} bytes, and no index of an ALBERT "
-                f"checkpoint has more than {MAX_INDEX_BYTES}"
+                f"it has {size} bytes, and that of an ALBERT {MAX_INDEX_BYTES} at most"
             )
         num_shards, entries = _parse(path.read_bytes())
     except _DamagedError as error:
@@ -99,8 +84,11 @@ def _parse(content):
     keys = [key for key, _ in rows]
     if keys != sorted(set(keys)) or keys[:1] != [b""]:
         raise _DamagedError("its keys are not in order, or it has no header")
-    header = _message(tensor_bundle_pb2.BundleHeaderProto, rows[0][1])
-    return header.num_shards, dict(_entry(*row) for row in rows[1:])
+    try:
+        header = tensor_bundle_pb2.BundleHeaderProto.FromString(rows[0][1])
+        return header.num_shards, dict(_entry(*row) for row in rows[1:])
+    except DecodeError:
+        raise _DamagedError("an entry cannot be decoded") from None
 
 
 # === The table ===
@@ -157,7 +145,7 @@ def _block_rows(block):
 
 
 def _varint(data, position):
-    """A number of 7 bits a byte, the lowest first."""
+    """A number of 7 bits a byte, the lowest first, and where it ends."""
     number = 0
     for shift, byte in zip(range(0, 64, 7), data[position:], strict=False):
         position += 1
@@ -201,18 +189,11 @@ def _decompress(data):
 # === What TensorFlow's reader would abort on ===
 
 
-def _message(kind, value):
-    try:
-        return kind.FromString(value)
-    except DecodeError:
-        raise _DamagedError("an entry cannot be decoded") from None
-
-
 def _entry(key, value):
     name = key.decode("utf-8", "replace")
     if not name.isprintable() or name.encode() != key:
         raise _DamagedError(f"the name of a tensor is not text: {name!r}")
-    entry = _message(tensor_bundle_pb2.BundleEntryProto, value)
+    entry = tensor_bundle_pb2.BundleEntryProto.FromString(value)
     shape = tuple(dim.size for dim in entry.shape.dim)
     # Zeros do not count, for TensorFlow multiplies from the left, in 64 bits.
     if (
@@ -222,14 +203,8 @@ def _entry(key, value):
         or math.prod(max(dim, 1) for dim in shape) > MAX_ELEMENTS
     ):
         raise _DamagedError(f"{name} has an impossible shape: {str(shape)[:80]}")
-    return name, Entry(
-        _dtype(name, entry.dtype),
-        shape,
-        entry.shard_id,
-        entry.offset,
-        entry.size,
-        entry.crc32c,
-    )
+    place = entry.shard_id, entry.offset, entry.size
+    return name, Entry(_dtype(name, entry.dtype), shape, *place, entry.crc32c)
 
 
 def _dtype(name, number):
@@ -252,7 +227,7 @@ def _check_data_files(prefix, num_shards, entries):
         end = entry.offset + entry.size
         needed[entry.shard] = max(end, needed.get(entry.shard, 0))
     for shard, expected in sorted(needed.items()):
-        path = pathlib.Path(f"{os.fspath(prefix)}.data-{shard:05d}-of-{num_shards:05d}")
+        path = pathlib.Path(f"{prefix}.data-{shard:05d}-of-{num_shards:05d}")
         if not path.is_file():
             raise CheckpointError(
                 f"{path} is not there: the index has {expected} bytes of tensors in "
@@ -266,27 +241,15 @@ def _check_data_files(prefix, num_shards, entries):
             )
 
 
-def _crc_table():
-    table = list(range(256))
-    for _ in range(8):
-        table = [(x >> 1) ^ (0x82F63B78 if x & 1 else 0) for x in table]
-    return table
-
-
-_CRC_TABLE = _crc_table()
+_CRC_TABLE = list(range(256))
+for _ in range(8):
+    _CRC_TABLE = [(x >> 1) ^ (0x82F63B78 if x & 1 else 0) for x in _CRC_TABLE]
 
 
 def masked_crc32c(data):
-    """The CRC32C of some bytes as LevelDB and TensorFlow store it.
+    """The CRC32C of some bytes, rotated and shifted as LevelDB and TensorFlow do.
 
-    Rotated and shifted, so that the checksum of data that holds its own checksum
-    is not degenerate.
-
-    Args:
-        data: bytes.
-
-    Returns:
-        An int below 2**32.
+    So the checksum of data that holds its own checksum is not degenerate.
     """
     crc = 0xFFFFFFFF
     for byte in data:

@@ -13,6 +13,7 @@ from albert_tf.checkpoints.config import read_config
 from albert_tf.checkpoints.formats.base import Source, read_flag
 from albert_tf.checkpoints.layout import CheckpointError, first_line, numbers_of
 from albert_tf.checkpoints.layouts import HUGGINGFACE
+from albert_tf.files import write_json
 from albert_tf.tokenizers import WordPieceTokenizer
 
 WEIGHTS = "model.safetensors"
@@ -33,22 +34,19 @@ class HuggingFaceFiles(Source):
 
     Args:
         path: path of a file of weights, or of the index of several.
-
-    Raises:
-        FileNotFoundError: if a file is missing.
-        CheckpointError: if a file is damaged, or the library that reads it is not
-            installed.
     """
 
     layouts = (HUGGINGFACE,)
     config_patterns = ("config.json",)
+    vocabulary_patterns = (*Source.vocabulary_patterns, TOKENIZER)
 
     def __init__(self, path):
         self.path = path
         self.folders = [path.parent]
-        self._files = [_open(file) for file in _weight_files(path)]
         self._file_of = {}
-        for file in self._files:
+        for weights in _weight_files(path):
+            is_torch = weights.suffix != ".safetensors"
+            file = (_TorchFile if is_torch else _SafetensorsFile)(weights)
             twice = sorted(file.shapes.keys() & self._file_of)
             if twice:
                 raise CheckpointError(f"{path} names two files that hold {twice}.")
@@ -64,28 +62,19 @@ class HuggingFaceFiles(Source):
         return [file for file in files if file.exists()][:1]
 
     def read(self, name):
-        """Read a tensor.
-
-        Raises:
-            CheckpointError: if it is not what was written.
-        """
         return self._file_of[name].read(name)
 
-    vocabulary_patterns = (*Source.vocabulary_patterns, TOKENIZER)
-
     def lowercase(self, config):
-        """Whether the tokenizer is to lower-case, by `tokenizer_config.json`."""
         path = self.folders[0] / "tokenizer_config.json"
         if not path.exists():
             return super().lowercase(config)
         return read_flag(read_config(path), "do_lower_case", path)
 
     def tokenizer(self, lowercase):
-        """The tokenizer beside; transformers 5 writes no vocabulary but in its own
-        `tokenizer.json`."""
         path = self.vocabulary
         if path is None or path.name != TOKENIZER:
             return super().tokenizer(lowercase)
+        # transformers 5 writes no other vocabulary.
         return WordPieceTokenizer(_word_pieces(path), lowercase=lowercase)
 
 
@@ -129,10 +118,6 @@ def _weight_files(path):
                 "beside it."
             )
     return [path.parent / name for name in files]
-
-
-def _open(path):
-    return (_SafetensorsFile if path.suffix == ".safetensors" else _TorchFile)(path)
 
 
 class _SafetensorsFile:
@@ -229,12 +214,7 @@ def _import(library, path):
 
 
 def write_model(directory, tensors):
-    """Write `model.safetensors`, with the checksum of each tensor.
-
-    Args:
-        directory: path of an existing directory.
-        tensors: iterable of pairs of name and float32 array.
-    """
+    """Write pairs of name and array as `model.safetensors`, with their checksums."""
     path = directory / WEIGHTS
     save = _import("safetensors.numpy", path).save_file
     arrays = {name: np.ascontiguousarray(numbers_of(x)) for name, x in tensors}
@@ -253,11 +233,6 @@ def write_tokenizer(directory, tokenizer, max_length):
     Without `tokenizer_class` transformers takes any ALBERT for one with
     SentencePiece and makes every word of a `vocab.txt` unknown.
 
-    Args:
-        directory: path of an existing directory.
-        tokenizer: a `WordPieceTokenizer` or `SentencePieceTokenizer`.
-        max_length: int. Positions of the model, in tokens.
-
     Returns:
         A dict, the config fields that say which tokens are special.
     """
@@ -271,8 +246,7 @@ def write_tokenizer(directory, tokenizer, max_length):
             for name in ("unk", "sep", "pad", "cls", "mask")
         },
     }
-    text = json.dumps(config, ensure_ascii=False, indent=2)
-    (directory / "tokenizer_config.json").write_text(text + "\n", encoding="utf-8")
+    write_json(directory / "tokenizer_config.json", config)
     return {
         "pad_token_id": tokenizer.pad_token_id,
         "bos_token_id": tokenizer.cls_token_id,

@@ -25,9 +25,6 @@ class KerasModel(Source):
 
     Args:
         path: path of a `.keras` file or of a preset's directory, or the model.
-
-    Raises:
-        CheckpointError: if it cannot be loaded or there is no ALBERT in it.
     """
 
     def __init__(self, path):
@@ -52,7 +49,6 @@ class KerasModel(Source):
 
     @classmethod
     def find(cls, folder):
-        """The folder, if it is a preset, and the `.keras` files in it."""
         is_preset = (folder / "config.json").exists() and (
             (folder / "metadata.json").exists() or (folder / "task.json").exists()
         )
@@ -99,7 +95,6 @@ class KerasModel(Source):
         return super().vocabulary if self._tokenizer is None else self.path
 
     def tokenizer(self, lowercase):
-        """The model's own tokenizer, else that of a vocabulary beside."""
         tokenizer = self._tokenizer
         if tokenizer is None:
             return super().tokenizer(lowercase)
@@ -185,21 +180,15 @@ def _registered(config):
     return found
 
 
-def write_preset(directory, model, tokenizer=None):
-    """Write a preset that `from_preset` reads.
-
-    Args:
-        directory: path of an existing directory.
-        model: a backbone or task of Keras.
-        tokenizer: optional tokenizer, written beside a model that has none.
-    """
+def write_preset(directory, model, tokenizer):
+    """Write a preset that `from_preset` reads; the tokenizer if the model has none."""
     with preprocessor_may_lack(model):
         model.save_to_preset(str(directory))
     if tokenizer is not None and getattr(model, "preprocessor", None) is None:
         tokenizer.save_to_preset(str(directory))
 
 
-def build_keras_hub(config, num_classes, head, tokenizer=None):
+def build_keras_hub(config, num_classes, head, tokenizer):
     """Build KerasHub's model, its weights still zero.
 
     Args:
@@ -207,12 +196,6 @@ def build_keras_hub(config, num_classes, head, tokenizer=None):
         num_classes: int, of a text classifier; 0 for a backbone.
         head: dict, `dropout` and `activation` of the classifier.
         tokenizer: optional `keras_hub.tokenizers.AlbertTokenizer`, for the classifier.
-
-    Returns:
-        A `keras_hub.models.AlbertBackbone`, or an `AlbertTextClassifier` on it.
-
-    Raises:
-        CheckpointError: if KerasHub cannot build such a model.
     """
     try:
         with without_initializing():
@@ -223,8 +206,7 @@ def build_keras_hub(config, num_classes, head, tokenizer=None):
         ) from error
     if num_classes:
         preprocessor = tokenizer and keras_hub.models.AlbertTextClassifierPreprocessor(
-            tokenizer,
-            sequence_length=config["max_sequence_length"],
+            tokenizer, sequence_length=config["max_sequence_length"]
         )
         theirs = keras_hub.models.AlbertTextClassifier(
             theirs, num_classes, preprocessor=preprocessor, **head

@@ -1,7 +1,7 @@
 """Hugging Face transformers: `AlbertModel` and the models with heads on it."""
 
 from albert_tf.checkpoints.layout import Layout, query_key_value, transposed
-from albert_tf.checkpoints.layouts import bert
+from albert_tf.checkpoints.layouts.google import GOOGLE
 
 _EMBEDDINGS = "albert.embeddings"
 _PROJECTION = "albert.encoder.embedding_hidden_mapping_in"
@@ -59,19 +59,9 @@ HUGGINGFACE = Layout(
             "bias": "classifier.bias",
         },
     },
-    config_fields={
-        **bert.CONFIG_FIELDS,
-        "num_hidden_groups": ("num_attention_groups", "num_ffn_groups"),
-        "inner_group_num": ("num_inner_repetitions",),
-    },
+    config_fields=GOOGLE.config_fields,
     # `AlbertConfig` of transformers.
-    defaults={
-        "hidden_act": "gelu_new",
-        "hidden_dropout_prob": 0.0,
-        "attention_probs_dropout_prob": 0.0,
-        "num_hidden_groups": 1,
-        "inner_group_num": 1,
-    },
+    defaults={**GOOGLE.defaults, "hidden_act": "gelu_new"},
     spellings={
         # Unlike in the originals' configs "gelu" is the exact one here. Of several
         # names of one function the first is written.
@@ -84,19 +74,9 @@ HUGGINGFACE = Layout(
             "gelu": "gelu",
             "gelu_python": "gelu",
             "hardswish": "hard_silu",
+            "silu": "silu",
             "swish": "silu",
-            **{
-                name: name
-                for name in (
-                    "linear",
-                    "mish",
-                    "relu",
-                    "relu6",
-                    "sigmoid",
-                    "silu",
-                    "tanh",
-                )
-            },
+            **{x: x for x in ("linear", "mish", "relu", "relu6", "sigmoid", "tanh")},
         },
     },
     sizes={
@@ -106,8 +86,8 @@ HUGGINGFACE = Layout(
         f"{_PROJECTION}.weight": ("hidden_size", "embedding_size"),
         f"{_BLOCK}.ffn.bias".format(group=0, inner=0): ("intermediate_size",),
     },
-    fixed={"embedding_projection": "after_layer_norm", "normalize_first": False},
-    same=(("num_attention_groups", "num_ffn_groups"),),
+    fixed=GOOGLE.fixed,
+    same=GOOGLE.same,
     constants={
         "model_type": "albert",
         "layer_norm_eps": 1e-12,

@@ -1,9 +1,11 @@
 """KerasHub's `AlbertBackbone`, by the paths of its variables."""
 
-from albert_tf.checkpoints.layout import Layout, join, query_key_value
+from albert_tf.checkpoints.layout import Layout, Tensors, query_key_value
+from albert_tf.checkpoints.layouts.google import GOOGLE
 
 _BLOCK = "group_{group}_inner_layer_{inner}"
 _SELF = f"{_BLOCK}/self_attention_layer"
+_DENSE = f"{_BLOCK}/feedforward_intermediate_dense"
 
 KERASHUB = Layout(
     name="kerashub",
@@ -23,18 +25,16 @@ KERASHUB = Layout(
                 f"{_SELF}/*/kernel", heads_axis=-1
             ),
             "query_key_value.bias": query_key_value(f"{_SELF}/*/bias", heads_axis=-1),
-            "output_dense.kernel": join(
-                f"{_SELF}/attention_output/kernel", heads_axis=0
+            "output_dense.kernel": Tensors(
+                (f"{_SELF}/attention_output/kernel",), heads_axis=0
             ),
             "output_dense.bias": f"{_SELF}/attention_output/bias",
             "layer_norm.gamma": f"{_BLOCK}/self_attention_layer_norm/gamma",
             "layer_norm.beta": f"{_BLOCK}/self_attention_layer_norm/beta",
         },
         "feed_forward": {
-            "intermediate_dense.kernel": (
-                f"{_BLOCK}/feedforward_intermediate_dense/kernel"
-            ),
-            "intermediate_dense.bias": f"{_BLOCK}/feedforward_intermediate_dense/bias",
+            "intermediate_dense.kernel": f"{_DENSE}/kernel",
+            "intermediate_dense.bias": f"{_DENSE}/bias",
             "output_dense.kernel": f"{_BLOCK}/feedforward_output_dense/kernel",
             "output_dense.bias": f"{_BLOCK}/feedforward_output_dense/bias",
             "layer_norm.gamma": f"{_BLOCK}/feedforward_layer_norm/gamma",
@@ -56,15 +56,8 @@ KERASHUB = Layout(
         "max_sequence_length": ("max_sequence_length",),
         "num_segments": ("num_segments",),
     },
-    fixed={
-        "embedding_projection": "after_layer_norm",
-        "normalize_first": False,
-        "activation": "gelu_approximate",
-    },
-    same=(
-        ("num_attention_groups", "num_ffn_groups"),
-        ("hidden_dropout", "attention_dropout"),
-    ),
+    fixed={**GOOGLE.fixed, "activation": "gelu_approximate"},
+    same=(*GOOGLE.same, ("hidden_dropout", "attention_dropout")),
     # Its masked language model's LayerNorm has another epsilon than ALBERT's.
     others={"head": r"^(mlm_head|masked_lm_head|logits)/"},
 )

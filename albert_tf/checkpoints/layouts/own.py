@@ -11,11 +11,7 @@ _NUMBERS = dict.fromkeys(("attention", "feed_forward"), "_{group}_{inner}")
 
 
 def original_layout(arguments):
-    """The `Layout` of the original code that has a backbone's embedding.
-
-    Args:
-        arguments: dict, the arguments of the backbone.
-    """
+    """The `Layout` of the original code that has a backbone's embedding."""
     return _BY_PROJECTION[arguments["embedding_projection"]]
 
 
@@ -23,9 +19,6 @@ def own_layout(arguments):
     """The `Layout` of an `AlbertBackbone` of ours: each weight under its own name.
 
     Unlike the others it can hold any model.
-
-    Args:
-        arguments: dict, the arguments of the backbone.
     """
     heads = {part: head.axes for part, head in HEADS.items()}
     weights = {**original_layout(arguments).weights, **heads}
