@@ -17,11 +17,7 @@ def count_examples(x: Any) -> int:
 
 
 def is_pair(x: Any) -> bool | None:
-    """Whether the examples are pairs of texts; `None` if they are no texts, but ids.
-
-    Args:
-        x: what `fit` takes: in memory, or a dataset.
-    """
+    """Whether what `fit` is given are pairs of texts; `None` if they are ids."""
     if isinstance(x, tf.data.Dataset):
         spec = x.element_spec
         x = spec[0] if isinstance(spec, tuple) else spec

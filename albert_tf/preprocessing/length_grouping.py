@@ -23,15 +23,7 @@ def shuffled_order(lengths: Any, batch_size: int, seed: tf.Tensor) -> tf.Tensor:
 
     The examples are shuffled, sorted by length within windows of some batches and
     cut into batches, and the batches are shuffled. The last, smaller batch stays
-    last.
-
-    Args:
-        lengths: int tensor [examples], in tokens.
-        batch_size: int.
-        seed: int tensor [], what the order depends on.
-
-    Returns:
-        An int tensor [examples] of positions.
+    last. `lengths` are in tokens; the order depends on `seed`, an int tensor [].
     """
     shuffle = tf.random.experimental.stateless_shuffle
     lengths = tf.cast(lengths, tf.int64)
@@ -107,12 +99,8 @@ class GroupedTexts:
     def restore(self, outputs: Any) -> Any:
         """Put what was computed of the dataset's rows into the order of the examples.
 
-        Args:
-            outputs: an array [examples, ...], a list of one array an example, or a
-                dict or tuple of such.
-
-        Returns:
-            The same structure.
+        Each is an array [examples, ...], a list of one array an example, or a dict or
+        tuple of such.
         """
         if isinstance(outputs, dict):
             return {name: self.restore(value) for name, value in outputs.items()}

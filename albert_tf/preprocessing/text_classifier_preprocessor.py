@@ -134,7 +134,7 @@ class AlbertTextClassifierPreprocessor(keras_hub.models.Preprocessor):
     def _packing_function(self, num_segments):
         """Traced once, for tracing takes longer than tokenizing a thousand texts."""
         packer = self.packer
-        key = (num_segments, packer.get_config(), self.tokenizer.fingerprint)
+        key = (num_segments, packer, self.tokenizer.fingerprint)
         if self._packing_key == key:
             return self._packing
 

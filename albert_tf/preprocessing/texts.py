@@ -35,7 +35,11 @@ def as_string_tensor(texts: Any, name: str = "x") -> tf.Tensor:
                     f"`{name}` should hold strings. Element {position} is "
                     f"{value!r} of type {type(value).__name__}."
                 )
-        encoded = [_encode(value) for value in values.ravel()]
+        # Without the halves of surrogate pairs, which no text has.
+        encoded = [
+            value if isinstance(value, bytes) else value.encode("utf-8", "ignore")
+            for value in values.ravel()
+        ]
         texts = tf.reshape(tf.constant(encoded, tf.string), values.shape)
     if texts.dtype != tf.string:
         raise TypeError(f"`{name}` should hold strings, not {texts.dtype.name}.")
@@ -46,11 +50,6 @@ def as_string_tensor(texts: Any, name: str = "x") -> tf.Tensor:
             "of two lists: (first_texts, second_texts)."
         )
     return texts
-
-
-def _encode(text):
-    """UTF-8, without the halves of surrogate pairs, which no text has."""
-    return text if isinstance(text, bytes) else text.encode("utf-8", "ignore")
 
 
 def as_segments(x: Any) -> tuple[tf.Tensor, ...]:
@@ -73,17 +72,11 @@ def as_segments(x: Any) -> tuple[tf.Tensor, ...]:
             "An example has one text, or two as the tuple (first_texts, "
             f"second_texts). Received a tuple of {len(segments)}."
         )
-    if len(segments) == 2 and all(isinstance(part, (str, bytes)) for part in segments):
-        return tuple(as_string_tensor(part) for part in segments)
     names = ("x",) if len(segments) == 1 else ("x[0]", "x[1]")
     segments = tuple(map(as_string_tensor, segments, names))
-    if len({str(part.shape) for part in segments if part.shape.is_fully_defined()}) > 1:
+    if not segments[0].shape.is_compatible_with(segments[-1].shape):
         raise ValueError(
-            "The two lists of a pair must have the same length. Received "
-            f"{' and '.join(map(_how_many, segments))}."
+            "The two lists of a pair must have the same length. Received shapes "
+            f"{segments[0].shape} and {segments[1].shape}."
         )
     return segments
-
-
-def _how_many(segment):
-    return f"{segment.shape[0]} texts" if segment.shape.rank else "one string"
