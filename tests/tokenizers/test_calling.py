@@ -95,6 +95,7 @@ def test_function_and_dataset(tokenizer, expected):
     assert [row for batch in batches for row in batch.to_list()] == expected
 
 
+@pytest.mark.slow
 def test_saved_model_holds_no_table(tokenizer, tmp_path):
     module = tf.Module()
     module.serve = tf.function(

@@ -218,6 +218,7 @@ class TestSaving:
         assert path == str(tmp_path / "spiece.model")
         assert (tmp_path / "spiece.model").read_bytes() == proto
 
+    @pytest.mark.slow
     def test_original_file_of_word_pieces(self, tmp_path):
         tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "", "\u2028", "中"]
         tokenizer = WordPieceTokenizer(tokens)
@@ -227,6 +228,7 @@ class TestSaving:
         assert content == "".join(f"{token}\n" for token in tokens)
         assert WordPieceTokenizer(tmp_path / "vocab.txt").get_vocabulary() == tokens
 
+    @pytest.mark.slow
     def test_pickle_and_copy(self, original, proto):
         self.check(pickle.loads(pickle.dumps(original)), proto)
         self.check(copy.deepcopy(original), proto)

@@ -138,11 +138,15 @@ class TestEqualToOriginal:
                 "\ufeff\ufffd\t\n\r \xa0",
                 id="control",
             ),
-            pytest.param("😀😂👨👩👧\u200d\ufe0f🏽❤⭐中a", id="emoji"),
+            pytest.param(
+                "😀😂👨👩👧\u200d\ufe0f🏽❤⭐中a", id="emoji", marks=pytest.mark.slow
+            ),
             pytest.param(
                 "aeI中\u0300\u0301\u0323\u0345\u3099か\u0903\u302e", id="marks"
             ),
-            pytest.param("ＡＢｚ０９！，．（）ｱﾞab1 ㈠①½", id="width"),
+            pytest.param(
+                "ＡＢｚ０９！，．（）ｱﾞab1 ㈠①½", id="width", marks=pytest.mark.slow
+            ),
             pytest.param(assigned(range(0x10000)), id="bmp"),
             pytest.param(
                 assigned(
@@ -272,6 +276,7 @@ class TestEqualToOriginal:
         assert tokenizer.vocabulary_size() == 9
         assert tokenizer.id_to_token(5) == tokenizer.id_to_token(7) == "a"
 
+    @pytest.mark.slow
     def test_special_tokens_in_text_are_text(self, tokenizer):
         pieces = [tokenizer.id_to_token(i) for i in tokenizer("[MASK][CLS]").numpy()]
         assert pieces == ["[", "mask", "]", "[", "cls", "]"]
@@ -595,5 +600,6 @@ class TestSaving:
         with pytest.raises(ValueError, match="holds a WordPieceTokenizer, not a Other"):
             OtherTokenizer.from_preset(tmp_path)
 
+    @pytest.mark.slow
     def test_pickle(self, original):
         self.check(pickle.loads(pickle.dumps(original)))
