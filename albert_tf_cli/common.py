@@ -72,7 +72,7 @@ LabelColumn = Annotated[
     str | None,
     typer.Option(help="Name or number (from 1) of the column with the label."),
 ]
-TextColumn = Annotated[
+TextAColumn = Annotated[
     str | None,
     typer.Option(help="Name or number (from 1) of the column with the text."),
 ]

@@ -11,8 +11,8 @@ from albert_tf_cli.common import (
     BatchSize,
     Config,
     LabelColumn,
+    TextAColumn,
     TextBColumn,
-    TextColumn,
     Vocab,
     app,
     console,
@@ -56,7 +56,7 @@ def finetune(
         bool, typer.Option("--mixed-precision", help="Compute in bfloat16.")
     ] = False,
     label_column: LabelColumn = None,
-    text_column: TextColumn = None,
+    text_column: TextAColumn = None,
     text_b_column: TextBColumn = None,
 ):
     """Fine-tune a classifier on labelled texts.

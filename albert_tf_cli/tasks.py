@@ -11,8 +11,8 @@ from rich.table import Table
 from albert_tf_cli.common import (
     BatchSize,
     LabelColumn,
+    TextAColumn,
     TextBColumn,
-    TextColumn,
     app,
     console,
     import_tensorflow,
@@ -28,7 +28,7 @@ def evaluate(
     batch_size: BatchSize = 32,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     label_column: LabelColumn = None,
-    text_column: TextColumn = None,
+    text_column: TextAColumn = None,
     text_b_column: TextBColumn = None,
 ):
     """Score a model on labelled texts: accuracy, and precision and recall by class.

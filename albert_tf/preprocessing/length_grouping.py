@@ -135,27 +135,20 @@ def bucketed_dataset(
     boundaries = _boundaries(packer.sequence_length)
 
     def tokenize(texts, *rest):
-        tokens, first_lengths = pack(texts)
-        lengths = tokens.row_lengths()
-        return (tokens.to_tensor(), lengths, first_lengths), rest
+        return pack(texts), rest
 
-    def trim(tokens, rest):
-        ids, length, first_length = tokens
-        return (ids[:length], length, first_length), rest
-
-    def pad(tokens, rest):
-        ids, lengths, first_lengths = tokens
-        ragged = tf.RaggedTensor.from_tensor(ids, lengths=lengths)
-        return (packer.pad(ragged, first_lengths), *rest)
+    def pad(packed, rest):
+        return (packer.pad(*packed), *rest)
 
     return (
         dataset.map(tokenize, num_parallel_calls=tf.data.AUTOTUNE)
         .unbatch()
-        .map(trim)
         .bucket_by_sequence_length(
-            lambda tokens, rest: tf.cast(tokens[1], tf.int32),
+            lambda packed, rest: tf.size(packed[0]),
             bucket_boundaries=boundaries,
             bucket_batch_sizes=[batch_size] * (len(boundaries) + 1),
+            # Batches are ragged until `pad`.
+            no_padding=True,
         )
         .map(pad, num_parallel_calls=tf.data.AUTOTUNE)
         .prefetch(tf.data.AUTOTUNE)

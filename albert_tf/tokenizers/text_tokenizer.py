@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -180,18 +181,15 @@ class TextTokenizer(keras_hub.tokenizers.Tokenizer):
         written by `tokenizer.save_to_preset()` alone is read here too.
         """
         preset = os.fspath(preset)
-        path = os.path.join(preset, config_file)
-        if not os.path.isfile(path):
+        path = pathlib.Path(preset, config_file)
+        if not path.is_file():
             return super().from_preset(preset, config_file, **kwargs)
-        with open(path, encoding="utf-8") as file:
-            config = json.load(file)
+        config = json.loads(path.read_text(encoding="utf-8"))
         config["config"].update(kwargs)
         tokenizer = keras.saving.deserialize_keras_object(config)
         if not isinstance(tokenizer, cls):
-            raise ValueError(
-                f"Preset '{preset}' holds a {type(tokenizer).__name__}, not a "
-                f"{cls.__name__}. Call {type(tokenizer).__name__}.from_preset()."
-            )
+            held = type(tokenizer).__name__
+            raise ValueError(f"'{preset}' holds a {held}. Call {held}.from_preset().")
         tokenizer.load_preset_assets(preset)
         return tokenizer
 

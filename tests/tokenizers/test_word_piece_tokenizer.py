@@ -597,7 +597,7 @@ class TestSaving:
             pass
 
         original.save_to_preset(str(tmp_path))
-        with pytest.raises(ValueError, match="holds a WordPieceTokenizer, not a Other"):
+        with pytest.raises(ValueError, match="holds a WordPieceTokenizer. Call"):
             OtherTokenizer.from_preset(tmp_path)
 
     @pytest.mark.slow
