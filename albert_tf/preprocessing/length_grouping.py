@@ -118,17 +118,11 @@ def bucketed_dataset(
     packer: SegmentPacker,
     batch_size: int,
 ) -> tf.data.Dataset:
-    """Rebatch the texts of a dataset by length, in one pass.
+    """Rebatch a dataset of texts, or of tuples `(texts, ...)`, by length, in one pass.
 
-    Args:
-        dataset: `tf.data.Dataset` of batches of texts, or of tuples `(texts, ...)`.
-        pack: function of texts, which gives what `SegmentPacker.pack` does.
-        packer: a `SegmentPacker`.
-        batch_size: int.
-
-    Returns:
-        A `tf.data.Dataset` of such batches, padded ids instead of texts; what stands
-        beside a text stays with it. How many batches there are is not known before.
+    It gives padded ids instead of texts; what stands beside a text stays with it. How
+    many batches there are is not known before. `pack` is a function of texts, which
+    gives what `SegmentPacker.pack` does.
     """
     if not isinstance(dataset.element_spec, tuple):
         dataset = dataset.map(lambda texts: (texts,))

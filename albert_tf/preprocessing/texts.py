@@ -13,19 +13,10 @@ Texts = Sequence[str] | tuple[Sequence[str], Sequence[str]]
 
 
 def as_string_tensor(texts: Any, name: str = "x") -> tf.Tensor:
-    """Turn a string, or a list, array or series of strings, into a tensor.
+    """A string [], or a list, array, series or tensor of strings [batch], as a tensor.
 
-    Args:
-        texts: string, bytes, list, tuple, `numpy` array, `pandas` series or
-            string tensor. Bytes are taken as UTF-8.
-        name: string, what to call the argument in messages.
-
-    Returns:
-        A string tensor, [] for one string, [batch] for several.
-
-    Raises:
-        TypeError: if an element is not a string, naming the first that is not.
-        ValueError: if it has more than one axis.
+    Bytes are taken as UTF-8. Errors call it `name`, and name the first element that is
+    no string.
     """
     if not tf.is_tensor(texts):
         values = np.asarray(texts, dtype=object)
@@ -53,18 +44,9 @@ def as_string_tensor(texts: Any, name: str = "x") -> tf.Tensor:
 
 
 def as_segments(x: Any) -> tuple[tf.Tensor, ...]:
-    """The one or two segments of each example, as a tuple of string tensors.
+    """The one or two segments of each example, as string tensors of the same shape.
 
-    Args:
-        x: strings, or the tuple of two lists of strings of the same length.
-
-    Returns:
-        A tuple of one or two string tensors of the same shape.
-
-    Raises:
-        TypeError: if an element is not a string.
-        ValueError: if there are more than two segments, or the two have not the
-            same length.
+    `x` is strings, or the tuple of two lists of strings.
     """
     segments = x if isinstance(x, tuple) else (x,)
     if len(segments) not in (1, 2):

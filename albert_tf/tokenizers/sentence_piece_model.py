@@ -17,12 +17,7 @@ FIRST_FIELD = 0x0A
 
 
 class SentencePieceModel:
-    """Tokens by id, ids by token, and the SentencePiece engine over them.
-
-    Args:
-        proto: path of a model file or its content as bytes.
-        as_pieces: bool. Whether `encode` gives pieces rather than ids.
-    """
+    """Tokens by id, ids by token, and the engine, which gives ids or pieces."""
 
     def __init__(self, proto, as_pieces=False):
         self.proto, source = read_proto(proto)
@@ -130,7 +125,7 @@ class CommaSplits:
 
 def _regroup(tokens, parts, values):
     """The values of the parts of tokens [tokens, (parts)] as [batch, (parts)]."""
-    # As TensorFlow's own ragged tensors have them, that all can be combined.
+    # int64, as TensorFlow's own ragged tensors have them, that all can be combined.
     row_splits = tf.cast(tf.gather(parts.row_splits, tokens.row_splits), tf.int64)
     return tf.RaggedTensor.from_row_splits(values, row_splits, validate=False)
 

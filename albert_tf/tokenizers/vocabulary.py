@@ -16,11 +16,7 @@ BLANKS = " \t\r\n"
 
 
 class Vocabulary:
-    """Tokens by id, ids by token, and the WordPiece engine over them.
-
-    Args:
-        vocabulary: path of a file or list of tokens.
-    """
+    """Tokens by id, ids by token, and the WordPiece engine over them."""
 
     def __init__(self, vocabulary):
         if isinstance(vocabulary, (str, os.PathLike)):
