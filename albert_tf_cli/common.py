@@ -68,6 +68,20 @@ Vocab = Annotated[
     ),
 ]
 
+LabelColumn = Annotated[
+    str | None,
+    typer.Option(help="Name or number (from 1) of the column with the label."),
+]
+TextAColumn = Annotated[
+    str | None,
+    typer.Option(help="Name or number (from 1) of the column with the text."),
+]
+TextBColumn = Annotated[
+    str | None,
+    typer.Option(help="The same of the second text, if an example is a pair."),
+]
+BatchSize = Annotated[int, typer.Option(min=1, help="Examples a step.")]
+
 
 def choices(name, *values):
     """The type of an option that takes one of these strings."""
@@ -107,9 +121,7 @@ def import_tensorflow():
 def random_backbone(config, vocabulary_size=None):
     """A backbone of a named size, or of a config file of any layout.
 
-    Args:
-        config: string, a name or a path.
-        vocabulary_size: optional int, instead of that of the named size.
+    `vocabulary_size` is used instead of that of a named size.
     """
     import zh
     from albert_tf.backbone import SIZES, AlbertBackbone
@@ -129,15 +141,7 @@ def random_backbone(config, vocabulary_size=None):
 
 @contextlib.contextmanager
 def progress_bar(title, *columns):
-    """A bar that goes when it is done.
-
-    Args:
-        title: string, before the bar.
-        *columns: rich's columns after it.
-
-    Yields:
-        A function of what is done and what there is to do, which moves it.
-    """
+    """A bar that goes when it is done; gives a function `(done, total)` to move it."""
     columns = (TextColumn("{task.description}"), BarColumn(), *columns)
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task(title, total=None)
@@ -159,15 +163,6 @@ def shown(value):
         more = f" and {len(value) - 3} more" if len(value) > 3 else ""
         return ", ".join(value[:3]) + more or "none"
     return f"{value:,}" if isinstance(value, int) else str(value or "none")
-
-
-def options_given(context):
-    """The options of a command but for --output, a dict that JSON can hold.
-
-    Args:
-        context: the `typer.Context` of the command.
-    """
-    return {name: value for name, value in context.params.items() if name != "output"}
 
 
 def main():

@@ -17,11 +17,7 @@ def count_examples(x: Any) -> int:
 
 
 def is_pair(x: Any) -> bool | None:
-    """Whether the examples are pairs of texts; `None` if they are no texts, but ids.
-
-    Args:
-        x: what `fit` takes: in memory, or a dataset.
-    """
+    """Whether what `fit` is given are pairs of texts; `None` if they are ids."""
     if isinstance(x, tf.data.Dataset):
         spec = x.element_spec
         x = spec[0] if isinstance(spec, tuple) else spec
@@ -52,11 +48,7 @@ def split_off(x: Any, y: Any, sample_weight: Any, share: float) -> tuple:
 
 
 def check_class_ids(x: Any, y: Any, num_classes: int | None = None) -> np.ndarray:
-    """The labels as an array, one a text, below `num_classes` if that is given.
-
-    Raises:
-        ValueError: if they are missing, too few or many, no numbers, or no class.
-    """
+    """The labels as an array, one a text, below `num_classes` if that is given."""
     if y is None:
         raise ValueError("`y`, the class of each text, is missing.")
     y = np.asarray(y)
@@ -80,12 +72,10 @@ def check_class_ids(x: Any, y: Any, num_classes: int | None = None) -> np.ndarra
     return y
 
 
-def check_class_names(labels: Sequence[str] | None, num_classes: int) -> Any:
-    """The names of the classes as strings, or `None` if there are none.
-
-    Raises:
-        ValueError: if they are not `num_classes` different names.
-    """
+def check_class_names(
+    labels: Sequence[str] | None, num_classes: int
+) -> list[str] | None:
+    """`num_classes` different names as strings, or `None` if there are none."""
     if labels is None:
         return None
     names = [str(label) for label in labels]

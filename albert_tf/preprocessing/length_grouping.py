@@ -23,15 +23,7 @@ def shuffled_order(lengths: Any, batch_size: int, seed: tf.Tensor) -> tf.Tensor:
 
     The examples are shuffled, sorted by length within windows of some batches and
     cut into batches, and the batches are shuffled. The last, smaller batch stays
-    last.
-
-    Args:
-        lengths: int tensor [examples], in tokens.
-        batch_size: int.
-        seed: int tensor [], what the order depends on.
-
-    Returns:
-        An int tensor [examples] of positions.
+    last. `lengths` are in tokens; the order depends on `seed`, an int tensor [].
     """
     shuffle = tf.random.experimental.stateless_shuffle
     lengths = tf.cast(lengths, tf.int64)
@@ -107,12 +99,8 @@ class GroupedTexts:
     def restore(self, outputs: Any) -> Any:
         """Put what was computed of the dataset's rows into the order of the examples.
 
-        Args:
-            outputs: an array [examples, ...], a list of one array an example, or a
-                dict or tuple of such.
-
-        Returns:
-            The same structure.
+        Each is an array [examples, ...], a list of one array an example, or a dict or
+        tuple of such.
         """
         if isinstance(outputs, dict):
             return {name: self.restore(value) for name, value in outputs.items()}
@@ -130,44 +118,31 @@ def bucketed_dataset(
     packer: SegmentPacker,
     batch_size: int,
 ) -> tf.data.Dataset:
-    """Rebatch the texts of a dataset by length, in one pass.
+    """Rebatch a dataset of texts, or of tuples `(texts, ...)`, by length, in one pass.
 
-    Args:
-        dataset: `tf.data.Dataset` of batches of texts, or of tuples `(texts, ...)`.
-        pack: function of texts, which gives what `SegmentPacker.pack` does.
-        packer: a `SegmentPacker`.
-        batch_size: int.
-
-    Returns:
-        A `tf.data.Dataset` of such batches, padded ids instead of texts; what stands
-        beside a text stays with it. How many batches there are is not known before.
+    It gives padded ids instead of texts; what stands beside a text stays with it. How
+    many batches there are is not known before. `pack` is a function of texts, which
+    gives what `SegmentPacker.pack` does.
     """
     if not isinstance(dataset.element_spec, tuple):
         dataset = dataset.map(lambda texts: (texts,))
     boundaries = _boundaries(packer.sequence_length)
 
     def tokenize(texts, *rest):
-        tokens, first_lengths = pack(texts)
-        lengths = tokens.row_lengths()
-        return (tokens.to_tensor(), lengths, first_lengths), rest
+        return pack(texts), rest
 
-    def trim(tokens, rest):
-        ids, length, first_length = tokens
-        return (ids[:length], length, first_length), rest
-
-    def pad(tokens, rest):
-        ids, lengths, first_lengths = tokens
-        ragged = tf.RaggedTensor.from_tensor(ids, lengths=lengths)
-        return (packer.pad(ragged, first_lengths), *rest)
+    def pad(packed, rest):
+        return (packer.pad(*packed), *rest)
 
     return (
         dataset.map(tokenize, num_parallel_calls=tf.data.AUTOTUNE)
         .unbatch()
-        .map(trim)
         .bucket_by_sequence_length(
-            lambda tokens, rest: tf.cast(tokens[1], tf.int32),
+            lambda packed, rest: tf.size(packed[0]),
             bucket_boundaries=boundaries,
             bucket_batch_sizes=[batch_size] * (len(boundaries) + 1),
+            # Batches are ragged until `pad`.
+            no_padding=True,
         )
         .map(pad, num_parallel_calls=tf.data.AUTOTUNE)
         .prefetch(tf.data.AUTOTUNE)

@@ -1,13 +1,12 @@
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
-from typing import Any
 
-import keras
 import tensorflow as tf
 
 
-@keras.saving.register_keras_serializable(package="albert_tf")
+@dataclasses.dataclass(frozen=True)
 class SegmentPacker:
     """Packs one or two tokenized texts as BERT does, and pads the batch.
 
@@ -35,36 +34,29 @@ class SegmentPacker:
         `_truncate_seq_pair`.
     """
 
-    def __init__(
-        self,
-        cls_token_id: int,
-        sep_token_id: int,
-        pad_token_id: int = 0,
-        sequence_length: int = 512,
-        padding: str = "longest",
-        pad_to_multiple_of: int = 8,
-    ):
-        if padding not in ("longest", "max_length"):
+    cls_token_id: int
+    sep_token_id: int
+    pad_token_id: int = 0
+    sequence_length: int = 512
+    padding: str = "longest"
+    pad_to_multiple_of: int = 8
+
+    def __post_init__(self):
+        if self.padding not in ("longest", "max_length"):
             raise ValueError(
                 '`padding` must be "longest" or "max_length". '
-                f"Received: padding={padding!r}"
+                f"Received: padding={self.padding!r}"
             )
-        if sequence_length < 5:
+        if self.sequence_length < 5:
             raise ValueError(
                 "`sequence_length` must leave room for [CLS] a [SEP] b [SEP], 5 "
-                f"tokens. Received: sequence_length={sequence_length}"
+                f"tokens. Received: sequence_length={self.sequence_length}"
             )
-        if pad_to_multiple_of < 1:
+        if self.pad_to_multiple_of < 1:
             raise ValueError(
                 "`pad_to_multiple_of` must be at least 1. Received: "
-                f"pad_to_multiple_of={pad_to_multiple_of}"
+                f"pad_to_multiple_of={self.pad_to_multiple_of}"
             )
-        self.cls_token_id = cls_token_id
-        self.sep_token_id = sep_token_id
-        self.pad_token_id = pad_token_id
-        self.sequence_length = sequence_length
-        self.padding = padding
-        self.pad_to_multiple_of = pad_to_multiple_of
 
     def __call__(self, segments: Sequence[tf.RaggedTensor]) -> dict[str, tf.Tensor]:
         """Pack and pad a batch.
@@ -88,20 +80,17 @@ class SegmentPacker:
             The packed tokens, a ragged int32 tensor [batch, (tokens)], and how
             many of them belong to the first segment, an int64 tensor [batch].
         """
-        segments = [tf.cast(segment, tf.int32) for segment in segments]
-        if len(segments) == 1:
-            first = _keep(segments[0], self.sequence_length - 2)
-            second = None
-        else:
-            first, second = self._truncate_pair(*segments)
-        batch = first.nrows()
-        parts = [self._column(self.cls_token_id, batch), first]
-        parts.append(self._column(self.sep_token_id, batch))
-        if second is not None:
-            has_second = tf.cast(second.row_lengths() > 0, tf.int64)
+        first, *second = (tf.cast(segment, tf.int32) for segment in segments)
+        if second:
+            first, *second = self._truncate_pair(first, *second)
+            has_second = tf.cast(second[0].row_lengths() > 0, tf.int64)
             separators = tf.fill([tf.reduce_sum(has_second)], self.sep_token_id)
-            parts += [second, _ragged(separators, has_second)]
-        return tf.concat(parts, axis=1), first.row_lengths() + 2
+            second.append(_ragged(separators, has_second))
+        else:
+            first = _keep(first, self.sequence_length - 2)
+        column = tf.ones([tf.cast(first.nrows(), tf.int32), 1], tf.int32)
+        parts = [column * self.cls_token_id, first, column * self.sep_token_id]
+        return tf.concat([*parts, *second], axis=1), first.row_lengths() + 2
 
     def pad(
         self, tokens: tf.RaggedTensor, first_lengths: tf.Tensor
@@ -142,23 +131,6 @@ class SegmentPacker:
         half = (room + 1) // 2
         first = _keep(first, tf.maximum(room - second_length, half))
         return first, _keep(second, room - first.row_lengths())
-
-    def _column(self, token_id, batch):
-        return tf.fill([tf.cast(batch, tf.int32), 1], token_id)
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> SegmentPacker:
-        return cls(**config)
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            "cls_token_id": self.cls_token_id,
-            "sep_token_id": self.sep_token_id,
-            "pad_token_id": self.pad_token_id,
-            "sequence_length": self.sequence_length,
-            "padding": self.padding,
-            "pad_to_multiple_of": self.pad_to_multiple_of,
-        }
 
 
 def _keep(tokens, most):

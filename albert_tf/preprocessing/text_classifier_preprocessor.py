@@ -106,11 +106,7 @@ class AlbertTextClassifierPreprocessor(keras_hub.models.Preprocessor):
     def tokenize_and_pack(
         self, x: Texts, chunk: int = 1024
     ) -> tuple[tf.RaggedTensor, tf.Tensor, int]:
-        """Tokenize all texts once, without padding.
-
-        Args:
-            x: strings, or the tuple of two lists of strings.
-            chunk: int. Texts tokenized at a time, by each of several threads.
+        """Tokenize all texts once, without padding, `chunk` at a time in each thread.
 
         Returns:
             What `SegmentPacker.pack` gives, and how many examples were cut to
@@ -134,7 +130,7 @@ class AlbertTextClassifierPreprocessor(keras_hub.models.Preprocessor):
     def _packing_function(self, num_segments):
         """Traced once, for tracing takes longer than tokenizing a thousand texts."""
         packer = self.packer
-        key = (num_segments, packer.get_config(), self.tokenizer.fingerprint)
+        key = (num_segments, packer, self.tokenizer.fingerprint)
         if self._packing_key == key:
             return self._packing
 
@@ -152,22 +148,16 @@ class AlbertTextClassifierPreprocessor(keras_hub.models.Preprocessor):
         return pack
 
     def get_config(self):
-        config = super().get_config()
-        config.update(
-            sequence_length=self.sequence_length,
-            padding=self.padding,
-            pad_to_multiple_of=self.pad_to_multiple_of,
-        )
-        return config
+        return {
+            **super().get_config(),
+            "sequence_length": self.sequence_length,
+            "padding": self.padding,
+            "pad_to_multiple_of": self.pad_to_multiple_of,
+        }
 
 
 def check_fits(preprocessor: Any, backbone: AlbertBackbone) -> None:
-    """Check that a backbone takes what a preprocessor gives.
-
-    Raises:
-        ValueError: if texts may be longer than the backbone has positions for, or
-            the vocabularies have different sizes.
-    """
+    """Check that a backbone has the positions and the vocabulary of a preprocessor."""
     tokenizer = getattr(preprocessor, "tokenizer", None)
     if tokenizer is None:
         return

@@ -13,19 +13,10 @@ Texts = Sequence[str] | tuple[Sequence[str], Sequence[str]]
 
 
 def as_string_tensor(texts: Any, name: str = "x") -> tf.Tensor:
-    """Turn a string, or a list, array or series of strings, into a tensor.
+    """A string [], or a list, array, series or tensor of strings [batch], as a tensor.
 
-    Args:
-        texts: string, bytes, list, tuple, `numpy` array, `pandas` series or
-            string tensor. Bytes are taken as UTF-8.
-        name: string, what to call the argument in messages.
-
-    Returns:
-        A string tensor, [] for one string, [batch] for several.
-
-    Raises:
-        TypeError: if an element is not a string, naming the first that is not.
-        ValueError: if it has more than one axis.
+    Bytes are taken as UTF-8. Errors call it `name`, and name the first element that is
+    no string.
     """
     if not tf.is_tensor(texts):
         values = np.asarray(texts, dtype=object)
@@ -35,7 +26,11 @@ def as_string_tensor(texts: Any, name: str = "x") -> tf.Tensor:
                     f"`{name}` should hold strings. Element {position} is "
                     f"{value!r} of type {type(value).__name__}."
                 )
-        encoded = [_encode(value) for value in values.ravel()]
+        # Without the halves of surrogate pairs, which no text has.
+        encoded = [
+            value if isinstance(value, bytes) else value.encode("utf-8", "ignore")
+            for value in values.ravel()
+        ]
         texts = tf.reshape(tf.constant(encoded, tf.string), values.shape)
     if texts.dtype != tf.string:
         raise TypeError(f"`{name}` should hold strings, not {texts.dtype.name}.")
@@ -48,24 +43,10 @@ def as_string_tensor(texts: Any, name: str = "x") -> tf.Tensor:
     return texts
 
 
-def _encode(text):
-    """UTF-8, without the halves of surrogate pairs, which no text has."""
-    return text if isinstance(text, bytes) else text.encode("utf-8", "ignore")
-
-
 def as_segments(x: Any) -> tuple[tf.Tensor, ...]:
-    """The one or two segments of each example, as a tuple of string tensors.
+    """The one or two segments of each example, as string tensors of the same shape.
 
-    Args:
-        x: strings, or the tuple of two lists of strings of the same length.
-
-    Returns:
-        A tuple of one or two string tensors of the same shape.
-
-    Raises:
-        TypeError: if an element is not a string.
-        ValueError: if there are more than two segments, or the two have not the
-            same length.
+    `x` is strings, or the tuple of two lists of strings.
     """
     segments = x if isinstance(x, tuple) else (x,)
     if len(segments) not in (1, 2):
@@ -73,17 +54,11 @@ def as_segments(x: Any) -> tuple[tf.Tensor, ...]:
             "An example has one text, or two as the tuple (first_texts, "
             f"second_texts). Received a tuple of {len(segments)}."
         )
-    if len(segments) == 2 and all(isinstance(part, (str, bytes)) for part in segments):
-        return tuple(as_string_tensor(part) for part in segments)
     names = ("x",) if len(segments) == 1 else ("x[0]", "x[1]")
     segments = tuple(map(as_string_tensor, segments, names))
-    if len({str(part.shape) for part in segments if part.shape.is_fully_defined()}) > 1:
+    if not segments[0].shape.is_compatible_with(segments[-1].shape):
         raise ValueError(
-            "The two lists of a pair must have the same length. Received "
-            f"{' and '.join(map(_how_many, segments))}."
+            "The two lists of a pair must have the same length. Received shapes "
+            f"{segments[0].shape} and {segments[1].shape}."
         )
     return segments
-
-
-def _how_many(segment):
-    return f"{segment.shape[0]} texts" if segment.shape.rank else "one string"

@@ -14,10 +14,9 @@ def load_tokenizer(
 
     Args:
         vocabulary: path of a `vocab.txt` or list of tokens, for a
-            `WordPieceTokenizer`; or path of a SentencePiece model or its content
-            as bytes, for a `SentencePieceTokenizer`. A path that ends in `.model`
-            or `.spm` is taken for a SentencePiece model, any other one looked
-            into.
+            `WordPieceTokenizer`; or path of a SentencePiece model, which ends in
+            `.model` or `.spm`, or its content as bytes, for a
+            `SentencePieceTokenizer`.
         lowercase: bool. Whether to lower-case text.
 
     Returns:
@@ -27,19 +26,9 @@ def load_tokenizer(
         FileNotFoundError: if there is no such file.
         ValueError: if it is damaged, or lacks tokens that every model needs.
     """
-    if isinstance(vocabulary, bytes) or _is_sentence_piece_model(vocabulary):
+    is_path = isinstance(vocabulary, (str, os.PathLike))
+    if isinstance(vocabulary, bytes) or (
+        is_path and os.fspath(vocabulary).endswith(MODEL_ENDINGS)
+    ):
         return SentencePieceTokenizer(vocabulary, lowercase=lowercase)
     return WordPieceTokenizer(vocabulary, lowercase=lowercase)
-
-
-def _is_sentence_piece_model(vocabulary):
-    if not isinstance(vocabulary, (str, os.PathLike)):
-        return False
-    if os.fspath(vocabulary).endswith(MODEL_ENDINGS):
-        return True
-    if not os.path.isfile(vocabulary):
-        return False
-    with open(vocabulary, "rb") as file:
-        head = file.read(1024)
-    # The first field of the first piece, and numbers among the text.
-    return head.startswith(b"\n") and b"\0" in head

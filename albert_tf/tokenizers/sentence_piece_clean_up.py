@@ -46,18 +46,7 @@ def combining_marks():
 
 
 def clean_up(text, lowercase):
-    """Cleans text as `preprocess_text` of the original does.
-
-    Args:
-        text: string tensor [batch], UTF-8; invalid bytes are dropped.
-        lowercase: bool.
-
-    Returns:
-        A string tensor [batch].
-
-    Reference:
-        google-research/albert `tokenization.py`.
-    """
+    """Cleans strings [batch] as google-research/albert's `preprocess_text` does."""
     is_plain = tf.strings.regex_full_match(text, PLAIN_TEXT)
     is_line = tf.strings.regex_full_match(text, PLAIN_LINE)
     text = map_rows(join_words, text, is_plain & ~is_line)
@@ -99,8 +88,7 @@ class Alignment:
     Args:
         text: string tensor [batch], before `clean_up`.
         lowercase: bool.
-        is_blank: function of cleaned strings [strings], each one character,
-            which gives a bool tensor [strings].
+        is_blank: function of cleaned characters, strings [characters].
     """
 
     def __init__(self, text, lowercase, is_blank):
@@ -139,14 +127,7 @@ class Alignment:
         return is_space & after_space[:-1]
 
     def text_positions(self, offsets):
-        """Byte offsets in cleaned rows as positions in all text of the batch.
-
-        Args:
-            offsets: ragged int tensor [batch, (tokens)].
-
-        Returns:
-            A ragged int32 tensor [batch, (tokens)].
-        """
+        """Byte offsets in cleaned rows as positions in all text of the batch."""
         row_starts = tf.gather(self.bytes_before, self.row_starts)
         row_start = tf.gather(row_starts, offsets.value_rowids())
         positions = row_start + tf.cast(offsets.values, tf.int32)
@@ -156,12 +137,6 @@ class Alignment:
         """Spans of text positions as spans of characters of their row.
 
         A span without text is empty, where the next text begins.
-
-        Args:
-            starts, ends: ragged int tensors [batch, (tokens)].
-
-        Returns:
-            Two ragged int32 tensors [batch, (tokens)].
         """
         row = starts.value_rowids()
         row_start = tf.gather(self.row_starts, row)

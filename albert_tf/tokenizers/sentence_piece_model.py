@@ -12,17 +12,12 @@ REQUIRED_TOKENS = ("<pad>", "<unk>", "[CLS]", "[SEP]")
 # Stands for a space, at the start of a word.
 SPACE_PIECE = "\u2581"
 
-# In a serialized model this field follows all pieces.
-NORMALIZER_FIELD = 3
+# What each piece of a serialized model begins with; then comes its length.
+FIRST_FIELD = 0x0A
 
 
 class SentencePieceModel:
-    """Tokens by id, ids by token, and the SentencePiece engine over them.
-
-    Args:
-        proto: path of a model file or its content as bytes.
-        as_pieces: bool. Whether `encode` gives pieces rather than ids.
-    """
+    """Tokens by id, ids by token, and the engine, which gives ids or pieces."""
 
     def __init__(self, proto, as_pieces=False):
         self.proto, source = read_proto(proto)
@@ -41,14 +36,9 @@ class SentencePieceModel:
         return self._commas.split(tokens, ids)
 
     def encode_with_offsets(self, text, alignment):
-        """Ids (or pieces), and their spans as characters of the original.
+        """Ids (or pieces), starts and ends of cleaned strings, all ragged.
 
-        Args:
-            text: string tensor [batch], cleaned.
-            alignment: the `Alignment` of the original text.
-
-        Returns:
-            Three ragged tensors [batch, (tokens)]: tokens, starts, ends.
+        The `Alignment` of the original text makes them spans of its characters.
         """
         tokens, ids, starts, ends = self._encode_with_offsets(text)
         starts = alignment.text_positions(starts)
@@ -94,11 +84,6 @@ class CommaSplits:
     digits from inside a word. But there it compares a character with bytes, which
     never are equal, and keeps it. In the released model all such pieces are the
     start of a word.
-
-    Args:
-        processor: a `sentencepiece.SentencePieceProcessor`.
-        tokens: list of strings, its vocabulary.
-        as_pieces: bool. Whether to give pieces rather than ids.
     """
 
     def __init__(self, processor, tokens, as_pieces):
@@ -110,15 +95,7 @@ class CommaSplits:
         self._bytes_after = list(itertools.chain.from_iterable(map(bytes_after, rows)))
 
     def split(self, tokens, ids):
-        """The tokens, with those pieces taken apart.
-
-        Args:
-            tokens: ragged tensor [batch, (tokens)], of ids or pieces.
-            ids: ragged int tensor [batch, (tokens)], their ids.
-
-        Returns:
-            A ragged tensor [batch, (tokens)].
-        """
+        """The tokens (ids or pieces) [batch, (tokens)], with those taken apart."""
         parts = self._look_up(self._parts, ids)
         values = parts.values
         if self._as_pieces:
@@ -148,7 +125,7 @@ class CommaSplits:
 
 def _regroup(tokens, parts, values):
     """The values of the parts of tokens [tokens, (parts)] as [batch, (parts)]."""
-    # As TensorFlow's own ragged tensors have them, that all can be combined.
+    # int64, as TensorFlow's own ragged tensors have them, that all can be combined.
     row_splits = tf.cast(tf.gather(parts.row_splits, tokens.row_splits), tf.int64)
     return tf.RaggedTensor.from_row_splits(values, row_splits, validate=False)
 
@@ -174,39 +151,29 @@ def read_proto(proto):
     if not isinstance(proto, (str, os.PathLike)):
         raise TypeError(
             "`proto` must be the path of a SentencePiece model or its content as "
-            f"bytes. Received: {proto!r} of type {type(proto).__name__}"
+            f"bytes. Received: {proto!r}"
         )
     source = f"SentencePiece model '{os.fspath(proto)}'"
     if not os.path.isfile(proto):
         raise FileNotFoundError(
             f"{source} does not exist or is no file. Expected the path of a .model "
-            "or .spm file, such as the 30k-clean.model of a release. Check the "
-            "path, or pass the content of the file as bytes."
+            "or .spm file, such as the 30k-clean.model of a release."
         )
     with open(proto, "rb") as file:
         return file.read(), source
 
 
 def open_processor(proto, source):
-    if not proto:
-        raise ValueError(
-            f"{source} is empty. Expected a SentencePiece model. Copy the .model "
-            "file of the release again."
-        )
-    if is_text(proto):
-        raise ValueError(
-            f"{source} is text and begins with {proto[:20].decode(errors='ignore')!r}. "
-            "Expected a SentencePiece model, the binary .model file beside a "
-            ".vocab. For a vocab.txt of WordPiece tokens use WordPieceTokenizer."
-        )
+    processor = sentencepiece.SentencePieceProcessor()
     try:
-        processor = sentencepiece.SentencePieceProcessor(model_proto=proto)
+        processor.LoadFromSerializedProto(proto)
     except RuntimeError as error:
         raise ValueError(
-            f"{source}, {len(proto)} bytes, is damaged or no SentencePiece model. "
-            f"Copy the .model file of the release again. ({error})"
+            f"{source} is text, empty or damaged. Expected a SentencePiece model, the "
+            "binary .model file of a release; for a vocab.txt of WordPiece tokens use "
+            f"WordPieceTokenizer. ({error})"
         ) from error
-    if NORMALIZER_FIELD not in field_numbers(proto):
+    if is_cut_after_a_piece(proto):
         raise ValueError(
             f"{source}, {len(proto)} bytes, is cut short: it does not say how to "
             "normalize text. Copy the .model file of the release again."
@@ -214,34 +181,15 @@ def open_processor(proto, source):
     return processor
 
 
-def is_text(content):
-    """Whether it is UTF-8 without NUL, which the numbers of a model hold."""
-    try:
-        return "\0" not in content.decode()
-    except UnicodeDecodeError:
-        return False
+def is_cut_after_a_piece(proto):
+    """Whether there is nothing after the pieces, each under 128 bytes.
 
-
-def field_numbers(message):
-    """The numbers of the fields of a serialized protocol buffer of messages."""
-    numbers = set()
-    position = 0
-    while position < len(message):
-        key, position = read_varint(message, position)
-        size, position = read_varint(message, position)
-        numbers.add(key >> 3)
-        position += size
-    return numbers
-
-
-def read_varint(message, position):
-    value = shift = 0
-    while True:
-        byte = message[position]
-        value |= (byte & 0x7F) << shift
-        position, shift = position + 1, shift + 7
-        if byte < 0x80:
-            return value, position
+    SentencePiece takes this for a model, of another vocabulary.
+    """
+    end = 0
+    while end + 1 < len(proto) and proto[end] == FIRST_FIELD:
+        end += 2 + proto[end + 1]
+    return end == len(proto)
 
 
 def check_tokens(tokens, source):
@@ -249,8 +197,6 @@ def check_tokens(tokens, source):
     if missing:
         raise ValueError(
             f"{source} lacks {' '.join(missing)}; its {len(tokens)} tokens begin "
-            f"with {tokens[:5]}. Expected a model of ALBERT, with "
-            f"{' '.join(REQUIRED_TOKENS)}. Use the .model file that came with the "
-            "checkpoint, or train one with pad_id=0, unk_id=1 and "
-            "control_symbols='[CLS],[SEP],[MASK]'."
+            f"with {tokens[:5]}. Use the .model file that came with the checkpoint, or "
+            "train one with pad_id=0, unk_id=1, control_symbols='[CLS],[SEP],[MASK]'."
         )

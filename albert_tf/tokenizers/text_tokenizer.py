@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -21,10 +22,14 @@ SPECIAL_NAMES = ("pad", "unk", "cls", "sep", "mask")
 class TextTokenizer(keras_hub.tokenizers.Tokenizer):
     """Strings in, ragged ids out, with lookups, saving and presets.
 
-    A subclass names its special tokens (`pad_token`, `unk_token`, `cls_token`,
-    `sep_token`, `mask_token`), its files and the argument that its vocabulary
-    comes from, and says how to read, write and apply the vocabulary, in the
-    methods below that raise `NotImplementedError`.
+    A subclass names its special tokens, its files and the argument that its
+    vocabulary comes from, and has the methods
+
+    - `_read(source)`: what holds the vocabulary, with `tokens`, and `ids` by token;
+    - `_write(path)`: writes a file that `_read` takes;
+    - `_tokenize_batch(text)`: ragged ids (or pieces) of strings [batch];
+    - `_tokenize_batch_with_offsets(text)`: these, their starts and their ends;
+    - `_join(pieces)`: the text of pieces [..., (tokens)].
 
     Args:
         lowercase: bool. Whether to lower-case.
@@ -37,12 +42,10 @@ class TextTokenizer(keras_hub.tokenizers.Tokenizer):
     sep_token = "[SEP]"
     mask_token = "[MASK]"
 
-    # The file of a preset, under the name that KerasHub gives it.
-    asset_file_name = None
-    # The file beside a released checkpoint.
-    original_file_name = None
-    # The argument that the vocabulary comes from.
-    source_argument = None
+    # Set by a subclass, as are `pad_token` and `unk_token`.
+    asset_file_name = None  # In a preset, the name that KerasHub gives it.
+    original_file_name = None  # Beside a released checkpoint.
+    source_argument = None  # What the vocabulary comes from.
 
     def __init__(self, lowercase: bool, dtype: str, **kwargs: Any):
         super().__init__(dtype=dtype, **kwargs)
@@ -59,26 +62,6 @@ class TextTokenizer(keras_hub.tokenizers.Tokenizer):
         """What the ids depend on: tokenizers with equal ones give equal ids."""
         return type(self), self.lowercase, self.get_vocabulary()
 
-    def _read(self, source):
-        """Returns what holds the vocabulary, with `tokens` and `ids` by token."""
-        raise NotImplementedError
-
-    def _write(self, path):
-        """Writes the vocabulary into a file that `_read` takes."""
-        raise NotImplementedError
-
-    def _tokenize_batch(self, text):
-        """Returns the ragged ids (or pieces) of strings [batch]."""
-        raise NotImplementedError
-
-    def _tokenize_batch_with_offsets(self, text):
-        """Returns ragged ids (or pieces), starts and ends of strings [batch]."""
-        raise NotImplementedError
-
-    def _join(self, pieces):
-        """Returns the text of pieces [..., (tokens)]."""
-        raise NotImplementedError
-
     def _set_source(self, source):
         self._use(None if source is None else self._read(source))
 
@@ -92,9 +75,8 @@ class TextTokenizer(keras_hub.tokenizers.Tokenizer):
         if self._vocabulary is None:
             name = self.source_argument
             raise ValueError(
-                f"Tokenizer {self.name!r} has no vocabulary yet. Pass "
-                f"`{name}`, call `set_{name}()`, or load the tokenizer "
-                "with `from_preset()`."
+                f"Tokenizer {self.name!r} has no vocabulary yet. Pass `{name}`, or "
+                f"call `set_{name}()`."
             )
         return self._vocabulary
 
@@ -175,14 +157,7 @@ class TextTokenizer(keras_hub.tokenizers.Tokenizer):
         return tokenizer
 
     def save_original(self, directory: str | os.PathLike) -> str:
-        """Writes the vocabulary as the file that releases have.
-
-        Args:
-            directory: path of an existing directory.
-
-        Returns:
-            The path of the file, named `original_file_name`.
-        """
+        """Writes the file that releases have into a directory; returns its path."""
         path = os.path.join(directory, self.original_file_name)
         self._write(path)
         return path
@@ -206,18 +181,15 @@ class TextTokenizer(keras_hub.tokenizers.Tokenizer):
         written by `tokenizer.save_to_preset()` alone is read here too.
         """
         preset = os.fspath(preset)
-        path = os.path.join(preset, config_file)
-        if not os.path.isfile(path):
+        path = pathlib.Path(preset, config_file)
+        if not path.is_file():
             return super().from_preset(preset, config_file, **kwargs)
-        with open(path, encoding="utf-8") as file:
-            config = json.load(file)
+        config = json.loads(path.read_text(encoding="utf-8"))
         config["config"].update(kwargs)
         tokenizer = keras.saving.deserialize_keras_object(config)
         if not isinstance(tokenizer, cls):
-            raise ValueError(
-                f"Preset '{preset}' holds a {type(tokenizer).__name__}, not a "
-                f"{cls.__name__}. Call {type(tokenizer).__name__}.from_preset()."
-            )
+            held = type(tokenizer).__name__
+            raise ValueError(f"'{preset}' holds a {held}. Call {held}.from_preset().")
         tokenizer.load_preset_assets(preset)
         return tokenizer
 

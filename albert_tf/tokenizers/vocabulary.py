@@ -16,11 +16,7 @@ BLANKS = " \t\r\n"
 
 
 class Vocabulary:
-    """Tokens by id, ids by token, and the WordPiece engine over them.
-
-    Args:
-        vocabulary: path of a file or list of tokens.
-    """
+    """Tokens by id, ids by token, and the WordPiece engine over them."""
 
     def __init__(self, vocabulary):
         if isinstance(vocabulary, (str, os.PathLike)):
@@ -33,11 +29,11 @@ class Vocabulary:
         self.ids = {token: i for i, token in enumerate(self.tokens)}
         missing = [token for token in REQUIRED_TOKENS if token not in self.ids]
         if missing:
+            begin = f"its {len(self.tokens)} tokens begin with {self.tokens[:4]}"
             raise ValueError(
-                f"{source} lacks {' '.join(missing)}; its {len(self.tokens)} "
-                f"tokens begin with {self.tokens[:4]}. Expected a BERT "
-                f"vocabulary with {' '.join(REQUIRED_TOKENS)}, one token a "
-                "line. Use the vocab.txt that came with the checkpoint."
+                f"{source} lacks {' '.join(missing)}; "
+                f"{begin if self.tokens else 'it is empty'}. "
+                "Use the vocab.txt that came with the checkpoint."
             )
         try:
             self.engine = build_engine(self.tokens, self.ids)
@@ -51,9 +47,8 @@ class Vocabulary:
 def read_tokens(path, source):
     if not os.path.isfile(path):
         raise FileNotFoundError(
-            f"{source} does not exist or is no file. Expected the path of a "
-            "text file with one token a line, such as the vocab.txt of a "
-            "release. Check the path, or pass the tokens as a list."
+            f"{source} does not exist or is no file. Expected the path of a text file "
+            "with one token a line, such as the vocab.txt of a release."
         )
     with open(path, "rb") as file:
         content = file.read()
@@ -62,20 +57,14 @@ def read_tokens(path, source):
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise ValueError(
-            f"{source} is not UTF-8: byte {error.object[error.start]:#04x} in "
-            f"line {line}. Expected a text file with one token a line. Save it "
-            "as UTF-8, or name the vocabulary rather than a model file."
+            f"{source} is not UTF-8: byte {content[error.start]:#04x} in line {line}. "
+            "Save it as UTF-8; the name of a SentencePiece model must end in .model."
         ) from error
     # Not splitlines(): U+2028 is a token of the released vocabularies.
     rows = [row.strip(BLANKS).replace("\t", " ") for row in text.split("\n")]
     tokens = [row.split(" ", 1)[0] for row in rows]
     while tokens and not tokens[-1]:
         tokens.pop()
-    if not tokens:
-        raise ValueError(
-            f"{source} is empty. Expected one token a line. Copy the vocab.txt "
-            "of the release again."
-        )
     return tokens
 
 
@@ -85,14 +74,11 @@ def check_tokens(tokens):
         if not isinstance(token, str) or any(blank in token for blank in BLANKS):
             raise ValueError(
                 f"Token {i} of the list is {token!r}. Expected a string without "
-                "spaces, tabs and line ends: text is split there, and "
-                "a vocabulary file cannot hold them. Pass one token an element."
+                "spaces, tabs and line ends, where text is split."
             )
-    if not tokens or not tokens[-1]:
-        raise ValueError(
-            "The list of tokens is empty or ends with an empty token. Expected "
-            "one token an element. Remove what follows the last token."
-        )
+    if tokens and not tokens[-1]:
+        # A vocabulary file cannot hold it.
+        raise ValueError("The list of tokens ends with an empty token. Remove it.")
     return tokens
 
 

@@ -55,20 +55,12 @@ CONTENTS = {
     ("name", "content"),
     [
         ("a.tsv", CONTENTS["tsv"]),
-        ("a.TXT", CONTENTS["tsv"]),
         ("a.csv", CONTENTS["csv"]),
         ("a.jsonl", CONTENTS["jsonl"]),
         ("评论.json", CONTENTS["jsonl"]),
-        ("no_last_newline.tsv", CONTENTS["tsv"].rstrip("\n")),
-        ("no_last_newline.csv", CONTENTS["csv"].rstrip("\n")),
-        ("crlf.tsv", CONTENTS["tsv"].replace("\n", "\r\n")),
+        ("CRLF.TXT", CONTENTS["tsv"].replace("\n", "\r\n").rstrip()),
         ("crlf.csv", CONTENTS["csv"].replace("\n", "\r\n")),
-        ("crlf.jsonl", CONTENTS["jsonl"].replace("\n", "\r\n")),
-        ("bom.tsv", "\ufeff" + CONTENTS["tsv"]),
-        ("bom.csv", "\ufeff" + CONTENTS["csv"]),
-        ("bom.jsonl", "\ufeff" + CONTENTS["jsonl"]),
-        ("blank.tsv", "\n" + CONTENTS["tsv"].replace("\n", "\n\n  \n")),
-        ("blank.csv", "\n" + CONTENTS["csv"].replace("\n", "\n\n")),
+        ("bom_and_blank.csv", "\ufeff" + CONTENTS["csv"].replace("\n", "\n\n")),
         ("blank.jsonl", "\n" + CONTENTS["jsonl"].replace("\n", "\n\n  \n")),
     ],
 )
@@ -90,9 +82,8 @@ def test_csv_with_quoted_commas_quotes_and_newlines(read):
 
 
 @pytest.mark.parametrize("ending", ["tsv", "csv", "jsonl"])
-@pytest.mark.parametrize("character", INNER_BREAKS, ids=ascii)
-def test_only_newlines_end_a_line(read, ending, character):
-    text = f"很好{character}真的"
+def test_only_newlines_end_a_line(read, ending):
+    text = f"很好{INNER_BREAKS}真的"
     content = {
         "tsv": f"label\ttext\n1\t{text}\n0\t差\n",
         "csv": f"label,text\n1,{text}\n0,差\n",
@@ -114,9 +105,8 @@ def test_labels_lose_their_spaces_and_texts_keep_them(read):
     ("header", "examples"),
     [
         ("label\ttext_a", ["1\t很好", "0\t差"]),  # ChnSentiCorp
-        ("LABEL\tText", ["1\t很好", "0\t差"]),
         ("Review\tid\tSentiment", ["很好\t17\t1", "差\t18\t0"]),
-        (" label \t sentence ", ["1\t很好", "0\t差"]),
+        (" 类别 \t sentence ", ["1\t很好", "0\t差"]),
         ("content\tcategory\ttext", ["无关\t1\t很好", "无关\t0\t差"]),
     ],
 )
@@ -125,15 +115,8 @@ def test_columns_found_by_name(read, header, examples):
     assert data == LabelledTexts(["很好", "差"], ["1", "0"])
 
 
-@pytest.mark.parametrize(
-    "header",
-    [
-        "text_a\ttext_b\tlabel",
-        "Sentence1\tSentence2\tLabel",
-        "question1\tquestion2\tclass",
-    ],
-)
-def test_pairs_found_by_name(read, header):
+def test_pairs_found_by_name(read):
+    header = "Sentence1\tSentence2\tLabel"
     data = read("a.tsv", f"{header}\n你好吗\t你还好吗\t1\n几点了\t在哪\t0\n")
     assert data.pairs
     assert data.x == (["你好吗", "几点了"], ["你还好吗", "在哪"])
@@ -155,6 +138,7 @@ def test_lcqmc_has_two_texts_and_a_class_and_no_header(read):
     assert data.labels == ["1", "0", "1"]
 
 
+@pytest.mark.slow
 def test_thucnews_has_a_text_and_a_class_number_and_no_header(read):
     examples = [(f"第{number}条新闻", str(number % 4 + 8)) for number in range(8)]
     data = read("thucnews.tsv", rows(*examples))
@@ -164,16 +148,10 @@ def test_thucnews_has_a_text_and_a_class_number_and_no_header(read):
     assert class_names(data.labels) == ["8", "9", "10", "11"]
 
 
-@pytest.mark.parametrize("ending", ["tsv", "csv"])
-def test_the_label_may_stand_first(read, ending):
+def test_the_label_may_stand_first(read):
     cells = [("好评", "很好"), ("差评", "太差了"), ("好评", "还行")]
-    data = read(f"a.{ending}", rows(*cells, separator="\t" if ending == "tsv" else ","))
+    data = read("a.csv", rows(*cells, separator=","))
     assert data == LabelledTexts(["很好", "太差了", "还行"], ["好评", "差评", "好评"])
-
-
-def test_texts_that_repeat_are_not_taken_for_the_label(read):
-    cells = [("很好", "1"), ("很好", "1"), ("太差了", "0"), ("还行", "1")]
-    assert read("a.tsv", rows(*cells)).labels == ["1", "1", "0", "1"]
 
 
 @pytest.mark.parametrize(
@@ -190,7 +168,7 @@ def test_of_columns_that_repeat_alike_the_shorter_is_the_label(read, cells):
 # === Columns that are given ===
 
 
-@pytest.mark.parametrize("columns", [("score", "comment"), ("3", "2"), ("score", "2")])
+@pytest.mark.parametrize("columns", [("3", "2"), ("score", "2")])
 def test_columns_by_name_and_by_number_with_a_header(read, columns):
     content = "id\tcomment\tscore\n1\t很好\t5\n2\t差\t1\n3\t还行\t5\n"
     expected = LabelledTexts(["很好", "差", "还行"], ["5", "1", "5"])
@@ -200,18 +178,13 @@ def test_columns_by_name_and_by_number_with_a_header(read, columns):
     assert read("a.tsv", content, *columns) == expected
 
 
-def test_columns_by_number_without_a_header(read):
-    content = "7\t很好\t5\n8\t差\t1\n9\t还行\t5\n"
-    data = read("a.tsv", content, label="3", text="2")
-    assert data == LabelledTexts(["很好", "差", "还行"], ["5", "1", "5"])
-
-
 def test_columns_of_pairs_by_number(read):
     content = "1\t乙\t甲\tx\n0\t丁\t丙\ty\n"
     data = read("a.tsv", content, "1", "3", "2")
     assert data == LabelledTexts((["甲", "丙"], ["乙", "丁"]), ["1", "0"])
 
 
+@pytest.mark.slow
 def test_a_given_column_leaves_the_rest_to_be_found(read):
     """Each line is another class here, which only the user can know."""
     content = "很好\ta\n太差了\tb\n"
@@ -224,6 +197,7 @@ def test_given_columns_of_json_lines(read):
     assert data == LabelledTexts((["甲"], ["乙"]), ["True"])
 
 
+@pytest.mark.slow
 def test_a_given_name_wins_over_a_number(read):
     assert read("a.tsv", "2\tlabel\ttext\n很好\t1\tx\n", text="2").x == ["很好"]
 
@@ -231,25 +205,16 @@ def test_a_given_name_wins_over_a_number(read):
 # === Classes ===
 
 
-def test_whole_numbers_are_sorted_as_numbers():
+def test_classes_are_sorted_as_whole_numbers_or_as_text():
     assert class_names(["10", "9", "-1", "2", "10"]) == ["-1", "2", "9", "10"]
-
-
-def test_other_labels_are_sorted_as_text():
     assert class_names(["b", "10", "9", "b"]) == ["10", "9", "b"]
     assert class_names(["5.0", "4.75"]) == ["4.75", "5.0"]
-
-
-def test_circled_numbers_are_text():
     assert class_names(["②", "①", "²"]) == ["²", "①", "②"]
 
 
 def test_class_ids_are_positions():
     data = LabelledTexts(["x"] * 3, ["差评", "好评", "差评"])
     assert data.class_ids(["好评", "差评"]) == [1, 0, 1]
-
-
-def test_a_label_of_dev_that_train_does_not_have():
     dev = LabelledTexts(["x"] * 3, ["1", "2", "0"])
     with pytest.raises(ValueError, match=r"labels \['2'\] are not among.*\['0', '1'\]"):
         dev.class_ids(["0", "1"])
@@ -260,18 +225,18 @@ def test_a_label_of_dev_that_train_does_not_have():
 
 def test_missing_file(tmp_path):
     path = tmp_path / "nowhere.tsv"
-    with pytest.raises(FileNotFoundError, match=f"no file {path}"):
+    with pytest.raises(FileNotFoundError, match=str(path)):
         read_labelled_texts(path)
 
 
-@pytest.mark.parametrize("name", ["a.xlsx", "a", "tsv"])
-def test_unknown_ending(read, name):
+def test_unknown_ending(read):
     with pytest.raises(ValueError, match=r"unknown ending.*\.tsv.*\.csv.*\.jsonl"):
-        read(name, CONTENTS["tsv"])
+        read("a.xlsx", CONTENTS["tsv"])
 
 
-@pytest.mark.parametrize("name", ["a.tsv", "a.csv", "a.jsonl"])
-@pytest.mark.parametrize("content", ["", "\n\n", "\ufeff"])
+@pytest.mark.parametrize(
+    ("name", "content"), [("a.tsv", ""), ("a.csv", "\n\n"), ("a.jsonl", "\ufeff")]
+)
 def test_empty_file(read, name, content):
     with pytest.raises(ValueError, match=f"{name} is empty"):
         read(name, content)
@@ -280,7 +245,6 @@ def test_empty_file(read, name, content):
 @pytest.mark.parametrize(
     ("name", "content", "columns"),
     [
-        ("a.tsv", "label\ttext\n", ()),
         ("a.csv", "label,text\n\n", ()),
         ("a.tsv", "score\tcomment\n", ("score", "comment")),
     ],
@@ -290,24 +254,15 @@ def test_header_only(read, name, content, columns):
         read(name, content, *columns)
 
 
-@pytest.mark.parametrize("encoding", ["gbk", "gb18030", "utf-16"])
-@pytest.mark.parametrize("ending", ["tsv", "csv", "jsonl"])
-def test_other_encodings(read, encoding, ending):
-    with pytest.raises(ValueError, match=r"not UTF-8: byte 0x.*in line 1.*iconv"):
-        read(f"a.{ending}", "很好\t1\n".encode(encoding))
-
-
 def test_the_line_that_is_not_utf8_is_named(read):
-    with pytest.raises(ValueError, match="byte 0xb2 in line 3"):
+    with pytest.raises(ValueError, match="not UTF-8: byte 0xb2 in line 3.*iconv"):
         read("a.tsv", "label\ttext\n1\t很好\n0\t".encode() + "差".encode("gbk"))
 
 
 @pytest.mark.parametrize(
     ("name", "content", "line", "found"),
     [
-        ("a.tsv", "label\ttext\n1\t很好\n0\t太\t差\n", 3, 3),
         ("a.tsv", "1\t很好\n\n\n0\n", 4, 1),
-        ("a.csv", "label,text\n1,很好\n0,太,差\n", 3, 3),
         ("a.csv", 'label,text\n1,"两\n行"\n0\n', 4, 1),
     ],
 )
@@ -318,69 +273,57 @@ def test_ragged_lines(read, name, content, line, found):
         read(name, content)
 
 
+@pytest.mark.slow
 def test_unclosed_quote_in_csv(read):
     with pytest.raises(ValueError, match="Line .* of .*a.csv is not CSV"):
         read("a.csv", 'label,text\n1,"很好\n0,差\n')
 
 
-@pytest.mark.parametrize("broken", ['{"label": 1, "text"', "很好", "{'label': 1}"])
-def test_broken_json(read, broken):
+def test_broken_json(read):
+    broken = '{"label": 1, "text"'
     with pytest.raises(ValueError, match="Line 3 of .*a.jsonl is not JSON"):
         read("a.jsonl", f'{{"label": 1, "text": "很好"}}\n\n{broken}\n')
 
 
-@pytest.mark.parametrize("value", ['["很好", 1]', '"很好"', "1", "null"])
-def test_json_that_is_not_an_object(read, value):
+@pytest.mark.slow
+def test_json_that_is_not_an_object(read):
     with pytest.raises(ValueError, match=r"Line 1 of .*JSON object such as.*Found: "):
-        read("a.jsonl", value)
+        read("a.jsonl", '["很好", 1]')
 
 
-def test_missing_json_field(read):
-    content = '{"label": 1, "text": "很好"}\n{"label": 0, "txt": "差"}\n'
-    with pytest.raises(ValueError, match=r"Line 2 of .* lacks the fields \['text'\]"):
+@pytest.mark.parametrize("second", ['"txt": "差"', '"text": null'])
+def test_missing_json_field(read, second):
+    content = f'{{"label": 1, "text": "很好"}}\n{{"label": 0, {second}}}\n'
+    with pytest.raises(ValueError, match=r"Line 2 of .* lacks \['text'\]"):
         read("a.jsonl", content)
 
 
-@pytest.mark.parametrize("field", ["label", "text"])
-def test_json_null(read, field):
-    record = {"label": 1, "text": "很好", field: None}
-    with pytest.raises(ValueError, match="Line 1"):
-        read("a.jsonl", json.dumps(record))
-
-
 @pytest.mark.parametrize(
-    ("name", "content"),
+    ("name", "content", "column"),
     [
-        ("a.tsv", CONTENTS["tsv"]),
-        ("a.csv", CONTENTS["csv"]),
-        ("a.jsonl", CONTENTS["jsonl"]),
-        ("a.tsv", "1\t很好\n0\t差\n"),
+        ("a.tsv", "1\t很好\n0\t差\n", "0"),
+        ("a.csv", CONTENTS["csv"], "4"),
+        ("a.jsonl", CONTENTS["jsonl"], "stars"),
     ],
 )
-@pytest.mark.parametrize("column", ["stars", "0", "4", "-1"])
 def test_a_given_column_that_is_not_there(read, name, content, column):
     with pytest.raises(ValueError, match=rf"no column '{column}'. Its columns are \["):
         read(name, content, label=column)
 
 
-def test_header_without_a_text_column(read):
+def test_a_column_that_the_header_does_not_name(read):
     with pytest.raises(ValueError, match=r"no text column.*'words'.*--text-column"):
         read("a.tsv", "label\twords\n1\t很好\n")
-
-
-def test_json_lines_without_a_label_column(read):
     with pytest.raises(ValueError, match=r"no label column.*'stars'.*--label-column"):
         read("a.jsonl", '{"stars": 1, "text": "很好"}\n')
 
 
-def test_header_without_a_label_column(read):
-    with pytest.raises(ValueError, match=r"no label column.*'score'.*--label-column"):
-        read("a.tsv", "text\tscore\n很好\t1\n太差了\t0\n还行\t1\n")
-
-
-def test_chinese_header(read):
-    data = read("a.tsv", "内容\t标签\n很好\t1\n太差了\t0\n还行\t1\n")
-    assert data == LabelledTexts(["很好", "太差了", "还行"], ["1", "0", "1"])
+def test_pairs_where_single_texts_are_expected_and_the_other_way(read):
+    message = "a.tsv has pairs of texts where single texts are.*--text-b-column"
+    with pytest.raises(ValueError, match=message):
+        read("a.tsv", "label\ttext\ttext_b\n1\t好\t好\n", pairs=False)
+    with pytest.raises(ValueError, match="has single texts where pairs of texts are"):
+        read("a.tsv", CONTENTS["tsv"], pairs=True)
 
 
 def test_no_label_column_at_all(read):
@@ -388,19 +331,17 @@ def test_no_label_column_at_all(read):
         read("a.tsv", "很好\t干净\n太差了\t脏\n还行\t旧\n")
 
 
+@pytest.mark.slow
 def test_more_different_labels_than_classes_are_likely(read):
     cells = [(f"第{number}句", str(number // 2)) for number in range(2400)]
     with pytest.raises(ValueError, match="no label column"):
         read("a.tsv", rows(*cells))
 
 
-def test_too_many_columns_without_a_header(read):
+def test_too_many_columns_or_none_for_the_text(read):
     cells = [("甲", "乙", "丙", "1"), ("丁", "戊", "己", "0"), ("庚", "辛", "壬", "1")]
     with pytest.raises(ValueError, match="3 columns that could be text.*--text-column"):
         read("a.tsv", rows(*cells))
-
-
-def test_no_column_left_for_the_text(read):
     with pytest.raises(ValueError, match="0 columns that could be text"):
         read("a.tsv", "1\n0\n1\n")
 
@@ -455,6 +396,7 @@ def test_lcqmc(assets):
     assert data.x[1][0] == "初婚未育情况证明怎么开？"
 
 
+@pytest.mark.slow
 def test_thucnews(assets):
     data = read_labelled_texts(assets / "data" / "thucnews" / "dev.tsv")
     assert not data.pairs
@@ -464,14 +406,12 @@ def test_thucnews(assets):
     assert data.x[0] == "体验2D巅峰 倚天屠龙记十大创新概览"
 
 
-@pytest.mark.parametrize(
-    ("part", "count"), [("train", 9600), ("dev", 1200), ("test", 1200)]
-)
-def test_chnsenticorp(assets, tmp_path, part, count):
+@pytest.mark.slow
+def test_chnsenticorp(assets, tmp_path):
     with zipfile.ZipFile(assets / "data" / "chnsenticorp.zip") as archive:
-        path = archive.extract(f"{part}.tsv", tmp_path)
+        path = archive.extract("train.tsv", tmp_path)
     data = read_labelled_texts(path)
     assert not data.pairs
-    assert len(data.x) == count
+    assert len(data.x) == 9600
     assert class_names(data.labels) == ["0", "1"]
     assert min(map(len, data.x)) > 0

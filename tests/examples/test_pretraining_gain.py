@@ -22,7 +22,11 @@ def errors_of(*options):
         (["--random", "albert_micro_zh"], "--random needs --vocab, or a --from"),
         ([], "give --from or --random"),
         # What the run that failed has said.
-        (["--from", "mine", "missing"], "no file nowhere/train.tsv"),
+        pytest.param(
+            ["--from", "mine", "missing"],
+            "No such file or directory",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_what_is_missing_is_said(options, message):

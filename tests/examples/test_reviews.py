@@ -46,13 +46,6 @@ def test_they_are_many_and_distinct(all_texts):
 
 
 @pytest.mark.parametrize("split", SPLITS)
-def test_labels_are_balanced(split):
-    labels = collections.Counter(columns(split)["label"])
-    assert set(labels) == {"好评", "差评"}
-    assert 0.45 < labels["好评"] / labels.total() < 0.55
-
-
-@pytest.mark.parametrize("split", SPLITS)
 def test_three_domains_with_both_labels(split):
     parts = columns(split)
     counts = collections.Counter(zip(parts["domain"], parts["label"], strict=True))
@@ -62,6 +55,7 @@ def test_three_domains_with_both_labels(split):
         good, bad = counts[domain, "好评"], counts[domain, "差评"]
         assert 0.4 < good / (good + bad) < 0.6
         assert good + bad > 0.15 * len(parts["text"])
+    assert 0.45 < parts["label"].count("好评") / len(parts["label"]) < 0.55
 
 
 def test_lengths_vary(all_texts):
@@ -106,11 +100,7 @@ def test_no_split_has_a_sentence_much_like_one_of_another(texts):
         if 3 * len(ours & theirs) >= len(ours) + len(theirs)  # Jaccard >= 0.5
     ]
     assert alike == []
-
-
-def test_likeness_is_found(texts):
-    """That the test above can fail."""
+    # That the test can fail.
     text = texts["train"][1]
     ours, theirs = bigrams(text), bigrams(f"{text[:-3]}！")
     assert 3 * len(ours & theirs) >= len(ours) + len(theirs)
-    assert bigrams("好, 很好！") == bigrams("好很好")

@@ -76,7 +76,11 @@ def classifier(proto):
     return classifier
 
 
-@pytest.fixture(scope="module", params=[False, True], ids=["texts", "pairs"])
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(False, marks=pytest.mark.slow), True],
+    ids=["texts", "pairs"],
+)
 def pairs(request):
     return request.param
 

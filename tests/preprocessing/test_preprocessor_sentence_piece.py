@@ -59,6 +59,7 @@ def test_texts_and_pairs_are_packed(preprocessor, proto):
     assert features["segment_ids"][0].numpy().sum() == len(packed(proto, "Stones!")) - 1
 
 
+@pytest.mark.slow
 def test_padding_is_the_tokenizers(proto):
     proto = train_model(pad_id=1, unk_id=0)
     preprocessor = AlbertTextClassifierPreprocessor(SentencePieceTokenizer(proto))
@@ -67,6 +68,7 @@ def test_padding_is_the_tokenizers(proto):
     assert set(padding) == {1}
 
 
+@pytest.mark.slow
 def test_tokenizing_at_once_gives_what_calling_does(preprocessor):
     tokens, first_lengths, cut = preprocessor.tokenize_and_pack((TEXTS, OTHERS), 2)
     features = preprocessor.packer.pad(tokens, first_lengths)

@@ -2,7 +2,6 @@
 
 import itertools
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -61,7 +60,7 @@ def tokens(length, start=FIRST_TOKEN):
     return list(range(start, start + length))
 
 
-@pytest.mark.parametrize("sequence_length", [5, 6, 7, 8, 13, 16])
+@pytest.mark.parametrize("sequence_length", [5, 6, 8, 13])
 def test_every_pair_of_lengths_is_cut_as_bert_cuts_it(sequence_length):
     lengths = itertools.product(range(13), range(13))
     rows = [(tokens(a), tokens(b, 2000)) for a, b in lengths]
@@ -73,7 +72,7 @@ def test_every_pair_of_lengths_is_cut_as_bert_cuts_it(sequence_length):
     assert_equal(features, expected)
 
 
-@pytest.mark.parametrize("sequence_length", [5, 6, 11])
+@pytest.mark.parametrize("sequence_length", [5, 11])
 def test_every_length_of_a_single_text_is_cut_to_two_less(sequence_length):
     rows = [(tokens(length), []) for length in range(15)]
     packer = make_packer(sequence_length=sequence_length, padding="max_length")
@@ -105,13 +104,11 @@ def test_any_batch_of_pairs_equals_bert(rows, sequence_length, multiple, dtype):
     assert_equal(features, expected_batch(rows, time, sequence_length))
 
 
-@pytest.mark.parametrize(
-    ("longest", "time"), [(1, 8), (6, 8), (7, 16), (14, 16), (15, 21), (50, 21)]
-)
-def test_padding_goes_to_a_multiple_of_eight_but_not_above_the_most(longest, time):
+def test_padding_goes_to_a_multiple_of_eight_but_not_above_the_most():
     packer = make_packer(sequence_length=21)
-    features = packer((ragged([tokens(longest), tokens(1), []]),))
-    assert {tuple(value.shape) for value in features.values()} == {(3, time)}
+    for longest, time in [(1, 8), (6, 8), (7, 16), (14, 16), (15, 21), (50, 21)]:
+        features = packer((ragged([tokens(longest), tokens(1), []]),))
+        assert {tuple(value.shape) for value in features.values()} == {(3, time)}
 
 
 def test_max_length_is_known_before_the_text_is():
@@ -143,6 +140,7 @@ def test_traced_function_packs_as_eager_does():
     assert_equal(features, expected_batch(rows, 10, 10))
 
 
+@pytest.mark.slow
 def test_dataset_packs_each_batch_to_its_own_length():
     rows = [(tokens(n), []) for n in (2, 5, 11, 1, 30)]
     packer = make_packer(sequence_length=20)
@@ -162,23 +160,10 @@ def test_packed_tokens_are_padded_later_to_the_same():
     assert_equal(in_steps, {name: value.numpy() for name, value in at_once.items()})
 
 
-def test_configuration_restores_an_equal_packer():
-    packer = make_packer(sequence_length=11, padding="max_length", pad_to_multiple_of=3)
-    restored = keras.saving.deserialize_keras_object(
-        keras.saving.serialize_keras_object(packer)
-    )
-    assert restored.get_config() == packer.get_config()
-    segments = (ragged([tokens(20)]),)
-    np.testing.assert_array_equal(
-        restored(segments)["token_ids"], packer(segments)["token_ids"]
-    )
-
-
 @pytest.mark.parametrize(
-    "wrong",
-    [{"padding": "shortest"}, {"sequence_length": 4}, {"pad_to_multiple_of": 0}],
+    ("name", "value"),
+    [("padding", "shortest"), ("sequence_length", 4), ("pad_to_multiple_of", 0)],
 )
-def test_wrong_argument_is_named_with_its_value(wrong):
-    ((name, value),) = wrong.items()
+def test_wrong_argument_is_named_with_its_value(name, value):
     with pytest.raises(ValueError, match=f"Received: {name}={value!r}"):
-        make_packer(**wrong)
+        make_packer(**{name: value})

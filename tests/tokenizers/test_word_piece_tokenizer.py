@@ -106,6 +106,7 @@ class TestEqualToOriginal:
         for ids, entry in zip(actual, entries, strict=True):
             assert [tokens[i] for i in ids] == entry["tokens"]
 
+    @pytest.mark.slow
     def test_reference_on_golden_entries(self):
         for entry in golden_entries():
             assert tokenize(entry["text"], entry["tokens"]) == entry["tokens"]
@@ -121,7 +122,6 @@ class TestEqualToOriginal:
         "lowercase, count",
         [
             (True, 500),
-            (False, 200),
             pytest.param(True, 9900, marks=pytest.mark.slow),
             pytest.param(False, 1900, marks=pytest.mark.slow),
         ],
@@ -138,11 +138,15 @@ class TestEqualToOriginal:
                 "\ufeff\ufffd\t\n\r \xa0",
                 id="control",
             ),
-            pytest.param("😀😂👨👩👧\u200d\ufe0f🏽❤⭐中a", id="emoji"),
+            pytest.param(
+                "😀😂👨👩👧\u200d\ufe0f🏽❤⭐中a", id="emoji", marks=pytest.mark.slow
+            ),
             pytest.param(
                 "aeI中\u0300\u0301\u0323\u0345\u3099か\u0903\u302e", id="marks"
             ),
-            pytest.param("ＡＢｚ０９！，．（）ｱﾞab1 ㈠①½", id="width"),
+            pytest.param(
+                "ＡＢｚ０９！，．（）ｱﾞab1 ㈠①½", id="width", marks=pytest.mark.slow
+            ),
             pytest.param(assigned(range(0x10000)), id="bmp"),
             pytest.param(
                 assigned(
@@ -174,24 +178,16 @@ class TestEqualToOriginal:
 
     @pytest.mark.parametrize("step", [97, pytest.param(1, marks=pytest.mark.slow)])
     @pytest.mark.parametrize("lowercase", [True, False])
-    @pytest.mark.parametrize(
-        "codes",
-        [
-            range(0x10000),
-            [
-                *range(0x10000, 0x20010),
-                *range(0x2A600, 0x2A800),  # the ends of the ideograph blocks
-                *range(0x2B730, 0x2B830),
-                *range(0x2CE00, 0x2CF00),
-                *range(0x2F800, 0x30010),
-                *range(0xE0000, 0xE0200),
-            ],
-        ],
-        ids=["bmp", "astral"],
-    )
-    def test_every_character(self, codes, lowercase, step):
+    def test_every_character(self, lowercase, step):
         assert len(DIFFERING) <= 10
-        codes = codes[::step]
+        codes = [
+            *range(0x20010),
+            *range(0x2A600, 0x2A800),  # the ends of the ideograph blocks
+            *range(0x2B730, 0x2B830),
+            *range(0x2CE00, 0x2CF00),
+            *range(0x2F800, 0x30010),
+            *range(0xE0000, 0xE0200),
+        ][::step]
         characters = [c for c in assigned(codes) if ord(c) not in VITHKUQI_CAPITALS]
         texts = [f"a{c}b 中{c}" for c in characters]
         tokens = vocabulary_of(texts, lowercase, random.Random(0), share=1.0)
@@ -215,7 +211,14 @@ class TestEqualToOriginal:
             assert ours.to_list() == theirs.to_list()
 
     @pytest.mark.parametrize(
-        "letter", ["a", "ж", "ひ", "𝓗", "é", "e\u0301", "１", "\u200ba"]
+        "letter",
+        [
+            "a",
+            "𝓗",
+            "e\u0301",
+            *(pytest.param(c, marks=pytest.mark.slow) for c in "жひé１"),
+            pytest.param("\u200ba", marks=pytest.mark.slow),
+        ],
     )
     def test_word_of_100_characters_is_the_longest(self, letter):
         tokens = SPECIAL + ["中", "."]
@@ -231,6 +234,7 @@ class TestEqualToOriginal:
         lengths = WordPieceTokenizer(tokens)([letter * 100, letter * 101]).row_lengths()
         assert lengths.numpy().tolist() == [100, 1]
 
+    @pytest.mark.slow
     def test_ideographs_are_words_of_their_own_in_long_runs(self):
         edges = [(low - 1, low, high, high + 1) for low, high in IDEOGRAPHS]
         texts = [f"{chr(code) * 150}a" for edge in edges for code in edge]
@@ -238,6 +242,7 @@ class TestEqualToOriginal:
         assert not differences(texts, tokens)
         assert not differences(texts, tokens, lowercase=False)
 
+    @pytest.mark.slow
     def test_length_is_counted_after_cleaning(self):
         # 34 syllables are 102 letters once decomposed; 33 are 99.
         tokens = SPECIAL + ["ᄒ", "##ᄒ", "##ᅡ", "##ᆫ"]
@@ -271,6 +276,7 @@ class TestEqualToOriginal:
         assert tokenizer.vocabulary_size() == 9
         assert tokenizer.id_to_token(5) == tokenizer.id_to_token(7) == "a"
 
+    @pytest.mark.slow
     def test_special_tokens_in_text_are_text(self, tokenizer):
         pieces = [tokenizer.id_to_token(i) for i in tokenizer("[MASK][CLS]").numpy()]
         assert pieces == ["[", "mask", "]", "[", "cls", "]"]
@@ -306,31 +312,30 @@ class TestOffsets:
     @pytest.mark.parametrize(
         "text, expected",
         [
-            ("", []),
             ("我想 吃", [("我", 0, 1), ("想", 1, 2), ("吃", 3, 4)]),
             ("Cafés!", [("cafe", 0, 4), ("##s", 4, 5), ("[UNK]", 5, 6)]),
             # A stripped accent belongs to its letter, in the middle and last.
             ("nai\u0308ve Cafe\u0301", [("naive", 0, 6), ("cafe", 7, 12)]),
-            ("e\u0301\u0323a 好", [("e", 0, 3), ("##a", 3, 4), ("好", 5, 6)]),
-            ("\u0301 a", [("a", 2, 3)]),
+            ("\u0301 e\u0301\u0323a", [("e", 2, 5), ("##a", 5, 6)]),
             # Deleted characters inside a piece are in its surface, others not.
             ("he\u200bllo\0world", [("hello", 0, 6), ("##world", 7, 12)]),
             ("\ufeff我\x7f\ufffd想\u200b", [("我", 1, 2), ("想", 4, 5)]),
-            ("ＡＢ１２３", [("[UNK]", 0, 5)]),
             (
                 "Ａb １２３",
                 [("ａ", 0, 1), ("##b", 1, 2), ("１２", 3, 5), ("##３", 5, 6)],
             ),
-            ("İI", [("i", 0, 1), ("##i", 1, 2)]),
-            ("ﬁ aﬁ", [("ﬁ", 0, 1), ("a", 2, 3), ("##ﬁ", 3, 4)]),
-            ("ẞß", [("ß", 0, 1), ("##ß", 1, 2)]),
+            (
+                "İI aﬁ ẞß",
+                [
+                    *(("i", 0, 1), ("##i", 1, 2), ("a", 3, 4), ("##ﬁ", 4, 5)),
+                    *(("ß", 6, 7), ("##ß", 7, 8)),
+                ],
+            ),
             ("ΣΑΣ", [("σ", 0, 1), ("##α", 1, 2), ("##ς", 2, 3)]),
             # One character can become several pieces.
             ("한a", [("ᄒ", 0, 1), ("##ᅡ", 0, 1), ("##ᆫ", 0, 1), ("##a", 1, 2)]),
-            ("a😀好", [("a", 0, 1), ("##😀", 1, 2), ("好", 2, 3)]),
+            ("a😀𠮷好", [("a", 0, 1), ("##😀", 1, 2), ("[UNK]", 2, 3), ("好", 3, 4)]),
             ("👨\u200d👩\u200d👧 a", [("[UNK]", 0, 5), ("a", 6, 7)]),
-            ("𠮷好", [("[UNK]", 0, 1), ("好", 1, 2)]),
-            ("hellx, a", [("[UNK]", 0, 5), ("[UNK]", 5, 6), ("a", 7, 8)]),
             (
                 "好" + "é" * 101 + "a" * 3 + ".a " + "b" * 250 + " c",
                 [("好", 0, 1), ("[UNK]", 1, 105), (".", 105, 106), ("a", 106, 107)]
@@ -411,7 +416,6 @@ class TestDetokenize:
             ("[CLS] 我 想 吃 鸡 蛋 。 [SEP] [PAD] [PAD]", "我想吃鸡蛋。"),
             ("hello ##world 中 文 ， cafe ##s", "helloworld 中文， cafes"),
             ("##s 我 [UNK] [MASK] ##s", "s 我 [UNK]s"),
-            ("[PAD]", ""),
         ],
     )
     def test_text(self, tokenizer, tokens, expected):
@@ -435,24 +439,20 @@ class TestVocabulary:
     @pytest.mark.parametrize(
         "text",
         [
-            "\n".join(rows) + "\n",
             "\n".join(rows),
             "\r\n".join(rows) + "\r\n",
-            "\r\n".join(rows),
-            "\ufeff" + "\n".join(rows) + "\n",
-            "\n".join(rows) + "\n\n \n\t\r\n",
+            "\ufeff" + "\n".join(rows) + "\n\n \n\t\r\n",
             "".join(f"{row}\t{i}\n" for i, row in enumerate(rows)),
             "".join(f"{row} -{i}.5 x\r\n" for i, row in enumerate(rows)),
         ],
-        ids=["lf", "no_end", "crlf", "crlf_no_end", "bom", "blank_end", "tab", "space"],
+        ids=["no_end", "crlf", "bom_and_blank_end", "tab", "space"],
     )
     def test_file_forms(self, tmp_path, text):
         path = tmp_path / "vocab.txt"
         path.write_bytes(text.encode("utf-8"))
-        for name in (path, str(path)):
-            tokenizer = WordPieceTokenizer(name)
-            assert tokenizer.get_vocabulary() == self.rows
-            assert tokenizer("中文 a").numpy().tolist() == [5, 1, 7]
+        tokenizer = WordPieceTokenizer(str(path))
+        assert tokenizer.get_vocabulary() == self.rows
+        assert tokenizer("中文 a").numpy().tolist() == [5, 1, 7]
 
     def test_blank_rows_and_unicode_spaces_keep_their_row(self, tmp_path):
         path = tmp_path / "vocab.txt"
@@ -503,11 +503,10 @@ class TestVocabulary:
         with pytest.raises(ValueError, match="gbk.txt' is not UTF-8.*0xd6 in line 3"):
             WordPieceTokenizer(path)
 
-    @pytest.mark.parametrize("content", [b"", b"\n \r\n", b"\xef\xbb\xbf"])
-    def test_empty_file(self, tmp_path, content):
+    def test_empty_file(self, tmp_path):
         path = tmp_path / "empty.txt"
-        path.write_bytes(content)
-        with pytest.raises(ValueError, match="empty.txt' is empty. Expected one token"):
+        path.write_bytes(b"\xef\xbb\xbf\n \r\n")
+        with pytest.raises(ValueError, match="empty.txt' lacks .*; it is empty"):
             WordPieceTokenizer(path)
 
     def test_missing_special_tokens(self, tmp_path):
@@ -523,10 +522,8 @@ class TestVocabulary:
     @pytest.mark.parametrize(
         "tokens, message",
         [
-            ([], "is empty"),
             ([*SPECIAL, ""], "ends with an empty token"),
             ([*SPECIAL, "new york"], "Token 5 of the list is 'new york'"),
-            ([*SPECIAL, b"a"], "Token 5 of the list is b'a'"),
         ],
     )
     def test_wrong_lists(self, tokens, message):
@@ -578,6 +575,7 @@ class TestSaving:
         restored.load_assets(tmp_path)
         self.check(restored)
 
+    @pytest.mark.slow
     def test_serialize(self, original):
         config = keras.saving.serialize_keras_object(original)
         assert config["registered_name"] == "albert_tf>WordPieceTokenizer"
@@ -593,13 +591,15 @@ class TestSaving:
         self.check(WordPieceTokenizer.from_preset(preset))
         assert WordPieceTokenizer.from_preset(preset, lowercase=True).lowercase
 
+    @pytest.mark.slow
     def test_preset_of_another_tokenizer(self, original, tmp_path):
         class OtherTokenizer(WordPieceTokenizer):
             pass
 
         original.save_to_preset(str(tmp_path))
-        with pytest.raises(ValueError, match="holds a WordPieceTokenizer, not a Other"):
+        with pytest.raises(ValueError, match="holds a WordPieceTokenizer. Call"):
             OtherTokenizer.from_preset(tmp_path)
 
+    @pytest.mark.slow
     def test_pickle(self, original):
         self.check(pickle.loads(pickle.dumps(original)))
