@@ -121,8 +121,12 @@ def finetune(
         output,
         epochs=epochs,
         batch_size=batch_size,
-        # What makes it another training, besides the data.
-        settings={**options, "weights": weights_digest(classifier)},
+        # What makes it another training: of files, what is in them.
+        settings={
+            **{name: x for name, x in options.items() if name not in _FILES},
+            "classes": classes,
+            "weights": weights_digest(classifier),
+        },
         verbose=1 if sys.stdout.isatty() else 2,
     )
     if test:
@@ -144,6 +148,12 @@ def finetune(
         f"{', '.join(scores)}. Model, metrics.json and history.png are in {output}",
         soft_wrap=True,
     )
+
+
+_FILES = (
+    *("train", "dev", "test", "checkpoint", "config", "vocab"),
+    *("label_column", "text_column", "text_b_column"),
+)
 
 
 def _new_classifier(checkpoint, config, vocab, sequence_length, **head):
