@@ -112,15 +112,14 @@ class PretrainingRecords:
         if self.manifest:
             named = self.folder / self.manifest["vocabulary"]
             found = [named] if named.exists() else []
-        if len(found) != 1:
-            return None
-        return load_tokenizer(found[0], self._settings["lowercase"])
+        if len(found) == 1:
+            return load_tokenizer(found[0], self._settings["lowercase"])
+        return None
 
     @property
     def vocabulary_size(self):
         """Tokens of the vocabulary among the records, an int, or `None`."""
-        tokenizer = self.tokenizer
-        return tokenizer and tokenizer.vocabulary_size()
+        return self.tokenizer and self.tokenizer.vocabulary_size()
 
     @property
     def fingerprint(self):
@@ -138,24 +137,14 @@ class PretrainingRecords:
             for file in self.files
         }
 
-    def verify(self, progress=lambda done, total: None):
+    def verify(self):
         """Compare the files with the checksums of the manifest, if there is one.
-
-        Args:
-            progress: callable, given the bytes read and those there are.
 
         Raises:
             ValueError: if a file is not as it was written.
         """
-        done, total = 0, sum(shard["bytes"] for shard in self._shards.values())
-
-        def add(count):
-            nonlocal done
-            done += count
-            progress(done, total)
-
         for file, shard in self._shards.items():
-            if file_digest(file, add) != shard["sha256"]:
+            if file_digest(file) != shard["sha256"]:
                 raise ValueError(
                     f"{file} is damaged: its checksum is not that of the manifest. "
                     f"{COPY_AGAIN}"
@@ -168,12 +157,10 @@ class PretrainingRecords:
             ValueError: if a file is damaged, saying which.
         """
         for file in self.files:
-            reason = find_damage(file, self.lengths)
-            if reason is not None:
-                unlike = f", or its records are not like those of {self.files[0].name}"
+            if reason := find_damage(file, self.lengths):
                 raise ValueError(
-                    f"{file} is damaged{unlike if file != self.files[0] else ''} "
-                    f"({reason}). {COPY_AGAIN}"
+                    f"{file} is damaged, or its records are not like those of "
+                    f"{self.files[0].name} ({reason}). {COPY_AGAIN}"
                 )
 
     def masks(self, **settings):
@@ -221,8 +208,9 @@ class PretrainingRecords:
             return {}
         known = {x: y for x, y in self._settings.items() if x in MASK_DEFAULTS}
         if "marked_labels" not in known:
-            first = self.files[0], self.lengths, self.tokenizer
-            known["marked_labels"] = labels_are_marked(*first)
+            known["marked_labels"] = labels_are_marked(
+                self.files[0], self.lengths, self.tokenizer
+            )
         known["mask_selection_length"] = self.lengths[MASK_FEATURES["mask_ids"]]
         return known
 

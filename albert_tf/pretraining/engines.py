@@ -95,32 +95,27 @@ def _pickled(function):
 
 
 def call_pickled(pickled, *arguments):
-    """Call a pickled function, which a process loads once."""
     return _loaded(pickled)(*arguments)
 
 
-@functools.lru_cache(maxsize=1)
-def _loaded(pickled):
-    return pickle.loads(pickled)
+# A process loads vocabulary and dictionary once.
+_loaded = functools.lru_cache(maxsize=1)(pickle.loads)
 
 
 def on_ray(function, jobs, workers=None, address=None):
-    """Run jobs on a Ray cluster; what a machine that fails was doing is done again.
+    """As `in_processes`, on a Ray cluster.
+
+    What a machine that fails was doing is done again.
 
     Args:
-        function: what to call with the arguments of each job; picklable.
-        jobs: as for `in_processes`.
+        function, jobs: as for `in_processes`.
         workers: optional int. Most tasks at once, each on one CPU; by default as many
             as the cluster has.
         address: optional string, of a running cluster. By default the one that
             `RAY_ADDRESS` names, or one of this machine alone.
 
-    Yields:
-        `(key, result)`, in the order in which they are done.
-
     Raises:
         ImportError: if Ray is not installed.
-        ValueError: if the function cannot be pickled.
     """
     try:
         import ray

@@ -137,30 +137,21 @@ def _cut(first, second, longest, random):
 
 
 def assemble(sentences, pairs, sequence_length, cls_id, sep_id, pad_id):
-    """Lay the segments out as `[CLS] first [SEP] second [SEP]`.
-
-    Args:
-        sentences: a `Sentences`.
-        pairs: a `SegmentPairs` of them.
-        sequence_length: int.
-        cls_id, sep_id, pad_id: ints.
+    """Lay the segments of `pairs` out as `[CLS] first [SEP] second [SEP]`.
 
     Returns:
         A dict of arrays [sequences, sequence_length]: `token_ids`, `segment_ids` and
         `padding_mask` (int32), and `word_starts` (bool).
     """
     position = np.arange(sequence_length)
-    begin, length = pairs.first[:, :1], (pairs.first[:, 1:] - pairs.first[:, :1])
-    begin_2 = pairs.second[:, :1]
-    length_2 = pairs.second[:, 1:] - begin_2
-    sep = 1 + length
-    last = np.where(length_2 > 0, sep + 1 + length_2, sep)
+    (begin, end), (begin_2, end_2) = (
+        np.split(segment, 2, axis=1) for segment in (pairs.first, pairs.second)
+    )
+    sep = 1 + end - begin
+    last = np.where(end_2 > begin_2, sep + 1 + end_2 - begin_2, sep)
     in_first = (position >= 1) & (position < sep)
     in_second = (position > sep) & (position < last)
-    source = np.where(
-        in_first, begin + position - 1, np.where(in_second, begin_2 - sep - 1, 0)
-    )
-    source = source + np.where(in_second, position, 0)
+    source = position + np.where(in_first, begin - 1, begin_2 - sep - 1)
     in_text = in_first | in_second
     token_ids = np.full(source.shape, pad_id, "int32")
     token_ids[in_text] = sentences.tokens[source[in_text]]

@@ -25,7 +25,7 @@ class SentenceTokenizer:
 
     def __init__(self, tokenizer, segmenter, split_sentences, longest):
         self._segmenter = segmenter
-        self._split_sentences = split_sentences or _one_sentence
+        self._split_sentences = split_sentences or (lambda line: [line])
         self._longest = longest
         self._tokenize = tf.function(
             tokenizer.tokenize_with_offsets,
@@ -33,14 +33,7 @@ class SentenceTokenizer:
         )
 
     def __call__(self, documents):
-        """Tokenize documents.
-
-        Args:
-            documents: list of lists of lines, strings.
-
-        Returns:
-            A `Sentences`. Documents without a token are left out.
-        """
+        """The `Sentences` of documents, lists of lines; without those of no token."""
         sentences = [
             [sentence for line in lines for sentence in self._split_sentences(line)]
             for lines in documents
@@ -89,23 +82,12 @@ class SentenceTokenizer:
         return np.union1d(bounds, more).astype("int64") if more else bounds
 
 
-def _one_sentence(line):
-    return [line]
-
-
 def begins_word(starts, ends, cuts):
     """Which tokens begin a word.
 
-    A token begins one if a word begins between the end of the token before it and its
-    own start. A word that begins within a token is no cut: both are one word then.
-
-    Args:
-        starts, ends: int arrays [tokens]: characters of the text that each token was
-            made from.
-        cuts: sorted int array, the characters at which words begin.
-
-    Returns:
-        A bool array [tokens].
+    A token, of the characters from `starts` to `ends`, begins one if a word begins (in
+    `cuts`, sorted) between the end of the token before it and its own start. A word
+    that begins within a token is no cut: both are one word then.
     """
     if not len(starts):
         return np.zeros(0, bool)
