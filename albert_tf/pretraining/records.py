@@ -75,8 +75,8 @@ def record_lengths(path):
         features = tf.train.Example.FromString(first.numpy()).features.feature
     except (tf.errors.OpError, DecodeError, AttributeError) as error:
         raise ValueError(
-            f"{path} cannot be read as TFRecords of tf.train.Example: it is damaged, or "
-            f"another kind of file. ({str(error).splitlines()[0]})"
+            f"{path} cannot be read as TFRecords of tf.train.Example: it is damaged, "
+            f"or another kind of file. ({str(error).splitlines()[0]})"
         ) from error
     lengths = {
         name: len(getattr(feature, feature.WhichOneof("kind")).value)

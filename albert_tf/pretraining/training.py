@@ -121,8 +121,8 @@ def pretrain(
 def _check_steps(steps, interval):
     if min(steps, interval) < 1 or steps % interval:
         raise ValueError(
-            "`steps` should be a multiple of `interval`, and both 1 at least. Received: "
-            f"{steps:,} steps, an interval of {interval:,}."
+            "`steps` should be a multiple of `interval`, and both 1 at least. "
+            f"Received: {steps:,} steps, an interval of {interval:,}."
         )
 
 
