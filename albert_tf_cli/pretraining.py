@@ -209,5 +209,3 @@ def _pretrainer(config, init, records):
         # Nothing reads it, but a classifier that begins with this checkpoint will.
         model.backbone.pooled_dense.trainable = False
     return model
-
-

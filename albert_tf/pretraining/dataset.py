@@ -4,24 +4,24 @@ import fnmatch
 import functools
 import math
 import pathlib
+import re
 import warnings
 
 import tensorflow as tf
 
 from albert_tf.files import file_digest
 from albert_tf.preprocessing.whole_word_mask_generator import WholeWordMaskGenerator
-from albert_tf.pretraining.batches import PrepareBatch, serialized_records
+from albert_tf.pretraining.batches import prepare_batch, serialized_records
 from albert_tf.pretraining.manifest import read_manifest
 from albert_tf.pretraining.masking import (
     MASK_DEFAULTS,
-    labels_are_marked,
     mask_settings,
     token_of_labels,
 )
 from albert_tf.pretraining.records import (
     MASK_FEATURES,
     WORD_STARTS,
-    find_damage,
+    parse_records,
     record_lengths,
 )
 from albert_tf.tokenizers import load_tokenizer
@@ -30,7 +30,6 @@ from albert_tf.tokenizers import load_tokenizer
 DEFAULTS = {"order": "sop", "lowercase": True}
 # Classes of the sentence order; two in all other orders.
 ORDER_CLASSES = {"none": 0, "three_way": 3}
-LARGEST_SEED = 2**31 - 1
 COPY_AGAIN = "Copy it again, or rebuild the records."
 
 
@@ -157,11 +156,16 @@ class PretrainingRecords:
             ValueError: if a file is damaged, saying which.
         """
         for file in self.files:
-            if reason := find_damage(file, self.lengths):
+            try:
+                for serialized in tf.data.TFRecordDataset(str(file)).batch(256):
+                    parse_records(serialized, self.lengths)
+            except tf.errors.OpError as error:
+                # Without the names of the graph's nodes.
+                reason = re.sub(r"{{.*?}} | \[Op:.*", "", error.message.split("\n")[0])
                 raise ValueError(
                     f"{file} is damaged, or its records are not like those of "
                     f"{self.files[0].name} ({reason}). {COPY_AGAIN}"
-                )
+                ) from error
 
     def masks(self, **settings):
         """What masks the records while they are read.
@@ -170,8 +174,8 @@ class PretrainingRecords:
             **settings: arguments of `WholeWordMaskGenerator.for_tokenizer`:
                 `mask_selection_rate`, `mask_selection_length`, `ngram`,
                 `marked_labels` (whether labels have `##`, as in albert_zh) and others.
-                By default those of masked records are as the manifest says or the
-                records show; else `albert_tf.pretraining.masking.MASK_DEFAULTS`.
+                By default those of masked records are as the manifest says, else
+                `albert_tf.pretraining.masking.MASK_DEFAULTS`.
 
         Returns:
             A `WholeWordMaskGenerator`.
@@ -201,16 +205,12 @@ class PretrainingRecords:
             **mask_settings(self.sequence_length, **{**masked_with, **settings}),
         )
 
-    @functools.cached_property
+    @property
     def _masked_with(self):
         """The settings that masked the records, if they have masks."""
         if not self.is_masked:
             return {}
         known = {x: y for x, y in self._settings.items() if x in MASK_DEFAULTS}
-        if "marked_labels" not in known:
-            known["marked_labels"] = labels_are_marked(
-                self.files[0], self.lengths, self.tokenizer
-            )
         known["mask_selection_length"] = self.lengths[MASK_FEATURES["mask_ids"]]
         return known
 
@@ -244,12 +244,8 @@ class PretrainingRecords:
             predictions of a batch have the mean 1.
 
         Raises:
-            ValueError: if there are fewer files than shards, or the seed is too large.
+            ValueError: if there are fewer files than shards.
         """
-        if not 0 <= seed <= LARGEST_SEED:
-            raise ValueError(
-                f"`seed` should be from 0 to {LARGEST_SEED:,}. Received: {seed:,}"
-            )
         if len(self.files) < num_shards:
             raise ValueError(
                 f"{self.folder} has {len(self.files)} files of records, too few to "
@@ -261,8 +257,13 @@ class PretrainingRecords:
         records = serialized_records(list(map(str, own)), seed, training)
         batches = records.batch(batch_size, drop_remainder=training).enumerate()
         plain_ids = token_of_labels(self.tokenizer) if self.is_masked else None
-        prepare = PrepareBatch(
-            self.lengths, masks, plain_ids, (seed, shard), self.order_classes > 0
+        prepare = functools.partial(
+            prepare_batch,
+            lengths=self.lengths,
+            masks=masks,
+            plain_ids=plain_ids,
+            seed=(seed, shard),
+            has_order=self.order_classes > 0,
         )
         batches = (
             batches.skip(skip)

@@ -18,14 +18,7 @@ MANIFEST, PROGRESS = "manifest.json", "progress.jsonl"
 
 
 def read_manifest(folder):
-    """What `pretrain-data` says of the records of a folder.
-
-    Args:
-        folder: path of it.
-
-    Returns:
-        A dict of `shards`, `settings`, `vocabulary`, `files`, `counts` and `warnings`
-        as `make_pretraining_data` returns it; empty for records of other programs.
+    """What `make_pretraining_data` says of a folder; empty for other programs' records.
 
     Raises:
         ValueError: if it is damaged, or the records were not made to the end.
@@ -55,14 +48,8 @@ def read_manifest(folder):
 class RecordsDirectory:
     """Knows which records of a corpus are done, and completes them.
 
-    Args:
-        path: path of the directory.
-        corpus: a `Corpus`.
-        settings: a `PretrainingData`.
-
-    Raises:
-        ValueError: if the directory holds records of other files or settings, or files
-            of others under the names that are needed.
+    Refuses a directory that holds records of other files or settings, or files of
+    others under the names that are needed.
     """
 
     def __init__(self, path, corpus, settings):

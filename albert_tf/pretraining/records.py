@@ -6,7 +6,6 @@ read, and ours by their `run_pretraining.py`.
 """
 
 import os
-import re
 
 import numpy as np
 import tensorflow as tf
@@ -121,27 +120,10 @@ def parse_records(serialized, lengths):
     return {**batch, "labels": batch["labels"][:, 0]}
 
 
-def find_damage(path, lengths):
-    """Why a record of a file cannot be read, a string; `None` if all can."""
-    try:
-        for serialized in tf.data.TFRecordDataset(str(path)).batch(256):
-            parse_records(serialized, lengths)
-    except tf.errors.OpError as error:
-        # Without the names of the graph's nodes.
-        return re.sub(r"{{.*?}} | \[Op:.*", "", error.message.split("\n")[0])
-    return None
-
-
 def unmask(batch, plain_ids=None):
-    """Put the tokens that were masked back into their places.
+    """The token ids [batch, time] of a parsed batch before they were masked.
 
-    Args:
-        batch: dict, what `parse_records` gave of masked records.
-        plain_ids: optional int tensor [vocabulary_size], the token that a label stands
-            for, where labels are not tokens.
-
-    Returns:
-        An int32 tensor [batch, time], the token ids.
+    Where labels are not tokens, `plain_ids` has the token that each stands for.
     """
     labels = batch["mask_ids"]
     if plain_ids is not None:

@@ -54,17 +54,8 @@ def draw_segment_pairs(
 
     Sentences are collected until the length is reached, or for a tenth of the sequences
     a random shorter one; then cut in two between two sentences. What is too long is
-    cut from the longer segment, at its front or back.
-
-    Args:
-        sentences: a `Sentences`.
-        sequence_length: int. Most tokens of a sequence, with `[CLS]` and `[SEP]`.
-        random: a `numpy.random.Generator`.
-        order: string, a key of `ORDERS`.
-        short_sequence_rate: float. The share of sequences with a shorter length.
-
-    Returns:
-        A `SegmentPairs`.
+    cut from the longer segment, at its front or back. `sequence_length` includes
+    `[CLS]` and `[SEP]`; `order` is a key of `ORDERS`.
 
     Reference:
         google-research/albert `create_pretraining_data.py`,

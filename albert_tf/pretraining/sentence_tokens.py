@@ -15,12 +15,8 @@ CHUNK = 512
 class SentenceTokenizer:
     """Tokenizes documents and says where their words begin.
 
-    Args:
-        tokenizer: a `WordPieceTokenizer` or `SentencePieceTokenizer`.
-        segmenter: as for `word_boundaries`; `None` to take each token for a word.
-        split_sentences: function of a line that returns its sentences, a list of
-            strings; `None` to take each line for a sentence.
-        longest: int. A sentence of more tokens is divided between two words.
+    Without a segmenter each token is a word, without `split_sentences` each line a
+    sentence. A sentence of more tokens than `longest` is divided between two words.
     """
 
     def __init__(self, tokenizer, segmenter, split_sentences, longest):

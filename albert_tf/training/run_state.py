@@ -20,14 +20,8 @@ MOST_NAMED, MOST_SHOWN = 4, 40
 def hold_state(backup, identity, writes=True):
     """Hold the directory of a training's state, so that no other writes to it.
 
-    Args:
-        backup: path of it, created if it is not there.
-        identity: dict of what JSON can hold: what identifies the training.
-        writes: bool. Of several hosts that share the directory one writes.
-
-    Raises:
-        ValueError: if it holds epochs of another training, saying what differs.
-        BlockingIOError: if another process trains there.
+    Refuses one with epochs of another training, by the identity, a dict of what JSON
+    can hold. Of several hosts that share the directory one `writes`.
     """
     make_folder(backup)
     with only_writer(backup) if writes else contextlib.nullcontext():
@@ -48,17 +42,13 @@ def hold_state(backup, identity, writes=True):
 
 def weights_digest(model):
     """The fingerprint of all weights of a model, a string."""
-    return _digest(model.get_weights())
+    return data_digest(model.get_weights())
 
 
 def data_digest(data):
     """The fingerprint of nested lists and arrays of texts and numbers, a string."""
-    return _digest(keras.tree.flatten(data))
-
-
-def _digest(leaves):
     digest = hashlib.sha256()
-    for leaf in map(np.ascontiguousarray, leaves):
+    for leaf in map(np.ascontiguousarray, keras.tree.flatten(data)):
         # Strings as objects have their addresses for content.
         leaf = leaf.astype(str) if leaf.dtype == object else leaf
         # With types and shapes: "ab", "c" are not "a", "bc".
@@ -108,18 +98,9 @@ class TrainingState(keras.callbacks.Callback):
     belong together, if its process is killed while it writes. A training
     that diverges is stopped, and the last epoch before that is kept.
 
-    Args:
-        directory: path to keep them in.
-        monitor: string, the metric of which the largest value is best. `None` to keep
-            the weights of the last epoch only.
-        writes: bool. Of several hosts that share the directory one writes.
-
-    Attributes:
-        history: dict of lists by metric, an entry an epoch; `None` where an epoch was
-            without that metric.
-
-    Raises:
-        ValueError: in training, if the loss or a weight is no finite number.
+    The largest value of `monitor` is best; without one the weights of the last epoch
+    are kept only. Of several hosts that share the directory one `writes`. `history` has
+    an entry an epoch by metric, `None` where an epoch was without.
     """
 
     def __init__(self, directory, monitor="val_accuracy", writes=True):

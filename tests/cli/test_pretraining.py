@@ -316,8 +316,6 @@ def test_bad_options(folder, records, tmp_path):
     rate = ("--masked", "--mask-selection-rate", 1.5)
     assert "mask_selection_rate" in refused(*missing, *rate)
     assert "workers" in refused(*missing, "--workers", 0)
-    whitespace = ("--segmenter", "whitespace", "--no-hmm")
-    assert "are jieba's" in refused(*missing, *whitespace)
     assert "Ray cluster" in refused(*missing, "--address", "auto")
     assert not pathlib.Path(tmp_path / "o").exists()
 
