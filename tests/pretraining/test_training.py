@@ -224,9 +224,8 @@ def test_dev_that_does_not_fit(data, tmp_path):
 # === Refused ===
 
 
-@pytest.mark.parametrize(
-    "where", ["records", pytest.param("dev", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("where", ["records", "dev"])
 def test_a_damaged_record_is_named(data, tmp_path, where):
     parts = {"records": data, "dev": write(tmp_path / "dev", 200, 1)}
     parts[where] = shutil.copytree(parts[where], tmp_path / "damaged")
