@@ -164,11 +164,6 @@ def pretrain_data(
 def _segmenter(name, hmm, user_dictionary):
     import zh
 
-    if name is Segmenter.jieba:
-        return zh.Jieba(hmm=hmm, user_dictionary=user_dictionary)
-    if user_dictionary or not hmm:
-        raise ValueError(
-            "--user-dictionary and --no-hmm are jieba's; --segmenter whitespace has "
-            "neither. Leave them out, or take jieba."
-        )
-    return zh.Whitespace()
+    if name is Segmenter.whitespace:
+        return zh.Whitespace()
+    return zh.Jieba(hmm=hmm, user_dictionary=user_dictionary)

@@ -1,5 +1,6 @@
 """`albert-tf pretrain`, with `pretrain-data` beside it."""
 
+import importlib.util
 import json
 import pathlib
 import sys
@@ -115,6 +116,11 @@ def pretrain(
     )
     from albert_tf.training.run_state import weights_digest
 
+    logs = []
+    if tensorboard is not None:
+        if importlib.util.find_spec("tensorboard") is None:
+            raise ImportError("--tensorboard needs: pip install tensorboard")
+        logs = [keras.callbacks.TensorBoard(tensorboard, update_freq=100)]
     keras.utils.set_random_seed(seed)
     if mixed_precision:
         keras.config.set_dtype_policy("mixed_bfloat16")
@@ -147,7 +153,7 @@ def pretrain(
         interval=interval,
         dev=dev_records,
         settings={"init": weights_digest(model.backbone)} if init else None,
-        callbacks=_logs(tensorboard),
+        callbacks=logs,
         verbose=1 if sys.stdout.isatty() else 2,
     )
     output = pathlib.Path(output)
@@ -175,8 +181,7 @@ def _masks(records, masking, **given):
             f"--masking static: the records of {records.folder} hold no masks. Leave "
             "it out, or make them with `albert-tf pretrain-data --masked`."
         )
-    names = [f"--{x.replace('_', '-')}" for x, y in given.items() if y is not None]
-    if names:
+    if names := [name for name, value in given.items() if value is not None]:
         raise ValueError(
             f"{', '.join(names)}: --masking static keeps the masks of the records. "
             "Leave it out."
@@ -204,18 +209,3 @@ def _pretrainer(config, init, records):
         # Nothing reads it, but a classifier that begins with this checkpoint will.
         model.backbone.pooled_dense.trainable = False
     return model
-
-
-def _logs(tensorboard):
-    """The callback that writes logs for TensorBoard, in a list, if it is asked for."""
-    if tensorboard is None:
-        return []
-    try:
-        import tensorboard as _  # noqa: F401
-    except ImportError as error:
-        raise ImportError(
-            "--tensorboard needs TensorBoard. Run: pip install tensorboard"
-        ) from error
-    import keras
-
-    return [keras.callbacks.TensorBoard(tensorboard, update_freq=100)]

@@ -56,16 +56,7 @@ _LATIN_WORD = re.compile(r"[a-zA-Z0-9]+(?:\.[0-9]+)?%?|[^a-zA-Z0-9]+")
 
 
 def fast_boundaries(rust, hmm, text):
-    """Where jieba's words begin.
-
-    Args:
-        rust: what `load_rjieba` gave.
-        hmm: bool, as for `Jieba`.
-        text: string.
-
-    Returns:
-        The positions as an int64 array.
-    """
+    """Where jieba's words begin, an int64 array, by what `load_rjieba` gave."""
     codes = code_points(text)
     kinds = _KINDS[np.minimum(codes, len(_KINDS) - 1)]
     visible = np.where(kinds == _OTHER, np.uint32(ord("\n")), codes).astype("<u4")
@@ -100,10 +91,8 @@ def _join_single_characters(rust, text, codes, kinds, starts):
 def _runs(kinds, starts, length):
     """The runs of words of one character of one kind, and what is between.
 
-    Returns:
-        Arrays with an entry a run: its kind (Chinese, alphanumeric with symbols, or
-        other for what is no such run), its first position, the position after it,
-        and whether a run of the other kind is next to it.
+    Returns arrays with an entry a run: its kind (`_OTHER` for what is no such run), its
+    first position, the one after it, and whether a run of the other kind is next to it.
     """
     lengths = np.diff(starts, append=length)
     # Without HMM jieba has joined the letters and digits of a run.
@@ -126,9 +115,8 @@ _BEGIN, _END, _, _SINGLE = range(4)
 def _hmm():
     """jieba's log-probabilities as arrays.
 
-    Returns:
-        The two states that may be before each [2, states], the start [states], the
-        transitions from those two [2, states], the emissions [characters, states].
+    The two states that may be before each [2, states], the start [states], the
+    transitions from those two [2, states], the emissions [characters, states].
     """
     before = [sorted(finalseg.PrevStatus[state]) for state in _STATES]
     transitions = [

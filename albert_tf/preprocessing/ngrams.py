@@ -5,16 +5,10 @@ import tensorflow as tf
 
 
 def cut_into_ngrams(selectable, word_starts, ngram, seed):
-    """Number the n-grams of each sequence.
+    """Number the n-grams, of at most `ngram` words, of each sequence.
 
-    Args:
-        selectable, word_starts: bool tensors [batch, time].
-        ngram: int. Most words of an n-gram.
-        seed: int tensor [2].
-
-    Returns:
-        An int32 tensor [batch, time]: the n-gram that a token is in, from 0 on, and
-        `time` for unselectable tokens.
+    Returns an int32 tensor [batch, time]: the n-gram that a token is in, from 0 on, and
+    `time` for unselectable tokens.
     """
     time = tf.shape(selectable)[1]
     after_a_gap = ~tf.pad(selectable, [[0, 0], [1, 0]])[:, :-1]

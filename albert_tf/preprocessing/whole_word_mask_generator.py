@@ -82,13 +82,23 @@ class WholeWordMaskGenerator(keras.layers.Layer):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        _check(
-            mask_selection_rate,
-            mask_token_rate,
-            random_token_rate,
-            mask_selection_length=mask_selection_length,
-            ngram=ngram,
-        )
+        if not 0 < mask_selection_rate < 1:
+            raise ValueError(
+                "`mask_selection_rate` should be above 0 and below 1, such as 0.15. "
+                f"Received: {mask_selection_rate}"
+            )
+        rates = (mask_token_rate, random_token_rate)
+        if min(rates) < 0 or sum(rates) > 1 + 1e-9:
+            raise ValueError(
+                "`mask_token_rate` and `random_token_rate` should not be below 0, and "
+                f"together not above 1, such as 0.8 and 0.1. Received: {rates}"
+            )
+        for name, count in (
+            ("mask_selection_length", mask_selection_length),
+            ("ngram", ngram),
+        ):
+            if count < 1:
+                raise ValueError(f"`{name}` should be 1 at least. Received: {count}")
         self.vocabulary_size = vocabulary_size
         self.mask_selection_rate = mask_selection_rate
         self.mask_token_id = mask_token_id
@@ -205,33 +215,5 @@ class WholeWordMaskGenerator(keras.layers.Layer):
             "mask_weights": tf.cast(there, tf.float32),
         }
 
-    def compute_output_spec(self, token_ids, word_starts=None, seed=None):
-        shape = (token_ids.shape[0], self.mask_selection_length)
-        return {
-            "token_ids": keras.KerasTensor(token_ids.shape, "int32"),
-            "mask_positions": keras.KerasTensor(shape, "int32"),
-            "mask_ids": keras.KerasTensor(shape, "int32"),
-            "mask_weights": keras.KerasTensor(shape, "float32"),
-        }
-
     def get_config(self):
         return {**super().get_config(), **{x: getattr(self, x) for x in _CONFIG}}
-
-
-def _check(mask_selection_rate, mask_token_rate, random_token_rate, **counts):
-    if not 0 < mask_selection_rate < 1:
-        raise ValueError(
-            "`mask_selection_rate` should be above 0 and below 1, such as 0.15. "
-            f"Received: {mask_selection_rate}"
-        )
-    if min(mask_token_rate, random_token_rate) < 0 or (
-        mask_token_rate + random_token_rate > 1 + 1e-9
-    ):
-        raise ValueError(
-            "`mask_token_rate` and `random_token_rate` should not be below 0, and "
-            "together not above 1, such as 0.8 and 0.1. Received: "
-            f"{mask_token_rate} and {random_token_rate}"
-        )
-    for name, count in counts.items():
-        if count < 1:
-            raise ValueError(f"`{name}` should be 1 at least. Received: {count}")

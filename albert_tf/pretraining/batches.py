@@ -38,38 +38,25 @@ def _shuffled(files, seed):
     return _in_order(names).shuffle(SHUFFLED, seed, reshuffle_each_iteration=False)
 
 
-class PrepareBatch:
-    """Turns the number of a batch and serialized records into what `fit` takes."""
+def prepare_batch(number, serialized, lengths, masks, plain_ids, seed, has_order):
+    """What `fit` takes, of the number of a batch and its serialized records.
 
-    def __init__(self, lengths, masks, plain_ids, seed, has_order):
-        self._lengths = lengths
-        self._masks = masks
-        # By label of masked records its token; `None` where it is the label.
-        self._plain_ids = plain_ids
-        self._seed = seed
-        self._has_order = has_order
-
-    def __call__(self, number, serialized):
-        batch = parse_records(serialized, self._lengths)
-        if self._masks is not None:
-            batch.update(self._masked(number, batch))
-        inputs = ("token_ids", "segment_ids", "padding_mask", "mask_positions")
-        y = {"mlm_logits": batch["mask_ids"]}
-        weights = {"mlm_logits": _with_mean_one(batch["mask_weights"])}
-        if self._has_order:
-            y["sop_logits"] = batch["labels"]
-            weights["sop_logits"] = tf.ones_like(batch["labels"], tf.float32)
-        return {name: batch[name] for name in inputs}, y, weights
-
-    def _masked(self, number, batch):
-        token_ids = batch["token_ids"]
-        if "mask_ids" in batch:
-            token_ids = unmask(batch, self._plain_ids)
-        seed = tf.random.fold_in(tf.constant(self._seed), number)
+    `plain_ids` has the token of each label of masked records; `None` where it is the
+    label.
+    """
+    batch = parse_records(serialized, lengths)
+    if masks is not None:
+        ids = unmask(batch, plain_ids) if "mask_ids" in batch else batch["token_ids"]
+        own_seed = tf.cast(tf.random.fold_in(tf.constant(seed), number), tf.int32)
         # Not by `__call__`: Keras may be on another backend than TensorFlow.
-        return self._masks.call(
-            token_ids, batch.get("word_starts"), tf.cast(seed, tf.int32)
-        )
+        batch.update(masks.call(ids, batch.get("word_starts"), own_seed))
+    inputs = ("token_ids", "segment_ids", "padding_mask", "mask_positions")
+    y = {"mlm_logits": batch["mask_ids"]}
+    weights = {"mlm_logits": _with_mean_one(batch["mask_weights"])}
+    if has_order:
+        y["sop_logits"] = batch["labels"]
+        weights["sop_logits"] = tf.ones_like(batch["labels"], tf.float32)
+    return {name: batch[name] for name in inputs}, y, weights
 
 
 def _with_mean_one(weights):

@@ -14,24 +14,16 @@ from albert_tf.pretraining.corpus_files import endings, find_files, printable
 from albert_tf.pretraining.text_lines import read_lines
 
 JSON_ENDINGS = (".jsonl", ".json", ".ndjson")
-_COUNTED = ("documents", "lines", "bytes", "not_utf8", "too_long", "not_json")
-_MOST_NAMES = 5
-# By kind of skipped lines: what stands before and after the names of files.
-_WARNINGS = {
-    "not_utf8": (
-        "More than half of the lines of",
-        "are not UTF-8 and were skipped. Convert them: iconv -f GB18030 -t UTF-8 (or "
-        "-f UTF-16).",
+# By kind of skipped lines, what to tell the user.
+_ADVICE = {
+    "not_utf8": "are not UTF-8. Convert them: iconv -f GB18030 -t UTF-8 (or -f UTF-16)",
+    "too_long": (
+        "are longer than {0.max_line_bytes:,} bytes. End a line after each sentence or "
+        "paragraph"
     ),
     "not_json": (
-        "More than half of the lines of",
-        'are no JSON objects with a string "{0.text_field}" and were skipped. If the '
-        "text is in another field, name it with text_field (--text-field).",
-    ),
-    "too_long": (
-        "Lines of",
-        "of more than {0.max_line_bytes:,} bytes were skipped. End a line after each "
-        "sentence or paragraph.",
+        'are no JSON objects with a string "{0.text_field}". If the text is in another '
+        "field, name it with text_field (--text-field)"
     ),
 }
 
@@ -44,8 +36,8 @@ class Block:
         index: int, counted from 0.
         documents: list of lists of strings: lines without white space around them,
             none of them empty.
-        position: int, bytes of the files, as they are on disk, read so far. It is
-            for a progress bar up to `Corpus.total_bytes`, which the last block has.
+        position: int, bytes of the files, as they are on disk, read so far; in the
+            last block `Corpus.total_bytes`.
         bytes: int, the UTF-8 bytes of the lines.
     """
 
@@ -59,18 +51,16 @@ class Corpus:
     """Text files read as blocks of documents.
 
     A line is a sentence or a paragraph, an empty line ends a document, and so does
-    the end of a file. Lines end with "\\n" or "\\r\\n"; a lone "\\r", and any other
-    control character, is part of a line. White space around a line is dropped.
+    the end of a file. Lines end with "\\n" or "\\r\\n"; any other control character is
+    part of a line. White space around a line is dropped.
 
     `.gz`, `.zst` and `.zstd` files are decompressed. A `.jsonl`, `.json` or
     `.ndjson` file, compressed or not, has a JSON object a line: each is a document,
     whose lines are those of the string in its `text_field`.
 
-    Memory is bounded, whatever the files hold. What is skipped:
-    - a line that is not UTF-8, is longer than `max_line_bytes`, or should be a JSON
-      object with a text and is not. The document continues after it.
-    - the rest of a file that turns out to be damaged: its whole lines before the
-      damage are kept.
+    Skipped are lines that are not UTF-8, longer than `max_line_bytes`, or no JSON
+    object with a text; the document continues after them. Of a file that turns out to
+    be damaged the whole lines before the damage are kept.
 
     Args:
         files: list of strings: paths, or patterns such as `texts/**/*.txt`, in which
@@ -90,22 +80,15 @@ class Corpus:
         files: list of `pathlib.Path`, in the order in which they are read.
         total_bytes: int, their sizes on disk together.
         counts: dict, what was read so far: "documents", "lines", "bytes" (UTF-8, of
-            the lines), and the skipped lines "not_utf8", "too_long" and "not_json".
-        warnings: list of strings, what to tell the user of files that are not what
-            they should be. A file's are known when all of it has been read.
+            the lines), and the skipped lines "not_utf8", "not_json" and "too_long".
+        warnings: list of strings, what to tell the user of skipped lines and damaged
+            files.
 
     Raises:
         FileNotFoundError: if there is no such file, or none that a pattern matches.
         OSError: if a file may not be read, or is a folder.
         ValueError: if no file is given, one is an archive or of a compression that
             is not read, `zstandard` is missing, or a size is not positive.
-
-    Example:
-
-        corpus = Corpus(["wiki/**/*.txt.gz", "news.jsonl"], text_field="content")
-        for block in corpus.blocks():
-            for document in block.documents:
-                ...
     """
 
     def __init__(
@@ -131,9 +114,10 @@ class Corpus:
         self._start_over()
 
     def _start_over(self):
-        self.counts = dict.fromkeys(_COUNTED, 0)
+        self.counts = dict.fromkeys(("documents", "lines", "bytes", *_ADVICE), 0)
         self._damaged = []
-        self._files_with = {kind: [] for kind in _WARNINGS}
+        # By kind of skipped lines, the files that have them.
+        self._skipped_in = collections.defaultdict(list)
         self._position = 0
 
     def blocks(self):
@@ -168,13 +152,13 @@ class Corpus:
 
     @property
     def warnings(self):
-        files = [
-            f"{before} {_listed(names)} {after.format(self)}"
-            for kind, names in self._files_with.items()
-            for before, after in [_WARNINGS[kind]]
-            if names
+        skipped = [
+            f"{self.counts[kind]:,} lines were skipped, in {printable(files[0])}"
+            + (f" and {len(files) - 1:,} more files" if len(files) > 1 else "")
+            + f": they {_ADVICE[kind].format(self)}."
+            for kind, files in self._skipped_in.items()
         ]
-        return [*files, *self._damaged]
+        return [*skipped, *self._damaged]
 
     def _complete(self, block, position):
         block.position = position
@@ -187,44 +171,33 @@ class Corpus:
         """Yield lists of lines, of which empty ones end documents."""
         start = 0
         for path, size in zip(self.files, self._sizes, strict=True):
-            tally = collections.Counter()
+            skipped = collections.Counter()
             try:
                 with path.open("rb") as file:
-                    for lines in read_lines(path, file, self.max_line_bytes, tally):
-                        tally["lines"] += len(lines) - lines.count("")
+                    for lines in read_lines(path, file, self.max_line_bytes, skipped):
                         # The file may have grown since.
                         self._position = start + min(file.tell(), size)
-                        yield self._documents(path, lines, tally)
+                        yield self._documents(path, lines, skipped)
             except (OSError, EOFError, zlib.error) as error:
                 self._damaged.append(
                     f"{printable(path)} is damaged or cut short ({error}). Its whole "
                     "lines before that were read."
                 )
-            self._note_skipped(path, tally)
+            for kind, count in (+skipped).items():
+                self.counts[kind] += count
+                self._skipped_in[kind].append(path)
             start += size
             yield [""]
 
-    def _note_skipped(self, path, tally):
-        all_lines = tally["lines"] + tally["not_utf8"] + tally["too_long"]
-        for kind, share in (("not_utf8", 0.5), ("not_json", 0.5), ("too_long", 0)):
-            self.counts[kind] += tally[kind]
-            if tally[kind] > share * all_lines:
-                self._files_with[kind].append(printable(path))
-
-    def _documents(self, path, lines, tally):
+    def _documents(self, path, lines, skipped):
         """Lines of a file with an empty one after each document."""
         if endings(path)[0] in JSON_ENDINGS:
             texts = [_text(line, self.text_field) for line in lines if line]
-            tally["not_json"] += texts.count(None)
+            skipped["not_json"] += texts.count(None)
             return [x for text in texts if text is not None for x in _lines_of(text)]
         if self.document_per_line:
             return [part for line in lines for part in (line, "")]
         return lines
-
-
-def _listed(names):
-    more = len(names) - _MOST_NAMES
-    return ", ".join(names[:_MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
 
 
 def _text(line, field):

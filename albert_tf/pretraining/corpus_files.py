@@ -20,17 +20,19 @@ def find_files(patterns, without):
     """
     if isinstance(patterns, (str, os.PathLike)):
         patterns = [patterns]
-    paths = [
-        path for pattern in patterns for path in _matches(os.fspath(pattern), without)
-    ]
+    paths = sorted(
+        (path for pattern in patterns for path in _matches(str(pattern), without)),
+        key=pathlib.Path.as_posix,
+    )
     if not paths:
         raise ValueError("No text to read: `files` is empty. Name at least one file.")
     for path in paths:
         _check(path)
-    paths = sorted(paths, key=pathlib.Path.as_posix)
     # Of several names of one file, links among them, the first.
-    files = {os.path.realpath(path): path for path in reversed(paths)}
-    return [path for path in paths if files[os.path.realpath(path)] is path]
+    files = {}
+    for path in paths:
+        files.setdefault(os.path.realpath(path), path)
+    return list(files.values())
 
 
 def _matches(pattern, without):
@@ -38,42 +40,32 @@ def _matches(pattern, without):
     if os.path.lexists(pattern) or not glob.has_magic(pattern):
         return [pathlib.Path(pattern)]
     found = map(pathlib.Path, glob.glob(pattern, recursive=True))
-    found = [path for path in found if not os.path.isdir(path)]
-    files = [path for path in found if not without(path.resolve())]
-    if found and not files:
-        raise FileNotFoundError(
-            f"All files that match the pattern {printable(pattern)} are left out: "
-            "vocabularies, and what is in a directory of records. Name the files of "
-            "text, and another directory for the records."
-        )
+    files = [x for x in found if not x.is_dir() and not without(x.resolve())]
     if not files:
         raise FileNotFoundError(
-            f"No file matches the pattern {printable(pattern)}. (For the files of all "
-            "folders below one: folder/**/*.txt)"
+            f"No file of text matches the pattern {printable(pattern)}. (For the files "
+            "of all folders below one: folder/**/*.txt. Vocabularies, and what is in a "
+            "directory of records, are left out.)"
         )
     return files
 
 
 def _check(path):
     name = printable(path)
-    if os.path.isdir(path):
+    if path.is_dir():
         raise IsADirectoryError(
             f"{name} is a folder. Name the files in it: {name}/**/*.txt"
         )
-    if os.path.exists(path) and not os.path.isfile(path):
-        raise OSError(f"{name} is a pipe or a device. Only files are read.")
+    if not path.is_file():
+        raise FileNotFoundError(f"There is no file {name}.")
     if path.name.lower().endswith(REFUSED_ENDINGS):
         raise ValueError(
             f"{name} is an archive, or of a compression that is not read. Unpack it, "
             "or leave it out. Read are text and JSON lines, as they are or as "
             f"{', '.join(COMPRESSED_ENDINGS)}."
         )
-    try:
-        path.open("rb").close()
-    except FileNotFoundError:
-        raise FileNotFoundError(f"There is no file {name}.") from None
-    except OSError as error:
-        raise type(error)(f"{name} cannot be read: {error.strerror}.") from None
+    # Now, not after hours: whether it may be read.
+    path.open("rb").close()
     if endings(path)[1] in ZSTD_ENDINGS:
         import_zstandard(path)
 

@@ -4,24 +4,24 @@ import fnmatch
 import functools
 import math
 import pathlib
+import re
 import warnings
 
 import tensorflow as tf
 
 from albert_tf.files import file_digest
 from albert_tf.preprocessing.whole_word_mask_generator import WholeWordMaskGenerator
-from albert_tf.pretraining.batches import PrepareBatch, serialized_records
+from albert_tf.pretraining.batches import prepare_batch, serialized_records
 from albert_tf.pretraining.manifest import read_manifest
 from albert_tf.pretraining.masking import (
     MASK_DEFAULTS,
-    labels_are_marked,
     mask_settings,
     token_of_labels,
 )
 from albert_tf.pretraining.records import (
     MASK_FEATURES,
     WORD_STARTS,
-    find_damage,
+    parse_records,
     record_lengths,
 )
 from albert_tf.tokenizers import load_tokenizer
@@ -30,7 +30,6 @@ from albert_tf.tokenizers import load_tokenizer
 DEFAULTS = {"order": "sop", "lowercase": True}
 # Classes of the sentence order; two in all other orders.
 ORDER_CLASSES = {"none": 0, "three_way": 3}
-LARGEST_SEED = 2**31 - 1
 COPY_AGAIN = "Copy it again, or rebuild the records."
 
 
@@ -112,15 +111,14 @@ class PretrainingRecords:
         if self.manifest:
             named = self.folder / self.manifest["vocabulary"]
             found = [named] if named.exists() else []
-        if len(found) != 1:
-            return None
-        return load_tokenizer(found[0], self._settings["lowercase"])
+        if len(found) == 1:
+            return load_tokenizer(found[0], self._settings["lowercase"])
+        return None
 
     @property
     def vocabulary_size(self):
         """Tokens of the vocabulary among the records, an int, or `None`."""
-        tokenizer = self.tokenizer
-        return tokenizer and tokenizer.vocabulary_size()
+        return self.tokenizer and self.tokenizer.vocabulary_size()
 
     @property
     def fingerprint(self):
@@ -138,24 +136,14 @@ class PretrainingRecords:
             for file in self.files
         }
 
-    def verify(self, progress=lambda done, total: None):
+    def verify(self):
         """Compare the files with the checksums of the manifest, if there is one.
-
-        Args:
-            progress: callable, given the bytes read and those there are.
 
         Raises:
             ValueError: if a file is not as it was written.
         """
-        done, total = 0, sum(shard["bytes"] for shard in self._shards.values())
-
-        def add(count):
-            nonlocal done
-            done += count
-            progress(done, total)
-
         for file, shard in self._shards.items():
-            if file_digest(file, add) != shard["sha256"]:
+            if file_digest(file) != shard["sha256"]:
                 raise ValueError(
                     f"{file} is damaged: its checksum is not that of the manifest. "
                     f"{COPY_AGAIN}"
@@ -168,13 +156,16 @@ class PretrainingRecords:
             ValueError: if a file is damaged, saying which.
         """
         for file in self.files:
-            reason = find_damage(file, self.lengths)
-            if reason is not None:
-                unlike = f", or its records are not like those of {self.files[0].name}"
+            try:
+                for serialized in tf.data.TFRecordDataset(str(file)).batch(256):
+                    parse_records(serialized, self.lengths)
+            except tf.errors.OpError as error:
+                # Without the names of the graph's nodes.
+                reason = re.sub(r"{{.*?}} | \[Op:.*", "", error.message.split("\n")[0])
                 raise ValueError(
-                    f"{file} is damaged{unlike if file != self.files[0] else ''} "
-                    f"({reason}). {COPY_AGAIN}"
-                )
+                    f"{file} is damaged, or its records are not like those of "
+                    f"{self.files[0].name} ({reason}). {COPY_AGAIN}"
+                ) from error
 
     def masks(self, **settings):
         """What masks the records while they are read.
@@ -183,8 +174,8 @@ class PretrainingRecords:
             **settings: arguments of `WholeWordMaskGenerator.for_tokenizer`:
                 `mask_selection_rate`, `mask_selection_length`, `ngram`,
                 `marked_labels` (whether labels have `##`, as in albert_zh) and others.
-                By default those of masked records are as the manifest says or the
-                records show; else `albert_tf.pretraining.masking.MASK_DEFAULTS`.
+                By default those of masked records are as the manifest says, else
+                `albert_tf.pretraining.masking.MASK_DEFAULTS`.
 
         Returns:
             A `WholeWordMaskGenerator`.
@@ -214,15 +205,12 @@ class PretrainingRecords:
             **mask_settings(self.sequence_length, **{**masked_with, **settings}),
         )
 
-    @functools.cached_property
+    @property
     def _masked_with(self):
         """The settings that masked the records, if they have masks."""
         if not self.is_masked:
             return {}
         known = {x: y for x, y in self._settings.items() if x in MASK_DEFAULTS}
-        if "marked_labels" not in known:
-            first = self.files[0], self.lengths, self.tokenizer
-            known["marked_labels"] = labels_are_marked(*first)
         known["mask_selection_length"] = self.lengths[MASK_FEATURES["mask_ids"]]
         return known
 
@@ -256,12 +244,8 @@ class PretrainingRecords:
             predictions of a batch have the mean 1.
 
         Raises:
-            ValueError: if there are fewer files than shards, or the seed is too large.
+            ValueError: if there are fewer files than shards.
         """
-        if not 0 <= seed <= LARGEST_SEED:
-            raise ValueError(
-                f"`seed` should be from 0 to {LARGEST_SEED:,}. Received: {seed:,}"
-            )
         if len(self.files) < num_shards:
             raise ValueError(
                 f"{self.folder} has {len(self.files)} files of records, too few to "
@@ -273,8 +257,13 @@ class PretrainingRecords:
         records = serialized_records(list(map(str, own)), seed, training)
         batches = records.batch(batch_size, drop_remainder=training).enumerate()
         plain_ids = token_of_labels(self.tokenizer) if self.is_masked else None
-        prepare = PrepareBatch(
-            self.lengths, masks, plain_ids, (seed, shard), self.order_classes > 0
+        prepare = functools.partial(
+            prepare_batch,
+            lengths=self.lengths,
+            masks=masks,
+            plain_ids=plain_ids,
+            seed=(seed, shard),
+            has_order=self.order_classes > 0,
         )
         batches = (
             batches.skip(skip)

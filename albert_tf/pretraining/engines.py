@@ -10,21 +10,11 @@ import tensorflow as tf
 
 
 def in_processes(function, jobs, workers=None):
-    """Run jobs in processes of this machine; one worker runs in this process.
+    """Call a function with each job's arguments, in processes of this machine.
 
-    Args:
-        function: what to call with the arguments of each job; picklable, if there is
-            more than one worker.
-        jobs: iterable of `(key, arguments)`, read as they are needed.
-        workers: optional int, by default one for each CPU that this process may use.
-
-    Yields:
-        `(key, result)`, in the order in which they are done.
-
-    Raises:
-        ChildProcessError: if a process was killed, which the system does where memory
-            ends, or could not start.
-        ValueError: if the function cannot be pickled and has to be.
+    Jobs are `(key, arguments)`, read as they are needed. Yields `(key, result)` in the
+    order in which they are done. By default there is a worker for each CPU that this
+    process may use; a single one runs in this process.
     """
     workers = workers or _cpus()
     if workers == 1:
@@ -95,32 +85,18 @@ def _pickled(function):
 
 
 def call_pickled(pickled, *arguments):
-    """Call a pickled function, which a process loads once."""
     return _loaded(pickled)(*arguments)
 
 
-@functools.lru_cache(maxsize=1)
-def _loaded(pickled):
-    return pickle.loads(pickled)
+# A process loads vocabulary and dictionary once.
+_loaded = functools.lru_cache(maxsize=1)(pickle.loads)
 
 
 def on_ray(function, jobs, workers=None, address=None):
-    """Run jobs on a Ray cluster; what a machine that fails was doing is done again.
+    """As `in_processes`, on a Ray cluster.
 
-    Args:
-        function: what to call with the arguments of each job; picklable.
-        jobs: as for `in_processes`.
-        workers: optional int. Most tasks at once, each on one CPU; by default as many
-            as the cluster has.
-        address: optional string, of a running cluster. By default the one that
-            `RAY_ADDRESS` names, or one of this machine alone.
-
-    Yields:
-        `(key, result)`, in the order in which they are done.
-
-    Raises:
-        ImportError: if Ray is not installed.
-        ValueError: if the function cannot be pickled.
+    What a machine that fails was doing is done again. Without an `address` it is the
+    cluster that `RAY_ADDRESS` names, or one of this machine alone.
     """
     try:
         import ray

@@ -7,11 +7,10 @@ make them, and a run that was cut off resumes with the blocks that are not done.
 """
 
 import dataclasses
-import hashlib
 import pathlib
 import re
 
-from albert_tf.files import make_folder, only_writer
+from albert_tf.files import file_digest, make_folder, only_writer
 from albert_tf.pretraining.corpus import Corpus
 from albert_tf.pretraining.engines import ENGINES
 from albert_tf.pretraining.manifest import PROGRESS, RecordsDirectory, text_digest
@@ -108,11 +107,10 @@ class PretrainingData:
             del fields[name]
         for name in ("segmenter", "split_sentences"):
             fields[name] = _name_of(fields[name])
-        content = pathlib.Path(self.vocabulary).read_bytes()
         return {
             **fields,
             **(self.mask_settings if self.masked else {}),
-            "vocabulary_sha256": hashlib.sha256(content).hexdigest(),
+            "vocabulary_sha256": file_digest(self.vocabulary),
         }
 
 

@@ -4,26 +4,21 @@ While records are made, `progress.jsonl` grows: a line with the files and settin
 then one for each block of text that is done. `manifest.json` is written when all are.
 """
 
+import collections
 import hashlib
 import json
 import pathlib
 
-from albert_tf.files import complete_file, file_digest
+from albert_tf.files import complete_file, file_digest, write_text
 from albert_tf.pretraining.corpus_files import printable
 from albert_tf.pretraining.shards import ONE_DOCUMENT
+from albert_tf.training.run_state import differences
 
 MANIFEST, PROGRESS = "manifest.json", "progress.jsonl"
 
 
 def read_manifest(folder):
-    """What `pretrain-data` says of the records of a folder.
-
-    Args:
-        folder: path of it.
-
-    Returns:
-        A dict of `shards`, `settings`, `vocabulary`, `files`, `counts` and `warnings`
-        as `make_pretraining_data` returns it; empty for records of other programs.
+    """What `make_pretraining_data` says of a folder; empty for other programs' records.
 
     Raises:
         ValueError: if it is damaged, or the records were not made to the end.
@@ -53,14 +48,8 @@ def read_manifest(folder):
 class RecordsDirectory:
     """Knows which records of a corpus are done, and completes them.
 
-    Args:
-        path: path of the directory.
-        corpus: a `Corpus`.
-        settings: a `PretrainingData`.
-
-    Raises:
-        ValueError: if the directory holds records of other files or settings, or files
-            of others under the names that are needed.
+    Refuses a directory that holds records of other files or settings, or files of
+    others under the names that are needed.
     """
 
     def __init__(self, path, corpus, settings):
@@ -72,9 +61,10 @@ class RecordsDirectory:
             "settings": settings.described(),
             "vocabulary": vocabulary.name,
         }
+        content = vocabulary.read_bytes()
         header, before = self._read_progress()
         if header is None:
-            self._refuse_files_of_others(vocabulary)
+            self._refuse_files_of_others(vocabulary.name, content)
         # What may be removed at the end: this run's, and what earlier ones have noted.
         self._own = {shard["file"] for x in before.values() for shard in x["shards"]}
         before = {block: x for block, x in before.items() if self._is_there(x)}
@@ -91,8 +81,10 @@ class RecordsDirectory:
         for file in path.glob(".pretrain-*.part"):
             file.unlink(missing_ok=True)
         # First what says that the others are ours.
-        self._keep(PROGRESS, _lines([self._header, *before.values()]))
-        self._keep(vocabulary.name, vocabulary.read_bytes())
+        lines = map(_line, [self._header, *before.values()])
+        write_text(path / PROGRESS, "".join(lines))
+        with complete_file(path / vocabulary.name) as temporary:
+            temporary.write_bytes(content)
 
     def _read_progress(self):
         """How earlier runs were made, or `None`, and their entries by block."""
@@ -120,34 +112,28 @@ class RecordsDirectory:
         files = ((self._path / x["file"], x["sha256"]) for x in entry["shards"])
         return all(file.exists() and file_digest(file) == x for file, x in files)
 
-    def _refuse_files_of_others(self, vocabulary):
+    def _refuse_files_of_others(self, vocabulary, content):
         """Refuse what would be replaced and is of no earlier run."""
-        copy = self._path / vocabulary.name
-        ours = [self._path / MANIFEST, *self._path.glob("pretrain-*.tfrecord")]
-        if copy.exists() and copy.read_bytes() != vocabulary.read_bytes():
-            ours.append(copy)
-        for file in filter(pathlib.Path.exists, ours):
+        copy = self._path / vocabulary
+        found = [*self._path.glob(MANIFEST), *self._path.glob("pretrain-*.tfrecord")]
+        if copy.exists() and copy.read_bytes() != content:
+            found.append(copy)
+        if found:
             raise ValueError(
-                f"{file} is there, which is to be written, but no {PROGRESS} that says "
-                "it was written by this command. Give another directory, or remove it."
+                f"{found[0]} is there, which is to be written, but no {PROGRESS} that "
+                "says it was written by this command. Give another directory, or "
+                "remove it."
             )
 
     def _refuse_other_settings(self, header):
-        was, now = header["settings"], self._header["settings"]
-        differ = [
-            f"{name}={was.get(name)!r} (now {now.get(name)!r})"
-            for name in sorted({*was, *now})
-            if was.get(name) != now.get(name)
-        ]
-        # Their text may have changed: its records are rebuilt.
-        files, own = ({name for name, _ in x["files"]} for x in (header, self._header))
-        if files != own:
-            name = min(files ^ own)
-            what = "gone" if name in files else "new"
-            differ.append(f"other files, such as {name}, which is {what}")
-        if differ:
+        # Not the files' sizes: of text that has changed the records are rebuilt.
+        there, now = (
+            {**x["settings"], **{f"file {name}": "given" for name, _ in x["files"]}}
+            for x in (header, self._header)
+        )
+        if differ := differences(there, now):
             raise ValueError(
-                f"{self._path} holds records made with {', '.join(differ)}. Give "
+                f"{self._path} holds records made with other settings ({differ}). Give "
                 "another directory, or remove it."
             )
 
@@ -160,23 +146,14 @@ class RecordsDirectory:
         return True
 
     def add(self, block, digest, made):
-        """Note what `ShardMaker` has made.
-
-        Args:
-            block: int, the number of the block.
-            digest: string, its `text_digest`.
-            made: dict, what the `ShardMaker` returned.
-        """
+        """Note what the `ShardMaker` made of a block, of text with this digest."""
         (self._path / MANIFEST).unlink(missing_ok=True)
         self._done[block] = {"block": block, "text_sha256": digest, **made}
-        with open(self._path / PROGRESS, "ab") as log:
-            log.write(_lines([self._done[block]]))
+        with open(self._path / PROGRESS, "a") as log:
+            log.write(_line(self._done[block]))
 
     def finish(self):
-        """Write the manifest, when all blocks were met.
-
-        Returns:
-            The manifest, a dict.
+        """Write the manifest, when all blocks were met, and return it, a dict.
 
         Raises:
             ValueError: if there is no record.
@@ -184,14 +161,13 @@ class RecordsDirectory:
         entries = [self._done[block] for block in sorted(self._done)]
         shards = [shard for entry in entries for shard in entry["shards"]]
         # All of the text was read in this run, but for what made the records.
-        counts = dict(self._corpus.counts)
+        counts = collections.Counter(self._corpus.counts)
         for entry in entries:
-            for name, count in entry["counts"].items():
-                counts[name] = counts.get(name, 0) + count
+            counts.update(entry["counts"])
         warnings = self._corpus.warnings
-        if not counts.get("records"):
+        if not counts["records"]:
             raise ValueError(" ".join([_no_records(counts), *warnings]))
-        if counts.get(ONE_DOCUMENT):
+        if counts[ONE_DOCUMENT]:
             warnings.append(
                 f"{counts[ONE_DOCUMENT]:,} sequences are of blocks with one document, "
                 "so that nothing of another could follow. Take larger blocks, and "
@@ -200,19 +176,11 @@ class RecordsDirectory:
         for name in self._own - {shard["file"] for shard in shards}:
             # Of text that was longer once.
             (self._path / name).unlink(missing_ok=True)
-        found = {"counts": counts, "warnings": warnings, "shards": shards}
+        found = {"counts": dict(counts), "warnings": warnings, "shards": shards}
         manifest = {**found, **self._header}
         text = json.dumps(manifest, ensure_ascii=False, indent=2) + "\n"
-        self._keep(MANIFEST, text.encode())
+        write_text(self._path / MANIFEST, text)
         return manifest
-
-    def _keep(self, name, content):
-        """Write a file, unless it is there with this content."""
-        path = self._path / name
-        if path.exists() and path.read_bytes() == content:
-            return
-        with complete_file(path) as temporary:
-            temporary.write_bytes(content)
 
 
 def text_digest(block):
@@ -231,5 +199,5 @@ def _no_records(counts):
     )
 
 
-def _lines(entries):
-    return "".join(f"{json.dumps(entry)}\n" for entry in entries).encode()
+def _line(entry):
+    return json.dumps(entry) + "\n"

@@ -1,16 +1,12 @@
-"""How records are masked: by default, and as it shows in their labels."""
+"""How records are masked by default, and what their labels stand for."""
 
 import math
-
-import numpy as np
-import tensorflow as tf
 
 from albert_tf.preprocessing.marked_labels import (
     marked_label_ids,
     marked_tokens,
     plain_token_ids,
 )
-from albert_tf.pretraining.records import parse_records
 
 # ALBERT's. Most predictions of a sequence: a quarter more than the rate of its tokens.
 MASK_DEFAULTS = {
@@ -19,8 +15,6 @@ MASK_DEFAULTS = {
     "ngram": 3,
     "marked_labels": False,
 }
-# Records in which labels with "##" are looked for; one has a dozen labels or more.
-_LOOKED_AT = 1000
 
 
 def mask_settings(sequence_length, **given):
@@ -43,14 +37,3 @@ def token_of_labels(tokenizer):
     if tokenizer is None or not marked_tokens(tokenizer):
         return None
     return plain_token_ids(marked_label_ids(tokenizer))
-
-
-def labels_are_marked(file, lengths, tokenizer):
-    """Whether the labels of masked records have `##`, as those of albert_zh."""
-    marked = marked_tokens(tokenizer)
-    records = tf.data.TFRecordDataset(str(file)).take(_LOOKED_AT)
-    batches = (parse_records(part, lengths) for part in records.batch(100))
-    return any(
-        np.isin(batch["mask_ids"], marked)[batch["mask_weights"] > 0].any()
-        for batch in batches
-    )

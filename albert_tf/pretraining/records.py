@@ -5,8 +5,7 @@ predicted, too. Masked files of google-research/albert and brightmart/albert_zh 
 read, and ours by their `run_pretraining.py`.
 """
 
-import pathlib
-import re
+import os
 
 import numpy as np
 import tensorflow as tf
@@ -34,10 +33,8 @@ _FLOATS = {"masked_lm_weights"}
 def write_records(path, arrays):
     """Write a file of records.
 
-    Args:
-        path: string, the file.
-        arrays: dict with the keys of `FEATURES`, and perhaps of `WORD_STARTS` and
-            `MASK_FEATURES`: arrays with a row a record.
+    `arrays` has the keys of `FEATURES`, and perhaps of `WORD_STARTS` and
+    `MASK_FEATURES`: arrays with a row a record.
     """
     columns = {_ALL[key]: np.asarray(values) for key, values in arrays.items()}
     with tf.io.TFRecordWriter(str(path)) as writer:
@@ -62,11 +59,8 @@ def _feature(name, values):
 def record_lengths(path):
     """How many values each feature of a file's records has, from the first of them.
 
-    Args:
-        path: string, a file of records.
-
     Returns:
-        A dict of feature name to int; empty if the file has no records.
+        A dict of feature name to int; empty if the file is.
 
     Raises:
         ValueError: if the file is no TFRecord file, or its records lack a feature that
@@ -74,18 +68,20 @@ def record_lengths(path):
     """
     try:
         first = next(iter(tf.data.TFRecordDataset(str(path)).take(1)), None)
-    except tf.errors.OpError as error:
+        # Of a file cut short within the first record there is none.
+        if first is None and os.path.getsize(path) == 0:
+            return {}
+        features = tf.train.Example.FromString(first.numpy()).features.feature
+    except (tf.errors.OpError, DecodeError, AttributeError) as error:
         raise ValueError(
-            f"{path} cannot be read as TFRecords: it is damaged, or another kind of "
-            f"file. ({str(error).splitlines()[0]})"
+            f"{path} cannot be read as TFRecords of tf.train.Example: it is damaged, "
+            f"or another kind of file. ({str(error).splitlines()[0]})"
         ) from error
-    if first is None:
-        if pathlib.Path(path).stat().st_size:
-            raise ValueError(
-                f"{path} cannot be read as TFRecords: it is no such file, or cut short."
-            )
-        return {}
-    lengths = _lengths(path, first.numpy())
+    lengths = {
+        name: len(getattr(feature, feature.WhichOneof("kind")).value)
+        for name, feature in features.items()
+        if feature.WhichOneof("kind")
+    }
     needed = dict(FEATURES)
     if any(name in lengths for name in MASK_FEATURES.values()):
         needed.update(MASK_FEATURES)
@@ -99,26 +95,8 @@ def record_lengths(path):
     return lengths
 
 
-def _lengths(path, serialized):
-    try:
-        example = tf.train.Example.FromString(serialized)
-    except DecodeError as error:
-        raise ValueError(
-            f"{path} holds records that are no tf.train.Example."
-        ) from error
-    return {
-        name: len(getattr(feature, feature.WhichOneof("kind")).value)
-        for name, feature in example.features.feature.items()
-        if feature.WhichOneof("kind")
-    }
-
-
 def parse_records(serialized, lengths):
-    """Parse a batch of records.
-
-    Args:
-        serialized: string tensor [batch].
-        lengths: dict, what `record_lengths` gave.
+    """Parse serialized records [batch], of the lengths that `record_lengths` gave.
 
     Returns:
         A dict with the keys of `FEATURES`, and of `WORD_STARTS` and `MASK_FEATURES` if
@@ -142,27 +120,10 @@ def parse_records(serialized, lengths):
     return {**batch, "labels": batch["labels"][:, 0]}
 
 
-def find_damage(path, lengths):
-    """Why a record of a file cannot be read, a string; `None` if all can."""
-    try:
-        for serialized in tf.data.TFRecordDataset(str(path)).batch(256):
-            parse_records(serialized, lengths)
-    except tf.errors.OpError as error:
-        # Without the names of the graph's nodes.
-        return re.sub(r"{{.*?}} | \[Op:.*", "", error.message.split("\n")[0])
-    return None
-
-
 def unmask(batch, plain_ids=None):
-    """Put the tokens that were masked back into their places.
+    """The token ids [batch, time] of a parsed batch before they were masked.
 
-    Args:
-        batch: dict, what `parse_records` gave of masked records.
-        plain_ids: optional int tensor [vocabulary_size], the token that a label stands
-            for, where labels are not tokens.
-
-    Returns:
-        An int32 tensor [batch, time], the token ids.
+    Where labels are not tokens, `plain_ids` has the token that each stands for.
     """
     labels = batch["mask_ids"]
     if plain_ids is not None:

@@ -54,17 +54,8 @@ def draw_segment_pairs(
 
     Sentences are collected until the length is reached, or for a tenth of the sequences
     a random shorter one; then cut in two between two sentences. What is too long is
-    cut from the longer segment, at its front or back.
-
-    Args:
-        sentences: a `Sentences`.
-        sequence_length: int. Most tokens of a sequence, with `[CLS]` and `[SEP]`.
-        random: a `numpy.random.Generator`.
-        order: string, a key of `ORDERS`.
-        short_sequence_rate: float. The share of sequences with a shorter length.
-
-    Returns:
-        A `SegmentPairs`.
+    cut from the longer segment, at its front or back. `sequence_length` includes
+    `[CLS]` and `[SEP]`; `order` is a key of `ORDERS`.
 
     Reference:
         google-research/albert `create_pretraining_data.py`,
@@ -137,30 +128,21 @@ def _cut(first, second, longest, random):
 
 
 def assemble(sentences, pairs, sequence_length, cls_id, sep_id, pad_id):
-    """Lay the segments out as `[CLS] first [SEP] second [SEP]`.
-
-    Args:
-        sentences: a `Sentences`.
-        pairs: a `SegmentPairs` of them.
-        sequence_length: int.
-        cls_id, sep_id, pad_id: ints.
+    """Lay the segments of `pairs` out as `[CLS] first [SEP] second [SEP]`.
 
     Returns:
         A dict of arrays [sequences, sequence_length]: `token_ids`, `segment_ids` and
         `padding_mask` (int32), and `word_starts` (bool).
     """
     position = np.arange(sequence_length)
-    begin, length = pairs.first[:, :1], (pairs.first[:, 1:] - pairs.first[:, :1])
-    begin_2 = pairs.second[:, :1]
-    length_2 = pairs.second[:, 1:] - begin_2
-    sep = 1 + length
-    last = np.where(length_2 > 0, sep + 1 + length_2, sep)
+    (begin, end), (begin_2, end_2) = (
+        np.split(segment, 2, axis=1) for segment in (pairs.first, pairs.second)
+    )
+    sep = 1 + end - begin
+    last = np.where(end_2 > begin_2, sep + 1 + end_2 - begin_2, sep)
     in_first = (position >= 1) & (position < sep)
     in_second = (position > sep) & (position < last)
-    source = np.where(
-        in_first, begin + position - 1, np.where(in_second, begin_2 - sep - 1, 0)
-    )
-    source = source + np.where(in_second, position, 0)
+    source = position + np.where(in_first, begin - 1, begin_2 - sep - 1)
     in_text = in_first | in_second
     token_ids = np.full(source.shape, pad_id, "int32")
     token_ids[in_text] = sentences.tokens[source[in_text]]

@@ -15,17 +15,13 @@ CHUNK = 512
 class SentenceTokenizer:
     """Tokenizes documents and says where their words begin.
 
-    Args:
-        tokenizer: a `WordPieceTokenizer` or `SentencePieceTokenizer`.
-        segmenter: as for `word_boundaries`; `None` to take each token for a word.
-        split_sentences: function of a line that returns its sentences, a list of
-            strings; `None` to take each line for a sentence.
-        longest: int. A sentence of more tokens is divided between two words.
+    Without a segmenter each token is a word, without `split_sentences` each line a
+    sentence. A sentence of more tokens than `longest` is divided between two words.
     """
 
     def __init__(self, tokenizer, segmenter, split_sentences, longest):
         self._segmenter = segmenter
-        self._split_sentences = split_sentences or _one_sentence
+        self._split_sentences = split_sentences or (lambda line: [line])
         self._longest = longest
         self._tokenize = tf.function(
             tokenizer.tokenize_with_offsets,
@@ -33,14 +29,7 @@ class SentenceTokenizer:
         )
 
     def __call__(self, documents):
-        """Tokenize documents.
-
-        Args:
-            documents: list of lists of lines, strings.
-
-        Returns:
-            A `Sentences`. Documents without a token are left out.
-        """
+        """The `Sentences` of documents, lists of lines; without those of no token."""
         sentences = [
             [sentence for line in lines for sentence in self._split_sentences(line)]
             for lines in documents
@@ -89,23 +78,12 @@ class SentenceTokenizer:
         return np.union1d(bounds, more).astype("int64") if more else bounds
 
 
-def _one_sentence(line):
-    return [line]
-
-
 def begins_word(starts, ends, cuts):
     """Which tokens begin a word.
 
-    A token begins one if a word begins between the end of the token before it and its
-    own start. A word that begins within a token is no cut: both are one word then.
-
-    Args:
-        starts, ends: int arrays [tokens]: characters of the text that each token was
-            made from.
-        cuts: sorted int array, the characters at which words begin.
-
-    Returns:
-        A bool array [tokens].
+    A token, of the characters from `starts` to `ends`, begins one if a word begins (in
+    `cuts`, sorted) between the end of the token before it and its own start. A word
+    that begins within a token is no cut: both are one word then.
     """
     if not len(starts):
         return np.zeros(0, bool)

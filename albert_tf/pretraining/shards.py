@@ -1,6 +1,5 @@
 """A block of text into files of records; what the workers run."""
 
-import dataclasses
 import pathlib
 
 import numpy as np
@@ -11,6 +10,7 @@ from albert_tf.preprocessing.whole_word_mask_generator import WholeWordMaskGener
 from albert_tf.pretraining.records import write_records
 from albert_tf.pretraining.segment_pairs import (
     ORDERS,
+    SegmentPairs,
     assemble,
     draw_segment_pairs,
 )
@@ -26,23 +26,10 @@ ONE_DOCUMENT = "sequences without another document"
 class ShardMaker:
     """Makes files of records, with the vocabulary and dictionary held ready.
 
-    May be pickled if its segmenter may be; vocabulary and dictionary are then loaded
-    again.
-
-    Args:
-        settings: a `PretrainingData`.
-        directory: string or path, where to write.
-
-    Call arguments:
-        index: int, the number of a block of text.
-        documents: list of lists of lines, strings: the block.
-
-    Returns:
-        A dict: `shards`, for each file a dict of `file`, `bytes`, `sha256` and
-        `records`, and `counts`. They depend on the call arguments and settings alone.
-
-    Raises:
-        OSError: if a file cannot be written.
+    Called with the number of a block of text and its documents, lists of lines. Returns
+    a dict: `shards`, for each file a dict of `file`, `bytes`, `sha256` and `records`,
+    and `counts`; all of it depends on the block and the settings alone. Pickled without
+    vocabulary and dictionary, which are then loaded again.
     """
 
     def __init__(self, settings, directory):
@@ -104,8 +91,9 @@ class ShardMaker:
             settings.short_sequence_rate,
         )
         order = random.permutation(len(pairs.labels))
-        shuffled = {x: getattr(pairs, x)[order] for x in ("first", "second", "labels")}
-        pairs = dataclasses.replace(pairs, **shuffled)
+        pairs = SegmentPairs(
+            pairs.first[order], pairs.second[order], pairs.labels[order], pairs.dropped
+        )
         arrays = assemble(
             sentences,
             pairs,

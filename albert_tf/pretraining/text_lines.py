@@ -30,7 +30,7 @@ def read_lines(path, file, max_line_bytes, skipped):
         if is_utf16:
             skipped["not_utf8"] += data.count(b"\n") + 1
         else:
-            yield list(map(str.strip, _decoded(data, max_line_bytes, skipped)))
+            yield list(_decoded(data, max_line_bytes, skipped))
 
 
 def _chunks(path, file):
@@ -84,18 +84,11 @@ def _whole_lines(chunks, max_line_bytes):
 
 
 def _decoded(data, max_line_bytes, skipped):
-    if len(data) <= max_line_bytes:
-        try:
-            return data.decode().split("\n")
-        except UnicodeDecodeError:
-            pass
-    lines = []
     for line in data.split(b"\n"):
+        if len(line) > max_line_bytes:
+            skipped["too_long"] += 1
+            continue
         try:
-            if len(line) > max_line_bytes:
-                skipped["too_long"] += 1
-            else:
-                lines.append(line.decode())
+            yield line.decode().strip()
         except UnicodeDecodeError:
             skipped["not_utf8"] += 1
-    return lines

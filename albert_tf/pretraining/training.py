@@ -14,18 +14,12 @@ from albert_tf.training.run_state import BACKUP, TrainingState, hold_state
 from albert_tf.training.schedules import WarmupLinearDecay
 
 OPTIMIZERS = {"lamb": Lamb, "adamw": AdamW}
-# Those of google-research/albert, `optimization.py`.
-WEIGHT_DECAY = 0.01
-EPSILON = 1e-6
-CLIP_NORM = 1.0
 # The titles of what is drawn, by metric.
 PANELS = {
     "loss": "loss",
     "mlm_logits_accuracy": "masked words: accuracy",
     "sop_logits_accuracy": "sentence order: accuracy",
 }
-# Bytes of records whose verification takes long enough for a bar.
-SHOWN_FROM = 10**9
 
 
 def pretrain(
@@ -97,7 +91,7 @@ def pretrain(
     writes = shard == 0
     with hold_state(backup, identity, writes), _naming_damage(records, dev):
         for part in filter(None, (records, dev)):
-            _verify(part, verbose)
+            part.verify()
         state = TrainingState(backup, monitor=None, writes=writes)
         dataset = records.dataset(
             batch_size,
@@ -112,7 +106,10 @@ def pretrain(
             epochs=steps // interval,
             initial_epoch=state.epochs,
             steps_per_epoch=interval,
-            validation_data=dev and _evaluation_data(dev, batch_size, masks),
+            validation_data=dev
+            and dev.dataset(
+                batch_size, None if dev.is_masked else masks, training=False
+            ),
             callbacks=[state, *callbacks],
             verbose=verbose,
             # The dataset does.
@@ -121,36 +118,11 @@ def pretrain(
     return {"history": state.history, "steps": steps, "seconds": state.seconds}
 
 
-def _evaluation_data(dev, batch_size, masks):
-    """Masked records keep their masks; others get the same ones each time."""
-    masks = None if dev.is_masked else masks
-    return dev.dataset(batch_size, masks, training=False)
-
-
-def _verify(records, verbose):
-    """Compare files with their checksums; of large ones with a bar."""
-    bar = keras.utils.Progbar(None, verbose=verbose, unit_name="byte")
-
-    def show(done, total):
-        if total >= SHOWN_FROM:
-            bar.target = total
-            bar.update(done)
-
-    records.verify(show)
-
-
 def _check_steps(steps, interval):
-    if min(steps, interval) < 1:
+    if min(steps, interval) < 1 or steps % interval:
         raise ValueError(
-            "`steps` and `interval` should be 1 at least. Received: "
-            f"{steps:,} and {interval:,}"
-        )
-    if steps % interval:
-        divisor = max(x for x in range(1, min(interval, steps) + 1) if steps % x == 0)
-        raise ValueError(
-            f"`steps` should be a multiple of `interval`. Received: {steps:,} steps, "
-            f"an interval of {interval:,}. Take {-(-steps // interval) * interval:,} "
-            f"steps, or an interval of {divisor:,}."
+            "`steps` should be a multiple of `interval`, and both 1 at least. "
+            f"Received: {steps:,} steps, an interval of {interval:,}."
         )
 
 
@@ -215,16 +187,13 @@ def pretraining_optimizer(
             "The steps should be a multiple of those accumulated. Received: "
             f"{steps}, {accumulate}"
         )
+    # Those of google-research/albert, `optimization.py`.
+    original = {"weight_decay": 0.01, "epsilon": 1e-6, "global_clipnorm": 1.0}
+    if accumulate > 1:
+        original["gradient_accumulation_steps"] = accumulate
     # Keras counts batches here, whether they make an update or not.
     schedule = WarmupLinearDecay(learning_rate, steps, int(steps * warmup))
-    arguments = {
-        "weight_decay": WEIGHT_DECAY,
-        "epsilon": EPSILON,
-        "global_clipnorm": CLIP_NORM,
-    }
-    if accumulate > 1:
-        arguments["gradient_accumulation_steps"] = accumulate
-    return OPTIMIZERS[name](schedule, **{**arguments, **kwargs})
+    return OPTIMIZERS[name](schedule, **{**original, **kwargs})
 
 
 def _check_fits(model, records):
@@ -251,33 +220,19 @@ def _check_fits(model, records):
 
 
 def check_same_tokens(name, tokenizer, other_name, other):
-    """Refuse two vocabularies whose tokens differ.
-
-    Args:
-        name, other_name: what has the vocabulary, for the message.
-        tokenizer, other: their tokenizers, or `None` if it is not known.
-
-    Raises:
-        ValueError: if they differ.
-    """
+    """Refuse two tokenizers, if they are known, whose tokens differ."""
     if tokenizer is None or other is None:
         return
     pairs = itertools.zip_longest(tokenizer.get_vocabulary(), other.get_vocabulary())
-    differ = ((i, *pair) for i, pair in enumerate(pairs) if pair[0] != pair[1])
-    for number, token, there in differ:
-        raise ValueError(
-            f"{name} and {other_name} have different vocabularies: token {number} is "
-            f"{token!r} in the one, {there!r} in the other. Make the records with the "
-            "same vocabulary."
-        )
+    for number, (token, there) in enumerate(pairs):
+        if token != there:
+            raise ValueError(
+                f"{name} and {other_name} have different vocabularies: token {number} "
+                f"is {token!r} in the one, {there!r} in the other. Make the records "
+                "with the same vocabulary."
+            )
 
 
 def plot_pretraining(history, interval, path):
-    """Draw the loss and the accuracy of the heads by step.
-
-    Args:
-        history: dict of lists by metric, an entry an interval.
-        interval: int, steps.
-        path: string, the PNG file to write.
-    """
+    """Draw the loss and the accuracy of the heads by step, as a PNG file."""
     draw(history, PANELS, path, interval, "step")

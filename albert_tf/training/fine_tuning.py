@@ -79,10 +79,5 @@ def fine_tune(
 
 
 def plot_history(history, path):
-    """Draw loss and accuracy by epoch, of training and dev.
-
-    Args:
-        history: dict of lists by metric, as Keras' `History.history`.
-        path: string, the PNG file to write.
-    """
+    """Draw loss and accuracy by epoch, of training and dev, as a PNG file."""
     draw(history, {"loss": "loss", "accuracy": "accuracy"}, path)

@@ -1,14 +1,12 @@
-import re
-
 import keras
 from keras import ops
 
 # Biases and LayerNorm: "LayerNorm", "layer_norm" and "bias" in `create_optimizer` of
 # google-research/albert `optimization.py`.
-EXCLUDED = ("bias$", "gamma$", "beta$")
+EXCLUDED = ("bias", "gamma", "beta")
 # Query, key and value are three variables in the original, which each have a ratio;
 # `AttentionBlock` keeps them side by side in one.
-FUSED = {"query_key_value/kernel$": 3}
+FUSED = "query_key_value/kernel"
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
@@ -24,7 +22,8 @@ class Lamb(keras.optimizers.Optimizer):
     w = w - learning_rate * norm(w) / norm(update) * update
     ```
 
-    The trust ratio norm(w) / norm(update) is 1 where either norm is 0. Keras' own
+    The trust ratio norm(w) / norm(update) is 1 where either norm is 0. Biases and
+    LayerNorm are not decayed, and their ratio is 1. Keras' own
     `Lamb` decays the weights outside of the ratio, and corrects the bias of m and v,
     which the original does not.
 
@@ -36,19 +35,9 @@ class Lamb(keras.optimizers.Optimizer):
         epsilon: float. Added to sqrt(v).
         weight_decay: optional float. Share of the weights in the update. Kept as
             `weight_decay_rate`; Keras' attribute `weight_decay` is `None`.
-        exclude: optional regular expressions, as strings. A variable in whose path one
-            of them is found is not decayed, and its trust ratio is 1.
-        fused: optional dict of regular expression to int. A variable in whose path one
-            of them is found holds so many matrices of equal width side by side in its
-            last axis, each with a trust ratio of its own.
-        bias_correction: bool. Divide m by 1 - beta_1**step and v by
-            1 - beta_2**step first, as the LAMB paper does.
         name: string.
         **kwargs: what else `keras.optimizers.Optimizer` takes, such as
             `global_clipnorm` (1.0 in the original) and `gradient_accumulation_steps`.
-
-    Raises:
-        ValueError: when it is built, if a fused variable cannot be divided so.
 
     Example:
     ```python
@@ -70,9 +59,6 @@ class Lamb(keras.optimizers.Optimizer):
         beta_2=0.999,
         epsilon=1e-6,
         weight_decay=0.01,
-        exclude=EXCLUDED,
-        fused=FUSED,
-        bias_correction=False,
         name="lamb",
         **kwargs,
     ):
@@ -82,9 +68,6 @@ class Lamb(keras.optimizers.Optimizer):
         self.beta_2 = beta_2
         self.epsilon = epsilon
         self.weight_decay_rate = weight_decay or 0.0
-        self.exclude = (exclude,) if isinstance(exclude, str) else tuple(exclude or ())
-        self.fused = dict(fused or {})
-        self.bias_correction = bias_correction
 
     def build(self, variables):
         if self.built:
@@ -94,20 +77,8 @@ class Lamb(keras.optimizers.Optimizer):
             variables, ["momentum", "velocity"]
         )
         # Here, for `update_step` gets TensorFlow's variables, which have no path.
-        self._is_excluded = [_matches(variable, self.exclude) for variable in variables]
-        self._parts = [self._count_parts(variable) for variable in variables]
-
-    def _count_parts(self, variable):
-        count = next(
-            (n for pattern, n in self.fused.items() if _matches(variable, [pattern])), 1
-        )
-        if _width(variable) % count:
-            raise ValueError(
-                f"`fused` says that {_path(variable)} holds {count} matrices side by "
-                f"side, but its shape is {tuple(variable.shape)}: the last axis cannot "
-                "be divided so."
-            )
-        return count
+        self._is_excluded = [x.path.endswith(EXCLUDED) for x in variables]
+        self._parts = [3 if x.path.endswith(FUSED) else 1 for x in variables]
 
     def update_step(self, gradient, variable, learning_rate):
         index = self._get_variable_index(variable)
@@ -125,10 +96,6 @@ class Lamb(keras.optimizers.Optimizer):
         v = self.beta_2 * v + (1.0 - self.beta_2) * ops.square(g)
         self.assign(momentum, m)
         self.assign(velocity, v)
-        if self.bias_correction:
-            step = ops.cast(self.iterations + 1, dtype)
-            m = m / (1.0 - ops.power(ops.cast(self.beta_1, dtype), step))
-            v = v / (1.0 - ops.power(ops.cast(self.beta_2, dtype), step))
         update = m / (ops.sqrt(v) + self.epsilon)
         if not self._is_excluded[index]:
             update = update + self.weight_decay_rate * w
@@ -142,9 +109,6 @@ class Lamb(keras.optimizers.Optimizer):
             beta_2=self.beta_2,
             epsilon=self.epsilon,
             weight_decay=self.weight_decay_rate,
-            exclude=list(self.exclude),
-            fused=dict(self.fused),
-            bias_correction=self.bias_correction,
         )
         return config
 
@@ -165,12 +129,3 @@ def _times_trust_ratio(update, w, parts):
 def _width(x):
     """The length of the last axis; 1 of a scalar."""
     return (1, *x.shape)[-1]
-
-
-def _matches(variable, patterns):
-    return any(re.search(pattern, _path(variable)) for pattern in patterns)
-
-
-def _path(variable):
-    # A `tf.Variable` has a name only, which ends in ":0".
-    return getattr(variable, "path", variable.name).split(":")[0]

@@ -8,14 +8,8 @@ from albert_tf.files import complete_file
 def draw(history, titles, path, interval=1, xlabel="epoch"):
     """Draw metrics of training and dev, a panel each, those that there are.
 
-    Args:
-        history: dict of lists by metric, an entry an epoch, as Keras'
-            `History.history`; those of dev begin with "val_". Of an epoch without that
-            metric the entry is `None`.
-        titles: dict of metric to the title of its panel.
-        path: string, the PNG file to write.
-        interval: int, what an epoch is on the x-axis.
-        xlabel: string.
+    `history` is as Keras' `History.history`, with `None` for an epoch without a metric;
+    `titles` has the title of each metric, `interval` what an epoch is on the x-axis.
     """
     # Not pyplot, which would change the caller's backend.
     from matplotlib.figure import Figure

@@ -20,14 +20,8 @@ MOST_NAMED, MOST_SHOWN = 4, 40
 def hold_state(backup, identity, writes=True):
     """Hold the directory of a training's state, so that no other writes to it.
 
-    Args:
-        backup: path of it, created if it is not there.
-        identity: dict of what JSON can hold: what identifies the training.
-        writes: bool. Of several hosts that share the directory one writes.
-
-    Raises:
-        ValueError: if it holds epochs of another training, saying what differs.
-        BlockingIOError: if another process trains there.
+    Refuses one with epochs of another training, by the identity, a dict of what JSON
+    can hold. Of several hosts that share the directory one `writes`.
     """
     make_folder(backup)
     with only_writer(backup) if writes else contextlib.nullcontext():
@@ -36,7 +30,11 @@ def hold_state(backup, identity, writes=True):
         file = backup / IDENTITY
         # Of a training without an epoch there is nothing to lose.
         if file.exists() and (backup / HISTORY).exists():
-            _refuse_another(backup, json.loads(file.read_text("utf-8")), identity)
+            if differ := differences(json.loads(file.read_text("utf-8")), identity):
+                raise ValueError(
+                    f"{backup} holds the state of another training ({differ}). Give "
+                    f"another output directory, or remove {backup} to start over."
+                )
         elif writes:
             write_text(file, json.dumps(identity))
         yield
@@ -44,17 +42,13 @@ def hold_state(backup, identity, writes=True):
 
 def weights_digest(model):
     """The fingerprint of all weights of a model, a string."""
-    return _digest(model.get_weights())
+    return data_digest(model.get_weights())
 
 
 def data_digest(data):
     """The fingerprint of nested lists and arrays of texts and numbers, a string."""
-    return _digest(keras.tree.flatten(data))
-
-
-def _digest(leaves):
     digest = hashlib.sha256()
-    for leaf in map(np.ascontiguousarray, leaves):
+    for leaf in map(np.ascontiguousarray, keras.tree.flatten(data)):
         # Strings as objects have their addresses for content.
         leaf = leaf.astype(str) if leaf.dtype == object else leaf
         # With types and shapes: "ab", "c" are not "a", "bc".
@@ -62,29 +56,23 @@ def _digest(leaves):
     return digest.hexdigest()
 
 
-def _refuse_another(backup, there, now):
-    differ = list(_differences(there, now))
-    if not differ:
-        return
-    more = len(differ) - MOST_NAMED
-    named = differ[:MOST_NAMED] + [f"{more} more differences"] * (more > 0)
-    raise ValueError(
-        f"{backup} holds the state of another training ({'; '.join(named)}). Give "
-        f"another output directory, or remove {backup} to start over."
-    )
-
-
-_ABSENT = object()
+def differences(there, now):
+    """What nested dicts do not have alike, by dotted names, a string for a message."""
+    named = list(_differences(there, now))
+    more = len(named) - MOST_NAMED
+    return "; ".join(named[:MOST_NAMED] + [f"{more} more differences"] * (more > 0))
 
 
 def _differences(there, now, name=""):
-    """What nested dicts do not have alike, each with its dotted name, for a message."""
     if isinstance(there, dict) and isinstance(now, dict):
         for key in sorted({*there, *now}):
-            pair = there.get(key, _ABSENT), now.get(key, _ABSENT)
+            pair = (x.get(key, _ABSENT) for x in (there, now))
             yield from _differences(*pair, f"{name}.{key}" if name else key)
     elif there != now:
         yield f"{name}: {_shown(there)}, now {_shown(now)}"
+
+
+_ABSENT = object()
 
 
 def _shown(value):
@@ -110,18 +98,9 @@ class TrainingState(keras.callbacks.Callback):
     belong together, if its process is killed while it writes. A training
     that diverges is stopped, and the last epoch before that is kept.
 
-    Args:
-        directory: path to keep them in.
-        monitor: string, the metric of which the largest value is best. `None` to keep
-            the weights of the last epoch only.
-        writes: bool. Of several hosts that share the directory one writes.
-
-    Attributes:
-        history: dict of lists by metric, an entry an epoch; `None` where an epoch was
-            without that metric.
-
-    Raises:
-        ValueError: in training, if the loss or a weight is no finite number.
+    The largest value of `monitor` is best; without one the weights of the last epoch
+    are kept only. Of several hosts that share the directory one `writes`. `history` has
+    an entry an epoch by metric, `None` where an epoch was without.
     """
 
     def __init__(self, directory, monitor="val_accuracy", writes=True):
@@ -183,23 +162,18 @@ class TrainingState(keras.callbacks.Callback):
         # From here on the epoch counts: what is cut off before is run again.
         history = {"history": self.history, "seconds": self.seconds}
         write_text(self._file, json.dumps(history))
-        kept = self._kept(epoch)
-        for file in self._directory.glob("epoch-*.weights.h5"):
-            if file not in kept:
-                file.unlink()
-
-    def _kept(self, last):
-        best = [] if self.monitor is None else [self.weights(self.best_epoch)]
-        return [self.weights(last), *best]
+        kept = {self.weights(epoch)}
+        if self.monitor is not None:
+            kept.add(self.weights(self.best_epoch))
+        for file in set(self._directory.glob("epoch-*.weights.h5")) - kept:
+            file.unlink()
 
     def _refuse_divergence(self, values):
         if all(np.isfinite(value).all() for value in values):
             return
-        kept = (
-            f"The state of epoch {self.epochs} is kept in {self._directory}."
-            if self.epochs
-            else "Nothing was saved yet."
-        )
+        kept = "Nothing was saved yet."
+        if self.epochs:
+            kept = f"The state of epoch {self.epochs} is kept in {self._directory}."
         raise ValueError(
             "The training has diverged: the loss or a weight is no finite number. "
             f"{kept} Start over with a lower learning rate or a longer warm-up."

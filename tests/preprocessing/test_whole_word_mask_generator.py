@@ -120,6 +120,7 @@ def test_lengths_rate_and_replacements_are_those_of_the_paper():
     assert chi_square(changes, [0.8, 0.1 - again, 0.1 + again]) < CHI_SQUARE[2]
 
 
+@pytest.mark.slow
 def test_random_tokens_are_of_the_whole_vocabulary():
     ids = np.full((64, 512), 7, "int32")
     output = generator(0.5, 400, mask_token_rate=0.0, random_token_rate=1.0)(ids)
@@ -137,7 +138,7 @@ def test_every_word_has_the_same_chance():
     assert np.abs(shares - 0.2).max() < 4.5 * (0.2 * 0.8 / 2000) ** 0.5
 
 
-@pytest.mark.parametrize("length", [64, 512])
+@pytest.mark.parametrize("length", [64])
 def test_real_lengths_have_the_rate_too(length):
     ids, starts = sequences(3000, length, 1)
     rate = 0.15
@@ -168,7 +169,7 @@ def test_in_a_dataset_each_epoch_has_its_own_masks():
     assert not np.array_equal(*epochs)
 
 
-@pytest.mark.parametrize("most", [1, 5])
+@pytest.mark.parametrize("most", [5])
 def test_what_does_not_fit_leaves_its_place_to_others(most):
     """The cap of a sequence is reached, if there are words enough of one token."""
     ids, starts = sequences(200, 64)
@@ -216,33 +217,28 @@ def test_config_round_trip():
         assert np.array_equal(values, again(ids, starts, seed=[4, 5])[name])
 
 
-@pytest.mark.parametrize("length", [1, 5])
-def test_very_short_sequences(length):
-    ids = np.full((4, length), 9, "int32")
-    output = generator(most=7)(ids)
-    assert output["mask_positions"].shape == (4, 7)
-    assert (output["mask_weights"].numpy().sum(1) >= 1).all()
-
-
-def test_nothing_to_mask():
+def test_very_short_sequences():
+    for length in (1, 5):
+        ids = np.full((4, length), 9, "int32")
+        output = generator(most=7)(ids)
+        assert output["mask_positions"].shape == (4, 7)
+        assert (output["mask_weights"].numpy().sum(1) >= 1).all()
+    # Nothing to mask.
     output = generator()(np.full((2, 6), PAD, "int32"))
     assert not output["mask_weights"].numpy().any()
 
 
-@pytest.mark.parametrize(
-    "changes, message",
-    [
+def test_impossible_arguments():
+    for changes, message in (
         ({"rate": 0}, "mask_selection_rate"),
         ({"rate": 1.0}, "mask_selection_rate"),
         ({"most": 0}, "mask_selection_length"),
         ({"ngram": 0}, "ngram"),
         ({"mask_token_rate": 0.8, "random_token_rate": 0.3}, "together not above 1"),
         ({"mask_token_rate": -0.1}, "not be below 0"),
-    ],
-)
-def test_impossible_arguments(changes, message):
-    with pytest.raises(ValueError, match=message):
-        generator(**changes)
+    ):
+        with pytest.raises(ValueError, match=message):
+            generator(**changes)
 
 
 def test_a_vocabulary_without_mask_is_refused():

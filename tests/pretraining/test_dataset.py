@@ -45,14 +45,12 @@ def names(records):
 # === The manifest ===
 
 
-@pytest.mark.parametrize("text", ['{"shards": [', "[]", "{}", '{"shards": [{}]}'])
-def test_a_damaged_manifest(folder, text):
-    (folder / "manifest.json").write_text(text)
-    with pytest.raises(ValueError, match="manifest.json is cut short, or no manifest"):
-        PretrainingRecords(folder)
-
-
-def test_records_that_were_not_finished(folder):
+def test_a_damaged_manifest(folder):
+    for text in ('{"shards": [', "[]", "{}", '{"shards": [{}]}'):
+        (folder / "manifest.json").write_text(text)
+        with pytest.raises(ValueError, match="manifest.json is cut short, or no"):
+            PretrainingRecords(folder)
+    # Not finished.
     (folder / "manifest.json").rename(folder / "progress.jsonl")
     with pytest.raises(ValueError, match="a part of its records.*Run the same command"):
         PretrainingRecords(folder)
@@ -85,11 +83,7 @@ def test_the_manifest_names_the_vocabulary(folder):
 
 
 def test_a_damaged_file_is_named(folder):
-    records = PretrainingRecords(folder)
-    seen = []
-    records.verify(lambda done, total: seen.append((done, total)))
-    size = sum(file.stat().st_size for file in records.files)
-    assert seen[-1] == (size, size)
+    PretrainingRecords(folder).verify()
     damage(folder / "1.tfrecord")
     with pytest.raises(ValueError, match="1.tfrecord is damaged: its checksum"):
         PretrainingRecords(folder).verify()
@@ -103,12 +97,11 @@ def test_a_damaged_file_is_named_without_a_manifest(masked_folder):
     PretrainingRecords(masked_folder).verify()
     with pytest.raises(ValueError, match="1.tfrecord is damaged.*corrupted record"):
         PretrainingRecords(masked_folder).read_through()
-    damage(masked_folder / "0.tfrecord")
-    with pytest.raises(ValueError, match=r"0.tfrecord is damaged \(corrupted"):
-        PretrainingRecords(masked_folder).read_through()
 
 
-@pytest.mark.parametrize("with_manifest", [True, False])
+@pytest.mark.parametrize(
+    "with_manifest", [True, pytest.param(False, marks=pytest.mark.slow)]
+)
 def test_the_fingerprint_tells_records_apart(folder, with_manifest):
     if not with_manifest:
         (folder / "manifest.json").unlink()
@@ -120,7 +113,9 @@ def test_the_fingerprint_tells_records_apart(folder, with_manifest):
     assert PretrainingRecords(folder).fingerprint != fingerprint
 
 
-@pytest.mark.parametrize("with_manifest", [True, False])
+@pytest.mark.parametrize(
+    "with_manifest", [True, pytest.param(False, marks=pytest.mark.slow)]
+)
 def test_a_file_without_records_is_left_out(folder, with_manifest):
     with tf.io.TFRecordWriter(str(folder / "1.tfrecord")):
         pass
@@ -165,7 +160,7 @@ def texts(batches):
     return rows
 
 
-@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("masked", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_batches_depend_on_the_seed_and_can_be_skipped_to(made, masked):
     records = PretrainingRecords(made[masked])
     drawn = []
@@ -178,6 +173,7 @@ def test_batches_depend_on_the_seed_and_can_be_skipped_to(made, masked):
     assert not equal(drawn[0][0], batches(records, 1, seed=4)[0])
 
 
+@pytest.mark.slow
 def test_a_seed_is_not_the_next_epoch_of_another(made):
     records = PretrainingRecords(made[True])
     first = {bytes(batch[0]["token_ids"].numpy()) for batch in batches(records, 3)}
@@ -223,14 +219,6 @@ def test_processes_read_files_of_their_own(made):
     assert len(parts[0] & parts[1]) < 3 and all(len(x) > 50 for x in parts)
 
 
-@pytest.mark.parametrize("seed", [-1, 2**31])
-def test_seeds(made, seed):
-    records = PretrainingRecords(made[False])
-    with pytest.raises(ValueError, match="`seed` should be from 0 to 2,147,483,647"):
-        records.dataset(4, seed=seed)
-    next(iter(records.dataset(4, seed=2**31 - 1)))
-
-
 # === How records are masked ===
 
 
@@ -265,7 +253,7 @@ def with_marked_tokens(folder, tokens=slice(5, None)):
     (folder / "vocab.txt").write_text("\n".join(vocabulary + marked) + "\n")
 
 
-def test_marked_labels_are_found_and_put_back_without(masked_folder):
+def test_marked_labels_are_put_back_without(masked_folder):
     """As albert_zh's generator writes: `##` before what does not begin a word."""
     with_marked_tokens(masked_folder, slice(25, 45))
     plain = []
@@ -282,15 +270,8 @@ def test_marked_labels_are_found_and_put_back_without(masked_folder):
         write_records(file, arrays)
     records = PretrainingRecords(masked_folder)
     with pytest.warns(UserWarning, match="where words begin: single tokens"):
-        both = records.masks(), records.masks(marked_labels=False)
+        both = records.masks(marked_labels=True), records.masks()
     assert [settings_of(masks)[-1] for masks in both] == [True, False]
     for masks in both:
         found = texts(records.dataset(16, masks, training=False))
         assert sorted(found) == sorted(plain)
-
-
-def test_plain_labels_are_found_to_be_so(masked_folder):
-    with_marked_tokens(masked_folder)
-    assert not settings_of(PretrainingRecords(masked_folder).masks())[-1]
-    write_manifest(masked_folder, marked_labels=True)
-    assert settings_of(PretrainingRecords(masked_folder).masks())[-1]

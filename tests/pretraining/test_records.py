@@ -102,29 +102,23 @@ def test_unmasking():
     assert unmask(batch, other).numpy().tolist() == [[2, 5, 5, 3], [2, 9, 8, 3]]
 
 
-def test_no_records(tmp_path):
-    path = tmp_path / "a.tfrecord"
-    write_records(path, {x: y[:0] for x, y in arrays().items()})
-    assert record_lengths(path) == {}
-
-
-@pytest.mark.parametrize("missing", ["masked_lm_ids", "input_mask"])
-def test_records_of_something_else(tmp_path, missing):
-    path = original(tmp_path / "a.tfrecord", without=[missing])
-    with pytest.raises(ValueError, match=rf"a.tfrecord lack \['{missing}'\]"):
-        record_lengths(path)
+def test_records_of_something_else(tmp_path):
+    for missing in ("masked_lm_ids", "input_mask"):
+        path = original(tmp_path / "a.tfrecord", without=[missing])
+        with pytest.raises(ValueError, match=rf"a.tfrecord lack \['{missing}'\]"):
+            record_lengths(path)
     with tf.io.TFRecordWriter(str(path)) as writer:
         writer.write(b"\xff\xff\xff\xff")
-    with pytest.raises(ValueError, match="no tf.train.Example"):
+    with pytest.raises(ValueError, match="a.tfrecord cannot be read"):
         record_lengths(path)
 
 
-@pytest.mark.parametrize("content", [b"text", b"\0" * 40, None])
-def test_a_damaged_file(tmp_path, content):
+def test_a_damaged_file(tmp_path):
     path = original(tmp_path / "a.tfrecord")
-    path.write_bytes(content or path.read_bytes()[:-3])
-    with pytest.raises(ValueError, match="a.tfrecord cannot be read as TFRecords"):
-        record_lengths(path)
+    for content in (path.read_bytes()[:-3], b"text", b"\0" * 40):
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match="a.tfrecord cannot be read as TFRecords"):
+            record_lengths(path)
     path.unlink()
     with pytest.raises(ValueError, match="cannot be read"):
         record_lengths(path)

@@ -97,7 +97,7 @@ def test_kinds_are_equally_frequent(order):
     assert chi_square < CHI_SQUARE[len(counts) - 1]
 
 
-@pytest.mark.parametrize("rate", [0.0, 0.1, 0.5])
+@pytest.mark.parametrize("rate", [0.0, 0.1])
 def test_the_share_of_short_sequences(rate):
     # Sentences of one token and documents without end: a full sequence is full.
     sentences = corpus([200_000], longest=1)
@@ -138,11 +138,11 @@ def test_what_is_too_long_is_cut_from_the_longer_segment():
     assert abs(np.mean(fronts) - 15) < 1
 
 
-@pytest.mark.parametrize("order", ["sop", "three_way", "nsp"])
-def test_a_lone_sentence_makes_no_pair_and_is_counted(order):
-    pairs, arrays = sequences(corpus([1, 1, 1]), 16, order)
-    assert pairs.dropped == 3
-    assert arrays["token_ids"].shape == (0, 16)
+def test_a_lone_sentence_makes_no_pair_and_is_counted():
+    for order in ("sop", "three_way", "nsp"):
+        pairs, arrays = sequences(corpus([1, 1, 1]), 16, order)
+        assert pairs.dropped == 3
+        assert arrays["token_ids"].shape == (0, 16)
 
 
 def test_without_a_second_document_nothing_is_of_another():
@@ -150,12 +150,6 @@ def test_without_a_second_document_nothing_is_of_another():
         labels = sequences(corpus([500]), 32, order)[0].labels
         others = [i for i, kind in enumerate(ORDERS[order]) if kind == "other"]
         assert not np.isin(labels, others).any()
-
-
-def test_no_documents():
-    sentences = Sentences(np.zeros(0, "int32"), np.zeros(0, bool), [])
-    pairs, arrays = sequences(sentences, 16, "sop")
-    assert arrays["token_ids"].shape == (0, 16) and pairs.dropped == 0
 
 
 def test_the_generator_decides():

@@ -81,13 +81,6 @@ def test_rate_rises_for_a_tenth_of_the_steps_and_falls_to_zero():
     assert rates[100] == 0.0
 
 
-def test_rate_of_the_first_step_reaches_the_weights():
-    """Adam's first step is the rate long, and here the rate is a tenth of the peak."""
-    bias = keras.Variable(np.zeros(1, "float32"), name="bias")
-    adamw(1e-2, total_steps=100).apply([keras.ops.ones(1)], [bias])
-    assert bias.numpy() == pytest.approx([-1e-3], rel=1e-3)
-
-
 def test_rate_is_constant_without_a_number_of_steps():
     optimizer = adamw(1e-3)
     variable = keras.Variable(np.zeros(1, "float32"), name="bias")
@@ -96,9 +89,6 @@ def test_rate_is_constant_without_a_number_of_steps():
         optimizer.apply([keras.ops.ones(1)], [variable])
 
 
-@pytest.mark.parametrize(
-    ("hidden_dim", "rate"),
-    [(312, 1e-4), (384, 1e-4), (768, 3e-5), (1024, 3e-5), (2048, 1e-5), (4096, 1e-5)],
-)
-def test_larger_models_learn_more_slowly(hidden_dim, rate):
-    assert fine_tuning_learning_rate(hidden_dim) == rate
+def test_larger_models_learn_more_slowly():
+    rates = {312: 1e-4, 384: 1e-4, 768: 3e-5, 1024: 3e-5, 2048: 1e-5, 4096: 1e-5}
+    assert {x: fine_tuning_learning_rate(x) for x in rates} == rates

@@ -84,12 +84,6 @@ def test_two_trainings_at_a_time(backup):
     assert opened(backup, {"steps": 5})
 
 
-def test_a_file_where_the_directory_should_be(tmp_path):
-    (tmp_path / "model").touch()
-    with pytest.raises(FileExistsError, match="is a file"):
-        opened(tmp_path / "model" / BACKUP, {})
-
-
 def test_data_are_known_by_their_content():
     data = (["好", "很差", "😀"], np.array([1, 0, 1]))
     assert data_digest(data) == data_digest((list(data[0]), data[1].copy()))
@@ -113,6 +107,7 @@ def test_the_seconds_of_all_starts(backup):
     assert json.loads((backup / "epochs.json").read_text())["seconds"] > 1000
 
 
+@pytest.mark.slow
 def test_a_metric_that_was_not_there_before(backup):
     train(backup, 1)
     train(backup, 2, validation_data=(X, Y))
@@ -152,7 +147,7 @@ def test_it_stops_with_the_batch(backup):
     assert seen == [0] and len(X) > 4
 
 
-@pytest.mark.parametrize("begin", [True, False], ids=["loss", "weight"])
+@pytest.mark.parametrize("begin", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_the_last_finite_state_is_kept(backup, begin):
     with pytest.raises(ValueError, match="diverged.*epoch 1 is kept.*learning rate"):
         train(backup, 3, [Harm(2, begin)])
@@ -163,6 +158,7 @@ def test_the_last_finite_state_is_kept(backup, begin):
     assert all(np.isfinite(x).all() for x in again.model.get_weights())
 
 
+@pytest.mark.slow
 def test_divergence_in_the_first_epoch(backup):
     with pytest.raises(ValueError, match="diverged.*Nothing was saved yet"):
         train(backup, 1, x=np.full_like(X, np.inf))
