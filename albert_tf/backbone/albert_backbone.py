@@ -3,13 +3,9 @@ from typing import Any
 import keras
 import keras_hub
 
-from albert_tf.backbone.encoder_blocks import (
-    check_sizes,
-    encoder_blocks,
-    group_of_layer,
-)
+from albert_tf.backbone.encoder_blocks import encoder_blocks, group_of_layer
 from albert_tf.backbone.lora import Lora
-from albert_tf.backbone.presets import FromCheckpoints, without_mixed_precision
+from albert_tf.backbone.presets import Presets
 from albert_tf.backbone.quantization import Quantization
 from albert_tf.layers import (
     AttentionBlock,
@@ -29,7 +25,7 @@ from albert_tf.layers.common import (
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
-class AlbertBackbone(FromCheckpoints, Lora, Quantization, keras_hub.models.Backbone):
+class AlbertBackbone(Presets, Lora, Quantization, keras_hub.models.Backbone):
     """The ALBERT encoder as a functional model.
 
     Parameters are shared across layers in groups of consecutive layers, the
@@ -126,20 +122,6 @@ class AlbertBackbone(FromCheckpoints, Lora, Quantization, keras_hub.models.Backb
         dtype: Policy = None,
         **kwargs: Any,
     ):
-        check_sizes(
-            vocabulary_size=vocabulary_size,
-            num_layers=num_layers,
-            num_heads=num_heads,
-            embedding_dim=embedding_dim,
-            hidden_dim=hidden_dim,
-            intermediate_dim=intermediate_dim,
-            num_attention_groups=num_attention_groups,
-            num_ffn_groups=num_ffn_groups,
-            num_inner_repetitions=num_inner_repetitions,
-            max_sequence_length=max_sequence_length,
-            num_segments=num_segments,
-        )
-
         # === Layers ===
         self.embedding = FactorizedEmbedding(
             vocabulary_size,
@@ -152,21 +134,16 @@ class AlbertBackbone(FromCheckpoints, Lora, Quantization, keras_hub.models.Backb
             dtype=dtype,
             name="embedding",
         )
-        block_config = {
-            "intermediate_dim": intermediate_dim,
-            "num_heads": num_heads,
-            "activation": activation,
-            "hidden_dropout": hidden_dropout,
-            "attention_dropout": attention_dropout,
-            "normalize_first": normalize_first,
-            "dtype": dtype,
-        }
         self.encoder_blocks = encoder_blocks(
             num_layers,
             num_attention_groups,
             num_ffn_groups,
             num_inner_repetitions,
-            block_config,
+            attention=dict(num_heads=num_heads, attention_dropout=attention_dropout),
+            feed_forward=dict(intermediate_dim=intermediate_dim, activation=activation),
+            hidden_dropout=hidden_dropout,
+            normalize_first=normalize_first,
+            dtype=dtype,
         )
         self.pooled_dense = None
         if pooler:
@@ -207,7 +184,7 @@ class AlbertBackbone(FromCheckpoints, Lora, Quantization, keras_hub.models.Backb
         self.num_segments = num_segments
 
     def _encode(self, inputs, attention_scores=False):
-        """The graph: the outputs, and what every layer gave on the way."""
+        """The outputs, and what every layer gave on the way."""
         x = self.embedding(inputs["token_ids"], inputs["segment_ids"])
         mask = inputs["padding_mask"]
         hidden_states, scores = [x], []
@@ -226,10 +203,8 @@ class AlbertBackbone(FromCheckpoints, Lora, Quantization, keras_hub.models.Backb
         outputs = {"sequence_output": x}
         if self.pooled_dense is not None:
             outputs["pooled_output"] = self.pooled_dense(x[:, 0, :])
-        intermediates = {"hidden_states": hidden_states}
-        if attention_scores:
-            intermediates["attention_scores"] = scores
-        return outputs, intermediates
+        scores = {"attention_scores": scores} if attention_scores else {}
+        return outputs, {"hidden_states": hidden_states, **scores}
 
     def with_intermediates(self, attention_scores: bool = False) -> keras.Model:
         """A functional model with this one's weights and every layer's output.
@@ -239,11 +214,9 @@ class AlbertBackbone(FromCheckpoints, Lora, Quantization, keras_hub.models.Backb
 
         Returns:
             A `keras.Model` with the inputs of this one. Its outputs add
-            `hidden_states`, a list of `num_layers * num_inner_repetitions + 1`
-            tensors [batch, time, hidden_dim], the embedding (projected to
-            `hidden_dim`) first, and if asked `attention_scores`, a list of
-            `num_layers * num_inner_repetitions` tensors
-            [batch, num_heads, time, time].
+            `hidden_states`, a list of [batch, time, hidden_dim], the embedding first,
+            then each block's; and if asked `attention_scores`, a list of
+            [batch, num_heads, time, time], one for each block.
         """
         outputs, intermediates = self._encode(self.input, attention_scores)
         return keras.Model(
@@ -251,16 +224,10 @@ class AlbertBackbone(FromCheckpoints, Lora, Quantization, keras_hub.models.Backb
         )
 
     def pool(self, inputs: dict[str, Tensor]) -> Tensor:
-        """The graph of `pooled_output` alone.
+        """The graph of `pooled_output` alone, from the inputs of the model.
 
         The last block computes the first position only, which is all that the
         pooler reads: a quarter less work in a model of four layers.
-
-        Args:
-            inputs: dict of `keras.Input`s or tensors, as the model takes.
-
-        Returns:
-            A tensor [batch, hidden_dim], equal to `pooled_output`.
 
         Raises:
             ValueError: if the model was built without pooler.
@@ -278,76 +245,54 @@ class AlbertBackbone(FromCheckpoints, Lora, Quantization, keras_hub.models.Backb
         return self.pooled_dense(x[:, 0, :])
 
     def freeze_embeddings(self) -> None:
-        """Train the encoder only: tables, projection and LayerNorm stay as they are.
+        """Train the encoder only, as a small data set moves few rows of the tables.
 
-        The tables of a small model are most of its weights, and a small data set moves
-        the few rows it holds away from the others. The output weights of a masked
-        language model are the same token table, so they stay, too. As after every
-        change of what trains, compile the model again.
+        The output weights of a masked language model are the same token table, so they
+        stay, too. As after every change of what trains, compile the model again.
         """
         self.embedding.trainable = False
 
     @property
     def attention_blocks(self) -> dict[tuple[int, int], AttentionBlock]:
-        """The distinct attention halves, as {(group, inner layer): block}."""
+        """The distinct attention halves, by (group, inner layer)."""
         return self._halves("attention", self.num_attention_groups)
 
     @property
     def feed_forward_blocks(self) -> dict[tuple[int, int], FeedForwardBlock]:
-        """The distinct feed-forward halves, as {(group, inner layer): block}."""
+        """The distinct feed-forward halves, by (group, inner layer)."""
         return self._halves("feed_forward", self.num_ffn_groups)
 
     def _halves(self, name, num_groups):
-        layer_of = {
-            group_of_layer(layer, self.num_layers, num_groups): layer
-            for layer in range(self.num_layers)
-        }
-        return {
-            (group, inner): getattr(
-                self.encoder_blocks[layer * self.num_inner_repetitions + inner], name
-            )
-            for group, layer in layer_of.items()
-            for inner in range(self.num_inner_repetitions)
-        }
+        halves = {}
+        for i, block in enumerate(self.encoder_blocks):
+            layer, inner = divmod(i, self.num_inner_repetitions)
+            group = group_of_layer(layer, self.num_layers, num_groups)
+            halves[group, inner] = getattr(block, name)
+        return halves
 
     @property
     def token_embedding(self) -> TokenEmbedding:
         """The `keras.layers.Embedding` that holds the token table."""
         return self.embedding.token_embedding
 
-    @property
-    def dense_layers(self) -> list[keras.layers.Dense]:
-        """Every dense layer; those of a shared block once."""
-        layers = [self.embedding.projection]
-        for half in self.attention_blocks.values():
-            layers += [half.query_key_value, half.output_dense]
-        for half in self.feed_forward_blocks.values():
-            layers += [half.intermediate_dense, half.output_dense]
-        return layers + [self.pooled_dense] * (self.pooled_dense is not None)
-
-    def save_to_preset(self, preset_dir: str, **kwargs: Any) -> None:
-        with without_mixed_precision(self):
-            super().save_to_preset(preset_dir, **kwargs)
-
     def get_config(self) -> dict[str, Any]:
-        config = super().get_config()
-        config.update(
-            vocabulary_size=self.vocabulary_size,
-            num_layers=self.num_layers,
-            num_heads=self.num_heads,
-            embedding_dim=self.embedding_dim,
-            hidden_dim=self.hidden_dim,
-            intermediate_dim=self.intermediate_dim,
-            num_attention_groups=self.num_attention_groups,
-            num_ffn_groups=self.num_ffn_groups,
-            num_inner_repetitions=self.num_inner_repetitions,
-            embedding_projection=self.embedding_projection,
-            normalize_first=self.normalize_first,
-            activation=serialize_activation(self.activation),
-            hidden_dropout=self.hidden_dropout,
-            attention_dropout=self.attention_dropout,
-            max_sequence_length=self.max_sequence_length,
-            num_segments=self.num_segments,
-            pooler=self.pooled_dense is not None,
-        )
-        return config
+        return {
+            **super().get_config(),
+            "vocabulary_size": self.vocabulary_size,
+            "num_layers": self.num_layers,
+            "num_heads": self.num_heads,
+            "embedding_dim": self.embedding_dim,
+            "hidden_dim": self.hidden_dim,
+            "intermediate_dim": self.intermediate_dim,
+            "num_attention_groups": self.num_attention_groups,
+            "num_ffn_groups": self.num_ffn_groups,
+            "num_inner_repetitions": self.num_inner_repetitions,
+            "embedding_projection": self.embedding_projection,
+            "normalize_first": self.normalize_first,
+            "activation": serialize_activation(self.activation),
+            "hidden_dropout": self.hidden_dropout,
+            "attention_dropout": self.attention_dropout,
+            "max_sequence_length": self.max_sequence_length,
+            "num_segments": self.num_segments,
+            "pooler": self.pooled_dense is not None,
+        }

@@ -4,10 +4,11 @@ import os
 from collections.abc import Sequence
 
 import h5py
+import keras
 
 
 class Lora:
-    """KerasHub's LoRA methods for a backbone with `dense_layers`.
+    """KerasHub's LoRA methods for a backbone whose blocks are shared.
 
     A shared block is one layer, so it is adapted once, for all the layers it runs as.
 
@@ -16,7 +17,7 @@ class Lora:
     """
 
     def default_lora_layer_names(self) -> list[str]:
-        """The names of the layers that `enable_lora` adapts unless told otherwise."""
+        """KerasHub's hook: what `enable_lora` adapts by default."""
         return ["query_key_value"]
 
     def enable_lora(
@@ -24,8 +25,7 @@ class Lora:
     ) -> None:
         """Freeze all weights and add low-rank ones to some layers.
 
-        The outputs stay the same until the new weights are trained. As after every
-        change of what trains, compile a model on this backbone again.
+        As after every change of what trains, compile a model on this backbone again.
 
         Args:
             rank: int. Rank of the factorization.
@@ -37,7 +37,8 @@ class Lora:
             ValueError: if a name is that of no dense layer.
         """
         names = list(target_layer_names or self.default_lora_layer_names())
-        known = {layer.name for layer in self.dense_layers}
+        dense = [x for x in self._flatten_layers() if isinstance(x, keras.layers.Dense)]
+        known = {layer.name for layer in dense}
         if unknown := sorted(set(names) - known):
             raise ValueError(
                 f"`target_layer_names` must be names of {sorted(known)}. "
@@ -45,7 +46,7 @@ class Lora:
             )
         super().enable_lora(rank, target_layer_names=names)
         self._lora_layer_names = names
-        for layer in self.dense_layers:
+        for layer in dense:
             if layer.name in names and layer.bias is not None:
                 # `save_lora_weights` would leave it behind.
                 layer.bias.trainable = False
@@ -53,26 +54,14 @@ class Lora:
         self.train_function = self.test_function = self.predict_function = None
 
     def save_lora_weights(self, filepath: str | os.PathLike) -> None:
-        """Save the low-rank weights.
-
-        Args:
-            filepath: path that ends in `.lora.h5`.
-
-        Raises:
-            ValueError: if the path has another ending, or nothing was adapted.
-        """
+        """Save the low-rank weights in a file whose name ends in `.lora.h5`."""
         super().save_lora_weights(filepath)
         with h5py.File(filepath, "r+") as file:
             file["lora"].attrs["rank"] = self._lora_rank
             file["lora"].attrs["target_layer_names"] = self._lora_layer_names
 
     def load_lora_weights(self, filepath: str | os.PathLike) -> None:
-        """Load low-rank weights into a backbone of the same sizes.
-
-        Layers are adapted as those in the file were, if none are yet.
-
-        Args:
-            filepath: path of a file that `save_lora_weights` wrote.
+        """Load what `save_lora_weights` wrote; if no layer is adapted, as it was there.
 
         Raises:
             ValueError: if other layers were adapted already, or with another rank.
@@ -84,8 +73,7 @@ class Lora:
             self.enable_lora(rank, names)
         elif set(names) != set(self._lora_layer_names):
             raise ValueError(
-                f"{filepath} adapts the layers {names}. This backbone was adapted by "
-                f"`enable_lora(rank, {self._lora_layer_names})`: load into one that "
-                "was not adapted, or in the same layers."
+                f"{filepath} adapts the layers {names}, this backbone adapts "
+                f"{self._lora_layer_names}: load into one that was not adapted."
             )
         super().load_lora_weights(filepath)

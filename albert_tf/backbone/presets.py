@@ -6,16 +6,15 @@ import keras
 
 
 @contextlib.contextmanager
-def preprocessor_may_lack(task):
-    """Save a task without preprocessor, which KerasHub 0.25 fails to.
+def preprocessor_may_lack(model):
+    """Save a task without preprocessor with KerasHub 0.25, the last for Python 3.10.
 
-    That version (the last for Python 3.10) writes everything and then fails on the
-    preprocessor that is not there. Later ones do not.
+    That version writes everything and then fails on the preprocessor that is not there.
     """
     try:
         yield
     except AttributeError:
-        if getattr(task, "preprocessor", None) is not None:
+        if getattr(model, "preprocessor", model) is not None:
             raise
 
 
@@ -41,19 +40,12 @@ _checkpoints = {}
 
 
 def register_checkpoints(is_checkpoint, load, save):
-    """Say how models are read from checkpoints and written as such.
-
-    Args:
-        is_checkpoint: callable, given what `from_preset` is, says whether it is the
-            name of a checkpoint.
-        load: callable, given the class and what `from_preset` is.
-        save: callable, given a model, a path and `layout`.
-    """
+    """Set how `Presets` tells, loads and saves checkpoints."""
     _checkpoints.update(is_checkpoint=is_checkpoint, load=load, save=save)
 
 
-class FromCheckpoints:
-    """A backbone or task that checkpoints of others are read as and written from."""
+class Presets:
+    """Presets that can be read again, and models from and to others' checkpoints."""
 
     @classmethod
     def from_preset(cls, preset, load_weights=True, **kwargs):
@@ -78,10 +70,7 @@ class FromCheckpoints:
         """
         _checkpoints["save"](self, path, layout="huggingface")
 
-
-class ReadablePresets(FromCheckpoints):
-    """A task whose presets can be read, with preprocessor and without."""
-
     def save_to_preset(self, preset_dir, **kwargs):
-        with without_mixed_precision(self.backbone), preprocessor_may_lack(self):
+        backbone = getattr(self, "backbone", self)
+        with without_mixed_precision(backbone), preprocessor_may_lack(self):
             super().save_to_preset(preset_dir, **kwargs)

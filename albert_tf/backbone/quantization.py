@@ -4,11 +4,9 @@ from typing import Any
 
 import keras
 
-NEED_STRUCTURE = ("gptq", "awq")
-
 
 class Quantization:
-    """KerasHub's quantization for a backbone with `dense_layers`.
+    """KerasHub's quantization for a backbone whose blocks are shared.
 
     Every dense layer and the token table are quantized; LayerNorms, biases, segments
     and positions stay as they are.
@@ -31,12 +29,8 @@ class Quantization:
         super().quantize(mode, config=config, **kwargs)
 
     def get_quantization_layer_structure(self, mode: str | None = None) -> None:
-        """KerasHub's hook for modes that calibrate one block after the other.
-
-        Raises:
-            ValueError: if the mode is such a one.
-        """
-        if mode in NEED_STRUCTURE:
+        """KerasHub's hook for modes that calibrate one block after the other."""
+        if mode in ("gptq", "awq"):
             raise ValueError(
                 f'Quantization by "{mode}" calibrates a block by the inputs of one '
                 "layer, and ALBERT runs a block as several layers. Use "
@@ -47,7 +41,7 @@ class Quantization:
         """The config, with the mode of each quantized layer by its path."""
         modes = {
             layer.path: layer.dtype_policy.name.partition("_from_")[0]
-            for layer in (self.token_embedding, *self.dense_layers)
+            for layer in self._flatten_layers(include_self=False)
             if layer.quantization_mode
         }
         if not modes:

@@ -10,16 +10,7 @@ def albert_size(
     embedding_dim=128,
     **other,
 ):
-    """The arguments of `AlbertBackbone` for a size.
-
-    Args:
-        num_layers, hidden_dim, num_heads, vocabulary_size, embedding_dim: ints.
-        intermediate_dim: int, `4 * hidden_dim` by default.
-        **other: further arguments of `AlbertBackbone`.
-
-    Returns:
-        A dict.
-    """
+    """The arguments of `AlbertBackbone`; `intermediate_dim` is `4 * hidden_dim`."""
     return {
         "vocabulary_size": vocabulary_size,
         "num_layers": num_layers,

@@ -3,12 +3,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from albert_tf.layers.common import (
-    Tensor,
-    albert_initializer,
-    layer_norm,
-    policy_at,
-)
+from albert_tf.layers.common import Tensor, dense_in, layer_norm
 
 # What the originals add to the score of a masked key. Kept, rather than minus
 # infinity, so that a text that is all padding gives the same numbers too.
@@ -29,18 +24,7 @@ class AttentionBlock(keras.layers.Layer):
         normalize_first: bool. LayerNorm on the way in (pre-LN) instead of after the
             residual (post-LN).
 
-    Call arguments:
-        inputs: float tensor [batch, time, hidden].
-        padding_mask: optional tensor [batch, time], 0 or False at padding.
-        attention_mask: optional tensor [batch, time, time], 0 or False where
-            the query (axis 1) may not look at the key (axis 2).
-        return_attention_scores: bool. Also return the probabilities
-            [batch, heads, time, time].
-        output_length: optional int. Compute the first positions only; they
-            still look at all.
-
-    Returns:
-        A float tensor [batch, time, hidden], or that and the probabilities.
+    Call arguments and what is returned: as of `EncoderBlock`.
 
     Reference:
         [Attention is all you need, section 3.2](https://arxiv.org/abs/1706.03762)
@@ -71,18 +55,8 @@ class AttentionBlock(keras.layers.Layer):
             )
         self.head_dim = hidden_dim // self.num_heads
         policy = self.dtype_policy
-        self.query_key_value = keras.layers.Dense(
-            3 * hidden_dim,
-            kernel_initializer=albert_initializer(),
-            dtype=policy_at(self.dtype_policy, f"{self.path}/query_key_value"),
-            name="query_key_value",
-        )
-        self.output_dense = keras.layers.Dense(
-            hidden_dim,
-            kernel_initializer=albert_initializer(),
-            dtype=policy_at(self.dtype_policy, f"{self.path}/output_dense"),
-            name="output_dense",
-        )
+        self.query_key_value = dense_in(self, "query_key_value", 3 * hidden_dim)
+        self.output_dense = dense_in(self, "output_dense", hidden_dim)
         self.layer_norm = layer_norm(dtype=policy, name="layer_norm")
         self.attention_dropout = keras.layers.Dropout(
             self.attention_dropout_rate, dtype=policy, name="attention_dropout"
@@ -100,6 +74,7 @@ class AttentionBlock(keras.layers.Layer):
         padding_mask: Tensor | None = None,
         attention_mask: Tensor | None = None,
         training: bool | None = None,
+        *,
         return_attention_scores: bool = False,
         output_length: int | None = None,
     ) -> Tensor | tuple[Tensor, Tensor]:
@@ -121,13 +96,7 @@ class AttentionBlock(keras.layers.Layer):
         return (x, probabilities) if return_attention_scores else x
 
     def compute_output_spec(
-        self,
-        inputs,
-        padding_mask=None,
-        attention_mask=None,
-        training=None,
-        return_attention_scores=False,
-        output_length=None,
+        self, inputs, *args, return_attention_scores=False, output_length=None, **kwargs
     ):
         # Said rather than traced: a deep model is built ten times faster.
         batch, time, hidden_dim = inputs.shape
@@ -155,11 +124,10 @@ class AttentionBlock(keras.layers.Layer):
                 yield ops.expand_dims(blocked, 1) * MASKED_SCORE
 
     def get_config(self) -> dict[str, Any]:
-        config = super().get_config()
-        config.update(
-            num_heads=self.num_heads,
-            hidden_dropout=self.hidden_dropout_rate,
-            attention_dropout=self.attention_dropout_rate,
-            normalize_first=self.normalize_first,
-        )
-        return config
+        return {
+            **super().get_config(),
+            "num_heads": self.num_heads,
+            "hidden_dropout": self.hidden_dropout_rate,
+            "attention_dropout": self.attention_dropout_rate,
+            "normalize_first": self.normalize_first,
+        }

@@ -1,4 +1,4 @@
-"""What every layer of ALBERT shares: activations, initialiser, LayerNorm."""
+"""What every layer of ALBERT shares: activations, dense layers, LayerNorm."""
 
 from collections.abc import Callable
 from typing import Any, TypeAlias
@@ -47,6 +47,15 @@ def policy_at(dtype: Policy, path: str) -> Policy:
     if isinstance(dtype, keras.dtype_policies.DTypePolicyMap):
         return dtype[path]
     return dtype
+
+
+def dense_in(
+    owner: keras.layers.Layer, name: str, units: int, **kwargs: Any
+) -> keras.layers.Dense:
+    """A dense layer inside another, initialised as all of ALBERT's are."""
+    kwargs.setdefault("kernel_initializer", albert_initializer())
+    dtype = policy_at(owner.dtype_policy, f"{owner.path}/{name}")
+    return keras.layers.Dense(units, dtype=dtype, name=name, **kwargs)
 
 
 def layer_norm(**kwargs: Any) -> keras.layers.LayerNormalization:

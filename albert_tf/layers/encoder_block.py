@@ -96,39 +96,32 @@ class EncoderBlock(keras.layers.Layer):
         padding_mask: Tensor | None = None,
         attention_mask: Tensor | None = None,
         training: bool | None = None,
+        *,
         return_attention_scores: bool = False,
         output_length: int | None = None,
     ) -> Tensor | tuple[Tensor, Tensor]:
-        x = self.attention(
+        x, scores = self.attention(
             inputs,
             padding_mask=padding_mask,
             attention_mask=attention_mask,
             training=training,
-            return_attention_scores=return_attention_scores,
+            return_attention_scores=True,
             output_length=output_length,
         )
-        if return_attention_scores:
-            x, scores = x
-            return self.feed_forward(x, training=training), scores
-        return self.feed_forward(x, training=training)
+        x = self.feed_forward(x, training=training)
+        return (x, scores) if return_attention_scores else x
 
     def compute_output_spec(self, inputs, *args, **kwargs):
         return self.attention.compute_output_spec(inputs, *args, **kwargs)
 
     def get_config(self) -> dict[str, Any]:
-        config = super().get_config()
-        attention = self.attention.get_config()
-        feed_forward = self.feed_forward.get_config()
-        config.update(
-            intermediate_dim=feed_forward["intermediate_dim"],
-            num_heads=attention["num_heads"],
-            activation=feed_forward["activation"],
-            hidden_dropout=feed_forward["hidden_dropout"],
-            attention_dropout=attention["attention_dropout"],
-            normalize_first=attention["normalize_first"],
+        # A given half has arguments of its own, which are the block's, too.
+        return {
+            **self.feed_forward.get_config(),
+            **self.attention.get_config(),
+            **super().get_config(),
             **self._given_halves,
-        )
-        return config
+        }
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> "EncoderBlock":

@@ -6,22 +6,13 @@ from keras import ops
 from albert_tf.layers.common import (
     Tensor,
     albert_initializer,
+    dense_in,
     layer_norm,
     policy_at,
 )
 from albert_tf.layers.token_embedding import TokenEmbedding
 
 PROJECTION_ORDERS = ("before_layer_norm", "after_layer_norm")
-
-
-def keep_variance() -> keras.initializers.Initializer:
-    """An initialiser whose product is as large as what it is applied to.
-
-    With the original's 0.02 the token part of albert_zh's sum begins several times
-    smaller than the position part, and a model trained from random weights sees
-    little but positions for its first hundreds of steps (measured).
-    """
-    return keras.initializers.VarianceScaling()
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
@@ -104,14 +95,19 @@ class FactorizedEmbedding(keras.layers.Layer):
             dtype=policy_at(self.dtype_policy, f"{self.path}/token_embedding"),
             name="token_embedding",
         )
-        self.projection = keras.layers.Dense(
+        self.projection = dense_in(
+            self,
+            "projection",
             self.hidden_dim,
             use_bias=not self.project_first,
+            # With the original's 0.02 the token part of albert_zh's sum begins several
+            # times smaller than the position part, and a model trained from random
+            # weights sees little but positions for hundreds of steps (measured).
             kernel_initializer=(
-                keep_variance() if self.project_first else albert_initializer()
+                keras.initializers.VarianceScaling()
+                if self.project_first
+                else albert_initializer()
             ),
-            dtype=policy_at(self.dtype_policy, f"{self.path}/projection"),
-            name="projection",
         )
         self.token_embedding.build()
         self.segment_table = self.add_weight(
@@ -176,9 +172,6 @@ class FactorizedEmbedding(keras.layers.Layer):
                 "model with a larger `max_sequence_length`."
             )
 
-    def compute_output_shape(self, token_ids_shape, segment_ids_shape=None):
-        return (*token_ids_shape, self.hidden_dim)
-
     def compute_output_spec(self, token_ids, segment_ids=None, training=None):
         self._check_length(token_ids.shape[1])
         return keras.KerasTensor(
@@ -186,14 +179,13 @@ class FactorizedEmbedding(keras.layers.Layer):
         )
 
     def get_config(self) -> dict[str, Any]:
-        config = super().get_config()
-        config.update(
-            vocabulary_size=self.vocabulary_size,
-            embedding_dim=self.embedding_dim,
-            hidden_dim=self.hidden_dim,
-            max_sequence_length=self.max_sequence_length,
-            num_segments=self.num_segments,
-            projection=self.projection_order,
-            dropout=self.dropout_rate,
-        )
-        return config
+        return {
+            **super().get_config(),
+            "vocabulary_size": self.vocabulary_size,
+            "embedding_dim": self.embedding_dim,
+            "hidden_dim": self.hidden_dim,
+            "max_sequence_length": self.max_sequence_length,
+            "num_segments": self.num_segments,
+            "projection": self.projection_order,
+            "dropout": self.dropout_rate,
+        }

@@ -6,10 +6,9 @@ from keras import ops
 from albert_tf.layers.common import (
     Activation,
     Tensor,
-    albert_initializer,
+    dense_in,
     get_activation,
     layer_norm,
-    policy_at,
     serialize_activation,
 )
 
@@ -54,19 +53,13 @@ class FeedForwardBlock(keras.layers.Layer):
     def build(self, inputs_shape):
         hidden_dim = inputs_shape[-1]
         policy = self.dtype_policy
-        self.intermediate_dense = keras.layers.Dense(
+        self.intermediate_dense = dense_in(
+            self,
+            "intermediate_dense",
             self.intermediate_dim,
             activation=self.activation,
-            kernel_initializer=albert_initializer(),
-            dtype=policy_at(self.dtype_policy, f"{self.path}/intermediate_dense"),
-            name="intermediate_dense",
         )
-        self.output_dense = keras.layers.Dense(
-            hidden_dim,
-            kernel_initializer=albert_initializer(),
-            dtype=policy_at(self.dtype_policy, f"{self.path}/output_dense"),
-            name="output_dense",
-        )
+        self.output_dense = dense_in(self, "output_dense", hidden_dim)
         self.layer_norm = layer_norm(dtype=policy, name="layer_norm")
         self.hidden_dropout = keras.layers.Dropout(
             self.hidden_dropout_rate, dtype=policy, name="hidden_dropout"
@@ -90,11 +83,10 @@ class FeedForwardBlock(keras.layers.Layer):
         return keras.KerasTensor(inputs.shape, self.compute_dtype)
 
     def get_config(self) -> dict[str, Any]:
-        config = super().get_config()
-        config.update(
-            intermediate_dim=self.intermediate_dim,
-            activation=serialize_activation(self.activation),
-            hidden_dropout=self.hidden_dropout_rate,
-            normalize_first=self.normalize_first,
-        )
-        return config
+        return {
+            **super().get_config(),
+            "intermediate_dim": self.intermediate_dim,
+            "activation": serialize_activation(self.activation),
+            "hidden_dropout": self.hidden_dropout_rate,
+            "normalize_first": self.normalize_first,
+        }

@@ -6,7 +6,7 @@ from keras import ops
 from albert_tf.layers.common import (
     Activation,
     Tensor,
-    albert_initializer,
+    dense_in,
     get_activation,
     layer_norm,
     serialize_activation,
@@ -53,13 +53,7 @@ class MaskedLMHead(keras.layers.Layer):
         # The width at which the embeddings were added is the width that
         # `embedding.reverse` takes, in both families.
         width = self.embedding.sum_dim
-        self.dense = keras.layers.Dense(
-            width,
-            activation=self.activation,
-            kernel_initializer=albert_initializer(),
-            dtype=self.dtype_policy,
-            name="dense",
-        )
+        self.dense = dense_in(self, "dense", width, activation=self.activation)
         self.layer_norm = layer_norm(dtype=self.dtype_policy, name="layer_norm")
         self.dense.build((None, None, hidden_dim))
         self.layer_norm.build((None, None, width))
@@ -81,15 +75,13 @@ class MaskedLMHead(keras.layers.Layer):
         return logits + ops.cast(self.bias, dtype)
 
     def get_config(self) -> dict[str, Any]:
-        config = super().get_config()
-        config.update(
-            embedding=keras.layers.serialize(self.embedding),
-            activation=serialize_activation(self.activation),
-        )
-        return config
+        return {
+            **super().get_config(),
+            "embedding": keras.layers.serialize(self.embedding),
+            "activation": serialize_activation(self.activation),
+        }
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> "MaskedLMHead":
-        config = dict(config)
-        config["embedding"] = keras.layers.deserialize(config["embedding"])
-        return cls(**config)
+        embedding = keras.layers.deserialize(config["embedding"])
+        return cls(**{**config, "embedding": embedding})

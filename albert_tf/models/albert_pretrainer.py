@@ -114,18 +114,11 @@ class AlbertPretrainer(AlbertTask, keras_hub.models.Task):
         It has none in Google's TF-Hub modules and in masked language models.
         """
         found = checkpoint.num_classes("sop_head")
-        wanted = arguments.get("num_sop_classes")
-        if wanted is None:
-            wanted = found
+        wanted = arguments.get("num_sop_classes", found)
         new_heads = ["sop_head"] if wanted not in (0, found) else []
         if new_heads:
             warn_of_new_head(checkpoint, "sop_head", wanted)
         return {**arguments, "num_sop_classes": wanted}, new_heads
-
-    @classmethod
-    def needs_pooler(cls, arguments):
-        # Nothing but the sentence-order head reads it.
-        return arguments["num_sop_classes"] > 0
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "num_sop_classes": self.num_sop_classes}

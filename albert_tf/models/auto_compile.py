@@ -63,16 +63,16 @@ class AutoCompile:
         Raises:
             ValueError: if `learning_rate` is given beside an optimizer.
         """
-        auto = isinstance(optimizer, str) and optimizer == "auto"
+        auto = optimizer == "auto"
         if learning_rate is not None and not auto:
             raise ValueError(
                 "`learning_rate` goes with optimizer='auto'; give it to your "
                 "own optimizer otherwise."
             )
-        self._loss_is_default = isinstance(loss, str) and loss == "auto"
+        self._loss_is_default = loss == "auto"
         if self._loss_is_default:
             loss = self.default_loss()
-        if isinstance(metrics, str) and metrics == "auto":
+        if metrics == "auto":
             kwargs = {"metrics": None, **self.default_metrics(), **kwargs}
         else:
             kwargs["metrics"] = metrics

@@ -12,23 +12,23 @@ import keras
 import keras_hub
 
 from albert_tf.backbone.albert_backbone import AlbertBackbone
-from albert_tf.backbone.presets import ReadablePresets
+from albert_tf.backbone.presets import Presets
 from albert_tf.checkpoints import open_checkpoint
 from albert_tf.checkpoints.checkpoint import Checkpoint
+from albert_tf.checkpoints.heads import HEADS
 from albert_tf.layers.common import albert_initializer
 from albert_tf.models.auto_compile import AutoCompile
 from albert_tf.preprocessing.text_classifier_preprocessor import check_fits
 from albert_tf.tokenizers.load_tokenizer import load_tokenizer
 
 
-class AlbertTask(AutoCompile, ReadablePresets):
+class AlbertTask(AutoCompile, Presets):
     """The base of all tasks on an `AlbertBackbone`.
 
-    A task inherits from this, and after it from a class of KerasHub's,
-    `keras_hub.models.Task` or such as `TextClassifier`. (This is no `Task` itself:
-    Keras gives functional models other bases, and fails where two paths lead to
-    one.) It adds its heads, `default_loss` and `default_metrics` (`AutoCompile`), its
-    arguments in `get_config`, and where it takes texts, `FitsTexts`.
+    A task inherits from this, and after it from `keras_hub.models.Task` or such as
+    `TextClassifier`. (This is no `Task` itself: Keras gives functional models other
+    bases, and fails where two paths lead to one.) It adds its heads, `default_loss`
+    and `default_metrics`, `get_config`, and where it takes texts, `FitsTexts`.
 
     Attributes:
         heads: the names of its heads, as checkpoints have them.
@@ -92,10 +92,7 @@ class AlbertTask(AutoCompile, ReadablePresets):
         dtype: str | keras.DTypePolicy | None = None,
         **kwargs: Any,
     ) -> AlbertTask:
-        """Build the task on a checkpoint.
-
-        A head comes from the checkpoint if that has one of as many classes;
-        otherwise it is new, with random weights.
+        """Build the task on a checkpoint, with its head if that has as many classes.
 
         Args:
             path: what `albert_tf.load_checkpoint` takes, or a checkpoint opened by
@@ -155,12 +152,13 @@ class AlbertTask(AutoCompile, ReadablePresets):
     ) -> AlbertTask:
         """`from_checkpoint` of an open checkpoint, with or without tokenizer."""
         kwargs, new_heads = cls.read_heads(checkpoint, kwargs)
-        pooler = cls.needs_pooler(kwargs) or checkpoint.has_pooler
+        # A checkpoint with a head that reads the pooler has one.
+        new_pooler = any(HEADS[head].reads == "pooled" for head in new_heads)
+        backbone = checkpoint.build_backbone(
+            dtype=dtype, pooler=checkpoint.has_pooler or new_pooler
+        )
         model = cls.from_backbone(
-            checkpoint.build_backbone(dtype=dtype, pooler=pooler),
-            tokenizer,
-            sequence_length=sequence_length,
-            **kwargs,
+            backbone, tokenizer, sequence_length=sequence_length, **kwargs
         )
         checkpoint.load_into(model, new_heads)
         return model
@@ -171,19 +169,10 @@ class AlbertTask(AutoCompile, ReadablePresets):
     ) -> tuple[dict[str, Any], list[str]]:
         """The arguments of the task, completed by what the checkpoint says.
 
-        Args:
-            checkpoint: an open checkpoint.
-            arguments: dict, those that were given.
-
         Returns:
-            The arguments, and the names of the heads that start with random weights.
+            These, and the names of the heads that start with random weights.
         """
         return arguments, []
-
-    @classmethod
-    def needs_pooler(cls, arguments: dict[str, Any]) -> bool:
-        """Whether a model with these arguments reads `pooled_output`."""
-        return True
 
     @classmethod
     def from_backbone(
@@ -199,16 +188,11 @@ class AlbertTask(AutoCompile, ReadablePresets):
 
         Args:
             backbone: an `AlbertBackbone`.
-            vocabulary: path of a `vocab.txt` or of a SentencePiece model, list of
-                tokens, or tokenizer; `None` for a model that takes ids.
-            *args, **kwargs: arguments of the task after `backbone`, such as
-                `num_classes`.
-            sequence_length: optional int. Most tokens of an example; by default
-                as many as the model has positions for.
+            vocabulary: as for `from_checkpoint`, or a tokenizer; `None` for a model
+                that takes ids.
+            *args, **kwargs: arguments of the task after `backbone`.
+            sequence_length: as for `from_checkpoint`.
             lowercase: bool. Lower-case the text. A tokenizer has its own.
-
-        Returns:
-            A model of this class.
         """
         if vocabulary is not None:
             if not isinstance(vocabulary, keras.layers.Layer):

@@ -117,12 +117,12 @@ class FitsTexts:
                     x, y, sample_weight, validation_split
                 )
             if isinstance(validation_data, tuple):
-                labels = self._labels(*validation_data)
-                validation_data = self._grouped(
-                    validation_data[0], labels, batch_size
-                ).dataset
-            labels = self._labels(x, y, sample_weight)
-            x = self._grouped(x, labels, batch_size, shuffle).dataset
+                validation = self._grouped(*validation_data, batch_size=batch_size)
+                validation_data = validation.dataset
+            labels = (y, sample_weight)
+            x = self._grouped(
+                x, *labels, batch_size=batch_size, shuffle=shuffle
+            ).dataset
             y = sample_weight = batch_size = validation_split = None
         steps = kwargs.get("steps_per_epoch")
         steps = steps or self._steps(x, y, batch_size, validation_split)
@@ -159,8 +159,7 @@ class FitsTexts:
             **kwargs: passed on to `keras.Model.evaluate`.
         """
         if self._takes_texts(x):
-            labels = self._labels(x, y, sample_weight)
-            x = self._grouped(x, labels, batch_size).dataset
+            x = self._grouped(x, y, sample_weight, batch_size=batch_size).dataset
             y = sample_weight = batch_size = None
         elif group_by_length:
             x = self._bucketed(x)
@@ -204,11 +203,7 @@ class FitsTexts:
         return without_padding(outputs, self.output, x["padding_mask"])
 
     def _trace_predict_function(self, spec):
-        """Trace for any length at once.
-
-        Keras would trace for the first shape, then for others of its batch size or
-        length, then for any: three times the seconds of a deep model.
-        """
+        """Trace for any length at once, where Keras would trace three times."""
         if self.predict_function is not None:
             return
         self.make_predict_function()
@@ -218,9 +213,8 @@ class FitsTexts:
 
     def _takes_texts(self, x):
         """Whether `x` is texts held in memory, which can be batched by length."""
-        if isinstance(x, (str, bytes)) or (
-            isinstance(x, tuple) and any(isinstance(part, (str, bytes)) for part in x)
-        ):
+        parts = x if isinstance(x, tuple) else (x,)
+        if any(isinstance(part, (str, bytes)) for part in parts):
             raise TypeError(
                 "`x` should be a list of strings, or the tuple of two such lists, "
                 f"not one example. Received: {x!r}"
@@ -228,15 +222,12 @@ class FitsTexts:
         texts = isinstance(x, (list, tuple)) or hasattr(x, "__array__")
         return texts and self.preprocessor is not None
 
-    def _labels(self, x, y=None, sample_weight=None):
-        """What stands beside the texts of a labelled dataset."""
-        targets = self.targets(x, y)
-        if sample_weight is None:
-            return (targets,)
-        return targets, np.asarray(sample_weight, "float32")
-
-    def _grouped(self, x, labels=(), batch_size=None, shuffle=False):
-        """The texts in padded batches of like length."""
+    def _grouped(self, x, *labels, batch_size=None, shuffle=False):
+        """The texts, and if given `y` and weights, in padded batches of like length."""
+        if labels:
+            y, *weights = labels
+            weights = [np.asarray(x, "float32") for x in weights if x is not None]
+            labels = (self.targets(x, y), *weights)
         tokens, first_lengths, cut = self.preprocessor.tokenize_and_pack(x)
         if cut:
             warnings.warn(
@@ -282,11 +273,9 @@ class FitsTexts:
 @contextlib.contextmanager
 def _of_unknown_length(bucketed):
     """Without Keras' warning that a dataset of unknown length has come to its end."""
-    if not bucketed:
-        yield
-        return
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Your input ran out of data")
+        if bucketed:
+            warnings.filterwarnings("ignore", "Your input ran out of data")
         yield
 
 

@@ -34,7 +34,7 @@ def fit(model, inputs, target):
     optimizer = keras.optimizers.AdamW(
         RATE, weight_decay=DECAY, beta_1=BETA_1, beta_2=BETA_2, epsilon=EPSILON
     )
-    model.compile(optimizer, loss="mse", jit_compile=False)
+    model.compile(optimizer, loss="mse", run_eagerly=True)
     model.fit(inputs, target, batch_size=3, epochs=STEPS, verbose=0)
 
 

@@ -77,18 +77,7 @@ def test_bool_and_int_masks_give_the_same(x, padding_mask):
     assert_equal(a, b)
 
 
-def test_padding_has_no_influence_on_the_text(x, padding_mask):
-    block = new_block()
-    other = np.where(padding_mask[..., None], x, 7.0).astype("float32")
-    a = np.asarray(block(x, padding_mask=padding_mask))
-    b = np.asarray(block(other, padding_mask=padding_mask))
-    text = padding_mask.astype(bool)
-    assert_close(a[text], b[text])
-    assert change(a[~text], b[~text]) > 0.1
-
-
-@pytest.mark.parametrize("normalize_first", [False, True], ids=["post-LN", "pre-LN"])
-@pytest.mark.parametrize("length", [1, 5])
+@pytest.mark.parametrize(("length", "normalize_first"), [(1, False), (5, True)])
 def test_output_length_computes_the_first_positions(
     x, padding_mask, length, normalize_first
 ):
@@ -104,10 +93,9 @@ def test_output_length_computes_the_first_positions(
     assert_close(first_scores, scores[:, :, :length])
 
 
-@pytest.mark.parametrize("normalize_first", [False, True], ids=["post-LN", "pre-LN"])
-def test_one_block_three_times_in_a_functional_model(x, padding_mask, normalize_first):
+def test_one_block_three_times_in_a_functional_model(x, padding_mask):
     inputs, mask = keras.Input((None, HIDDEN)), keras.Input((None,), dtype="int32")
-    block = EncoderBlock(INNER, HEADS, normalize_first=normalize_first)
+    block = EncoderBlock(INNER, HEADS, normalize_first=True)
     y = inputs
     for _ in range(3):
         y = block(y, padding_mask=mask)

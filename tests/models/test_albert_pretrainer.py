@@ -53,29 +53,8 @@ def difference(a, b):
     return max(np.abs(a[name] - b[name]).max() for name in a)
 
 
-@pytest.mark.parametrize("order", ORDERS)
-def test_shapes(inputs, order):
-    outputs = small(order)(inputs)
-    assert {name: x.shape for name, x in outputs.items()} == {
-        "mlm_logits": (3, 5, 120),
-        "sop_logits": (3, 2),
-    }
-
-
-@pytest.mark.parametrize(("order", "width"), zip(ORDERS, (48, 16), strict=True))
-def test_heads_add_no_second_table(order, width):
-    pretrainer = small(order)
-    masked_lm_head = (48 + 1) * width + 2 * width + 120
-    sop_head = 2 * (48 + 1)
-    assert (
-        pretrainer.count_params()
-        == pretrainer.backbone.count_params() + masked_lm_head + sop_head
-    )
-
-
-@pytest.mark.parametrize("order", ORDERS)
-def test_a_changed_table_changes_the_logits_of_its_token_alone(inputs, order):
-    pretrainer = small(order)
+def test_a_changed_table_changes_the_logits_of_its_token_alone(inputs):
+    pretrainer = small()
     unused = next(i for i in range(120) if i not in inputs["token_ids"])
     before = pretrainer(inputs)["mlm_logits"]
     table = pretrainer.backbone.embedding.token_table
@@ -115,6 +94,7 @@ def test_loss_is_the_sum_of_both_cross_entropies_and_fit_lowers_it(inputs, label
         log_sum = np.log(np.exp(logits).sum(-1))
         picked = np.take_along_axis(logits, label[..., None], axis=-1)[..., 0]
         expected += np.mean(log_sum - picked)
+    pretrainer.compile(run_eagerly=True)
     history = pretrainer.fit(inputs, labels, epochs=3, verbose=0).history
     assert history["loss"][0] == pytest.approx(expected, rel=1e-5)
     assert history["loss"][0] - 1e-3 > history["loss"][1] > history["loss"][2] + 1e-3
@@ -122,6 +102,7 @@ def test_loss_is_the_sum_of_both_cross_entropies_and_fit_lowers_it(inputs, label
 
 def test_accuracy_of_both_heads_is_counted(inputs, labels):
     pretrainer = small()
+    pretrainer.compile(run_eagerly=True)
     outputs = pretrainer(inputs)
     hits = outputs["mlm_logits"].numpy().argmax(-1)
     hits[1:] = labels["mlm_logits"][1:]
@@ -153,6 +134,7 @@ def test_compile_keeps_weighted_metrics(inputs, labels):
 def test_metrics_have_the_same_names_without_order(inputs, labels):
     labels = {"mlm_logits": labels["mlm_logits"]}
     pretrainer = small(num_sop_classes=0)
+    pretrainer.compile(run_eagerly=True)
     logs = pretrainer.evaluate(inputs, labels, verbose=0, return_dict=True)
     assert set(logs) == {"loss", "mlm_logits_accuracy"}
 
