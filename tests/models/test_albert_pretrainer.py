@@ -7,7 +7,6 @@ import pytest
 
 from albert_tf.models import AlbertBackbone, AlbertPretrainer
 
-ORDERS = ["before_layer_norm", "after_layer_norm"]
 SMALL = {
     "vocabulary_size": 120,
     "num_layers": 3,
