@@ -24,17 +24,25 @@ def assets():
 def no_models_of_before():
     """What TensorFlow keeps of a module's models goes with the module."""
     yield
-    # Not above: the process of pytest-xdist that runs no test would hold them, too.
+    # Not above: the process of pytest-xdist that runs no test would hold it, too.
     import keras
-    from tensorflow.python.framework import ops
 
-    # `fit` sums its gradients over devices by a function with a gradient of its own,
-    # which TensorFlow registers for each graph and never forgets: some 30 MB each.
-    gradients = ops.gradient_registry._registry
-    for name in [name for name in gradients if name.startswith("CustomGradient-")]:
-        del gradients[name]
     keras.backend.clear_session()
     gc.collect()
+
+
+@pytest.fixture(scope="module")
+def eagerly():
+    """Models run without graphs, for tests that are not about them.
+
+    To trace a small model takes longer than some steps of it, and of each traced `fit`
+    TensorFlow keeps some 30 MB for as long as the process lives.
+    """
+    import tensorflow as tf
+
+    tf.config.run_functions_eagerly(True)
+    yield
+    tf.config.run_functions_eagerly(False)
 
 
 @pytest.fixture

@@ -63,11 +63,7 @@ class Presets:
         return super().from_preset(preset, load_weights=load_weights, **kwargs)
 
     def export_to_transformers(self, path):
-        """Write a directory that `transformers` reads.
-
-        Args:
-            path: string, the directory.
-        """
+        """Write a directory that `transformers` reads."""
         _checkpoints["save"](self, path, layout="huggingface")
 
     def save_to_preset(self, preset_dir, **kwargs):

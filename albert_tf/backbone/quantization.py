@@ -17,13 +17,7 @@ class Quantization:
     ) -> None:
         """Quantize the dense layers and the token table, such as with `"int8"`.
 
-        Args:
-            mode: string, `"int8"` or `"int4"`.
-            config: optional `keras.quantizers.QuantizationConfig`.
-            **kwargs: as `keras.Model.quantize` takes them.
-
-        Raises:
-            ValueError: if the mode is `"gptq"` or `"awq"`.
+        Args as of `keras.Model.quantize`; the modes `"gptq"` and `"awq"` are refused.
         """
         self.get_quantization_layer_structure(mode or getattr(config, "mode", None))
         super().quantize(mode, config=config, **kwargs)

@@ -65,7 +65,7 @@ class EncoderBlock(keras.layers.Layer):
         super().__init__(**kwargs)
         self.supports_masking = True
         given = {"attention": attention, "feed_forward": feed_forward}
-        # As objects: only then does Keras see that two blocks share one.
+        # For the config; as objects, since Keras then sees that two blocks share one.
         self._given_halves = {name: half for name, half in given.items() if half}
         self.attention = attention or AttentionBlock(
             num_heads,

@@ -146,9 +146,8 @@ class FactorizedEmbedding(keras.layers.Layer):
         """Score hidden states against the token table (tied output weights).
 
         Args:
-            x: float tensor [..., hidden_dim] for `"before_layer_norm"` (the
-                transposed projection comes first), [..., embedding_dim] for
-                `"after_layer_norm"`.
+            x: float tensor [..., hidden_dim] for `"before_layer_norm"` (the transposed
+                projection comes first), [..., embedding_dim] for `"after_layer_norm"`.
 
         Returns:
             A float tensor [..., vocabulary_size].

@@ -46,19 +46,15 @@ class AutoCompile:
         """Configure training; as `keras.Model.compile`, with defaults that train.
 
         Args:
-            optimizer: `"auto"`, or anything Keras takes. `"auto"` is AdamW. Where
-                `fit` takes texts, the rate rises for the first 10% of its steps,
-                falls to 0 with the last one, and starts over with each `fit`.
+            optimizer: `"auto"`, or anything Keras takes. `"auto"` is AdamW, whose
+                rate rises for the first 10% of the steps of each `fit` of texts and
+                falls to 0 with the last.
             loss: `"auto"` for the loss of the task.
             metrics: `"auto"` for the scores of the task.
-            learning_rate: optional float, the peak for `optimizer="auto"`. By
-                default that of the task, which for texts follows from the size of
-                the model: 1e-4 for tiny and small, 3e-5 for base and large, 1e-5
-                above.
-            **kwargs: passed on to `keras.Model.compile`. On TensorFlow
-                `jit_compile` is `False` unless given: on a CPU, XLA compiles again
-                for every length and makes training slower (measured; on JAX,
-                training without it is slower).
+            learning_rate: optional float, the peak for `optimizer="auto"`. By default
+                1e-4 for texts and models up to small, 3e-5 to large, 1e-5 above.
+            **kwargs: passed on to `keras.Model.compile`. On TensorFlow `jit_compile` is
+                `False` unless given: XLA compiles again for every length.
 
         Raises:
             ValueError: if `learning_rate` is given beside an optimizer.

@@ -42,7 +42,6 @@ class AlbertTask(AutoCompile, Presets):
 
     @property
     def preprocessor(self) -> keras_hub.models.Preprocessor | None:
-        """What turns texts into ids, or `None`."""
         return getattr(self, "_preprocessor", None)
 
     @preprocessor.setter

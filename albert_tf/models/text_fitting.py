@@ -84,26 +84,17 @@ class FitsTexts:
         """Train on strings; as `keras.Model.fit`.
 
         Args:
-            x: list or array of strings, the tuple of two such lists for pairs,
-                or a `tf.data.Dataset` of `(x, y)` or `(x, y, sample_weight)`
-                batches.
-            y: what the task learns, for each text; for a classifier an int array
+            x: list or array of strings, the tuple of two such lists for pairs, or a
+                `tf.data.Dataset` of `(x, y)` or `(x, y, sample_weight)` batches.
+            y: what the task learns of each text; for a classifier an int array
                 [examples], the classes.
             batch_size: int, 32 by default.
-            epochs: int.
-            sample_weight: optional float array [examples].
-            validation_data: optional `(x, y)`, `(x, y, sample_weight)` or
-                dataset.
-            validation_split: optional float, the share of the examples, from
-                the end, to validate on.
-            shuffle: bool. A new order of the list each epoch.
+            epochs, sample_weight, validation_split, shuffle: as Keras takes them.
+            validation_data: optional `(x, y)`, `(x, y, sample_weight)` or dataset.
             group_by_length: bool. Make new batches, as large as its first one, of
-                the texts of a dataset, so that little is padded. Those of lists
-                always are by length.
+                the texts of a dataset, so that little is padded, as those of lists
+                always are.
             **kwargs: passed on to `keras.Model.fit`.
-
-        Returns:
-            A `keras.callbacks.History`.
 
         Raises:
             ValueError: if `x` and `y` have different lengths or are empty, or what
@@ -152,12 +143,7 @@ class FitsTexts:
         group_by_length: bool = False,
         **kwargs: Any,
     ) -> Any:
-        """Loss and metrics on strings; as `keras.Model.evaluate`.
-
-        Args:
-            x, y, batch_size, sample_weight, group_by_length: as for `fit`.
-            **kwargs: passed on to `keras.Model.evaluate`.
-        """
+        """Loss and metrics on strings, given as for `fit`."""
         if self._takes_texts(x):
             x = self._grouped(x, y, sample_weight, batch_size=batch_size).dataset
             y = sample_weight = batch_size = None
@@ -177,9 +163,7 @@ class FitsTexts:
         """The outputs of the model for strings.
 
         Args:
-            x: list or array of strings, the tuple of two such lists for pairs,
-                or a dataset of batches.
-            batch_size: int, 32 by default.
+            x, batch_size: as for `fit`.
             **kwargs: passed on to `keras.Model.predict`.
 
         Returns:

@@ -30,9 +30,7 @@ def test_english_sizes_have_the_released_number_of_parameters(no_weights):
     }
 
 
-@pytest.mark.parametrize(
-    ("layers", "groups", "inner"), [(3, 1, 1), (4, 2, 2)]
-)
+@pytest.mark.parametrize(("layers", "groups", "inner"), [(3, 1, 1), (4, 2, 2)])
 def test_as_many_parameters_as_keras_hub(layers, groups, inner):
     size = {**SMALL, "num_layers": layers}
     theirs = keras_hub.models.AlbertBackbone(
@@ -103,18 +101,6 @@ def test_all_shared_is_one_encoder_block():
     blocks = [x for x in backbone.layers if isinstance(x, EncoderBlock)]
     assert len(blocks) == 1
     assert backbone.encoder_blocks == blocks * 3
-
-
-@pytest.mark.parametrize(
-    ("groups", "shared", "own"),
-    [((1, 3), "attention", "feed_forward"), ((3, 1), "feed_forward", "attention")],
-)
-def test_a_shared_half_is_one_object(groups, shared, own):
-    backbone = AlbertBackbone(
-        **SMALL, num_attention_groups=groups[0], num_ffn_groups=groups[1]
-    )
-    assert len({id(getattr(x, shared)) for x in backbone.encoder_blocks}) == 1
-    assert len({id(getattr(x, own)) for x in backbone.encoder_blocks}) == 3
 
 
 def test_equal_weights_compute_what_shared_ones_do():

@@ -33,7 +33,10 @@ SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 PAIRS = "1\t你还好吗\t你好吗\n0\t在哪\t几点了\n" * 8
 
 
-pytestmark = pytest.mark.filterwarnings("ignore:.* texts are longer than")
+pytestmark = [
+    pytest.mark.usefixtures("eagerly"),
+    pytest.mark.filterwarnings("ignore:.* texts are longer than"),
+]
 
 
 @dataclasses.dataclass

@@ -7,7 +7,6 @@ import pytest
 
 from albert_tf.models import AlbertBackbone, AlbertPretrainer
 
-ORDERS = ["before_layer_norm", "after_layer_norm"]
 SMALL = {
     "vocabulary_size": 120,
     "num_layers": 3,
@@ -156,9 +155,8 @@ def test_jit_compile(monkeypatch, backend, given, compiled):
     assert compile.call_args.kwargs.get("jit_compile", "auto") == compiled
 
 
-@pytest.mark.parametrize("order", ORDERS)
-def test_keras_file_round_trip_keeps_the_tie(inputs, tmp_path, order):
-    pretrainer = small(order)
+def test_keras_file_round_trip_keeps_the_tie(inputs, tmp_path):
+    pretrainer = small("after_layer_norm")
     pretrainer.save(tmp_path / "model.keras")
     loaded = keras.models.load_model(tmp_path / "model.keras")
     assert type(loaded) is AlbertPretrainer

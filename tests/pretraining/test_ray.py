@@ -1,13 +1,16 @@
 """Records made on a Ray cluster of two nodes, of which a worker is killed."""
 
 import hashlib
+import importlib.util
 import pathlib
 import subprocess
 import sys
 
 import pytest
 
-pytest.importorskip("ray", reason="Ray is not installed (extra [ray])")
+# Not imported here, where it would stay: the test's own process does.
+if importlib.util.find_spec("ray") is None:
+    pytest.skip("Ray is not installed (extra [ray])", allow_module_level=True)
 if not pathlib.Path("/proc/self/cmdline").exists():
     pytest.skip("workers are found in /proc", allow_module_level=True)
 
