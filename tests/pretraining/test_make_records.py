@@ -400,7 +400,7 @@ def test_what_was_written_and_the_vocabulary_are_no_text(vocabulary, tmp_path):
         [str(tmp_path / "**/*.txt")], tmp_path / "second", settings(own)
     )
     assert second["files"] == manifest["files"]
-    with pytest.raises(FileNotFoundError, match="in a directory of records, are left out"):
+    with pytest.raises(FileNotFoundError, match="directory of records, are left out"):
         make_pretraining_data([str(tmp_path / "out/*")], tmp_path / "o", settings(own))
     # Also where the vocabulary is in the directory already.
     make_pretraining_data(
