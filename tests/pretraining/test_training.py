@@ -39,16 +39,16 @@ def test_a_language_is_learned(tmp_path, masked):
     data = write(tmp_path / "records", masked=masked)
     dev = write(tmp_path / "dev", 200, 1, seed=100, masked=masked)
     pretrainer = model(layers=4)
-    pretrainer.compile(pretraining_optimizer("adamw", 3e-3, 500))
+    pretrainer.compile(pretraining_optimizer("adamw", 3e-3, 800))
     records = PretrainingRecords(data)
     done = pretrain(
         pretrainer,
         records,
         tmp_path / "out",
-        500,
+        800,
         64,
         None if masked else records.masks(ngram=1),
-        interval=250,
+        interval=400,
         dev=PretrainingRecords(dev),
         verbose=0,
     )
