@@ -36,7 +36,7 @@ def expected(classifier):
 def frozen():
     """Trains at a rate of 0, so that the losses of a fit can be reckoned."""
     classifier = small_classifier(sizes={"num_layers": 1}, dropout=0.0)
-    classifier.compile(optimizer=keras.optimizers.SGD(0.0))
+    classifier.compile(optimizer=keras.optimizers.SGD(0.0), run_eagerly=True)
     return classifier
 
 
