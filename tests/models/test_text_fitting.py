@@ -252,7 +252,7 @@ def test_ids_leave_pairs_as_they_were(frozen, pairs):
         (["好", "差"], [0, 3], "num_classes - 1, that is 2. Element 1 is 3"),
         (["好", "差"], ["好评", "差评"], r"must be numbers.*\['好评'"),
         (["好", "差"], None, "`y`.* missing"),
-        ((["好", "差"], ["好"]), [0, 1], "2 .*and 1 texts"),
+        ((["好", "差"], ["好"]), [0, 1], "shapes .2,. and .1,."),
     ],
 )
 def test_wrong_labels_are_refused_with_what_is_wrong(frozen, x, y, message):
