@@ -1,8 +1,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# Fewer arenas: glibc gives back more of what many threads have used.
-PYTEST := MALLOC_ARENA_MAX=2 $(BIN)/python -m pytest -n 2 --dist loadfile
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile
 export TEXT
 
 .PHONY: demo test test-all test-peers lint benchmark benchmark-convert \
