@@ -129,3 +129,24 @@ def write_text(path, text):
 def write_json(path, fields):
     """Write a JSON file for people to read, complete or not at all."""
     write_text(path, json.dumps(fields, ensure_ascii=False, indent=2) + "\n")
+
+
+def decode_utf8(data, source, hint):
+    """Text of a file in UTF-8, with or without byte order mark.
+
+    Args:
+        data: bytes.
+        source: what to call the file in the message.
+        hint: string, what to do about a file that is not UTF-8.
+
+    Raises:
+        ValueError: if it is not, saying which byte in which line.
+    """
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise ValueError(
+            f"{source} is not UTF-8: byte {data[error.start]:#04x} in line {line}. "
+            f"{hint}"
+        ) from error

@@ -1,6 +1,5 @@
 """`albert-tf finetune`."""
 
-import json
 import pathlib
 import sys
 from typing import Annotated
@@ -76,7 +75,7 @@ def finetune(
     import keras
 
     from albert_tf.data import class_names, read_labelled_texts
-    from albert_tf.files import write_text
+    from albert_tf.files import write_json
     from albert_tf.training.fine_tuning import fine_tune, plot_history
     from albert_tf.training.run_state import weights_digest
 
@@ -135,8 +134,7 @@ def finetune(
         )
     metrics["classes"] = classes
     metrics["settings"] = options
-    text = json.dumps(metrics, ensure_ascii=False, indent=2)
-    write_text(folder / "metrics.json", text + "\n")
+    write_json(folder / "metrics.json", metrics)
     plot_history(metrics["history"], folder / "history.png")
     scores = [
         f"{name} accuracy {metrics[name]['accuracy']:.4f}"

@@ -1,7 +1,6 @@
 """`albert-tf pretrain`, with `pretrain-data` beside it."""
 
 import importlib.util
-import json
 import pathlib
 import sys
 from typing import Annotated
@@ -107,7 +106,7 @@ def pretrain(
     from albert_tf.checkpoints.layouts import original_layout
     from albert_tf.conversion import save_checkpoint
     from albert_tf.conversion.saving import check_saving
-    from albert_tf.files import write_text
+    from albert_tf.files import write_json
     from albert_tf.pretraining.dataset import PretrainingRecords
     from albert_tf.pretraining.training import (
         plot_pretraining,
@@ -159,8 +158,7 @@ def pretrain(
     output = pathlib.Path(output)
     settings = {**context.params, "interval": interval, "layout": layout}
     del settings["output"]
-    text = json.dumps({**done, "settings": settings}, ensure_ascii=False, indent=2)
-    write_text(output / "history.json", text + "\n")
+    write_json(output / "history.json", {**done, "settings": settings})
     plot_pretraining(done["history"], interval, output / "loss.png")
     # Last: a preset is written once only.
     save_checkpoint(model, output, layout, tokenizer=records.tokenizer)

@@ -7,6 +7,8 @@ import os
 import pathlib
 from collections.abc import Iterable, Sequence
 
+from albert_tf.files import decode_utf8
+
 # The columns that are found by themselves, the first of these that a header has.
 COLUMN_NAMES = {
     "label": (
@@ -131,15 +133,8 @@ def _read_rows(path):
             f"{path} has an unknown ending. Known: {', '.join(_READERS)} "
             "(.json holds a JSON object a line)."
         )
-    data = path.read_bytes()
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise ValueError(
-            f"{path} is not UTF-8: byte 0x{data[error.start]:02x} in line {line}. "
-            "If it is GBK or GB18030, convert it: iconv -f GB18030 -t UTF-8."
-        ) from error
+    hint = "If it is GBK or GB18030, convert it: iconv -f GB18030 -t UTF-8."
+    text = decode_utf8(path.read_bytes(), path, hint)
     # Not splitlines, which also cuts at characters that texts contain.
     lines = text.replace("\r\n", "\n").split("\n")
     rows = _READERS[path.suffix.lower()](path, lines)

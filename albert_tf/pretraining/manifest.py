@@ -9,7 +9,7 @@ import hashlib
 import json
 import pathlib
 
-from albert_tf.files import complete_file, file_digest, write_text
+from albert_tf.files import complete_file, file_digest, write_json, write_text
 from albert_tf.pretraining.corpus_files import printable
 from albert_tf.pretraining.shards import ONE_DOCUMENT
 from albert_tf.training.run_state import differences
@@ -178,8 +178,7 @@ class RecordsDirectory:
             (self._path / name).unlink(missing_ok=True)
         found = {"counts": dict(counts), "warnings": warnings, "shards": shards}
         manifest = {**found, **self._header}
-        text = json.dumps(manifest, ensure_ascii=False, indent=2) + "\n"
-        write_text(self._path / MANIFEST, text)
+        write_json(self._path / MANIFEST, manifest)
         return manifest
 
 

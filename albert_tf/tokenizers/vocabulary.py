@@ -6,6 +6,7 @@ import unicodedata
 import tensorflow as tf
 import tensorflow_text as tf_text
 
+from albert_tf.files import decode_utf8
 from albert_tf.tokenizers.normalization import (
     MAX_CHARACTERS_PER_WORD,
     UNREACHABLE_MARK,
@@ -52,14 +53,8 @@ def read_tokens(path, source):
         )
     with open(path, "rb") as file:
         content = file.read()
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content.count(b"\n", 0, error.start) + 1
-        raise ValueError(
-            f"{source} is not UTF-8: byte {content[error.start]:#04x} in line {line}. "
-            "Save it as UTF-8; the name of a SentencePiece model must end in .model."
-        ) from error
+    hint = "Save it as UTF-8; the name of a SentencePiece model must end in .model."
+    text = decode_utf8(content, source, hint)
     # Not splitlines(): U+2028 is a token of the released vocabularies.
     rows = [row.strip(BLANKS).replace("\t", " ") for row in text.split("\n")]
     tokens = [row.split(" ", 1)[0] for row in rows]
