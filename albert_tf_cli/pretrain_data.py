@@ -69,6 +69,13 @@ def pretrain_data(
             help="sop (ALBERT), nsp (BERT), three_way (StructBERT), none (RoBERTa)."
         ),
     ] = Order.sop,
+    keep_unpaired: Annotated[
+        bool,
+        typer.Option(
+            "--keep-unpaired",
+            help="Keep a sentence that has no second, as a sequence of one segment.",
+        ),
+    ] = False,
     masked: Annotated[
         bool,
         typer.Option(
@@ -129,6 +136,7 @@ def pretrain_data(
         split_sentences=zh.split_sentences,
         duplicates=duplicates,
         order=order.value,
+        keep_unpaired=keep_unpaired,
         masked=masked,
         mask_selection_rate=mask_selection_rate,
         mask_selection_length=mask_selection_length,

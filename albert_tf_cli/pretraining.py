@@ -57,12 +57,16 @@ def pretrain(
         Masking,
         typer.Option(
             help="The masks of masked records, or new ones each time a record is read. "
-            "The next four options are for new ones, by default as masked records were."
+            "The next five options are for new ones, by default as masked records were."
         ),
     ] = Masking.dynamic,
     mask_selection_rate: MaskSelectionRate = None,
     mask_selection_length: MaskSelectionLength = None,
     ngram: Ngram = None,
+    whole_word: Annotated[
+        bool | None,
+        typer.Option(help="Mask words whole, by default, or single tokens."),
+    ] = None,
     marked_labels: MarkedLabels = None,
     interval: Annotated[
         int, typer.Option(min=1, help="Steps from one saved state to the next.")
@@ -131,6 +135,7 @@ def pretrain(
         mask_selection_rate=mask_selection_rate,
         mask_selection_length=mask_selection_length,
         ngram=ngram,
+        whole_word=whole_word,
         marked_labels=marked_labels,
     )
     model = _pretrainer(config, init, records)

@@ -1,5 +1,6 @@
 """jieba itself, with a user dictionary, which rjieba does not have."""
 
+import functools
 import io
 import logging
 import os
@@ -16,14 +17,10 @@ class PlainBoundaries:
 
     def __init__(self, dictionary, hmm):
         self.hmm = hmm
-        self.tokenizer = jieba.Tokenizer()
-        level = jieba.default_logger.level
-        jieba.setLogLevel(logging.WARNING)
-        try:
-            self.tokenizer.initialize()
-        finally:
-            jieba.setLogLevel(level)
-        if dictionary is not None:
+        if dictionary is None:
+            self.tokenizer = _shared_tokenizer()
+        else:
+            self.tokenizer = _new_tokenizer()
             self.tokenizer.load_userdict(io.BytesIO(dictionary))
 
     def __call__(self, text):
@@ -32,6 +29,22 @@ class PlainBoundaries:
             newlines = np.flatnonzero(code_points(text) == ord("\n"))
             starts = np.union1d(starts, newlines)
         return starts
+
+
+def _new_tokenizer():
+    """A tokenizer with jieba's dictionary, some 100 MB, loaded without a word of it."""
+    tokenizer = jieba.Tokenizer()
+    level = jieba.default_logger.level
+    jieba.setLogLevel(logging.WARNING)
+    try:
+        tokenizer.initialize()
+    finally:
+        jieba.setLogLevel(level)
+    return tokenizer
+
+
+# Not `jieba.dt`, to which a program may have added words.
+_shared_tokenizer = functools.cache(_new_tokenizer)
 
 
 def read_dictionary(dictionary):

@@ -175,8 +175,9 @@ class Checkpoint:
             CheckpointError: see `Plan`. Nothing was changed then, unless the data
                 itself is damaged.
         """
-        for variable, weight in plan_loading(self, model, new_heads).run():
-            variable.assign(weight)
+        plan = plan_loading(self, model, new_heads)
+        for row in plan:
+            row.target.assign(plan.weight(row))
 
     def read(self, name):
         """A tensor by its name in the tables, an array of finite float32."""

@@ -1,7 +1,7 @@
 """Plan, check, fill: what every weight of a model has to do with the tensors of a file.
 
 Loading and converting are one plan: a row for every weight, checked as a whole before
-anything is changed, then run.
+anything is changed, then filled row by row.
 """
 
 import dataclasses
@@ -41,12 +41,16 @@ class Plan:
         self._check_shapes()
         self._check_tied()
 
-    def run(self):
-        """Read weight by weight: pairs of a row's target and its array."""
+    def __iter__(self):
+        """The rows, one after the other, with the progress shown."""
         for done, row in enumerate(self.rows, start=1):
-            values = [self.checkpoint.read(name) for name in row.tensors.names]
-            yield row.target, row.tensors.to_weight(values)
+            yield row
             self.checkpoint.progress(done, len(self.rows))
+
+    def weight(self, row):
+        """Read one weight. Nothing here keeps it: it may be a quarter of a GB."""
+        values = [self.checkpoint.read(name) for name in row.tensors.names]
+        return row.tensors.to_weight(values)
 
     def _check_names(self):
         checkpoint = self.checkpoint

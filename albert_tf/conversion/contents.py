@@ -42,8 +42,12 @@ class Contents:
 
     def tensors(self):
         """Pairs of name and array, read one after the other."""
-        for written, weight in self.plan.run():
-            yield from zip(written.names, written.from_weight(weight), strict=True)
+        for row in self.plan:
+            yield from zip(
+                row.target.names,
+                row.target.from_weight(self.plan.weight(row)),
+                strict=True,
+            )
 
     def head_fields(self):
         """The config fields of all heads that are written."""

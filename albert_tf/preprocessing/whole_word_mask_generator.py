@@ -16,6 +16,7 @@ _CONFIG = (
     "mask_token_rate",
     "random_token_rate",
     "ngram",
+    "whole_word",
     "inner_label_ids",
 )
 
@@ -45,6 +46,8 @@ class WholeWordMaskGenerator(keras.layers.Layer):
         mask_token_rate, random_token_rate: floats. What becomes of a token to predict:
             `[MASK]`, a random other token, or else it stays.
         ngram: int. Most words of an n-gram.
+        whole_word: bool. `False` takes each token as a word, whatever `word_starts`
+            says.
         inner_label_ids: optional list of `vocabulary_size` ints: the label of a token
             within a word, by its id; -1 for a token that is its own label, and begins
             words all of whose tokens are. By default the label is the token.
@@ -78,6 +81,7 @@ class WholeWordMaskGenerator(keras.layers.Layer):
         mask_token_rate=0.8,
         random_token_rate=0.1,
         ngram=3,
+        whole_word=True,
         inner_label_ids=None,
         **kwargs,
     ):
@@ -107,6 +111,7 @@ class WholeWordMaskGenerator(keras.layers.Layer):
         self.mask_token_rate = mask_token_rate
         self.random_token_rate = random_token_rate
         self.ngram = ngram
+        self.whole_word = whole_word
         self.inner_label_ids = inner_label_ids
         ids = set(range(vocabulary_size)) - {*unselectable_token_ids, mask_token_id}
         self._random_ids = sorted(ids)
@@ -158,7 +163,7 @@ class WholeWordMaskGenerator(keras.layers.Layer):
 
     def call(self, token_ids, word_starts=None, seed=None):
         token_ids = tf.cast(token_ids, tf.int32)
-        if word_starts is None:
+        if word_starts is None or not self.whole_word:
             word_starts = tf.ones_like(token_ids)
         if seed is None:
             seed = self._seeds.uniform([2], maxval=tf.int32.max, dtype=tf.int32)

@@ -3,11 +3,21 @@
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.pretraining.records import parse_records, unmask
+from albert_tf.preprocessing.length_grouping import shuffled_order
+from albert_tf.pretraining.records import (
+    FEATURES,
+    MASK_FEATURES,
+    parse_records,
+    unmask,
+)
 
 # Records that are shuffled, besides the files' order and what was shuffled in them.
 SHUFFLED = 8192
 FILES_AT_ONCE = 16
+# Most batches that are read at once to make them of like length.
+GROUPED_BATCHES = 64
+# What lengths and predictions are rounded up to: each shape is compiled on JAX.
+LENGTH_STEP, PREDICTIONS_STEP = 16, 8
 
 
 def serialized_records(files, seed, training):
@@ -38,25 +48,65 @@ def _shuffled(files, seed):
     return _in_order(names).shuffle(SHUFFLED, seed, reshuffle_each_iteration=False)
 
 
-def prepare_batch(number, serialized, lengths, masks, plain_ids, seed, has_order):
+def grouped_by_length(records, count, batch_size, lengths, seed):
+    """Batches of like length of the `count` serialized records that repeat endlessly.
+
+    Records are exchanged between 64 neighbouring batches, or an epoch if that is less.
+    """
+    together = max(min(count // batch_size, GROUPED_BATCHES), 1)
+    mask = FEATURES["padding_mask"]
+    feature = {mask: tf.io.FixedLenFeature([lengths[mask]], tf.int64)}
+
+    def group(number, serialized):
+        tokens = tf.reduce_sum(tf.io.parse_example(serialized, feature)[mask], axis=1)
+        own_seed = tf.random.fold_in(tf.constant(seed), number)[0]
+        order = shuffled_order(tokens, batch_size, own_seed)
+        return tf.reshape(tf.gather(serialized, order), [together, batch_size])
+
+    windows = records.batch(together * batch_size, drop_remainder=True).enumerate()
+    return windows.map(group, num_parallel_calls=2, deterministic=True).unbatch()
+
+
+def prepare_batch(
+    number, serialized, lengths, masks, plain_ids, seed, has_order, trims
+):
     """What `fit` takes, of the number of a batch and its serialized records.
 
     `plain_ids` has the token of each label of masked records; `None` where it is the
-    label.
+    label. `trims` leaves out the positions that no sequence of the batch has.
     """
     batch = parse_records(serialized, lengths)
+    if trims:
+        batch = _trimmed(batch, "padding_mask", LENGTH_STEP, _OF_POSITIONS)
     if masks is not None:
         ids = unmask(batch, plain_ids) if "mask_ids" in batch else batch["token_ids"]
         own_seed = tf.cast(tf.random.fold_in(tf.constant(seed), number), tf.int32)
         # Not by `__call__`: Keras may be on another backend than TensorFlow.
         batch.update(masks.call(ids, batch.get("word_starts"), own_seed))
+    if trims:
+        batch = _trimmed(batch, "mask_weights", PREDICTIONS_STEP, MASK_FEATURES)
     inputs = ("token_ids", "segment_ids", "padding_mask", "mask_positions")
     y = {"mlm_logits": batch["mask_ids"]}
     weights = {"mlm_logits": _with_mean_one(batch["mask_weights"])}
     if has_order:
         y["sop_logits"] = batch["labels"]
-        weights["sop_logits"] = tf.ones_like(batch["labels"], tf.float32)
+        # A sequence of one segment has no order.
+        has_two = tf.reduce_max(batch["segment_ids"], axis=1)
+        weights["sop_logits"] = tf.cast(has_two, tf.float32)
     return {name: batch[name] for name in inputs}, y, weights
+
+
+_OF_POSITIONS = ("token_ids", "segment_ids", "padding_mask", "word_starts")
+
+
+def _trimmed(batch, mask, step, names):
+    """The batch without the last columns of `names` in which no `mask` is set."""
+    used = tf.reduce_max(tf.reduce_sum(tf.cast(batch[mask], tf.int32), axis=1))
+    columns = tf.maximum((used + step - 1) // step, 1) * step
+    return {
+        name: values[:, :columns] if name in names else values
+        for name, values in batch.items()
+    }
 
 
 def _with_mean_one(weights):

@@ -11,7 +11,11 @@ import tensorflow as tf
 
 from albert_tf.files import file_digest
 from albert_tf.preprocessing.whole_word_mask_generator import WholeWordMaskGenerator
-from albert_tf.pretraining.batches import prepare_batch, serialized_records
+from albert_tf.pretraining.batches import (
+    grouped_by_length,
+    prepare_batch,
+    serialized_records,
+)
 from albert_tf.pretraining.manifest import read_manifest
 from albert_tf.pretraining.masking import (
     MASK_DEFAULTS,
@@ -173,7 +177,8 @@ class PretrainingRecords:
         Args:
             **settings: arguments of `WholeWordMaskGenerator.for_tokenizer`:
                 `mask_selection_rate`, `mask_selection_length`, `ngram`,
-                `marked_labels` (whether labels have `##`, as in albert_zh) and others.
+                `whole_word`, `marked_labels` (whether labels have `##`, as in
+                albert_zh) and others.
                 By default those of masked records are as the manifest says, else
                 `albert_tf.pretraining.masking.MASK_DEFAULTS`.
 
@@ -232,16 +237,18 @@ class PretrainingRecords:
                 sequence each time it is read. By default masked records keep theirs,
                 and others get `masks()`.
             seed: int from 0 to 2**31 - 1. Of order and masks.
-            training: bool. In random order, without end; or else once through, each
-                time with the same masks.
+            training: bool. In random order, without end, in batches of like length;
+                or else once through, each time with the same masks.
             skip: int. Batches to leave out, those of the steps already trained.
             num_shards: int. How many processes share the records; each reads files of
                 its own.
             shard: int. Which of them this is.
 
         Returns:
-            A `tf.data.Dataset` of `(x, y, sample_weight)`. The weights of the
-            predictions of a batch have the mean 1.
+            A `tf.data.Dataset` of `(x, y, sample_weight)`, as long as the longest
+            sequence of the batch unless processes share the records. The weights of
+            the predictions of a batch have the mean 1; a sequence of one segment has
+            the weight 0 in sentence order.
 
         Raises:
             ValueError: if there are fewer files than shards.
@@ -255,7 +262,15 @@ class PretrainingRecords:
             masks = self.masks()
         own = self.files[shard::num_shards]
         records = serialized_records(list(map(str, own)), seed, training)
-        batches = records.batch(batch_size, drop_remainder=training).enumerate()
+        # Hosts that train together need batches of one shape.
+        trims = num_shards == 1
+        if training and trims:
+            count = sum(self.counts[file] for file in own)
+            batches = grouped_by_length(
+                records, count, batch_size, self.lengths, (seed, shard)
+            )
+        else:
+            batches = records.batch(batch_size, drop_remainder=training)
         plain_ids = token_of_labels(self.tokenizer) if self.is_masked else None
         prepare = functools.partial(
             prepare_batch,
@@ -264,9 +279,11 @@ class PretrainingRecords:
             plain_ids=plain_ids,
             seed=(seed, shard),
             has_order=self.order_classes > 0,
+            trims=trims,
         )
         batches = (
-            batches.skip(skip)
+            batches.enumerate()
+            .skip(skip)
             .map(prepare, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
             .prefetch(2)
         )

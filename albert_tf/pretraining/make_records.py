@@ -37,6 +37,9 @@ class PretrainingData:
         duplicates: int. How often the text is used, each time in other pairs.
         order: string, what the second segment is: `"sop"`, `"nsp"`, `"three_way"` or
             `"none"`.
+        keep_unpaired: bool. A document's sentence that has no second makes a sequence
+            of one segment, with no part in sentence order; else it is left out, as in
+            the original. Not with `masked`: other readers would learn its label.
         short_sequence_rate: float. The share of sequences of a random shorter length.
         masked: bool. Mask the sequences now, as the original code reads them. By
             default masks are drawn when records are read.
@@ -63,6 +66,7 @@ class PretrainingData:
     split_sentences: object = None
     duplicates: int = 1
     order: str = "sop"
+    keep_unpaired: bool = False
     short_sequence_rate: float = 0.1
     masked: bool = False
     mask_selection_rate: float | None = None
@@ -85,6 +89,11 @@ class PretrainingData:
             raise ValueError(
                 "`short_sequence_rate` should be from 0 to 1. Received: "
                 f"{self.short_sequence_rate}"
+            )
+        if self.keep_unpaired and self.masked:
+            raise ValueError(
+                "keep_unpaired: masked records, in the original's form, all have a "
+                "label of sentence order. Leave out masked (--masked), or this."
             )
         given = [name for name in MASK_DEFAULTS if getattr(self, name) is not None]
         if given and not self.masked:

@@ -38,24 +38,30 @@ class SegmentPairs:
         first, second: int arrays [sequences, 2]: where each segment begins and ends
             in the tokens. The second is empty if there is one only.
         labels: int array [sequences], by `ORDERS`.
-        dropped: int, sentences that stood alone and could make no pair.
+        unpaired: int, sentences that stood alone and could make no pair.
     """
 
     first: np.ndarray
     second: np.ndarray
     labels: np.ndarray
-    dropped: int
+    unpaired: int
 
 
 def draw_segment_pairs(
-    sentences, sequence_length, random, order="sop", short_sequence_rate=0.1
+    sentences,
+    sequence_length,
+    random,
+    order="sop",
+    short_sequence_rate=0.1,
+    keep_unpaired=False,
 ):
     """Draw sequences from documents, as the original does.
 
     Sentences are collected until the length is reached, or for a tenth of the sequences
     a random shorter one; then cut in two between two sentences. What is too long is
     cut from the longer segment, at its front or back. `sequence_length` includes
-    `[CLS]` and `[SEP]`; `order` is a key of `ORDERS`.
+    `[CLS]` and `[SEP]`; `order` is a key of `ORDERS`. A sentence that stands alone is
+    dropped, as in the original, or makes a sequence of one segment (`keep_unpaired`).
 
     Reference:
         google-research/albert `create_pretraining_data.py`,
@@ -65,7 +71,7 @@ def draw_segment_pairs(
     # Where there is no other document, what belongs together is all there is.
     drawn = [kind for kind in kinds if kind != "other" or len(sentences.documents) > 1]
     longest = sequence_length - (3 if kinds else 2)
-    rows, dropped = [], 0
+    rows, unpaired = [], 0
     for number, bounds in enumerate(sentences.documents):
         start, last = 0, len(bounds) - 1
         while start < last:
@@ -74,18 +80,18 @@ def draw_segment_pairs(
                 wanted = random.integers(2, longest + 1)
             end = int(np.searchsorted(bounds, bounds[start] + wanted))
             end = min(max(end, start + (2 if kinds else 1)), last)
-            if not kinds:
+            alone = bool(kinds) and end - start < 2
+            unpaired += alone
+            if not kinds or (alone and keep_unpaired):
                 rows.append((bounds[start], bounds[end], 0, 0, 0))
-            elif end - start < 2:
-                dropped += 1
-            else:
+            elif not alone:
                 kind = drawn[int(random.integers(len(drawn)))]
                 end, row = _pair(sentences, number, start, end, wanted, kind, random)
                 rows.append((*row, kinds.index(kind)))
             start = end
     table = np.array(rows, "int64").reshape(-1, 5)
     first, second = _cut(table[:, :2], table[:, 2:4], longest, random)
-    return SegmentPairs(first, second, table[:, 4].astype("int32"), dropped)
+    return SegmentPairs(first, second, table[:, 4].astype("int32"), unpaired)
 
 
 def _pair(sentences, number, start, end, wanted, kind, random):

@@ -68,19 +68,19 @@ class ShardMaker:
         shards = []
         # Each is written before the next is drawn: memory does not grow with them.
         for duplicate in range(self._settings.duplicates):
-            arrays, dropped = self._sequences(sentences, index, duplicate)
+            arrays, unpaired = self._sequences(sentences, index, duplicate)
             records = len(arrays["labels"])
             number = index * self._settings.duplicates + duplicate
             path = self._directory / f"pretrain-{number:05d}.tfrecord"
             shards.append({**_write_shard(path, arrays), "records": records})
             counts["records"] += records
-            counts["sentences without a second"] += dropped
+            counts["sentences without a second"] += unpaired
         if len(sentences.documents) == 1 and "other" in ORDERS[self._settings.order]:
             counts[ONE_DOCUMENT] = counts["records"]
         return {"shards": shards, "counts": counts}
 
     def _sequences(self, sentences, index, duplicate):
-        """Sequences of all the text, shuffled, and how many sentences were lost."""
+        """Sequences of all the text, shuffled, and how many sentences made no pair."""
         settings, tokenizer = self._settings, self._tokenizer
         random = np.random.default_rng([settings.seed, index, duplicate])
         pairs = draw_segment_pairs(
@@ -89,10 +89,11 @@ class ShardMaker:
             random,
             settings.order,
             settings.short_sequence_rate,
+            settings.keep_unpaired,
         )
         order = random.permutation(len(pairs.labels))
         pairs = SegmentPairs(
-            pairs.first[order], pairs.second[order], pairs.labels[order], pairs.dropped
+            pairs.first[order], pairs.second[order], pairs.labels[order], pairs.unpaired
         )
         arrays = assemble(
             sentences,
@@ -104,7 +105,7 @@ class ShardMaker:
         )
         if settings.masked:
             arrays.update(self._masked(arrays, random))
-        return {**arrays, "labels": pairs.labels}, pairs.dropped
+        return {**arrays, "labels": pairs.labels}, pairs.unpaired
 
     def _masked(self, arrays, random):
         """The token ids masked, and what is to be predicted."""

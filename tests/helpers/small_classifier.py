@@ -1,8 +1,10 @@
 """Models small enough to train in a test, and a plain-Python view of their texts."""
 
+import functools
 import string
 
 import numpy as np
+import tensorflow as tf
 
 from albert_tf.models import AlbertBackbone, AlbertTextClassifier
 
@@ -85,3 +87,14 @@ def hand_padded(first, second=None, time=29):
 
 def token_id(character):
     return VOCABULARY.index(character) if character in VOCABULARY else UNK
+
+
+def unequal_batches(examples, *sizes):
+    """A dataset whose batches have these sizes."""
+    examples = tf.data.Dataset.from_tensor_slices(examples)
+    starts = np.cumsum([0, *sizes[:-1]])
+    batches = (
+        examples.skip(start).take(size).batch(size)
+        for start, size in zip(starts, sizes, strict=True)
+    )
+    return functools.reduce(tf.data.Dataset.concatenate, batches)

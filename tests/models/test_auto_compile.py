@@ -1,12 +1,10 @@
 """The defaults of `compile`, and the schedule of each `fit`."""
 
-import functools
 import warnings
 
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 from small_classifier import (
     LABELS,
     TEXTS,
@@ -14,6 +12,7 @@ from small_classifier import (
     cross_entropy,
     predict,
     small_classifier,
+    unequal_batches,
 )
 
 
@@ -47,17 +46,6 @@ def trained():
         texts, labels, batch_size=10, epochs=6, callbacks=[rates], verbose=0
     ).history
     return classifier, texts, labels, history, rates.rates
-
-
-def unequal_batches(examples, *sizes):
-    """A dataset whose batches have these sizes."""
-    examples = tf.data.Dataset.from_tensor_slices(examples)
-    starts = np.cumsum([0, *sizes[:-1]])
-    batches = (
-        examples.skip(start).take(size).batch(size)
-        for start, size in zip(starts, sizes, strict=True)
-    )
-    return functools.reduce(tf.data.Dataset.concatenate, batches)
 
 
 def test_default_training_learns_a_separable_task(trained):

@@ -1,6 +1,5 @@
 """Lists of strings in: what `fit`, `evaluate` and `predict` take and refuse."""
 
-import functools
 import warnings
 
 import keras
@@ -16,6 +15,7 @@ from small_classifier import (
     hand_padded,
     predict,
     small_classifier,
+    unequal_batches,
 )
 
 INVALID = b"\xff\xe5\xa5\xbd\xfe"  # The UTF-8 of 好 between bytes that are none.
@@ -48,17 +48,6 @@ def logits(frozen):
 @pytest.fixture(scope="module")
 def losses(logits):
     return {kind: cross_entropy(values, LABELS) for kind, values in logits.items()}
-
-
-def unequal_batches(examples, *sizes):
-    """A dataset whose batches have these sizes."""
-    examples = tf.data.Dataset.from_tensor_slices(examples)
-    starts = np.cumsum([0, *sizes[:-1]])
-    batches = (
-        examples.skip(start).take(size).batch(size)
-        for start, size in zip(starts, sizes, strict=True)
-    )
-    return functools.reduce(tf.data.Dataset.concatenate, batches)
 
 
 # --- Predicting ---

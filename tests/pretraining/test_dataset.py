@@ -192,6 +192,44 @@ def test_masks_change_with_the_epoch_and_the_text_does_not(made):
     assert masked[0] != masked[1]
 
 
+def test_batches_are_of_like_length_and_cut_to_it(tmp_path):
+    """Records of 1 to 40 tokens of text, some with a second segment."""
+    random = np.random.default_rng(0)
+    lengths = random.integers(3, 43, size=1000)
+    position = np.arange(43)
+    text = position < lengths[:, None]
+    has_two = random.random(1000) < 0.5
+    write_records(
+        tmp_path / "0.tfrecord",
+        {
+            "token_ids": np.where(text, 5 + position, 0).astype("int32"),
+            "padding_mask": text.astype("int32"),
+            "segment_ids": (text & (position > 1) & has_two[:, None]).astype("int32"),
+            "word_starts": text,
+            "labels": has_two.astype("int32"),
+        },
+    )
+    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    tokens += [chr(0x4E00 + i) for i in range(43)]
+    (tmp_path / "vocab.txt").write_text("\n".join(tokens) + "\n")
+    records = PretrainingRecords(tmp_path)
+    window = list(records.dataset(20, seed=1).take(32))
+    masks = [x["padding_mask"].numpy() for x, _, _ in window]
+    longest = [mask.sum(1).max() for mask in masks]
+    assert all(
+        mask.shape[1] == min(-(-most // 16) * 16, 43)
+        for mask, most in zip(masks, longest, strict=True)
+    )
+    # Of whole sequences nearly half were padding.
+    assert sum(mask.sum() for mask in masks) > 0.7 * sum(mask.size for mask in masks)
+    # Short batches come between long ones.
+    assert max(longest[:8]) > 2 * min(longest[:8])
+    for x, y, weights in window:
+        assert x["mask_positions"].shape[1] == y["mlm_logits"].shape[1] == 8
+        # One segment has no order.
+        assert np.array_equal(weights["sop_logits"], y["sop_logits"])
+
+
 def test_without_training_each_record_comes_once_with_the_same_masks(made):
     records = PretrainingRecords(made[False])
     first, second = (list(records.dataset(64, training=False)) for _ in range(2))
@@ -215,6 +253,9 @@ def test_processes_read_files_of_their_own(made):
         set(texts(records.dataset(64, training=False, num_shards=3, shard=shard)))
         for shard in range(3)
     ]
+    # Those that train together need batches of one shape.
+    (x, _, _), *_ = records.dataset(2, num_shards=3).take(1)
+    assert x["token_ids"].shape == (2, records.sequence_length)
     # A few sequences are short, and equal by chance.
     assert len(parts[0] & parts[1]) < 3 and all(len(x) > 50 for x in parts)
 

@@ -118,7 +118,7 @@ def test_text_is_used_once_and_whole_where_it_fits():
     sentences = corpus([30, 25, 40])
     pairs, arrays = sequences(sentences, 400, "none", short_sequence_rate=0)
     ids = arrays["token_ids"][arrays["token_ids"] >= 10]
-    assert pairs.dropped == 0
+    assert pairs.unpaired == 0
     assert sorted(ids) == sorted(set(ids))
     # But for what the last sentence of a sequence has too much.
     assert len(ids) > 0.9 * len(sentences.tokens)
@@ -138,11 +138,15 @@ def test_what_is_too_long_is_cut_from_the_longer_segment():
     assert abs(np.mean(fronts) - 15) < 1
 
 
-def test_a_lone_sentence_makes_no_pair_and_is_counted():
-    for order in ("sop", "three_way", "nsp"):
-        pairs, arrays = sequences(corpus([1, 1, 1]), 16, order)
-        assert pairs.dropped == 3
-        assert arrays["token_ids"].shape == (0, 16)
+@pytest.mark.parametrize("order", ["sop", "three_way", "nsp"])
+def test_a_lone_sentence_is_counted_and_left_out_or_kept(order):
+    pairs, arrays = sequences(corpus([1, 1, 1]), 16, order)
+    assert pairs.unpaired == 3
+    assert arrays["token_ids"].shape == (0, 16)
+    pairs, arrays = sequences(corpus([1, 1, 1]), 16, order, keep_unpaired=True)
+    assert pairs.unpaired == 3
+    assert arrays["token_ids"].shape == (3, 16)
+    assert not arrays["segment_ids"].any()
 
 
 def test_without_a_second_document_nothing_is_of_another():
