@@ -14,7 +14,7 @@ test: $(VENV)/.installed-test
 	$(PYTEST) -m 'not slow and not peers'
 
 # With what is slow: every damage, fuzzing, kills, several devices and hosts, Ray.
-test-all: $(VENV)/.installed-test
+test-all: $(VENV)/.installed-test-all
 	$(PYTEST) -m 'not peers'
 
 test-peers: $(VENV)/.installed-peers
@@ -45,6 +45,10 @@ $(VENV)/.installed: $(BIN)/python pyproject.toml
 
 $(VENV)/.installed-test: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --editable '.[test]'
+	touch $@
+
+$(VENV)/.installed-test-all: $(VENV)/.installed-test
+	$(BIN)/python -m pip install --quiet --editable '.[test-all]'
 	touch $@
 
 $(VENV)/.installed-peers: $(VENV)/.installed-test

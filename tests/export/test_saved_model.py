@@ -190,6 +190,7 @@ def test_softmax_is_not_taken_twice_and_classes_without_names_are_numbered(
     assert answers["label"].tolist() == [b"%d" % i for i in answers["label_id"]]
 
 
+@pytest.mark.slow
 def test_half_precision_answers_in_float32(classifier, tmp_path):
     half = small_classifier(dtype="mixed_bfloat16")
     albert_tf.export.saved_model(half, tmp_path / "1")
@@ -202,6 +203,7 @@ def test_half_precision_answers_in_float32(classifier, tmp_path):
 # --- Labels and pairs ---
 
 
+@pytest.mark.slow
 def test_given_labels_go_before_those_of_the_model(classifier, tmp_path):
     labels = ["bad", "fair", "good"]
     albert_tf.export.saved_model(classifier, tmp_path / "1", labels=np.array(labels))
@@ -263,6 +265,7 @@ def test_failed_export_keeps_the_model_that_was_there(
         assert kept.read_bytes() == path.read_bytes()
 
 
+@pytest.mark.slow
 def test_exporting_again_replaces_the_model(classifier, tmp_path):
     directory = tmp_path / "1"
     albert_tf.export.saved_model(classifier, directory, labels=["x", "y", "z"])

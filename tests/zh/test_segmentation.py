@@ -34,7 +34,7 @@ needs_rjieba = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def tokenizer():
-    return jieba.Tokenizer()
+    return jieba.dt
 
 
 @pytest.fixture(params=[False, pytest.param(True, marks=needs_rjieba)], scope="module")
