@@ -22,6 +22,7 @@ from albert_tf.preprocessing.length_grouping import (
     first_batch_size,
 )
 from albert_tf.preprocessing.texts import Texts
+from albert_tf.training.loss_watch import with_loss_watch
 
 DEFAULT_BATCH_SIZE = 32
 # A target of padding, where every token has one: an `ignore_class` for the loss.
@@ -39,6 +40,7 @@ class FitsTexts:
     """
 
     pairs = False
+    _was_fitted = False
 
     def targets(self, x: Texts, y: Any) -> Any:
         """Check what `fit` was given as `y`, and turn it into what the loss takes.
@@ -120,6 +122,9 @@ class FitsTexts:
         self.schedule_learning_rate(steps, epochs, kwargs.get("initial_epoch", 0))
         if group_by_length:
             x, validation_data = map(self._bucketed, (x, validation_data))
+        if not (self._was_fitted or kwargs.get("initial_epoch")):
+            kwargs["callbacks"] = with_loss_watch(kwargs.get("callbacks"))
+        self._was_fitted = True
         with _of_unknown_length(group_by_length):
             return super().fit(
                 x,

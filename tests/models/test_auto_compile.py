@@ -204,3 +204,26 @@ def test_keras_file_restores_an_own_optimizer(tmp_path):
         classifier.optimizer.variables, restored.optimizer.variables, strict=True
     ):
         np.testing.assert_array_equal(loaded, saved, err_msg=saved.path)
+
+
+@pytest.mark.parametrize("as_list", [False, True])
+def test_a_loss_that_does_not_fall_is_warned_of_once(as_list):
+    classifier = small_classifier(2, sizes={"num_layers": 1}, dropout=0.0)
+    classifier.compile(optimizer=keras.optimizers.SGD(0.0), run_eagerly=True)
+    callback = keras.callbacks.LambdaCallback()
+    options = {"callbacks": [callback] if as_list else callback, "verbose": 0}
+    x, y = ["好", "差"] * 9, [1, 0] * 9
+    with pytest.warns(UserWarning, match="has not fallen in the first epoch: 0.*0e.00"):
+        classifier.fit(x, y, batch_size=2, **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        classifier.fit(x, y, batch_size=2, verbose=0)
+
+
+@pytest.mark.parametrize(("rate", "texts"), [(0.0, 8), (0.01, 40)])
+def test_a_short_epoch_or_a_loss_that_falls_is_not(rate, texts):
+    classifier = small_classifier(2, sizes={"num_layers": 1}, dropout=0.0)
+    classifier.compile(optimizer=keras.optimizers.Adam(rate), run_eagerly=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        classifier.fit(["好", "差"] * texts, [1, 0] * texts, batch_size=2, verbose=0)

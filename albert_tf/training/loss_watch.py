@@ -1,0 +1,59 @@
+"""A warning where training does not begin to learn."""
+
+from __future__ import annotations
+
+import warnings
+
+import keras
+
+# Of the loss: what it should fall by in the first epoch.
+LEAST_FALL = 0.01
+LEAST_STEPS = 9
+
+
+def with_loss_watch(callbacks):
+    """The callbacks, in any form that `keras.Model.fit` takes, and a `LossWatch`."""
+    if isinstance(callbacks, keras.callbacks.CallbackList):
+        callbacks.append(LossWatch())
+        return callbacks
+    return [*keras.tree.flatten(callbacks or []), LossWatch()]
+
+
+class LossWatch(keras.callbacks.Callback):
+    """Warns after the first epoch if the loss has not fallen in it.
+
+    The mean of its first third is compared with that of its last: an untrained head
+    begins at the loss of guessing, and stays there if the rate is too low or so high
+    that the encoder was ruined. Epochs of fewer than 9 steps are not judged.
+    """
+
+    def on_train_begin(self, logs=None):
+        # Sums of the loss, by step; Keras gives its mean over the epoch so far.
+        self._sums = [0.0]
+
+    def on_train_batch_end(self, batch, logs=None):
+        if self._sums is not None and logs and "loss" in logs:
+            self._sums.append(float(logs["loss"]) * len(self._sums))
+
+    def on_epoch_end(self, epoch, logs=None):
+        sums, self._sums = self._sums, None
+        steps = len(sums or [0.0]) - 1
+        if steps < LEAST_STEPS:
+            return
+        third = steps // 3
+        first = sums[third] / third
+        last = (sums[-1] - sums[-1 - third]) / third
+        if last > (1 - LEAST_FALL) * first:
+            warnings.warn(
+                f"The loss has not fallen in the first epoch: {first:.4f} in its first "
+                f"third, {last:.4f} in its last. If the next does not change that, try "
+                f"another learning rate ({self._rate()} now; small models from random "
+                "weights want about 5e-4, large ones with weights 1e-5), more epochs "
+                "or a smaller batch, and look whether the labels are those of the "
+                "texts.",
+                stacklevel=2,
+            )
+
+    def _rate(self):
+        rate = getattr(self.model, "_auto_learning_rate", None)
+        return f"{rate or float(self.model.optimizer.learning_rate):.0e}"
