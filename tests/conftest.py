@@ -1,5 +1,7 @@
 """What the tests share: where things are, and small models to test on."""
 
+import contextlib
+import ctypes
 import gc
 import os
 import pathlib
@@ -29,6 +31,9 @@ def no_models_of_before():
 
     keras.backend.clear_session()
     gc.collect()
+    # The C library of Linux keeps what is free, some 50 MB a module, until asked.
+    with contextlib.suppress(AttributeError, OSError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 @pytest.fixture(scope="module")
