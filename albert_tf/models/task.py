@@ -68,12 +68,12 @@ class AlbertTask(AutoCompile, Presets):
             name=name,
         )
 
-    def quantize(self, mode=None, config=None, filters=None, **kwargs) -> None:
+    def quantize(self, mode=None, config=None, **kwargs) -> None:
         """Quantize the backbone, as `keras.Model.quantize`.
 
         A head keeps its numbers: it is small, and the answer is read from it.
         """
-        self.backbone.quantize(mode, config=config, filters=filters, **kwargs)
+        self.backbone.quantize(mode, config=config, **kwargs)
         # As Keras after quantizing: these were traced with the old weights.
         self.train_function = self.test_function = self.predict_function = None
 
