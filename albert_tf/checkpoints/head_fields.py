@@ -62,6 +62,7 @@ def _read_activation(config, source):
 
 _READERS = {
     "labels": _read_labels,
+    "tags": _read_labels,
     "dropout": _read_dropout,
     "activation": _read_activation,
 }
@@ -69,7 +70,8 @@ _READERS = {
 
 def write_head(count, arguments):
     """The config fields of a head of `count` classes, of what `read_head` gave."""
-    fields = label_fields(count, arguments.get("labels"))
+    names = arguments.get("labels") or arguments.get("tags")
+    fields = label_fields(count, names)
     if "dropout" in arguments:
         fields[_DROPOUT] = arguments["dropout"]
     activation = keras.activations.get(arguments.get("activation"))

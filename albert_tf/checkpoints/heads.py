@@ -69,6 +69,15 @@ _ROWS = (
         architectures=("AlbertForSequenceClassification",),
         by_architecture=True,
     ),
+    Head(
+        part="token_classifier",
+        attribute="tag_dense",
+        reads="sequence",
+        axes=_DENSE,
+        fields=("tags", "dropout"),
+        architectures=("AlbertForTokenClassification",),
+        by_architecture=True,
+    ),
 )
 HEADS = {head.part: head for head in _ROWS}
 
