@@ -167,7 +167,11 @@ class AlbertTokenClassifier(FitsTexts, AlbertTask, keras_hub.models.Task):
         texts = x if isinstance(x, WindowedTexts) else self.preprocessor.windows(x)
         if labels:
             y, *weights = labels
-            weights = [tf.gather(weight, texts.windows.texts) for weight in weights]
+            # With an axis for the tokens, as the losses have one.
+            weights = [
+                tf.gather(weight, texts.windows.texts)[:, tf.newaxis]
+                for weight in weights
+            ]
             labels = (tags_of_spans(self._tagging, x, y, texts), *weights)
         return texts.tokens, texts.first_lengths, *labels
 
