@@ -3,6 +3,7 @@
 from albert_tf.backbone import SIZES, AlbertBackbone
 from albert_tf.models.albert_pretrainer import AlbertPretrainer
 from albert_tf.models.albert_text_classifier import AlbertTextClassifier
+from albert_tf.models.albert_text_regressor import AlbertTextRegressor
 from albert_tf.models.albert_token_classifier import AlbertTokenClassifier
 
 __all__ = [
@@ -10,5 +11,6 @@ __all__ = [
     "AlbertBackbone",
     "AlbertPretrainer",
     "AlbertTextClassifier",
+    "AlbertTextRegressor",
     "AlbertTokenClassifier",
 ]

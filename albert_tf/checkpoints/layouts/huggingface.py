@@ -58,6 +58,10 @@ HUGGINGFACE = Layout(
             "kernel": transposed("classifier.weight"),
             "bias": "classifier.bias",
         },
+        "regressor": {
+            "kernel": transposed("classifier.weight"),
+            "bias": "classifier.bias",
+        },
         "token_classifier": {
             "kernel": transposed("classifier.weight"),
             "bias": "classifier.bias",
