@@ -106,13 +106,10 @@ def export(
 
 
 def _answer_names(task):
-    import keras
     import tensorflow as tf
 
-    def one(symbolic):
-        return tf.zeros([size or 1 for size in symbolic.shape], symbolic.dtype)
-
-    return task.answers(keras.tree.map_structure(one, task.output))
+    texts = tuple(tf.constant([""]) for _ in task.text_inputs)
+    return task.text_answers(texts, lambda inputs: task(inputs, training=False))
 
 
 def _load(model):

@@ -5,6 +5,7 @@ from albert_tf.evaluation.classification import (
     classification_scores,
     level_scores,
 )
+from albert_tf.evaluation.entities import entity_scores
 from albert_tf.evaluation.multi_label import (
     best_thresholds,
     multi_label_report,
@@ -16,6 +17,7 @@ __all__ = [
     "best_thresholds",
     "classification_report",
     "classification_scores",
+    "entity_scores",
     "level_scores",
     "multi_label_report",
     "multi_label_scores",
