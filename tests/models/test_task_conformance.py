@@ -66,6 +66,8 @@ class Case:
     # The shape of each output for `x`; a list has one for each text.
     outputs: Any
     sizes: dict = dataclasses.field(default_factory=dict)
+    # The class whose `predict` gives these, where that of the task says what they mean.
+    predicts: type | None = None
     # Whether a dataset's `y` has the form of that beside a list.
     fits_datasets: bool = True
 
@@ -137,6 +139,7 @@ CASES = {
         SPANS,
         [(length, 9) for length in LENGTHS],
         sizes={"pooler": False},
+        predicts=FitsTexts,
         fits_datasets=False,
     ),
     "toy tagger": Case(
@@ -164,13 +167,11 @@ def task(case):
 
 @pytest.fixture(scope="module")
 def outputs(case, task):
-    return predict(task, case.x)
+    return predict(case, task, case.x)
 
 
-def predict(task, x, **kwargs):
-    """The outputs of the model, also where `predict` of a task says what they mean."""
-    base = FitsTexts if isinstance(task, FitsTexts) else type(task)
-    return base.predict(task, x, verbose=0, **kwargs)
+def predict(case, task, x, **kwargs):
+    return (case.predicts or case.cls).predict(task, x, verbose=0, **kwargs)
 
 
 def leaves(outputs):
@@ -212,7 +213,8 @@ def test_predictions_do_not_depend_on_order_and_neighbours(text_case, task, outp
     x, pairs = text_case.x, isinstance(text_case.x, tuple)
     order = np.random.default_rng(0).permutation(COUNT)
     shuffled = [[part[i] for i in order] for part in (x if pairs else (x,))]
-    again = predict(task, tuple(shuffled) if pairs else shuffled[0], batch_size=2)
+    texts = tuple(shuffled) if pairs else shuffled[0]
+    again = predict(text_case, task, texts, batch_size=2)
     for first, second in zip(
         again.values() if isinstance(again, dict) else [again],
         outputs.values() if isinstance(outputs, dict) else [outputs],
@@ -224,13 +226,13 @@ def test_predictions_do_not_depend_on_order_and_neighbours(text_case, task, outp
 
 def test_a_dataset_is_predicted_as_the_list_is(case, task, outputs):
     dataset = case.dataset(False)
-    assert difference(predict(task, dataset), outputs) < 1e-5
+    assert difference(predict(case, task, dataset), outputs) < 1e-5
     if not case.takes_texts:
         return
     ids = dataset.map(task.preprocessor)
-    assert difference(predict(task, ids), outputs) < 1e-5
+    assert difference(predict(case, task, ids), outputs) < 1e-5
     nothing = ([], []) if isinstance(case.x, tuple) else []
-    empty = predict(task, nothing)
+    empty = predict(case, task, nothing)
     for output in empty.values() if isinstance(empty, dict) else [empty]:
         assert len(output) == 0
 
