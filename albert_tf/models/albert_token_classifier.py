@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.data.tags import tag_names
-from albert_tf.models.tag_targets import TagAccuracy, tags_of_spans
+from albert_tf.models.tag_spans import TagAccuracy, spans_of_logits, tags_of_spans
 from albert_tf.models.tagging import Tagging
 from albert_tf.models.task import AlbertTask
 from albert_tf.models.text_fitting import PADDING_TARGET, FitsTexts
@@ -21,9 +21,6 @@ from albert_tf.preprocessing.token_classifier_preprocessor import (
     WindowedTexts,
     refuse_pairs,
 )
-
-# Tokens, padding included, that are decoded at a time.
-_DECODED_AT_A_TIME = 2**18
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
@@ -221,29 +218,8 @@ class AlbertTokenClassifier(FitsTexts, AlbertTask, keras_hub.models.Task):
         lengths = [len(window) for window in logits]
         logits = tf.RaggedTensor.from_row_lengths(np.concatenate(logits), lengths)
         columns = 4 if scores else 3
-        return [
-            [entity[:columns] for entity in row] for row in self._decode(texts, logits)
-        ]
-
-    def _decode(self, texts, logits):
-        """The entities of each text, lists of (start, end, label, score)."""
-        starts = texts.starts
-        logits = starts.with_values(texts.windows.merge(logits))
-        lengths = starts.row_lengths().numpy()
-        entities = [None] * len(lengths)
-        order = np.argsort(lengths, kind="stable")
-        while len(order):
-            # From long to short, as many as fit.
-            count = max(_DECODED_AT_A_TIME // max(lengths[order[-1]], 1), 1)
-            order, rows = order[:-count], order[-count:]
-            found = self._tagging.entities(
-                *(tf.gather(column, rows) for column in (logits, starts, texts.ends))
-            )
-            columns = zip(*(column.to_list() for column in found), strict=True)
-            for row, (start, end, label, score) in zip(rows, columns, strict=True):
-                label = [name.decode() for name in label]
-                entities[row] = list(zip(start, end, label, score, strict=True))
-        return entities
+        entities = spans_of_logits(self._tagging, texts, logits)
+        return [[entity[:columns] for entity in row] for row in entities]
 
     def answers(self, outputs: Any) -> dict[str, Any]:
         """`tag`, `tag_id` and `probabilities` of each token: of ids, where there is no

@@ -8,12 +8,14 @@ import pytest
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sentence_piece_reference import train_model
 from small_classifier import VOCABULARY, hand_padded, randomised, small_backbone
 
 import albert_tf
 from albert_tf.data import spans_to_tags
 from albert_tf.models import AlbertTokenClassifier
-from albert_tf.models.tag_targets import TagAccuracy
+from albert_tf.models.tag_spans import TagAccuracy
+from albert_tf.tokenizers import SentencePieceTokenizer
 
 LABELS = ["PER", "LOC"]
 TEXTS = [
@@ -38,6 +40,7 @@ TEXT = st.one_of(
     st.text(st.characters(exclude_categories=()), max_size=60),
     st.text("ab ", min_size=95, max_size=240),
 )
+FIFTY_TEXTS = st.lists(TEXT, min_size=50, max_size=50)
 
 
 def small_tagger(seed=0, sizes=None, **kwargs):
@@ -71,17 +74,34 @@ def check_slices(tagger, texts):
     return count
 
 
-@settings(deadline=None, max_examples=5)
-@given(texts=st.lists(TEXT, min_size=100, max_size=100))
+@settings(deadline=None, max_examples=10)
+@given(texts=FIFTY_TEXTS)
 def test_entities_of_500_random_texts_are_slices(tagger, texts):
     check_slices(tagger, texts)
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=50)
-@given(texts=st.lists(TEXT, min_size=200, max_size=200))
+@settings(deadline=None, max_examples=200)
+@given(texts=FIFTY_TEXTS)
 def test_entities_of_10_000_random_texts_are_slices(tagger, texts):
     check_slices(tagger, texts)
+
+
+@pytest.fixture(scope="module")
+def english_tagger():
+    tokenizer = SentencePieceTokenizer(train_model())
+    sizes = {"vocabulary_size": tokenizer.vocabulary_size(), "pooler": False}
+    tagger = AlbertTokenClassifier.from_backbone(
+        small_backbone(**sizes), tokenizer, LABELS
+    )
+    return randomised(tagger)
+
+
+@settings(deadline=None, max_examples=10)
+@given(texts=FIFTY_TEXTS)
+def test_entities_of_sentence_pieces_are_slices(english_tagger, texts):
+    check_slices(english_tagger, texts)
+    assert check_slices(english_tagger, ["The  river,\tthe cafe\u0301 (on 5, 6)"] * 2)
 
 
 def test_there_are_entities_in_odd_texts(tagger):
