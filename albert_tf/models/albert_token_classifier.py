@@ -131,11 +131,12 @@ class AlbertTokenClassifier(FitsTexts, AlbertTask, keras_hub.models.Task):
     @classmethod
     def from_preset(cls, preset, load_weights=True, **kwargs):
         model = super().from_preset(preset, load_weights, **kwargs)
-        asked = kwargs.get("labels")
-        if asked is not None and list(asked) != model.labels:
+        labels = kwargs.get("labels") or model.labels
+        scheme = kwargs.get("scheme") or model.scheme
+        if (set(labels), scheme) != (set(model.labels), model.scheme):
             raise ValueError(
-                f"{preset} has a head for {model.labels}. To begin with a new one call "
-                "from_checkpoint(preset, labels=...)."
+                f"{preset} has a head for {model.labels} in {model.scheme}. To begin "
+                "with a new one call from_checkpoint(preset, labels=...)."
             )
         return model
 
@@ -208,7 +209,9 @@ class AlbertTokenClassifier(FitsTexts, AlbertTask, keras_hub.models.Task):
             of ids an array of logits [tokens, num_tags] for each example.
         """
         if isinstance(x, tf.data.Dataset) and is_pair(x) is False:
-            x = [text for batch in x.as_numpy_iterator() for text in batch]
+            # What stands beside the texts is not for predicting.
+            batches = (x[0] if isinstance(x, tuple) else x for x in x)
+            x = [text for batch in batches for text in batch.numpy()]
         if not self._takes_texts(x):
             return super().predict(x, batch_size=batch_size, **kwargs)
         texts = self.preprocessor.windows(x)
@@ -240,6 +243,7 @@ class AlbertTokenClassifier(FitsTexts, AlbertTask, keras_hub.models.Task):
 
         Where a text has fewer entities than another, they are -1, -1, empty and 0.
         """
+        refuse_pairs(texts)
         preprocessor = self.preprocessor
         ids, *offsets = preprocessor.tokenizer.tokenize_with_offsets(texts[0])
         texts = preprocessor.cut(ids, *(tf.cast(x, tf.int32) for x in offsets))

@@ -153,6 +153,8 @@ def test_lists_arrays_datasets_and_ids(tagger):
         assert tagger.predict(texts, verbose=0, batch_size=2) == expected
     dataset = tf.data.Dataset.from_tensor_slices(TEXTS).batch(4)
     assert tagger.predict(dataset, verbose=0) == expected
+    labelled = dataset.map(lambda texts: (texts, texts))
+    assert tagger.predict(labelled, verbose=0) == expected
     assert tagger.predict([], verbose=0) == []
     logits = tagger.predict(tagger.preprocessor(TEXTS[:3]), verbose=0)
     assert [x.shape for x in logits] == [(11, 5), (2, 5), (4, 5)]
@@ -302,6 +304,8 @@ def test_pairs_are_refused_everywhere(tagger):
         tagger.predict((["好"], ["差"]), verbose=0)
     with pytest.raises(ValueError, match="pair of texts"):
         tagger.preprocessor((["好"], ["差"]))
+    with pytest.raises(ValueError, match="pair of texts"):
+        albert_tf.export.saved_model(tagger, "unwritten", pairs=True)
     with pytest.raises(TypeError, match="not one example"):
         tagger.predict("好")
 
@@ -357,7 +361,7 @@ def test_a_preset_with_another_head_is_refused(tmp_path, tagger):
     tagger.save_to_preset(str(tmp_path))
     loaded = AlbertTokenClassifier.from_preset(str(tmp_path), labels=LABELS)
     assert loaded.predict(TEXTS, verbose=0) == tagger.predict(TEXTS, verbose=0)
-    with pytest.raises(
-        ValueError, match=r"a head for \['PER', 'LOC'\].*from_checkpoint"
-    ):
+    with pytest.raises(ValueError, match=r"\['PER', 'LOC'\] in BIO.*from_checkpoint"):
         AlbertTokenClassifier.from_preset(str(tmp_path), labels=["ORG"])
+    with pytest.raises(ValueError, match="in BIO. To begin"):
+        AlbertTokenClassifier.from_preset(str(tmp_path), scheme="BIOES")
