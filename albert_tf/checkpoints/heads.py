@@ -24,6 +24,9 @@ class Head:
     # `architectures` in the config says so. Where the config says nothing, it is the
     # first row with these names.
     by_architecture: bool = False
+    # The values of `problem_type` in the config with which the names are this head's;
+    # without the field they are the first row's.
+    problem_types: tuple = ()
 
     @property
     def has_classes(self):
@@ -32,6 +35,9 @@ class Head:
 
     def may_be_in(self, config):
         """Whether a config does not say that the head is another task's."""
+        problem = config.get("problem_type")
+        if problem and self.problem_types and problem not in self.problem_types:
+            return False
         given = config.get("architectures")
         if not self.by_architecture or not isinstance(given, list):
             return True
@@ -65,8 +71,28 @@ _ROWS = (
         attribute="output_dense",
         reads="pooled",
         axes=_DENSE,
-        fields=("labels", "dropout", "activation"),
+        fields=("labels", "dropout", "activation", "multi_label", "thresholds"),
         architectures=("AlbertForSequenceClassification",),
+        by_architecture=True,
+        problem_types=("single_label_classification", "multi_label_classification"),
+    ),
+    Head(
+        part="regressor",
+        attribute="output_dense",
+        reads="pooled",
+        axes=_DENSE,
+        fields=("dropout",),
+        architectures=("AlbertForSequenceClassification",),
+        by_architecture=True,
+        problem_types=("regression",),
+    ),
+    Head(
+        part="token_classifier",
+        attribute="tag_dense",
+        reads="sequence",
+        axes=_DENSE,
+        fields=("tags", "dropout"),
+        architectures=("AlbertForTokenClassification",),
         by_architecture=True,
     ),
 )
@@ -82,9 +108,14 @@ def heads_in(layout, names, config):
         config: dict, the fields of the config.
     """
     found = {}
+    pooler = layout.names(["pooler"])
     for part, head in HEADS.items():
         own = layout.names([part])
-        needed = layout.names(["pooler"]) if head.reads == "pooled" else []
+        needed = pooler if head.reads == "pooled" else []
+        guessed = head.by_architecture and not config.get("architectures")
+        if guessed and head.reads == "sequence" and not set(pooler).isdisjoint(names):
+            # Beside a pooler, or what is left of one, it is the head that reads it.
+            continue
         if own and {*own, *needed} <= set(names) and head.may_be_in(config):
             found.setdefault(frozenset(own), part)
     return list(found.values())

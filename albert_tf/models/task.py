@@ -153,9 +153,10 @@ class AlbertTask(AutoCompile, Presets):
         kwargs, new_heads = cls.read_heads(checkpoint, kwargs)
         # A checkpoint with a head that reads the pooler has one.
         new_pooler = any(HEADS[head].reads == "pooled" for head in new_heads)
-        backbone = checkpoint.build_backbone(
-            dtype=dtype, pooler=checkpoint.has_pooler or new_pooler
-        )
+        # Heads that do not read it would leave it untrained.
+        unread = {HEADS[head].reads for head in cls.heads} == {"sequence"}
+        pooler = (checkpoint.has_pooler or new_pooler) and not unread
+        backbone = checkpoint.build_backbone(dtype=dtype, pooler=pooler)
         model = cls.from_backbone(
             backbone, tokenizer, sequence_length=sequence_length, **kwargs
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -64,6 +65,18 @@ class FitsTexts:
             **options: of the task, as given to `albert_tf.export.saved_model`.
         """
         raise NotImplementedError
+
+    def text_answers(
+        self, texts: tuple[tf.Tensor, ...], call: Callable[[Any], Any], **options: Any
+    ) -> dict[str, Any]:
+        """The answers for strings: the outputs of a SavedModel that takes texts.
+
+        Args:
+            texts: the texts of each example, string tensors [batch].
+            call: function of the model's inputs, gives its outputs.
+            **options: as for `answers`.
+        """
+        return self.answers(call(self.preprocessor(texts)), **options)
 
     @property
     def text_inputs(self) -> tuple[str, ...]:
@@ -216,15 +229,8 @@ class FitsTexts:
         if labels:
             y, *weights = labels
             weights = [np.asarray(x, "float32") for x in weights if x is not None]
-            labels = (self.targets(x, y), *weights)
-        tokens, first_lengths, cut = self.preprocessor.tokenize_and_pack(x)
-        if cut:
-            warnings.warn(
-                f"{cut} of {len(first_lengths)} texts are longer than "
-                f"sequence_length={self.preprocessor.sequence_length} tokens and "
-                "were cut; what follows was not read.",
-                stacklevel=3,
-            )
+            labels = (y, *weights)
+        tokens, first_lengths, *labels = self._examples(x, *labels)
         packer = self.preprocessor.packer
 
         def pad(tokens, first_lengths, *labels):
@@ -240,6 +246,21 @@ class FitsTexts:
             batch_size or DEFAULT_BATCH_SIZE,
             shuffle,
         )
+
+    def _examples(self, x, *labels):
+        """Packed tokens and their first lengths; of `y` and weights, the targets."""
+        if labels:
+            y, *weights = labels
+            labels = (self.targets(x, y), *weights)
+        tokens, first_lengths, cut = self.preprocessor.tokenize_and_pack(x)
+        if cut:
+            warnings.warn(
+                f"{cut} of {len(first_lengths)} texts are longer than "
+                f"sequence_length={self.preprocessor.sequence_length} tokens and "
+                "were cut; what follows was not read.",
+                stacklevel=4,
+            )
+        return tokens, first_lengths, *labels
 
     def _bucketed(self, x):
         """A dataset of string batches as one of padded batches of like length."""

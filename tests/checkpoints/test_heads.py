@@ -53,6 +53,8 @@ TAGGER = Head(
 @pytest.fixture
 def tagger(monkeypatch):
     """A row, its names in two tables (those of `classifier`), and its task."""
+    # In place of that of the package.
+    monkeypatch.delitem(HEADS, "token_classifier")
     monkeypatch.setitem(HEADS, "tagger", TAGGER)
     names = {"kernel": transposed("classifier.weight"), "bias": "classifier.bias"}
     monkeypatch.setitem(HUGGINGFACE.weights, "tagger", names)
@@ -113,7 +115,8 @@ def test_what_a_model_is_saved_as():
     for parts, name in (
         (["masked_lm_head"], "AlbertForMaskedLM"),
         (["masked_lm_head", "sop_head"], "AlbertForPreTraining"),
-        (list(HEADS), "AlbertForSequenceClassification"),
+        (["sop_head", "classifier"], "AlbertForSequenceClassification"),
+        (["token_classifier"], "AlbertForTokenClassification"),
     ):
         assert architectures(parts) == [name]
 
