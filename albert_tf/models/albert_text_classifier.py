@@ -115,18 +115,19 @@ class AlbertTextClassifier(
     @classmethod
     def read_heads(cls, checkpoint, arguments):
         found = checkpoint.num_classes("classifier")
-        wanted = arguments.get("num_classes") or found
+        named = len(arguments.get("labels") or ())
+        wanted = arguments.get("num_classes") or named or found
         if not wanted:
             raise ValueError(
                 f"{checkpoint.path} has no classification head. Give `num_classes=` "
-                "to begin with a new one."
+                "or `labels=` to begin with a new one."
             )
         if wanted == found:
             config = checkpoint.head_config("classifier")
             return {**config, **arguments, "num_classes": found}, []
         if found:
             warn_of_new_head(checkpoint, "classifier", wanted)
-        return arguments, ["classifier"]
+        return {**arguments, "num_classes": wanted}, ["classifier"]
 
     @property
     def class_names(self) -> list[str]:
