@@ -18,7 +18,7 @@ HERE = pathlib.Path(__file__).parent
 file = sys.argv[1] if sys.argv[1:] else HERE / "data/aspects/reviews.tsv"
 
 data = read_labelled_texts(file)
-texts, labels = data.x, data.label_lists
+texts, labels = data.x, data.label_lists()
 # The last fifth to test on, what lies before it to tune the thresholds on.
 dev, test = len(texts) * 7 // 10, len(texts) * 4 // 5
 

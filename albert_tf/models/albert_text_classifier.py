@@ -18,6 +18,7 @@ from albert_tf.models.thresholds import (
 )
 from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
 from albert_tf.preprocessing.examples import check_class_names
+from albert_tf.preprocessing.labels import dataset_class_ids
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
@@ -153,6 +154,11 @@ class AlbertTextClassifier(
         any_numbers = not (self._loss_is_default or self.multi_label)
         classes = None if any_numbers else self.num_classes
         return self._label_kind.targets(x, y, classes, self.labels)
+
+    def dataset_targets(self, dataset):
+        if self.labels is None or self.multi_label:
+            return dataset
+        return dataset_class_ids(dataset, self.labels)
 
     def answers(self, outputs: Any, labels: list[str] | None = None) -> dict[str, Any]:
         """`label`, `label_id` and `probabilities` of what the model gives.

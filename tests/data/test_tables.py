@@ -428,7 +428,7 @@ def test_several_labels_of_a_text(tmp_path):
     for name in ("a.tsv", "a.jsonl"):
         data = read_labelled_texts(tmp_path / name)
         assert data.x == ["甲", "乙", "丙"]
-        assert data.label_lists == [["体育", "娱乐"], [], ["财经"]]
+        assert data.label_lists() == [["体育", "娱乐"], [], ["财经"]]
 
 
 def test_labels_that_are_numbers(tmp_path):

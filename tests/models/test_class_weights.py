@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from sklearn.utils.class_weight import compute_class_weight
 from small_classifier import LABELS, TEXTS, call, small_classifier
 
@@ -50,3 +51,17 @@ def test_a_fit_with_weights_and_names_is_that_with_a_weight_a_text():
     by_text = fitted(LABELS, sample_weight=[[2.0, 1.0, 0.5][i] for i in LABELS])
     np.testing.assert_allclose(named, by_text, atol=1e-6)
     assert np.abs(named - fitted(LABELS)).max() > 1e-3
+
+
+def test_names_in_a_dataset_are_those_of_a_list():
+    classifier = small_classifier(labels=NAMES, sizes={"num_layers": 1})
+    names = [NAMES[i] for i in LABELS]
+    expected = classifier.evaluate(TEXTS, names, verbose=0)
+    assert expected == classifier.evaluate(TEXTS, LABELS, verbose=0)
+    dataset = tf.data.Dataset.from_tensor_slices((TEXTS, names)).batch(3)
+    given = classifier.evaluate(dataset, verbose=0)
+    assert given == pytest.approx(expected, abs=1e-5)
+    classifier.fit(dataset, validation_data=dataset, group_by_length=True, verbose=0)
+    unknown = tf.data.Dataset.from_tensor_slices((["好"], ["差"])).batch(1)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="not among the classes"):
+        classifier.evaluate(unknown, verbose=0)
