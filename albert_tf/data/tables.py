@@ -60,7 +60,6 @@ class LabelledTexts:
             )
         return [positions[label] for label in self.labels]
 
-    @property
     def label_lists(self) -> list[list[str]]:
         """The labels of texts that may have several, "体育|娱乐", or none."""
         parts = (label.split(LABEL_SEPARATOR) for label in self.labels)

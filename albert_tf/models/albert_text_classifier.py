@@ -18,6 +18,7 @@ from albert_tf.models.thresholds import (
 )
 from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
 from albert_tf.preprocessing.examples import check_class_names
+from albert_tf.preprocessing.labels import dataset_class_ids
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
@@ -115,18 +116,19 @@ class AlbertTextClassifier(
     @classmethod
     def read_heads(cls, checkpoint, arguments):
         found = checkpoint.num_classes("classifier")
-        wanted = arguments.get("num_classes") or found
+        named = len(arguments.get("labels") or ())
+        wanted = arguments.get("num_classes") or named or found
         if not wanted:
             raise ValueError(
                 f"{checkpoint.path} has no classification head. Give `num_classes=` "
-                "to begin with a new one."
+                "or `labels=` to begin with a new one."
             )
         if wanted == found:
             config = checkpoint.head_config("classifier")
             return {**config, **arguments, "num_classes": found}, []
         if found:
             warn_of_new_head(checkpoint, "classifier", wanted)
-        return arguments, ["classifier"]
+        return {**arguments, "num_classes": wanted}, ["classifier"]
 
     @property
     def class_names(self) -> list[str]:
@@ -152,6 +154,11 @@ class AlbertTextClassifier(
         any_numbers = not (self._loss_is_default or self.multi_label)
         classes = None if any_numbers else self.num_classes
         return self._label_kind.targets(x, y, classes, self.labels)
+
+    def dataset_targets(self, dataset):
+        if self.labels is None or self.multi_label:
+            return dataset
+        return dataset_class_ids(dataset, self.labels)
 
     def answers(self, outputs: Any, labels: list[str] | None = None) -> dict[str, Any]:
         """`label`, `label_id` and `probabilities` of what the model gives.

@@ -94,6 +94,13 @@ class AlbertTextRegressor(ReadsWindows, FitsTexts, AlbertTask, keras_hub.models.
     def targets(self, x, y):
         return scores(x, y)
 
+    def fit(self, x=None, y=None, *args, **kwargs):
+        """As `FitsTexts.fit`; a new head starts from the mean of `y`."""
+        if y is not None and not np.any(self.output_dense.bias):
+            # Small steps from 0 would learn little else than the mean at first.
+            self.output_dense.bias.assign([np.mean(self.targets(x, y))])
+        return super().fit(x, y, *args, **kwargs)
+
     def predict(self, x=None, batch_size=None, **kwargs):
         outputs = super().predict(x, batch_size, **kwargs)
         return np.reshape(outputs, [-1])

@@ -57,6 +57,10 @@ class FitsTexts:
         """
         raise NotImplementedError
 
+    def dataset_targets(self, dataset: tf.data.Dataset) -> tf.data.Dataset:
+        """As `targets`, of a dataset of `(x, y)` or `(x, y, sample_weight)` batches."""
+        return dataset
+
     def answers(self, outputs: Any, **options: Any) -> dict[str, Any]:
         """What the outputs mean, as named tensors: the outputs of a SavedModel.
 
@@ -115,6 +119,7 @@ class FitsTexts:
             ValueError: if `x` and `y` have different lengths or are empty, or what
                 `targets` of the task raises.
         """
+        x, validation_data = map(self._with_targets, (x, validation_data))
         pairs = is_pair(x)
         self.pairs = self.pairs if pairs is None else pairs
         if self._takes_texts(x):
@@ -162,6 +167,7 @@ class FitsTexts:
         **kwargs: Any,
     ) -> Any:
         """Loss and metrics on strings, given as for `fit`."""
+        x = self._with_targets(x)
         if self._takes_texts(x):
             x = self._grouped(x, y, sample_weight, batch_size=batch_size).dataset
             y = sample_weight = batch_size = None
@@ -212,6 +218,9 @@ class FitsTexts:
         function = self.predict_function
         if self.steps_per_execution == 1 and hasattr(function, "get_concrete_function"):
             function.get_concrete_function([spec])
+
+    def _with_targets(self, x):
+        return self.dataset_targets(x) if isinstance(x, tf.data.Dataset) else x
 
     def _takes_texts(self, x):
         """Whether `x` is texts held in memory, which can be batched by length."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 
 from albert_tf.preprocessing.examples import check_class_ids, count_examples
 
@@ -26,6 +27,28 @@ def class_ids(
         if given.dtype.kind in "UO" and all(isinstance(name, str) for name in given):
             y = _positions(given, labels)
     return check_class_ids(x, y, num_classes)
+
+
+def dataset_class_ids(dataset: tf.data.Dataset, labels: Sequence[str]):
+    """A dataset of `(x, y, ...)` whose `y` are names of classes, with ids instead.
+
+    One without `y`, or whose `y` are numbers, is returned.
+    """
+    spec = dataset.element_spec
+    if not isinstance(spec, tuple) or len(spec) < 2 or spec[1].dtype != tf.string:
+        return dataset
+    ids = tf.range(len(labels))
+    table = tf.lookup.StaticHashTable(
+        tf.lookup.KeyValueTensorInitializer(tf.constant(labels), ids), -1
+    )
+
+    def with_ids(x, y, *rest):
+        ids = table.lookup(y)
+        message = f"A label is not among the classes {labels}."
+        with tf.control_dependencies([tf.debugging.assert_non_negative(ids, message)]):
+            return x, tf.identity(ids), *rest
+
+    return dataset.map(with_ids)
 
 
 def multi_hot(

@@ -10,7 +10,7 @@ def read(path, columns, known=None):
 
     pairs = None if known is None else known["pairs"]
     data = read_labelled_texts(path, *columns, pairs=pairs)
-    given = data.label_lists
+    given = data.label_lists()
     if known is None:
         labels = class_names(name for names in given for name in names)
     else:

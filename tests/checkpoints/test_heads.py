@@ -14,7 +14,12 @@ from albert_tf.checkpoints.layout import transposed
 from albert_tf.checkpoints.layouts import GOOGLE, HUGGINGFACE
 from albert_tf.checkpoints.weights import parts_of
 from albert_tf.conversion import build, convert_checkpoint, save_checkpoint
-from albert_tf.models import AlbertBackbone, AlbertPretrainer, AlbertTextClassifier
+from albert_tf.models import (
+    AlbertBackbone,
+    AlbertPretrainer,
+    AlbertTextClassifier,
+    AlbertTextRegressor,
+)
 
 
 class Tagger(keras_hub.models.Task):
@@ -96,6 +101,41 @@ def test_of_two_heads_of_one_name_the_config_tells(tagger):
         assert heads_in(HUGGINGFACE, both, {"architectures": given}) == found
     # A text classifier would read the pooler.
     assert heads_in(HUGGINGFACE, set(names), {}) == ["tagger"]
+
+
+HEADS_ON_POOLED = {
+    "classifier": (AlbertTextClassifier, {"num_classes": 3, "dropout": 0.2}),
+    "of one class": (AlbertTextClassifier, {"num_classes": 1}),
+    "multi-label": (
+        AlbertTextClassifier,
+        {
+            "num_classes": 2,
+            "labels": ["体育", "财经"],
+            "multi_label": True,
+            "thresholds": [0.25, 0.75],
+        },
+    ),
+    "regressor": (AlbertTextRegressor, {"dropout": 0.2}),
+}
+
+
+@pytest.mark.parametrize("layout", ["huggingface", "google", "keras"])
+@pytest.mark.parametrize("kind", HEADS_ON_POOLED)
+def test_of_one_name_and_architecture_the_problem_tells(kind, layout, tmp_path):
+    cls, arguments = HEADS_ON_POOLED[kind]
+    backbone = open_checkpoint(GOLDEN / "google_v2").build_backbone()
+    model = cls(backbone, **arguments)
+    random = np.random.default_rng(0)
+    model.set_weights([random.normal(size=x.shape) for x in model.get_weights()])
+    save_checkpoint(model, tmp_path / "there", layout)
+    convert_checkpoint(tmp_path / "there", tmp_path / "back", "google")
+    for folder in ("there", "back"):
+        again = build.build_model(open_checkpoint(tmp_path / folder))
+        assert type(again) is cls
+        config = again.get_config()
+        assert {name: config[name] for name in arguments} == arguments
+        for ours, theirs in zip(again.weights, model.weights, strict=True):
+            assert np.array_equal(ours, theirs)
 
 
 def test_a_head_of_another_task_is_no_classifier(tmp_path):

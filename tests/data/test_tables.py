@@ -415,3 +415,29 @@ def test_chnsenticorp(assets, tmp_path):
     assert len(data.x) == 9600
     assert class_names(data.labels) == ["0", "1"]
     assert min(map(len, data.x)) > 0
+
+
+# --- Several labels, and numbers ---
+
+
+def test_several_labels_of_a_text(tmp_path):
+    (tmp_path / "a.tsv").write_text("label\ttext\n体育| 娱乐\t甲\n\t乙\n财经\t丙\n")
+    lines = [{"label": ["体育", "娱乐"], "text": "甲"}, {"label": [], "text": "乙"}]
+    lines = [json.dumps(line) for line in (*lines, {"label": "财经", "text": "丙"})]
+    (tmp_path / "a.jsonl").write_text("\n".join(lines))
+    for name in ("a.tsv", "a.jsonl"):
+        data = read_labelled_texts(tmp_path / name)
+        assert data.x == ["甲", "乙", "丙"]
+        assert data.label_lists() == [["体育", "娱乐"], [], ["财经"]]
+
+
+def test_labels_that_are_numbers(tmp_path):
+    file = tmp_path / "a.csv"
+    file.write_text("甲,乙,5.0\n丙,丁,0\n戊,己,5.0\n")
+    data = read_labelled_texts(file)
+    assert data.x == (["甲", "丙", "戊"], ["乙", "丁", "己"])
+    assert data.scores() == [5.0, 0.0, 5.0]
+    for bad in ("好", "nan", ""):
+        file.write_text(f"text,score\n甲,1\n乙,{bad}\n")
+        with pytest.raises(ValueError, match=f"label '{bad}' of example 2"):
+            read_labelled_texts(file).scores()

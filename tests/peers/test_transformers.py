@@ -28,7 +28,11 @@ from peer_models import (
 
 import albert_tf
 from albert_tf.checkpoints import CheckpointError
-from albert_tf.models import AlbertPretrainer, AlbertTextClassifier
+from albert_tf.models import (
+    AlbertPretrainer,
+    AlbertTextClassifier,
+    AlbertTextRegressor,
+)
 from albert_tf.tokenizers import WordPieceTokenizer
 
 torch = pytest.importorskip("torch")
@@ -193,6 +197,55 @@ def test_their_classifier(tmp_path, kind, file_format, model_inputs):
     assert ours.labels == LABELS
     theirs = run(model, model_inputs).logits
     assert largest_difference(ours(model_inputs), theirs) < TOLERANCE
+
+
+@pytest.mark.parametrize("problem", ["regression", None])
+@pytest.mark.parametrize("kind", KINDS)
+def test_their_regressor(tmp_path, kind, problem, model_inputs):
+    cls = "AlbertForSequenceClassification"
+    model = peer(cls, kind, num_labels=1, problem_type=problem)
+    ours = AlbertTextRegressor.from_checkpoint(
+        save(model, tmp_path / "theirs"), vocabulary=vocabulary()
+    )
+    theirs = run(model, model_inputs).logits
+    assert largest_difference(ours(model_inputs), theirs) < TOLERANCE
+    # Their loss is ours, too: the one that was asked for by the config.
+    labels = torch.tensor([0.5, 5.0, 2.5])
+    loss = run(model, model_inputs, labels=labels).loss
+    features = {name: np.asarray(x) for name, x in model_inputs.items()}
+    mse = ours.evaluate(features, labels.numpy(), verbose=0)[0]
+    assert mse == pytest.approx(float(loss), rel=1e-5)
+
+    albert_tf.save_checkpoint(ours, tmp_path / "ours", "huggingface")
+    again = load(cls, tmp_path / "ours")
+    assert (again.config.problem_type, again.config.num_labels) == ("regression", 1)
+    assert largest_difference(run(again, model_inputs).logits, theirs) < TOLERANCE
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_their_multi_label_classifier(tmp_path, kind, model_inputs):
+    cls, problem = "AlbertForSequenceClassification", "multi_label_classification"
+    names = {"id2label": dict(enumerate(LABELS)), "problem_type": problem}
+    model = peer(cls, kind, **names)
+    ours = AlbertTextClassifier.from_checkpoint(
+        save(model, tmp_path / "theirs"), vocabulary=vocabulary()
+    )
+    assert ours.multi_label and ours.labels == LABELS
+    theirs = run(model, model_inputs).logits
+    assert largest_difference(ours(model_inputs), theirs) < TOLERANCE
+    given = ours.answers(ours(model_inputs))["probabilities"]
+    assert largest_difference(given, theirs.sigmoid()) < TOLERANCE
+    labels = np.array([[1, 0, 1], [0, 0, 0], [0, 1, 1]], "float32")
+    loss = run(model, model_inputs, labels=torch.tensor(labels)).loss
+    features = {name: np.asarray(x) for name, x in model_inputs.items()}
+    bce = ours.evaluate(features, labels, verbose=0)[0]
+    assert bce == pytest.approx(float(loss), rel=1e-5)
+
+    ours.thresholds = [0.25, 0.5, 0.75]
+    albert_tf.save_checkpoint(ours, tmp_path / "ours", "huggingface")
+    again = load(cls, tmp_path / "ours")
+    assert again.config.problem_type == problem
+    assert largest_difference(run(again, model_inputs).logits, theirs) < TOLERANCE
 
 
 def test_their_classifier_of_two_classes_without_names(tmp_path):
