@@ -1,10 +1,21 @@
 """Building the model that a checkpoint holds."""
 
-from albert_tf.models import AlbertPretrainer, AlbertTextClassifier
+from albert_tf.models import (
+    AlbertMultipleChoice,
+    AlbertPretrainer,
+    AlbertQuestionAnswering,
+    AlbertTextClassifier,
+)
 
 # How the task of a head is built; of several heads in a checkpoint the first here.
 BUILDERS = {
     "classifier": lambda checkpoint: AlbertTextClassifier.from_opened(
+        checkpoint, checkpoint.tokenizer()
+    ),
+    "span_head": lambda checkpoint: AlbertQuestionAnswering.from_opened(
+        checkpoint, checkpoint.tokenizer()
+    ),
+    "choice_head": lambda checkpoint: AlbertMultipleChoice.from_opened(
         checkpoint, checkpoint.tokenizer()
     ),
     "masked_lm_head": AlbertPretrainer.from_opened,

@@ -1,5 +1,10 @@
 """The scores of each field."""
 
-from albert_tf.evaluation.answers import cmrc_scores, squad_scores
+from albert_tf.evaluation.answers import (
+    best_null_threshold,
+    cmrc_scores,
+    score_answers,
+    squad_scores,
+)
 
-__all__ = ["cmrc_scores", "squad_scores"]
+__all__ = ["best_null_threshold", "cmrc_scores", "score_answers", "squad_scores"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import collections
 import re
 import string
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -55,7 +55,7 @@ def squad_scores(
         [Rajpurkar et al., 2018](https://arxiv.org/abs/1806.03822), and their
         `evaluate-v2.0.py`.
     """
-    return _scores(predictions, answers, _squad_exact, _squad_f1)
+    return _summary(score_answers(predictions, answers, "squad"), answers)
 
 
 def cmrc_scores(
@@ -78,15 +78,18 @@ def cmrc_scores(
         [Cui et al., 2019](https://arxiv.org/abs/1810.07366), and their
         `cmrc2018_evaluate.py`.
     """
-    return _scores(predictions, answers, _cmrc_exact, _cmrc_f1)
+    return _summary(score_answers(predictions, answers, "cmrc"), answers)
 
 
-def _scores(
-    predictions: Sequence[str],
-    answers: Sequence[Sequence[str]],
-    exact: Callable[[str, str], float],
-    f1: Callable[[str, str], float],
-) -> dict[str, float]:
+def score_answers(
+    predictions: Sequence[str], answers: Sequence[Sequence[str]], kind: str
+) -> np.ndarray:
+    """Exact match and F1 of each prediction, a float array [questions, 2].
+
+    Args:
+        predictions, answers: as for `squad_scores`.
+        kind: `"squad"` or `"cmrc"`.
+    """
     if len(predictions) != len(answers) or not len(answers):
         raise ValueError(
             "There must be as many predictions as lists of answers, at least one. "
@@ -98,17 +101,52 @@ def _scores(
                 "`answers` should hold a list of strings for each question. Element "
                 f"{position} is {texts!r}."
             )
-    right = [[text for text in texts if text] or [""] for texts in answers]
-    pairs = list(zip(predictions, right, strict=True))
-    scores = np.array(
+    if kind not in _KINDS:
+        raise ValueError(f"Unknown scores {kind!r}. Known: {list(_KINDS)}")
+    return np.array(
         [
-            [max(score(text, given) for text in texts) for score in (exact, f1)]
-            for given, texts in pairs
+            [max(score(text, given) for text in _right(texts)) for score in _KINDS[kind]]
+            for given, texts in zip(predictions, answers, strict=True)
         ]
     )
+
+
+def best_null_threshold(
+    margins: Sequence[float], answered: Sequence[float], unanswered: Sequence[float]
+) -> float:
+    """The threshold with the best mean score: above it no answer is given.
+
+    Args:
+        margins: floats [questions], how much more likely it is that there is none.
+        answered: floats [questions], the score of the best answer.
+        unanswered: floats [questions], that of giving none.
+
+    Returns:
+        A float between two margins, or 1 beyond them. Of equally good ones the lowest.
+    """
+    margins = np.asarray(margins, "float64")
+    order = np.argsort(margins, kind="stable")
+    margins = margins[order]
+    gains = (np.asarray(answered) - np.asarray(unanswered))[order]
+    # Of answering the first 0, 1, ... of these.
+    totals = np.concatenate([[0.0], np.cumsum(gains)])
+    bounds = np.concatenate([[margins[0] - 1], margins, [margins[-1] + 1]])
+    # Those of one margin are answered together.
+    apart = np.concatenate([[True], margins[1:] > margins[:-1], [True]])
+    cut = np.argmax(np.where(apart, totals, -np.inf))
+    if 0 < cut < len(margins):
+        return float((bounds[cut] + bounds[cut + 1]) / 2)
+    return float(bounds[cut and cut + 1])
+
+
+def _right(texts):
+    return [text for text in texts if text] or [""]
+
+
+def _summary(scores, answers):
     result = _percent(scores, "exact_match", "f1")
-    result["total"] = len(pairs)
-    has_answer = np.array([texts != [""] for texts in right])
+    result["total"] = len(scores)
+    has_answer = np.array([_right(texts) != [""] for texts in answers])
     if has_answer.any() and not has_answer.all():
         names = ("answerable_exact_match", "answerable_f1")
         result.update(_percent(scores[has_answer], *names))
@@ -174,3 +212,6 @@ def _longest_common_run(first, second):
             row.append(above[position] + 1 if segment == other else 0)
         longest, above = max(longest, *row), row
     return longest
+
+
+_KINDS = {"squad": (_squad_exact, _squad_f1), "cmrc": (_cmrc_exact, _cmrc_f1)}

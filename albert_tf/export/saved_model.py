@@ -57,8 +57,11 @@ def saved_model(
             "This model takes ids, for it has no preprocessor, and cannot be "
             "exported to take strings. Give it one, with the vocabulary."
         )
-    names = task.text_inputs if pairs is None else ("text", "text_b")[: 1 + pairs]
-    module = _ServingModule(task, names, options)
+    specs = task.text_specs
+    if pairs is not None:
+        names = ("text", "text_b")[: 1 + pairs]
+        specs = [tf.TensorSpec([None], tf.string, name=name) for name in names]
+    module = _ServingModule(task, specs, options)
     with complete_directory(directory) as temporary:
         tf.saved_model.save(
             module,
@@ -71,7 +74,7 @@ def saved_model(
 class _ServingModule(tf.Module):
     """The graph, and the variables themselves, so that each is written once."""
 
-    def __init__(self, task, names, options):
+    def __init__(self, task, specs, options):
         super().__init__()
         self._weights = [variable.value for variable in task.weights]
         ids = [
@@ -86,12 +89,12 @@ class _ServingModule(tf.Module):
             return task.answers(task(inputs, training=False), **options)
 
         # Calls the function above, so that the encoder stands in the graph once.
-        @tf.function(
-            input_signature=[tf.TensorSpec([None], tf.string, name=n) for n in names]
-        )
-        def answer_texts(*texts):
-            inputs = task.preprocessor(texts)
+        def answer_ids(inputs):
             return answer(*(inputs[name] for name in task.input))
+
+        @tf.function(input_signature=specs)
+        def answer_texts(*texts):
+            return task.answers_to_texts(texts, answer_ids)
 
         self.functions = {"serving_default": answer_texts, "tokens": answer}
         # Here, so that wrong options are found before anything is written.

@@ -1,7 +1,16 @@
 """The models: a task a file, on `AlbertBackbone`."""
 
 from albert_tf.backbone import SIZES, AlbertBackbone
+from albert_tf.models.albert_multiple_choice import AlbertMultipleChoice
 from albert_tf.models.albert_pretrainer import AlbertPretrainer
+from albert_tf.models.albert_question_answering import AlbertQuestionAnswering
 from albert_tf.models.albert_text_classifier import AlbertTextClassifier
 
-__all__ = ["SIZES", "AlbertBackbone", "AlbertPretrainer", "AlbertTextClassifier"]
+__all__ = [
+    "SIZES",
+    "AlbertBackbone",
+    "AlbertMultipleChoice",
+    "AlbertPretrainer",
+    "AlbertQuestionAnswering",
+    "AlbertTextClassifier",
+]

@@ -20,6 +20,7 @@ from albert_tf.preprocessing.length_grouping import (
     GroupedTexts,
     bucketed_dataset,
     first_batch_size,
+    longest_rows,
 )
 from albert_tf.preprocessing.texts import Texts
 
@@ -62,6 +63,20 @@ class FitsTexts:
             **options: of the task, as given to `albert_tf.export.saved_model`.
         """
         raise NotImplementedError
+
+    def answers_to_texts(self, texts: tuple, answer: Any) -> dict[str, Any]:
+        """What a SavedModel gives for strings, in a graph.
+
+        Args:
+            texts: tuple of the tensors of `text_specs`.
+            answer: function of a dict of ids, which gives `answers` to these.
+        """
+        return answer(self.preprocessor(texts))
+
+    @property
+    def text_specs(self) -> list[tf.TensorSpec]:
+        """The inputs of a SavedModel that takes strings."""
+        return [tf.TensorSpec([None], tf.string, name=name) for name in self.text_inputs]
 
     @property
     def text_inputs(self) -> tuple[str, ...]:
@@ -184,7 +199,11 @@ class FitsTexts:
         """As Keras', without the outputs of padding."""
         x, _, _ = keras.utils.unpack_x_y_sample_weight(data)
         outputs = super().predict_step(data)
-        return without_padding(outputs, self.output, x["padding_mask"])
+        return without_padding(outputs, self.output, self._lengths(x["padding_mask"]))
+
+    def _lengths(self, padding_mask):
+        """How much of the second axis of the outputs is no padding, of each row."""
+        return tf.reduce_sum(padding_mask, axis=1)
 
     def _trace_predict_function(self, spec):
         """Trace for any length at once, where Keras would trace three times."""
@@ -211,15 +230,8 @@ class FitsTexts:
         if labels:
             y, *weights = labels
             weights = [np.asarray(x, "float32") for x in weights if x is not None]
-            labels = (self.targets(x, y), *weights)
-        tokens, first_lengths, cut = self.preprocessor.tokenize_and_pack(x)
-        if cut:
-            warnings.warn(
-                f"{cut} of {len(first_lengths)} texts are longer than "
-                f"sequence_length={self.preprocessor.sequence_length} tokens and "
-                "were cut; what follows was not read.",
-                stacklevel=3,
-            )
+            labels = (y, *weights)
+        tokens, first_lengths, *labels = self._examples(x, *labels)
         packer = self.preprocessor.packer
 
         def pad(tokens, first_lengths, *labels):
@@ -230,11 +242,29 @@ class FitsTexts:
 
         return GroupedTexts.of(
             (tokens, first_lengths, *labels),
-            tokens.row_lengths(),
+            longest_rows(tokens),
             pad,
             batch_size or DEFAULT_BATCH_SIZE,
             shuffle,
         )
+
+    def _examples(self, x, *labels):
+        """The packed tokens that the model reads, their first lengths, and targets.
+
+        `labels` are `y` and arrays of weights, or nothing.
+        """
+        if labels:
+            y, *weights = labels
+            labels = (self.targets(x, y), *weights)
+        tokens, first_lengths, cut = self.preprocessor.tokenize_and_pack(x)
+        if cut:
+            warnings.warn(
+                f"{cut} of {len(first_lengths)} texts are longer than "
+                f"sequence_length={self.preprocessor.sequence_length} tokens and "
+                "were cut; what follows was not read.",
+                stacklevel=4,
+            )
+        return tokens, first_lengths, *labels
 
     def _bucketed(self, x):
         """A dataset of string batches as one of padded batches of like length."""

@@ -62,3 +62,10 @@ def as_segments(x: Any) -> tuple[tf.Tensor, ...]:
             f"{segments[0].shape} and {segments[1].shape}."
         )
     return segments
+
+
+def as_python_strings(texts: Any) -> list[str]:
+    """A list, array or tensor of strings as a list; of bytes, the UTF-8 in them."""
+    if tf.is_tensor(texts):
+        texts = texts.numpy()
+    return [x.decode("utf-8", "ignore") if isinstance(x, bytes) else x for x in texts]

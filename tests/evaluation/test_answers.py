@@ -1,8 +1,11 @@
 """EM and F1 of answers, against values worked out by hand."""
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from albert_tf.evaluation import cmrc_scores, squad_scores
+from albert_tf.evaluation import best_null_threshold, cmrc_scores, squad_scores
 
 # prediction, answers, exact match, common segments, segments of the answer that
 # counts, segments of the prediction.
@@ -99,3 +102,18 @@ def test_what_is_refused():
         cmrc_scores(["北京"], ["北京"])
     with pytest.raises(ValueError, match="at least one"):
         squad_scores([], [])
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(-5, 5), st.integers(0, 4), st.integers(0, 4)), min_size=1
+    )
+)
+def test_the_best_threshold(rows):
+    margins, answered, unanswered = np.array(rows, "float64").T
+
+    def score(threshold):
+        return np.where(margins > threshold, unanswered, answered).sum()
+
+    found = best_null_threshold(margins, answered, unanswered)
+    assert score(found) == max(map(score, np.arange(-6.5, 7)))
