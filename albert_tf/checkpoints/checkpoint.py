@@ -119,7 +119,7 @@ class Checkpoint:
         if part not in self.heads:
             return {}
         arguments = self.source.head_config(part, self.config, self.config_source)
-        labels = arguments.get("labels")
+        labels = arguments.get("labels") or arguments.get("tags")
         if labels is not None and len(labels) != classes:
             raise CheckpointError(
                 f"{self.config_source} names {len(labels)} classes, but the head of "

@@ -5,6 +5,8 @@ from albert_tf.models import (
     AlbertPretrainer,
     AlbertQuestionAnswering,
     AlbertTextClassifier,
+    AlbertTextRegressor,
+    AlbertTokenClassifier,
 )
 
 # How the task of a head is built; of several heads in a checkpoint the first here.
@@ -16,6 +18,12 @@ BUILDERS = {
         checkpoint, checkpoint.tokenizer()
     ),
     "choice_head": lambda checkpoint: AlbertMultipleChoice.from_opened(
+        checkpoint, checkpoint.tokenizer()
+    ),
+    "regressor": lambda checkpoint: AlbertTextRegressor.from_opened(
+        checkpoint, checkpoint.tokenizer()
+    ),
+    "token_classifier": lambda checkpoint: AlbertTokenClassifier.from_opened(
         checkpoint, checkpoint.tokenizer()
     ),
     "masked_lm_head": AlbertPretrainer.from_opened,

@@ -1,4 +1,4 @@
-"""The scores of each field."""
+"""The scores that each field uses, computed by kept libraries where there are such."""
 
 from albert_tf.evaluation.answers import (
     best_null_threshold,
@@ -6,5 +6,28 @@ from albert_tf.evaluation.answers import (
     score_answers,
     squad_scores,
 )
+from albert_tf.evaluation.classification import (
+    classification_report,
+    classification_scores,
+    level_scores,
+)
+from albert_tf.evaluation.multi_label import (
+    best_thresholds,
+    multi_label_report,
+    multi_label_scores,
+)
+from albert_tf.evaluation.regression import regression_scores
 
-__all__ = ["best_null_threshold", "cmrc_scores", "score_answers", "squad_scores"]
+__all__ = [
+    "best_null_threshold",
+    "best_thresholds",
+    "classification_report",
+    "classification_scores",
+    "cmrc_scores",
+    "level_scores",
+    "multi_label_report",
+    "multi_label_scores",
+    "regression_scores",
+    "score_answers",
+    "squad_scores",
+]

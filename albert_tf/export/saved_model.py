@@ -84,17 +84,20 @@ class _ServingModule(tf.Module):
 
         # Without AutoGraph, which would wrap what `answers` raises.
         @tf.function(input_signature=ids, autograph=False)
-        def answer(*values):
-            inputs = dict(zip(task.input, values, strict=True))
-            return task.answers(task(inputs, training=False), **options)
+        def call(*values):
+            return task(dict(zip(task.input, values, strict=True)), training=False)
 
-        # Calls the function above, so that the encoder stands in the graph once.
-        def answer_ids(inputs):
-            return answer(*(inputs[name] for name in task.input))
+        # These call the function above, so that the encoder stands in the graph once.
+        @tf.function(input_signature=ids, autograph=False)
+        def answer(*values):
+            return task.answers(call(*values), **options)
 
         @tf.function(input_signature=specs)
         def answer_texts(*texts):
-            return task.answers_to_texts(texts, answer_ids)
+            def call_named(inputs):
+                return call(*(inputs[name] for name in task.input))
+
+            return task.text_answers(texts, call_named, **options)
 
         self.functions = {"serving_default": answer_texts, "tokens": answer}
         # Here, so that wrong options are found before anything is written.

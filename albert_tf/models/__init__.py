@@ -5,6 +5,8 @@ from albert_tf.models.albert_multiple_choice import AlbertMultipleChoice
 from albert_tf.models.albert_pretrainer import AlbertPretrainer
 from albert_tf.models.albert_question_answering import AlbertQuestionAnswering
 from albert_tf.models.albert_text_classifier import AlbertTextClassifier
+from albert_tf.models.albert_text_regressor import AlbertTextRegressor
+from albert_tf.models.albert_token_classifier import AlbertTokenClassifier
 
 __all__ = [
     "SIZES",
@@ -13,4 +15,6 @@ __all__ = [
     "AlbertPretrainer",
     "AlbertQuestionAnswering",
     "AlbertTextClassifier",
+    "AlbertTextRegressor",
+    "AlbertTokenClassifier",
 ]

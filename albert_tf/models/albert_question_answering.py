@@ -254,7 +254,9 @@ class AlbertQuestionAnswering(FitsTexts, AlbertTask, keras_hub.models.Task):
         """The logits; a SavedModel for strings gives what `predict` does."""
         return dict(outputs)
 
-    def answers_to_texts(self, texts, answer):
+    def text_answers(self, texts, call, **options):
+        if options:
+            raise ValueError(f"There are no options. Received: {sorted(options)}")
         # As the tokenizer reads them, and the offsets count.
         question, context = (
             tf.strings.unicode_transcode(x, "UTF-8", "UTF-8", errors="ignore")
@@ -262,7 +264,7 @@ class AlbertQuestionAnswering(FitsTexts, AlbertTask, keras_hub.models.Task):
         )
         contexts = self.preprocessor.windows((question, context))
         packed = contexts.tokens, contexts.first_lengths
-        logits = answer(self.preprocessor.packer.pad(*packed))
+        logits = call(self.preprocessor.packer.pad(*packed))
         found = spans_of_windows(
             *(logits[name] for name in ("start_logits", "end_logits")),
             *(contexts.tokens.row_lengths(), contexts.first_lengths),

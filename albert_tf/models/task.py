@@ -153,11 +153,10 @@ class AlbertTask(AutoCompile, Presets):
         kwargs, new_heads = cls.read_heads(checkpoint, kwargs)
         # A checkpoint with a head that reads the pooler has one.
         new_pooler = any(HEADS[head].reads == "pooled" for head in new_heads)
-        # Nothing would train a pooler that no head reads.
-        is_read = not cls.heads or any(HEADS[x].reads == "pooled" for x in cls.heads)
-        backbone = checkpoint.build_backbone(
-            dtype=dtype, pooler=is_read and checkpoint.has_pooler or new_pooler
-        )
+        # Heads that do not read it would leave it untrained.
+        unread = {HEADS[head].reads for head in cls.heads} == {"sequence"}
+        pooler = (checkpoint.has_pooler or new_pooler) and not unread
+        backbone = checkpoint.build_backbone(dtype=dtype, pooler=pooler)
         model = cls.from_backbone(
             backbone, tokenizer, sequence_length=sequence_length, **kwargs
         )

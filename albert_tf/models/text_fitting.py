@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -64,19 +65,22 @@ class FitsTexts:
         """
         raise NotImplementedError
 
-    def answers_to_texts(self, texts: tuple, answer: Any) -> dict[str, Any]:
-        """What a SavedModel gives for strings, in a graph.
+    def text_answers(
+        self, texts: tuple[tf.Tensor, ...], call: Callable[[Any], Any], **options: Any
+    ) -> dict[str, Any]:
+        """The answers for strings: the outputs of a SavedModel that takes texts.
 
         Args:
-            texts: tuple of the tensors of `text_specs`.
-            answer: function of a dict of ids, which gives `answers` to these.
+            texts: the texts of each example, string tensors [batch].
+            call: function of the model's inputs, gives its outputs.
+            **options: as for `answers`.
         """
-        return answer(self.preprocessor(texts))
+        return self.answers(call(self.preprocessor(texts)), **options)
 
     @property
     def text_specs(self) -> list[tf.TensorSpec]:
         """The inputs of a SavedModel that takes strings."""
-        return [tf.TensorSpec([None], tf.string, name=name) for name in self.text_inputs]
+        return [tf.TensorSpec([None], tf.string, name=x) for x in self.text_inputs]
 
     @property
     def text_inputs(self) -> tuple[str, ...]:
@@ -249,10 +253,7 @@ class FitsTexts:
         )
 
     def _examples(self, x, *labels):
-        """The packed tokens that the model reads, their first lengths, and targets.
-
-        `labels` are `y` and arrays of weights, or nothing.
-        """
+        """Packed tokens and their first lengths; of `y` and weights, the targets."""
         if labels:
             y, *weights = labels
             labels = (self.targets(x, y), *weights)

@@ -10,12 +10,16 @@ from albert_tf.preprocessing.segment_packer import SegmentPacker
 from albert_tf.preprocessing.text_classifier_preprocessor import (
     AlbertTextClassifierPreprocessor,
 )
+from albert_tf.preprocessing.token_classifier_preprocessor import (
+    AlbertTokenClassifierPreprocessor,
+)
 from albert_tf.preprocessing.whole_word_mask_generator import WholeWordMaskGenerator
 
 __all__ = [
     "AlbertMultipleChoicePreprocessor",
     "AlbertQuestionAnsweringPreprocessor",
     "AlbertTextClassifierPreprocessor",
+    "AlbertTokenClassifierPreprocessor",
     "SegmentPacker",
     "WholeWordMaskGenerator",
 ]

@@ -56,6 +56,8 @@ class TextTokenizer(keras_hub.tokenizers.Tokenizer):
             )
         self.lowercase = lowercase
         self.file_assets = [self.asset_file_name]
+        # It has nothing to build, and Keras warns of layers in layers that are not.
+        self.built = True
 
     @property
     def fingerprint(self) -> tuple[Any, ...]:

@@ -53,6 +53,8 @@ TAGGER = Head(
 @pytest.fixture
 def tagger(monkeypatch):
     """A row, its names in two tables (those of `classifier`), and its task."""
+    # In place of that of the package.
+    monkeypatch.delitem(HEADS, "token_classifier")
     monkeypatch.setitem(HEADS, "tagger", TAGGER)
     names = {"kernel": transposed("classifier.weight"), "bias": "classifier.bias"}
     monkeypatch.setitem(HUGGINGFACE.weights, "tagger", names)
@@ -88,7 +90,8 @@ def test_of_two_heads_of_one_name_the_config_tells(tagger):
     for given, found in (
         (["AlbertForSequenceClassification"], ["classifier"]),
         (["AlbertForTokenClassification"], ["tagger"]),
-        (["AlbertForMultipleChoice"], []),
+        (["AlbertForMultipleChoice"], ["choice_head"]),
+        (["AlbertForSomethingElse"], []),
         (None, ["classifier"]),
     ):
         assert heads_in(HUGGINGFACE, both, {"architectures": given}) == found
@@ -97,11 +100,11 @@ def test_of_two_heads_of_one_name_the_config_tells(tagger):
 
 
 def test_a_head_of_another_task_is_no_classifier(tmp_path):
-    """Before it has a row; it is reported, and nothing takes it for a classifier."""
+    """It is reported, and nothing takes it for a classifier."""
     backbone = open_checkpoint(GOLDEN / "google_v2").build_backbone()
     save_checkpoint(AlbertTextClassifier(backbone, 3), tmp_path, "huggingface")
     config = json.loads((tmp_path / "config.json").read_text())
-    config["architectures"] = ["AlbertForMultipleChoice"]
+    config["architectures"] = ["AlbertForSomethingElse"]
     (tmp_path / "config.json").write_text(json.dumps(config))
     report = inspect_checkpoint(tmp_path)
     assert report.heads == [] and "classifier.weight" in report.other
@@ -113,7 +116,10 @@ def test_what_a_model_is_saved_as():
     for parts, name in (
         (["masked_lm_head"], "AlbertForMaskedLM"),
         (["masked_lm_head", "sop_head"], "AlbertForPreTraining"),
-        (list(HEADS), "AlbertForSequenceClassification"),
+        (["sop_head", "classifier"], "AlbertForSequenceClassification"),
+        (["token_classifier"], "AlbertForTokenClassification"),
+        (["span_head"], "AlbertForQuestionAnswering"),
+        (["pooler", "choice_head"], "AlbertForMultipleChoice"),
     ):
         assert architectures(parts) == [name]
 

@@ -50,7 +50,7 @@ def check(tokenizer, texts):
             assert 0 <= start <= end <= len(text)
             check_token(tokenizer, token, text[start:end])
     firsts, lasts = without_overlap(*columns[1:])
-    for text, *row in zip(texts, firsts.to_list(), lasts.to_list(), strict=True):
+    for row in zip(firsts.to_list(), lasts.to_list(), strict=True):
         characters = [
             i for start, end in zip(*row, strict=True) for i in range(start, end)
         ]

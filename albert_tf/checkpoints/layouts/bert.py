@@ -34,6 +34,12 @@ WEIGHTS = {
     },
     # `create_model` of `race_utils.py`.
     "choice_head": {"kernel": transposed("output_weights"), "bias": "output_bias"},
+    "regressor": {"kernel": transposed("output_weights"), "bias": "output_bias"},
+    # As the taggers that people made of it call theirs.
+    "token_classifier": {
+        "kernel": transposed("output_weights"),
+        "bias": "output_bias",
+    },
 }
 
 # A TF-Hub module has the whole graph in a scope; some scripts have the head in one.

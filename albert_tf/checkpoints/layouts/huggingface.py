@@ -66,6 +66,14 @@ HUGGINGFACE = Layout(
             "kernel": transposed("classifier.weight"),
             "bias": "classifier.bias",
         },
+        "regressor": {
+            "kernel": transposed("classifier.weight"),
+            "bias": "classifier.bias",
+        },
+        "token_classifier": {
+            "kernel": transposed("classifier.weight"),
+            "bias": "classifier.bias",
+        },
     },
     config_fields=GOOGLE.config_fields,
     # `AlbertConfig` of transformers.

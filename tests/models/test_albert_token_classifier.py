@@ -1,0 +1,324 @@
+"""Entities of texts: where they are, how they are learned, how they are kept."""
+
+import itertools
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from small_classifier import VOCABULARY, hand_padded, randomised, small_backbone
+
+import albert_tf
+from albert_tf.models import AlbertTokenClassifier
+from albert_tf.models.tag_targets import TagAccuracy
+
+LABELS = ["PER", "LOC"]
+TEXTS = [
+    "很好吃，我想你来吧",
+    "",
+    "😀 好",
+    "ab，c",
+    "他 去 了吗",
+    "大小上下左右前后" * 9,
+]
+SPANS = [
+    [(0, 2, "PER"), (4, 5, "LOC")],
+    [],
+    [(2, 3, "LOC")],
+    [(0, 2, "PER")],
+    [(2, 3, "PER"), (4, 6, "LOC")],
+    [(20, 25, "LOC"), (25, 40, "PER")],
+]
+ODD = "好我ab，。 \t\u3000\0\ufeffＡ１é\u0301😀👨🏽𠮷한\ud800\udfff"
+TEXT = st.one_of(
+    st.text(ODD, max_size=30),
+    st.text(st.characters(exclude_categories=()), max_size=60),
+    st.text("ab ", min_size=95, max_size=240),
+)
+
+
+def small_tagger(seed=0, sizes=None, **kwargs):
+    kwargs = {"labels": LABELS, **kwargs}
+    backbone = small_backbone(pooler=False, **(sizes or {}))
+    return randomised(
+        AlbertTokenClassifier.from_backbone(backbone, VOCABULARY, **kwargs), seed
+    )
+
+
+@pytest.fixture(scope="module")
+def tagger():
+    return small_tagger()
+
+
+# --- Where entities are ---
+
+
+def check_slices(tagger, texts):
+    count = 0
+    entities = tagger.predict(texts, verbose=0, scores=True)
+    for text, row in zip(texts, entities, strict=True):
+        before = 0
+        for start, end, label, score in row:
+            assert before <= start < end <= len(text)
+            assert label in LABELS and 0 < score <= 1
+            before = end
+            # It ends with characters that a token is made of.
+            assert not text[start].isspace() and not text[end - 1].isspace()
+        count += len(row)
+    return count
+
+
+@settings(deadline=None, max_examples=5)
+@given(texts=st.lists(TEXT, min_size=100, max_size=100))
+def test_entities_of_500_random_texts_are_slices(tagger, texts):
+    check_slices(tagger, texts)
+
+
+@pytest.mark.slow
+@settings(deadline=None, max_examples=50)
+@given(texts=st.lists(TEXT, min_size=200, max_size=200))
+def test_entities_of_10_000_random_texts_are_slices(tagger, texts):
+    check_slices(tagger, texts)
+
+
+def test_there_are_entities_in_odd_texts(tagger):
+    texts = ["".join(row) for row in itertools.permutations("好é\ud800 \u0301😀a", 5)]
+    assert check_slices(tagger, texts) > 1000
+
+
+@pytest.mark.parametrize("stride", [None, 5])
+def test_a_long_text_is_read_in_windows(stride):
+    # With one tag besides O what is predicted are the runs of it.
+    tagger = small_tagger(tags=["O", "I-PER"], labels=None)
+    tagger.preprocessor.stride = stride
+    rng = np.random.default_rng(1)
+    text = "".join(rng.choice(list(VOCABULARY[5:40]), 101))
+    size, stride = 27, stride or 20
+    starts = [*range(0, len(text) - size, stride), len(text) - size]
+    logits = [tagger(hand_padded(text[i : i + size]))[0, 1:-1] for i in starts]
+    # Half of the tokens are to be tagged.
+    shift = np.median(np.concatenate([x[:, 1] - x[:, 0] for x in logits]))
+    tagger.tag_dense.bias.assign_add([shift, 0.0])
+    tags = [np.argmax(x + [shift, 0.0], axis=-1) for x in logits]
+    expected, disagree = [], 0
+    for position in range(len(text)):
+        # By how far the token is from where the text was cut.
+        votes = {}
+        for start, row in zip(starts, tags, strict=True):
+            if start <= position < start + size:
+                left = position - start if start else np.inf
+                stop = start + size
+                right = stop - 1 - position if stop < len(text) else np.inf
+                votes.setdefault(min(left, right), set()).add(row[position - start])
+        expected.append(votes[max(votes)])
+        disagree += len(set.union(*votes.values())) > 1
+    assert disagree > 5
+    (found,) = tagger.predict([text], verbose=0)
+    tagged = [
+        any(start <= i < end for start, end, _ in found) for i in range(len(text))
+    ]
+    assert 5 < sum(tagged) < 96
+    # Two windows in which it is as far have the same right.
+    assert sum(len(allowed) for allowed in expected) < len(text) + 5
+    assert all(tag in allowed for tag, allowed in zip(tagged, expected, strict=True))
+
+
+def test_lists_arrays_datasets_and_ids(tagger):
+    expected = tagger.predict(TEXTS, verbose=0)
+    assert sum(map(len, expected)) > 5
+    for texts in (np.array(TEXTS), tf.constant(TEXTS), [x.encode() for x in TEXTS]):
+        assert tagger.predict(texts, verbose=0, batch_size=2) == expected
+    dataset = tf.data.Dataset.from_tensor_slices(TEXTS).batch(4)
+    assert tagger.predict(dataset, verbose=0) == expected
+    assert tagger.predict([], verbose=0) == []
+    logits = tagger.predict(tagger.preprocessor(TEXTS[:3]), verbose=0)
+    assert [x.shape for x in logits] == [(11, 5), (2, 5), (4, 5)]
+
+
+def test_served_entities_are_the_predicted_ones(tagger, tmp_path):
+    albert_tf.export.saved_model(tagger, tmp_path / "1")
+    served = tf.saved_model.load(str(tmp_path / "1")).signatures["serving_default"]
+    answers = {name: x.numpy() for name, x in served(text=tf.constant(TEXTS)).items()}
+    for row, expected in enumerate(tagger.predict(TEXTS, verbose=0, scores=True)):
+        count = len(expected)
+        assert (answers["start"][row, count:] == -1).all()
+        start, end, score = (answers[x][row, :count] for x in ("start", "end", "score"))
+        label = [name.decode() for name in answers["label"][row, :count]]
+        spans = [(*x[:3],) for x in expected]
+        assert list(zip(start, end, label, strict=True)) == spans
+        np.testing.assert_allclose(score, [x[3] for x in expected], atol=1e-5)
+
+
+# --- How it learns ---
+
+
+def food_texts(count, seed):
+    """Names of food and of people between other characters."""
+    rng = np.random.default_rng(seed)
+    texts, spans = [], []
+    for _ in range(count):
+        text, found = "", []
+        for _ in range(rng.integers(1, 5)):
+            text += "".join(
+                rng.choice(list("很不太差了的一是想吃，。 "), rng.integers(5))
+            )
+            name, label = [("鸡蛋", "LOC"), ("我", "PER"), ("abc", "PER")][
+                rng.integers(3)
+            ]
+            found.append((len(text), len(text) + len(name), label))
+            text += name
+        texts.append(text)
+        spans.append(found)
+    return texts, spans
+
+
+@pytest.mark.parametrize("scheme", ["BIO", "BIOES"])
+def test_it_learns_entities(scheme):
+    keras.utils.set_random_seed(0)
+    tagger = AlbertTokenClassifier.from_backbone(
+        small_backbone(pooler=False, num_layers=1), VOCABULARY, LABELS, scheme
+    )
+    tagger.compile(learning_rate=2e-2)
+    texts, spans = food_texts(400, 0)
+    tagger.fit(texts, spans, batch_size=16, epochs=6, verbose=0, validation_split=0.1)
+    texts, spans = food_texts(100, 1)
+    found = tagger.predict(texts, verbose=0)
+    assert np.mean([a == b for a, b in zip(found, spans, strict=True)]) > 0.9
+    _, accuracy = tagger.evaluate(texts, spans, verbose=0)
+    assert accuracy > 0.95
+
+
+def test_the_loss_is_that_of_each_token_once():
+    """Of padding, special tokens, and what another window decides there is none."""
+    tagger = small_tagger(dropout=0.0, sizes={"num_layers": 1})
+    tagger.compile(keras.optimizers.SGD(0.0), run_eagerly=True)
+    tags = tagger.targets(TEXTS, SPANS)
+    counted = tags.to_tensor(-1).numpy() >= 0
+    # A token a character that is no space.
+    assert counted.sum() == sum(len(text.replace(" ", "")) for text in TEXTS)
+    windows = tagger.preprocessor.windows(TEXTS)
+    features = tagger.preprocessor.packer.pad(windows.tokens, windows.first_lengths)
+    logits = tagger(features).numpy()[:, : counted.shape[1]].astype("float64")
+    logits -= np.log(np.exp(logits).sum(-1, keepdims=True))
+    truth = np.maximum(tags.to_tensor(0).numpy(), 0)
+    losses = -np.take_along_axis(logits, truth[..., None], axis=-1)[..., 0] * counted
+    right = (logits.argmax(-1) == truth) & counted
+
+    results = tagger.evaluate(TEXTS, SPANS, verbose=0)
+    assert results[0] == pytest.approx(losses.sum() / counted.sum(), abs=1e-5)
+    assert results[1] == pytest.approx(right.sum() / counted.sum())
+
+    weights = np.array([1.0, 0.0, 2.0, 0.5, 3.0, 0.25])
+    by_window = weights[windows.windows.texts.numpy()][:, None] * counted
+    results = tagger.evaluate(TEXTS, SPANS, sample_weight=weights, verbose=0)
+    assert results[0] == pytest.approx((losses * by_window).sum() / counted.sum())
+    expected = (right * by_window).sum() / by_window.sum()
+    assert results[1] == pytest.approx(expected)
+
+
+def test_accuracy_of_weighted_tokens():
+    accuracy = TagAccuracy()
+    accuracy.update_state(
+        np.array([[0, 1, -1]]), np.eye(2)[[[0, 0, 1]]], np.array([[1.0, 3.0, 9.0]])
+    )
+    assert float(accuracy.result()) == 0.25
+
+
+def test_spans_within_a_token_are_learned_whole_and_counted(tagger):
+    # é is two characters and one token, ab is two tokens.
+    x = ["e\u0301 ab 好", "  好"]
+    y = [[(0, 1, "PER"), (3, 4, "LOC")], [(0, 1, "PER")]]
+    with pytest.warns(UserWarning, match="2 spans begin or end within.*'e' in text 0"):
+        tags = tagger.targets(x, y)
+    names = [[tagger.tags[i] if i >= 0 else "" for i in row] for row in tags.to_list()]
+    assert names == [["", "B-PER", "B-LOC", "O", "O", ""], ["", "O", ""]]
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "message"),
+    [
+        (["好", "差"], [[]], "2 texts and 1 lists"),
+        (["好"], None, "1 texts and none"),
+        ([], [], "at least one"),
+        (["好", "差"], [[], [(0, 2, "PER")]], r"In text 1, the span \(0, 2, 'PER'\)"),
+        (["好差"], [[(0, 2, "PER"), (1, 2, "LOC")]], "In text 0, .* overlap"),
+        (
+            ["好"],
+            [[(0, 1, "ORG")]],
+            r"label that the model does not know.*\['PER', 'LOC'\]",
+        ),
+        ((["好"], ["差"]), [[]], "one text an example.*pair"),
+    ],
+)
+def test_what_a_fit_refuses(tagger, x, y, message):
+    for method in (tagger.fit, tagger.evaluate):
+        with pytest.raises(ValueError, match=message):
+            method(x, y, verbose=0)
+
+
+def test_pairs_are_refused_everywhere(tagger):
+    with pytest.raises(ValueError, match="pair of texts"):
+        tagger.predict((["好"], ["差"]), verbose=0)
+    with pytest.raises(ValueError, match="pair of texts"):
+        tagger.preprocessor((["好"], ["差"]))
+    with pytest.raises(TypeError, match="not one example"):
+        tagger.predict("好")
+
+
+def test_a_stride_that_leaves_tokens_out_is_refused(tagger):
+    with pytest.raises(ValueError, match="`stride` must be from 1 .* 27. Received: 28"):
+        type(tagger.preprocessor)(tagger.preprocessor.tokenizer, 29, stride=28)
+
+
+# --- How it is kept ---
+
+
+def same(first, second):
+    return all(np.array_equal(a, b) for a, b in zip(first, second, strict=True))
+
+
+@pytest.mark.parametrize("layout", ["google", "huggingface", "keras"])
+def test_checkpoints_hold_the_head_and_its_tags(tmp_path, layout):
+    sizes = {"embedding_projection": "after_layer_norm"}
+    tagger = small_tagger(sizes=sizes, scheme="BIOES", dropout=0.2)
+    albert_tf.save_checkpoint(tagger, tmp_path, layout)
+    report = albert_tf.inspect_checkpoint(tmp_path)
+    assert (report.heads, report.num_classes) == (["token_classifier"], 9)
+    loaded = AlbertTokenClassifier.from_checkpoint(tmp_path)
+    assert loaded.get_config()["tags"] == tagger.tags
+    assert (loaded.labels, loaded.scheme, loaded.dropout) == (LABELS, "BIOES", 0.2)
+    assert same(loaded.get_weights(), tagger.get_weights())
+    assert loaded.predict(TEXTS, verbose=0) == tagger.predict(TEXTS, verbose=0)
+
+
+def test_labels_and_the_head_of_a_checkpoint(tmp_path):
+    tagger = small_tagger(sizes={"embedding_projection": "after_layer_norm"})
+    albert_tf.save_checkpoint(tagger, tmp_path / "tagger", "google")
+    read = AlbertTokenClassifier.from_checkpoint
+    # The same labels in another order: the tags stay with their weights.
+    again = read(tmp_path / "tagger", labels=LABELS[::-1])
+    assert again.tags == tagger.tags
+    assert same(again.get_weights(), tagger.get_weights())
+    for labels in (["PER"], ["PER", "ORG"]):
+        with pytest.warns(UserWarning, match="tells 5 tags apart.*new one"):
+            other = read(tmp_path / "tagger", labels=labels)
+        assert other.labels == labels
+        assert same(other.backbone.get_weights(), tagger.backbone.get_weights())
+    tokenizer = tagger.preprocessor.tokenizer
+    albert_tf.save_checkpoint(
+        tagger.backbone, tmp_path / "encoder", "google", tokenizer=tokenizer
+    )
+    with pytest.raises(ValueError, match="no token classifier. Give `labels=`"):
+        read(tmp_path / "encoder")
+
+
+def test_a_preset_with_another_head_is_refused(tmp_path, tagger):
+    tagger.save_to_preset(str(tmp_path))
+    loaded = AlbertTokenClassifier.from_preset(str(tmp_path), labels=LABELS)
+    assert loaded.predict(TEXTS, verbose=0) == tagger.predict(TEXTS, verbose=0)
+    with pytest.raises(
+        ValueError, match=r"a head for \['PER', 'LOC'\].*from_checkpoint"
+    ):
+        AlbertTokenClassifier.from_preset(str(tmp_path), labels=["ORG"])

@@ -1,0 +1,93 @@
+"""Tag scores to entities, against all sequences of tags."""
+
+import itertools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from albert_tf.data.tags import spans_to_tags, tag_names, tags_to_spans
+from albert_tf.models.tagging import Tagging
+
+CASES = {
+    "BIO": (tag_names(["PER", "LOC"]), "BIO"),
+    "BIOES": (tag_names(["PER"], "BIOES"), "BIOES"),
+    "in another order": (["I-LOC", "B-PER", "O", "B-LOC", "I-PER"], "BIO"),
+    "BMES": (["B-PER", "M-PER", "E-PER", "S-PER", "O"], "BIOES"),
+}
+
+
+def is_by_the_rules(tags, scheme):
+    """What spans are written as is all that the rules allow."""
+    tags = [tag.replace("M-", "I-") for tag in tags]
+    return spans_to_tags(tags_to_spans(tags), len(tags), scheme) == tags
+
+
+@pytest.mark.parametrize(("tags", "scheme"), CASES.values(), ids=CASES)
+def test_entities_are_those_of_the_best_sequence_by_the_rules(tags, scheme):
+    tagging = Tagging(tags)
+    assert tagging.scheme == scheme
+    lengths = [4, 0, 1, 5, 2, 3, 5, 5, 4]
+    rng = np.random.default_rng(3)
+    rows = [rng.normal(size=(n, len(tags))).astype("float32") * 2 for n in lengths]
+    logits = tf.RaggedTensor.from_row_lengths(np.concatenate(rows), lengths)
+    columns = [column.to_list() for column in tagging.decode(logits)]
+    unruly = 0
+    for row, first, last, label, score in zip(rows, *columns, strict=True):
+        best = best_sequence(row, tags, scheme)
+        unruly += best != [tags[i] for i in row.argmax(-1)]
+        label = [name.decode() for name in label]
+        ends = [position + 1 for position in last]
+        assert list(zip(first, ends, label, strict=True)) == tags_to_spans(best)
+        exponents = np.exp(row)
+        probabilities = exponents / exponents.sum(-1, keepdims=True)
+        chosen = probabilities[range(len(row)), [tags.index(tag) for tag in best]]
+        expected = [chosen[a:b].mean() for a, b in zip(first, ends, strict=True)]
+        np.testing.assert_allclose(score, expected, rtol=1e-5)
+    # Else this would say nothing about rules.
+    assert unruly > 2
+
+
+def best_sequence(scores, tags, scheme):
+    positions = range(len(scores))
+    return max(
+        (
+            list(sequence)
+            for sequence in itertools.product(tags, repeat=len(scores))
+            if is_by_the_rules(sequence, scheme)
+        ),
+        key=lambda tagged: sum(scores[i, tags.index(tagged[i])] for i in positions),
+    )
+
+
+def test_a_tagger_without_beginnings():
+    tagging = Tagging(["O", "I-PER", "I-LOC"])
+    scores = np.eye(3)[[0, 1, 1, 2, 0, 2]]
+    logits = tf.RaggedTensor.from_row_lengths(scores, [6])
+    first, last, label, _ = (column.to_list()[0] for column in tagging.decode(logits))
+    assert (first, last, label) == ([1, 3, 5], [2, 3, 5], [b"PER", b"LOC", b"LOC"])
+    assert tagging.ids_of("LOC", 3) == [2, 2, 2]
+
+
+def test_a_long_text_is_decoded_to_its_end():
+    tagging = Tagging(tag_names(["PER"]))
+    tags = ["B-PER", "I-PER", "O"] * 4000
+    scores = np.eye(3, dtype="float32")[[tagging.tags.index(tag) for tag in tags]]
+    logits = tf.RaggedTensor.from_row_lengths(scores * 9, [len(tags)])
+    first, last, _, score = (column.to_list()[0] for column in tagging.decode(logits))
+    assert first == list(range(0, 12000, 3))
+    assert last == list(range(1, 12000, 3))
+    assert max(score) - min(score) < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("tags", "message"),
+    [
+        (["B-PER", "I-PER"], "O one of them"),
+        (["O", "B-PER", "B-PER"], "should be different"),
+        (["O", "PER"], "'PER' is no tag"),
+    ],
+)
+def test_what_are_no_tags(tags, message):
+    with pytest.raises(ValueError, match=message):
+        Tagging(tags)

@@ -1,0 +1,62 @@
+"""Windows of long texts, by brute force."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from albert_tf.preprocessing.windows import Windows
+
+
+def context(token, start, end, length):
+    """How far a token is from where a window cuts the text."""
+    left = np.inf if start == 0 else token - start
+    right = np.inf if end == length else end - 1 - token
+    return min(left, right)
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.lists(st.integers(0, 40), min_size=1, max_size=6), st.integers(1, 9), st.data()
+)
+def test_each_token_is_decided_once_where_it_has_most_context(lengths, size, data):
+    stride = data.draw(st.integers(1, size))
+    tokens = tf.RaggedTensor.from_row_lengths(tf.range(sum(lengths)), lengths)
+    windows = Windows.of(tokens, size, stride)
+    columns = windows.texts, windows.starts, windows.ends
+    bounds = list(zip(*(column.numpy().tolist() for column in columns), strict=True))
+    decided = zip(
+        windows.first_decided.numpy(), windows.last_decided.numpy(), strict=True
+    )
+    by = {}
+    for (text, start, end), (first, last) in zip(bounds, decided, strict=True):
+        assert 0 <= start <= first <= last <= end <= lengths[text]
+        assert end - start == min(size, lengths[text])
+        for token in range(first, last):
+            assert (text, token) not in by
+            by[text, token] = context(token, start, end, lengths[text])
+    assert len(by) == sum(lengths)
+    for (text, token), own in by.items():
+        contexts = [
+            context(token, start, end, lengths[text])
+            for of, start, end in bounds
+            if of == text and start <= token < end
+        ]
+        assert own == max(contexts)
+
+
+@pytest.mark.parametrize("ragged", [True, False])
+def test_what_was_split_is_merged(ragged):
+    lengths = [0, 7, 2, 23, 4]
+    tokens = tf.RaggedTensor.from_row_lengths(100 + tf.range(sum(lengths)), lengths)
+    windows = Windows.of(tokens, 4, 3)
+    assert len(windows) == 1 + 2 + 1 + 8 + 1
+    split = windows.of_windows(tokens.values)
+    assert split[1].numpy().tolist() == [100, 101, 102, 103]
+    edge = tf.fill([split.nrows(), 1], -1)
+    given = tf.concat([edge, split, edge], axis=1)
+    # Two values a token.
+    given = given.with_values(tf.stack([given.values, -given.values], axis=1))
+    merged = windows.merge(given if ragged else given.to_tensor(-9))
+    assert merged.numpy().tolist() == [[i, -i] for i in tokens.values.numpy()]
