@@ -54,21 +54,16 @@ class SpanQuestions:
     def for_training(self) -> SpanQuestions:
         """Those that can be learned: an answer is in the context, or there is none.
 
-        Of several answers the first that is in the context stays. What is left out is
-        counted in `skipped`.
+        What is left out is counted in `skipped`.
         """
-        found = [
-            [answer for answer in answers if answer[0] is not None][:1]
-            for answers in self.answers
-        ]
         kept = [
-            i for i, answers in enumerate(self.answers) if found[i] or not answers
+            i
+            for i, answers in enumerate(self.answers)
+            if not answers or any(start is not None for start, _ in answers)
         ]
+        columns = (self.questions, self.contexts, self.answers, self.ids)
         return SpanQuestions(
-            [self.questions[i] for i in kept],
-            [self.contexts[i] for i in kept],
-            [found[i] for i in kept],
-            [self.ids[i] for i in kept],
+            *([column[i] for i in kept] for column in columns),
             moved=self.moved,
             absent=self.absent,
             skipped=len(self) - len(kept),

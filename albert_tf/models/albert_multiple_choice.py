@@ -14,6 +14,7 @@ from albert_tf.models.text_fitting import FitsTexts
 from albert_tf.preprocessing.examples import check_class_ids
 from albert_tf.preprocessing.multiple_choice_preprocessor import (
     AlbertMultipleChoicePreprocessor,
+    ragged_choices,
 )
 
 
@@ -102,18 +103,27 @@ class AlbertMultipleChoice(FitsTexts, AlbertTask, keras_hub.models.Task):
 
     def targets(self, x: Any, y: Any) -> np.ndarray:
         """The right choice of each example, an int array [examples]."""
+        counts = ragged_choices(x).row_lengths().numpy()
         y = check_class_ids(x, y)
-        for position, (label, choices) in enumerate(zip(y, x[2], strict=True)):
-            if not 0 <= label < len(choices):
+        for position, (label, count) in enumerate(zip(y, counts, strict=True)):
+            if not 0 <= label < count:
                 raise ValueError(
                     f"Element {position} of `y` is {label}, but its question has "
-                    f"{len(choices)} choices, counted from 0."
+                    f"{count} choices, counted from 0."
                 )
         return y
 
     def _lengths(self, padding_mask):
         is_choice = tf.reduce_any(padding_mask > 0, axis=2)
         return tf.reduce_sum(tf.cast(is_choice, tf.int32), axis=1)
+
+    def _bucketed(self, x):
+        if isinstance(x, tf.data.Dataset):
+            raise ValueError(
+                "A dataset of choices cannot be batched anew by length. Leave out "
+                "`group_by_length`, or give lists, which are."
+            )
+        return x
 
     def predict(
         self, x: Any = None, batch_size: int | None = None, **kwargs: Any

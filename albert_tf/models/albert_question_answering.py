@@ -27,6 +27,7 @@ from albert_tf.models.text_fitting import FitsTexts
 from albert_tf.preprocessing.question_answering_preprocessor import (
     AlbertQuestionAnsweringPreprocessor,
     WindowedContexts,
+    check_is_pair,
 )
 from albert_tf.preprocessing.texts import as_python_strings
 
@@ -49,6 +50,7 @@ class AlbertQuestionAnswering(FitsTexts, AlbertTask, keras_hub.models.Task):
             answer; `fit` makes it 0 if some of its examples have none, and
             `tune_null_threshold` finds the best.
         max_answer_length: int, in tokens.
+        dropout: float. Rate between the encoder's output and the head.
         compile: bool. Compile with the defaults.
 
     Returns:
@@ -78,20 +80,26 @@ class AlbertQuestionAnswering(FitsTexts, AlbertTask, keras_hub.models.Task):
         preprocessor: AlbertQuestionAnsweringPreprocessor | None = None,
         null_threshold: float | None = None,
         max_answer_length: int = 64,
+        dropout: float = 0.0,
         **kwargs: Any,
     ):
         # === Layers ===
         self.backbone = backbone
         self.preprocessor = preprocessor
+        self.output_dropout = keras.layers.Dropout(
+            dropout, dtype=backbone.compute_dtype, name="output_dropout"
+        )
         self.span_dense = self.dense_head(2, "span_logits")
 
         # === Config ===
         self.null_threshold = null_threshold
         self.max_answer_length = max_answer_length
+        self.dropout = dropout
 
         # === Functional Model ===
         inputs = backbone.input
-        logits = self.span_dense(backbone(inputs)["sequence_output"])
+        hidden = self.output_dropout(backbone(inputs)["sequence_output"])
+        logits = self.span_dense(hidden)
         # So that the loss does not depend on how far a batch is padded.
         is_token = keras.ops.cast(inputs["padding_mask"], "bool")
         outputs = {
@@ -142,7 +150,7 @@ class AlbertQuestionAnswering(FitsTexts, AlbertTask, keras_hub.models.Task):
 
     def targets(self, x: Any, y: Any) -> dict[str, np.ndarray]:
         """The first and last token of the answers, a dict of int arrays [windows]."""
-        x = tuple(map(as_python_strings, x))
+        x = _as_strings(x)
         return span_targets(self.preprocessor.windows(x), answer_characters(x[1], y))
 
     def _takes_texts(self, x):
@@ -151,7 +159,7 @@ class AlbertQuestionAnswering(FitsTexts, AlbertTask, keras_hub.models.Task):
     def _examples(self, x, *labels):
         contexts = x
         if not isinstance(x, WindowedContexts):
-            x = tuple(map(as_python_strings, x))
+            x = _as_strings(x)
             contexts = self.preprocessor.windows(x)
         if labels:
             y, *weights = labels
@@ -206,7 +214,7 @@ class AlbertQuestionAnswering(FitsTexts, AlbertTask, keras_hub.models.Task):
 
     def _best_spans(self, x, n_best, max_answer_length, options):
         """The contexts as strings, and what `best_spans` gives."""
-        x = tuple(map(as_python_strings, x))
+        x = _as_strings(x)
         if not x[0]:
             return [], *[[]] * 4
         contexts = self.preprocessor.windows(x)
@@ -288,7 +296,13 @@ class AlbertQuestionAnswering(FitsTexts, AlbertTask, keras_hub.models.Task):
             **super().get_config(),
             "null_threshold": self.null_threshold,
             "max_answer_length": self.max_answer_length,
+            "dropout": self.dropout,
         }
+
+
+def _as_strings(x):
+    check_is_pair(x)
+    return tuple(map(as_python_strings, x))
 
 
 def _is_dataset_of_texts(x):

@@ -260,7 +260,7 @@ class FitsTexts:
         tokens, first_lengths, cut = self.preprocessor.tokenize_and_pack(x)
         if cut:
             warnings.warn(
-                f"{cut} of {len(first_lengths)} texts are longer than "
+                f"{cut} of {count_examples(x)} texts are longer than "
                 f"sequence_length={self.preprocessor.sequence_length} tokens and "
                 "were cut; what follows was not read.",
                 stacklevel=4,

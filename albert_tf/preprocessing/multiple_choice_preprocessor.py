@@ -74,13 +74,8 @@ class AlbertMultipleChoicePreprocessor(AlbertTextClassifierPreprocessor):
 
     def tokenize_and_pack(self, x):
         """As `pack`, and how many examples were cut to `sequence_length`."""
-        if not isinstance(x, tuple) or len(x) != 3:
-            raise ValueError(
-                "`x` should be the tuple (contexts, questions, choices). Received: "
-                f"{type(x).__name__}" + (f" of {len(x)}" * isinstance(x, tuple))
-            )
+        choices = ragged_choices(x)
         contexts, questions = as_segments(x[:2])
-        choices = _as_ragged(x[2], contexts)
         example = choices.value_rowids()
         contexts, questions = (
             tf.gather(self.tokenizer(texts), example) for texts in (contexts, questions)
@@ -94,8 +89,20 @@ class AlbertMultipleChoicePreprocessor(AlbertTextClassifierPreprocessor):
         return *map(choices.with_values, packed), tf.reduce_sum(tf.maximum(cut, 0))
 
 
-def _as_ragged(choices, contexts):
-    """Choices as a ragged string tensor [batch, (choices)]."""
+def ragged_choices(x: Any) -> tf.RaggedTensor:
+    """The choices of `(contexts, questions, choices)`, strings [batch, (choices)].
+
+    Raises:
+        ValueError: if it is no such tuple, there are not as many lists of choices as
+            contexts, or one is empty.
+    """
+    if not isinstance(x, tuple) or len(x) != 3:
+        count = f" of {len(x)}" if isinstance(x, tuple) else ""
+        raise ValueError(
+            "`x` should be the tuple (contexts, questions, choices). Received: "
+            f"{type(x).__name__}{count}"
+        )
+    contexts, _, choices = x
     if isinstance(choices, tf.RaggedTensor):
         return choices
     if tf.is_tensor(choices):

@@ -117,12 +117,7 @@ class AlbertQuestionAnsweringPreprocessor(AlbertTextClassifierPreprocessor):
             TypeError: if these are no strings.
             ValueError: if it is no such tuple, or they are not as many.
         """
-        if not isinstance(x, tuple) or len(x) != 2:
-            raise ValueError(
-                "`x` should be the tuple of two lists, (questions, contexts). "
-                f"Received: {type(x).__name__}"
-                + (f" of {len(x)}" if isinstance(x, tuple) else "")
-            )
+        check_is_pair(x)
         questions, contexts = as_segments(x)
         # In a graph, where strings have no halves of surrogate pairs.
         if tf.is_tensor(x[1]):
@@ -157,3 +152,13 @@ class AlbertQuestionAnsweringPreprocessor(AlbertTextClassifierPreprocessor):
             "stride": self.stride,
             "max_question_length": self.max_question_length,
         }
+
+
+def check_is_pair(x: Any) -> None:
+    """Check that examples are `(questions, contexts)`."""
+    if not isinstance(x, tuple) or len(x) != 2:
+        count = f" of {len(x)}" if isinstance(x, tuple) else ""
+        raise ValueError(
+            "`x` should be the tuple of two lists, (questions, contexts). Received: "
+            f"{type(x).__name__}{count}"
+        )
