@@ -106,13 +106,10 @@ def export(
 
 
 def _answer_names(task):
-    import keras
     import tensorflow as tf
 
-    def one(symbolic):
-        return tf.zeros([size or 1 for size in symbolic.shape], symbolic.dtype)
-
-    return task.answers(keras.tree.map_structure(one, task.output))
+    texts = (tf.fill([1] * spec.shape.rank, "a") for spec in task.text_specs)
+    return task.text_answers(tuple(texts), task)
 
 
 def _load(model):

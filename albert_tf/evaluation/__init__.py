@@ -1,8 +1,10 @@
 """The scores that each field uses, computed by kept libraries where there are such."""
 
 from albert_tf.evaluation.answers import (
+    answer_scores,
     best_null_threshold,
     cmrc_scores,
+    kind_of_answers,
     score_answers,
     squad_scores,
 )
@@ -19,11 +21,13 @@ from albert_tf.evaluation.multi_label import (
 from albert_tf.evaluation.regression import regression_scores
 
 __all__ = [
+    "answer_scores",
     "best_null_threshold",
     "best_thresholds",
     "classification_report",
     "classification_scores",
     "cmrc_scores",
+    "kind_of_answers",
     "level_scores",
     "multi_label_report",
     "multi_label_scores",

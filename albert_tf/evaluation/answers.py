@@ -55,7 +55,7 @@ def squad_scores(
         [Rajpurkar et al., 2018](https://arxiv.org/abs/1806.03822), and their
         `evaluate-v2.0.py`.
     """
-    return _summary(score_answers(predictions, answers, "squad"), answers)
+    return answer_scores(predictions, answers, "squad")
 
 
 def cmrc_scores(
@@ -78,7 +78,22 @@ def cmrc_scores(
         [Cui et al., 2019](https://arxiv.org/abs/1810.07366), and their
         `cmrc2018_evaluate.py`.
     """
-    return _summary(score_answers(predictions, answers, "cmrc"), answers)
+    return answer_scores(predictions, answers, "cmrc")
+
+
+def answer_scores(
+    predictions: Sequence[str], answers: Sequence[Sequence[str]], kind: str
+) -> dict[str, float]:
+    """`squad_scores` or `cmrc_scores`, by the name of their `kind`."""
+    scores = score_answers(predictions, answers, kind)
+    result = _percent(scores, "exact_match", "f1")
+    result["total"] = len(scores)
+    has_answer = np.array([_right(texts) != [""] for texts in answers])
+    if has_answer.any() and not has_answer.all():
+        names = ("answerable_exact_match", "answerable_f1")
+        result.update(_percent(scores[has_answer], *names))
+        result.update(_percent(scores[~has_answer, :1], "unanswerable_exact_match"))
+    return result
 
 
 def score_answers(
@@ -111,6 +126,12 @@ def score_answers(
     )
 
 
+def kind_of_answers(texts: Sequence[str]) -> str:
+    """`"cmrc"` for texts whose letters are mostly Chinese, else `"squad"`."""
+    letters = "".join(filter(str.isalpha, "".join(texts)))
+    return "cmrc" if 2 * len(_HAN.findall(letters)) > len(letters) else "squad"
+
+
 def best_null_threshold(
     margins: Sequence[float], answered: Sequence[float], unanswered: Sequence[float]
 ) -> float:
@@ -141,17 +162,6 @@ def best_null_threshold(
 
 def _right(texts):
     return [text for text in texts if text] or [""]
-
-
-def _summary(scores, answers):
-    result = _percent(scores, "exact_match", "f1")
-    result["total"] = len(scores)
-    has_answer = np.array([_right(texts) != [""] for texts in answers])
-    if has_answer.any() and not has_answer.all():
-        names = ("answerable_exact_match", "answerable_f1")
-        result.update(_percent(scores[has_answer], *names))
-        result.update(_percent(scores[~has_answer, :1], "unanswerable_exact_match"))
-    return result
 
 
 def _percent(scores, *names):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import keras
@@ -87,8 +88,17 @@ class AlbertMultipleChoice(FitsTexts, AlbertTask, keras_hub.models.Task):
 
     @classmethod
     def read_heads(cls, checkpoint, arguments):
-        found = "choice_head" in checkpoint.heads
-        return arguments, [] if found else ["choice_head"]
+        if "choice_head" in checkpoint.heads:
+            return arguments, []
+        if checkpoint.num_classes("classifier"):
+            warnings.warn(
+                f"The head of {checkpoint.path} is a text classifier's, for its config "
+                "does not say AlbertForMultipleChoice: the model begins with a new "
+                "one, with random weights. If it is a multiple choice head, put "
+                '"architectures": ["AlbertForMultipleChoice"] into the config.',
+                stacklevel=4,
+            )
+        return arguments, ["choice_head"]
 
     def default_loss(self):
         return keras.losses.SparseCategoricalCrossentropy(from_logits=True)
