@@ -1,6 +1,7 @@
 """Question answering: windows, targets, the best spans, no answer, what is refused."""
 
 import itertools
+import pathlib
 
 import numpy as np
 import pytest
@@ -10,9 +11,13 @@ from hypothesis import strategies as st
 from small_classifier import CHARACTERS, CLS, SEP, VOCABULARY, randomised, small_backbone
 
 import albert_tf
+from albert_tf.data import read_squad
 from albert_tf.evaluation import squad_scores
 from albert_tf.models import AlbertQuestionAnswering
 from albert_tf.models.answer_spans import best_spans, ranked_answers
+from albert_tf.models.answer_targets import span_targets
+from albert_tf.preprocessing import AlbertQuestionAnsweringPreprocessor
+from albert_tf.tokenizers import WordPieceTokenizer
 
 pytestmark = pytest.mark.usefixtures("eagerly")
 
@@ -301,3 +306,40 @@ def test_half_precision_away_from_the_padding(model):
         ours, theirs = np.concatenate(given[name]), np.concatenate(expected[name])
         scale = max(np.abs(theirs).max(), 1)
         assert 0 < np.abs(ours - theirs).max() < 6 * 2**-8 * scale
+
+
+def test_answers_of_cmrc_are_tokens(assets):
+    """Of all answers that can be learned, the tokens are the answer and no more."""
+    data = read_squad(assets / "data" / "cmrc2018" / "cmrc2018_trial.json")
+    vocabulary = pathlib.Path(__file__).parents[2] / "examples/albert_micro_zh/vocab.txt"
+    preprocessor = AlbertQuestionAnsweringPreprocessor(
+        WordPieceTokenizer(str(vocabulary)), sequence_length=384
+    )
+    contexts = preprocessor.windows(data.x)
+    spans = [(start, start + len(text)) for ((start, text),) in data.answers]
+    targets = span_targets(contexts, spans)
+    rows = np.flatnonzero(targets["start_logits"])
+    starts, ends = contexts.characters(
+        tf.constant(rows, tf.int64),
+        *(tf.constant(targets[name][rows], tf.int64) for name in targets),
+    )
+    examples = contexts.windows.texts.numpy()[rows]
+    # Those in no window are longer than what neighbours share for certain.
+    missing = sorted(set(range(len(data))) - set(examples))
+    assert len(missing) == 4
+    assert all(len(data.texts[i][0]) > 128 for i in missing)
+    wrong = [
+        (given, *data.texts[example])
+        for given, example in zip(
+            (
+                data.contexts[example][start:end]
+                for example, start, end in zip(
+                    examples, starts.numpy(), ends.numpy(), strict=True
+                )
+            ),
+            examples,
+            strict=True,
+        )
+        if given != data.texts[example][0].strip()
+    ]
+    assert not wrong
