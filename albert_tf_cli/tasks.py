@@ -109,7 +109,9 @@ def _answer_names(task):
     import tensorflow as tf
 
     texts = (tf.fill([1] * spec.shape.rank, "a") for spec in task.text_specs)
-    return task.text_answers(tuple(texts), task)
+    return task.text_answers(
+        tuple(texts), lambda inputs: task(inputs, training=False)
+    )
 
 
 def _load(model):

@@ -124,9 +124,14 @@ def heads_in(layout, names, config):
         config: dict, the fields of the config.
     """
     found = {}
+    pooler = layout.names(["pooler"])
     for part, head in HEADS.items():
         own = layout.names([part])
-        needed = layout.names(["pooler"]) if head.reads == "pooled" else []
+        needed = pooler if head.reads == "pooled" else []
+        guessed = head.by_architecture and not config.get("architectures")
+        if guessed and head.reads == "sequence" and not set(pooler).isdisjoint(names):
+            # Beside a pooler, or what is left of one, it is the head that reads it.
+            continue
         if own and {*own, *needed} <= set(names) and head.may_be_in(config):
             found.setdefault(frozenset(own), part)
     return list(found.values())

@@ -13,6 +13,7 @@ from albert_tf.evaluation.classification import (
     classification_scores,
     level_scores,
 )
+from albert_tf.evaluation.entities import entity_scores
 from albert_tf.evaluation.multi_label import (
     best_thresholds,
     multi_label_report,
@@ -27,6 +28,7 @@ __all__ = [
     "classification_report",
     "classification_scores",
     "cmrc_scores",
+    "entity_scores",
     "kind_of_answers",
     "level_scores",
     "multi_label_report",

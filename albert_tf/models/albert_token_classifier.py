@@ -36,6 +36,10 @@ class AlbertTokenClassifier(FitsTexts, AlbertTask, keras_hub.models.Task):
     read in windows that overlap, and each token is decided by the window where it is
     farthest from where the text was cut.
 
+    A `tf.data.Dataset` to train on has batches of texts and the tags of their
+    characters, positions in `tags`, as `albert_tf.data.spans_to_tags` names them. Its
+    texts are cut to the `sequence_length` of the preprocessor.
+
     Args:
         backbone: an `AlbertBackbone`.
         labels: list of strings, the kinds of entities.
@@ -155,6 +159,14 @@ class AlbertTokenClassifier(FitsTexts, AlbertTask, keras_hub.models.Task):
     def _takes_texts(self, x):
         refuse_pairs(x)
         return isinstance(x, WindowedTexts) or super()._takes_texts(x)
+
+    def _bucketed(self, x):
+        if isinstance(x, tf.data.Dataset) and isinstance(x.element_spec, tuple):
+            raise ValueError(
+                "A token classifier cannot group a labelled dataset by length. Give "
+                "lists, which always are, or leave out `group_by_length`."
+            )
+        return super()._bucketed(x)
 
     def targets(self, x: Any, y: Any) -> tf.RaggedTensor:
         """The tag of each token, int32 [windows, (tokens)], special tokens included.

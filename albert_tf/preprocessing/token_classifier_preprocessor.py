@@ -50,6 +50,12 @@ class AlbertTokenClassifierPreprocessor(AlbertTextClassifierPreprocessor):
             that of the next. By default three quarters of what a window holds.
         padding, pad_to_multiple_of: as for `AlbertTextClassifierPreprocessor`.
 
+    Call arguments:
+        x, sample_weight: as for `AlbertTextClassifierPreprocessor`.
+        y: optional (ragged) int tensor [batch, (characters)], the tag of each character
+            of the texts. It becomes that of each token, int32 [batch, time], -1 for
+            padding and special tokens.
+
     Raises:
         ValueError: if windows that far apart would leave tokens out, or a pair of texts
             is given.
@@ -72,7 +78,27 @@ class AlbertTokenClassifierPreprocessor(AlbertTextClassifierPreprocessor):
 
     def call(self, x, y=None, sample_weight=None):
         refuse_pairs(x)
+        if y is not None and not isinstance(x, dict):
+            (text,) = as_segments(x)
+            y = self._tags_of_tokens(text, y)
+            if sample_weight is not None:
+                # One a text, with an axis for the tokens as the losses have one.
+                sample_weight = tf.convert_to_tensor(sample_weight)[:, tf.newaxis]
         return super().call(x, y=y, sample_weight=sample_weight)
+
+    def _tags_of_tokens(self, text, tags):
+        """The tag of the first character of each token, -1 where there is no token."""
+        _, *offsets = self.tokenizer.tokenize_with_offsets(text)
+        starts, ends = without_overlap(*(tf.cast(x, tf.int32) for x in offsets))
+        has_text = starts.with_values(starts.values < ends.values)
+        starts = starts.with_values(tf.where(has_text.values, starts.values, 0))
+        tags = tf.cast(tf.gather(tags, starts, batch_dims=1), tf.int32)
+        tags = tags.with_values(tf.where(has_text.values, tags.values, -1))
+        # As the tokens: cut, between two special ones, padded.
+        features = self.packer([tags])
+        position = tf.range(tf.shape(features["token_ids"])[1])
+        last = tf.reduce_sum(features["padding_mask"], axis=1, keepdims=True) - 1
+        return tf.where((position > 0) & (position < last), features["token_ids"], -1)
 
     def windows(self, x: Sequence[str]) -> WindowedTexts:
         """The windows of texts, a list of any Python strings."""

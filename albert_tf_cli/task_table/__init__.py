@@ -18,12 +18,14 @@ from albert_tf_cli.task_table import (
     question_answering,
     regression,
     text_classification,
+    token_classification,
 )
 
 _ROWS = (
     text_classification.ROW,
     multi_label.ROW,
     regression.ROW,
+    token_classification.ROW,
     question_answering.ROW,
     multiple_choice.ROW,
 )

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from small_classifier import VOCABULARY, hand_padded, randomised, small_backbone
 
 import albert_tf
+from albert_tf.data import spans_to_tags
 from albert_tf.models import AlbertTokenClassifier
 from albert_tf.models.tag_targets import TagAccuracy
 
@@ -216,6 +217,24 @@ def test_the_loss_is_that_of_each_token_once():
     assert results[0] == pytest.approx((losses * by_window).sum() / counted.sum())
     expected = (right * by_window).sum() / by_window.sum()
     assert results[1] == pytest.approx(expected)
+
+
+def test_a_dataset_of_texts_and_tags_of_characters(tagger):
+    x = [*TEXTS[:5], "한e\u0301 b"]
+    y = [*SPANS[:5], [(0, 3, "PER")]]
+    rows = zip(x, y, strict=True)
+    names = [spans_to_tags(spans, len(text)) for text, spans in rows]
+    tags = [[tagger.tags.index(name) for name in row] for row in names]
+    weights = np.linspace(0, 2, len(x), dtype="float32")
+    parts = (x, tf.ragged.constant(tags, tf.int32), weights)
+    dataset = tf.data.Dataset.from_tensor_slices(parts).batch(len(x))
+    (_, given, _) = next(iter(dataset.map(tagger.preprocessor)))
+    expected = tagger.targets(x, y).to_tensor(-1, shape=given.shape)
+    assert given.numpy().tolist() == expected.numpy().tolist()
+    results = tagger.evaluate(x, y, sample_weight=weights, verbose=0)
+    assert tagger.evaluate(dataset, verbose=0) == pytest.approx(results, abs=1e-5)
+    with pytest.raises(ValueError, match="cannot group a labelled dataset"):
+        tagger.fit(dataset, group_by_length=True)
 
 
 def test_accuracy_of_weighted_tokens():

@@ -76,6 +76,8 @@ class Case:
     # The shape of each output for `x`; a list has one for each text.
     outputs: Any
     sizes: dict = dataclasses.field(default_factory=dict)
+    # The class whose `predict` gives these, where that of the task says what they mean.
+    predicts: type | None = None
     # Whether a dataset's `y` has the form of that beside a list.
     fits_datasets: bool = True
     # Weights without gradient: a bias added to all that a softmax compares.
@@ -157,6 +159,7 @@ CASES = {
         SPANS,
         [(length, 9) for length in LENGTHS],
         sizes={"pooler": False},
+        predicts=FitsTexts,
         fits_datasets=False,
     ),
     "question answering": Case(
@@ -166,6 +169,7 @@ CASES = {
         ANSWERS,
         {name: [(x,) for x in PAIR_LENGTHS] for name in ("start_logits", "end_logits")},
         sizes={"pooler": False},
+        predicts=FitsTexts,
         fits_datasets=False,
         unmoved=("span_logits/bias",),
     ),
@@ -175,6 +179,7 @@ CASES = {
         (TEXTS, OTHERS, CHOICES),
         [len(choices) - 1 for choices in CHOICES],
         [(len(choices),) for choices in CHOICES],
+        predicts=FitsTexts,
         fits_datasets=False,
         unmoved=("score/bias",),
     ),
@@ -203,13 +208,11 @@ def task(case):
 
 @pytest.fixture(scope="module")
 def outputs(case, task):
-    return predict(task, case.x)
+    return predict(case, task, case.x)
 
 
-def predict(task, x, **kwargs):
-    """The outputs of the model, also where `predict` of a task says what they mean."""
-    base = FitsTexts if isinstance(task, FitsTexts) else type(task)
-    return base.predict(task, x, verbose=0, **kwargs)
+def predict(case, task, x, **kwargs):
+    return (case.predicts or case.cls).predict(task, x, verbose=0, **kwargs)
 
 
 def leaves(outputs):
@@ -251,7 +254,8 @@ def test_predictions_do_not_depend_on_order_and_neighbours(text_case, task, outp
     x, pairs = text_case.x, isinstance(text_case.x, tuple)
     order = np.random.default_rng(0).permutation(COUNT)
     shuffled = [[part[i] for i in order] for part in (x if pairs else (x,))]
-    again = predict(task, tuple(shuffled) if pairs else shuffled[0], batch_size=2)
+    texts = tuple(shuffled) if pairs else shuffled[0]
+    again = predict(text_case, task, texts, batch_size=2)
     for first, second in zip(
         again.values() if isinstance(again, dict) else [again],
         outputs.values() if isinstance(outputs, dict) else [outputs],
@@ -263,13 +267,13 @@ def test_predictions_do_not_depend_on_order_and_neighbours(text_case, task, outp
 
 def test_a_dataset_is_predicted_as_the_list_is(case, task, outputs):
     dataset = case.dataset(False)
-    assert difference(predict(task, dataset), outputs) < 1e-5
+    assert difference(predict(case, task, dataset), outputs) < 1e-5
     if not case.takes_texts:
         return
     ids = dataset.map(task.preprocessor)
-    assert difference(predict(task, ids), outputs) < 1e-5
+    assert difference(predict(case, task, ids), outputs) < 1e-5
     nothing = ([],) * len(case.x) if isinstance(case.x, tuple) else []
-    empty = predict(task, nothing)
+    empty = predict(case, task, nothing)
     for output in empty.values() if isinstance(empty, dict) else [empty]:
         assert len(output) == 0
 
