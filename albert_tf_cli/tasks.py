@@ -109,9 +109,7 @@ def _answer_names(task):
     import tensorflow as tf
 
     texts = (tf.fill([1] * spec.shape.rank, "a") for spec in task.text_specs)
-    return task.text_answers(
-        tuple(texts), lambda inputs: task(inputs, training=False)
-    )
+    return task.text_answers(tuple(texts), lambda inputs: task(inputs, training=False))
 
 
 def _load(model):

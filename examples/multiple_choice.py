@@ -37,7 +37,9 @@ def main(folder):
 
     right = model.predict(dev.x, verbose=0).argmax(-1) == dev.labels
     chance = np.mean([1 / len(choices) for choices in dev.choices])
-    print(f"accuracy {right.mean():.3f} of {len(dev)} questions, by chance {chance:.3f}")
+    print(
+        f"accuracy {right.mean():.3f} of {len(dev)} questions, by chance {chance:.3f}"
+    )
     logits = model.predict(([DIALOGUE], [QUESTION], [CHOICES]), verbose=0)
     probabilities = model.answers(logits)["probabilities"].numpy()[0]
     for choice, probability in zip(CHOICES, probabilities, strict=True):

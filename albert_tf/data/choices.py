@@ -133,7 +133,8 @@ def _c3(content, path):
             answer = question.get("answer")
             if answer is not None and answer not in choices:
                 raise ValueError(
-                    f"The answer {answer!r} of {entry} is none of its choices {choices}."
+                    f"The answer {answer!r} of {entry} is none of its choices: "
+                    f"{choices}"
                 )
             label = None if answer is None else choices.index(answer)
             name = f"{rest[0] if rest else d}-{q}"

@@ -120,7 +120,10 @@ def score_answers(
         raise ValueError(f"Unknown scores {kind!r}. Known: {list(_KINDS)}")
     return np.array(
         [
-            [max(score(text, given) for text in _right(texts)) for score in _KINDS[kind]]
+            [
+                max(score(text, given) for text in _right(texts))
+                for score in _KINDS[kind]
+            ]
             for given, texts in zip(predictions, answers, strict=True)
         ]
     )

@@ -151,7 +151,9 @@ class AlbertMultipleChoice(FitsTexts, AlbertTask, keras_hub.models.Task):
             has fewer than others.
         """
         rows = super().predict(x, batch_size=batch_size, **kwargs)
-        logits = np.full((len(rows), max(map(len, rows), default=0)), -np.inf, "float32")
+        logits = np.full(
+            (len(rows), max(map(len, rows), default=0)), -np.inf, "float32"
+        )
         for row, values in zip(logits, rows, strict=True):
             row[: len(values)] = values
         return logits

@@ -10,16 +10,11 @@ import tensorflow as tf
 
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.evaluation import best_null_threshold, score_answers
-from albert_tf.models.answer_spans import (
-    best_spans,
-    is_span,
-    ranked_answers,
-    spans_of_contexts,
-    spans_of_windows,
-)
+from albert_tf.models.answer_spans import best_spans, ranked_answers, served_answers
 from albert_tf.models.answer_targets import (
     answer_characters,
     answer_lists,
+    in_memory,
     span_targets,
 )
 from albert_tf.models.task import AlbertTask
@@ -27,9 +22,9 @@ from albert_tf.models.text_fitting import FitsTexts
 from albert_tf.preprocessing.question_answering_preprocessor import (
     AlbertQuestionAnsweringPreprocessor,
     WindowedContexts,
-    check_is_pair,
+    as_questions,
 )
-from albert_tf.preprocessing.texts import as_python_strings
+from albert_tf.preprocessing.texts import without_invalid_bytes
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
@@ -133,7 +128,8 @@ class AlbertQuestionAnswering(FitsTexts, AlbertTask, keras_hub.models.Task):
 
         Args:
             x: the tuple of two lists of strings, `(questions, contexts)`; or a dataset
-                of batches of ids and positions.
+                of batches `((questions, contexts), (starts, texts))`, which is read
+                into memory, or of ids and positions.
             y: list of answers, one an example: `(start, text)`, with the first
                 character in the context, or `None` for no answer. A `start` that does
                 not point at the text is moved to the nearest place that does. Of a list
@@ -143,14 +139,21 @@ class AlbertQuestionAnswering(FitsTexts, AlbertTask, keras_hub.models.Task):
         Raises:
             ValueError: if a context does not hold its answer.
         """
-        if self.null_threshold is None and y is not None and self._takes_texts(x):
-            if not all(answer_lists(y)):
-                self.null_threshold = 0.0
+        x, y = in_memory(x, y)
+        if isinstance(kwargs.get("validation_data"), tf.data.Dataset):
+            kwargs["validation_data"] = in_memory(kwargs["validation_data"])
+        is_new = self.null_threshold is None and y is not None
+        if is_new and self._takes_texts(x) and not all(answer_lists(y)):
+            self.null_threshold = 0.0
         return super().fit(x, y, *args, **kwargs)
+
+    def evaluate(self, x=None, y=None, *args: Any, **kwargs: Any):
+        """Loss and accuracy of the positions; arguments as for `fit`."""
+        return super().evaluate(*in_memory(x, y), *args, **kwargs)
 
     def targets(self, x: Any, y: Any) -> dict[str, np.ndarray]:
         """The first and last token of the answers, a dict of int arrays [windows]."""
-        x = _as_strings(x)
+        x = as_questions(x)
         return span_targets(self.preprocessor.windows(x), answer_characters(x[1], y))
 
     def _takes_texts(self, x):
@@ -159,7 +162,7 @@ class AlbertQuestionAnswering(FitsTexts, AlbertTask, keras_hub.models.Task):
     def _examples(self, x, *labels):
         contexts = x
         if not isinstance(x, WindowedContexts):
-            x = _as_strings(x)
+            x = as_questions(x)
             contexts = self.preprocessor.windows(x)
         if labels:
             y, *weights = labels
@@ -198,8 +201,7 @@ class AlbertQuestionAnswering(FitsTexts, AlbertTask, keras_hub.models.Task):
             window; the answer is `""` where there is none. Of ids, the outputs of the
             model.
         """
-        if _is_dataset_of_texts(x):
-            x = _joined(x)
+        x, _ = in_memory(x)
         if not self._takes_texts(x):
             return super().predict(x, batch_size=batch_size, **kwargs)
         options = {"batch_size": batch_size, **kwargs}
@@ -214,7 +216,7 @@ class AlbertQuestionAnswering(FitsTexts, AlbertTask, keras_hub.models.Task):
 
     def _best_spans(self, x, n_best, max_answer_length, options):
         """The contexts as strings, and what `best_spans` gives."""
-        x = _as_strings(x)
+        x = as_questions(x)
         if not x[0]:
             return [], *[[]] * 4
         contexts = self.preprocessor.windows(x)
@@ -265,31 +267,13 @@ class AlbertQuestionAnswering(FitsTexts, AlbertTask, keras_hub.models.Task):
     def text_answers(self, texts, call, **options):
         if options:
             raise ValueError(f"There are no options. Received: {sorted(options)}")
-        # As the tokenizer reads them, and the offsets count.
-        question, context = (
-            tf.strings.unicode_transcode(x, "UTF-8", "UTF-8", errors="ignore")
-            for x in texts
-        )
-        contexts = self.preprocessor.windows((question, context))
-        packed = contexts.tokens, contexts.first_lengths
+        questions, contexts = map(without_invalid_bytes, texts)
+        windowed = self.preprocessor.windows((questions, contexts))
+        packed = windowed.tokens, windowed.first_lengths
         logits = call(self.preprocessor.packer.pad(*packed))
-        found = spans_of_windows(
-            *(logits[name] for name in ("start_logits", "end_logits")),
-            *(contexts.tokens.row_lengths(), contexts.first_lengths),
-            *(1, self.max_answer_length),
+        return served_answers(
+            contexts, windowed, logits, self.max_answer_length, self.null_threshold
         )
-        *spans, null = spans_of_contexts(contexts, *found, n_best=1)
-        score, start, end = (part[:, 0] for part in spans)
-        is_null = ~is_span(score)
-        if self.null_threshold is not None:
-            is_null |= null - self.null_threshold > score
-        start, end = (tf.where(is_null, 0, x) for x in (start, end))
-        return {
-            "answer": tf.strings.substr(context, start, end - start, "UTF8_CHAR"),
-            "start": start,
-            "end": end,
-            "score": tf.exp(tf.where(is_null, null, score)),
-        }
 
     def get_config(self) -> dict[str, Any]:
         return {
@@ -298,20 +282,3 @@ class AlbertQuestionAnswering(FitsTexts, AlbertTask, keras_hub.models.Task):
             "max_answer_length": self.max_answer_length,
             "dropout": self.dropout,
         }
-
-
-def _as_strings(x):
-    check_is_pair(x)
-    return tuple(map(as_python_strings, x))
-
-
-def _is_dataset_of_texts(x):
-    return isinstance(x, tf.data.Dataset) and all(
-        part.dtype == tf.string for part in tf.nest.flatten(x.element_spec)
-    )
-
-
-def _joined(dataset):
-    """The questions and the contexts of all batches."""
-    batches = [batch[0] if len(batch) == 1 else batch for batch in dataset]
-    return tuple(tf.concat(part, axis=0) for part in zip(*batches, strict=True))

@@ -143,6 +143,43 @@ def spans_of_contexts(
     return scores, starts, ends, null
 
 
+def served_answers(
+    texts: tf.Tensor,
+    contexts: WindowedContexts,
+    logits: dict[str, tf.Tensor],
+    max_answer_length: int,
+    null_threshold: float | None,
+) -> dict[str, tf.Tensor]:
+    """The best answer of each context, in a graph.
+
+    Args:
+        texts: string tensor [examples], the contexts.
+        contexts: `WindowedContexts` of these.
+        logits: dict of `start_logits` and `end_logits`, float tensors [windows, time].
+        max_answer_length: int, in tokens.
+        null_threshold: as for `ranked_answers`.
+
+    Returns:
+        A dict of tensors [examples]: `answer`, string, `start` and `end`, int32, and
+        `score`, float.
+    """
+    lengths = contexts.tokens.row_lengths(), contexts.first_lengths
+    logits = logits["start_logits"], logits["end_logits"]
+    found = spans_of_windows(*logits, *lengths, 1, max_answer_length)
+    *spans, null = spans_of_contexts(contexts, *found, n_best=1)
+    score, start, end = (part[:, 0] for part in spans)
+    is_null = ~is_span(score)
+    if null_threshold is not None:
+        is_null |= null - null_threshold > score
+    start, end = (tf.where(is_null, 0, x) for x in (start, end))
+    return {
+        "answer": tf.strings.substr(texts, start, end - start, "UTF8_CHAR"),
+        "start": start,
+        "end": end,
+        "score": tf.exp(tf.where(is_null, null, score)),
+    }
+
+
 def is_span(score: Any) -> Any:
     """Whether there is a span with this score; if there are too few, some are none."""
     return score > _NEVER / 2

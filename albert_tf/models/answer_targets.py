@@ -7,9 +7,33 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 
 from albert_tf.data.span_questions import find_answer
 from albert_tf.preprocessing.question_answering_preprocessor import WindowedContexts
+from albert_tf.preprocessing.texts import as_python_strings
+
+
+def in_memory(x: Any, y: Any = None) -> tuple[Any, Any]:
+    """A dataset of questions and contexts as lists; what else `fit` takes as it is.
+
+    Args:
+        x: a `tf.data.Dataset` of batches `(questions, contexts)`, in a tuple or not, or
+            `((questions, contexts), (starts, texts))`; or anything else.
+        y: answers that go with something else.
+    """
+    is_dataset = isinstance(x, tf.data.Dataset)
+    if not is_dataset or tf.nest.flatten(x.element_spec)[0].dtype != tf.string:
+        return x, y
+    parts = zip(*map(tf.nest.flatten, x), strict=True)
+    parts = [as_python_strings(tf.concat(part, axis=0)) for part in parts]
+    if len(parts) not in (2, 4):
+        raise ValueError(
+            "A dataset should have batches ((questions, contexts), (starts, texts)), "
+            f"or without answers (questions, contexts). Received: {x.element_spec}"
+        )
+    questions, contexts, *answers = parts
+    return (questions, contexts), list(zip(*answers, strict=True)) if answers else y
 
 
 def answer_lists(y: Sequence[Any]) -> list[list[tuple[int | None, str]]]:
@@ -58,9 +82,7 @@ def answer_characters(
             f"{'no' if y is None else len(y)} answers."
         )
     spans, moved = [], 0
-    for i, (context, answers) in enumerate(
-        zip(contexts, answer_lists(y), strict=True)
-    ):
+    for i, (context, answers) in enumerate(zip(contexts, answer_lists(y), strict=True)):
         found = [(find_answer(context, *answer), *answer) for answer in answers]
         found = [place for place in found if place[0] is not None]
         if answers and not found:

@@ -67,8 +67,8 @@ class AlbertMultipleChoicePreprocessor(AlbertTextClassifierPreprocessor):
         """Tokenize a batch.
 
         Returns:
-            The packed tokens, ragged int32 [batch, (choices), (tokens)], and how many of
-            them belong to the context, ragged int64 [batch, (choices)].
+            The packed tokens, ragged int32 [batch, (choices), (tokens)], and how many
+            of them belong to the context, ragged int64 [batch, (choices)].
         """
         return self.tokenize_and_pack(x)[:2]
 
@@ -115,8 +115,8 @@ def ragged_choices(x: Any) -> tf.RaggedTensor:
     for position, texts in enumerate(choices):
         if isinstance(texts, (str, bytes)) or len(texts) == 0:
             raise ValueError(
-                "`choices` should hold a list of strings for each example, at least one "
-                f"string. Element {position} is {texts!r}."
+                "`choices` should hold a list of strings for each example, at least "
+                f"one string. Element {position} is {texts!r}."
             )
     flat = [text for texts in choices for text in texts]
     values = as_string_tensor(flat, "choices") if flat else tf.zeros([0], tf.string)

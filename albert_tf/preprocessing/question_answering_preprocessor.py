@@ -10,7 +10,7 @@ from albert_tf.preprocessing.offsets import tokenize_with_offsets
 from albert_tf.preprocessing.text_classifier_preprocessor import (
     AlbertTextClassifierPreprocessor,
 )
-from albert_tf.preprocessing.texts import as_segments
+from albert_tf.preprocessing.texts import as_python_strings, as_segments
 from albert_tf.preprocessing.windows import Windows
 
 # Tokens that neighbouring windows share by default: a whole answer should be in one.
@@ -117,7 +117,7 @@ class AlbertQuestionAnsweringPreprocessor(AlbertTextClassifierPreprocessor):
             TypeError: if these are no strings.
             ValueError: if it is no such tuple, or they are not as many.
         """
-        check_is_pair(x)
+        _check_is_pair(x)
         questions, contexts = as_segments(x)
         # In a graph, where strings have no halves of surrogate pairs.
         if tf.is_tensor(x[1]):
@@ -154,8 +154,13 @@ class AlbertQuestionAnsweringPreprocessor(AlbertTextClassifierPreprocessor):
         }
 
 
-def check_is_pair(x: Any) -> None:
-    """Check that examples are `(questions, contexts)`."""
+def as_questions(x: Any) -> tuple[list[str], list[str]]:
+    """Questions and contexts of any kind as two lists of Python strings."""
+    _check_is_pair(x)
+    return tuple(map(as_python_strings, x))
+
+
+def _check_is_pair(x):
     if not isinstance(x, tuple) or len(x) != 2:
         count = f" of {len(x)}" if isinstance(x, tuple) else ""
         raise ValueError(

@@ -69,3 +69,8 @@ def as_python_strings(texts: Any) -> list[str]:
     if tf.is_tensor(texts):
         texts = texts.numpy()
     return [x.decode("utf-8", "ignore") if isinstance(x, bytes) else x for x in texts]
+
+
+def without_invalid_bytes(texts: tf.Tensor) -> tf.Tensor:
+    """Strings as the tokenizers read them, and as offsets count their characters."""
+    return tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", errors="ignore")

@@ -81,9 +81,7 @@ class Windows:
         )
         return positions.with_values(decided)
 
-    def merge(
-        self, values: tf.Tensor | tf.RaggedTensor, before: int = 1
-    ) -> tf.Tensor:
+    def merge(self, values: tf.Tensor | tf.RaggedTensor, before: int = 1) -> tf.Tensor:
         """What the windows say of the tokens they decide, [tokens of all texts, ...].
 
         Args:

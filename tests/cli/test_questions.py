@@ -16,7 +16,11 @@ from albert_tf.models import AlbertMultipleChoice, AlbertQuestionAnswering
 
 pytestmark = pytest.mark.usefixtures("eagerly")
 
-CONTEXTS = ["我想吃鸡蛋，你想来。", "他去天上了！我前后多少见你？", "上下左右是好的。" * 3]
+CONTEXTS = [
+    "我想吃鸡蛋，你想来。",
+    "他去天上了！我前后多少见你？",
+    "上下左右是好的。" * 3,
+]
 
 
 def run(*arguments, code=0):

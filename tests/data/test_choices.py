@@ -80,7 +80,10 @@ def test_without_answers(read):
         ),
         ({**RACE, "answers": ["E", "A"]}, "question 0 of .* letter of its 2 options"),
         ({**RACE, "options": [["a"]]}, "2 questions, 1 lists of options and 2 answers"),
-        ({**RACE, "options": [["a", "b"], [1]]}, "options of question 1 .* strings only"),
+        (
+            {**RACE, "options": [["a", "b"], [1]]},
+            "options of question 1 .* strings only",
+        ),
         ([], "has no questions"),
         ("3", "should be a list of documents"),
     ],

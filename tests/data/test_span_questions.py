@@ -78,7 +78,10 @@ def test_the_nearest_place(context, text, start):
         ({"data": []}, "has no questions"),
         ({"data": [{}]}, r"data\[0\] of .*json has no field 'paragraphs'"),
         (squad({"id": 1}), r"data\[0\].paragraphs\[0\].qas\[0\] .* no field 'answers'"),
-        (squad(question(("公里", "7"))), r"'answer_start' of answers\[0\] of data.*'7'"),
+        (
+            squad(question(("公里", "7"))),
+            r"'answer_start' of answers\[0\] of data.*'7'",
+        ),
         (squad(question(), context=3), "'context' of .* should be a string"),
     ],
 )

@@ -36,7 +36,9 @@ def test_each_choice_is_read_with_its_context_and_question(model):
     assert features["padding_mask"].numpy().any(-1).tolist() == [
         [i < len(choices) for i in range(4)] for choices in CHOICES
     ]
-    assert features["segment_ids"].numpy()[0, 2].tolist() == [0] * 8 + [1] * 6 + [0] * 15
+    assert (
+        features["segment_ids"].numpy()[0, 2].tolist() == [0] * 8 + [1] * 6 + [0] * 15
+    )
 
 
 def test_a_choice_is_scored_as_alone(model):
@@ -53,7 +55,9 @@ def test_a_choice_is_scored_as_alone(model):
 
 def test_datasets_are_padded_with_empty_strings(model):
     dense = tf.ragged.constant(CHOICES).to_tensor()
-    data = tf.data.Dataset.from_tensor_slices(((CONTEXTS, QUESTIONS, dense), [2, 0, 1, 3]))
+    data = tf.data.Dataset.from_tensor_slices(
+        ((CONTEXTS, QUESTIONS, dense), [2, 0, 1, 3])
+    )
     given = model.predict(data.map(lambda x, y: (x,)).batch(3), verbose=0)
     np.testing.assert_allclose(given, model.predict(X, verbose=0), atol=1e-5)
     expected = model.evaluate(X, [2, 0, 1, 3], batch_size=2, verbose=0)

@@ -3,12 +3,20 @@
 import itertools
 import pathlib
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_classifier import CHARACTERS, CLS, SEP, VOCABULARY, randomised, small_backbone
+from small_classifier import (
+    CHARACTERS,
+    CLS,
+    SEP,
+    VOCABULARY,
+    randomised,
+    small_backbone,
+)
 
 import albert_tf
 from albert_tf.data import read_squad
@@ -243,7 +251,10 @@ def test_the_null_threshold(model):
     ]
     for margin, shift in itertools.product(margins, (-1e-3, 1e-3)):
         given = predict(model, x, null_threshold=margin + shift)
-        expected = ["" if m > margin + shift else a["answer"] for m, a in zip(margins, always, strict=True)]
+        expected = [
+            "" if m > margin + shift else a["answer"]
+            for m, a in zip(margins, always, strict=True)
+        ]
         assert [answer["answer"] for answer in given] == expected
 
 
@@ -287,13 +298,32 @@ def test_datasets_tensors_and_bytes(model):
     expected = [answer["answer"] for answer in predict(model, (QUESTIONS, contexts))]
     slices = tf.data.Dataset.from_tensor_slices((QUESTIONS, contexts))
     encoded = [[text.encode() for text in part] for part in (QUESTIONS, contexts)]
-    for x in (
+    for kind in (
         slices.batch(2),
         slices.map(lambda *x: (x,)).batch(2),
         (tf.constant(QUESTIONS), tf.constant(contexts)),
         tuple(encoded),
     ):
-        assert [answer["answer"] for answer in predict(model, x)] == expected
+        assert [answer["answer"] for answer in predict(model, kind)] == expected
+
+
+def test_a_dataset_is_learned_as_the_list_is(model):
+    x, y = (
+        (["谁", "哪", "谁"], ["我想吃", "好" * 60, "他去"]),
+        [(0, "我"), (3, "好"), (0, "")],
+    )
+    starts, texts = map(list, zip(*y, strict=True))
+    data = tf.data.Dataset.from_tensor_slices((x, (starts, texts))).batch(2)
+    expected = model.evaluate(x, y, verbose=0)
+    np.testing.assert_allclose(model.evaluate(data, verbose=0), expected, rtol=1e-5)
+    task = AlbertQuestionAnswering.from_config(model.get_config())
+    task.preprocessor = model.preprocessor
+    task.compile(keras.optimizers.SGD(0.0))
+    history = task.fit(data, validation_data=data, verbose=0).history
+    assert task.null_threshold == 0.0
+    np.testing.assert_allclose(history["val_loss"], history["loss"], rtol=1e-4)
+    with pytest.raises(ValueError, match="A dataset should have batches"):
+        model.evaluate(data.map(lambda x, y: (x, y, y[0])), verbose=0)
 
 
 def test_half_precision_away_from_the_padding(model):
@@ -311,7 +341,8 @@ def test_half_precision_away_from_the_padding(model):
 def test_answers_of_cmrc_are_tokens(assets):
     """Of all answers that can be learned, the tokens are the answer and no more."""
     data = read_squad(assets / "data" / "cmrc2018" / "cmrc2018_trial.json")
-    vocabulary = pathlib.Path(__file__).parents[2] / "examples/albert_micro_zh/vocab.txt"
+    examples = pathlib.Path(__file__).parents[2] / "examples"
+    vocabulary = examples / "albert_micro_zh" / "vocab.txt"
     preprocessor = AlbertQuestionAnsweringPreprocessor(
         WordPieceTokenizer(str(vocabulary)), sequence_length=384
     )

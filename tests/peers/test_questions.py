@@ -42,7 +42,9 @@ def assert_spans_agree(ours, theirs, model_inputs):
     is_token = model_inputs["padding_mask"] == 1
     for name in NAMES:
         expected = getattr(theirs, name).numpy()[is_token]
-        assert largest_difference(np.asarray(ours[name])[is_token], expected) < TOLERANCE
+        assert (
+            largest_difference(np.asarray(ours[name])[is_token], expected) < TOLERANCE
+        )
 
 
 @pytest.mark.parametrize("file_format", FORMATS)
