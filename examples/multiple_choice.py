@@ -1,6 +1,7 @@
 """Multiple choice questions on short Chinese dialogues, with `model.fit`.
 
-It learns from 240 questions beside it, in a minute. For other data name a folder with
+It learns from 240 questions beside it, in a minute; the wrong choices are of another
+kind than the right one. For other data name a folder with
 train.json and dev.json, or the folders train and dev, of the form of C3 or RACE:
 
     python examples/multiple_choice.py c3/
@@ -31,9 +32,9 @@ def main(folder):
 
     model = AlbertMultipleChoice.from_checkpoint(HERE / "albert_micro_zh")
     model.compile(learning_rate=1e-3)
-    # Some 90 steps at least, however few questions there are.
-    epochs = max(2, 90 * 16 // len(train))
-    model.fit(train.x, train.labels, batch_size=16, epochs=epochs, verbose=2)
+    # Some 220 steps at least, however few questions there are.
+    epochs = max(2, 220 * 8 // len(train))
+    model.fit(train.x, train.labels, batch_size=8, epochs=epochs, verbose=2)
 
     right = model.predict(dev.x, verbose=0).argmax(-1) == dev.labels
     chance = np.mean([1 / len(choices) for choices in dev.choices])

@@ -46,8 +46,7 @@ def test_question_answering(capsys):
 @pytest.mark.slow
 def test_multiple_choice(capsys):
     accuracy, chance = example("multiple_choice").main(EXAMPLES / "data" / "choices")
-    # Of 96 questions chance gives this margin less than once in a thousand.
-    assert accuracy > chance + 0.16
+    assert accuracy > chance + 0.3
 
 
 def test_other_data_are_read_from_folders(tmp_path):
