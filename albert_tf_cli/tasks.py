@@ -108,8 +108,8 @@ def export(
 def _answer_names(task):
     import tensorflow as tf
 
-    texts = tuple(tf.constant([""]) for _ in task.text_inputs)
-    return task.text_answers(texts, lambda inputs: task(inputs, training=False))
+    texts = (tf.fill([1] * spec.shape.rank, "a") for spec in task.text_specs)
+    return task.text_answers(tuple(texts), lambda inputs: task(inputs, training=False))
 
 
 def _load(model):

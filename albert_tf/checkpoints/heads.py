@@ -95,6 +95,22 @@ _ROWS = (
         architectures=("AlbertForTokenClassification",),
         by_architecture=True,
     ),
+    # The first and the last token of an answer.
+    Head(
+        part="span_head",
+        attribute="span_dense",
+        reads="sequence",
+        axes=_DENSE,
+        architectures=("AlbertForQuestionAnswering",),
+    ),
+    Head(
+        part="choice_head",
+        attribute="score_dense",
+        reads="pooled",
+        axes=_DENSE,
+        architectures=("AlbertForMultipleChoice",),
+        by_architecture=True,
+    ),
 )
 HEADS = {head.part: head for head in _ROWS}
 

@@ -1,7 +1,9 @@
 """Building the model that a checkpoint holds."""
 
 from albert_tf.models import (
+    AlbertMultipleChoice,
     AlbertPretrainer,
+    AlbertQuestionAnswering,
     AlbertTextClassifier,
     AlbertTextRegressor,
     AlbertTokenClassifier,
@@ -10,6 +12,12 @@ from albert_tf.models import (
 # How the task of a head is built; of several heads in a checkpoint the first here.
 BUILDERS = {
     "classifier": lambda checkpoint: AlbertTextClassifier.from_opened(
+        checkpoint, checkpoint.tokenizer()
+    ),
+    "span_head": lambda checkpoint: AlbertQuestionAnswering.from_opened(
+        checkpoint, checkpoint.tokenizer()
+    ),
+    "choice_head": lambda checkpoint: AlbertMultipleChoice.from_opened(
         checkpoint, checkpoint.tokenizer()
     ),
     "regressor": lambda checkpoint: AlbertTextRegressor.from_opened(

@@ -1,14 +1,21 @@
 """Reading labelled data."""
 
+from albert_tf.data.choices import ChoiceQuestions, read_choices
+from albert_tf.data.span_questions import SpanQuestions, find_answer, read_squad
 from albert_tf.data.tables import LabelledTexts, class_names, read_labelled_texts
 from albert_tf.data.tagged import TaggedTexts, read_tagged_texts
 from albert_tf.data.tags import spans_to_tags, tags_to_spans
 
 __all__ = [
+    "ChoiceQuestions",
     "LabelledTexts",
+    "SpanQuestions",
     "TaggedTexts",
     "class_names",
+    "find_answer",
+    "read_choices",
     "read_labelled_texts",
+    "read_squad",
     "read_tagged_texts",
     "spans_to_tags",
     "tags_to_spans",

@@ -1,5 +1,13 @@
-"""The scores that each field uses, computed by kept libraries."""
+"""The scores that each field uses, computed by kept libraries where there are such."""
 
+from albert_tf.evaluation.answers import (
+    answer_scores,
+    best_null_threshold,
+    cmrc_scores,
+    kind_of_answers,
+    score_answers,
+    squad_scores,
+)
 from albert_tf.evaluation.classification import (
     classification_report,
     classification_scores,
@@ -14,12 +22,18 @@ from albert_tf.evaluation.multi_label import (
 from albert_tf.evaluation.regression import regression_scores
 
 __all__ = [
+    "answer_scores",
+    "best_null_threshold",
     "best_thresholds",
     "classification_report",
     "classification_scores",
+    "cmrc_scores",
     "entity_scores",
+    "kind_of_answers",
     "level_scores",
     "multi_label_report",
     "multi_label_scores",
     "regression_scores",
+    "score_answers",
+    "squad_scores",
 ]

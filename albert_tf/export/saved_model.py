@@ -57,8 +57,11 @@ def saved_model(
             "This model takes ids, for it has no preprocessor, and cannot be "
             "exported to take strings. Give it one, with the vocabulary."
         )
-    names = task.text_inputs if pairs is None else ("text", "text_b")[: 1 + pairs]
-    module = _ServingModule(task, names, options)
+    specs = task.text_specs
+    if pairs is not None:
+        names = ("text", "text_b")[: 1 + pairs]
+        specs = [tf.TensorSpec([None], tf.string, name=name) for name in names]
+    module = _ServingModule(task, specs, options)
     with complete_directory(directory) as temporary:
         tf.saved_model.save(
             module,
@@ -71,7 +74,7 @@ def saved_model(
 class _ServingModule(tf.Module):
     """The graph, and the variables themselves, so that each is written once."""
 
-    def __init__(self, task, names, options):
+    def __init__(self, task, specs, options):
         super().__init__()
         self._weights = [variable.value for variable in task.weights]
         ids = [
@@ -89,9 +92,7 @@ class _ServingModule(tf.Module):
         def answer(*values):
             return task.answers(call(*values), **options)
 
-        @tf.function(
-            input_signature=[tf.TensorSpec([None], tf.string, name=n) for n in names]
-        )
+        @tf.function(input_signature=specs)
         def answer_texts(*texts):
             def call_named(inputs):
                 return call(*(inputs[name] for name in task.input))

@@ -1,7 +1,9 @@
 """The models: a task a file, on `AlbertBackbone`."""
 
 from albert_tf.backbone import SIZES, AlbertBackbone
+from albert_tf.models.albert_multiple_choice import AlbertMultipleChoice
 from albert_tf.models.albert_pretrainer import AlbertPretrainer
+from albert_tf.models.albert_question_answering import AlbertQuestionAnswering
 from albert_tf.models.albert_text_classifier import AlbertTextClassifier
 from albert_tf.models.albert_text_regressor import AlbertTextRegressor
 from albert_tf.models.albert_token_classifier import AlbertTokenClassifier
@@ -9,7 +11,9 @@ from albert_tf.models.albert_token_classifier import AlbertTokenClassifier
 __all__ = [
     "SIZES",
     "AlbertBackbone",
+    "AlbertMultipleChoice",
     "AlbertPretrainer",
+    "AlbertQuestionAnswering",
     "AlbertTextClassifier",
     "AlbertTextRegressor",
     "AlbertTokenClassifier",

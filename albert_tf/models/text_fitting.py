@@ -21,6 +21,7 @@ from albert_tf.preprocessing.length_grouping import (
     GroupedTexts,
     bucketed_dataset,
     first_batch_size,
+    longest_rows,
 )
 from albert_tf.preprocessing.texts import Texts
 from albert_tf.training.loss_watch import with_loss_watch
@@ -81,6 +82,11 @@ class FitsTexts:
             **options: as for `answers`.
         """
         return self.answers(call(self.preprocessor(texts)), **options)
+
+    @property
+    def text_specs(self) -> list[tf.TensorSpec]:
+        """The inputs of a SavedModel that takes strings."""
+        return [tf.TensorSpec([None], tf.string, name=x) for x in self.text_inputs]
 
     @property
     def text_inputs(self) -> tuple[str, ...]:
@@ -208,7 +214,11 @@ class FitsTexts:
         """As Keras', without the outputs of padding."""
         x, _, _ = keras.utils.unpack_x_y_sample_weight(data)
         outputs = super().predict_step(data)
-        return without_padding(outputs, self.output, x["padding_mask"])
+        return without_padding(outputs, self.output, self._lengths(x["padding_mask"]))
+
+    def _lengths(self, padding_mask):
+        """How much of the second axis of the outputs is no padding, of each row."""
+        return tf.reduce_sum(padding_mask, axis=1)
 
     def _trace_predict_function(self, spec):
         """Trace for any length at once, where Keras would trace three times."""
@@ -250,7 +260,7 @@ class FitsTexts:
 
         return GroupedTexts.of(
             (tokens, first_lengths, *labels),
-            tokens.row_lengths(),
+            longest_rows(tokens),
             pad,
             batch_size or DEFAULT_BATCH_SIZE,
             shuffle,
@@ -264,7 +274,7 @@ class FitsTexts:
         tokens, first_lengths, cut = self.preprocessor.tokenize_and_pack(x)
         if cut:
             warnings.warn(
-                f"{cut} of {len(first_lengths)} texts are longer than "
+                f"{cut} of {count_examples(x)} texts are longer than "
                 f"sequence_length={self.preprocessor.sequence_length} tokens and "
                 "were cut; what follows was not read.",
                 stacklevel=4,

@@ -1,5 +1,11 @@
 """From ids to what the models take."""
 
+from albert_tf.preprocessing.multiple_choice_preprocessor import (
+    AlbertMultipleChoicePreprocessor,
+)
+from albert_tf.preprocessing.question_answering_preprocessor import (
+    AlbertQuestionAnsweringPreprocessor,
+)
 from albert_tf.preprocessing.segment_packer import SegmentPacker
 from albert_tf.preprocessing.text_classifier_preprocessor import (
     AlbertTextClassifierPreprocessor,
@@ -10,6 +16,8 @@ from albert_tf.preprocessing.token_classifier_preprocessor import (
 from albert_tf.preprocessing.whole_word_mask_generator import WholeWordMaskGenerator
 
 __all__ = [
+    "AlbertMultipleChoicePreprocessor",
+    "AlbertQuestionAnsweringPreprocessor",
     "AlbertTextClassifierPreprocessor",
     "AlbertTokenClassifierPreprocessor",
     "SegmentPacker",

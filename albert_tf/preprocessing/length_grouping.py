@@ -112,6 +112,16 @@ class GroupedTexts:
         return outputs[row_of]
 
 
+def longest_rows(tokens: tf.RaggedTensor) -> tf.Tensor:
+    """How many tokens each example has, or the longest of its several texts.
+
+    `tokens` is [examples, (tokens)] or [examples, (texts), (tokens)].
+    """
+    if tokens.ragged_rank == 1:
+        return tokens.row_lengths()
+    return tf.reduce_max(tokens.row_lengths(axis=2), axis=1)
+
+
 def bucketed_dataset(
     dataset: tf.data.Dataset,
     pack: Callable[[Any], tuple],

@@ -62,3 +62,15 @@ def as_segments(x: Any) -> tuple[tf.Tensor, ...]:
             f"{segments[0].shape} and {segments[1].shape}."
         )
     return segments
+
+
+def as_python_strings(texts: Any) -> list[str]:
+    """A list, array or tensor of strings as a list; of bytes, the UTF-8 in them."""
+    if tf.is_tensor(texts):
+        texts = texts.numpy()
+    return [x.decode("utf-8", "ignore") if isinstance(x, bytes) else x for x in texts]
+
+
+def without_invalid_bytes(texts: tf.Tensor) -> tf.Tensor:
+    """Strings as the tokenizers read them, and as offsets count their characters."""
+    return tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", errors="ignore")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import tensorflow as tf
 
@@ -32,24 +33,26 @@ class Windows:
     row_starts: tf.Tensor
 
     @classmethod
-    def of(cls, tokens: tf.RaggedTensor, size: int, stride: int) -> Windows:
+    def of(cls, tokens: tf.RaggedTensor, size: Any, stride: Any) -> Windows:
         """Cut texts into windows.
 
         Args:
             tokens: ragged tensor [texts, (tokens)].
-            size: int, most tokens of a window.
-            stride: int, tokens from the start of one window to that of the next. The
-                last window of a text ends with it.
+            size: int, or int64 tensor [texts], most tokens of a window.
+            stride: int, or int64 tensor [texts], tokens from the start of one window
+                to that of the next. The last window of a text ends with it.
         """
         lengths = tokens.row_lengths()
+        size, stride = (tf.zeros_like(lengths) + x for x in (size, stride))
         beyond = tf.maximum(lengths - size, 0)
         counts = 1 + (beyond + stride - 1) // stride
         texts = tf.repeat(tf.range(tokens.nrows()), counts)
         windows = tf.range(tf.size(texts, tf.int64))
         number = windows - tf.gather(tf.cumsum(counts, exclusive=True), texts)
-        starts = tf.minimum(number * stride, tf.gather(beyond, texts))
+        starts = number * tf.gather(stride, texts)
+        starts = tf.minimum(starts, tf.gather(beyond, texts))
         lengths = tf.gather(lengths, texts)
-        ends = tf.minimum(starts + size, lengths)
+        ends = tf.minimum(starts + tf.gather(size, texts), lengths)
         # Between two windows in the middle of what they share.
         middles = (starts + tf.concat([[0], ends], axis=0)[:-1] + 1) // 2
         first = tf.where(number == 0, tf.zeros_like(middles), middles)

@@ -14,6 +14,8 @@ Nothing outside of a row knows what labels, texts or scores of a task look like.
 
 from albert_tf_cli.task_table import (
     multi_label,
+    multiple_choice,
+    question_answering,
     regression,
     text_classification,
     token_classification,
@@ -24,6 +26,8 @@ _ROWS = (
     multi_label.ROW,
     regression.ROW,
     token_classification.ROW,
+    question_answering.ROW,
+    multiple_choice.ROW,
 )
 TASKS = {row.name: row for row in _ROWS}
 

@@ -95,7 +95,8 @@ def test_of_two_heads_of_one_name_the_config_tells(tagger):
     for given, found in (
         (["AlbertForSequenceClassification"], ["classifier"]),
         (["AlbertForTokenClassification"], ["tagger"]),
-        (["AlbertForMultipleChoice"], []),
+        (["AlbertForMultipleChoice"], ["choice_head"]),
+        (["AlbertForSomethingElse"], []),
         (None, ["classifier"]),
     ):
         assert heads_in(HUGGINGFACE, both, {"architectures": given}) == found
@@ -139,11 +140,11 @@ def test_of_one_name_and_architecture_the_problem_tells(kind, layout, tmp_path):
 
 
 def test_a_head_of_another_task_is_no_classifier(tmp_path):
-    """Before it has a row; it is reported, and nothing takes it for a classifier."""
+    """It is reported, and nothing takes it for a classifier."""
     backbone = open_checkpoint(GOLDEN / "google_v2").build_backbone()
     save_checkpoint(AlbertTextClassifier(backbone, 3), tmp_path, "huggingface")
     config = json.loads((tmp_path / "config.json").read_text())
-    config["architectures"] = ["AlbertForMultipleChoice"]
+    config["architectures"] = ["AlbertForSomethingElse"]
     (tmp_path / "config.json").write_text(json.dumps(config))
     report = inspect_checkpoint(tmp_path)
     assert report.heads == [] and "classifier.weight" in report.other
@@ -157,6 +158,8 @@ def test_what_a_model_is_saved_as():
         (["masked_lm_head", "sop_head"], "AlbertForPreTraining"),
         (["sop_head", "classifier"], "AlbertForSequenceClassification"),
         (["token_classifier"], "AlbertForTokenClassification"),
+        (["span_head"], "AlbertForQuestionAnswering"),
+        (["pooler", "choice_head"], "AlbertForMultipleChoice"),
     ):
         assert architectures(parts) == [name]
 

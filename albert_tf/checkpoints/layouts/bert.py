@@ -27,6 +27,13 @@ WEIGHTS = {
     },
     # `create_model` of `run_classifier.py`.
     "classifier": {"kernel": transposed("output_weights"), "bias": "output_bias"},
+    # `create_v1_model` of google-research/albert `squad_utils.py`.
+    "span_head": {
+        "kernel": transposed("cls/squad/output_weights"),
+        "bias": "cls/squad/output_bias",
+    },
+    # `create_model` of `race_utils.py`.
+    "choice_head": {"kernel": transposed("output_weights"), "bias": "output_bias"},
     "regressor": {"kernel": transposed("output_weights"), "bias": "output_bias"},
     # As the taggers that people made of it call theirs.
     "token_classifier": {

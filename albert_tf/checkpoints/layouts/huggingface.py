@@ -58,6 +58,14 @@ HUGGINGFACE = Layout(
             "kernel": transposed("classifier.weight"),
             "bias": "classifier.bias",
         },
+        "span_head": {
+            "kernel": transposed("qa_outputs.weight"),
+            "bias": "qa_outputs.bias",
+        },
+        "choice_head": {
+            "kernel": transposed("classifier.weight"),
+            "bias": "classifier.bias",
+        },
         "regressor": {
             "kernel": transposed("classifier.weight"),
             "bias": "classifier.bias",

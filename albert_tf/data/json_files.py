@@ -1,0 +1,64 @@
+"""JSON files of examples, and errors that name their entries."""
+
+import json
+import pathlib
+
+from albert_tf.files import decode_utf8
+
+
+def read_json(path):
+    """What a JSON file holds.
+
+    Raises:
+        FileNotFoundError: if there is no such file.
+        ValueError: if it is not UTF-8 or not JSON, naming the line.
+    """
+    path = pathlib.Path(path)
+    hint = "If it is GBK or GB18030, convert it: iconv -f GB18030 -t UTF-8."
+    text = decode_utf8(path.read_bytes(), path, hint)
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ValueError(
+            f"Line {error.lineno} of {path} is not JSON: {error.msg}."
+        ) from error
+
+
+def field(record, name, kind, entry):
+    """The field `name` of a JSON object.
+
+    Args:
+        record: what should be a dict.
+        name: string.
+        kind: the type of the value, or tuple of types.
+        entry: string, what to call the object in a message, file and position.
+
+    Raises:
+        ValueError: if it is missing or of another type.
+    """
+    kinds = kind if isinstance(kind, tuple) else (kind,)
+    names = " or ".join(_JSON_NAMES[each] for each in kinds)
+    if not isinstance(record, dict):
+        raise ValueError(
+            f"{entry} should be an object with the field {name!r}. Found: "
+            f"{str(record)[:80]!r}"
+        )
+    if name not in record:
+        raise ValueError(
+            f"{entry} has no field {name!r}. Its fields are {sorted(record)}."
+        )
+    value = record[name]
+    if not isinstance(value, kinds) or isinstance(value, bool) and bool not in kinds:
+        raise ValueError(
+            f"{name!r} of {entry} should be {names}. Found: {str(value)[:80]!r}"
+        )
+    return value
+
+
+_JSON_NAMES = {
+    str: "a string",
+    list: "a list",
+    dict: "an object",
+    int: "a whole number",
+    bool: "true or false",
+}

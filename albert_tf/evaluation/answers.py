@@ -1,0 +1,230 @@
+"""Exact match and F1 of answers, as SQuAD and CMRC 2018 define them."""
+
+from __future__ import annotations
+
+import collections
+import re
+import string
+from collections.abc import Sequence
+
+import numpy as np
+
+# What CMRC 2018 removes. It names the ellipsis of two characters, too, but compares
+# with single ones, so that "…" stays.
+CMRC_PUNCTUATION = frozenset("-:_*^/\\~`+=，。：？！“”；’《》·、「」（）－～『』")
+_HAN = re.compile("[\u4e00-\u9fa5]")
+# Where the Penn Treebank's rules cut a text that has no Chinese in it.
+_TREEBANK = re.compile(
+    r"""(n't\b|'(?:s|m|d|ll|re|ve)\b|(?<!\w)'|'(?!\w)"""
+    r"""|\.{2,}|\.\s*$|[,:](?!\d)|[][(){}<>"?!;@#$%&–—«»„‘])"""
+    r"|\s+"
+)
+_ARTICLES = re.compile(r"\b(?:a|an|the)\b")
+_WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
+
+
+def squad_scores(
+    predictions: Sequence[str], answers: Sequence[Sequence[str]]
+) -> dict[str, float]:
+    """Exact match and F1 as the SQuAD scripts of v1.1 and v2.0 compute them.
+
+    Text is lower-cased, English articles, ASCII punctuation and surplus spaces are
+    removed. F1 is of the bags of words. Of several answers the best counts. Where
+    there is no answer, `""` is right and all else wrong.
+
+    Args:
+        predictions: list of strings, `""` for no answer.
+        answers: list of lists of strings, those that are right; an empty list, or
+            `[""]`, where there is no answer.
+
+    Returns:
+        `exact_match` and `f1` in percent, and `total`, the number of questions. If
+        some have no answer, also `answerable_exact_match`, `answerable_f1` and
+        `unanswerable_exact_match`.
+
+    Raises:
+        ValueError: if there are not as many predictions as answers, or none.
+
+    Example:
+
+    >>> squad_scores(["the Yellow River"], [["Yellow river", "River"]])
+    {'exact_match': 100.0, 'f1': 100.0, 'total': 1}
+
+    Reference:
+        [Rajpurkar et al., 2016](https://arxiv.org/abs/1606.05250),
+        [Rajpurkar et al., 2018](https://arxiv.org/abs/1806.03822), and their
+        `evaluate-v2.0.py`.
+    """
+    return answer_scores(predictions, answers, "squad")
+
+
+def cmrc_scores(
+    predictions: Sequence[str], answers: Sequence[Sequence[str]]
+) -> dict[str, float]:
+    """Exact match and F1 as the script of CMRC 2018 computes them.
+
+    Text is lower-cased, and punctuation (`CMRC_PUNCTUATION`) is removed. F1 is of the
+    longest run of segments that both have, a segment being a Chinese character or a
+    word of anything else. Of several answers the best counts.
+
+    Args, returns, raises: as `squad_scores`.
+
+    Example:
+
+    >>> cmrc_scores(["北京大学"], [["北京"]])["f1"]
+    66.66666666666667
+
+    Reference:
+        [Cui et al., 2019](https://arxiv.org/abs/1810.07366), and their
+        `cmrc2018_evaluate.py`.
+    """
+    return answer_scores(predictions, answers, "cmrc")
+
+
+def answer_scores(
+    predictions: Sequence[str], answers: Sequence[Sequence[str]], kind: str
+) -> dict[str, float]:
+    """`squad_scores` or `cmrc_scores`, by the name of their `kind`."""
+    scores = score_answers(predictions, answers, kind)
+    result = _percent(scores, "exact_match", "f1")
+    result["total"] = len(scores)
+    has_answer = np.array([_right(texts) != [""] for texts in answers])
+    if has_answer.any() and not has_answer.all():
+        names = ("answerable_exact_match", "answerable_f1")
+        result.update(_percent(scores[has_answer], *names))
+        result.update(_percent(scores[~has_answer, :1], "unanswerable_exact_match"))
+    return result
+
+
+def score_answers(
+    predictions: Sequence[str], answers: Sequence[Sequence[str]], kind: str
+) -> np.ndarray:
+    """Exact match and F1 of each prediction, a float array [questions, 2].
+
+    Args:
+        predictions, answers: as for `squad_scores`.
+        kind: `"squad"` or `"cmrc"`.
+    """
+    if len(predictions) != len(answers) or not len(answers):
+        raise ValueError(
+            "There must be as many predictions as lists of answers, at least one. "
+            f"Received: {len(predictions)} and {len(answers)}."
+        )
+    for position, texts in enumerate(answers):
+        if isinstance(texts, str):
+            raise ValueError(
+                "`answers` should hold a list of strings for each question. Element "
+                f"{position} is {texts!r}."
+            )
+    if kind not in _KINDS:
+        raise ValueError(f"Unknown scores {kind!r}. Known: {list(_KINDS)}")
+    return np.array(
+        [
+            [
+                max(score(text, given) for text in _right(texts))
+                for score in _KINDS[kind]
+            ]
+            for given, texts in zip(predictions, answers, strict=True)
+        ]
+    )
+
+
+def kind_of_answers(texts: Sequence[str]) -> str:
+    """`"cmrc"` for texts whose letters are mostly Chinese, else `"squad"`."""
+    letters = "".join(filter(str.isalpha, "".join(texts)))
+    return "cmrc" if 2 * len(_HAN.findall(letters)) > len(letters) else "squad"
+
+
+def best_null_threshold(
+    margins: Sequence[float], answered: Sequence[float], unanswered: Sequence[float]
+) -> float:
+    """The threshold with the best mean score: above it no answer is given.
+
+    Args:
+        margins: floats [questions], how much more likely it is that there is none.
+        answered: floats [questions], the score of the best answer.
+        unanswered: floats [questions], that of giving none.
+
+    Returns:
+        A float between two margins, or 1 beyond them. Of equally good ones the lowest.
+    """
+    margins = np.asarray(margins, "float64")
+    order = np.argsort(margins, kind="stable")
+    margins = margins[order]
+    gains = (np.asarray(answered) - np.asarray(unanswered))[order]
+    # Of answering the first 0, 1, ... of these.
+    totals = np.concatenate([[0.0], np.cumsum(gains)])
+    bounds = np.concatenate([[margins[0] - 1], margins, [margins[-1] + 1]])
+    # Those of one margin are answered together.
+    apart = np.concatenate([[True], margins[1:] > margins[:-1], [True]])
+    cut = np.argmax(np.where(apart, totals, -np.inf))
+    if 0 < cut < len(margins):
+        return float((bounds[cut] + bounds[cut + 1]) / 2)
+    return float(bounds[cut and cut + 1])
+
+
+def _right(texts):
+    return [text for text in texts if text] or [""]
+
+
+def _percent(scores, *names):
+    return dict(zip(names, map(float, 100 * scores.mean(axis=0)), strict=True))
+
+
+def _squad_words(text):
+    text = text.lower().translate(_WITHOUT_PUNCTUATION)
+    return _ARTICLES.sub(" ", text).split()
+
+
+def _squad_exact(answer, given):
+    return float(_squad_words(answer) == _squad_words(given))
+
+
+def _squad_f1(answer, given):
+    answer, given = (collections.Counter(_squad_words(x)) for x in (answer, given))
+    if not answer or not given:
+        return float(answer == given)
+    return _f1((answer & given).total(), answer.total(), given.total())
+
+
+def _cmrc_exact(answer, given):
+    return float(_without_punctuation(answer) == _without_punctuation(given))
+
+
+def _cmrc_f1(answer, given):
+    answer, given = _mixed_segments(answer), _mixed_segments(given)
+    if not answer or not given:
+        return float(answer == given)
+    return _f1(_longest_common_run(answer, given), len(answer), len(given))
+
+
+def _f1(common, answer, given):
+    return 2 * common / (answer + given)
+
+
+def _without_punctuation(text):
+    return "".join(x for x in text.lower().strip() if x not in CMRC_PUNCTUATION)
+
+
+def _mixed_segments(text):
+    """Chinese characters one by one, and the words between them."""
+    segments = []
+    # Chinese characters stand at odd positions.
+    for part in re.split(f"({_HAN.pattern})", _without_punctuation(text)):
+        found = [part] if _HAN.match(part) else _TREEBANK.split(part)
+        segments += [segment.strip() for segment in found if segment]
+    return [segment for segment in segments if segment]
+
+
+def _longest_common_run(first, second):
+    """The length of the longest run of segments that is in both lists."""
+    longest, above = 0, [0] * (len(second) + 1)
+    for segment in first:
+        row = [0]
+        for position, other in enumerate(second):
+            row.append(above[position] + 1 if segment == other else 0)
+        longest, above = max(longest, *row), row
+    return longest
+
+
+_KINDS = {"squad": (_squad_exact, _squad_f1), "cmrc": (_cmrc_exact, _cmrc_f1)}

@@ -1,0 +1,35 @@
+"""Between examples of several choices and the sequences that the encoder reads."""
+
+from __future__ import annotations
+
+import keras
+from keras import ops
+
+
+@keras.saving.register_keras_serializable(package="albert_tf")
+class FlattenChoices(keras.layers.Layer):
+    """[batch, choices, time] to [batch * choices, time]."""
+
+    def call(self, inputs):
+        return ops.reshape(inputs, (-1, ops.shape(inputs)[-1]))
+
+    def compute_output_spec(self, inputs):
+        return keras.KerasTensor((None, inputs.shape[-1]), inputs.dtype)
+
+
+@keras.saving.register_keras_serializable(package="albert_tf")
+class UnflattenScores(keras.layers.Layer):
+    """Scores [batch * choices, 1] to [batch, choices], -1e9 for no choice.
+
+    Call arguments:
+        scores: float tensor [batch * choices, 1].
+        padding_mask: int tensor [batch, choices, time]. A choice without any token is
+            none.
+    """
+
+    def call(self, scores, padding_mask):
+        is_choice = ops.any(ops.cast(padding_mask, "bool"), axis=-1)
+        return ops.where(is_choice, ops.reshape(scores, ops.shape(is_choice)), -1e9)
+
+    def compute_output_spec(self, scores, padding_mask):
+        return keras.KerasTensor(padding_mask.shape[:2], scores.dtype)

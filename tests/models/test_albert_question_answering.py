@@ -1,0 +1,376 @@
+"""Question answering: windows, targets, the best spans, no answer, what is refused."""
+
+import itertools
+import pathlib
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from small_classifier import (
+    CHARACTERS,
+    CLS,
+    SEP,
+    VOCABULARY,
+    randomised,
+    small_backbone,
+)
+
+import albert_tf
+from albert_tf.data import read_squad
+from albert_tf.evaluation import squad_scores
+from albert_tf.models import AlbertQuestionAnswering
+from albert_tf.models.answer_spans import best_spans, ranked_answers
+from albert_tf.models.answer_targets import span_targets
+from albert_tf.preprocessing import AlbertQuestionAnsweringPreprocessor
+from albert_tf.tokenizers import WordPieceTokenizer
+
+pytestmark = pytest.mark.usefixtures("eagerly")
+
+LONG = "很好吃，我想你来吧。𠮷太差了！不 去 吗？" * 4
+QUESTIONS = ["好吗？", "谁", "", "你" * 40, "哪"]
+CONTEXTS = [LONG, "我想😀吃ﬁ鸡\ud800蛋", "中文 天地", "他去了" * 9, ""]
+ODD = "aé　ﬁΣ한北我想，。 \t\n\0\u200b\u0301Ａ😀👨🏽𠮷\ud800"
+
+
+@pytest.fixture(scope="module")
+def model():
+    backbone = small_backbone(pooler=False)
+    return randomised(AlbertQuestionAnswering.from_backbone(backbone, VOCABULARY))
+
+
+def predict(model, x, **options):
+    return model.predict(x, verbose=0, **options)
+
+
+# === Windows ===
+
+
+def test_windows_cover_the_context_and_share_half(model):
+    contexts = model.preprocessor.windows((QUESTIONS, CONTEXTS))
+    tokens, windows = contexts.tokens.to_list(), contexts.windows
+    assert max(map(len, tokens)) == 29
+    for i, (question, starts, ends) in enumerate(
+        zip(QUESTIONS, contexts.starts.to_list(), contexts.ends.to_list(), strict=True)
+    ):
+        rows = np.flatnonzero(windows.texts == i)
+        covered = set()
+        for row in rows:
+            first = int(contexts.first_lengths[row])
+            assert tokens[row][0] == CLS and tokens[row][first - 1] == SEP
+            # At most half of the tokens that are not special, 13 of 26.
+            assert first - 2 == min(len(question), 13)
+            span = range(int(windows.starts[row]), int(windows.ends[row]))
+            assert len(tokens[row]) == first + len(span) + (1 if span else 0)
+            covered |= set(span)
+        assert covered == set(range(len(starts)))
+        for one, other in itertools.pairwise(rows):
+            shared = int(windows.ends[one] - windows.starts[other])
+            assert shared >= (26 - min(len(question), 13)) // 2
+        surfaces = [CONTEXTS[i][a:b] for a, b in zip(starts, ends, strict=True)]
+        read = [c for c in CONTEXTS[i] if c not in " \ud800"]
+        assert "".join(surfaces) == "".join(read)
+
+
+def test_stride_and_question_length_can_be_chosen(model):
+    options = {"sequence_length": 20, "stride": 5, "max_question_length": 2}
+    preprocessor = type(model.preprocessor)(model.preprocessor.tokenizer, **options)
+    windows = preprocessor.windows((["好不好吗"], ["吃" * 30])).windows
+    # 15 tokens of the context in each.
+    assert windows.starts.numpy().tolist() == [0, 5, 10, 15]
+    again = type(preprocessor).from_config(preprocessor.get_config())
+    assert (again.stride, again.max_question_length) == (5, 2)
+    with pytest.raises(ValueError, match="`stride` must be at least 1"):
+        type(preprocessor)(preprocessor.tokenizer, stride=0)
+
+
+# === Answers in ===
+
+
+def test_targets_are_the_tokens_of_the_answer(model):
+    answers = [(11, "太差了"), (2, "😀吃"), None, (3, "他去"), ""]
+    targets = model.targets((QUESTIONS, CONTEXTS), answers)
+    contexts = model.preprocessor.windows((QUESTIONS, CONTEXTS))
+    found = set()
+    for row, (first, last) in enumerate(zip(*targets.values(), strict=True)):
+        example = int(contexts.windows.texts[row])
+        if first == 0:
+            assert last == 0
+            continue
+        start, end = contexts.characters(
+            *(tf.constant([x], tf.int64) for x in (row, first, last))
+        )
+        start, text = answers[example]
+        assert CONTEXTS[example][start : int(end[0])] == text
+        found.add(example)
+    assert found == {0, 1, 3}
+
+
+def test_wrong_starts_are_moved_and_counted(model):
+    x = ["谁"] * 3, ["我想吃，我去。"] * 3
+    with pytest.warns(UserWarning, match="2 of 3 answers are not where"):
+        moved = model.targets(x, [(6, "我"), [(0, "他"), (0, "吃")], (None, "去")])
+    expected = model.targets(x, [(4, "我"), (2, "吃"), (5, "去")])
+    for name, values in expected.items():
+        np.testing.assert_array_equal(moved[name], values)
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "message"),
+    [
+        ((["谁"], ["我"]), [(0, "他")], "element 0 does not hold its answer '他'"),
+        ((["谁"], ["我"]), ["我"], "An answer is .* Element 0 of `y` is '我'"),
+        ((["谁"], ["我"]), [("0", "我")], "Element 0 of `y` is"),
+        ((["谁"], ["我"]), [], "Received: 1 contexts and 0 answers"),
+        ((["谁"], ["我", "你"]), [None], "same length"),
+        (["谁", "我"], [None, None], "tuple of two lists, .* Received: list"),
+    ],
+)
+def test_what_is_refused(model, x, y, message):
+    with pytest.raises(ValueError, match=message):
+        model.fit(x, y, verbose=0)
+
+
+def test_without_answers_it_may_say_so():
+    backbone = small_backbone(num_layers=1, pooler=False)
+    model = AlbertQuestionAnswering.from_backbone(backbone, VOCABULARY)
+    x = ["谁", "哪"], ["我想吃", "好" * 60]
+    model.fit(x, [(0, "我"), (3, "好")], verbose=0)
+    assert model.null_threshold is None
+    model.fit(x, [(0, "我"), None], sample_weight=[1.0, 2.0], verbose=0)
+    assert model.null_threshold == 0.0
+    loaded = AlbertQuestionAnswering.from_config(model.get_config())
+    assert loaded.null_threshold == 0.0
+
+
+# === Answers out ===
+
+
+def test_answers_are_slices_of_the_context(model):
+    ranked = predict(model, (QUESTIONS, CONTEXTS), n_best=5)
+    for context, answers in zip(CONTEXTS, ranked, strict=True):
+        for answer in answers:
+            assert context[answer["start"] : answer["end"]] == answer["answer"]
+        scores = [answer["score"] for answer in answers]
+        assert scores == sorted(scores, reverse=True)
+        places = [(answer["start"], answer["end"]) for answer in answers]
+        assert len(set(places)) == len(places) == (5 if context else 1)
+    best = predict(model, (QUESTIONS, CONTEXTS), batch_size=2)
+    for (first, *_), answer in zip(ranked, best, strict=True):
+        assert answer.pop("score") == pytest.approx(first.pop("score"), abs=1e-5)
+        assert answer == first
+    assert best[-1]["answer"] == ""
+    assert predict(model, ([], [])) == []
+
+
+def brute_force(model, question, context, most):
+    """The probability of every span, by loops over windows and tokens."""
+    x = [question], [context]
+    contexts = model.preprocessor.windows(x)
+    logits = model.predict_logits(x, verbose=0)
+    starts, ends = contexts.starts[0].numpy(), contexts.ends[0].numpy()
+    spans, null = {}, 1.0
+    for row in range(len(contexts)):
+        before = int(contexts.first_lengths[row])
+        count = int(contexts.windows.ends[row] - contexts.windows.starts[row])
+        shift = int(contexts.windows.starts[row]) - before
+        read = [0, *range(before, before + count)]
+        first, last = (
+            dict(zip(read, softmax(logits[name][row][read]), strict=True))
+            for name in ("start_logits", "end_logits")
+        )
+        null = min(null, first[0] * last[0])
+        for a, b in itertools.product(read[1:], read[1:]):
+            if a <= b < a + most:
+                span = starts[a + shift], ends[b + shift]
+                spans[span] = max(spans.get(span, 0), first[a] * last[b])
+    return spans, null
+
+
+def softmax(x):
+    x = np.exp(np.asarray(x, "float64") - np.max(x))
+    return x / x.sum()
+
+
+@pytest.mark.parametrize("most", [1, 4, 64])
+def test_the_best_spans_are_those_of_a_search(model, most):
+    x = QUESTIONS[:4], CONTEXTS[:4]
+    ranked = predict(model, x, n_best=6, max_answer_length=most, null_threshold=0.0)
+    for question, context, answers in zip(*x, ranked, strict=True):
+        spans, null = brute_force(model, question, context, most)
+        scores = sorted([*spans.values(), null], reverse=True)[:6]
+        given = [answer["score"] for answer in answers]
+        np.testing.assert_allclose(given, scores, rtol=1e-4)
+        for answer in answers:
+            place = answer["start"], answer["end"]
+            expected = spans[place] if answer["answer"] else null
+            assert answer["score"] == pytest.approx(expected, rel=1e-4)
+
+
+@settings(deadline=None, max_examples=50)
+@given(
+    contexts=st.lists(
+        st.text(st.one_of(st.sampled_from(ODD + CHARACTERS), st.characters())),
+        min_size=10,
+        max_size=10,
+    ),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_500_random_contexts_have_true_slices(model, contexts, seed):
+    """Of random logits, the spans are slices that begin and end with a token."""
+    rng = np.random.default_rng(seed)
+    windowed = model.preprocessor.windows((["好"] * 10, contexts))
+    lengths = windowed.tokens.row_lengths().numpy()
+    logits = {
+        name: [rng.normal(size=length).astype("float32") for length in lengths]
+        for name in ("start_logits", "end_logits")
+    }
+    found = best_spans(windowed, logits, 3, 5)
+    for i, row in enumerate(zip(contexts, *found, strict=True)):
+        starts, ends = windowed.starts[i].numpy(), windowed.ends[i].numpy()
+        for answer in ranked_answers(*row, None):
+            assert row[0][answer["start"] : answer["end"]] == answer["answer"]
+            if answer["answer"]:
+                assert answer["start"] in starts and answer["end"] in ends
+
+
+def test_the_null_threshold(model):
+    x = QUESTIONS[:4], CONTEXTS[:4]
+    always = predict(model, x, null_threshold=None)
+    assert all(answer["answer"] for answer in always)
+    never = predict(model, x, null_threshold=-1e9)
+    assert never == [
+        {"answer": "", "start": 0, "end": 0, "score": answer["score"]}
+        for answer in never
+    ]
+    margins = [
+        np.log(null["score"] / best["score"])
+        for null, best in zip(never, always, strict=True)
+    ]
+    for margin, shift in itertools.product(margins, (-1e-3, 1e-3)):
+        given = predict(model, x, null_threshold=margin + shift)
+        expected = [
+            "" if m > margin + shift else a["answer"]
+            for m, a in zip(margins, always, strict=True)
+        ]
+        assert [answer["answer"] for answer in given] == expected
+
+
+def test_the_tuned_threshold_is_the_best(model):
+    x = QUESTIONS[:4], CONTEXTS[:4]
+    answers = predict(model, x, null_threshold=None)
+    y = [(answer["start"], answer["answer"]) for answer in answers]
+    y = [y[0], None, y[2], None]
+    texts = [[answer[1]] if answer else [] for answer in y]
+
+    def f1(threshold):
+        given = predict(model, x, null_threshold=threshold)
+        return squad_scores([answer["answer"] for answer in given], texts)["f1"]
+
+    tuned = model.tune_null_threshold(x, y)
+    assert tuned == model.null_threshold
+    assert f1(tuned) >= max(f1(threshold) for threshold in np.linspace(-9, 9, 37))
+    model.null_threshold = None
+
+
+def test_the_model_for_strings_answers_as_predict(model, tmp_path):
+    albert_tf.export.saved_model(model, tmp_path / "1")
+    serve = tf.saved_model.load(str(tmp_path / "1")).signatures["serving_default"]
+    contexts = [context.replace("\ud800", "") for context in CONTEXTS]
+    given = serve(question=tf.constant(QUESTIONS), context=tf.constant(contexts))
+    expected = predict(model, (QUESTIONS, contexts))
+    for i, answer in enumerate(expected):
+        assert given["answer"].numpy()[i].decode() == answer["answer"]
+        assert (given["start"][i], given["end"][i]) == (answer["start"], answer["end"])
+        assert float(given["score"][i]) == pytest.approx(answer["score"], abs=1e-5)
+    # Bytes that are no UTF-8 are passed over, as by `predict`.
+    broken = b"\xff" + contexts[2].encode() + b"\xe4"
+    given = serve(question=tf.constant(["a"]), context=tf.constant([broken]))
+    expected = predict(model, (["a"], [broken]))[0]
+    assert given["answer"].numpy()[0].decode() == expected["answer"]
+    assert contexts[2][expected["start"] : expected["end"]] == expected["answer"]
+
+
+def test_datasets_tensors_and_bytes(model):
+    contexts = [context.replace("\ud800", "") for context in CONTEXTS]
+    expected = [answer["answer"] for answer in predict(model, (QUESTIONS, contexts))]
+    slices = tf.data.Dataset.from_tensor_slices((QUESTIONS, contexts))
+    encoded = [[text.encode() for text in part] for part in (QUESTIONS, contexts)]
+    for kind in (
+        slices.batch(2),
+        slices.map(lambda *x: (x,)).batch(2),
+        (tf.constant(QUESTIONS), tf.constant(contexts)),
+        tuple(encoded),
+    ):
+        assert [answer["answer"] for answer in predict(model, kind)] == expected
+
+
+def test_a_dataset_is_learned_as_the_list_is(model):
+    x, y = (
+        (["谁", "哪", "谁"], ["我想吃", "好" * 60, "他去"]),
+        [(0, "我"), (3, "好"), (0, "")],
+    )
+    starts, texts = map(list, zip(*y, strict=True))
+    data = tf.data.Dataset.from_tensor_slices((x, (starts, texts))).batch(2)
+    expected = model.evaluate(x, y, verbose=0)
+    np.testing.assert_allclose(model.evaluate(data, verbose=0), expected, rtol=1e-5)
+    task = AlbertQuestionAnswering.from_config(model.get_config())
+    task.preprocessor = model.preprocessor
+    task.compile(keras.optimizers.SGD(0.0))
+    history = task.fit(data, validation_data=data, verbose=0).history
+    assert task.null_threshold == 0.0
+    np.testing.assert_allclose(history["val_loss"], history["loss"], rtol=1e-4)
+    with pytest.raises(ValueError, match="A dataset should have batches"):
+        model.evaluate(data.map(lambda x, y: (x, y, y[0])), verbose=0)
+
+
+def test_half_precision_away_from_the_padding(model):
+    """The table of all tasks measures by the largest output, here that of padding."""
+    x = QUESTIONS[:2], CONTEXTS[:2]
+    backbone = small_backbone(pooler=False, dtype="mixed_bfloat16")
+    half = randomised(AlbertQuestionAnswering.from_backbone(backbone, VOCABULARY))
+    given, expected = (task.predict_logits(x, verbose=0) for task in (half, model))
+    for name in expected:
+        ours, theirs = np.concatenate(given[name]), np.concatenate(expected[name])
+        scale = max(np.abs(theirs).max(), 1)
+        assert 0 < np.abs(ours - theirs).max() < 6 * 2**-8 * scale
+
+
+def test_answers_of_cmrc_are_tokens(assets):
+    """Of all answers that can be learned, the tokens are the answer and no more."""
+    data = read_squad(assets / "data" / "cmrc2018" / "cmrc2018_trial.json")
+    examples = pathlib.Path(__file__).parents[2] / "examples"
+    vocabulary = examples / "albert_micro_zh" / "vocab.txt"
+    preprocessor = AlbertQuestionAnsweringPreprocessor(
+        WordPieceTokenizer(str(vocabulary)), sequence_length=384
+    )
+    contexts = preprocessor.windows(data.x)
+    spans = [(start, start + len(text)) for ((start, text),) in data.answers]
+    targets = span_targets(contexts, spans)
+    rows = np.flatnonzero(targets["start_logits"])
+    starts, ends = contexts.characters(
+        tf.constant(rows, tf.int64),
+        *(tf.constant(targets[name][rows], tf.int64) for name in targets),
+    )
+    examples = contexts.windows.texts.numpy()[rows]
+    # Those in no window are longer than what neighbours share for certain.
+    missing = sorted(set(range(len(data))) - set(examples))
+    assert len(missing) == 4
+    assert all(len(data.texts[i][0]) > 128 for i in missing)
+    wrong = [
+        (given, *data.texts[example])
+        for given, example in zip(
+            (
+                data.contexts[example][start:end]
+                for example, start, end in zip(
+                    examples, starts.numpy(), ends.numpy(), strict=True
+                )
+            ),
+            examples,
+            strict=True,
+        )
+        if given != data.texts[example][0].strip()
+    ]
+    assert not wrong
