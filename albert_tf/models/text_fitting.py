@@ -184,7 +184,11 @@ class FitsTexts:
         """As Keras', without the outputs of padding."""
         x, _, _ = keras.utils.unpack_x_y_sample_weight(data)
         outputs = super().predict_step(data)
-        return without_padding(outputs, self.output, x["padding_mask"])
+        return without_padding(outputs, self.output, self.predicted_mask(x))
+
+    def predicted_mask(self, x: dict[str, tf.Tensor]) -> tf.Tensor:
+        """1 for each place that outputs with an axis for tokens are kept of, else 0."""
+        return x["padding_mask"]
 
     def _trace_predict_function(self, spec):
         """Trace for any length at once, where Keras would trace three times."""

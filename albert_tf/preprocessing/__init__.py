@@ -1,5 +1,6 @@
 """From ids to what the models take."""
 
+from albert_tf.preprocessing.masked_lm_preprocessor import AlbertMaskedLMPreprocessor
 from albert_tf.preprocessing.segment_packer import SegmentPacker
 from albert_tf.preprocessing.text_classifier_preprocessor import (
     AlbertTextClassifierPreprocessor,
@@ -7,6 +8,7 @@ from albert_tf.preprocessing.text_classifier_preprocessor import (
 from albert_tf.preprocessing.whole_word_mask_generator import WholeWordMaskGenerator
 
 __all__ = [
+    "AlbertMaskedLMPreprocessor",
     "AlbertTextClassifierPreprocessor",
     "SegmentPacker",
     "WholeWordMaskGenerator",
