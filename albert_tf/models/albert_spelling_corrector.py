@@ -11,6 +11,7 @@ from albert_tf.models.albert_pretrainer import masked_lm_head
 from albert_tf.models.task import AlbertTask
 from albert_tf.models.text_fitting import PADDING_TARGET, FitsTexts
 from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
+from albert_tf.preprocessing.marked_labels import CHINESE
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
@@ -18,8 +19,8 @@ class AlbertSpellingCorrector(FitsTexts, AlbertTask, keras_hub.models.Task):
     """ALBERT that puts wrong characters right: its masked LM head at every token.
 
     Trained by `fit(texts, corrected)`, lists of strings of the same length each, as
-    SIGHAN's data sets are. What is not a character by itself (Latin words, numbers)
-    stays. Its scores: `albert_tf.evaluation.spelling_scores`.
+    SIGHAN's data sets are. What is no Chinese character stays. Its scores:
+    `albert_tf.evaluation.spelling_scores`.
 
     Args:
         backbone: an `AlbertBackbone`.
@@ -92,10 +93,10 @@ class AlbertSpellingCorrector(FitsTexts, AlbertTask, keras_hub.models.Task):
         target, errors = list(text), []
         # Without [CLS]. What lies beyond `sequence_length` stays as it is.
         for (own, start, end), best in zip(tokens, logits[1:-1].argmax(-1)):
-            right = self.preprocessor.tokenizer.id_to_token(best)
-            if best != own and len(right) == end - start == 1:
+            wrong, right = text[start:end], self.preprocessor.tokenizer.id_to_token(best)
+            if best != own and all(map(CHINESE.fullmatch, (wrong, right))):
                 target[start] = right
-                errors.append((text[start], right, start))
+                errors.append((wrong, right, start))
         return {"source": text, "target": "".join(target), "errors": errors}
 
     def _tokens(self, texts):

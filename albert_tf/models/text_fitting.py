@@ -120,7 +120,7 @@ class FitsTexts:
         self.schedule_learning_rate(steps, epochs, kwargs.get("initial_epoch", 0))
         if group_by_length:
             x, validation_data = map(self._bucketed, (x, validation_data))
-        with _of_unknown_length(group_by_length):
+        with _of_unknown_length(group_by_length), _with_unread_pooler():
             return super().fit(
                 x,
                 y,
@@ -264,6 +264,15 @@ def _of_unknown_length(bucketed):
     with warnings.catch_warnings():
         if bucketed:
             warnings.filterwarnings("ignore", "Your input ran out of data")
+        yield
+
+
+@contextlib.contextmanager
+def _with_unread_pooler():
+    """Without Keras' warning that nothing trains a pooler which the task only keeps."""
+    pooler = r"\['pooled_dense/kernel', 'pooled_dense/bias'\]"
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", f"Gradients do not exist .* {pooler} when")
         yield
 
 
