@@ -14,26 +14,33 @@ from albert_tf_cli.common import (
     TextBColumn,
     Vocab,
     app,
+    choices,
     console,
     import_tensorflow,
     random_backbone,
-    shown,
 )
+from albert_tf_cli.task_table import TASKS
+from albert_tf_cli.task_table.row import Columns
+
+TaskName = choices("TaskName", *TASKS)
 
 
 @app.command()
 def finetune(
     context: typer.Context,
-    train: Annotated[str, typer.Option(help="Labelled texts to train on.")],
-    dev: Annotated[str, typer.Option(help="Labelled texts to choose the epoch on.")],
+    train: Annotated[str, typer.Option(help="Labelled examples to train on.")],
+    dev: Annotated[str, typer.Option(help="Labelled examples to choose the epoch on.")],
     output: Annotated[str, typer.Option(help="Directory to write the model to.")],
+    task: Annotated[TaskName, typer.Option(help="What is to be learned.")] = TaskName[
+        "text-classification"
+    ],
     checkpoint: Annotated[
         str | None, typer.Option(help="The checkpoint to start from.")
     ] = None,
     config: Config = None,
     vocab: Vocab = None,
     test: Annotated[
-        str | None, typer.Option(help="Labelled texts to score the result on.")
+        str | None, typer.Option(help="Labelled examples to score the result on.")
     ] = None,
     epochs: Annotated[int, typer.Option(min=1)] = 3,
     batch_size: BatchSize = 32,
@@ -48,8 +55,9 @@ def finetune(
         int, typer.Option(min=5, help="Most tokens of an example; longer is cut.")
     ] = 256,
     dropout: Annotated[
-        float, typer.Option(min=0, max=0.9, help="Of the classification head.")
-    ] = 0.1,
+        float | None,
+        typer.Option(min=0, max=0.9, help="Of the head; by default 0.1."),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Of weights, order and dropout.")] = 1,
     mixed_precision: Annotated[
         bool, typer.Option("--mixed-precision", help="Compute in bfloat16.")
@@ -58,11 +66,11 @@ def finetune(
     text_column: TextAColumn = None,
     text_b_column: TextBColumn = None,
 ):
-    """Fine-tune a classifier on labelled texts.
+    """Fine-tune a model on labelled examples.
 
-    Files are .tsv, .csv or .jsonl, with a header (label, text, and for pairs
+    Files of texts are .tsv, .csv or .jsonl, with a header (label, text, and for pairs
     text_b) or without; see --label-column and --text-column for others. The epoch
-    with the best accuracy on --dev is kept. Writes the model, metrics.json and
+    with the best score on --dev is kept. Writes the model, metrics.json and
     history.png to --output. A run that was cut off resumes when it is started again.
 
     Example: albert-tf finetune --checkpoint albert_tiny_zh --train train.tsv
@@ -74,70 +82,64 @@ def finetune(
     import_tensorflow()
     import keras
 
-    from albert_tf.data import class_names, read_labelled_texts
     from albert_tf.files import write_json
     from albert_tf.training.fine_tuning import fine_tune, plot_history
     from albert_tf.training.run_state import weights_digest
 
-    columns = (label_column, text_column, text_b_column)
-    data = {"train": read_labelled_texts(train, *columns)}
-    pairs = data["train"].pairs
+    row = TASKS[task.value]
+    columns = Columns(label_column, text_column, text_b_column)
+    data = {"train": row.read(train, columns)}
+    known = data["train"].arguments
     for name, path in (("dev", dev), ("test", test)):
         if path:
-            data[name] = read_labelled_texts(path, *columns, pairs=pairs)
-    classes = class_names(data["train"].labels)
-    if len(classes) < 2:
-        raise ValueError(
-            f"All texts of {train} have the label {classes[0]!r}. Expected two "
-            "classes at least; is it the right --label-column?"
-        )
-    examples = {name: (part.x, part.class_ids(classes)) for name, part in data.items()}
-    counts = [f"{name} {len(part.labels):,}" for name, part in data.items()]
-    console.print(
-        f"{len(classes)} classes: {shown(classes)}. {', '.join(counts)} "
-        f"{'pairs' if pairs else 'texts'}",
-        soft_wrap=True,
-    )
+            data[name] = row.read(path, columns, known)
+    counts = [f"{name} {part.count:,}" for name, part in data.items()]
+    told = f"{row.summary(known)} {', '.join(counts)} {data['train'].unit}"
+    console.print(told.strip(), soft_wrap=True)
 
     keras.utils.set_random_seed(seed)
     if mixed_precision:
         keras.config.set_dtype_policy("mixed_bfloat16")
-    classifier = _new_classifier(
-        *(checkpoint, config, vocab, sequence_length),
-        num_classes=len(classes),
-        labels=classes,
-        dropout=dropout,
-    )
+    arguments = {**row.fixed, **known}
+    if dropout is not None:
+        arguments["dropout"] = dropout
+    model = _new_model(row, checkpoint, config, vocab, sequence_length, arguments)
     if learning_rate is None and checkpoint is None:
         learning_rate = 3e-4
-    classifier.compile(learning_rate=learning_rate)
+    model.compile(learning_rate=learning_rate)
 
     options = {name: x for name, x in context.params.items() if name != "output"}
+    options["task"] = row.name
+
+    def on_dev(function):
+        return function and (lambda model: function(model, data["dev"], batch_size))
+
     metrics = fine_tune(
-        classifier,
-        examples["train"],
-        examples["dev"],
+        model,
+        *((data[name].x, data[name].y) for name in ("train", "dev")),
         output,
         epochs=epochs,
         batch_size=batch_size,
         # What makes it another training: of files, what is in them.
         settings={
             **{name: x for name, x in options.items() if name not in _FILES},
-            "classes": classes,
-            "weights": weights_digest(classifier),
+            "arguments": known,
+            "weights": weights_digest(model),
         },
         verbose=1 if sys.stdout.isatty() else 2,
+        maximise=row.maximise,
+        tune=on_dev(row.tune),
+        scores=on_dev(row.scores),
     )
     if test:
-        metrics["test"] = classifier.evaluate(
-            *examples["test"], return_dict=True, verbose=0
-        )
-    metrics["classes"] = classes
+        metrics["test"] = _scores(row, model, data["test"], batch_size)
+    if known.get("labels"):
+        metrics["classes"] = known["labels"]
     metrics["settings"] = options
     write_json(folder / "metrics.json", metrics)
-    plot_history(metrics["history"], folder / "history.png")
+    plot_history(metrics["history"], folder / "history.png", row.maximise)
     scores = [
-        f"{name} accuracy {metrics[name]['accuracy']:.4f}"
+        f"{name} {row.maximise} {metrics[name][row.maximise]:.4f}"
         for name in ("dev", "test")
         if name in metrics
     ]
@@ -154,16 +156,26 @@ _FILES = (
 )
 
 
-def _new_classifier(checkpoint, config, vocab, sequence_length, **head):
-    """A classifier on a checkpoint, or with random weights of a given size."""
-    from albert_tf.checkpoints import open_checkpoint
-    from albert_tf.models import AlbertTextClassifier
+def _scores(row, model, examples, batch_size):
+    """The scores of Keras, and those of the task."""
+    values = model.evaluate(
+        examples.x, examples.y, batch_size=batch_size, return_dict=True, verbose=0
+    )
+    if row.scores:
+        values.update(row.scores(model, examples, batch_size))
+    return values
 
+
+def _new_model(row, checkpoint, config, vocab, sequence_length, arguments):
+    """A model of a task on a checkpoint, or with random weights of a given size."""
+    from albert_tf.checkpoints import open_checkpoint
+
+    model = row.model_class()
     if checkpoint:
         opened = open_checkpoint(checkpoint, config=config)
         length = min(sequence_length, opened.arguments["max_sequence_length"])
-        return AlbertTextClassifier.from_checkpoint(
-            opened, vocabulary=vocab, sequence_length=length, **head
+        return model.from_checkpoint(
+            opened, vocabulary=vocab, sequence_length=length, **arguments
         )
     if not (config and vocab):
         raise ValueError(
@@ -172,6 +184,4 @@ def _new_classifier(checkpoint, config, vocab, sequence_length, **head):
         )
     backbone = random_backbone(config)
     length = min(sequence_length, backbone.max_sequence_length)
-    return AlbertTextClassifier.from_backbone(
-        backbone, vocab, sequence_length=length, **head
-    )
+    return model.from_backbone(backbone, vocab, sequence_length=length, **arguments)

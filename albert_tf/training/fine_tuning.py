@@ -1,7 +1,9 @@
-"""Fine-tuning a classifier: best epoch kept, history written, resumed if cut off."""
+"""Fine-tuning a task: best epoch kept, history written, resumed if cut off."""
 
 import pathlib
 import shutil
+
+import keras
 
 from albert_tf.files import complete_directory
 from albert_tf.training.plots import draw
@@ -14,16 +16,26 @@ from albert_tf.training.run_state import (
 
 
 def fine_tune(
-    classifier, train, dev, output, epochs=3, batch_size=32, settings=None, verbose=1
+    model,
+    train,
+    dev,
+    output,
+    epochs=3,
+    batch_size=32,
+    settings=None,
+    verbose=1,
+    maximise="accuracy",
+    tune=None,
+    scores=None,
 ):
-    """Fine-tune a classifier and write it as a preset.
+    """Fine-tune a task and write it as a preset.
 
     A run that was cut off is resumed, if it is started again with the same data and
     `settings`.
 
     Args:
-        classifier: a compiled `AlbertTextClassifier`. Afterwards it has the
-            weights of the epoch with the best accuracy on `dev`.
+        model: a compiled task. Afterwards it has the weights of the epoch with the
+            best score on `dev`.
         train: `(x, y)` to train on.
         dev: `(x, y)` to choose the epoch on.
         output: string, the directory for the preset.
@@ -31,6 +43,12 @@ def fine_tune(
         batch_size: int.
         settings: optional dict, what identifies the run besides.
         verbose: int, as for `keras.Model.fit`.
+        maximise: string, the score of the best epoch: a metric of the model, or one
+            of `scores`.
+        tune: optional function of the model, which sets what is chosen on `dev` and
+            kept with it. Called before `scores`, and before the model is written.
+        scores: optional function of the model, which gives a dict of floats, scores
+            on `dev` that no metric computes.
 
     Returns:
         A dict: `history` (lists by metric), `best_epoch` (from 1), `dev`
@@ -50,18 +68,20 @@ def fine_tune(
         "batch_size": batch_size,
     }
     with hold_state(backup, identity):
-        state = TrainingState(backup)
-        classifier.fit(
+        state = TrainingState(backup, monitor=f"val_{maximise}")
+        model.fit(
             *train,
             validation_data=dev,
             epochs=epochs,
             initial_epoch=state.epochs,
             batch_size=batch_size,
-            callbacks=[state],
+            callbacks=[_DevScores(tune, scores), state],
             verbose=verbose,
         )
         best = state.best_epoch
-        classifier.load_weights(state.weights(best))
+        model.load_weights(state.weights(best))
+        if tune:
+            tune(model)
         metrics = {
             "best_epoch": best,
             "dev": {
@@ -73,11 +93,26 @@ def fine_tune(
             "history": state.history,
         }
         with complete_directory(output) as directory:
-            classifier.save_to_preset(str(directory))
+            model.save_to_preset(str(directory))
         shutil.rmtree(backup)
     return metrics
 
 
-def plot_history(history, path):
-    """Draw loss and accuracy by epoch, of training and dev, as a PNG file."""
-    draw(history, {"loss": "loss", "accuracy": "accuracy"}, path)
+class _DevScores(keras.callbacks.Callback):
+    """Adds scores to the metrics of each epoch, for the callbacks after it."""
+
+    def __init__(self, tune, scores):
+        super().__init__()
+        self._tune, self._scores = tune, scores
+
+    def on_epoch_end(self, epoch, logs=None):
+        if self._tune:
+            self._tune(self.model)
+        if self._scores:
+            scores = self._scores(self.model)
+            logs.update({f"val_{name}": value for name, value in scores.items()})
+
+
+def plot_history(history, path, score="accuracy"):
+    """Draw loss and a score by epoch, of training and dev, as a PNG file."""
+    draw(history, {"loss": "loss", score: score.replace("_", " ")}, path)

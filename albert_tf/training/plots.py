@@ -14,7 +14,7 @@ def draw(history, titles, path, interval=1, xlabel="epoch"):
     # Not pyplot, which would change the caller's backend.
     from matplotlib.figure import Figure
 
-    metrics = [metric for metric in titles if metric in history]
+    metrics = [x for x in titles if x in history or f"val_{x}" in history]
     figure = Figure(figsize=(4.5 * len(metrics), 3.5), layout="constrained")
     axes = figure.subplots(1, len(metrics), squeeze=False)
     for axis, metric in zip(axes[0], metrics, strict=True):

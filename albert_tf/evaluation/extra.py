@@ -1,0 +1,16 @@
+"""The libraries of the extra `evaluation`."""
+
+from __future__ import annotations
+
+import importlib
+from types import ModuleType
+
+
+def import_extra(module: str) -> ModuleType:
+    """Import what computes scores, or say how to install it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise ImportError(
+            f"These scores need {module}. Run: pip install 'albert-tf[evaluation]'"
+        ) from error

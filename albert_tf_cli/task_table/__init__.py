@@ -1,0 +1,25 @@
+"""The tasks of the command line, a row each.
+
+`finetune --task NAME`, `evaluate` and `predict` are driven by these rows alone. A row
+is added in two steps:
+
+1. A module here, named after the task, with a `Row` at its end. The functions of the
+   row (`read`, `report`, `answers`, `cells`, and where needed `scores`, `tune`,
+   `inputs`, `summary`) stand above it and import TensorFlow, NumPy and `albert_tf`
+   when they are called. See `Row` for what each is given and gives.
+2. Its name in `_ROWS` below.
+
+Nothing outside of a row knows what labels, texts or scores of a task look like.
+"""
+
+from albert_tf_cli.task_table import text_classification
+
+_ROWS = (text_classification.ROW,)
+TASKS = {row.name: row for row in _ROWS}
+
+
+def task_of(class_name, config):
+    """The row of a model of a class and config; `None` if it is of no task here."""
+    found = [row for row in _ROWS if row.is_of(class_name, config)]
+    # A row that fixes more is the more particular one.
+    return max(found, key=lambda row: len(row.fixed), default=None)

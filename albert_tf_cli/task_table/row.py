@@ -1,0 +1,114 @@
+"""What a row of the table of tasks says."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+
+class Columns(NamedTuple):
+    """The columns a user named, by name or number; `None` for those to be found."""
+
+    label: str | None = None
+    text: str | None = None
+    text_b: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Examples:
+    """What a reader found in a file.
+
+    Attributes:
+        x, y: what `fit` of the model takes.
+        count: int, how many there are.
+        arguments: dict, what they say of the model to be built: arguments such as
+            `num_classes` and `labels`.
+        unit: what to call them, such as "texts".
+    """
+
+    x: Any
+    y: Any
+    count: int
+    arguments: dict = dataclasses.field(default_factory=dict)
+    unit: str = "texts"
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """The scores of a model on a file.
+
+    Attributes:
+        values: dict, what `evaluate --json` prints.
+        shown: what `evaluate` prints instead, strings and tables of rich.
+    """
+
+    values: dict
+    shown: list
+
+
+def texts_or_pairs(model, lines):
+    """Lines as texts, or as the tuple of two lists for a model of pairs."""
+    if not model.pairs:
+        return lines
+    parts = [line.partition("\t") for line in lines]
+    for line, (_, tab, _) in zip(lines, parts, strict=True):
+        if not tab:
+            raise ValueError(
+                "This model takes pairs of texts with a tab between them. "
+                f"Found: {line!r}"
+            )
+    return [first for first, _, _ in parts], [second for _, _, second in parts]
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """A task of the command line.
+
+    Its functions import what they need when they are called: `--help` has no
+    TensorFlow.
+
+    Attributes:
+        name: as `--task` takes it.
+        model: the name of the class in `albert_tf.models`.
+        fixed: arguments of the class that make it a model of this task. By class and
+            these a model that was written is recognised again.
+        maximise: the score of the dev examples by which the best epoch is chosen: one
+            that Keras computes, or one of `scores`.
+        read: function of a path, `Columns` and `known`, which gives `Examples`. `known`
+            is `None` for the examples to train on, else the arguments of the model.
+        report: function of model, `Examples` and batch size, which gives a `Report`.
+        answers: function of model, x and batch size, which gives for each example what
+            `predict --json` prints.
+        cells: function of an answer, which gives the strings that `predict` prints in
+            columns before the text.
+        summary: function of `Examples.arguments`, which says in a few words what
+            distinguishes these data; it ends in a full stop.
+        scores: optional function of model, `Examples` and batch size, which gives a
+            dict of floats: scores that Keras does not compute while it evaluates.
+        tune: optional function of the same, which sets what is chosen on the dev
+            examples and kept with the model, such as thresholds. It is called before
+            `scores` of the dev examples, and before the model is written.
+        inputs: function of model and lines, which gives the x for `predict`.
+    """
+
+    name: str
+    model: str
+    maximise: str
+    read: Callable
+    report: Callable
+    answers: Callable
+    cells: Callable
+    fixed: dict = dataclasses.field(default_factory=dict)
+    summary: Callable = lambda arguments: ""
+    scores: Callable | None = None
+    tune: Callable | None = None
+    inputs: Callable = texts_or_pairs
+
+    def is_of(self, class_name, config):
+        """Whether a model of a class and config is one of this task."""
+        fixed = {name: config.get(name) for name in self.fixed}
+        return self.model == class_name and fixed == self.fixed
+
+    def model_class(self):
+        import albert_tf.models
+
+        return getattr(albert_tf.models, self.model)
