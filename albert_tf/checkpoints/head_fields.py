@@ -10,7 +10,8 @@ from albert_tf.checkpoints.heads import HEADS
 from albert_tf.checkpoints.layout import CheckpointError
 
 _LABELS, _DROPOUT = "id2label", "classifier_dropout_prob"
-_ACTIVATION = "classifier_activation"
+_ACTIVATION, _THRESHOLDS = "classifier_activation", "classifier_thresholds"
+_PROBLEM = "problem_type"
 
 
 def read_head(part, config, name):
@@ -60,16 +61,41 @@ def _read_activation(config, source):
         ) from error
 
 
+def _read_multi_label(config, source):
+    return config.get(_PROBLEM) == "multi_label_classification"
+
+
+def _read_thresholds(config, source):
+    thresholds = config.get(_THRESHOLDS)
+    if thresholds is None:
+        return None
+    if not isinstance(thresholds, list) or not all(
+        isinstance(x, (int, float)) for x in thresholds
+    ):
+        raise CheckpointError(
+            f"{source} should give a number a class under {_THRESHOLDS}. Found: "
+            f"{thresholds}"
+        )
+    return thresholds
+
+
 _READERS = {
     "labels": _read_labels,
     "dropout": _read_dropout,
     "activation": _read_activation,
+    "multi_label": _read_multi_label,
+    "thresholds": _read_thresholds,
 }
 
 
-def write_head(count, arguments):
+def write_head(part, count, arguments):
     """The config fields of a head of `count` classes, of what `read_head` gave."""
     fields = label_fields(count, arguments.get("labels"))
+    problems = HEADS[part].problem_types
+    if problems:
+        fields[_PROBLEM] = problems[arguments.get("multi_label", False)]
+    if arguments.get("thresholds"):
+        fields[_THRESHOLDS] = list(arguments["thresholds"])
     if "dropout" in arguments:
         fields[_DROPOUT] = arguments["dropout"]
     activation = keras.activations.get(arguments.get("activation"))

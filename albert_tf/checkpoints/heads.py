@@ -24,6 +24,9 @@ class Head:
     # `architectures` in the config says so. Where the config says nothing, it is the
     # first row with these names.
     by_architecture: bool = False
+    # The values of `problem_type` in the config with which the names are this head's;
+    # without the field they are the first row's.
+    problem_types: tuple = ()
 
     @property
     def has_classes(self):
@@ -32,6 +35,9 @@ class Head:
 
     def may_be_in(self, config):
         """Whether a config does not say that the head is another task's."""
+        problem = config.get("problem_type")
+        if problem and self.problem_types and problem not in self.problem_types:
+            return False
         given = config.get("architectures")
         if not self.by_architecture or not isinstance(given, list):
             return True
@@ -65,9 +71,20 @@ _ROWS = (
         attribute="output_dense",
         reads="pooled",
         axes=_DENSE,
-        fields=("labels", "dropout", "activation"),
+        fields=("labels", "dropout", "activation", "multi_label", "thresholds"),
         architectures=("AlbertForSequenceClassification",),
         by_architecture=True,
+        problem_types=("single_label_classification", "multi_label_classification"),
+    ),
+    Head(
+        part="regressor",
+        attribute="output_dense",
+        reads="pooled",
+        axes=_DENSE,
+        fields=("dropout",),
+        architectures=("AlbertForSequenceClassification",),
+        by_architecture=True,
+        problem_types=("regression",),
     ),
 )
 HEADS = {head.part: head for head in _ROWS}

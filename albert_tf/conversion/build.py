@@ -1,10 +1,13 @@
 """Building the model that a checkpoint holds."""
 
-from albert_tf.models import AlbertPretrainer, AlbertTextClassifier
+from albert_tf.models import AlbertPretrainer, AlbertTextClassifier, AlbertTextRegressor
 
 # How the task of a head is built; of several heads in a checkpoint the first here.
 BUILDERS = {
     "classifier": lambda checkpoint: AlbertTextClassifier.from_opened(
+        checkpoint, checkpoint.tokenizer()
+    ),
+    "regressor": lambda checkpoint: AlbertTextRegressor.from_opened(
         checkpoint, checkpoint.tokenizer()
     ),
     "masked_lm_head": AlbertPretrainer.from_opened,

@@ -55,7 +55,7 @@ class Contents:
         for part in self.plan.parts:
             if part in HEADS and HEADS[part].fields:
                 count = checkpoint.num_classes(part)
-                fields.update(write_head(count, checkpoint.head_config(part)))
+                fields.update(write_head(part, count, checkpoint.head_config(part)))
         return fields
 
     @property
@@ -63,8 +63,10 @@ class Contents:
         """What the layout has no place for besides weights, a list of strings."""
         if self.layout is not KERASHUB:
             return []
-        labels = self.checkpoint.head_config("classifier").get("labels")
-        lost = [f"the labels {labels}"] if labels else []
+        head = self.checkpoint.head_config("classifier")
+        lost = [f"the labels {head['labels']}"] if head.get("labels") else []
+        if head.get("multi_label"):
+            lost.append("multi_label=True")
         if self.keras_hub_tokenizer is not None and not self.tokenizer.lowercase:
             lost.append("lowercase=False")
         return lost

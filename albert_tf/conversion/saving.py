@@ -174,7 +174,7 @@ def to_keras_hub(model):
 def _keras_hub_model(contents, tokenizer=None):
     checkpoint = contents.checkpoint
     head = checkpoint.head_config("classifier")
-    head.pop("labels", None)
+    head = {name: head[name] for name in ("dropout", "activation") if name in head}
     theirs = build_keras_hub(
         contents.config, checkpoint.num_classes("classifier"), head, tokenizer
     )

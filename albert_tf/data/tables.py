@@ -3,6 +3,7 @@
 import csv
 import dataclasses
 import json
+import math
 import os
 import pathlib
 from collections.abc import Iterable, Sequence
@@ -13,7 +14,7 @@ from albert_tf.files import decode_utf8
 COLUMN_NAMES = {
     "label": (
         *("label", "labels", "class", "category", "sentiment", "target"),
-        *("标签", "类别", "分类"),
+        *("score", "similarity", "标签", "类别", "分类"),
     ),
     "text": (
         *("text", "text_a", "sentence", "sentence1", "sentence_a", "review"),
@@ -21,6 +22,9 @@ COLUMN_NAMES = {
     ),
     "text_b": ("text_b", "sentence2", "sentence_b", "question2"),
 }
+
+# Between the labels of a text that has several.
+LABEL_SEPARATOR = "|"
 
 # A column with more values than this may be text.
 MOST_CLASSES = 1000
@@ -55,6 +59,33 @@ class LabelledTexts:
                 f"The labels {unknown[:5]} are not among the classes {list(classes)}."
             )
         return [positions[label] for label in self.labels]
+
+    @property
+    def label_lists(self) -> list[list[str]]:
+        """The labels of texts that may have several, "体育|娱乐", or none."""
+        parts = (label.split(LABEL_SEPARATOR) for label in self.labels)
+        return [[name.strip() for name in names if name.strip()] for names in parts]
+
+    def scores(self) -> list[float]:
+        """The labels as numbers.
+
+        Raises:
+            ValueError: if one is no finite number.
+        """
+        return [_number(label, i) for i, label in enumerate(self.labels, start=1)]
+
+
+def _number(label, position):
+    try:
+        number = float(label)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise ValueError(
+            f"The label {label!r} of example {position} is no finite number. Say which "
+            "column has the numbers with --label-column."
+        )
+    return number
 
 
 def class_names(labels: Iterable[str]) -> list[str]:
@@ -184,8 +215,14 @@ def _read_jsonl(path, lines):
         if missing:
             raise ValueError(f"Line {number} of {path} lacks {missing}: {line[:80]}")
         rows = rows or [(number, header)]
-        rows.append((number, [str(record[name]) for name in header]))
+        rows.append((number, [_cell(record[name]) for name in header]))
     return rows
+
+
+def _cell(value):
+    """A list of labels as other files have them, in one cell."""
+    is_list = isinstance(value, list)
+    return LABEL_SEPARATOR.join(map(str, value)) if is_list else str(value)
 
 
 _READERS = {

@@ -7,6 +7,7 @@ from albert_tf.models.albert_sentence_order import AlbertSentenceOrder
 from albert_tf.models.albert_spelling_corrector import AlbertSpellingCorrector
 from albert_tf.models.albert_text_classifier import AlbertTextClassifier
 from albert_tf.models.albert_text_embedder import AlbertTextEmbedder
+from albert_tf.models.albert_text_regressor import AlbertTextRegressor
 
 __all__ = [
     "SIZES",
@@ -17,4 +18,5 @@ __all__ = [
     "AlbertSpellingCorrector",
     "AlbertTextClassifier",
     "AlbertTextEmbedder",
+    "AlbertTextRegressor",
 ]

@@ -4,21 +4,37 @@ from typing import Any
 
 import keras
 import keras_hub
-import tensorflow as tf
 
 from albert_tf.backbone import AlbertBackbone
+from albert_tf.models.class_weights import WeighsClasses
+from albert_tf.models.label_kinds import MultiLabel, SingleLabel
 from albert_tf.models.task import AlbertTask, warn_of_new_head
 from albert_tf.models.text_fitting import FitsTexts
+from albert_tf.models.text_windows import ReadsWindows
+from albert_tf.models.thresholds import (
+    DEFAULT_THRESHOLD,
+    TunesThresholds,
+    check_thresholds,
+)
 from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
-from albert_tf.preprocessing.examples import check_class_ids, check_class_names
+from albert_tf.preprocessing.examples import check_class_names
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
-class AlbertTextClassifier(FitsTexts, AlbertTask, keras_hub.models.TextClassifier):
+class AlbertTextClassifier(
+    WeighsClasses,
+    TunesThresholds,
+    ReadsWindows,
+    FitsTexts,
+    AlbertTask,
+    keras_hub.models.TextClassifier,
+):
     """ALBERT with a classification head: strings or pairs of strings in.
 
     `fit`, `evaluate` and `predict` take strings as KerasHub's classifiers do; see
-    `FitsTexts`, and `AutoCompile` for the defaults of `compile`.
+    `FitsTexts`, and `AutoCompile` for the defaults of `compile`. The classes of the
+    texts are ids, or names of `labels`; of a multi-label model a list of names for
+    each text, or an array of 0 and 1 [examples, num_classes].
 
     Args:
         backbone: an `AlbertBackbone`.
@@ -26,19 +42,24 @@ class AlbertTextClassifier(FitsTexts, AlbertTask, keras_hub.models.TextClassifie
         preprocessor: an `AlbertTextClassifierPreprocessor`, or `None` if the
             inputs are ids already.
         activation: optional string or callable for the output, such as
-            `"softmax"`. Without it the model gives logits.
+            `"softmax"`, or `"sigmoid"` of a multi-label model. Without it the model
+            gives logits.
         dropout: float. Rate between the pooled output and the head, apart from
             the encoder's own.
         labels: optional list of `num_classes` strings, the names of the classes.
         pairs: bool. Whether an example is a pair of texts; `fit` sets it.
+        multi_label: bool. Whether a text has any number of classes, not one.
+        thresholds: optional list of `num_classes` floats, the probability from which
+            on a multi-label model gives a text the class; `tune_thresholds` sets
+            them. By default 0.5.
         compile: bool. Compile with the defaults.
 
     Returns:
         Logits, or what `activation` makes of them, [batch, num_classes].
 
     Raises:
-        ValueError: if `labels` has not `num_classes` different names, or the
-            preprocessor's vocabulary or `sequence_length` does not fit the backbone.
+        ValueError: if `labels` has not `num_classes` different names, `thresholds` not
+            as many numbers, or the preprocessor does not fit the backbone.
 
     Example:
     ```python
@@ -65,6 +86,8 @@ class AlbertTextClassifier(FitsTexts, AlbertTask, keras_hub.models.TextClassifie
         dropout: float = 0.1,
         labels: list[str] | None = None,
         pairs: bool = False,
+        multi_label: bool = False,
+        thresholds: list[float] | None = None,
         **kwargs: Any,
     ):
         # === Layers ===
@@ -81,6 +104,8 @@ class AlbertTextClassifier(FitsTexts, AlbertTask, keras_hub.models.TextClassifie
         self.dropout = dropout
         self.labels = check_class_names(labels, num_classes)
         self.pairs = pairs
+        self.multi_label = multi_label
+        self.thresholds = check_thresholds(thresholds, num_classes)
 
         # === Functional Model ===
         pooled = self.output_dropout(backbone.pool(backbone.input))
@@ -108,20 +133,31 @@ class AlbertTextClassifier(FitsTexts, AlbertTask, keras_hub.models.TextClassifie
         """The labels, or the numbers of the classes if they have none."""
         return list(self.labels or map(str, range(self.num_classes)))
 
+    @property
+    def _label_kind(self):
+        return MultiLabel if self.multi_label else SingleLabel
+
+    @property
+    def _gives_logits(self):
+        return self.activation is not self._label_kind.activation
+
     def default_loss(self):
-        softmax = self.activation is keras.activations.softmax
-        return keras.losses.SparseCategoricalCrossentropy(from_logits=not softmax)
+        return self._label_kind.loss(self._gives_logits)
 
     def default_metrics(self):
-        return {"metrics": [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]}
+        return {"metrics": self._label_kind.metrics(self._gives_logits)}
 
     def targets(self, x, y):
         # Another loss may want scores, or one column a class.
-        classes = self.num_classes if self._loss_is_default else None
-        return check_class_ids(x, y, classes)
+        any_numbers = not (self._loss_is_default or self.multi_label)
+        classes = None if any_numbers else self.num_classes
+        return self._label_kind.targets(x, y, classes, self.labels)
 
     def answers(self, outputs: Any, labels: list[str] | None = None) -> dict[str, Any]:
         """`label`, `label_id` and `probabilities` of what the model gives.
+
+        Of a multi-label model `labels` (string [batch, num_classes], empty where the
+        text has not the class), `chosen` (bool, where it has) and `probabilities`.
 
         Args:
             outputs: float tensor [batch, num_classes].
@@ -134,10 +170,9 @@ class AlbertTextClassifier(FitsTexts, AlbertTask, keras_hub.models.TextClassifie
                 f"Received {len(names)}: {names}"
             )
         if self.activation is keras.activations.linear:
-            outputs = tf.nn.softmax(outputs)
-        label_id = tf.argmax(outputs, axis=-1, output_type=tf.int32)
-        label = tf.gather(tf.constant(names), label_id)
-        return {"label": label, "label_id": label_id, "probabilities": outputs}
+            outputs = self._label_kind.activation(outputs)
+        thresholds = self.thresholds or [DEFAULT_THRESHOLD] * self.num_classes
+        return self._label_kind.answers(outputs, names, thresholds)
 
     def get_config(self) -> dict[str, Any]:
         return {
@@ -147,4 +182,6 @@ class AlbertTextClassifier(FitsTexts, AlbertTask, keras_hub.models.TextClassifie
             "dropout": self.dropout,
             "labels": None if self.labels is None else list(self.labels),
             "pairs": self.pairs,
+            "multi_label": self.multi_label,
+            "thresholds": self.thresholds and list(self.thresholds),
         }

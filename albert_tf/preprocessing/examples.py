@@ -59,8 +59,8 @@ def check_class_ids(x: Any, y: Any, num_classes: int | None = None) -> np.ndarra
         )
     if y.dtype.kind in "US" or y.dtype == object:
         raise ValueError(
-            "`y` must be numbers, the positions of the classes from 0 on. "
-            f"Received: {y[:3]}"
+            "`y` must be numbers, the positions of the classes from 0 on, or names of "
+            f"the `labels=` that the model was built with. Received: {y[:3]}"
         )
     if num_classes and y.ndim == 1 and y.dtype.kind in "iub":
         wrong = np.flatnonzero((y < 0) | (y >= num_classes))

@@ -19,7 +19,7 @@ def read(path, columns, known=None):
                 "classes at least; is it the right --label-column?"
             )
     else:
-        labels = known["labels"] or list(map(str, range(known["num_classes"])))
+        labels = labels_of(known)
     return Examples(
         data.x,
         data.class_ids(labels),
@@ -31,6 +31,11 @@ def read(path, columns, known=None):
         },
         unit="pairs" if data.pairs else "texts",
     )
+
+
+def labels_of(known):
+    """The names of the classes of a model, their numbers if they have none."""
+    return known["labels"] or list(map(str, range(known["num_classes"])))
 
 
 def summary(arguments):

@@ -29,6 +29,7 @@ from albert_tf.models import (
     AlbertSpellingCorrector,
     AlbertTextClassifier,
     AlbertTextEmbedder,
+    AlbertTextRegressor,
 )
 
 pytestmark = [
@@ -111,6 +112,25 @@ CASES = {
         (TEXTS, OTHERS),
         LABELS,
         (COUNT, 3),
+    ),
+    "multi-label classifier": Case(
+        AlbertTextClassifier,
+        {
+            "num_classes": 3,
+            "labels": ["坏", "中", "好"],
+            "multi_label": True,
+            "thresholds": [0.25, 0.5, 0.75],
+        },
+        TEXTS,
+        np.array([[0, 1, 1], [0, 0, 0], [1, 1, 1], [1, 0, 0]] + 3 * [[0, 1, 0]]),
+        (COUNT, 3),
+    ),
+    "regressor": Case(
+        AlbertTextRegressor,
+        {"dropout": 0.25, "pairs": True},
+        (TEXTS, OTHERS),
+        np.linspace(-1, 5, COUNT),
+        (COUNT,),
     ),
     "pretrainer": Case(
         AlbertPretrainer,

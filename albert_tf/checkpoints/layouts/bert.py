@@ -27,6 +27,7 @@ WEIGHTS = {
     },
     # `create_model` of `run_classifier.py`.
     "classifier": {"kernel": transposed("output_weights"), "bias": "output_bias"},
+    "regressor": {"kernel": transposed("output_weights"), "bias": "output_bias"},
 }
 
 # A TF-Hub module has the whole graph in a scope; some scripts have the head in one.

@@ -58,6 +58,10 @@ HUGGINGFACE = Layout(
             "kernel": transposed("classifier.weight"),
             "bias": "classifier.bias",
         },
+        "regressor": {
+            "kernel": transposed("classifier.weight"),
+            "bias": "classifier.bias",
+        },
     },
     config_fields=GOOGLE.config_fields,
     # `AlbertConfig` of transformers.

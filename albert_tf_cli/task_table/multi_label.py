@@ -1,0 +1,90 @@
+"""Texts or pairs of texts, each of any number of classes: labels "体育|娱乐"."""
+
+from albert_tf_cli.task_table.row import Examples, Report, Row
+from albert_tf_cli.task_table.text_classification import labels_of, summary
+
+
+def read(path, columns, known=None):
+    from albert_tf.data import class_names, read_labelled_texts
+    from albert_tf.preprocessing.labels import multi_hot
+
+    pairs = None if known is None else known["pairs"]
+    data = read_labelled_texts(path, *columns, pairs=pairs)
+    given = data.label_lists
+    if known is None:
+        labels = class_names(name for names in given for name in names)
+    else:
+        labels = labels_of(known)
+    if not labels:
+        raise ValueError(
+            f"No text of {path} has a label. Several labels of a text stand in one "
+            'cell, "体育|娱乐"; is it the right --label-column?'
+        )
+    return Examples(
+        data.x,
+        multi_hot(data.x, given, len(labels), labels),
+        count=len(given),
+        arguments={"num_classes": len(labels), "labels": labels, "pairs": data.pairs},
+        unit="pairs" if data.pairs else "texts",
+    )
+
+
+def tune(model, examples, batch_size):
+    model.tune_thresholds(examples.x, examples.y, batch_size)
+
+
+def _chosen(model, examples, batch_size):
+    outputs = model.predict(examples.x, batch_size=batch_size, verbose=0)
+    return model.answers(outputs)["chosen"].numpy()
+
+
+def scores(model, examples, batch_size):
+    from albert_tf.evaluation import multi_label_scores
+
+    return multi_label_scores(examples.y, _chosen(model, examples, batch_size))
+
+
+def report(model, examples, batch_size):
+    from albert_tf.evaluation import multi_label_report, multi_label_scores
+
+    given = (examples.y, _chosen(model, examples, batch_size))
+    scores = multi_label_scores(*given)
+    values = multi_label_report(*given, model.class_names)
+    values.update(scores)
+    table = multi_label_report(*given, model.class_names, as_text=True)
+    return Report(values, [table, f"exact match {scores['exact_match']:.4f}"])
+
+
+def answers(model, x, batch_size):
+    outputs = model.predict(x, batch_size=batch_size, verbose=0)
+    given = model.answers(outputs)
+    rows = zip(given["chosen"].numpy(), given["probabilities"].numpy(), strict=True)
+    names = model.class_names
+    return [
+        [
+            {"label": name, "score": float(score)}
+            for name, score, is_chosen in zip(names, row, chosen, strict=True)
+            if is_chosen
+        ]
+        for chosen, row in rows
+    ]
+
+
+def cells(answer):
+    names = "|".join(label["label"] for label in answer)
+    return [names, "|".join(f"{label['score']:.4f}" for label in answer)]
+
+
+ROW = Row(
+    name="multi-label",
+    model="AlbertTextClassifier",
+    fixed={"multi_label": True},
+    maximise="micro_f1",
+    read=read,
+    summary=summary,
+    report=report,
+    answers=answers,
+    cells=cells,
+    scores=scores,
+    tune=tune,
+)
