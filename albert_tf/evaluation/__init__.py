@@ -11,6 +11,7 @@ from albert_tf.evaluation.multi_label import (
     multi_label_scores,
 )
 from albert_tf.evaluation.regression import regression_scores
+from albert_tf.evaluation.spelling import spelling_scores
 
 __all__ = [
     "best_thresholds",
@@ -20,4 +21,5 @@ __all__ = [
     "multi_label_report",
     "multi_label_scores",
     "regression_scores",
+    "spelling_scores",
 ]

@@ -18,14 +18,13 @@ from albert_tf.preprocessing.marked_labels import CHINESE
 class AlbertSpellingCorrector(FitsTexts, AlbertTask, keras_hub.models.Task):
     """ALBERT that puts wrong characters right: its masked LM head at every token.
 
-    Trained by `fit(texts, corrected)`, lists of strings of the same length each, as
-    SIGHAN's data sets are. What is no Chinese character stays. Its scores:
+    Trained by `fit(texts, corrected)`, pairs of strings of the same length, as SIGHAN's
+    data sets have them. What is no Chinese character stays. Its scores are
     `albert_tf.evaluation.spelling_scores`.
 
     Args:
         backbone: an `AlbertBackbone`.
         preprocessor: an `AlbertTextClassifierPreprocessor`, or `None` for ids.
-        compile: bool. Compile with the defaults.
 
     Returns:
         Logits, [batch, time, vocabulary_size].
@@ -34,8 +33,7 @@ class AlbertSpellingCorrector(FitsTexts, AlbertTask, keras_hub.models.Task):
     ```python
     corrector = AlbertSpellingCorrector.from_checkpoint("albert_tiny_zh")
     corrector.fit(["我再家等你"], ["我在家等你"])
-    corrector.correct(["他再学校"])
-    # [{"source": "他再学校", "target": "他在学校", "errors": [("再", "在", 1)]}]
+    corrector.correct(["他再学校"])[0]["errors"]  # [("再", "在", 1)]
     ```
     """
 
@@ -61,40 +59,43 @@ class AlbertSpellingCorrector(FitsTexts, AlbertTask, keras_hub.models.Task):
         """The ids of the right characters; none where they are cut otherwise."""
         if y is None or len(x) != len(y) or len(x) == 0:
             raise ValueError("`y` should be the corrected text of each text of `x`.")
-        for i, (text, right) in enumerate(zip(x, y, strict=True)):
-            if len(text) != len(right):
-                raise ValueError(f"Texts {i} differ in length: {text!r} and {right!r}")
+        unlike = [(a, b) for a, b in zip(x, y, strict=True) if len(a) != len(b)]
+        if unlike:
+            raise ValueError(f"These two differ in length: {unlike[0]}")
         labels = []
         for found, right in zip(self._tokens(x), self._tokens(y), strict=True):
-            ids = {(start, end): token for token, start, end in right}
-            labels.append([ids.get(place[1:], PADDING_TARGET) for place in found])
+            ids = {tuple(place): token for token, *place in right}
+            labels.append(
+                [ids.get(tuple(place), PADDING_TARGET) for _, *place in found]
+            )
         special = {"cls_token_id": PADDING_TARGET, "sep_token_id": PADDING_TARGET}
         packer = dataclasses.replace(self.preprocessor.packer, **special)
         return packer.pack([tf.ragged.constant(labels, tf.int32, ragged_rank=1)])[0]
 
     def answers(self, outputs: Any) -> dict[str, Any]:
-        """The likeliest `token` at each place, its `token_id` and `score`."""
+        """The likeliest `token` at each place, and its `token_id`."""
         ids = tf.argmax(outputs, axis=-1, output_type=tf.int32)
         tokens = tf.constant(self.preprocessor.tokenizer.get_vocabulary())
-        score = tf.reduce_max(tf.nn.softmax(outputs), axis=-1)
-        return {"token": tf.gather(tokens, ids), "token_id": ids, "score": score}
+        return {"token": tf.gather(tokens, ids), "token_id": ids}
 
     def correct(self, texts: list[str]) -> list[dict[str, Any]]:
-        """Each text put right, as dicts `source`, `target`, `errors`.
-
-        An error is a tuple: wrong character, right one, position in the text.
-        """
+        """Each text put right: dicts of `source`, `target` and `errors`, which are
+        tuples: wrong character, right one, position."""
         # Some at a time: the logits of a text are its tokens times the vocabulary.
-        parts = [texts[i : i + 64] for i in range(0, len(texts), 64)]
-        rows = (zip(x, self._tokens(x), self.predict(x, verbose=0)) for x in parts)
-        return [self._corrected(*row) for part in rows for row in part]
+        answers = []
+        for part in (texts[i : i + 64] for i in range(0, len(texts), 64)):
+            logits = self.predict(part, verbose=0)
+            answers += map(self._corrected, part, self._tokens(part), logits)
+        return answers
 
     def _corrected(self, text, tokens, logits):
         target, errors = list(text), []
         # Without [CLS]. What lies beyond `sequence_length` stays as it is.
-        for (own, start, end), best in zip(tokens, logits[1:-1].argmax(-1)):
-            wrong, right = text[start:end], self.preprocessor.tokenizer.id_to_token(best)
-            if best != own and all(map(CHINESE.fullmatch, (wrong, right))):
+        best = logits[1:-1].argmax(-1)
+        for (_, start, end), token in zip(tokens, best, strict=False):
+            right = self.preprocessor.tokenizer.id_to_token(token)
+            wrong = text[start:end]
+            if wrong != right and all(map(CHINESE.fullmatch, (wrong, right))):
                 target[start] = right
                 errors.append((wrong, right, start))
         return {"source": text, "target": "".join(target), "errors": errors}
@@ -102,4 +103,4 @@ class AlbertSpellingCorrector(FitsTexts, AlbertTask, keras_hub.models.Task):
     def _tokens(self, texts):
         """Triples of id, start and end, a list for each text."""
         found = self.preprocessor.tokenizer.tokenize_with_offsets(texts)
-        return [list(zip(*row)) for row in zip(*(x.to_list() for x in found))]
+        return list(map(list, map(zip, *(x.to_list() for x in found))))

@@ -9,7 +9,7 @@ PREDICTIONS_STEP = 8
 
 
 def most_predictions(sequence_length, rate):
-    """The most predictions of a sequence: a quarter more than the rate of its tokens."""
+    """Most predictions of a sequence: a quarter more than the rate of its tokens."""
     # Another rate is refused by the generator of masks.
     share = rate if 0 < rate < 1 else 0.0
     return math.ceil(1.25 * share * sequence_length)

@@ -217,7 +217,7 @@ class AlbertMaskedLMPreprocessor(AlbertTextClassifierPreprocessor):
 
 
 def _joined(parts, between):
-    """Ragged [batch, parts, (tokens)] as [batch, (tokens)], a value between two parts."""
+    """[batch, parts, (tokens)] as [batch, (tokens)], a value between two parts."""
     column = tf.fill([parts.values.nrows(), 1], between)
     closed = tf.concat([parts.values, column], axis=1)
     splits = tf.gather(closed.row_splits, parts.row_splits)

@@ -12,9 +12,21 @@ is added in two steps:
 Nothing outside of a row knows what labels, texts or scores of a task look like.
 """
 
-from albert_tf_cli.task_table import multi_label, regression, text_classification
+from albert_tf_cli.task_table import (
+    multi_label,
+    regression,
+    spelling_correction,
+    text_classification,
+    text_embedding,
+)
 
-_ROWS = (text_classification.ROW, multi_label.ROW, regression.ROW)
+_ROWS = (
+    text_classification.ROW,
+    multi_label.ROW,
+    regression.ROW,
+    text_embedding.ROW,
+    spelling_correction.ROW,
+)
 TASKS = {row.name: row for row in _ROWS}
 
 
