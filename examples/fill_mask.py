@@ -34,12 +34,13 @@ def show():
     for text in ("怎么申请退[MASK]", "八[MASK]道，师父，我饿了。"):
         for answer in model.fill(text, top_k=3):
             print(f"  {answer['score']:.3f}\t{answer['sequence']}")
+    return loss, perplexity
 
 
-show()
+before = show()
 model.compile(learning_rate=5e-4)
 model.fit(train, epochs=15, batch_size=16, verbose=2)
-show()
+after = show()
 
 order = albert_tf.models.AlbertSentenceOrder.from_checkpoint(HERE / "albert_micro_zh")
 first, second = "行者举起金箍棒，劈头就打。", "那妖精慌了，化一阵清风走了。"

@@ -21,7 +21,9 @@ HERE = pathlib.Path(__file__).parent
 
 def all_pairs(rows):
     """All pairs of questions, 1 for those that ask the same, else 0."""
-    pairs = [(a[0], b[0], float(a[1] == b[1])) for a, b in itertools.combinations(rows, 2)]
+    pairs = [
+        (a[0], b[0], float(a[1] == b[1])) for a, b in itertools.combinations(rows, 2)
+    ]
     first, second, scores = map(list, zip(*pairs, strict=True))
     return (first, second), scores
 
@@ -54,7 +56,8 @@ before = spearman()
 # This checkpoint is small; the released ones train at the default rate.
 embedder.compile(learning_rate=5e-4)
 embedder.fit(*train, epochs=2, batch_size=64, verbose=2)
-print(f"Spearman before {before:.4f}, after {spearman():.4f}")
+after = spearman()
+print(f"Spearman before {before:.4f}, after {after:.4f}")
 
 query = "衣服小了想换大的" if not sys.argv[1:] else "一个人在弹琴"
 for found in embedder.search(query, corpus, top_k=3):
