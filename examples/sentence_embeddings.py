@@ -20,7 +20,10 @@ HERE = pathlib.Path(__file__).parent
 
 
 def all_pairs(rows):
-    """All pairs of questions, 1 for those that ask the same, else 0."""
+    """All pairs of questions, 1 for those that ask the same, else 0.
+
+    With scores of two kinds, of which 1 is p, Spearman is sqrt(3 p (1 - p)) at most.
+    """
     pairs = [
         (a[0], b[0], float(a[1] == b[1])) for a, b in itertools.combinations(rows, 2)
     ]
