@@ -116,9 +116,13 @@ def _load(model):
     """The row of the task of a directory, and the model in it."""
     from albert_tf.checkpoints.config import read_config
 
+    row = None
     # Without task.weights.h5 KerasHub would give the head random weights.
     for name in ("config.json", "task.json", "task.weights.h5"):
         file = pathlib.Path(model) / name
+        # An embedder has no head.
+        if row and name == "task.weights.h5" and not row.model_class().heads:
+            continue
         if not file.exists():
             raise FileNotFoundError(
                 f"{model} is not a model that `albert-tf finetune` has written: it "

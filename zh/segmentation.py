@@ -7,7 +7,7 @@ import re
 
 import numpy as np
 
-from albert_tf.pretraining.words import checked_words
+from albert_tf.preprocessing.words import checked_words
 from zh.fast_jieba import fast_boundaries, load_rjieba
 from zh.plain_jieba import PlainBoundaries, read_dictionary
 

@@ -1,7 +1,9 @@
 """Reading labelled data."""
 
 from albert_tf.data.choices import ChoiceQuestions, read_choices
+from albert_tf.data.pairs import contrastive_pairs
 from albert_tf.data.span_questions import SpanQuestions, find_answer, read_squad
+from albert_tf.data.spelling import read_spelling
 from albert_tf.data.tables import LabelledTexts, class_names, read_labelled_texts
 from albert_tf.data.tagged import TaggedTexts, read_tagged_texts
 from albert_tf.data.tags import spans_to_tags, tags_to_spans
@@ -19,4 +21,9 @@ __all__ = [
     "read_tagged_texts",
     "spans_to_tags",
     "tags_to_spans",
+    "LabelledTexts",
+    "class_names",
+    "contrastive_pairs",
+    "read_labelled_texts",
+    "read_spelling",
 ]

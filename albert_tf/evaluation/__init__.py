@@ -20,6 +20,7 @@ from albert_tf.evaluation.multi_label import (
     multi_label_scores,
 )
 from albert_tf.evaluation.regression import regression_scores
+from albert_tf.evaluation.spelling import spelling_scores
 
 __all__ = [
     "answer_scores",
@@ -36,4 +37,5 @@ __all__ = [
     "regression_scores",
     "score_answers",
     "squad_scores",
+    "spelling_scores",
 ]

@@ -123,9 +123,8 @@ class AlbertMultipleChoice(FitsTexts, AlbertTask, keras_hub.models.Task):
                 )
         return y
 
-    def _lengths(self, padding_mask):
-        is_choice = tf.reduce_any(padding_mask > 0, axis=2)
-        return tf.reduce_sum(tf.cast(is_choice, tf.int32), axis=1)
+    def predicted_mask(self, x):
+        return tf.reduce_max(x["padding_mask"], axis=2)
 
     def _bucketed(self, x):
         if isinstance(x, tf.data.Dataset):

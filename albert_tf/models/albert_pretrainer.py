@@ -10,6 +10,16 @@ from albert_tf.layers import MaskedLMHead
 from albert_tf.models.task import AlbertTask, warn_of_new_head
 
 
+def masked_lm_head(backbone: AlbertBackbone) -> MaskedLMHead:
+    """The head of all tasks that predict tokens."""
+    return MaskedLMHead(
+        backbone.embedding,
+        activation=backbone.activation,
+        dtype=backbone.dtype_policy,
+        name="mlm_logits",
+    )
+
+
 @keras.saving.register_keras_serializable(package="albert_tf")
 class AlbertPretrainer(AlbertTask, keras_hub.models.Task):
     """ALBERT with its two pretraining heads: masked words and sentence order.
@@ -59,12 +69,7 @@ class AlbertPretrainer(AlbertTask, keras_hub.models.Task):
         # === Layers ===
         self.backbone = backbone
         self.preprocessor = preprocessor
-        self.masked_lm_head = MaskedLMHead(
-            backbone.embedding,
-            activation=backbone.activation,
-            dtype=backbone.dtype_policy,
-            name="mlm_logits",
-        )
+        self.masked_lm_head = masked_lm_head(backbone)
         self.num_sop_classes = num_sop_classes
         self.sop_head = None
         if num_sop_classes:

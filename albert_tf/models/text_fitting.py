@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -11,6 +10,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from albert_tf.models.keras_warnings import of_unknown_length, with_unread_pooler
 from albert_tf.models.token_outputs import (
     outputs_of_nothing,
     split_ragged,
@@ -149,7 +149,7 @@ class FitsTexts:
         if not (self._was_fitted or kwargs.get("initial_epoch")):
             kwargs["callbacks"] = with_loss_watch(kwargs.get("callbacks"))
         self._was_fitted = True
-        with _of_unknown_length(group_by_length):
+        with of_unknown_length(group_by_length), with_unread_pooler():
             return super().fit(
                 x,
                 y,
@@ -179,7 +179,7 @@ class FitsTexts:
             y = sample_weight = batch_size = None
         elif group_by_length:
             x = self._bucketed(x)
-        with _of_unknown_length(group_by_length):
+        with of_unknown_length(group_by_length):
             return super().evaluate(
                 x, y, batch_size=batch_size, sample_weight=sample_weight, **kwargs
             )
@@ -214,11 +214,11 @@ class FitsTexts:
         """As Keras', without the outputs of padding."""
         x, _, _ = keras.utils.unpack_x_y_sample_weight(data)
         outputs = super().predict_step(data)
-        return without_padding(outputs, self.output, self._lengths(x["padding_mask"]))
+        return without_padding(outputs, self.output, self.predicted_mask(x))
 
-    def _lengths(self, padding_mask):
-        """How much of the second axis of the outputs is no padding, of each row."""
-        return tf.reduce_sum(padding_mask, axis=1)
+    def predicted_mask(self, x: dict[str, tf.Tensor]) -> tf.Tensor:
+        """1 for each place that outputs with an axis for tokens are kept of, else 0."""
+        return x["padding_mask"]
 
     def _trace_predict_function(self, spec):
         """Trace for any length at once, where Keras would trace three times."""
@@ -297,15 +297,6 @@ class FitsTexts:
             return 0
         count = int(count_examples(x) * (1 - (validation_split or 0)))
         return -(-count // (batch_size or DEFAULT_BATCH_SIZE))
-
-
-@contextlib.contextmanager
-def _of_unknown_length(bucketed):
-    """Without Keras' warning that a dataset of unknown length has come to its end."""
-    with warnings.catch_warnings():
-        if bucketed:
-            warnings.filterwarnings("ignore", "Your input ran out of data")
-        yield
 
 
 def _pad_target(target, shape):

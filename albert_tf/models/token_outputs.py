@@ -14,11 +14,12 @@ def is_per_token(symbolic: keras.KerasTensor) -> bool:
     return len(symbolic.shape) > 1 and symbolic.shape[1] is None
 
 
-def without_padding(outputs: Any, symbolic: Any, lengths: tf.Tensor) -> Any:
-    """Outputs of a batch, those of tokens as `tf.RaggedTensor`s of some lengths.
+def without_padding(outputs: Any, symbolic: Any, padding_mask: tf.Tensor) -> Any:
+    """Outputs of a batch, those of tokens as `tf.RaggedTensor`s.
 
     Keras joins ragged outputs of batches quickly; others only of equal lengths.
     """
+    lengths = tf.reduce_sum(padding_mask, axis=1)
 
     def cut(output, symbolic):
         if is_per_token(symbolic):

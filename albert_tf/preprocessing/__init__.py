@@ -1,5 +1,6 @@
 """From ids to what the models take."""
 
+from albert_tf.preprocessing.masked_lm_preprocessor import AlbertMaskedLMPreprocessor
 from albert_tf.preprocessing.multiple_choice_preprocessor import (
     AlbertMultipleChoicePreprocessor,
 )
@@ -18,6 +19,7 @@ from albert_tf.preprocessing.whole_word_mask_generator import WholeWordMaskGener
 __all__ = [
     "AlbertMultipleChoicePreprocessor",
     "AlbertQuestionAnsweringPreprocessor",
+    "AlbertMaskedLMPreprocessor",
     "AlbertTextClassifierPreprocessor",
     "AlbertTokenClassifierPreprocessor",
     "SegmentPacker",

@@ -7,8 +7,8 @@ import tensorflow as tf
 from albert_tf.preprocessing.ngrams import row_counts
 
 # What `get_new_segment` of albert_zh's `create_pretraining_data.py` marks by `##`.
-_CHINESE = re.compile("[\u4e00-\u9fa5]")
-_MARKED = re.compile(f"##{_CHINESE.pattern}")
+CHINESE = re.compile("[\u4e00-\u9fa5]")
+_MARKED = re.compile(f"##{CHINESE.pattern}")
 
 
 def marked_tokens(tokenizer):
@@ -28,7 +28,7 @@ def marked_label_ids(tokenizer):
     tokens = tokenizer.get_vocabulary()
     ids = {token: number for number, token in enumerate(tokens)}
     return [
-        ids.get(f"##{token}", number) if _CHINESE.fullmatch(token) else -1
+        ids.get(f"##{token}", number) if CHINESE.fullmatch(token) else -1
         for number, token in enumerate(tokens)
     ]
 

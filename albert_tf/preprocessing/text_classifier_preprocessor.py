@@ -101,7 +101,11 @@ class AlbertTextClassifierPreprocessor(keras_hub.models.Preprocessor):
     def pack(self, x: Texts) -> tuple[tf.RaggedTensor, tf.Tensor]:
         """Tokenize a batch; what `SegmentPacker.pack` gives."""
         segments = as_segments(x)
-        return self.packer.pack([self.tokenizer(segment) for segment in segments])
+        return self.packer.pack([self.tokenize(segment) for segment in segments])
+
+    def tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
+        """The ids of texts [batch], without special tokens."""
+        return self.tokenizer(texts)
 
     def tokenize_and_pack(
         self, x: Texts, chunk: int = 1024
@@ -136,7 +140,7 @@ class AlbertTextClassifierPreprocessor(keras_hub.models.Preprocessor):
 
         @tf.function(input_signature=[tf.TensorSpec([None], tf.string)] * num_segments)
         def pack(*texts):
-            parts = [self.tokenizer(text) for text in texts]
+            parts = [self.tokenize(text) for text in texts]
             # A second text without tokens gets no [SEP].
             length = parts[0].row_lengths() + 2
             for part in parts[1:]:

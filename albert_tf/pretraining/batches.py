@@ -4,6 +4,11 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.preprocessing.length_grouping import shuffled_order
+from albert_tf.preprocessing.masked_batches import (
+    PREDICTIONS_STEP,
+    trimmed,
+    with_mean_one,
+)
 from albert_tf.pretraining.records import (
     FEATURES,
     MASK_FEATURES,
@@ -16,8 +21,8 @@ SHUFFLED = 8192
 FILES_AT_ONCE = 16
 # Most batches that are read at once to make them of like length.
 GROUPED_BATCHES = 64
-# What lengths and predictions are rounded up to: each shape is compiled on JAX.
-LENGTH_STEP, PREDICTIONS_STEP = 16, 8
+# What lengths are rounded up to: each shape is compiled on JAX.
+LENGTH_STEP = 16
 
 
 def serialized_records(files, seed, training):
@@ -77,17 +82,17 @@ def prepare_batch(
     """
     batch = parse_records(serialized, lengths)
     if trims:
-        batch = _trimmed(batch, "padding_mask", LENGTH_STEP, _OF_POSITIONS)
+        batch = trimmed(batch, "padding_mask", LENGTH_STEP, _OF_POSITIONS)
     if masks is not None:
         ids = unmask(batch, plain_ids) if "mask_ids" in batch else batch["token_ids"]
         own_seed = tf.cast(tf.random.fold_in(tf.constant(seed), number), tf.int32)
         # Not by `__call__`: Keras may be on another backend than TensorFlow.
         batch.update(masks.call(ids, batch.get("word_starts"), own_seed))
     if trims:
-        batch = _trimmed(batch, "mask_weights", PREDICTIONS_STEP, MASK_FEATURES)
+        batch = trimmed(batch, "mask_weights", PREDICTIONS_STEP, MASK_FEATURES)
     inputs = ("token_ids", "segment_ids", "padding_mask", "mask_positions")
     y = {"mlm_logits": batch["mask_ids"]}
-    weights = {"mlm_logits": _with_mean_one(batch["mask_weights"])}
+    weights = {"mlm_logits": with_mean_one(batch["mask_weights"])}
     if has_order:
         y["sop_logits"] = batch["labels"]
         # A sequence of one segment has no order.
@@ -97,21 +102,3 @@ def prepare_batch(
 
 
 _OF_POSITIONS = ("token_ids", "segment_ids", "padding_mask", "word_starts")
-
-
-def _trimmed(batch, mask, step, names):
-    """The batch without the last columns of `names` in which no `mask` is set."""
-    used = tf.reduce_max(tf.reduce_sum(tf.cast(batch[mask], tf.int32), axis=1))
-    columns = tf.maximum((used + step - 1) // step, 1) * step
-    return {
-        name: values[:, :columns] if name in names else values
-        for name, values in batch.items()
-    }
-
-
-def _with_mean_one(weights):
-    """Weights with which Keras' mean over all places is that over the predictions.
-
-    Not left to the loss: devices that share a batch have more and fewer of them.
-    """
-    return weights / tf.maximum(tf.reduce_mean(weights), 1e-6)

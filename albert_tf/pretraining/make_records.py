@@ -30,8 +30,8 @@ class PretrainingData:
         lowercase: bool. Lower-case the text.
         sequence_length: int. Tokens of a sequence, with `[CLS]` and `[SEP]`.
         segmenter: optional function of a string that returns its words, such as
-            `zh.Jieba()`; see `albert_tf.pretraining.words`. Without it each token is a
-            word.
+            `zh.Jieba()`; see `albert_tf.preprocessing.words`. Without it each token is
+            a word.
         split_sentences: optional function of a line that returns its sentences, such
             as `zh.split_sentences`. Without it a line is a sentence.
         duplicates: int. How often the text is used, each time in other pairs.

@@ -1,14 +1,13 @@
 """How records are masked by default, and what their labels stand for."""
 
-import math
-
 from albert_tf.preprocessing.marked_labels import (
     marked_label_ids,
     marked_tokens,
     plain_token_ids,
 )
+from albert_tf.preprocessing.masked_batches import most_predictions
 
-# ALBERT's. Most predictions of a sequence: a quarter more than the rate of its tokens.
+# ALBERT's. Most predictions of a sequence: see `most_predictions`.
 MASK_DEFAULTS = {
     "mask_selection_rate": 0.15,
     "mask_selection_length": None,
@@ -22,10 +21,9 @@ def mask_settings(sequence_length, **given):
     given = {name: value for name, value in given.items() if value is not None}
     settings = {**MASK_DEFAULTS, **given}
     if settings["mask_selection_length"] is None:
-        rate = settings["mask_selection_rate"]
-        # Another rate is refused by the generator.
-        share = rate if 0 < rate < 1 else 0.0
-        settings["mask_selection_length"] = math.ceil(1.25 * share * sequence_length)
+        settings["mask_selection_length"] = most_predictions(
+            sequence_length, settings["mask_selection_rate"]
+        )
     return settings
 
 

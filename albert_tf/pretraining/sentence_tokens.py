@@ -5,8 +5,8 @@ import itertools
 import numpy as np
 import tensorflow as tf
 
+from albert_tf.preprocessing.words import tokens_that_begin_words
 from albert_tf.pretraining.segment_pairs import Sentences
-from albert_tf.pretraining.words import word_boundaries
 
 # Rows tokenized at a time: more take memory, fewer take time.
 CHUNK = 512
@@ -35,11 +35,13 @@ class SentenceTokenizer:
             for lines in documents
         ]
         rows = list(itertools.chain.from_iterable(sentences))
-        tokens, starts, ends, splits = self._tokens(rows)
+        tokens, starts, ends, lengths = self._tokens(rows)
+        splits = np.concatenate([[0], np.cumsum(lengths)])
         word_starts = np.ones(len(tokens), bool)
         if self._segmenter is not None:
-            cuts = word_boundaries("\n".join(rows), self._segmenter)
-            word_starts = begins_word(starts, ends, cuts)
+            word_starts = tokens_that_begin_words(
+                rows, starts, ends, lengths, self._segmenter
+            )
         bounds = np.cumsum([0, *map(len, sentences)])
         documents = [
             self._divided(np.unique(splits[begin : end + 1]), word_starts)
@@ -48,7 +50,7 @@ class SentenceTokenizer:
         return Sentences(tokens, word_starts, [x for x in documents if len(x) > 1])
 
     def _tokens(self, rows):
-        """Ids of all rows, their offsets in the joined text, and where rows begin."""
+        """Ids of all rows, their offsets in these, and how many each row has."""
         parts = [
             self._tokenize(tf.constant(rows[i : i + CHUNK], tf.string))
             for i in range(0, max(len(rows), 1), CHUNK)
@@ -58,11 +60,7 @@ class SentenceTokenizer:
             for i in range(3)
         )
         lengths = np.concatenate([part[0].row_lengths().numpy() for part in parts])
-        # The rows are joined by one character.
-        first = np.cumsum([0, *(len(row) + 1 for row in rows[:-1])])[: len(rows)]
-        offset = np.repeat(first, lengths)
-        splits = np.concatenate([[0], np.cumsum(lengths)])
-        return tokens.astype("int32"), starts + offset, ends + offset, splits
+        return tokens.astype("int32"), starts, ends, lengths
 
     def _divided(self, bounds, word_starts):
         """The bounds of a document's sentences, and those that divide long ones."""
@@ -76,19 +74,3 @@ class SentenceTokenizer:
                 nearest = np.searchsorted(cuts, wanted)
                 more.extend(cuts[nearest[nearest < len(cuts)]])
         return np.union1d(bounds, more).astype("int64") if more else bounds
-
-
-def begins_word(starts, ends, cuts):
-    """Which tokens begin a word.
-
-    A token, of the characters from `starts` to `ends`, begins one if a word begins (in
-    `cuts`, sorted) between the end of the token before it and its own start. A word
-    that begins within a token is no cut: both are one word then.
-    """
-    if not len(starts):
-        return np.zeros(0, bool)
-    end_before = np.concatenate([[-1], ends[:-1]])
-    before = np.searchsorted(cuts, end_before, side="left")
-    begins = np.searchsorted(cuts, starts, side="right") > before
-    begins[0] = True
-    return begins

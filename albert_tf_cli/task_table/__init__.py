@@ -17,7 +17,9 @@ from albert_tf_cli.task_table import (
     multiple_choice,
     question_answering,
     regression,
+    spelling_correction,
     text_classification,
+    text_embedding,
     token_classification,
 )
 
@@ -28,6 +30,8 @@ _ROWS = (
     token_classification.ROW,
     question_answering.ROW,
     multiple_choice.ROW,
+    text_embedding.ROW,
+    spelling_correction.ROW,
 )
 TASKS = {row.name: row for row in _ROWS}
 

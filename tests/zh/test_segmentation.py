@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import albert_tf
 import zh
-from albert_tf.pretraining.words import word_boundaries
+from albert_tf.preprocessing.words import word_boundaries
 from zh.segmentation import PIECE
 
 TEXTS = [

@@ -132,14 +132,16 @@ def _load(path):
     if path.suffix == ".keras" and not path.is_dir():
         return _load_file(path)
     is_task = (path / "task.json").exists()
+    class_ = _registered(path / "task.json") if is_task else keras_hub.models.Backbone
+    # An embedder has none.
+    has_heads = is_task and getattr(class_, "heads", True)
     # KerasHub would give a head without weights random ones.
-    for name in ("model.weights.h5", *["task.weights.h5"] * is_task):
+    for name in ("model.weights.h5", *["task.weights.h5"] * bool(has_heads)):
         if not (path / name).is_file():
             raise FileNotFoundError(f"{path} is not a whole preset: it has no {name}.")
         with _naming(path / name, OSError), h5py.File(path / name):
             pass
     read_config(path / "config.json")
-    class_ = _registered(path / "task.json") if is_task else keras_hub.models.Backbone
     with without_initializing():
         return class_.from_preset(str(path))
 

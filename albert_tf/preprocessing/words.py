@@ -1,4 +1,4 @@
-"""Where the words of a text begin, by any segmenter."""
+"""Where the words of a text begin, by any segmenter, and which tokens begin one."""
 
 import os
 
@@ -55,3 +55,39 @@ def checked_words(words, text, name):
             f"{joined[start : start + 50]!r}. Its words, joined, must give the text."
         )
     return words
+
+
+def tokens_that_begin_words(rows, starts, ends, lengths, segmenter):
+    """Which tokens of some texts begin a word.
+
+    Args:
+        rows: list of strings, the texts.
+        starts, ends: int arrays, the characters of each token in its text, the tokens
+            of all texts one after the other.
+        lengths: int array, the tokens of each text.
+        segmenter: as for `word_boundaries`, which is called once, for all.
+
+    Returns:
+        A bool array, as long as `starts`.
+    """
+    cuts = word_boundaries("\n".join(rows), segmenter)
+    # The rows are joined by one character.
+    first = np.cumsum([0, *(len(row) + 1 for row in rows[:-1])])[: len(rows)]
+    offset = np.repeat(first, lengths)
+    return begins_word(starts + offset, ends + offset, cuts)
+
+
+def begins_word(starts, ends, cuts):
+    """Which tokens begin a word.
+
+    A token, of the characters from `starts` to `ends`, begins one if a word begins (in
+    `cuts`, sorted) between the end of the token before it and its own start. A word
+    that begins within a token is no cut: both are one word then.
+    """
+    if not len(starts):
+        return np.zeros(0, bool)
+    end_before = np.concatenate([[-1], ends[:-1]])
+    before = np.searchsorted(cuts, end_before, side="left")
+    begins = np.searchsorted(cuts, starts, side="right") > before
+    begins[0] = True
+    return begins

@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import keras_hub
+import numpy as np
+import tensorflow as tf
+
+from albert_tf.backbone import AlbertBackbone
+from albert_tf.models.task import AlbertTask
+from albert_tf.models.text_fitting import FitsTexts
+from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
+from albert_tf.preprocessing.examples import check_class_ids
+
+
+@keras.saving.register_keras_serializable(package="albert_tf")
+class AlbertSentenceOrder(FitsTexts, AlbertTask, keras_hub.models.Task):
+    """ALBERT with its sentence-order head: does the second text follow the first?
+
+    Args:
+        backbone: an `AlbertBackbone`.
+        preprocessor: an `AlbertTextClassifierPreprocessor`, or `None` if the inputs
+            are ids already.
+        num_sop_classes: int. As of `AlbertPretrainer`; class 0 is "in order".
+        compile: bool. Compile with the defaults.
+
+    Returns:
+        Logits, [batch, num_sop_classes]: class 0 = in order, 1 = swapped.
+
+    Raises:
+        ValueError: of `from_checkpoint`, if the checkpoint has no such head.
+
+    Example:
+    ```python
+    order = albert_tf.models.AlbertSentenceOrder.from_checkpoint("albert_tiny_zh")
+    order.sentence_order(["他打开了门。"], ["然后走了进去。"])  # A probability.
+    ```
+
+    Reference:
+        [ALBERT, section 3.1](https://arxiv.org/abs/1909.11942);
+        google-research/albert `run_pretraining.py`, `get_sentence_order_output`.
+    """
+
+    preprocessor_cls = AlbertTextClassifierPreprocessor
+    heads = ("sop_head",)
+    # Of an example, not of what `fit` was given last: there is no order of one text.
+    pairs = True
+
+    def __init__(
+        self,
+        backbone: AlbertBackbone,
+        preprocessor: AlbertTextClassifierPreprocessor | None = None,
+        num_sop_classes: int = 2,
+        **kwargs: Any,
+    ):
+        # === Layers ===
+        self.backbone = backbone
+        self.preprocessor = preprocessor
+        self.sop_head = self.dense_head(num_sop_classes, "sop_logits")
+
+        # === Config ===
+        self.num_sop_classes = num_sop_classes
+
+        # === Functional Model ===
+        outputs = self.sop_head(backbone.pool(backbone.input))
+        super().__init__(inputs=backbone.input, outputs=outputs, **kwargs)
+
+    @classmethod
+    def read_heads(cls, checkpoint, arguments):
+        found = checkpoint.num_classes("sop_head")
+        if not found:
+            raise ValueError(
+                f"{checkpoint.path} has no sentence-order head, as masked language "
+                "models and Google's TF-Hub modules have none. Use a checkpoint of a "
+                "pretraining, such as albert_tiny_zh."
+            )
+        return {"num_sop_classes": found, **arguments}, []
+
+    def default_loss(self):
+        return keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+
+    def default_metrics(self):
+        return {"metrics": [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]}
+
+    def targets(self, x, y):
+        if not isinstance(x, tuple):
+            raise ValueError(
+                "The order is one of two texts: fit((first, second), labels). Received "
+                f"`x` of type {type(x).__name__}."
+            )
+        return check_class_ids(x, y, self.num_sop_classes)
+
+    def sentence_order(
+        self, first: list[str], second: list[str], batch_size: int | None = None
+    ) -> np.ndarray:
+        """How likely it is that each second text follows its first.
+
+        Args:
+            first, second: lists of strings, as many.
+            batch_size: int, 32 by default.
+
+        Returns:
+            A float32 array [examples] of probabilities.
+        """
+        logits = self.predict((first, second), batch_size=batch_size, verbose=0)
+        return self.answers(logits)["in_order"].numpy()
+
+    def answers(self, outputs: Any) -> dict[str, Any]:
+        """`in_order`, the probability that a pair is in order, float32 [batch]."""
+        return {"in_order": tf.nn.softmax(outputs)[:, 0]}
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "num_sop_classes": self.num_sop_classes}

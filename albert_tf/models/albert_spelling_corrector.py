@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import keras
+import keras_hub
+import tensorflow as tf
+
+from albert_tf.models.albert_pretrainer import masked_lm_head
+from albert_tf.models.task import AlbertTask
+from albert_tf.models.text_fitting import PADDING_TARGET, FitsTexts
+from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
+from albert_tf.preprocessing.marked_labels import CHINESE
+
+
+@keras.saving.register_keras_serializable(package="albert_tf")
+class AlbertSpellingCorrector(FitsTexts, AlbertTask, keras_hub.models.Task):
+    """ALBERT that puts wrong characters right: its masked LM head at every token.
+
+    Trained by `fit(texts, corrected)`, pairs of strings of the same length, as SIGHAN's
+    data sets have them. What is no Chinese character stays. Its scores are
+    `albert_tf.evaluation.spelling_scores`.
+
+    Args:
+        backbone: an `AlbertBackbone`.
+        preprocessor: an `AlbertTextClassifierPreprocessor`, or `None` for ids.
+
+    Returns:
+        Logits, [batch, time, vocabulary_size].
+
+    Example:
+    ```python
+    corrector = AlbertSpellingCorrector.from_checkpoint("albert_tiny_zh")
+    corrector.fit(["我再家等你"], ["我在家等你"])
+    corrector.correct(["他再学校"])[0]["errors"]  # [("再", "在", 1)]
+    ```
+    """
+
+    preprocessor_cls = AlbertTextClassifierPreprocessor
+    heads = ("masked_lm_head",)
+
+    def __init__(self, backbone, preprocessor=None, **kwargs: Any):
+        self.backbone = backbone
+        self.preprocessor = preprocessor
+        self.masked_lm_head = masked_lm_head(backbone)
+        ones = keras.ops.ones_like(backbone.input["token_ids"])
+        positions = keras.ops.cumsum(ones, axis=1) - 1
+        hidden = backbone(backbone.input)["sequence_output"]
+        outputs = self.masked_lm_head(hidden, positions)
+        super().__init__(inputs=backbone.input, outputs=outputs, **kwargs)
+
+    def default_loss(self):
+        return keras.losses.SparseCategoricalCrossentropy(
+            from_logits=True, ignore_class=PADDING_TARGET
+        )
+
+    def targets(self, x: list[str], y: list[str]) -> tf.RaggedTensor:
+        """The ids of the right characters; none where they are cut otherwise."""
+        if y is None or len(x) != len(y) or len(x) == 0:
+            raise ValueError("`y` should be the corrected text of each text of `x`.")
+        unlike = [(a, b) for a, b in zip(x, y, strict=True) if len(a) != len(b)]
+        if unlike:
+            raise ValueError(f"These two differ in length: {unlike[0]}")
+        labels = []
+        for found, right in zip(self._tokens(x), self._tokens(y), strict=True):
+            ids = {tuple(place): token for token, *place in right}
+            labels.append(
+                [ids.get(tuple(place), PADDING_TARGET) for _, *place in found]
+            )
+        special = {"cls_token_id": PADDING_TARGET, "sep_token_id": PADDING_TARGET}
+        packer = dataclasses.replace(self.preprocessor.packer, **special)
+        return packer.pack([tf.ragged.constant(labels, tf.int32, ragged_rank=1)])[0]
+
+    def answers(self, outputs: Any) -> dict[str, Any]:
+        """The likeliest `token` at each place, and its `token_id`."""
+        ids = tf.argmax(outputs, axis=-1, output_type=tf.int32)
+        tokens = tf.constant(self.preprocessor.tokenizer.get_vocabulary())
+        return {"token": tf.gather(tokens, ids), "token_id": ids}
+
+    def correct(self, texts: list[str]) -> list[dict[str, Any]]:
+        """Each text put right: dicts of `source`, `target` and `errors`, which are
+        tuples: wrong character, right one, position."""
+        # Some at a time: the logits of a text are its tokens times the vocabulary.
+        answers = []
+        for part in (texts[i : i + 64] for i in range(0, len(texts), 64)):
+            logits = self.predict(part, verbose=0)
+            answers += map(self._corrected, part, self._tokens(part), logits)
+        return answers
+
+    def _corrected(self, text, tokens, logits):
+        target, errors = list(text), []
+        # Without [CLS]. What lies beyond `sequence_length` stays as it is.
+        best = logits[1:-1].argmax(-1)
+        for (_, start, end), token in zip(tokens, best, strict=False):
+            right = self.preprocessor.tokenizer.id_to_token(token)
+            wrong = text[start:end]
+            if wrong != right and all(map(CHINESE.fullmatch, (wrong, right))):
+                target[start] = right
+                errors.append((wrong, right, start))
+        return {"source": text, "target": "".join(target), "errors": errors}
+
+    def _tokens(self, texts):
+        """Triples of id, start and end, a list for each text."""
+        found = self.preprocessor.tokenizer.tokenize_with_offsets(texts)
+        return list(map(list, map(zip, *(x.to_list() for x in found))))

@@ -1,0 +1,258 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import keras_hub
+import numpy as np
+import tensorflow as tf
+
+from albert_tf.backbone import AlbertBackbone
+from albert_tf.models.pooling import POOLING_MODES
+from albert_tf.models.task import AlbertTask
+from albert_tf.models.text_fitting import DEFAULT_BATCH_SIZE, FitsTexts
+from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
+from albert_tf.preprocessing.examples import count_examples, is_pair
+from albert_tf.preprocessing.length_grouping import GroupedTexts
+from albert_tf.preprocessing.texts import as_segments
+from albert_tf.training import PairLoss
+
+
+@keras.saving.register_keras_serializable(package="albert_tf")
+class AlbertTextEmbedder(
+    # Older KerasHub has no such class.
+    FitsTexts,
+    AlbertTask,
+    getattr(keras_hub.models, "TextEmbedder", keras_hub.models.Task),
+):
+    """ALBERT that gives each text a vector, near those of texts that mean the same.
+
+    What a checkpoint of a pretraining gives is a poor measure of meaning: train it on
+    pairs of texts. `fit((first, second), scores)` ranks pairs by their scores (CoSENT);
+    `fit((first, second))` takes pairs that belong together, and all others of the batch
+    for pairs that do not. See `albert_tf.training.PairLoss`.
+
+    Args:
+        backbone: an `AlbertBackbone`.
+        preprocessor: an `AlbertTextClassifierPreprocessor`, or `None` if the inputs
+            are ids already.
+        pooling_mode: `"mean"` of the tokens' last hidden states, their `"max"`,
+            `"cls"`, the one of `[CLS]`, or `"first_last_mean"`, the mean of the first
+            layer and the last.
+        normalize: bool. Whether vectors have length 1.
+        compile: bool. Compile with the defaults.
+
+    Returns:
+        A float tensor [batch, hidden_dim].
+
+    Raises:
+        ValueError: if `pooling_mode` is unknown.
+
+    Example:
+    ```python
+    embedder = albert_tf.models.AlbertTextEmbedder.from_checkpoint("albert_tiny_zh")
+    embedder.fit((first, second), scores)
+    embedder.encode_text(["很好", "不错"])  # A float32 array [2, 312].
+    embedder.search("怎么退货", corpus, top_k=3)
+    ```
+
+    Reference:
+        [Sentence-BERT](https://arxiv.org/abs/1908.10084); KerasHub's
+        `BertTextEmbedder`, whose names and defaults these are.
+    """
+
+    preprocessor_cls = AlbertTextClassifierPreprocessor
+    # A text by itself, although `fit` takes pairs.
+    text_inputs = ("text",)
+
+    def __init__(
+        self,
+        backbone: AlbertBackbone,
+        preprocessor: AlbertTextClassifierPreprocessor | None = None,
+        pooling_mode: str = "mean",
+        normalize: bool = True,
+        **kwargs: Any,
+    ):
+        if pooling_mode not in POOLING_MODES:
+            raise ValueError(
+                f"`pooling_mode` should be one of {list(POOLING_MODES)}. "
+                f"Received: {pooling_mode!r}"
+            )
+        # === Layers ===
+        self.backbone = backbone
+        self.preprocessor = preprocessor
+
+        # === Config ===
+        self.pooling_mode = pooling_mode
+        self.normalize = normalize
+
+        # === Functional Model ===
+        states = backbone.with_intermediates().output["hidden_states"]
+        # In float32 at least, whatever is computed in: thousands are added.
+        states = [keras.ops.cast(state, self.head_dtype) for state in states]
+        mask = keras.ops.cast(backbone.input["padding_mask"], self.head_dtype)
+        outputs = POOLING_MODES[pooling_mode](states, keras.ops.expand_dims(mask, -1))
+        if normalize:
+            outputs = keras.ops.normalize(outputs, axis=-1, order=2)
+        super().__init__(inputs=backbone.input, outputs=outputs, **kwargs)
+
+    def default_loss(self):
+        return PairLoss()
+
+    # === Vectors ===
+
+    def encode_text(
+        self, texts: str | Sequence[str], batch_size: int | None = None, **kwargs: Any
+    ) -> np.ndarray:
+        """The vectors of texts.
+
+        Args:
+            texts: a string, or list of strings.
+            batch_size: int, 32 by default.
+            **kwargs: passed on to `predict`.
+
+        Returns:
+            A float32 array [texts, hidden_dim]; of one string [1, hidden_dim], as
+            KerasHub gives it.
+        """
+        texts = [texts] if isinstance(texts, str) else texts
+        return self.predict(texts, batch_size=batch_size, **{"verbose": 0, **kwargs})
+
+    def similarity(
+        self, query_embeddings: np.ndarray, document_embeddings: np.ndarray
+    ) -> np.ndarray:
+        """Cosines [queries, documents] of the vectors of both."""
+        first, second = map(_normalized, (query_embeddings, document_embeddings))
+        return first @ second.T
+
+    def search(
+        self,
+        query: str | Sequence[str],
+        corpus: Sequence[str] | np.ndarray,
+        top_k: int = 5,
+    ) -> list:
+        """The texts that are nearest to a query.
+
+        Args:
+            query: a string, or list of strings.
+            corpus: list of strings, or what `encode_text` gave for it, so that it is
+                computed once.
+            top_k: int.
+
+        Returns:
+            A list of dicts, the nearest first: `index` in the corpus, `score`, the
+            cosine, and `text`, if the corpus is texts. For a list of queries a list of
+            such lists.
+
+        Raises:
+            ValueError: if `corpus` is empty.
+        """
+        if len(corpus) == 0:
+            raise ValueError("`corpus` should have one text at least. It is empty.")
+        vectors = isinstance(corpus, np.ndarray) and corpus.dtype.kind == "f"
+        documents = corpus if vectors else self.encode_text(corpus)
+        scores = self.similarity(self.encode_text(query), documents)
+        nearest = np.argsort(-scores, axis=1, kind="stable")[:, :top_k]
+        found = [
+            [
+                {"index": int(i), "score": float(row[i])}
+                | ({} if vectors else {"text": corpus[i]})
+                for i in indices
+            ]
+            for row, indices in zip(scores, nearest, strict=True)
+        ]
+        return found[0] if isinstance(query, str) else found
+
+    def answers(self, outputs: Any) -> dict[str, Any]:
+        """`embedding`, the vectors, float32 [batch, hidden_dim]."""
+        return {"embedding": outputs}
+
+    # === Training ===
+
+    def targets(self, x: Any, y: Any) -> np.ndarray:
+        """The scores of pairs; NaN for pairs without."""
+        if not isinstance(x, tuple):
+            raise ValueError(
+                "An embedder learns from pairs of texts: fit((first, second), scores), "
+                "or fit((first, second)) for pairs that belong together. Received "
+                f"`x` of type {type(x).__name__}."
+            )
+        count = count_examples(x)
+        y = np.full(count, np.nan) if y is None else np.asarray(y)
+        if y.shape != (count,) or not count or y.dtype.kind not in "iufb":
+            raise ValueError(
+                "`y` should be a number for each pair, one pair at least. Received "
+                f"{count} pairs, and `y` of shape {y.shape} and type {y.dtype}."
+            )
+        return y.astype("float32")
+
+    def preprocess_samples(self, x, y=None, sample_weight=None):
+        # Pairs of a dataset.
+        if isinstance(x, tuple):
+            x, y = _interleaved(x, y)
+        return super().preprocess_samples(x, y, sample_weight)
+
+    def predict(self, x: Any = None, batch_size: int | None = None, **kwargs: Any):
+        """The vectors of texts, given as for other tasks."""
+        if is_pair(x):
+            raise ValueError(
+                "An embedder takes texts one by one, not in pairs: `encode_text` them "
+                "all, then compare by `similarity`."
+            )
+        return super().predict(x, batch_size, **kwargs)
+
+    def _grouped(self, x, *labels, batch_size=None, shuffle=False):
+        """Pairs, whose texts are neighbours in a batch, grouped by the longer one."""
+        if not labels:
+            return super()._grouped(x, batch_size=batch_size)
+        scores, *weights = (self.targets(x, labels[0]), *labels[1:])
+        if any(weight is not None for weight in weights):
+            raise ValueError("Pairs have no `sample_weight`: their loss is a ranking.")
+        texts, _ = _interleaved(as_segments(x))
+        tokens, first_lengths, _ = self.preprocessor.tokenize_and_pack(texts)
+        packer = self.preprocessor.packer
+
+        def pad(pairs, scores):
+            rows = tf.reshape(tf.stack([2 * pairs, 2 * pairs + 1], axis=1), [-1])
+            features = packer.pad(
+                tf.gather(tokens, rows), tf.gather(first_lengths, rows)
+            )
+            return features, tf.repeat(scores, 2)
+
+        return GroupedTexts.of(
+            (tf.range(len(scores)), scores),
+            tokens.row_lengths().numpy().reshape(-1, 2).max(axis=1),
+            pad,
+            batch_size or DEFAULT_BATCH_SIZE,
+            shuffle,
+        )
+
+    def _bucketed(self, x):
+        if isinstance(x, tf.data.Dataset) and is_pair(x):
+            raise ValueError(
+                "`group_by_length` of a dataset of pairs would part them. Give the "
+                "texts as two lists, which are grouped."
+            )
+        return super()._bucketed(x)
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "pooling_mode": self.pooling_mode,
+            "normalize": self.normalize,
+        }
+
+
+def _interleaved(x, y=None):
+    """Pairs as one batch of texts, first, second, first, ..., and the score of each."""
+    texts = tf.reshape(tf.stack(x, axis=1), [-1])
+    if y is None:
+        y = tf.fill([tf.shape(x[0])[0]], float("nan"))
+    return texts, tf.repeat(tf.cast(y, tf.float32), 2)
+
+
+def _normalized(vectors):
+    vectors = np.asarray(vectors, "float32")
+    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    return vectors / np.maximum(lengths, 1e-12)

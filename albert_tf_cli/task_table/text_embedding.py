@@ -1,0 +1,67 @@
+"""Pairs of texts with a number each, how alike they are, to learn vectors from."""
+
+from albert_tf_cli.task_table.row import Examples, Report, Row
+
+
+def read(path, columns, known=None):
+    from albert_tf.data import read_labelled_texts
+
+    data = read_labelled_texts(path, *columns, pairs=True)
+    try:
+        y = data.scores()
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+    return Examples(data.x, y, count=len(y), unit="pairs")
+
+
+def scores(model, examples, batch_size):
+    from albert_tf.evaluation import regression_scores
+
+    found = regression_scores(examples.y, _cosines(model, examples.x, batch_size))
+    # A cosine has another range than the scores.
+    return {name: found[name] for name in ("pearson", "spearman")}
+
+
+def report(model, examples, batch_size):
+    values = scores(model, examples, batch_size)
+    return Report(values, [f"{name} {value:.4f}" for name, value in values.items()])
+
+
+def inputs(model, lines):
+    parts = [line.partition("\t") for line in lines]
+    for line, (_, tab, _) in zip(lines, parts, strict=True):
+        if not tab:
+            raise ValueError(
+                "Give pairs of texts with a tab between them, which are compared. "
+                f"Found: {line!r}"
+            )
+    return [first for first, _, _ in parts], [second for _, _, second in parts]
+
+
+def answers(model, x, batch_size):
+    return [{"score": float(score)} for score in _cosines(model, x, batch_size)]
+
+
+def cells(answer):
+    return [f"{answer['score']:.4f}"]
+
+
+def _cosines(model, x, batch_size):
+    import numpy as np
+
+    first, second = (model.encode_text(part, batch_size) for part in x)
+    return np.sum(first * second, axis=1)
+
+
+ROW = Row(
+    name="text-embedding",
+    model="AlbertTextEmbedder",
+    maximise="spearman",
+    fixed={"normalize": True},
+    read=read,
+    report=report,
+    answers=answers,
+    cells=cells,
+    scores=scores,
+    inputs=inputs,
+)

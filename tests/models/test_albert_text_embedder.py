@@ -1,0 +1,192 @@
+"""Vectors of texts: how they are made, searched and trained."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from small_classifier import OTHERS, TEXTS, VOCABULARY, randomised, small_backbone
+
+from albert_tf.evaluation import regression_scores
+from albert_tf.models import AlbertTextEmbedder
+from albert_tf.training import PairLoss
+
+
+def embedder(**kwargs):
+    model = AlbertTextEmbedder.from_backbone(small_backbone(), VOCABULARY, **kwargs)
+    return randomised(model)
+
+
+@pytest.fixture(scope="module")
+def model():
+    """Not to be changed."""
+    return embedder()
+
+
+# --- Vectors ---
+
+
+@pytest.mark.parametrize("mode", ["cls", "mean", "max", "first_last_mean"])
+def test_pooling_by_hand(mode):
+    model = embedder(pooling_mode=mode, normalize=False)
+    layers = model.backbone.with_intermediates()
+    given = model.encode_text(TEXTS)
+    assert given.shape == (len(TEXTS), 12) and given.dtype == "float32"
+    for text, vector in zip(TEXTS, given, strict=True):
+        # One text, so that there is no padding to leave out but the packer's.
+        features = model.preprocessor([text])
+        count = int(np.sum(features["padding_mask"]))
+        features = {name: x[:, :count] for name, x in features.items()}
+        _, first, last = (np.array(x)[0] for x in layers(features)["hidden_states"])
+        expected = {
+            "cls": last[0],
+            "mean": last.mean(axis=0),
+            "max": last.max(axis=0),
+            "first_last_mean": np.mean([first.mean(axis=0), last.mean(axis=0)], axis=0),
+        }
+        np.testing.assert_allclose(vector, expected[mode], atol=2e-6)
+
+
+def test_vectors_are_normalized_and_of_one_string_too(model):
+    raw = embedder(normalize=False).encode_text(TEXTS)
+    given = model.encode_text(TEXTS, batch_size=2)
+    expected = raw / np.linalg.norm(raw, axis=1, keepdims=True)
+    np.testing.assert_allclose(given, expected, atol=1e-6)
+    np.testing.assert_allclose(model.encode_text(TEXTS[0]), given[:1], atol=1e-6)
+    assert model.encode_text([]).shape == (0, 12)
+
+
+def test_an_unknown_pooling_mode():
+    with pytest.raises(ValueError, match="'cls', 'mean', 'max', 'first_last_mean'"):
+        embedder(pooling_mode="average")
+
+
+def test_search_gives_the_nearest(model):
+    cosines = model.encode_text(OTHERS[:2]) @ model.encode_text(TEXTS).T
+    found = model.search(OTHERS[:2], TEXTS, top_k=3)
+    for row, answers in zip(cosines, found, strict=True):
+        best = np.argsort(-row)[:3]
+        assert [answer["index"] for answer in answers] == best.tolist()
+        assert [answer["text"] for answer in answers] == [TEXTS[i] for i in best]
+        scores = [answer["score"] for answer in answers]
+        assert scores == pytest.approx(row[best], abs=1e-6)
+    vectors = 3 * model.encode_text(TEXTS)
+    for answer, other in zip(
+        model.search(OTHERS[0], vectors, top_k=9),
+        model.search(OTHERS[0], TEXTS, top_k=9),
+        strict=True,
+    ):
+        assert answer["index"] == other["index"] and "text" not in answer
+        assert answer["score"] == pytest.approx(other["score"], abs=1e-6)
+    with pytest.raises(ValueError, match="one text at least"):
+        model.search("好", [])
+
+
+# --- The loss ---
+
+
+def cosent(scores, cosines, scale):
+    terms = [
+        np.exp(scale * (cosines[j] - cosines[i]))
+        for i in range(len(scores))
+        for j in range(len(scores))
+        if scores[i] > scores[j]
+    ]
+    return np.log(1 + np.sum(terms))
+
+
+def in_batch(cosines, scale):
+    def cross_entropy(rows):
+        return np.mean([np.log(np.exp(x).sum()) - x[i] for i, x in enumerate(rows)])
+
+    return (cross_entropy(scale * cosines) + cross_entropy(scale * cosines.T)) / 2
+
+
+@pytest.mark.parametrize("scores", [[2.5, 0, 0, 5, -1], [1, 1, 1, 1, 1], [np.nan] * 5])
+@pytest.mark.parametrize("scale", [1.0, 20.0])
+def test_pair_loss_by_hand(scores, scale):
+    vectors = np.random.default_rng(0).normal(size=(10, 7))
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    cosines = unit[::2] @ unit[1::2].T
+    if np.isnan(scores).any():
+        expected = in_batch(cosines, scale)
+    else:
+        expected = cosent(scores, np.diag(cosines), scale)
+    given = PairLoss(scale)(np.repeat(scores, 2), vectors)
+    assert float(given) == pytest.approx(expected, rel=1e-5, abs=1e-6)
+
+
+def test_pair_loss_of_both_kinds_in_a_batch():
+    vectors = np.random.default_rng(0).normal(size=(8, 7))
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    scores = [np.nan, 3, np.nan, 1]
+    cosines = 20 * unit[::2] @ unit[1::2].T
+    ranked = cosent([3, 1], np.diag(cosines)[[1, 3]], 1)
+    losses = np.log(np.exp(cosines).sum(0)) + np.log(np.exp(cosines).sum(1))
+    others = np.mean((losses - 2 * np.diag(cosines))[[0, 2]]) / 2
+    given = PairLoss()(np.repeat(scores, 2), vectors)
+    assert float(given) == pytest.approx(ranked + others, rel=1e-5)
+
+
+# --- Training ---
+
+
+def spearman(model, pairs, scores):
+    first, second = map(model.encode_text, pairs)
+    return regression_scores(scores, (first * second).sum(axis=1))["spearman"]
+
+
+@pytest.mark.parametrize("scored", [True, False])
+def test_fit_brings_together_what_belongs_together(scored):
+    keras.utils.set_random_seed(2)
+    food = ["好吃", "吃鸡蛋", "想吃", "不吃了"]
+    places = ["上海", "去上海了", "来上海", "在上"]
+    alike = [(a, b) for part in (food, places) for a in part for b in part if a != b]
+    unlike = [(a, b) for a in food for b in places]
+    pairs = tuple(map(list, zip(*alike, *unlike, strict=True)))
+    truth = [1.0] * len(alike) + [0.0] * len(unlike)
+    model = embedder()
+    model.compile(learning_rate=3e-3)
+    before = spearman(model, pairs, truth)
+    if scored:
+        model.fit(pairs, truth, batch_size=8, epochs=4, verbose=0)
+    else:
+        together = tuple(map(list, zip(*alike, strict=True)))
+        # Few at once, for the others of a batch are taken for unlike.
+        model.fit(together, batch_size=2, epochs=6, verbose=0)
+    # 0.87 is the most with scores of two kinds.
+    assert spearman(model, pairs, truth) > max(0.6, before + 0.2)
+
+
+def test_a_dataset_of_pairs_learns_as_the_lists(model):
+    scores = np.arange(len(TEXTS)) / 2
+    pairs = (TEXTS, OTHERS)
+    # One batch, for a loss that ranks depends on what is beside what.
+    expected = model.evaluate(pairs, scores, verbose=0)
+    data = tf.data.Dataset.from_tensor_slices((pairs, scores)).batch(len(TEXTS))
+    assert model.evaluate(data, verbose=0) == pytest.approx(expected, rel=1e-5)
+    unscored = data.map(lambda x, y: (x,))
+    expected = model.evaluate(pairs, verbose=0)
+    assert model.evaluate(unscored, verbose=0) == pytest.approx(expected, rel=1e-5)
+    with pytest.raises(ValueError, match="would part them"):
+        model.fit(data, group_by_length=True)
+
+
+def test_what_an_embedder_cannot_learn_from(model):
+    with pytest.raises(ValueError, match="learns from pairs of texts"):
+        model.fit(TEXTS, [1.0] * len(TEXTS))
+    with pytest.raises(ValueError, match="7 pairs, and `y` of shape"):
+        model.fit((TEXTS, OTHERS), [1.0])
+    with pytest.raises(ValueError, match="a number for each pair"):
+        model.fit((TEXTS, OTHERS), ["alike"] * len(TEXTS))
+    with pytest.raises(ValueError, match="no `sample_weight`"):
+        model.fit((TEXTS, OTHERS), sample_weight=np.ones(len(TEXTS)))
+    with pytest.raises(ValueError, match="texts one by one"):
+        model.predict((TEXTS, OTHERS))
+
+
+def test_its_preset_is_a_checkpoint(model, tmp_path):
+    model.save_to_preset(str(tmp_path))
+    loaded = AlbertTextEmbedder.from_checkpoint(tmp_path)
+    assert np.array_equal(loaded.encode_text(TEXTS), model.encode_text(TEXTS))
+    again = AlbertTextEmbedder.from_preset(str(tmp_path))
+    assert np.array_equal(again.encode_text(TEXTS), model.encode_text(TEXTS))
