@@ -11,6 +11,7 @@ from checkpoint_files import config_of, copy, weights_of, write
 
 import albert_tf
 from albert_tf.checkpoints import RELEASES, CheckpointError, open_checkpoint
+from albert_tf.checkpoints.heads import HEADS
 from albert_tf.checkpoints.layouts import ALBERT_ZH, GOOGLE
 from albert_tf.checkpoints.weights import weight_shape
 from albert_tf.models import AlbertPretrainer
@@ -159,7 +160,9 @@ def our_shapes(release):
         "embedding_projection": "before_layer_norm",
         **release.arguments,
     }
-    parts = layout.weights.keys() - {"classifier"}
+    # The heads it was pretrained with, and none of a task.
+    of_tasks = HEADS.keys() - {"masked_lm_head", "sop_head"}
+    parts = layout.weights.keys() - of_tasks
     return {
         name: tensors.shapes(weight_shape(key[0], attribute, arguments, 2))
         for key, attribute, tensors in layout.rows(sorted(parts), arguments)
