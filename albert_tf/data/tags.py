@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Sequence
 
 OUTSIDE = "O"
@@ -105,7 +106,9 @@ def check_spans(spans: Iterable, length: int) -> list[Span]:
     for span in spans:
         try:
             start, end, label = span
-            start, end, label = int(start), int(end), str(label)
+            start, end = operator.index(start), operator.index(end)
+            if not isinstance(label, str):
+                raise TypeError
         except (TypeError, ValueError):
             raise ValueError(
                 f"{span!r} is no span. Expected (start, end, label), with offsets in "

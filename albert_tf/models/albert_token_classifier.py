@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.data.tags import tag_names
-from albert_tf.models.tag_targets import TagAccuracy, tags_of_spans
+from albert_tf.models.tag_spans import TagAccuracy, spans_of_logits, tags_of_spans
 from albert_tf.models.tagging import Tagging
 from albert_tf.models.task import AlbertTask
 from albert_tf.models.text_fitting import PADDING_TARGET, FitsTexts
@@ -21,9 +21,6 @@ from albert_tf.preprocessing.token_classifier_preprocessor import (
     WindowedTexts,
     refuse_pairs,
 )
-
-# Tokens, padding included, that are decoded at a time.
-_DECODED_AT_A_TIME = 2**18
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
@@ -134,11 +131,12 @@ class AlbertTokenClassifier(FitsTexts, AlbertTask, keras_hub.models.Task):
     @classmethod
     def from_preset(cls, preset, load_weights=True, **kwargs):
         model = super().from_preset(preset, load_weights, **kwargs)
-        asked = kwargs.get("labels")
-        if asked is not None and list(asked) != model.labels:
+        labels = kwargs.get("labels") or model.labels
+        scheme = kwargs.get("scheme") or model.scheme
+        if (set(labels), scheme) != (set(model.labels), model.scheme):
             raise ValueError(
-                f"{preset} has a head for {model.labels}. To begin with a new one call "
-                "from_checkpoint(preset, labels=...)."
+                f"{preset} has a head for {model.labels} in {model.scheme}. To begin "
+                "with a new one call from_checkpoint(preset, labels=...)."
             )
         return model
 
@@ -211,7 +209,9 @@ class AlbertTokenClassifier(FitsTexts, AlbertTask, keras_hub.models.Task):
             of ids an array of logits [tokens, num_tags] for each example.
         """
         if isinstance(x, tf.data.Dataset) and is_pair(x) is False:
-            x = [text for batch in x.as_numpy_iterator() for text in batch]
+            # What stands beside the texts is not for predicting.
+            batches = (x[0] if isinstance(x, tuple) else x for x in x)
+            x = [text for batch in batches for text in batch.numpy()]
         if not self._takes_texts(x):
             return super().predict(x, batch_size=batch_size, **kwargs)
         texts = self.preprocessor.windows(x)
@@ -221,29 +221,8 @@ class AlbertTokenClassifier(FitsTexts, AlbertTask, keras_hub.models.Task):
         lengths = [len(window) for window in logits]
         logits = tf.RaggedTensor.from_row_lengths(np.concatenate(logits), lengths)
         columns = 4 if scores else 3
-        return [
-            [entity[:columns] for entity in row] for row in self._decode(texts, logits)
-        ]
-
-    def _decode(self, texts, logits):
-        """The entities of each text, lists of (start, end, label, score)."""
-        starts = texts.starts
-        logits = starts.with_values(texts.windows.merge(logits))
-        lengths = starts.row_lengths().numpy()
-        entities = [None] * len(lengths)
-        order = np.argsort(lengths, kind="stable")
-        while len(order):
-            # From long to short, as many as fit.
-            count = max(_DECODED_AT_A_TIME // max(lengths[order[-1]], 1), 1)
-            order, rows = order[:-count], order[-count:]
-            found = self._tagging.entities(
-                *(tf.gather(column, rows) for column in (logits, starts, texts.ends))
-            )
-            columns = zip(*(column.to_list() for column in found), strict=True)
-            for row, (start, end, label, score) in zip(rows, columns, strict=True):
-                label = [name.decode() for name in label]
-                entities[row] = list(zip(start, end, label, score, strict=True))
-        return entities
+        entities = spans_of_logits(self._tagging, texts, logits)
+        return [[entity[:columns] for entity in row] for row in entities]
 
     def answers(self, outputs: Any) -> dict[str, Any]:
         """`tag`, `tag_id` and `probabilities` of each token: of ids, where there is no
@@ -264,6 +243,7 @@ class AlbertTokenClassifier(FitsTexts, AlbertTask, keras_hub.models.Task):
 
         Where a text has fewer entities than another, they are -1, -1, empty and 0.
         """
+        refuse_pairs(texts)
         preprocessor = self.preprocessor
         ids, *offsets = preprocessor.tokenizer.tokenize_with_offsets(texts[0])
         texts = preprocessor.cut(ids, *(tf.cast(x, tf.int32) for x in offsets))

@@ -57,6 +57,8 @@ def test_other_schemes_are_read(tags, spans):
         ),
         ([("PER", 1, 4)], "is no span"),
         ([(1, 4)], "is no span"),
+        ([(1, 4, None)], "is no span"),
+        ([(1.5, 4, "PER")], "is no span"),
     ],
 )
 def test_wrong_spans(spans, message):

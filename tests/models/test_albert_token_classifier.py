@@ -8,12 +8,14 @@ import pytest
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sentence_piece_reference import train_model
 from small_classifier import VOCABULARY, hand_padded, randomised, small_backbone
 
 import albert_tf
 from albert_tf.data import spans_to_tags
 from albert_tf.models import AlbertTokenClassifier
-from albert_tf.models.tag_targets import TagAccuracy
+from albert_tf.models.tag_spans import TagAccuracy
+from albert_tf.tokenizers import SentencePieceTokenizer
 
 LABELS = ["PER", "LOC"]
 TEXTS = [
@@ -38,6 +40,7 @@ TEXT = st.one_of(
     st.text(st.characters(exclude_categories=()), max_size=60),
     st.text("ab ", min_size=95, max_size=240),
 )
+FIFTY_TEXTS = st.lists(TEXT, min_size=50, max_size=50)
 
 
 def small_tagger(seed=0, sizes=None, **kwargs):
@@ -71,17 +74,34 @@ def check_slices(tagger, texts):
     return count
 
 
-@settings(deadline=None, max_examples=5)
-@given(texts=st.lists(TEXT, min_size=100, max_size=100))
+@settings(deadline=None, max_examples=10)
+@given(texts=FIFTY_TEXTS)
 def test_entities_of_500_random_texts_are_slices(tagger, texts):
     check_slices(tagger, texts)
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=50)
-@given(texts=st.lists(TEXT, min_size=200, max_size=200))
+@settings(deadline=None, max_examples=200)
+@given(texts=FIFTY_TEXTS)
 def test_entities_of_10_000_random_texts_are_slices(tagger, texts):
     check_slices(tagger, texts)
+
+
+@pytest.fixture(scope="module")
+def english_tagger():
+    tokenizer = SentencePieceTokenizer(train_model())
+    sizes = {"vocabulary_size": tokenizer.vocabulary_size(), "pooler": False}
+    tagger = AlbertTokenClassifier.from_backbone(
+        small_backbone(**sizes), tokenizer, LABELS
+    )
+    return randomised(tagger)
+
+
+@settings(deadline=None, max_examples=10)
+@given(texts=FIFTY_TEXTS)
+def test_entities_of_sentence_pieces_are_slices(english_tagger, texts):
+    check_slices(english_tagger, texts)
+    assert check_slices(english_tagger, ["The  river,\tthe cafe\u0301 (on 5, 6)"] * 2)
 
 
 def test_there_are_entities_in_odd_texts(tagger):
@@ -133,6 +153,8 @@ def test_lists_arrays_datasets_and_ids(tagger):
         assert tagger.predict(texts, verbose=0, batch_size=2) == expected
     dataset = tf.data.Dataset.from_tensor_slices(TEXTS).batch(4)
     assert tagger.predict(dataset, verbose=0) == expected
+    labelled = dataset.map(lambda texts: (texts, texts))
+    assert tagger.predict(labelled, verbose=0) == expected
     assert tagger.predict([], verbose=0) == []
     logits = tagger.predict(tagger.preprocessor(TEXTS[:3]), verbose=0)
     assert [x.shape for x in logits] == [(11, 5), (2, 5), (4, 5)]
@@ -282,6 +304,8 @@ def test_pairs_are_refused_everywhere(tagger):
         tagger.predict((["好"], ["差"]), verbose=0)
     with pytest.raises(ValueError, match="pair of texts"):
         tagger.preprocessor((["好"], ["差"]))
+    with pytest.raises(ValueError, match="pair of texts"):
+        albert_tf.export.saved_model(tagger, "unwritten", pairs=True)
     with pytest.raises(TypeError, match="not one example"):
         tagger.predict("好")
 
@@ -337,7 +361,7 @@ def test_a_preset_with_another_head_is_refused(tmp_path, tagger):
     tagger.save_to_preset(str(tmp_path))
     loaded = AlbertTokenClassifier.from_preset(str(tmp_path), labels=LABELS)
     assert loaded.predict(TEXTS, verbose=0) == tagger.predict(TEXTS, verbose=0)
-    with pytest.raises(
-        ValueError, match=r"a head for \['PER', 'LOC'\].*from_checkpoint"
-    ):
+    with pytest.raises(ValueError, match=r"\['PER', 'LOC'\] in BIO.*from_checkpoint"):
         AlbertTokenClassifier.from_preset(str(tmp_path), labels=["ORG"])
+    with pytest.raises(ValueError, match="in BIO. To begin"):
+        AlbertTokenClassifier.from_preset(str(tmp_path), scheme="BIOES")

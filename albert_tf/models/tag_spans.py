@@ -1,4 +1,4 @@
-"""Spans of characters to the tags of tokens, and how many tags are right."""
+"""Spans of characters to the tags of tokens, and back."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ from albert_tf.data.tags import check_spans
 from albert_tf.models.tagging import Tagging
 from albert_tf.models.text_fitting import PADDING_TARGET
 from albert_tf.preprocessing.token_classifier_preprocessor import WindowedTexts
+
+# Tokens, padding included, that are decoded at a time.
+_DECODED_AT_A_TIME = 2**18
 
 
 def tags_of_spans(
@@ -100,6 +103,35 @@ def _tag_row(tagging, spans, starts, ends, tags):
         if first == free or starts[first] < start or ends[free - 1] > end:
             inexact.append((start, end))
     return inexact
+
+
+def spans_of_logits(
+    tagging: Tagging, texts: WindowedTexts, logits: tf.RaggedTensor
+) -> list[list[tuple[int, int, str, float]]]:
+    """The entities of each text, (start, end, label, score).
+
+    Args:
+        tagging: the tags.
+        texts: what the preprocessor made of the texts.
+        logits: ragged float tensor [windows, (tokens), tags].
+    """
+    starts = texts.starts
+    logits = starts.with_values(texts.windows.merge(logits))
+    lengths = starts.row_lengths().numpy()
+    entities = [None] * len(lengths)
+    order = np.argsort(lengths, kind="stable")
+    while len(order):
+        # From long to short, as many as fit.
+        count = max(_DECODED_AT_A_TIME // max(lengths[order[-1]], 1), 1)
+        order, rows = order[:-count], order[-count:]
+        found = tagging.entities(
+            *(tf.gather(column, rows) for column in (logits, starts, texts.ends))
+        )
+        columns = zip(*(column.to_list() for column in found), strict=True)
+        for row, (start, end, label, score) in zip(rows, columns, strict=True):
+            label = [name.decode() for name in label]
+            entities[row] = list(zip(start, end, label, score, strict=True))
+    return entities
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
