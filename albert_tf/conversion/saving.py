@@ -113,8 +113,9 @@ def _refuse_another_checkpoint(folder, layout, tokenizer):
 def _write_bundle(directory, contents):
     tokenizer, heads = contents.tokenizer, contents.head_fields()
     config = {**contents.config, **heads}
-    if heads:
-        config["architectures"] = architectures(contents.plan.parts)
+    parts = contents.plan.parts
+    if heads or any(part in HEADS and HEADS[part].by_architecture for part in parts):
+        config["architectures"] = architectures(parts)
     if tokenizer is not None:
         tokenizer.save_original(directory)
         if not tokenizer.lowercase:

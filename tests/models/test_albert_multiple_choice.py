@@ -6,6 +6,8 @@ import tensorflow as tf
 from small_classifier import CLS, SEP, VOCABULARY, randomised, small_backbone, token_id
 
 import albert_tf
+from albert_tf.checkpoints import open_checkpoint
+from albert_tf.conversion.build import build_model
 from albert_tf.models import AlbertMultipleChoice
 
 pytestmark = pytest.mark.usefixtures("eagerly")
@@ -73,6 +75,18 @@ def test_the_loss_is_that_of_the_choices_alone(model):
     y = np.array([2, 0, 1, 3])
     expected = (log_sums - logits[np.arange(4), y]).mean()
     assert model.evaluate(X, y, verbose=0)[0] == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize("layout", ["albert_zh", "keras"])
+def test_it_comes_back_from_a_checkpoint(model, tmp_path, layout):
+    albert_tf.save_checkpoint(model, tmp_path / "there", layout)
+    assert albert_tf.inspect_checkpoint(tmp_path / "there").heads == ["choice_head"]
+    again = AlbertMultipleChoice.from_checkpoint(tmp_path / "there")
+    built = build_model(open_checkpoint(tmp_path / "there"))
+    assert type(built) is AlbertMultipleChoice
+    expected = model.predict(X, verbose=0)
+    np.testing.assert_array_equal(again.predict(X, verbose=0), expected)
+    np.testing.assert_array_equal(built.predict(X, verbose=0), expected)
 
 
 def test_it_learns():

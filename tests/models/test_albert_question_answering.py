@@ -19,6 +19,8 @@ from small_classifier import (
 )
 
 import albert_tf
+from albert_tf.checkpoints import open_checkpoint
+from albert_tf.conversion.build import build_model
 from albert_tf.data import read_squad
 from albert_tf.evaluation import squad_scores
 from albert_tf.models import AlbertQuestionAnswering
@@ -291,6 +293,19 @@ def test_the_model_for_strings_answers_as_predict(model, tmp_path):
     expected = predict(model, (["a"], [broken]))[0]
     assert given["answer"].numpy()[0].decode() == expected["answer"]
     assert contexts[2][expected["start"] : expected["end"]] == expected["answer"]
+
+
+@pytest.mark.parametrize("layout", ["albert_zh", "keras"])
+def test_it_comes_back_from_a_checkpoint(model, tmp_path, layout):
+    albert_tf.save_checkpoint(model, tmp_path / "there", layout)
+    assert albert_tf.inspect_checkpoint(tmp_path / "there").heads == ["span_head"]
+    again = AlbertQuestionAnswering.from_checkpoint(tmp_path / "there")
+    built = build_model(open_checkpoint(tmp_path / "there"))
+    assert type(built) is AlbertQuestionAnswering
+    x = QUESTIONS[:2], CONTEXTS[:2]
+    assert predict(again, x) == predict(built, x) == predict(model, x)
+    # Without a pooler nothing is left over that no head reads.
+    assert again.backbone.pooled_dense is None
 
 
 def test_datasets_tensors_and_bytes(model):
