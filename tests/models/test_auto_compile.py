@@ -212,7 +212,8 @@ def test_a_loss_that_does_not_fall_is_warned_of_once(as_list):
     classifier.compile(optimizer=keras.optimizers.SGD(0.0), run_eagerly=True)
     callback = keras.callbacks.LambdaCallback()
     options = {"callbacks": [callback] if as_list else callback, "verbose": 0}
-    x, y = ["好", "差"] * 9, [1, 0] * 9
+    # All alike, so that the loss does not depend on the order.
+    x, y = ["好"] * 18, [1] * 18
     with pytest.warns(UserWarning, match="has not fallen in the first epoch: 0.*0e.00"):
         classifier.fit(x, y, batch_size=2, **options)
     with warnings.catch_warnings():
@@ -220,10 +221,10 @@ def test_a_loss_that_does_not_fall_is_warned_of_once(as_list):
         classifier.fit(x, y, batch_size=2, verbose=0)
 
 
-@pytest.mark.parametrize(("rate", "texts"), [(0.0, 8), (0.01, 40)])
+@pytest.mark.parametrize(("rate", "texts"), [(0.0, 8), (0.01, 60)])
 def test_a_short_epoch_or_a_loss_that_falls_is_not(rate, texts):
     classifier = small_classifier(2, sizes={"num_layers": 1}, dropout=0.0)
     classifier.compile(optimizer=keras.optimizers.Adam(rate), run_eagerly=True)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        classifier.fit(["好", "差"] * texts, [1, 0] * texts, batch_size=2, verbose=0)
+        classifier.fit(["好"] * texts, [1] * texts, batch_size=1, verbose=0)
