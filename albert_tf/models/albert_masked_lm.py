@@ -59,6 +59,7 @@ class AlbertMaskedLM(FitsTexts, AlbertTask, keras_hub.models.MaskedLM):
 
     preprocessor_cls = AlbertMaskedLMPreprocessor
     heads = ("masked_lm_head",)
+    keeps_pooler = True
 
     def __init__(
         self,

@@ -32,6 +32,8 @@ class AlbertTask(AutoCompile, Presets):
 
     Attributes:
         heads: the names of its heads, as checkpoints have them.
+        keeps_pooler: bool. Keep a checkpoint's pooler though no head reads it, for
+            those who start from what this task writes.
         preprocessor_cls: the class that turns its texts into ids; `None` for a task
             that takes ids.
     """
@@ -39,6 +41,7 @@ class AlbertTask(AutoCompile, Presets):
     backbone_cls = AlbertBackbone
     preprocessor_cls = None
     heads: tuple[str, ...] = ()
+    keeps_pooler = False
 
     @property
     def preprocessor(self) -> keras_hub.models.Preprocessor | None:
@@ -155,7 +158,8 @@ class AlbertTask(AutoCompile, Presets):
         new_pooler = any(HEADS[head].reads == "pooled" for head in new_heads)
         # Heads that do not read it would leave it untrained.
         unread = {HEADS[head].reads for head in cls.heads} == {"sequence"}
-        pooler = (checkpoint.has_pooler or new_pooler) and not unread
+        drops = unread and not cls.keeps_pooler
+        pooler = (checkpoint.has_pooler or new_pooler) and not drops
         backbone = checkpoint.build_backbone(dtype=dtype, pooler=pooler)
         model = cls.from_backbone(
             backbone, tokenizer, sequence_length=sequence_length, **kwargs

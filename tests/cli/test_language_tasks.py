@@ -58,6 +58,7 @@ def finetune(folder, task, file):
     return output, json.loads((output / "metrics.json").read_text("utf-8"))
 
 
+@pytest.mark.slow
 def test_text_embedding(folder, tmp_path):
     output, metrics = finetune(folder, "text-embedding", "scored.tsv")
     report = json.loads(run("evaluate", output, folder / "scored.tsv", "--json"))
@@ -73,6 +74,7 @@ def test_text_embedding(folder, tmp_path):
     assert "takes text and gives embedding" in " ".join(printed.split())
 
 
+@pytest.mark.slow
 def test_spelling_correction(folder):
     output, metrics = finetune(folder, "spelling-correction", "spelled.tsv")
     best = metrics["dev"]["correction_f1"]

@@ -78,6 +78,7 @@ def spans(tmp_path_factory, eagerly):
     return folder
 
 
+@pytest.mark.slow
 def test_questions_keep_the_epoch_with_the_best_f1(spans):
     metrics = json.loads((spans / "model" / "metrics.json").read_text("utf-8"))
     assert metrics["dev"]["f1"] == max(metrics["history"]["val_f1"])
@@ -133,6 +134,7 @@ def chosen(tmp_path_factory, eagerly):
     return folder
 
 
+@pytest.mark.slow
 def test_choices(chosen):
     model = AlbertMultipleChoice.from_preset(str(chosen / "model"))
     data = read_choices(chosen / "dev.json")

@@ -115,6 +115,7 @@ def test_multi_label_scores_and_answers(multi_label, folder):
     assert len(list(filter(None, scores.split("|")))) == len(chosen[0])
 
 
+@pytest.mark.slow
 def test_regression(regression, folder):
     output, printed, metrics = regression
     assert printed.startswith("train 16, dev 16 pairs")

@@ -213,6 +213,7 @@ def trained():
     return model, texts, history, before, pooler
 
 
+@pytest.mark.slow
 def test_fit_learns_the_texts_and_keeps_the_pooler(trained):
     model, texts, history, before, pooler = trained
     # The most frequent token of theirs is 1 in 10.
@@ -225,6 +226,7 @@ def test_fit_learns_the_texts_and_keeps_the_pooler(trained):
         assert np.array_equal(old, new)
 
 
+@pytest.mark.slow
 def test_datasets_are_masked_as_lists_are(trained):
     model, texts = trained[:2]
     model.compile(run_eagerly=True)

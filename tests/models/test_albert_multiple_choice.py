@@ -89,6 +89,7 @@ def test_it_comes_back_from_a_checkpoint(model, tmp_path, layout):
     np.testing.assert_array_equal(built.predict(X, verbose=0), expected)
 
 
+@pytest.mark.slow
 def test_it_learns():
     backbone = small_backbone(num_layers=1)
     model = AlbertMultipleChoice.from_backbone(backbone, VOCABULARY, dropout=0.0)

@@ -260,6 +260,7 @@ def test_the_null_threshold(model):
         assert [answer["answer"] for answer in given] == expected
 
 
+@pytest.mark.slow
 def test_the_tuned_threshold_is_the_best(model):
     x = QUESTIONS[:4], CONTEXTS[:4]
     answers = predict(model, x, null_threshold=None)

@@ -43,6 +43,7 @@ def test_a_new_head_starts_from_the_mean():
     assert regressor.output_dense.bias[0] > 100
 
 
+@pytest.mark.slow
 def test_it_learns():
     regressor = build(dropout=0)
     regressor.compile(learning_rate=1e-2)

@@ -197,7 +197,9 @@ def food_texts(count, seed):
     return texts, spans
 
 
-@pytest.mark.parametrize("scheme", ["BIO", "BIOES"])
+@pytest.mark.parametrize(
+    "scheme", ["BIO", pytest.param("BIOES", marks=pytest.mark.slow)]
+)
 def test_it_learns_entities(scheme):
     keras.utils.set_random_seed(0)
     tagger = AlbertTokenClassifier.from_backbone(
@@ -241,6 +243,7 @@ def test_the_loss_is_that_of_each_token_once():
     assert results[1] == pytest.approx(expected)
 
 
+@pytest.mark.slow
 def test_a_dataset_of_texts_and_tags_of_characters(tagger):
     x = [*TEXTS[:5], "한e\u0301 b"]
     y = [*SPANS[:5], [(0, 3, "PER")]]

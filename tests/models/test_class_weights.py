@@ -53,6 +53,7 @@ def test_a_fit_with_weights_and_names_is_that_with_a_weight_a_text():
     assert np.abs(named - fitted(LABELS)).max() > 1e-3
 
 
+@pytest.mark.slow
 def test_names_in_a_dataset_are_those_of_a_list():
     classifier = small_classifier(labels=NAMES, sizes={"num_layers": 1})
     names = [NAMES[i] for i in LABELS]

@@ -61,6 +61,7 @@ def test_tuned_thresholds_separate_what_the_model_separates(tmp_path):
     assert other.thresholds is None and other.multi_label
 
 
+@pytest.mark.slow
 def test_it_learns_from_lists_of_names():
     classifier = build(sizes={"num_layers": 1}, dropout=0)
     classifier.compile(learning_rate=1e-2)
