@@ -95,6 +95,7 @@ def test_questions_keep_the_epoch_with_the_best_f1(spans):
     assert f"f1 {scores['f1']:.2f}" in shown and "CMRC 2018" in shown
 
 
+@pytest.mark.slow
 def test_questions_are_answered(spans):
     model = AlbertQuestionAnswering.from_preset(str(spans / "model"))
     lines = [f"谁\t{context}" for context in CONTEXTS]

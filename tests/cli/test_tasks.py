@@ -485,6 +485,7 @@ def test_export_of_pairs_says_what_it_takes(albert_tf, pairs, tmp_path):
 # === In a process of its own ===
 
 
+@pytest.mark.slow
 def test_predict_in_a_fresh_process(reviews):
     stdin = b"\n".join(LINES) + b"\n"
     result = fresh_process(ALBERT_TF, "predict", reviews.model, stdin=stdin)

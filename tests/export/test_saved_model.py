@@ -131,6 +131,7 @@ def test_no_texts_get_no_answers(served):
     assert answers["label"].shape == (0,)
 
 
+@pytest.mark.slow
 def test_answers_to_pairs_are_the_predictions(classifier, served_pairs):
     first, second = [*TEXTS, "好"], [*OTHERS, INVALID]
     answers = ask(served_pairs, first, second)
@@ -172,6 +173,7 @@ def test_signatures_are_the_two_documented(served_pairs):
     }
 
 
+@pytest.mark.slow
 def test_softmax_is_not_taken_twice_and_classes_without_names_are_numbered(
     classifier, tmp_path
 ):
@@ -218,6 +220,7 @@ def test_wrong_number_of_labels_is_refused(classifier, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_model_of_pairs_is_exported_for_pairs(tmp_path):
     albert_tf.export.saved_model(small_classifier(pairs=True), tmp_path / "1")
     served = tf.saved_model.load(str(tmp_path / "1"))

@@ -278,6 +278,7 @@ def test_the_tuned_threshold_is_the_best(model):
     model.null_threshold = None
 
 
+@pytest.mark.slow
 def test_the_model_for_strings_answers_as_predict(model, tmp_path):
     albert_tf.export.saved_model(model, tmp_path / "1")
     serve = tf.saved_model.load(str(tmp_path / "1")).signatures["serving_default"]

@@ -57,6 +57,7 @@ def trained():
     return model
 
 
+@pytest.mark.slow
 def test_correct_changes_wrong_characters_alone(trained):
     texts = ["我很吃", "😀 很不 Ａ!", "我很好", ""] * 20
     given = trained.correct(texts)

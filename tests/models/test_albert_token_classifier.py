@@ -97,6 +97,7 @@ def english_tagger():
     return randomised(tagger)
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=10)
 @given(texts=FIFTY_TEXTS)
 def test_entities_of_sentence_pieces_are_slices(english_tagger, texts):
@@ -160,6 +161,7 @@ def test_lists_arrays_datasets_and_ids(tagger):
     assert [x.shape for x in logits] == [(11, 5), (2, 5), (4, 5)]
 
 
+@pytest.mark.slow
 def test_served_entities_are_the_predicted_ones(tagger, tmp_path):
     albert_tf.export.saved_model(tagger, tmp_path / "1")
     served = tf.saved_model.load(str(tmp_path / "1")).signatures["serving_default"]

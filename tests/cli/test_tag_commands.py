@@ -53,6 +53,7 @@ def folder(tmp_path_factory, eagerly):
     return folder
 
 
+@pytest.mark.slow
 def test_finetune_keeps_the_epoch_with_the_best_f1(folder):
     printed = (folder / "printed").read_text("utf-8")
     assert "2 labels: LOC, PER. train 32, dev 4 texts" in printed
@@ -67,6 +68,7 @@ def test_finetune_keeps_the_epoch_with_the_best_f1(folder):
     assert scores["f1"] == max(history)
 
 
+@pytest.mark.slow
 def test_evaluate_and_predict(folder):
     model = AlbertTokenClassifier.from_preset(str(folder / "model"))
     data = read_tagged_texts(folder / "dev.txt")
