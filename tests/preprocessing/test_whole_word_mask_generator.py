@@ -177,6 +177,15 @@ def test_what_does_not_fit_leaves_its_place_to_others(most):
     assert output["mask_weights"].numpy().sum(1).mean() > 0.96 * most
 
 
+def test_single_tokens_of_a_word_too_long_to_be_masked():
+    ids = np.arange(5, 45, dtype="int32")[np.newaxis]
+    one_word = np.arange(40)[np.newaxis] == 0
+    for whole_word, count in ((True, 0), (False, 6)):
+        mask = generator(most=8, ngram=1, whole_word=whole_word)
+        given = mask(ids, one_word, seed=[1, 2])
+        assert np.sum(given["mask_weights"]) == count
+
+
 def test_the_labels_of_albert_zh_need_their_tokens():
     tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "我", "a", "##a", "##1"]
     tokenizer = WordPieceTokenizer(tokens)

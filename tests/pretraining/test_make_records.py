@@ -171,6 +171,20 @@ def test_orders(vocabulary, corpus, tmp_path, order, most):
 
 
 @pytest.mark.slow
+def test_documents_of_one_sentence_are_kept_on_request(vocabulary, tmp_path):
+    (tmp_path / "reviews.txt").write_text("很好吃\n\n不好\n\n我来了。\n你去了。\n")
+    found = {}
+    for keep in (False, True):
+        made = settings(vocabulary, keep_unpaired=keep)
+        output = tmp_path / f"out {keep}"
+        counts = make_pretraining_data([tmp_path / "reviews.txt"], output, made)[
+            "counts"
+        ]
+        assert counts["sentences without a second"] == 2
+        found[keep] = counts["records"]
+    assert found == {False: 1, True: 3}
+
+
 def test_workers_and_order_do_not_change_the_records(vocabulary, corpus, tmp_path):
     for workers in (1, 3):
         make_pretraining_data(
@@ -540,6 +554,7 @@ IMPOSSIBLE = [
     ({"marked_labels": False}, "marked_labels: records hold no masks"),
     ({"seed": -1}, "seed"),
     ({"short_sequence_rate": 1.5}, "short_sequence_rate"),
+    ({"keep_unpaired": True, "masked": True}, "keep_unpaired: masked records"),
 ]
 
 
