@@ -95,7 +95,10 @@ def write_head(part, count, arguments):
     fields = label_fields(count, names)
     problems = HEADS[part].problem_types
     if problems:
-        fields[_PROBLEM] = problems[arguments.get("multi_label", False)]
+        problem = problems[arguments.get("multi_label", False)]
+        # transformers refuses that of one output, which softmax makes 1.
+        if not (count == 1 and problem == "single_label_classification"):
+            fields[_PROBLEM] = problem
     if arguments.get("thresholds"):
         fields[_THRESHOLDS] = list(arguments["thresholds"])
     if "dropout" in arguments:

@@ -36,8 +36,11 @@ def test_every_start_is_scored_and_what_is_done_is_kept(benchmark, tmp_path, cap
         f"{text}{i}\t{i % 2}\n" for i in range(40) for text in ("球赛", "股价")
     ]
     (tmp_path / "dev.tsv").write_text("".join(headlines))
+    for part, count in (("train", 61), ("test", 31)):
+        lines = (ROOT / "examples" / "reviews" / f"{part}.tsv").read_text().splitlines()
+        (tmp_path / f"{part}.tsv").write_text("\n".join(lines[:count]) + "\n")
     data = (
-        *("--data", "reviews", str(ROOT / "examples" / "reviews")),
+        *("--data", "reviews", str(tmp_path)),
         *("--data", "headlines", str(tmp_path / "dev.tsv")),
     )
     first = benchmark(*data, "--sizes", "20", "--seeds", "1")
