@@ -12,5 +12,6 @@ def import_extra(module: str) -> ModuleType:
         return importlib.import_module(module)
     except ImportError as error:
         raise ImportError(
-            f"These scores need {module}. Run: pip install 'albert-tf[evaluation]'"
+            f"These scores need {module}. Run: pip install 'albert-tf[evaluation]' "
+            "(seqeval on Python 3.12 and newer: see docs/tasks.md)"
         ) from error

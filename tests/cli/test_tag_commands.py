@@ -14,6 +14,8 @@ from albert_tf.models import AlbertTokenClassifier
 
 pytestmark = pytest.mark.usefixtures("eagerly")
 
+pytest.importorskip("seqeval", reason="seqeval is not installed")
+
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 SENTENCES = ["小/B-PER 明/I-PER 在/O 北/B-LOC 京/I-LOC", "我/O 见/O 小/B-PER 红/I-PER"]
 SENTENCES += ["上/B-LOC 海/I-LOC 很/O 大/O", "😀/O 好/O 的/O"]

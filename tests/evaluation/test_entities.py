@@ -4,6 +4,8 @@ import pytest
 
 from albert_tf.evaluation import entity_scores
 
+pytest.importorskip("seqeval", reason="seqeval is not installed")
+
 
 def test_counted_by_hand():
     truth = [

@@ -8,6 +8,8 @@ import pytest
 from albert_tf.data import read_tagged_texts
 from albert_tf.evaluation import entity_scores
 
+pytest.importorskip("seqeval", reason="seqeval is not installed")
+
 EXAMPLES = pathlib.Path(__file__).parents[2] / "examples"
 ENTITIES = EXAMPLES / "data" / "entities"
 
