@@ -15,10 +15,10 @@ from albert_tf.models.albert_token_classifier import AlbertTokenClassifier
 __all__ = [
     "SIZES",
     "AlbertBackbone",
+    "AlbertMaskedLM",
     "AlbertMultipleChoice",
     "AlbertPretrainer",
     "AlbertQuestionAnswering",
-    "AlbertMaskedLM",
     "AlbertSentenceOrder",
     "AlbertSpellingCorrector",
     "AlbertTextClassifier",

@@ -16,7 +16,7 @@ from albert_tf.models.task import AlbertTask
 from albert_tf.models.text_fitting import FitsTexts
 from albert_tf.preprocessing import AlbertMaskedLMPreprocessor
 from albert_tf.preprocessing.examples import is_pair
-from albert_tf.preprocessing.marked_labels import marked_label_ids
+from albert_tf.preprocessing.marked_labels import marked_label_ids, plain_token_ids
 from albert_tf.preprocessing.texts import Texts
 
 
@@ -181,13 +181,10 @@ class AlbertMaskedLM(FitsTexts, AlbertTask, keras_hub.models.MaskedLM):
         probabilities = tf.nn.softmax(logits)
         if self.preprocessor is None or not self.preprocessor.has_marked_labels:
             return probabilities
-        twins = np.array(marked_label_ids(self.preprocessor.tokenizer))
-        tokens = np.flatnonzero((twins >= 0) & (twins != np.arange(len(twins))))
-        moved = np.arange(len(twins))
-        moved[twins[tokens]] = tokens
-        # The sum of the columns that go to the same token.
+        plain = plain_token_ids(marked_label_ids(self.preprocessor.tokenizer))
+        # The sum of the columns that stand for the same token.
         summed = tf.math.unsorted_segment_sum(
-            tf.transpose(tf.reshape(probabilities, [-1, len(twins)])), moved, len(twins)
+            tf.transpose(tf.reshape(probabilities, [-1, len(plain)])), plain, len(plain)
         )
         return tf.reshape(tf.transpose(summed), tf.shape(probabilities))
 

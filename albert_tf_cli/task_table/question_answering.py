@@ -2,7 +2,7 @@
 
 import warnings
 
-from albert_tf_cli.task_table.row import Examples, Report, Row
+from albert_tf_cli.task_table.row import Examples, Report, Row, pairs_of
 
 
 def read(path, columns, known=None):
@@ -60,14 +60,8 @@ def report(model, examples, batch_size):
 
 
 def inputs(model, lines):
-    parts = [line.partition("\t") for line in lines]
-    for line, (_, tab, _) in zip(lines, parts, strict=True):
-        if not tab:
-            raise ValueError(
-                "This model takes a question and its context with a tab between "
-                f"them. Found: {line!r}"
-            )
-    return [question for question, _, _ in parts], [context for _, _, context in parts]
+    expected = "This model takes a question and its context with a tab between them."
+    return pairs_of(lines, expected)
 
 
 def answers(model, x, batch_size):

@@ -49,13 +49,19 @@ def texts_or_pairs(model, lines):
     """Lines as texts, or as the tuple of two lists for a model of pairs."""
     if not model.pairs:
         return lines
+    return pairs_of(lines, "This model takes pairs of texts with a tab between them.")
+
+
+def pairs_of(lines, expected):
+    """Lines as two lists, of what stands before and after the first tab.
+
+    Raises:
+        ValueError: if a line has no tab; it says what was `expected`, a sentence.
+    """
     parts = [line.partition("\t") for line in lines]
     for line, (_, tab, _) in zip(lines, parts, strict=True):
         if not tab:
-            raise ValueError(
-                "This model takes pairs of texts with a tab between them. "
-                f"Found: {line!r}"
-            )
+            raise ValueError(f"{expected} Found: {line!r}")
     return [first for first, _, _ in parts], [second for _, _, second in parts]
 
 

@@ -1,6 +1,6 @@
 """Pairs of texts with a number each, how alike they are, to learn vectors from."""
 
-from albert_tf_cli.task_table.row import Examples, Report, Row
+from albert_tf_cli.task_table.row import Examples, Report, Row, pairs_of
 
 
 def read(path, columns, known=None):
@@ -28,14 +28,8 @@ def report(model, examples, batch_size):
 
 
 def inputs(model, lines):
-    parts = [line.partition("\t") for line in lines]
-    for line, (_, tab, _) in zip(lines, parts, strict=True):
-        if not tab:
-            raise ValueError(
-                "Give pairs of texts with a tab between them, which are compared. "
-                f"Found: {line!r}"
-            )
-    return [first for first, _, _ in parts], [second for _, _, second in parts]
+    expected = "Give pairs of texts with a tab between them, which are compared."
+    return pairs_of(lines, expected)
 
 
 def answers(model, x, batch_size):
