@@ -11,7 +11,7 @@ from albert_tf.checkpoints.layout import CheckpointError
 
 _LABELS, _DROPOUT = "id2label", "classifier_dropout_prob"
 _ACTIVATION, _THRESHOLDS = "classifier_activation", "classifier_thresholds"
-_PROBLEM = "problem_type"
+_PROBLEM, _POOLING = "problem_type", "classifier_pooling"
 
 
 def read_head(part, config, name):
@@ -79,6 +79,10 @@ def _read_thresholds(config, source):
     return thresholds
 
 
+def _read_pooling_mode(config, source):
+    return config.get(_POOLING, "cls")
+
+
 _READERS = {
     "labels": _read_labels,
     "tags": _read_labels,
@@ -86,6 +90,7 @@ _READERS = {
     "activation": _read_activation,
     "multi_label": _read_multi_label,
     "thresholds": _read_thresholds,
+    "pooling_mode": _read_pooling_mode,
 }
 
 
@@ -101,6 +106,8 @@ def write_head(part, count, arguments):
             fields[_PROBLEM] = problem
     if arguments.get("thresholds"):
         fields[_THRESHOLDS] = list(arguments["thresholds"])
+    if arguments.get("pooling_mode", "cls") != "cls":
+        fields[_POOLING] = arguments["pooling_mode"]
     if "dropout" in arguments:
         fields[_DROPOUT] = arguments["dropout"]
     activation = keras.activations.get(arguments.get("activation"))

@@ -87,6 +87,8 @@ def contents_of(checkpoint, layout, tokenizer):
         raise ValueError(f"Unknown layout {layout!r}. Known: {known}")
     target = LAYOUTS.get(layout) or own_layout(checkpoint.arguments)
     parts = [part for part in checkpoint.parts if part in target.weights]
+    if target in (HUGGINGFACE, KERASHUB):
+        _refuse_other_pooling(checkpoint, parts, layout)
     return Contents(
         checkpoint,
         target,
@@ -95,6 +97,18 @@ def contents_of(checkpoint, layout, tokenizer):
         plan_writing(checkpoint, target, parts),
         [x for x in checkpoint.parts if x not in parts] + checkpoint.source.outside,
     )
+
+
+def _refuse_other_pooling(checkpoint, parts, layout):
+    """Other code would read the pooler and give other answers, without a word."""
+    for part in filter(checkpoint.heads.__contains__, parts):
+        mode = checkpoint.head_config(part).get("pooling_mode", "cls")
+        if mode != "cls":
+            raise CheckpointError(
+                f'The "{layout}" layout has no place for pooling_mode="{mode}" of the '
+                f"{part}: what reads it pools by the first token. Save "
+                '`model.backbone`, or with layout="keras".'
+            )
 
 
 def _fitting_tokenizer(checkpoint, tokenizer):

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 import pathlib
 
-from albert_tf.data.json_files import field, read_json
-from albert_tf.files import decode_utf8
+from albert_tf.data.json_files import field, read_json, read_json_lines
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,7 +89,8 @@ def _files(path):
 
 def _rows(path):
     if path.suffix == ".jsonl":
-        return [row for entry, record in _lines(path) for row in _race(record, entry)]
+        lines = read_json_lines(path)
+        return [row for entry, record in lines for row in _race(record, entry)]
     content = read_json(path)
     if isinstance(content, dict):
         return list(_race(content, str(path)))
@@ -101,18 +100,6 @@ def _rows(path):
         f"{path} should be a list of documents (C3) or an object with `article` "
         f"(RACE). Found: {str(content)[:80]!r}"
     )
-
-
-def _lines(path):
-    text = decode_utf8(path.read_bytes(), path, "Convert it to UTF-8.")
-    for number, line in enumerate(text.split("\n"), start=1):
-        if not line.strip():
-            continue
-        entry = f"line {number} of {path}"
-        try:
-            yield entry, json.loads(line)
-        except json.JSONDecodeError as error:
-            raise ValueError(f"{entry} is not JSON: {error.msg}.") from error
 
 
 def _c3(content, path):

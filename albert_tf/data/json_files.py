@@ -13,15 +13,35 @@ def read_json(path):
         FileNotFoundError: if there is no such file.
         ValueError: if it is not UTF-8 or not JSON, naming the line.
     """
-    path = pathlib.Path(path)
-    hint = "If it is GBK or GB18030, convert it: iconv -f GB18030 -t UTF-8."
-    text = decode_utf8(path.read_bytes(), path, hint)
+    text = _read_text(path)
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
         raise ValueError(
             f"Line {error.lineno} of {path} is not JSON: {error.msg}."
         ) from error
+
+
+def read_json_lines(path):
+    """The JSON value of each line that is not blank, after what to call it, a string.
+
+    Raises:
+        FileNotFoundError, ValueError: as `read_json`.
+    """
+    for number, line in enumerate(_read_text(path).split("\n"), start=1):
+        if not line.strip():
+            continue
+        entry = f"Line {number} of {path}"
+        try:
+            yield entry, json.loads(line)
+        except json.JSONDecodeError as error:
+            raise ValueError(f"{entry} is not JSON: {error.msg}.") from error
+
+
+def _read_text(path):
+    path = pathlib.Path(path)
+    hint = "If it is GBK or GB18030, convert it: iconv -f GB18030 -t UTF-8."
+    return decode_utf8(path.read_bytes(), path, hint)
 
 
 def field(record, name, kind, entry):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pathlib
 
+from albert_tf.data.json_files import read_json, read_json_lines
 from albert_tf.files import decode_utf8
 
 _KEYS = (("original_text", "correct_text"), ("source", "target"))
@@ -31,9 +31,8 @@ def read_spelling(path: str | os.PathLike) -> tuple[list[str], list[str]]:
     path = pathlib.Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"There is no file {path}.")
-    text = decode_utf8(path.read_bytes(), path, "Save it as UTF-8.")
     is_json = path.suffix in (".json", ".jsonl")
-    rows = _of_json(text, path) if is_json else _of_lines(text, path)
+    rows = _of_json(path) if is_json else _of_lines(path)
     if not rows:
         raise ValueError(f"{path} holds no texts.")
     for place, source, target in rows:
@@ -46,7 +45,8 @@ def read_spelling(path: str | os.PathLike) -> tuple[list[str], list[str]]:
     return sources, targets
 
 
-def _of_lines(text, path):
+def _of_lines(path):
+    text = decode_utf8(path.read_bytes(), path, "Save it as UTF-8.")
     rows = []
     for number, line in enumerate(text.split("\n"), start=1):
         parts = line.removesuffix("\r").split("\t")
@@ -61,18 +61,14 @@ def _of_lines(text, path):
     return rows
 
 
-def _of_json(text, path):
-    try:
-        if path.suffix == ".json":
-            records = list(enumerate(json.loads(text), start=1))
-        else:
-            lines = enumerate(text.split("\n"), start=1)
-            records = [(i, json.loads(line)) for i, line in lines if line.strip()]
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{path} is no JSON: {error}") from error
+def _of_json(path):
+    if path.suffix == ".jsonl":
+        entries = read_json_lines(path)
+    else:
+        records = enumerate(read_json(path), start=1)
+        entries = ((f"Entry {i} of {path}", record) for i, record in records)
     rows = []
-    for number, record in records:
-        place = f"Entry {number} of {path}"
+    for place, record in entries:
         is_object = isinstance(record, dict)
         found = [keys for keys in _KEYS if is_object and record.keys() >= set(keys)]
         if not found:

@@ -9,7 +9,8 @@ import tensorflow as tf
 
 from albert_tf.models.albert_pretrainer import masked_lm_head
 from albert_tf.models.task import AlbertTask
-from albert_tf.models.text_fitting import PADDING_TARGET, FitsTexts
+from albert_tf.models.text_fitting import FitsTexts
+from albert_tf.models.token_outputs import PADDING_TARGET
 from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
 from albert_tf.preprocessing.marked_labels import CHINESE
 

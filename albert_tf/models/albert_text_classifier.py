@@ -7,24 +7,21 @@ import keras_hub
 
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.models.class_weights import WeighsClasses
-from albert_tf.models.label_kinds import MultiLabel, SingleLabel
+from albert_tf.models.label_kinds import GivesLabels
+from albert_tf.models.pooling import check_pooling_mode, pool_text
 from albert_tf.models.task import AlbertTask, warn_of_new_head
 from albert_tf.models.text_fitting import FitsTexts
 from albert_tf.models.text_windows import ReadsWindows
-from albert_tf.models.thresholds import (
-    DEFAULT_THRESHOLD,
-    TunesThresholds,
-    check_thresholds,
-)
+from albert_tf.models.thresholds import TunesThresholds, check_thresholds
 from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
 from albert_tf.preprocessing.examples import check_class_names
-from albert_tf.preprocessing.labels import dataset_class_ids
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
 class AlbertTextClassifier(
     WeighsClasses,
     TunesThresholds,
+    GivesLabels,
     ReadsWindows,
     FitsTexts,
     AlbertTask,
@@ -53,6 +50,9 @@ class AlbertTextClassifier(
         thresholds: optional list of `num_classes` floats, the probability from which
             on a multi-label model gives a text the class; `tune_thresholds` sets
             them. By default 0.5.
+        pooling_mode: `"cls"`, the pooled output of the backbone, as the releases were
+            fine-tuned, or `"mean"` of the tokens' last hidden states (or `"max"`,
+            `"first_last_mean"`), which needs fewer examples in small models.
         compile: bool. Compile with the defaults.
 
     Returns:
@@ -60,7 +60,8 @@ class AlbertTextClassifier(
 
     Raises:
         ValueError: if `labels` has not `num_classes` different names, `thresholds` not
-            as many numbers, or the preprocessor does not fit the backbone.
+            as many numbers, `pooling_mode` is unknown, or the preprocessor does not
+            fit the backbone.
 
     Example:
     ```python
@@ -89,6 +90,7 @@ class AlbertTextClassifier(
         pairs: bool = False,
         multi_label: bool = False,
         thresholds: list[float] | None = None,
+        pooling_mode: str = "cls",
         **kwargs: Any,
     ):
         # === Layers ===
@@ -107,9 +109,10 @@ class AlbertTextClassifier(
         self.pairs = pairs
         self.multi_label = multi_label
         self.thresholds = check_thresholds(thresholds, num_classes)
+        self.pooling_mode = check_pooling_mode(pooling_mode)
 
         # === Functional Model ===
-        pooled = self.output_dropout(backbone.pool(backbone.input))
+        pooled = self.output_dropout(pool_text(backbone, pooling_mode))
         outputs = self.output_dense(pooled)
         super().__init__(inputs=backbone.input, outputs=outputs, **kwargs)
 
@@ -130,57 +133,6 @@ class AlbertTextClassifier(
             warn_of_new_head(checkpoint, "classifier", wanted)
         return {**arguments, "num_classes": wanted}, ["classifier"]
 
-    @property
-    def class_names(self) -> list[str]:
-        """The labels, or the numbers of the classes if they have none."""
-        return list(self.labels or map(str, range(self.num_classes)))
-
-    @property
-    def _label_kind(self):
-        return MultiLabel if self.multi_label else SingleLabel
-
-    @property
-    def _gives_logits(self):
-        return self.activation is not self._label_kind.activation
-
-    def default_loss(self):
-        return self._label_kind.loss(self._gives_logits)
-
-    def default_metrics(self):
-        return {"metrics": self._label_kind.metrics(self._gives_logits)}
-
-    def targets(self, x, y):
-        # Another loss may want scores, or one column a class.
-        any_numbers = not (self._loss_is_default or self.multi_label)
-        classes = None if any_numbers else self.num_classes
-        return self._label_kind.targets(x, y, classes, self.labels)
-
-    def dataset_targets(self, dataset):
-        if self.labels is None or self.multi_label:
-            return dataset
-        return dataset_class_ids(dataset, self.labels)
-
-    def answers(self, outputs: Any, labels: list[str] | None = None) -> dict[str, Any]:
-        """`label`, `label_id` and `probabilities` of what the model gives.
-
-        Of a multi-label model `labels` (string [batch, num_classes], empty where the
-        text has not the class), `chosen` (bool, where it has) and `probabilities`.
-
-        Args:
-            outputs: float tensor [batch, num_classes].
-            labels: optional list of names, instead of `class_names`.
-        """
-        names = self.class_names if labels is None else list(map(str, labels))
-        if len(names) != self.num_classes:
-            raise ValueError(
-                f"`labels` must name each of the {self.num_classes} classes. "
-                f"Received {len(names)}: {names}"
-            )
-        if self.activation is keras.activations.linear:
-            outputs = self._label_kind.activation(outputs)
-        thresholds = self.thresholds or [DEFAULT_THRESHOLD] * self.num_classes
-        return self._label_kind.answers(outputs, names, thresholds)
-
     def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
@@ -191,4 +143,5 @@ class AlbertTextClassifier(
             "pairs": self.pairs,
             "multi_label": self.multi_label,
             "thresholds": self.thresholds and list(self.thresholds),
+            "pooling_mode": self.pooling_mode,
         }

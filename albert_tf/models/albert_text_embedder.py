@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.backbone import AlbertBackbone
-from albert_tf.models.pooling import POOLING_MODES
+from albert_tf.models.pooling import check_pooling_mode, pool_hidden_states
 from albert_tf.models.task import AlbertTask
 from albert_tf.models.text_fitting import DEFAULT_BATCH_SIZE, FitsTexts
 from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
@@ -74,25 +74,16 @@ class AlbertTextEmbedder(
         normalize: bool = True,
         **kwargs: Any,
     ):
-        if pooling_mode not in POOLING_MODES:
-            raise ValueError(
-                f"`pooling_mode` should be one of {list(POOLING_MODES)}. "
-                f"Received: {pooling_mode!r}"
-            )
         # === Layers ===
         self.backbone = backbone
         self.preprocessor = preprocessor
 
         # === Config ===
-        self.pooling_mode = pooling_mode
+        self.pooling_mode = check_pooling_mode(pooling_mode)
         self.normalize = normalize
 
         # === Functional Model ===
-        states = backbone.with_intermediates().output["hidden_states"]
-        # In float32 at least, whatever is computed in: thousands are added.
-        states = [keras.ops.cast(state, self.head_dtype) for state in states]
-        mask = keras.ops.cast(backbone.input["padding_mask"], self.head_dtype)
-        outputs = POOLING_MODES[pooling_mode](states, keras.ops.expand_dims(mask, -1))
+        outputs = pool_hidden_states(backbone, pooling_mode)
         if normalize:
             outputs = keras.ops.normalize(outputs, axis=-1, order=2)
         super().__init__(inputs=backbone.input, outputs=outputs, **kwargs)

@@ -8,6 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.backbone import AlbertBackbone
+from albert_tf.models.pooling import check_pooling_mode, pool_text
 from albert_tf.models.task import AlbertTask, warn_of_new_head
 from albert_tf.models.text_fitting import FitsTexts
 from albert_tf.models.text_windows import ReadsWindows
@@ -29,6 +30,7 @@ class AlbertTextRegressor(ReadsWindows, FitsTexts, AlbertTask, keras_hub.models.
         dropout: float. Rate between the pooled output and the head, apart from
             the encoder's own.
         pairs: bool. Whether an example is a pair of texts; `fit` sets it.
+        pooling_mode: as for `AlbertTextClassifier`.
         compile: bool. Compile with the defaults.
 
     Returns:
@@ -54,6 +56,7 @@ class AlbertTextRegressor(ReadsWindows, FitsTexts, AlbertTask, keras_hub.models.
         preprocessor: AlbertTextClassifierPreprocessor | None = None,
         dropout: float = 0.1,
         pairs: bool = False,
+        pooling_mode: str = "cls",
         **kwargs: Any,
     ):
         # === Layers ===
@@ -67,9 +70,10 @@ class AlbertTextRegressor(ReadsWindows, FitsTexts, AlbertTask, keras_hub.models.
         # === Config ===
         self.dropout = dropout
         self.pairs = pairs
+        self.pooling_mode = check_pooling_mode(pooling_mode)
 
         # === Functional Model ===
-        pooled = self.output_dropout(backbone.pool(backbone.input))
+        pooled = self.output_dropout(pool_text(backbone, pooling_mode))
         outputs = self.output_dense(pooled)
         super().__init__(inputs=backbone.input, outputs=outputs, **kwargs)
 
@@ -80,8 +84,9 @@ class AlbertTextRegressor(ReadsWindows, FitsTexts, AlbertTask, keras_hub.models.
             # transformers takes a classifier of one output for a regressor.
             if checkpoint.num_classes(head) and names([head]) == names(cls.heads):
                 if checkpoint.num_classes(head) == 1:
-                    dropout = checkpoint.head_config(head)["dropout"]
-                    return {"dropout": dropout, **arguments}, []
+                    config = checkpoint.head_config(head)
+                    kept = {x: config[x] for x in ("dropout", "pooling_mode")}
+                    return {**kept, **arguments}, []
                 warn_of_new_head(checkpoint, head, 1)
         return arguments, ["regressor"]
 
@@ -110,4 +115,9 @@ class AlbertTextRegressor(ReadsWindows, FitsTexts, AlbertTask, keras_hub.models.
         return {"score": tf.reshape(outputs, [-1])}
 
     def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "dropout": self.dropout, "pairs": self.pairs}
+        return {
+            **super().get_config(),
+            "dropout": self.dropout,
+            "pairs": self.pairs,
+            "pooling_mode": self.pooling_mode,
+        }

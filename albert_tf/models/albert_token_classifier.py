@@ -14,7 +14,8 @@ from albert_tf.data.tags import tag_names
 from albert_tf.models.tag_spans import TagAccuracy, spans_of_logits, tags_of_spans
 from albert_tf.models.tagging import Tagging
 from albert_tf.models.task import AlbertTask
-from albert_tf.models.text_fitting import PADDING_TARGET, FitsTexts
+from albert_tf.models.text_fitting import FitsTexts
+from albert_tf.models.token_outputs import PADDING_TARGET
 from albert_tf.preprocessing.examples import is_pair
 from albert_tf.preprocessing.token_classifier_preprocessor import (
     AlbertTokenClassifierPreprocessor,

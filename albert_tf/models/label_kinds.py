@@ -7,7 +7,8 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from albert_tf.preprocessing.labels import class_ids, multi_hot
+from albert_tf.models.thresholds import DEFAULT_THRESHOLD
+from albert_tf.preprocessing.labels import class_ids, dataset_class_ids, multi_hot
 
 
 class SingleLabel:
@@ -52,3 +53,58 @@ class MultiLabel:
         chosen = probabilities >= tf.cast(thresholds, probabilities.dtype)
         labels = tf.where(chosen, tf.constant(names), "")
         return {"labels": labels, "chosen": chosen, "probabilities": probabilities}
+
+
+class GivesLabels:
+    """A classifier: what its classes are called, learn from and answer."""
+
+    @property
+    def class_names(self) -> list[str]:
+        """The labels, or the numbers of the classes if they have none."""
+        return list(self.labels or map(str, range(self.num_classes)))
+
+    @property
+    def _label_kind(self):
+        return MultiLabel if self.multi_label else SingleLabel
+
+    @property
+    def _gives_logits(self):
+        return self.activation is not self._label_kind.activation
+
+    def default_loss(self):
+        return self._label_kind.loss(self._gives_logits)
+
+    def default_metrics(self):
+        return {"metrics": self._label_kind.metrics(self._gives_logits)}
+
+    def targets(self, x, y):
+        # Another loss may want scores, or one column a class.
+        any_numbers = not (self._loss_is_default or self.multi_label)
+        classes = None if any_numbers else self.num_classes
+        return self._label_kind.targets(x, y, classes, self.labels)
+
+    def dataset_targets(self, dataset):
+        if self.labels is None or self.multi_label:
+            return dataset
+        return dataset_class_ids(dataset, self.labels)
+
+    def answers(self, outputs: Any, labels: list[str] | None = None) -> dict[str, Any]:
+        """`label`, `label_id` and `probabilities` of what the model gives.
+
+        Of a multi-label model `labels` (string [batch, num_classes], empty where the
+        text has not the class), `chosen` (bool, where it has) and `probabilities`.
+
+        Args:
+            outputs: float tensor [batch, num_classes].
+            labels: optional list of names, instead of `class_names`.
+        """
+        names = self.class_names if labels is None else list(map(str, labels))
+        if len(names) != self.num_classes:
+            raise ValueError(
+                f"`labels` must name each of the {self.num_classes} classes. "
+                f"Received {len(names)}: {names}"
+            )
+        if self.activation is keras.activations.linear:
+            outputs = self._label_kind.activation(outputs)
+        thresholds = self.thresholds or [DEFAULT_THRESHOLD] * self.num_classes
+        return self._label_kind.answers(outputs, names, thresholds)

@@ -1,6 +1,11 @@
 """From the hidden states of a text to one vector."""
 
+from __future__ import annotations
+
+import keras
 from keras import ops
+
+from albert_tf.backbone import AlbertBackbone
 
 
 def _mean(hidden, mask):
@@ -22,3 +27,32 @@ POOLING_MODES = {
         (_mean(states[1], mask) + _mean(states[-1], mask)) / 2
     ),
 }
+
+
+def check_pooling_mode(mode: str) -> str:
+    """A key of `POOLING_MODES`."""
+    if mode not in POOLING_MODES:
+        raise ValueError(
+            f"`pooling_mode` should be one of {list(POOLING_MODES)}. Received: {mode!r}"
+        )
+    return mode
+
+
+def pool_hidden_states(backbone: AlbertBackbone, mode: str) -> keras.KerasTensor:
+    """The graph of a vector a text, [batch, hidden_dim], from the backbone's inputs.
+
+    Computed in float32 at least, whatever the backbone computes in: hundreds of
+    numbers are added.
+    """
+    dtype = keras.backend.result_type(backbone.compute_dtype, "float32")
+    states = backbone.with_intermediates().output["hidden_states"]
+    states = [ops.cast(state, dtype) for state in states]
+    mask = ops.cast(backbone.input["padding_mask"], dtype)
+    return POOLING_MODES[mode](states, ops.expand_dims(mask, -1))
+
+
+def pool_text(backbone: AlbertBackbone, mode: str) -> keras.KerasTensor:
+    """As `pool_hidden_states`, but `"cls"` is the backbone's `pooled_output`."""
+    if mode == "cls":
+        return backbone.pool(backbone.input)
+    return pool_hidden_states(backbone, mode)

@@ -13,6 +13,7 @@ import tensorflow as tf
 from albert_tf.models.keras_warnings import of_unknown_length, with_unread_pooler
 from albert_tf.models.token_outputs import (
     outputs_of_nothing,
+    pad_target,
     split_ragged,
     without_padding,
 )
@@ -27,8 +28,6 @@ from albert_tf.preprocessing.texts import Texts
 from albert_tf.training.loss_watch import with_loss_watch
 
 DEFAULT_BATCH_SIZE = 32
-# A target of padding, where every token has one: an `ignore_class` for the loss.
-PADDING_TARGET = -1
 
 
 class FitsTexts:
@@ -255,7 +254,7 @@ class FitsTexts:
         def pad(tokens, first_lengths, *labels):
             features = packer.pad(tokens, first_lengths)
             shape = tf.shape(features["token_ids"], tf.int64)
-            labels = tf.nest.map_structure(lambda x: _pad_target(x, shape), labels)
+            labels = tf.nest.map_structure(lambda x: pad_target(x, shape), labels)
             return (features, *labels) if labels else features
 
         return GroupedTexts.of(
@@ -297,9 +296,3 @@ class FitsTexts:
             return 0
         count = int(count_examples(x) * (1 - (validation_split or 0)))
         return -(-count // (batch_size or DEFAULT_BATCH_SIZE))
-
-
-def _pad_target(target, shape):
-    if isinstance(target, tf.RaggedTensor):
-        return target.to_tensor(PADDING_TARGET, shape=shape)
-    return target

@@ -10,6 +10,7 @@ import tensorflow as tf
 from albert_tf.models.text_fitting import DEFAULT_BATCH_SIZE
 from albert_tf.preprocessing.length_grouping import GroupedTexts
 from albert_tf.preprocessing.texts import as_string_tensor
+from albert_tf.preprocessing.windows import Windows
 
 # What the outputs of a text's windows become, given where each text begins.
 COMBINE = {
@@ -63,29 +64,8 @@ def windowed(
             f"Received: {stride}"
         )
     tokens = preprocessor.tokenizer(as_string_tensor(x))
-    pieces, counts = cut_windows(tokens, size, stride)
-    packed, lengths = packer.pack([pieces])
+    windows = Windows.of(tokens, size, stride)
+    parts = packer.pack([windows.of_windows(tokens.values)])
     batch_size = batch_size or DEFAULT_BATCH_SIZE
-    parts = (packed, lengths)
-    return (
-        GroupedTexts.of(parts, packed.row_lengths(), packer.pad, batch_size),
-        counts,
-    )
-
-
-def cut_windows(
-    tokens: tf.RaggedTensor, size: int, stride: int
-) -> tuple[tf.RaggedTensor, np.ndarray]:
-    """Cut rows into windows of `size` tokens at most, `stride` from one to the next.
-
-    Returns:
-        The windows in the order of the rows, ragged [windows, (tokens)], and how many
-        each row has, an int array; one at least, and no more than reach its end.
-    """
-    splits = tokens.row_splits.numpy()
-    lengths = np.diff(splits)
-    counts = 1 + -(-np.maximum(lengths - size, 0) // stride)
-    number = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-    starts = np.repeat(splits[:-1], counts) + number * stride
-    stops = np.minimum(starts + size, np.repeat(splits[1:], counts))
-    return tf.gather(tokens.values, tf.ragged.range(starts, stops)), counts
+    grouped = GroupedTexts.of(parts, parts[0].row_lengths(), packer.pad, batch_size)
+    return grouped, np.bincount(windows.texts)

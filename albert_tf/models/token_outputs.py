@@ -1,4 +1,4 @@
-"""Outputs with an axis for the tokens: one array a text, without padding."""
+"""Outputs and targets with an axis for the tokens."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
+
+# A target of padding, where every token has one: an `ignore_class` for the loss.
+PADDING_TARGET = -1
 
 
 def is_per_token(symbolic: keras.KerasTensor) -> bool:
@@ -38,6 +41,13 @@ def split_ragged(outputs: Any) -> Any:
         return np.split(output.values.numpy(), output.row_splits.numpy()[1:-1])
 
     return keras.tree.map_structure(split, outputs)
+
+
+def pad_target(target: Any, shape: tf.Tensor) -> Any:
+    """A ragged target as long as the tokens [batch, time] of a `shape`."""
+    if isinstance(target, tf.RaggedTensor):
+        return target.to_tensor(PADDING_TARGET, shape=shape)
+    return target
 
 
 def outputs_of_nothing(symbolic: Any) -> Any:

@@ -25,6 +25,7 @@ from albert_tf.pretraining.masking import (
 from albert_tf.pretraining.records import (
     MASK_FEATURES,
     WORD_STARTS,
+    find_records,
     parse_records,
     record_lengths,
 )
@@ -66,7 +67,8 @@ class PretrainingRecords:
             if fnmatch.fnmatchcase(shard["file"], pattern)
         }
         self._check_sizes()
-        files = list(self._shards) if self.manifest else _find(self.folder, pattern)
+        named = list(self._shards)
+        files = named if self.manifest else find_records(self.folder, pattern)
         self.files = list(filter(self._has_records, files))
         if not self.files:
             raise FileNotFoundError(
@@ -295,8 +297,3 @@ class PretrainingRecords:
         return batches.apply(
             tf.data.experimental.assert_cardinality(max(count - skip, 0))
         )
-
-
-def _find(folder, pattern):
-    found = [file for file in folder.glob(pattern) if file.is_file()]
-    return sorted(x for x in found if "tfrecord" in x.name and x.name[0] != ".")

@@ -120,6 +120,12 @@ def parse_records(serialized, lengths):
     return {**batch, "labels": batch["labels"][:, 0]}
 
 
+def find_records(folder, pattern):
+    """The files of a folder that match, if their names say that they hold records."""
+    found = [file for file in folder.glob(pattern) if file.is_file()]
+    return sorted(x for x in found if "tfrecord" in x.name and x.name[0] != ".")
+
+
 def unmask(batch, plain_ids=None):
     """The token ids [batch, time] of a parsed batch before they were masked.
 

@@ -1,5 +1,6 @@
 """The table of heads: what a row is enough for, and which head a file holds."""
 
+import itertools
 import json
 
 import keras
@@ -10,7 +11,7 @@ from checkpoint_files import GOLDEN
 
 from albert_tf.checkpoints import inspect_checkpoint, open_checkpoint
 from albert_tf.checkpoints.heads import HEADS, Head, architectures, heads_in
-from albert_tf.checkpoints.layout import transposed
+from albert_tf.checkpoints.layout import CheckpointError, transposed
 from albert_tf.checkpoints.layouts import GOOGLE, HUGGINGFACE
 from albert_tf.checkpoints.weights import parts_of
 from albert_tf.conversion import build, convert_checkpoint, save_checkpoint
@@ -118,12 +119,34 @@ HEADS_ON_POOLED = {
     ),
     "regressor": (AlbertTextRegressor, {"dropout": 0.2}),
 }
+POOLED_OTHERWISE = {
+    "mean classifier": (
+        AlbertTextClassifier,
+        {"num_classes": 3, "pooling_mode": "mean"},
+    ),
+    "mean regressor": (AlbertTextRegressor, {"pooling_mode": "mean"}),
+}
 
 
-@pytest.mark.parametrize("layout", ["huggingface", "google", "keras"])
-@pytest.mark.parametrize("kind", HEADS_ON_POOLED)
+def test_transformers_would_pool_otherwise(tmp_path):
+    """Its models read the pooler: what reads a mean is not written for them."""
+    backbone = open_checkpoint(GOLDEN / "google_v2").build_backbone()
+    for cls, arguments in POOLED_OTHERWISE.values():
+        model = cls(backbone, **arguments)
+        with pytest.raises(CheckpointError, match='no place for pooling_mode="mean"'):
+            save_checkpoint(model, tmp_path, "huggingface")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("kind", "layout"),
+    [
+        *itertools.product(HEADS_ON_POOLED, ["huggingface", "google", "keras"]),
+        *itertools.product(POOLED_OTHERWISE, ["google", "keras"]),
+    ],
+)
 def test_of_one_name_and_architecture_the_problem_tells(kind, layout, tmp_path):
-    cls, arguments = HEADS_ON_POOLED[kind]
+    cls, arguments = {**HEADS_ON_POOLED, **POOLED_OTHERWISE}[kind]
     backbone = open_checkpoint(GOLDEN / "google_v2").build_backbone()
     model = cls(backbone, **arguments)
     random = np.random.default_rng(0)

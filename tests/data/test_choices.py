@@ -94,7 +94,7 @@ def test_what_is_refused(read, content, message):
 
 
 def test_lines_are_named(read):
-    with pytest.raises(ValueError, match="line 2 of .*a.jsonl is not JSON"):
+    with pytest.raises(ValueError, match="Line 2 of .*a.jsonl is not JSON"):
         read(json.dumps(RACE) + "\n{", "a.jsonl")
-    with pytest.raises(ValueError, match="line 1 of .* no field 'article'"):
+    with pytest.raises(ValueError, match="Line 1 of .* no field 'article'"):
         read("{}", "b.jsonl")

@@ -37,7 +37,7 @@ def test_json(tmp_path, keys, suffix):
         ("a.tsv", "好\t好的\n", r"Line 1 of .*a\.tsv has texts of 1 and 2 characters"),
         ("a.tsv", "\n", r"a\.tsv holds no texts"),
         ("a.json", '[{"source": "好"}]', r"Entry 1 of .*a\.json is not an object with"),
-        ("a.jsonl", '{"source": "好"', r"a\.jsonl is no JSON"),
+        ("a.jsonl", '{"source": "好"', r"Line 1 of .*a\.jsonl is not JSON"),
     ],
 )
 def test_what_is_wrong_is_named(tmp_path, name, text, message):

@@ -5,7 +5,8 @@ import keras_hub
 import tensorflow as tf
 
 from albert_tf.models.task import AlbertTask
-from albert_tf.models.text_fitting import PADDING_TARGET, FitsTexts
+from albert_tf.models.text_fitting import FitsTexts
+from albert_tf.models.token_outputs import PADDING_TARGET
 from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
 
 

@@ -46,6 +46,21 @@ def test_encoder_of_a_checkpoint_gives_the_outputs_of_the_original(layout):
     )
 
 
+def test_mean_pooling_reads_the_tokens_and_not_the_padding():
+    classifier = small_classifier(pooling_mode="mean")
+    kernel, bias = map(np.array, classifier.output_dense.weights)
+    features = classifier.preprocessor(tf.constant(TEXTS))
+    hidden = np.array(classifier.backbone(features)["sequence_output"])
+    lengths = np.array(features["padding_mask"]).sum(1)
+    means = [row[:n].mean(0) for row, n in zip(hidden, lengths, strict=True)]
+
+    np.testing.assert_allclose(
+        predict(classifier, TEXTS), np.stack(means) @ kernel + bias, atol=1e-5
+    )
+    with pytest.raises(ValueError, match="should be one of .*mean.* Received: 'sum'"):
+        small_classifier(pooling_mode="sum")
+
+
 def test_weights_of_a_checkpoint_are_read_and_its_positions_bound_the_texts():
     prefix = GOLDEN / "google_v2" / "model.ckpt-best"
     classifier = AlbertTextClassifier.from_checkpoint(

@@ -147,10 +147,12 @@ CASES = {
             "labels": ["坏", "中", "好"],
             "multi_label": True,
             "thresholds": [0.25, 0.5, 0.75],
+            "pooling_mode": "mean",
         },
         TEXTS,
         np.array([[0, 1, 1], [0, 0, 0], [1, 1, 1], [1, 0, 0]] + 3 * [[0, 1, 0]]),
         (COUNT, 3),
+        unmoved=("pooled_dense/kernel", "pooled_dense/bias"),
     ),
     "regressor": Case(
         AlbertTextRegressor,
