@@ -14,8 +14,11 @@ from albert_tf_cli.common import (
     TextBColumn,
     app,
     console,
+    errors,
     import_tensorflow,
 )
+from albert_tf_cli.error_report import check_report, read_unlabelled, write_report
+from albert_tf_cli.explain import attributions_json, coloured, explainer
 from albert_tf_cli.task_table import TASKS, task_of
 from albert_tf_cli.task_table.row import Columns
 
@@ -31,15 +34,55 @@ def evaluate(
     label_column: LabelColumn = None,
     text_column: TextAColumn = None,
     text_b_column: TextBColumn = None,
+    report_directory: Annotated[
+        str | None,
+        typer.Option(
+            "--report",
+            help="Directory to write report.html to: scores, confusion matrix, the "
+            "worst mistakes; with report.json and a .tsv of each list.",
+        ),
+    ] = None,
+    train: Annotated[
+        str | None,
+        typer.Option(
+            help="With --report: the examples trained on, to list those whose label "
+            "looks wrong."
+        ),
+    ] = None,
+    unlabelled: Annotated[
+        str | None,
+        typer.Option(
+            help="With --report: texts, one a line, to list those to label next."
+        ),
+    ] = None,
 ):
     """Score a model on labelled examples, by the scores of its task.
 
     Example: albert-tf evaluate my_model test.tsv
+    Example: albert-tf evaluate my_model test.tsv --report my_report --train train.tsv
     """
+    if (train or unlabelled) and not report_directory:
+        raise ValueError("--train and --unlabelled need --report DIRECTORY.")
     import_tensorflow()
     row, task = _load(model)
     columns = Columns(label_column, text_column, text_b_column)
-    report = row.report(task, row.read(file, columns, task.get_config()), batch_size)
+    config = task.get_config()
+    if report_directory:
+        check_report(row, report_directory, train, unlabelled)
+    examples = row.read(file, columns, config)
+    report = row.report(task, examples, batch_size)
+    if report_directory:
+        others = {
+            "train": train and row.read(train, columns, config),
+            "unlabelled": unlabelled and read_unlabelled(row, task, unlabelled),
+        }
+        title = f"{model} on {file}"
+        told = write_report(
+            *(row, task, examples, report, batch_size, report_directory, title),
+            **others,
+        )
+        # To standard error, for --json.
+        errors.print(told, soft_wrap=True)
     if as_json:
         print(json.dumps(report.values, ensure_ascii=False, indent=2))
         return
@@ -58,6 +101,14 @@ def predict(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print a JSON value a text.")
     ] = False,
+    explain: Annotated[
+        bool,
+        typer.Option(
+            "--explain",
+            help="Colour the characters that speak for the answer blue, those against "
+            "it orange; with --json, their numbers.",
+        ),
+    ] = False,
 ):
     """Predict: prints the answer and the text, separated by tabs.
 
@@ -69,6 +120,7 @@ def predict(
     """
     import_tensorflow()
     row, task = _load(model)
+    explained = explainer(row, task) if explain else None
     if not texts:
         # As bytes: one line that is not UTF-8 should not end the rest.
         lines = sys.stdin.buffer.read().split(b"\n")
@@ -76,8 +128,15 @@ def predict(
         texts = texts[:-1] if texts[-1] == "" else texts
     answers = row.answers(task, row.inputs(task, texts), batch_size)
     for answer, text in zip(answers, texts, strict=True):
+        found = explained and explained(text)
         if as_json:
+            if found:
+                answer = {"answer": answer, "explanation": attributions_json(found)}
             print(json.dumps(answer, ensure_ascii=False))
+        elif found:
+            # Not all by rich, which makes spaces of tabs.
+            print(*row.cells(answer), "", sep="\t", end="", flush=True)
+            console.print(coloured(found), soft_wrap=True)
         else:
             print(*row.cells(answer), text, sep="\t")
 

@@ -7,11 +7,11 @@ from types import ModuleType
 
 
 def import_extra(module: str) -> ModuleType:
-    """Import what computes scores, or say how to install it."""
+    """Import what computes or draws scores, or say how to install it."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
         raise ImportError(
-            f"These scores need {module}. Run: pip install 'albert-tf[evaluation]' "
+            f"This needs {module}. Run: pip install 'albert-tf[evaluation]' "
             "(seqeval on Python 3.12 and newer: see docs/tasks.md)"
         ) from error

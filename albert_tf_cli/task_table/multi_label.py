@@ -1,7 +1,7 @@
 """Texts or pairs of texts, each of any number of classes: labels "体育|娱乐"."""
 
-from albert_tf_cli.task_table.row import Examples, Report, Row
-from albert_tf_cli.task_table.text_classification import labels_of, summary
+from albert_tf_cli.task_table.row import Examples, Report, Row, columns_of
+from albert_tf_cli.task_table.text_classification import explain, labels_of, summary
 
 
 def read(path, columns, known=None):
@@ -75,6 +75,30 @@ def cells(answer):
     return [names, "|".join(f"{label['score']:.4f}" for label in answer)]
 
 
+def mistakes(model, examples, batch_size):
+    from albert_tf.evaluation import worst_multi_label_mistakes
+
+    outputs = model.predict(examples.x, batch_size=batch_size, verbose=0)
+    given = model.answers(outputs)
+
+    def named(probabilities):
+        names = model.class_names
+        return "|".join(f"{names[i]} {x:.4f}" for i, x in probabilities.items())
+
+    return [
+        {
+            "example": found["index"] + 1,
+            "missed": named(found["missed"]),
+            "wrong": named(found["wrong"]),
+            "loss": found["loss"],
+            **columns_of(examples.x, found["index"]),
+        }
+        for found in worst_multi_label_mistakes(
+            given["probabilities"], examples.y, given["chosen"]
+        )
+    ]
+
+
 ROW = Row(
     name="multi-label",
     model="AlbertTextClassifier",
@@ -87,4 +111,6 @@ ROW = Row(
     cells=cells,
     scores=scores,
     tune=tune,
+    mistakes=mistakes,
+    explain=explain,
 )

@@ -65,6 +65,13 @@ def pairs_of(lines, expected):
     return [first for first, _, _ in parts], [second for _, _, second in parts]
 
 
+def columns_of(x, index):
+    """The text, or the two of a pair, of an example, as columns of a list."""
+    if isinstance(x, tuple):
+        return {"text": x[0][index], "text_b": x[1][index]}
+    return {"text": x[index]}
+
+
 @dataclasses.dataclass(frozen=True)
 class Row:
     """A task of the command line.
@@ -94,6 +101,16 @@ class Row:
             examples and kept with the model, such as thresholds. It is called before
             `scores` of the dev examples, and before the model is written.
         inputs: function of model and lines, which gives the x for `predict`.
+        mistakes: optional function of model, `Examples` and batch size, for `evaluate
+            --report`: the examples it gets most wrong, the worst first, each a dict of
+            the columns to show. Texts that `explain` takes are in `text` and `text_b`,
+            the class it is asked about in `predicted`.
+        suspicious: optional function of the same, for `--train`: the examples whose
+            label looks wrong.
+        to_label: optional function of model, x and batch size, for `--unlabelled`: the
+            examples to label next.
+        explain: optional function of the model, which gives a function of a text (or a
+            tuple of texts) and a class (or `None`): its `Attributions`.
     """
 
     name: str
@@ -108,6 +125,10 @@ class Row:
     scores: Callable | None = None
     tune: Callable | None = None
     inputs: Callable = texts_or_pairs
+    mistakes: Callable | None = None
+    suspicious: Callable | None = None
+    to_label: Callable | None = None
+    explain: Callable | None = None
 
     def is_of(self, class_name, config):
         """Whether a model of a class and config is one of this task."""

@@ -3,7 +3,7 @@
 import rich.table
 
 from albert_tf_cli.common import shown
-from albert_tf_cli.task_table.row import Examples, Report, Row
+from albert_tf_cli.task_table.row import Examples, Report, Row, columns_of
 
 
 def read(path, columns, known=None):
@@ -80,6 +80,68 @@ def cells(answer):
     return [answer["label"], f"{answer['score']:.4f}"]
 
 
+# === The error report ===
+
+
+def mistakes(model, examples, batch_size):
+    from albert_tf.evaluation import worst_mistakes
+
+    outputs = model.predict(examples.x, batch_size=batch_size, verbose=0)
+    probabilities = model.answers(outputs)["probabilities"]
+    return [
+        {
+            "example": found["index"] + 1,
+            "label": model.class_names[found["label_id"]],
+            "predicted": model.class_names[found["predicted_id"]],
+            "probability": found["predicted_probability"],
+            "of_label": found["label_probability"],
+            **columns_of(examples.x, found["index"]),
+        }
+        for found in worst_mistakes(probabilities, examples.y)
+    ]
+
+
+def suspicious(model, examples, batch_size):
+    from albert_tf.evaluation import suspicious_labels
+    from albert_tf.models import text_features
+
+    features, _ = text_features(model, examples.x, batch_size)
+    return [
+        {
+            "example": found["index"] + 1,
+            "label": model.class_names[found["label_id"]],
+            "suggested": model.class_names[found["suggested_id"]],
+            "probability": found["suggested_probability"],
+            "of_label": found["label_probability"],
+            **columns_of(examples.x, found["index"]),
+        }
+        for found in suspicious_labels(features, examples.y)
+    ]
+
+
+def to_label(model, x, batch_size):
+    from albert_tf.evaluation import next_to_label
+    from albert_tf.models import text_features
+
+    features, probabilities = text_features(model, x, batch_size)
+    return [
+        {
+            "example": found["index"] + 1,
+            "predicted": model.class_names[found["predicted_id"]],
+            "probability": found["predicted_probability"],
+            "entropy": found["entropy"],
+            **columns_of(x, found["index"]),
+        }
+        for found in next_to_label(probabilities, features)
+    ]
+
+
+def explain(model):
+    from albert_tf.models import IntegratedGradients
+
+    return IntegratedGradients(model)
+
+
 ROW = Row(
     name="text-classification",
     model="AlbertTextClassifier",
@@ -89,4 +151,8 @@ ROW = Row(
     report=report,
     answers=answers,
     cells=cells,
+    mistakes=mistakes,
+    suspicious=suspicious,
+    to_label=to_label,
+    explain=explain,
 )

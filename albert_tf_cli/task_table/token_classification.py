@@ -66,6 +66,30 @@ def cells(answer):
     return [" ".join(f"{x['word']}/{x['entity_group']}" for x in answer)]
 
 
+def mistakes(model, examples, batch_size):
+    from albert_tf.evaluation import worst_entity_mistakes
+
+    predicted = model.predict(examples.x, batch_size=batch_size, scores=True, verbose=0)
+
+    def named(text, spans):
+        return " ".join(
+            f"{text[start:end]}/{label}@{start}"
+            + "".join(f" ({score:.4f})" for score in scores)
+            for start, end, label, *scores in spans
+        )
+
+    return [
+        {
+            "example": found["index"] + 1,
+            "missed": named(examples.x[found["index"]], found["missed"]),
+            "wrong": named(examples.x[found["index"]], found["wrong"]),
+            "loss": found["loss"],
+            "text": examples.x[found["index"]],
+        }
+        for found in worst_entity_mistakes(examples.y, predicted)
+    ]
+
+
 ROW = Row(
     name="token-classification",
     model="AlbertTokenClassifier",
@@ -77,4 +101,5 @@ ROW = Row(
     cells=cells,
     scores=scores,
     inputs=lambda model, lines: lines,
+    mistakes=mistakes,
 )

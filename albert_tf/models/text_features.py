@@ -1,0 +1,43 @@
+"""What a classifier makes of texts, for programs that are no neural networks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from albert_tf.models.pass_through import pass_through
+from albert_tf.preprocessing.examples import count_examples
+from albert_tf.preprocessing.texts import Texts
+
+
+def text_features(
+    classifier: Any, x: Texts, batch_size: int | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """What the head of a classifier reads of each text, and its probabilities.
+
+    Args:
+        classifier: an `AlbertTextClassifier`.
+        x: list of strings, or the tuple of two for pairs, one example at least.
+        batch_size: int, 32 by default.
+
+    Returns:
+        `(features, probabilities)`, float arrays [examples, hidden_dim] and
+        [examples, classes].
+
+    Raises:
+        ValueError: if there are no texts.
+
+    Example:
+    ```python
+    features, _ = albert_tf.models.text_features(classifier, texts)
+    albert_tf.evaluation.suspicious_labels(features, class_ids)
+    ```
+    """
+    if not count_examples(x):
+        raise ValueError("`x` should have one text at least. It is empty.")
+    head = classifier.output_dense
+    grouped = classifier._grouped(x, batch_size=batch_size)
+    features = pass_through(classifier, head).predict(grouped.dataset, verbose=0)
+    probabilities = classifier.answers(head(features))["probabilities"]
+    return grouped.restore(features), grouped.restore(np.asarray(probabilities))

@@ -1,0 +1,103 @@
+"""Classes that a model was never trained on, by what it knows of inference."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import numpy as np
+
+# What data sets call the two.
+ENTAILMENT = ("entailment", "entail", "蕴含", "蕴涵")
+CONTRADICTION = ("contradiction", "contradict", "not_entailment", "矛盾")
+
+
+class ZeroShotClassifier:
+    """Classifies by classes given in words, with a model of natural language inference.
+
+    A text is the premise, the template with a class in it the hypothesis. How far one
+    entails the other says how well the class fits, as in transformers' pipeline.
+
+    Args:
+        classifier: an `AlbertTextClassifier` of pairs that gives logits, fine-tuned on
+            data such as OCNLI or CMNLI.
+        template: string with `{}` in the place of the class.
+        entailment, contradiction: optional strings, what the classifier calls these; by
+            default the first of `ENTAILMENT` and `CONTRADICTION` that it has.
+
+    Raises:
+        ValueError: if one of them does not fit.
+
+    Example:
+    ```python
+    zero_shot = albert_tf.models.ZeroShotClassifier(ocnli_classifier)
+    zero_shot.predict(["球队昨晚赢了"], ["体育", "财经"])  # float64 [1, 2]
+    ```
+
+    Reference:
+        [Benchmarking Zero-shot Text Classification](https://arxiv.org/abs/1909.00161).
+    """
+
+    def __init__(
+        self,
+        classifier: Any,
+        template: str = "这句话是关于{}的。",
+        entailment: str | None = None,
+        contradiction: str | None = None,
+    ):
+        if "{}" not in template:
+            raise ValueError(f"`template` has no {{}} for the class: {template!r}")
+        linear = classifier.activation is keras.activations.linear
+        if classifier.multi_label or not linear:
+            raise ValueError(
+                "`classifier` should give logits: no multi_label, no `activation`."
+            )
+        self.classifier, self.template = classifier, template
+        names = [name.lower() for name in classifier.class_names]
+        self.entailment_id = _find(names, "entailment", entailment, ENTAILMENT)
+        against = (contradiction, CONTRADICTION)
+        self.contradiction_id = _find(names, "contradiction", *against)
+
+    def predict(
+        self,
+        texts: Sequence[str],
+        candidate_labels: Sequence[str],
+        multi_label: bool = False,
+        batch_size: int | None = None,
+    ) -> np.ndarray:
+        """The probabilities of the classes, float64 [texts, classes].
+
+        Args:
+            texts: list of strings.
+            candidate_labels: list of strings, the classes, such as "体育".
+            multi_label: bool. Judge each class by itself, as entailed or contradicted
+                (a single one always is); else their probabilities sum to 1.
+            batch_size: int, 32 by default, pairs of a text and a class.
+        """
+        labels = list(candidate_labels)
+        if isinstance(candidate_labels, str) or not labels:
+            raise ValueError(f"`candidate_labels` should be a list, not {labels}.")
+        premises = [text for text in texts for _ in labels]
+        hypotheses = [self.template.replace("{}", label) for label in labels]
+        pairs = (premises, hypotheses * len(texts))
+        logits = self.classifier.predict(pairs, batch_size=batch_size, verbose=0)
+        shape = (self.classifier.num_classes, len(texts), len(labels))
+        rows = logits.T.reshape(shape).astype("float64")
+        entailed = rows[self.entailment_id]
+        if multi_label or len(labels) == 1:
+            against = rows[self.contradiction_id]
+            return np.exp(entailed - np.logaddexp(entailed, against))
+        return np.exp(entailed - np.logaddexp.reduce(entailed, axis=1, keepdims=True))
+
+
+def _find(names, role, name, usual):
+    """The position of a label among those of the classifier."""
+    wanted = usual if name is None else (name.lower(),)
+    found = [names.index(x) for x in wanted if x in names]
+    if not found:
+        raise ValueError(
+            f"The classifier has no label for {role}: looked for {list(wanted)} among "
+            f"{names}. Say what it calls it: {role}=..."
+        )
+    return found[0]

@@ -1,0 +1,160 @@
+"""Attributions of characters: they add up, and land where their tokens stand."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from small_classifier import CLS, PAD, SEP, TEXTS, call, small_classifier, token_id
+
+from albert_tf.models import IntegratedGradients, integrated_gradients, text_features
+from albert_tf.models.integrated_gradients import _spread
+
+
+def sharpened(factor=8.0, **kwargs):
+    """A classifier whose probabilities lie far apart, none of them near 1."""
+    classifier = small_classifier(**kwargs)
+    kernel, bias = classifier.output_dense.weights
+    features, _ = text_features(classifier, TEXTS)
+    kernel.assign(kernel * factor)
+    bias.assign(-features.mean(axis=0) @ kernel.numpy())
+    return classifier
+
+
+def probabilities(classifier, x):
+    return np.asarray(classifier.answers(call(classifier, x))["probabilities"])
+
+
+@pytest.fixture(scope="module")
+def explain():
+    return IntegratedGradients(sharpened())
+
+
+@pytest.mark.parametrize(
+    "kwargs",
+    [
+        {},
+        {"pooling_mode": "first_last_mean"},
+        {"multi_label": True},
+        {"activation": "softmax"},
+        {"sizes": {"embedding_projection": "after_layer_norm", "activation": "relu"}},
+    ],
+    ids=["cls", "first_last_mean", "multi_label", "softmax", "google"],
+)
+def test_the_sum_is_the_difference_of_the_outputs(kwargs):
+    classifier = sharpened(**kwargs)
+    text = "很好吃，我想 😀你来吧"
+    expected = probabilities(classifier, [text])[0]
+    explain = IntegratedGradients(classifier)
+    for target in range(3):
+        found = explain(text, target, tolerance=1e-3)
+        assert found.label == str(target)
+        assert found.output == pytest.approx(expected[target], abs=1e-6)
+        difference = found.output - found.baseline
+        assert found.values[0].sum() == pytest.approx(difference, abs=1e-3)
+        assert found.error < 1e-3
+        # Not all the same, and none for the space.
+        assert np.ptp(found.values[0]) > 1e-3 and found.values[0][6] == 0
+
+
+def test_the_baseline_is_pad_between_the_special_tokens():
+    classifier = sharpened()
+    ids = np.array([[CLS, PAD, PAD, SEP]], "int32")
+    inputs = {"token_ids": ids, "segment_ids": 0 * ids, "padding_mask": 0 * ids + 1}
+    outputs = classifier(inputs, training=False)
+    expected = np.asarray(classifier.answers(outputs)["probabilities"])[0]
+    found = integrated_gradients(classifier, "好吃", target=1)
+    assert found.baseline == pytest.approx(expected[1], abs=1e-6)
+
+
+def test_against_a_sum_over_many_points():
+    """Riemann's sum along the path, with gradients by differences."""
+    classifier = sharpened()
+    backbone, text = classifier.backbone, "太好了"
+    ids = tf.constant([[CLS, *map(token_id, text), SEP]])
+    blank = tf.constant([[CLS, PAD, PAD, PAD, SEP]])
+    mask, segments = tf.ones_like(ids), tf.zeros_like(ids)
+    start, end = (backbone.embedding(x, segments) for x in (blank, ids))
+
+    def probability(vectors):
+        for block in backbone.encoder_blocks:
+            vectors = block(vectors, padding_mask=tf.repeat(mask, len(vectors), axis=0))
+        logits = classifier.output_dense(backbone.pooled_dense(vectors[:, 0]))
+        return keras.ops.softmax(logits)[:, 2].numpy().astype("float64")
+
+    points = (np.arange(200) + 0.5)[:, None, None] / 200
+    path = tf.constant(start + points.astype("float32") * (end - start))
+    expected = []
+    for token in (1, 2, 3):
+        step = np.zeros((1, 5, 1), "float32")
+        step[0, token] = 0.01
+        change = step * (end - start)
+        slopes = (probability(path + change) - probability(path - change)) / 0.02
+        expected.append(slopes.mean())
+    found = integrated_gradients(classifier, text, target=2)
+    assert found.values[0] == pytest.approx(np.array(expected), abs=2e-4)
+
+
+def test_a_pair_and_texts_without_tokens(explain):
+    pair = ("好吃吗？", "abc 很好")
+    found = explain(pair)
+    expected = probabilities(explain.classifier, ([pair[0]], [pair[1]]))[0]
+    assert found.output == pytest.approx(expected.max(), abs=1e-6)
+    assert [len(values) for values in found.values] == [4, 6]
+    # "abc" is three tokens, the space none.
+    assert found.values[1][3] == 0 and np.abs(found.values[1][[0, 4]]).min() > 0
+    assert found.error < 0.01
+    for text in ("", " \t", ("好", ""), ("", "")):
+        assert explain(text).error < 0.01
+
+
+def test_what_was_cut_off_has_nothing(explain):
+    (values,) = explain("好吃" * 30).values
+    read = explain.classifier.preprocessor.sequence_length - 2
+    assert (values[:read] != 0).all() and (values[read:] == 0).all()
+
+
+@settings(max_examples=15)
+@given(st.text(st.sampled_from("好吃很 ！!aBc1２é́한😀\ud83d\n\u3000"), max_size=12))
+def test_any_string_has_a_value_a_character_that_add_up(explain, text):
+    found = explain(text, target=0)
+    assert found.values[0].shape == (len(text),)
+    assert found.values[0].sum() == pytest.approx(
+        found.output - found.baseline, abs=0.011
+    )
+
+
+def test_tokens_are_divided_among_their_characters():
+    values = _spread([3.0, 1.0, 1.0, 5.0], [0, 3, 3, 4], [3, 4, 4, 4], 4)
+    assert values.tolist() == [1, 1, 1, 7]
+    assert _spread([2.0, 1.0], [0, 0], [0, 1], 1).tolist() == [3]
+
+
+def test_targets_and_refusals(explain):
+    named = sharpened(labels=["差", "中", "好"])
+    assert integrated_gradients(named, "好", "中").label == "中"
+    for target in ("?", 3, -1):
+        with pytest.raises(ValueError, match="`target` should be one of the classes"):
+            explain("好", target)
+    with pytest.raises(TypeError, match="one string"):
+        explain(["好"])
+    with pytest.warns(UserWarning, match="is off by .* Give more `steps`"):
+        explain("好吃，我想你来吧", steps=1, tolerance=1e-12)
+
+
+def test_features_are_what_the_head_reads():
+    classifier = sharpened()
+    texts = ["很好", "", "差" * 40, "不 好"]
+    with pytest.warns(UserWarning, match="1 of 4 texts are longer"):
+        features, found = text_features(classifier, texts, batch_size=2)
+    pooled = classifier.backbone(classifier.preprocessor(texts))["pooled_output"]
+    assert features == pytest.approx(np.asarray(pooled), abs=1e-5)
+    assert found == pytest.approx(probabilities(classifier, texts), abs=1e-5)
+    # Again, although its layers are now in several graphs.
+    integrated_gradients(classifier, "好")
+    with pytest.warns(UserWarning, match="longer"):
+        again, _ = text_features(classifier, texts)
+    assert again == pytest.approx(features, abs=1e-6)
+    with pytest.raises(ValueError, match="one text at least"):
+        text_features(classifier, [])
