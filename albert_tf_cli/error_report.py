@@ -14,9 +14,8 @@ _NOTES = {
     ),
     "suspicious": (
         "Training examples whose label looks wrong",
-        "By falling loss of a logistic regression on the model's features, "
-        "cross-validated, and chosen by confident learning. What the model learned by "
-        "heart it does not show.",
+        "By falling loss of a logistic regression, cross-validated, on the TF-IDF of "
+        "characters (of pairs on the model's features); chosen by confident learning.",
     ),
     "to_label": (
         "Texts to label next",

@@ -1,5 +1,6 @@
 """The scores that each field uses, computed by kept libraries where there are such."""
 
+from albert_tf.evaluation.active_learning import next_to_label
 from albert_tf.evaluation.answers import (
     answer_scores,
     best_null_threshold,
@@ -24,6 +25,12 @@ from albert_tf.evaluation.error_report import (
     check_report_directory,
     write_error_report,
 )
+from albert_tf.evaluation.label_errors import (
+    character_features,
+    confident_issues,
+    cross_validated,
+    suspicious_labels,
+)
 from albert_tf.evaluation.mistakes import (
     worst_entity_mistakes,
     worst_mistakes,
@@ -34,15 +41,9 @@ from albert_tf.evaluation.multi_label import (
     multi_label_report,
     multi_label_scores,
 )
-from albert_tf.evaluation.next_to_label import next_to_label
 from albert_tf.evaluation.regression import regression_scores
 from albert_tf.evaluation.report_page import ErrorList
 from albert_tf.evaluation.spelling import spelling_scores
-from albert_tf.evaluation.suspicious_labels import (
-    confident_issues,
-    cross_validated,
-    suspicious_labels,
-)
 
 __all__ = [
     "ErrorList",
@@ -51,6 +52,7 @@ __all__ = [
     "best_null_threshold",
     "best_thresholds",
     "character_colours",
+    "character_features",
     "check_report_directory",
     "classification_report",
     "classification_scores",

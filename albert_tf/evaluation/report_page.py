@@ -123,10 +123,10 @@ def _cell(value, colours):
     if colours is not None:
         return f"<td>{attribution_html(value, colours)}</td>"
     if isinstance(value, (int, float)):
-        return f'<td class="number">{shown_number(value)}</td>'
+        return f'<td class="number">{_shown_number(value)}</td>'
     return f"<td>{html.escape(str(value))}</td>"
 
 
-def shown_number(value: float) -> str:
-    """Counts whole, all else with four places."""
-    return f"{value:,}" if float(value).is_integer() else f"{value:.4f}"
+def _shown_number(value):
+    """Whole ones as such, for scikit-learn's counts are floats."""
+    return f"{value:,.0f}" if float(value).is_integer() else f"{value:.4f}"

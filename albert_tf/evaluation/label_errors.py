@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -22,12 +23,12 @@ def suspicious_labels(
     given, ordered by this cross-validated loss.
 
     Features of a model that was fine-tuned on these very labels know some of them by
-    heart, and the wrong ones then look better than they are. Take those of a model that
-    was trained on other examples, or for few epochs.
+    heart, and the wrong ones then look better than they are. `character_features` know
+    no label.
 
     Args:
-        features: float array or sparse matrix [examples, features], such as those of
-            `albert_tf.models.text_features`.
+        features: float array or sparse matrix [examples, features], such as
+            `character_features`, or those of `albert_tf.models.text_features`.
         truth: int array [examples], the labels.
         count: int, the most to give; `None` for all.
         folds: int.
@@ -47,6 +48,15 @@ def suspicious_labels(
     return confident_issues(probabilities, truth, count)
 
 
+def character_features(texts: Sequence[str]) -> Any:
+    """TF-IDF of one and two characters of texts, a sparse matrix [texts, features]."""
+    text = import_extra("sklearn.feature_extraction.text")
+    vectorizer = text.TfidfVectorizer(
+        analyzer="char", ngram_range=(1, 2), sublinear_tf=True
+    )
+    return vectorizer.fit_transform(texts)
+
+
 def cross_validated(
     features: Any, truth: Any, folds: int = 5, seed: int = 1
 ) -> np.ndarray:
@@ -58,7 +68,8 @@ def cross_validated(
         A float64 array [examples, classes], NaN for one whose class no other has.
     """
     model_selection = import_extra("sklearn.model_selection")
-    features = features.tocsr() if hasattr(features, "tocsr") else np.asarray(features)
+    is_sparse = hasattr(features, "tocsr")
+    features = features.tocsr() if is_sparse else np.asarray(features)
     truth = np.asarray(truth)
     sizes = np.bincount(truth)
     if (sizes > 1).sum() < 2:
@@ -74,22 +85,22 @@ def cross_validated(
         warnings.filterwarnings("ignore", "The least populated class")
         parts = list(split.split(np.zeros(len(truth)), truth))
     for train, held_out in parts:
-        model = _cheap_model().fit(features[train], truth[train])
+        model = _cheap_model(is_sparse).fit(features[train], truth[train])
         columns = np.ix_(held_out, model.classes_)
         probabilities[columns] = model.predict_proba(features[held_out])
     probabilities[sizes[truth] < 2] = np.nan
     return probabilities
 
 
-def _cheap_model():
-    preprocessing = import_extra("sklearn.preprocessing")
-    linear = import_extra("sklearn.linear_model")
-    pipeline = import_extra("sklearn.pipeline")
-    # Without the mean, for sparse features have none taken off; the intercept does it.
-    return pipeline.make_pipeline(
-        preprocessing.StandardScaler(with_mean=False),
-        linear.LogisticRegression(C=0.1, max_iter=1000),
-    )
+def _cheap_model(is_sparse):
+    regression = import_extra("sklearn.linear_model").LogisticRegression
+    # TF-IDF is on one scale as it is.
+    if is_sparse:
+        return regression(max_iter=1000)
+    # The pooled outputs of all texts are nearly the same: what differs is enlarged.
+    scaler = import_extra("sklearn.preprocessing").StandardScaler()
+    make_pipeline = import_extra("sklearn.pipeline").make_pipeline
+    return make_pipeline(scaler, regression(C=0.01, max_iter=1000))
 
 
 def confident_issues(

@@ -22,7 +22,7 @@ def text_features(
         batch_size: int, 32 by default.
 
     Returns:
-        `(features, probabilities)`, float arrays [examples, hidden_dim] and
+        `(features, probabilities)`, float32 arrays [examples, hidden_dim] and
         [examples, classes].
 
     Raises:
@@ -30,8 +30,8 @@ def text_features(
 
     Example:
     ```python
-    features, _ = albert_tf.models.text_features(classifier, texts)
-    albert_tf.evaluation.suspicious_labels(features, class_ids)
+    features, probabilities = albert_tf.models.text_features(classifier, texts)
+    albert_tf.evaluation.next_to_label(probabilities, features)
     ```
     """
     if not count_examples(x):
@@ -40,4 +40,6 @@ def text_features(
     grouped = classifier._grouped(x, batch_size=batch_size)
     features = pass_through(classifier, head).predict(grouped.dataset, verbose=0)
     probabilities = classifier.answers(head(features))["probabilities"]
-    return grouped.restore(features), grouped.restore(np.asarray(probabilities))
+    # Half precision is not for those who read this.
+    found = (np.asarray(x, "float32") for x in (features, probabilities))
+    return grouped.restore(tuple(found))
