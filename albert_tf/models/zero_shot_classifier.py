@@ -31,8 +31,7 @@ class ZeroShotClassifier:
 
     Example:
     ```python
-    zero_shot = albert_tf.models.ZeroShotClassifier(ocnli_classifier)
-    zero_shot.predict(["球队昨晚赢了"], ["体育", "财经"])  # float64 [1, 2]
+    ZeroShotClassifier(nli).predict(["球队昨晚赢了"], ["体育", "财经"])  # [1, 2]
     ```
 
     Reference:
@@ -55,9 +54,8 @@ class ZeroShotClassifier:
             )
         self.classifier, self.template = classifier, template
         names = [name.lower() for name in classifier.class_names]
-        self.entailment_id = _find(names, "entailment", entailment, ENTAILMENT)
-        against = (contradiction, CONTRADICTION)
-        self.contradiction_id = _find(names, "contradiction", *against)
+        self.entailment_id = _find(names, ENTAILMENT, entailment)
+        self.contradiction_id = _find(names, CONTRADICTION, contradiction)
 
     def predict(
         self,
@@ -82,7 +80,7 @@ class ZeroShotClassifier:
         hypotheses = [self.template.replace("{}", label) for label in labels]
         pairs = (premises, hypotheses * len(texts))
         logits = self.classifier.predict(pairs, batch_size=batch_size, verbose=0)
-        shape = (self.classifier.num_classes, len(texts), len(labels))
+        shape = (logits.shape[1], len(texts), len(labels))
         rows = logits.T.reshape(shape).astype("float64")
         entailed = rows[self.entailment_id]
         if multi_label or len(labels) == 1:
@@ -91,13 +89,12 @@ class ZeroShotClassifier:
         return np.exp(entailed - np.logaddexp.reduce(entailed, axis=1, keepdims=True))
 
 
-def _find(names, role, name, usual):
+def _find(names, usual, name):
     """The position of a label among those of the classifier."""
-    wanted = usual if name is None else (name.lower(),)
-    found = [names.index(x) for x in wanted if x in names]
-    if not found:
-        raise ValueError(
-            f"The classifier has no label for {role}: looked for {list(wanted)} among "
-            f"{names}. Say what it calls it: {role}=..."
-        )
-    return found[0]
+    for wanted in usual if name is None else [name.lower()]:
+        if wanted in names:
+            return names.index(wanted)
+    raise ValueError(
+        f"The classifier has no label for {usual[0]} (looked for {name or usual}) among "
+        f"{names}. Say what it calls it: {usual[0]}=..."
+    )
