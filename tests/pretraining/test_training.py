@@ -143,6 +143,7 @@ def trained(data, tmp_path_factory):
     return out, [weight.numpy() for weight in pretrainer.weights]
 
 
+@pytest.mark.slow
 def test_a_complete_training_gives_its_weights_again(data, trained, tmp_path):
     """Also from another place, with dev and logs: nothing is trained."""
     moved = PretrainingRecords(shutil.copytree(data, tmp_path / "moved"))
