@@ -4,6 +4,7 @@ import contextlib
 import enum
 import os
 import pathlib
+import re
 import sys
 import tempfile
 import traceback
@@ -29,6 +30,21 @@ except ImportError as error:
     raise ImportError(
         f"The command line needs {error.name}. Run: pip install 'albert-tf[cli]'"
     ) from error
+
+# What an argument of the package is called on the command line, by its name there.
+OPTIONS = {
+    "config": "--config",
+    "vocabulary": "--vocab",
+    "label": "--label-column",
+    "text": "--text-column",
+    "text_b": "--text-b-column",
+    "text_field": "--text-field",
+    "keep_unpaired": "--keep-unpaired",
+    "masked": "--masked",
+    "marked_labels": "--marked-labels",
+    "block_size": "--block-size",
+    "sequence_length": "--sequence-length",
+}
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PACKAGES = ("albert_tf", "albert_tf_cli", "zh")
@@ -167,14 +183,21 @@ def shown(value):
 
 def main():
     """Run the command line; what a user did wrong ends in one line."""
-    warnings.formatwarning = lambda message, *_, **__: f"Warning: {message}\n"
+    warnings.formatwarning = lambda x, *_, **__: f"Warning: {in_options(str(x))}\n"
     try:
         app()
     except (OSError, ValueError, TypeError, ImportError) as error:
         if not _is_refusal(error):
             raise
-        errors.print(Text("Error:", style="bold red"), str(error), soft_wrap=True)
+        told = in_options(str(error))
+        errors.print(Text("Error:", style="bold red"), told, soft_wrap=True)
         sys.exit(1)
+
+
+def in_options(message):
+    """A message of the package with what its arguments are called here."""
+    pattern = "|".join(OPTIONS)
+    return re.sub(f"`({pattern})=`", lambda found: OPTIONS[found[1]], message)
 
 
 def _is_refusal(error):

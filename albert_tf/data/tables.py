@@ -101,7 +101,7 @@ def _number(label, place):
     if not math.isfinite(number):
         raise ValueError(
             f"The label {label!r} of {place} is no finite number. Say which "
-            "column has the numbers with --label-column."
+            "column has the numbers with `label=`."
         )
     return number
 
@@ -172,7 +172,7 @@ def read_labelled_texts(
         kinds = ("pairs of texts", "single texts")
         raise ValueError(
             f"{path} has {kinds[pairs]} where {kinds[not pairs]} are expected. Say "
-            "which columns to read with --text-column and --text-b-column."
+            "which columns to read with `text=` and `text_b=`."
         )
     places = [f"line {number} of {path}" for number in numbers]
     return LabelledTexts(x, [value.strip() for value in values["label"]], places)
@@ -271,7 +271,7 @@ def _find_by_name(path, header, columns):
         elif role not in columns and role != "text_b":
             raise ValueError(
                 f"{path} has no {role} column. Its columns are {header}. Say which "
-                f"it is with --{role}-column. (Found by itself: {names})"
+                f"it is with `{role}=`. (Found by itself: {names})"
             )
 
 
@@ -285,7 +285,7 @@ def _find_by_content(path, rows, columns):
         if not free or len(free) > 2:
             raise ValueError(
                 f"{path} has no header and {len(free)} columns that could be text, "
-                f"such as {rows[0]}. Say which is with --text-column (a number)."
+                f"such as {rows[0]}. Say which is with `text=` (a number)."
             )
         columns["text"], *rest = free
         if rest:
@@ -304,7 +304,7 @@ def _label_column(path, rows, columns):
     if not found:
         raise ValueError(
             f"{path} has no label column: in each column every line is different "
-            f"(first line: {rows[0]}). Say which it is with --label-column, or give "
+            f"(first line: {rows[0]}). Say which it is with `label=`, or give "
             "the file a header."
         )
     return min(found, key=size)

@@ -211,8 +211,8 @@ def _check_fits(model, records):
     if records.sequence_length > positions:
         raise ValueError(
             f"The records of {records.folder} have {records.sequence_length} tokens, "
-            f"the model {positions} positions. Make records with --sequence-length "
-            f"{positions}, or take a larger model."
+            f"the model {positions} positions. Make records with "
+            f"`sequence_length=` {positions}, or take a larger model."
         )
     if records.order_classes != model.num_sop_classes:
         raise ValueError(

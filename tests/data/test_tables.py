@@ -332,14 +332,14 @@ def test_a_given_column_that_is_not_there(read, name, content, column):
 
 
 def test_a_column_that_the_header_does_not_name(read):
-    with pytest.raises(ValueError, match=r"no text column.*'words'.*--text-column"):
+    with pytest.raises(ValueError, match=r"no text column.*'words'.*`text=`"):
         read("a.tsv", "label\twords\n1\t很好\n")
-    with pytest.raises(ValueError, match=r"no label column.*'stars'.*--label-column"):
+    with pytest.raises(ValueError, match=r"no label column.*'stars'.*`label=`"):
         read("a.jsonl", '{"stars": 1, "text": "很好"}\n')
 
 
 def test_pairs_where_single_texts_are_expected_and_the_other_way(read):
-    message = "a.tsv has pairs of texts where single texts are.*--text-b-column"
+    message = "a.tsv has pairs of texts where single texts are.*`text_b=`"
     with pytest.raises(ValueError, match=message):
         read("a.tsv", "label\ttext\ttext_b\n1\t好\t好\n", pairs=False)
     with pytest.raises(ValueError, match="has single texts where pairs of texts are"):
@@ -360,7 +360,7 @@ def test_more_different_labels_than_classes_are_likely(read):
 
 def test_too_many_columns_or_none_for_the_text(read):
     cells = [("甲", "乙", "丙", "1"), ("丁", "戊", "己", "0"), ("庚", "辛", "壬", "1")]
-    with pytest.raises(ValueError, match="3 columns that could be text.*--text-column"):
+    with pytest.raises(ValueError, match="3 columns that could be text.*`text=`"):
         read("a.tsv", rows(*cells))
     with pytest.raises(ValueError, match="0 columns that could be text"):
         read("a.tsv", "1\n0\n1\n")
