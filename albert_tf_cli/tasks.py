@@ -41,7 +41,9 @@ def evaluate(
     import_tensorflow()
     row, task = _load(model)
     if row.report is None:
-        raise ValueError(f"{model} is a model for {row.name}, which has no scores here.")
+        raise ValueError(
+            f"{model} is a model for {row.name}, which has no scores here."
+        )
     columns = Columns(label_column, text_column, text_b_column)
     report = row.report(task, row.read(file, columns, task.get_config()), batch_size)
     if as_json:

@@ -69,13 +69,13 @@ def _example(given, fields, optional, name):
         given = [given[x] for x in fields if given.get(x) is not None]
     elif not isinstance(given, (tuple, list)):
         raise TypeError(
-            f"{name} should be {_shown(fields, optional)}. Received: {type(given).__name__} "
-            f"{str(given)[:80]}"
+            f"{name} should be {_shown(fields, optional)}. Received: "
+            f"{type(given).__name__} {str(given)[:80]}"
         )
     if not len(fields) - len(optional) <= len(given) <= len(fields):
         raise ValueError(
-            f"{name} should be {_shown(fields, optional)}. Received {len(given)} of these: "
-            f"{str(given)[:80]}"
+            f"{name} should be {_shown(fields, optional)}. Received {len(given)} of "
+            f"these: {str(given)[:80]}"
         )
     return tuple(given)
 

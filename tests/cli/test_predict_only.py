@@ -22,7 +22,11 @@ def run(*arguments):
     ("task", "lines", "examples"),
     [
         ("fill-mask", ["今天[MASK]气很好", "[MASK]天[MASK]好"], None),
-        ("sentence-order", ["他打开了门。\t然后走了进去。"], [("他打开了门。", "然后走了进去。")]),
+        (
+            "sentence-order",
+            ["他打开了门。\t然后走了进去。"],
+            [("他打开了门。", "然后走了进去。")],
+        ),
     ],
 )
 def test_json_is_what_the_pipeline_gives(task, lines, examples):
@@ -37,7 +41,9 @@ def test_cells():
     first, second, shown = line.split("\t")
     expected = albert_tf.pipeline("fill-mask", MICRO)(text)
     for cell, answers in zip((first, second), expected, strict=True):
-        assert cell.split(" ") == [f"{x['token_str']}/{x['score']:.4f}" for x in answers]
+        assert cell.split(" ") == [
+            f"{x['token_str']}/{x['score']:.4f}" for x in answers
+        ]
     assert shown == text
     line = run("predict", MICRO, "--task", "sentence-order", "你好。\t再见。").stdout
     assert line.split("\t")[0] in ("in_order", "swapped")

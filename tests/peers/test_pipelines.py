@@ -30,7 +30,9 @@ def both(tmp_path, **arguments):
 
 def texts(count):
     rng = np.random.default_rng(3)
-    return ["".join(rng.choice(list(CHARACTERS), rng.integers(1, 12))) for _ in range(count)]
+    return [
+        "".join(rng.choice(list(CHARACTERS), rng.integers(1, 12))) for _ in range(count)
+    ]
 
 
 def assert_same(ours, theirs):
