@@ -56,6 +56,11 @@ def answer_questions(
     model, x, batch_size=None, top_k=1, null_threshold="auto", max_answer_length=None
 ):
     """`answer`, `start`, `end` and `score`; of more than one answer a list."""
+    if top_k is None:
+        raise ValueError(
+            "`top_k` of answers should be a number; there is no end of all."
+        )
+    _check_top_k(top_k)
     return model.predict(
         x,
         batch_size=batch_size,

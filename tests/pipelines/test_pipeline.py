@@ -249,6 +249,7 @@ def test_what_is_no_model_for_the_task(built):
     [
         ("fill-mask", "好", {"topk": 3}, TypeError, "no option topk.*top_k, targets"),
         ("fill-mask", "好", {"top_k": 0}, ValueError, "from 1 on"),
+        ("question-answering", ("谁", "你"), {"top_k": None}, ValueError, "a number"),
         ("fill-mask", None, {}, TypeError, "or with text by name"),
         ("fill-mask", 3, {}, TypeError, "a string, or a dict or tuple of text"),
         ("regression", ["好", 3], {}, TypeError, "Element 1 .* Received: int 3"),
