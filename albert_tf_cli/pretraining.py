@@ -11,6 +11,7 @@ import typer
 from albert_tf_cli.common import (
     Layout,
     app,
+    check_checkpoint,
     choices,
     console,
     import_tensorflow,
@@ -105,6 +106,11 @@ def pretrain(
             "Give --config to train from random weights, or --init to start from a "
             "checkpoint."
         )
+    if init is not None:
+        check_checkpoint(init)
+    for records in filter(None, (data, dev)):
+        if not list(pathlib.Path(records).parent.glob(pathlib.Path(records).name)):
+            raise FileNotFoundError(f"There are no records in {records}.")
     _refuse_finished(pathlib.Path(output))
     import_tensorflow()
     import keras
