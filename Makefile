@@ -3,6 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 # The C library of Linux gives back what is free: 130 MB less at the peak.
 PYTEST := MALLOC_TRIM_THRESHOLD_=131072 MALLOC_MMAP_THRESHOLD_=131072 \
+	MALLOC_ARENA_MAX=2 \
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 export TEXT
 

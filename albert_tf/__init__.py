@@ -17,6 +17,8 @@ __all__ = [
     "layers",
     "load_checkpoint",
     "models",
+    "pipeline",
+    "pipelines",
     "preprocessing",
     "pretraining",
     "save_checkpoint",
@@ -34,6 +36,7 @@ if importlib.util.find_spec("tensorflow"):
         evaluation,
         export,
         models,
+        pipelines,
         preprocessing,
         pretraining,
         tokenizers,
@@ -41,6 +44,7 @@ if importlib.util.find_spec("tensorflow"):
     )
     from albert_tf.checkpoints import inspect_checkpoint, load_checkpoint
     from albert_tf.conversion import save_checkpoint
+    from albert_tf.pipelines import pipeline
 else:
 
     def __getattr__(name):

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 from typing import Annotated
+from urllib.parse import urlsplit
 
 import typer
 from rich.progress import MofNCompleteColumn
@@ -16,9 +17,12 @@ from albert_tf_cli.common import (
     Vocab,
     app,
     bytes_bar,
+    check_checkpoint,
+    check_files,
     console,
     import_tensorflow,
     progress_bar,
+    releases,
     shown,
 )
 
@@ -37,6 +41,8 @@ def inspect(
 
     Example: albert-tf inspect albert_tiny_zh/albert_model.ckpt
     """
+    check_checkpoint(checkpoint)
+    check_files(config)
     import_tensorflow()
 
     from albert_tf.checkpoints import RELEASES, inspect_checkpoint
@@ -81,6 +87,8 @@ def convert(
 
     Example: albert-tf convert albert_base_zh_google hf_model --to huggingface --verify
     """
+    check_checkpoint(source)
+    check_files(config, vocab)
     import_tensorflow()
 
     from albert_tf.conversion import convert_checkpoint, verify_conversion
@@ -134,17 +142,24 @@ def download(
 
     Example: albert-tf download albert_tiny_zh
     """
-    import_tensorflow()
-
-    from albert_tf.checkpoints import RELEASES
-    from albert_tf.checkpoints.download import download_release
-
+    known = releases()
     if name is None:
-        table = Table("release", "layout", "address")
-        for release in RELEASES.values():
-            table.add_row(release.name, release.layout, release.url or "")
+        table = Table(box=None, pad_edge=False)
+        table.add_column("release", no_wrap=True)
+        table.add_column("from", overflow="fold")
+        for release, fields in known.items():
+            places = [urlsplit(fields["url"]).hostname] if fields.get("url") else []
+            places += [f"hf://{mirror}" for mirror in fields.get("mirrors", ())]
+            table.add_row(release, "\n".join(places))
         console.print(table)
         return
+    if name not in known:
+        check_checkpoint(name)
+        raise ValueError(f"{name} is no release. `albert-tf download` lists them.")
+    import_tensorflow()
+
+    from albert_tf.checkpoints.download import download_release
+
     with bytes_bar(name) as progress:
         folder = download_release(name, progress=progress)
     console.print(f"{name} is in {folder}", soft_wrap=True)

@@ -1,9 +1,13 @@
 """What all commands share: the application, its output, importing TensorFlow."""
 
 import contextlib
+import difflib
 import enum
+import importlib.util
+import json
 import os
 import pathlib
+import re
 import sys
 import tempfile
 import traceback
@@ -29,6 +33,21 @@ except ImportError as error:
     raise ImportError(
         f"The command line needs {error.name}. Run: pip install 'albert-tf[cli]'"
     ) from error
+
+# What an argument of the package is called on the command line, by its name there.
+OPTIONS = {
+    "config": "--config",
+    "vocabulary": "--vocab",
+    "label": "--label-column",
+    "text": "--text-column",
+    "text_b": "--text-b-column",
+    "text_field": "--text-field",
+    "keep_unpaired": "--keep-unpaired",
+    "masked": "--masked",
+    "marked_labels": "--marked-labels",
+    "block_size": "--block-size",
+    "sequence_length": "--sequence-length",
+}
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PACKAGES = ("albert_tf", "albert_tf_cli", "zh")
@@ -109,13 +128,59 @@ def silent_stderr():
             os.close(saved)
 
 
+def import_readers():
+    """Let `albert_tf.data` be imported without TensorFlow, which takes seconds.
+
+    So what is wrong with a file is told at once. `import_tensorflow` makes the package
+    whole.
+    """
+    if "albert_tf" not in sys.modules:
+        spec = importlib.util.find_spec("albert_tf")
+        sys.modules["albert_tf"] = importlib.util.module_from_spec(spec)
+
+
 def import_tensorflow():
     """Import it without its greeting, which no log level turns off."""
-    with silent_stderr():
+    status = contextlib.nullcontext()
+    if console.is_terminal:
+        status = console.status("Importing TensorFlow")
+    with status, silent_stderr():
         import tensorflow  # noqa: F401
         import tensorflow_text  # noqa: F401
 
+        package = sys.modules.get("albert_tf")
+        if package is not None and not hasattr(package, "__version__"):
+            package.__spec__.loader.exec_module(package)
         import albert_tf.models  # noqa: F401
+
+
+def releases():
+    """The table of releases, dicts by name, read without TensorFlow."""
+    (folder,) = importlib.util.find_spec("albert_tf").submodule_search_locations
+    file = pathlib.Path(folder, "checkpoints", "releases.json")
+    return json.loads(file.read_text("utf-8"))["releases"]
+
+
+def check_checkpoint(name):
+    """Refuse what is no file, no address and no release, before TensorFlow is there."""
+    path = pathlib.Path(name)
+    is_prefix = path.parent.is_dir() and any(path.parent.glob(f"{path.name}*"))
+    known = releases()
+    if path.exists() or is_prefix or name.startswith("hf://") or name in known:
+        return
+    similar = difflib.get_close_matches(name, known, 1)
+    hint = f" Is {similar[0]} meant?" if similar else ""
+    raise FileNotFoundError(
+        f"There is no checkpoint {name}, and no release of that name.{hint} "
+        "`albert-tf download` lists the releases."
+    )
+
+
+def check_files(*names):
+    """Refuse names that are no files, `None` left out, before TensorFlow is there."""
+    for name in names:
+        if name is not None and not pathlib.Path(name).is_file():
+            raise FileNotFoundError(f"{name} is no file.")
 
 
 def random_backbone(config, vocabulary_size=None):
@@ -167,14 +232,21 @@ def shown(value):
 
 def main():
     """Run the command line; what a user did wrong ends in one line."""
-    warnings.formatwarning = lambda message, *_, **__: f"Warning: {message}\n"
+    warnings.formatwarning = lambda x, *_, **__: f"Warning: {in_options(str(x))}\n"
     try:
         app()
     except (OSError, ValueError, TypeError, ImportError) as error:
         if not _is_refusal(error):
             raise
-        errors.print(Text("Error:", style="bold red"), str(error), soft_wrap=True)
+        told = in_options(str(error))
+        errors.print(Text("Error:", style="bold red"), told, soft_wrap=True)
         sys.exit(1)
+
+
+def in_options(message):
+    """A message of the package with what its arguments are called here."""
+    pattern = "|".join(OPTIONS)
+    return re.sub(f"`({pattern})=`", lambda found: OPTIONS[found[1]], message)
 
 
 def _is_refusal(error):

@@ -22,7 +22,7 @@ from albert_tf_cli.common import (
 from albert_tf_cli.task_table import TASKS
 from albert_tf_cli.task_table.row import Columns
 
-TaskName = choices("TaskName", *TASKS)
+TaskName = choices("TaskName", *(row.name for row in TASKS.values() if row.read))
 
 
 @app.command()

@@ -11,6 +11,7 @@ from albert_tf_cli.common import (
     choices,
     console,
     import_tensorflow,
+    in_options,
     silent_stderr,
 )
 
@@ -163,7 +164,7 @@ def pretrain_data(
         table.add_row(name.replace("_", " "), f"{count:,}")
     console.print(table)
     for warning in manifest["warnings"]:
-        console.print(f"Warning: {warning}", soft_wrap=True)
+        console.print(f"Warning: {in_options(warning)}", soft_wrap=True)
     count = len(manifest["shards"])
     files = "1 file of records is" if count == 1 else f"{count} files of records are"
     console.print(f"{files} in {output}", soft_wrap=True)

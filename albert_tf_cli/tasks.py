@@ -13,6 +13,7 @@ from albert_tf_cli.common import (
     TextAColumn,
     TextBColumn,
     app,
+    choices,
     console,
     errors,
     import_tensorflow,
@@ -23,6 +24,7 @@ from albert_tf_cli.task_table import TASKS, task_of
 from albert_tf_cli.task_table.row import Columns
 
 Model = Annotated[str, typer.Argument(help="A directory that `finetune` has written.")]
+AnyTask = choices("AnyTask", *TASKS)
 
 
 @app.command()
@@ -65,6 +67,10 @@ def evaluate(
         raise ValueError("--train and --unlabelled need --report DIRECTORY.")
     import_tensorflow()
     row, task = _load(model)
+    if row.report is None:
+        raise ValueError(
+            f"{model} is a model for {row.name}, which has no scores here."
+        )
     columns = Columns(label_column, text_column, text_b_column)
     config = task.get_config()
     if report_directory:
@@ -92,7 +98,13 @@ def evaluate(
 
 @app.command()
 def predict(
-    model: Model,
+    model: Annotated[
+        str,
+        typer.Argument(
+            help="A directory that `finetune` has written; with --task also a "
+            "checkpoint of any form, or the name of a release."
+        ),
+    ],
     texts: Annotated[
         list[str] | None,
         typer.Argument(help="Texts; without any, the lines of standard input."),
@@ -109,6 +121,10 @@ def predict(
             "it orange; with --json, their numbers.",
         ),
     ] = False,
+    task_name: Annotated[
+        AnyTask | None,
+        typer.Option("--task", help="What to predict; by default what was learned."),
+    ] = None,
 ):
     """Predict: prints the answer and the text, separated by tabs.
 
@@ -117,9 +133,10 @@ def predict(
 
     Example: albert-tf predict my_model 很好 太差了
     Example: cat reviews.txt | albert-tf predict my_model
+    Example: albert-tf predict albert_tiny_zh --task fill-mask 今天[MASK]气很好
     """
     import_tensorflow()
-    row, task = _load(model)
+    row, task = _load_for(task_name.value, model) if task_name else _load(model)
     explained = explainer(row, task) if explain else None
     if not texts:
         # As bytes: one line that is not UTF-8 should not end the rest.
@@ -169,6 +186,14 @@ def _answer_names(task):
 
     texts = (tf.fill([1] * spec.shape.rank, "a") for spec in task.text_specs)
     return task.text_answers(tuple(texts), lambda inputs: task(inputs, training=False))
+
+
+def _load_for(name, path):
+    """The row of a task, and the model for it of a checkpoint of any form."""
+    from albert_tf import pipeline
+
+    found = pipeline(name, path)
+    return TASKS[found.task], found.model
 
 
 def _load(model):

@@ -1,23 +1,22 @@
 """Make a small WordPiece vocabulary of characters from text.
 
-    python examples/make_vocabulary.py OUTPUT TEXT...
+    python examples/make_vocabulary.py OUTPUT TEXT... [--min-count 25]
 
-Takes every character that stands in the text 25 times or more, those of GB2312's first
-level (the 3,755 most common ones) that stand in it at all, ASCII and common
-punctuation. Latin words and numbers are spelled, a character at a time.
+Takes every character that stands in the text as often as that or more, those of
+GB2312's first level (the 3,755 most common ones) that stand in it at all, ASCII and
+common punctuation. Latin words and numbers are spelled, a character at a time.
 """
 
+import argparse
 import collections
 import pathlib
-import sys
 import unicodedata
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 PUNCTUATION = "，。！？、；：“”‘’（）《》【】…—·～￥"
-FREQUENT = 25
 
 
-def make_vocabulary(text):
+def make_vocabulary(text, min_count=25):
     """The tokens, most frequent characters first after the fixed ones."""
     # As the tokenizer does: lower case, accents stripped.
     letters = unicodedata.normalize("NFD", text.lower())
@@ -30,20 +29,22 @@ def make_vocabulary(text):
     kept = [
         char
         for char, count in counts.most_common()
-        if (count >= FREQUENT or char in common) and not char.isspace()
+        if (count >= min_count or char in common) and not char.isspace()
     ]
     tokens = [*SPECIAL, *ascii_characters, *PUNCTUATION, *pieces, *kept]
     return list(dict.fromkeys(tokens))
 
 
 def main():
-    if len(sys.argv) < 3:
-        sys.exit(__doc__)
-    output, *sources = map(pathlib.Path, sys.argv[1:])
-    text = "\n".join(source.read_text(encoding="utf-8") for source in sources)
-    tokens = make_vocabulary(text)
-    output.write_text("\n".join(tokens) + "\n", encoding="utf-8")
-    print(f"{output}: {len(tokens):,} tokens")
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("output", type=pathlib.Path)
+    parser.add_argument("text", type=pathlib.Path, nargs="+")
+    parser.add_argument("--min-count", type=int, default=25)
+    arguments = parser.parse_args()
+    text = "\n".join(x.read_text(encoding="utf-8") for x in arguments.text)
+    tokens = make_vocabulary(text, arguments.min_count)
+    arguments.output.write_text("\n".join(tokens) + "\n", encoding="utf-8")
+    print(f"{arguments.output}: {len(tokens):,} tokens")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
-"""What ALBERT needs for Chinese: words, sentences, sizes."""
+"""What ALBERT needs for Chinese: words, sentences, data sets, sizes."""
 
+from zh import datasets
 from zh.segmentation import Jieba, Whitespace, segment
 from zh.sentences import split_sentences
 from zh.sizes import SIZES
 
-__all__ = ["SIZES", "Jieba", "Whitespace", "segment", "split_sentences"]
+__all__ = ["SIZES", "Jieba", "Whitespace", "datasets", "segment", "split_sentences"]

@@ -131,7 +131,8 @@ def heads_in(layout, names, config):
     for part, head in HEADS.items():
         own = layout.names([part])
         needed = pooler if head.reads == "pooled" else []
-        guessed = head.by_architecture and not config.get("architectures")
+        is_shared = any(own == layout.names([x]) for x in HEADS if x != part)
+        guessed = is_shared and head.by_architecture and not config.get("architectures")
         if guessed and head.reads == "sequence" and not set(pooler).isdisjoint(names):
             # Beside a pooler, or what is left of one, it is the head that reads it.
             continue

@@ -1,9 +1,8 @@
 """JSON files of examples, and errors that name their entries."""
 
 import json
-import pathlib
 
-from albert_tf.files import decode_utf8
+from albert_tf.data.encodings import read_text
 
 
 def read_json(path):
@@ -11,11 +10,10 @@ def read_json(path):
 
     Raises:
         FileNotFoundError: if there is no such file.
-        ValueError: if it is not UTF-8 or not JSON, naming the line.
+        ValueError: if it is not text or not JSON, naming the line.
     """
-    text = _read_text(path)
     try:
-        return json.loads(text)
+        return json.loads(read_text(path))
     except json.JSONDecodeError as error:
         raise ValueError(
             f"Line {error.lineno} of {path} is not JSON: {error.msg}."
@@ -28,7 +26,7 @@ def read_json_lines(path):
     Raises:
         FileNotFoundError, ValueError: as `read_json`.
     """
-    for number, line in enumerate(_read_text(path).split("\n"), start=1):
+    for number, line in enumerate(read_text(path).split("\n"), start=1):
         if not line.strip():
             continue
         entry = f"Line {number} of {path}"
@@ -36,12 +34,6 @@ def read_json_lines(path):
             yield entry, json.loads(line)
         except json.JSONDecodeError as error:
             raise ValueError(f"{entry} is not JSON: {error.msg}.") from error
-
-
-def _read_text(path):
-    path = pathlib.Path(path)
-    hint = "If it is GBK or GB18030, convert it: iconv -f GB18030 -t UTF-8."
-    return decode_utf8(path.read_bytes(), path, hint)
 
 
 def field(record, name, kind, entry):

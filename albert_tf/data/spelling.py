@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import pathlib
 
+from albert_tf.data.encodings import read_text
 from albert_tf.data.json_files import read_json, read_json_lines
-from albert_tf.files import decode_utf8
 
 _KEYS = (("original_text", "correct_text"), ("source", "target"))
 
@@ -29,8 +29,6 @@ def read_spelling(path: str | os.PathLike) -> tuple[list[str], list[str]]:
             differ in length. Says which.
     """
     path = pathlib.Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(f"There is no file {path}.")
     is_json = path.suffix in (".json", ".jsonl")
     rows = _of_json(path) if is_json else _of_lines(path)
     if not rows:
@@ -46,9 +44,8 @@ def read_spelling(path: str | os.PathLike) -> tuple[list[str], list[str]]:
 
 
 def _of_lines(path):
-    text = decode_utf8(path.read_bytes(), path, "Save it as UTF-8.")
     rows = []
-    for number, line in enumerate(text.split("\n"), start=1):
+    for number, line in enumerate(read_text(path).split("\n"), start=1):
         parts = line.removesuffix("\r").split("\t")
         if parts == [""]:
             continue

@@ -8,19 +8,25 @@ import os
 import pathlib
 from collections.abc import Iterable, Sequence
 
-from albert_tf.files import decode_utf8
+from albert_tf.data.encodings import read_text
 
 # The columns that are found by themselves, the first of these that a header has.
 COLUMN_NAMES = {
     "label": (
         *("label", "labels", "class", "category", "sentiment", "target"),
-        *("score", "similarity", "标签", "类别", "分类"),
+        *("score", "similarity", "rating", "标签", "标注", "类别", "分类", "类型"),
+        *("情感", "情感倾向", "情绪", "倾向", "评分", "打分", "分数", "相似度"),
     ),
     "text": (
         *("text", "text_a", "sentence", "sentence1", "sentence_a", "review"),
-        *("content", "query", "question1", "title", "文本", "内容", "评论"),
+        *("content", "query", "question1", "title", "comment", "文本", "文本1"),
+        *("内容", "正文", "评论", "评论内容", "评价", "评价内容", "句子", "句子1"),
+        *("问题1", "标题", "文本内容"),
     ),
-    "text_b": ("text_b", "sentence2", "sentence_b", "question2"),
+    "text_b": (
+        *("text_b", "sentence2", "sentence_b", "question2"),
+        *("文本2", "句子2", "问题2"),
+    ),
 }
 
 # Between the labels of a text that has several.
@@ -37,10 +43,12 @@ class LabelledTexts:
     Attributes:
         x: list of strings, or the tuple of two lists for pairs.
         labels: list of strings.
+        places: list of strings, where each example stands, such as "line 3 of a.tsv".
     """
 
     x: list[str] | tuple[list[str], list[str]]
     labels: list[str]
+    places: list[str] = dataclasses.field(default_factory=list, compare=False)
 
     @property
     def pairs(self) -> bool:
@@ -50,15 +58,26 @@ class LabelledTexts:
         """The position of each label among the classes.
 
         Raises:
-            ValueError: if a label is not among them.
+            ValueError: if a label is empty, or not among them; it says which.
         """
         positions = {name: position for position, name in enumerate(classes)}
-        unknown = sorted(set(self.labels) - set(positions))
-        if unknown:
-            raise ValueError(
-                f"The labels {unknown[:5]} are not among the classes {list(classes)}."
-            )
+        for i, label in enumerate(self.labels):
+            if not label:
+                raise ValueError(
+                    f"The label of {self._place(i)} is empty. Give it one, or remove "
+                    "the line."
+                )
+            if label not in positions:
+                others = sum(x not in positions for x in self.labels[i + 1 :])
+                more = f" ({others} more are not, either)" if others else ""
+                raise ValueError(
+                    f"The label {label!r} of {self._place(i)} is not among the "
+                    f"classes {list(classes)}{more}."
+                )
         return [positions[label] for label in self.labels]
+
+    def _place(self, i):
+        return self.places[i] if self.places else f"example {i + 1}"
 
     def label_lists(self) -> list[list[str]]:
         """The labels of texts that may have several, "体育|娱乐", or none."""
@@ -71,25 +90,25 @@ class LabelledTexts:
         Raises:
             ValueError: if one is no finite number.
         """
-        return [_number(label, i) for i, label in enumerate(self.labels, start=1)]
+        return [_number(x, self._place(i)) for i, x in enumerate(self.labels)]
 
 
-def _number(label, position):
+def _number(label, place):
     try:
         number = float(label)
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
         raise ValueError(
-            f"The label {label!r} of example {position} is no finite number. Say which "
-            "column has the numbers with --label-column."
+            f"The label {label!r} of {place} is no finite number. Say which "
+            "column has the numbers with `label=`."
         )
     return number
 
 
 def class_names(labels: Iterable[str]) -> list[str]:
     """The distinct labels in order: by number if all are numbers, else by text."""
-    names = set(labels)
+    names = set(labels) - {""}
     whole = all(name.removeprefix("-").isdecimal() for name in names)
     return sorted(names, key=int if whole else str)
 
@@ -106,7 +125,8 @@ def read_labelled_texts(
     Args:
         path: string: a `.tsv` or `.txt` file (tabs, no quoting), a `.csv` file
             (commas, double quotes), or a `.jsonl` file (a JSON object a line).
-            UTF-8, with a header line or without one.
+            UTF-8, or with a warning GB18030 or UTF-16; with a header line or without
+            one.
         label, text, text_b: optional strings, the names of the columns, or
             their numbers counted from 1. By default they are found: by name in
             a header (`label`, `text`, `text_a`, `text_b`, `sentence1`, ...),
@@ -118,12 +138,12 @@ def read_labelled_texts(
 
     Raises:
         FileNotFoundError: if there is no such file.
-        ValueError: if it is empty, not UTF-8, of an unknown ending, has lines of
-            different lengths, has no such columns, or has pairs where single
+        ValueError: if it is empty, in another encoding, of an unknown ending, has
+            lines of different lengths, has no such columns, or has pairs where single
             texts are expected.
     """
     path = pathlib.Path(path)
-    rows = _read_rows(path)
+    numbers, rows = _read_rows(path)
     given = {"label": label, "text": text, "text_b": text_b}
     given = {role: str(name) for role, name in given.items() if name is not None}
     known = {name for names in COLUMN_NAMES.values() for name in names}
@@ -134,6 +154,7 @@ def read_labelled_texts(
     )
     if has_header:
         header, *rows = rows
+        numbers = numbers[1:]
     else:
         header = [str(number) for number in range(1, len(rows[0]) + 1)]
     if not rows:
@@ -151,22 +172,21 @@ def read_labelled_texts(
         kinds = ("pairs of texts", "single texts")
         raise ValueError(
             f"{path} has {kinds[pairs]} where {kinds[not pairs]} are expected. Say "
-            "which columns to read with --text-column and --text-b-column."
+            "which columns to read with `text=` and `text_b=`."
         )
-    return LabelledTexts(x, [value.strip() for value in values["label"]])
+    places = [f"line {number} of {path}" for number in numbers]
+    return LabelledTexts(x, [value.strip() for value in values["label"]], places)
 
 
 def _read_rows(path):
-    """The cells of each line, those of the header included."""
+    """Two lists: the numbers of the lines, and their cells; the header included."""
     if path.suffix.lower() not in _READERS:
         raise ValueError(
             f"{path} has an unknown ending. Known: {', '.join(_READERS)} "
             "(.json holds a JSON object a line)."
         )
-    hint = "If it is GBK or GB18030, convert it: iconv -f GB18030 -t UTF-8."
-    text = decode_utf8(path.read_bytes(), path, hint)
     # Not splitlines, which also cuts at characters that texts contain.
-    lines = text.replace("\r\n", "\n").split("\n")
+    lines = read_text(path).replace("\r\n", "\n").split("\n")
     rows = _READERS[path.suffix.lower()](path, lines)
     if not rows:
         raise ValueError(f"{path} is empty. Expected a label and a text a line.")
@@ -177,7 +197,7 @@ def _read_rows(path):
                 f"Line {number} of {path} has {len(row)} columns, the first line "
                 f"has {width}: {row}"
             )
-    return [row for _, row in rows]
+    return tuple(zip(*rows, strict=True))
 
 
 def _read_tsv(path, lines):
@@ -251,7 +271,7 @@ def _find_by_name(path, header, columns):
         elif role not in columns and role != "text_b":
             raise ValueError(
                 f"{path} has no {role} column. Its columns are {header}. Say which "
-                f"it is with --{role}-column. (Found by itself: {names})"
+                f"it is with `{role}=`. (Found by itself: {names})"
             )
 
 
@@ -265,7 +285,7 @@ def _find_by_content(path, rows, columns):
         if not free or len(free) > 2:
             raise ValueError(
                 f"{path} has no header and {len(free)} columns that could be text, "
-                f"such as {rows[0]}. Say which is with --text-column (a number)."
+                f"such as {rows[0]}. Say which is with `text=` (a number)."
             )
         columns["text"], *rest = free
         if rest:
@@ -284,7 +304,7 @@ def _label_column(path, rows, columns):
     if not found:
         raise ValueError(
             f"{path} has no label column: in each column every line is different "
-            f"(first line: {rows[0]}). Say which it is with --label-column, or give "
+            f"(first line: {rows[0]}). Say which it is with `label=`, or give "
             "the file a header."
         )
     return min(found, key=size)

@@ -7,10 +7,10 @@ import os
 import pathlib
 
 from albert_tf.data.annotations import read_cluener, read_doccano, read_label_studio
+from albert_tf.data.encodings import read_text
 from albert_tf.data.records import WrongLine
 from albert_tf.data.tag_columns import read_columns, read_slashes
 from albert_tf.data.tags import Span, check_spans
-from albert_tf.files import decode_utf8
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,7 +51,7 @@ def read_tagged_texts(
     | `"label_studio"` | a JSON list of tasks, the whole export or JSON-MIN |
 
     Args:
-        path: string, a file in UTF-8.
+        path: string, a file in UTF-8, or with a warning GB18030 or UTF-16.
         form: optional string, as above. By default found from the content.
         separator: optional string between columns. By default any white space. Of
             several columns the first is the token and the last the tag.
@@ -62,11 +62,10 @@ def read_tagged_texts(
 
     Raises:
         FileNotFoundError: if there is no such file.
-        ValueError: if it is empty, not UTF-8, or not of the form, saying which line.
+        ValueError: if it is empty, in another encoding, or not of the form, saying which line.
     """  # noqa: E501 (a table)
     path = pathlib.Path(path)
-    hint = "If it is GBK or GB18030, convert it: iconv -f GB18030 -t UTF-8."
-    content = decode_utf8(path.read_bytes(), path, hint)
+    content = read_text(path)
     if not content.strip():
         raise ValueError(f"{path} is empty. Expected texts with entities.")
     form = form or _form_of(content)

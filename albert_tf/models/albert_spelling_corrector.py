@@ -79,13 +79,15 @@ class AlbertSpellingCorrector(FitsTexts, AlbertTask, keras_hub.models.Task):
         tokens = tf.constant(self.preprocessor.tokenizer.get_vocabulary())
         return {"token": tf.gather(tokens, ids), "token_id": ids}
 
-    def correct(self, texts: list[str]) -> list[dict[str, Any]]:
+    def correct(
+        self, texts: list[str], batch_size: int | None = None
+    ) -> list[dict[str, Any]]:
         """Each text put right: dicts of `source`, `target` and `errors`, which are
         tuples: wrong character, right one, position."""
         # Some at a time: the logits of a text are its tokens times the vocabulary.
         answers = []
         for part in (texts[i : i + 64] for i in range(0, len(texts), 64)):
-            logits = self.predict(part, verbose=0)
+            logits = self.predict(part, batch_size=batch_size, verbose=0)
             answers += map(self._corrected, part, self._tokens(part), logits)
         return answers
 

@@ -22,8 +22,8 @@ def marked_label_ids(tokenizer):
     if not marked_tokens(tokenizer):
         raise ValueError(
             "Labels with ## need a vocabulary that has Chinese characters with ##, as "
-            "albert_zh's has ##中. This one has none: leave marked_labels "
-            "(--marked-labels) out."
+            "albert_zh's has ##中. This one has none: leave "
+            "`marked_labels=` out."
         )
     tokens = tokenizer.get_vocabulary()
     ids = {token: number for number, token in enumerate(tokens)}

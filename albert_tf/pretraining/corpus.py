@@ -23,7 +23,7 @@ _ADVICE = {
     ),
     "not_json": (
         'are no JSON objects with a string "{0.text_field}". If the text is in another '
-        "field, name it with text_field (--text-field)"
+        "field, name it with `text_field=`"
     ),
 }
 

@@ -258,7 +258,7 @@ class PretrainingRecords:
         if len(self.files) < num_shards:
             raise ValueError(
                 f"{self.folder} has {len(self.files)} files of records, too few to "
-                f"share among {num_shards}. Make them with a smaller --block-size."
+                f"share among {num_shards}. Make them with a smaller `block_size=`."
             )
         if masks is None and not self.is_masked:
             masks = self.masks()

@@ -92,15 +92,15 @@ class PretrainingData:
             )
         if self.keep_unpaired and self.masked:
             raise ValueError(
-                "keep_unpaired: masked records, in the original's form, all have a "
-                "label of sentence order. Leave out masked (--masked), or this."
+                "`keep_unpaired=`: masked records, in the original's form, all have a "
+                "label of sentence order. Leave out `masked=`, or this."
             )
         given = [name for name in MASK_DEFAULTS if getattr(self, name) is not None]
         if given and not self.masked:
             raise ValueError(
                 f"{', '.join(given)}: records hold no masks, which are drawn when they "
                 "are read. Give this to `PretrainingRecords.masks` or `albert-tf "
-                "pretrain`, or take masked=True (--masked)."
+                "pretrain`, or take `masked=` (True)."
             )
 
     @property

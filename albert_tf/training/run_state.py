@@ -100,7 +100,8 @@ class TrainingState(keras.callbacks.Callback):
 
     The largest value of `monitor` is best; without one the weights of the last epoch
     are kept only. Of several hosts that share the directory one `writes`. `history` has
-    an entry an epoch by metric, `None` where an epoch was without.
+    an entry an epoch by metric, `None` where an epoch was without. `step` is how many
+    steps of the next epoch are done, 0 unless a subclass saves within epochs.
     """
 
     def __init__(self, directory, monitor="val_accuracy", writes=True):
@@ -109,9 +110,11 @@ class TrainingState(keras.callbacks.Callback):
         self._directory = directory
         self._writes = writes
         self._file = directory / HISTORY
-        there = json.loads(self._file.read_text("utf-8")) if self._file.exists() else {}
-        self.history = there.get("history", {})
-        self._seconds_before = there.get("seconds", 0.0)
+        there = self._file.exists()
+        self.saved = json.loads(self._file.read_text("utf-8")) if there else {}
+        self.history = self.saved.get("history", {})
+        self.step = self.saved.get("step", 0)
+        self._seconds_before = self.saved.get("seconds", 0.0)
         self._start = None
 
     @property
@@ -125,9 +128,10 @@ class TrainingState(keras.callbacks.Callback):
         now = 0.0 if self._start is None else time.perf_counter() - self._start
         return round(self._seconds_before + now, 1)
 
-    def weights(self, epoch):
+    def weights(self, epoch, step=0):
         """The file of the weights after an epoch, kept of the best and the last."""
-        return self._directory / f"epoch-{epoch}.weights.h5"
+        name = f"epoch-{epoch}-step-{step}" if step else f"epoch-{epoch}"
+        return self._directory / f"{name}.weights.h5"
 
     @property
     def best_epoch(self):
@@ -136,39 +140,48 @@ class TrainingState(keras.callbacks.Callback):
         return values.index(max(values)) + 1
 
     def on_train_begin(self, logs=None):
-        self._start = time.perf_counter()
-        if self.epochs:
+        self._start = self._start or time.perf_counter()
+        self.load(self.model)
+
+    def load(self, model):
+        """Give a model the weights, and the optimizer's state, that were saved."""
+        if self.epochs or self.step:
             # Else the optimizer's state would not be loaded.
-            self.model.optimizer.build(self.model.trainable_variables)
-            self.model.load_weights(self.weights(self.epochs))
+            model.optimizer.build(model.trainable_variables)
+            model.load_weights(self.weights(self.epochs, self.step))
 
     def on_train_batch_end(self, batch, logs=None):
-        self._refuse_divergence([float(logs["loss"])])
+        self.refuse_divergence([float(logs["loss"])])
 
     def on_epoch_end(self, epoch, logs=None):
         # The last update's harm is in the weights, not yet in the loss.
-        self._refuse_divergence([logs["loss"], *self.model.get_weights()])
+        self.refuse_divergence([logs["loss"], *self.model.get_weights()])
         for name in {**self.history, **logs}:
             values = self.history.setdefault(name, [None] * epoch)
             values.append(float(logs[name]) if name in logs else None)
-        if self._writes:
-            self._write(epoch + 1)
+        self.step = 0
+        self.write()
 
-    def _write(self, epoch):
+    def write(self, **more):
+        """Save the state as it is, with what a subclass needs `more`."""
+        if not self._writes:
+            return
         temporary = self._directory / "part.weights.h5"
         with _alone():
             self.model.save_weights(temporary)
-        temporary.replace(self.weights(epoch))
-        # From here on the epoch counts: what is cut off before is run again.
-        history = {"history": self.history, "seconds": self.seconds}
-        write_text(self._file, json.dumps(history))
-        kept = {self.weights(epoch)}
+        last = self.weights(self.epochs, self.step)
+        temporary.replace(last)
+        # From here on it counts: what is cut off before is run again.
+        state = {"history": self.history, "seconds": self.seconds, "step": self.step}
+        write_text(self._file, json.dumps({**state, **more}))
+        kept = {last}
         if self.monitor is not None:
             kept.add(self.weights(self.best_epoch))
         for file in set(self._directory.glob("epoch-*.weights.h5")) - kept:
             file.unlink()
 
-    def _refuse_divergence(self, values):
+    def refuse_divergence(self, values):
+        """Raise if one of some arrays has a number that is not finite."""
         if all(np.isfinite(value).all() for value in values):
             return
         kept = "Nothing was saved yet."

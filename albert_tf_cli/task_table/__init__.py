@@ -4,19 +4,22 @@
 is added in two steps:
 
 1. A module here, named after the task, with a `Row` at its end. The functions of the
-   row (`read`, `report`, `answers`, `cells`, and where needed `scores`, `tune`,
-   `inputs`, `summary`) stand above it and import TensorFlow, NumPy and `albert_tf`
-   when they are called. See `Row` for what each is given and gives.
+   row (`read`, `report`, `cells`, and where needed `scores`, `tune`, `inputs`,
+   `summary`) stand above it and import TensorFlow, NumPy and `albert_tf` when they are
+   called. See `Row` for what each is given and gives. The model of a task and what it
+   answers are a row of the same name in `albert_tf.pipelines`.
 2. Its name in `_ROWS` below.
 
 Nothing outside of a row knows what labels, texts or scores of a task look like.
 """
 
 from albert_tf_cli.task_table import (
+    fill_mask,
     multi_label,
     multiple_choice,
     question_answering,
     regression,
+    sentence_order,
     spelling_correction,
     text_classification,
     text_embedding,
@@ -32,12 +35,15 @@ _ROWS = (
     multiple_choice.ROW,
     text_embedding.ROW,
     spelling_correction.ROW,
+    fill_mask.ROW,
+    sentence_order.ROW,
 )
 TASKS = {row.name: row for row in _ROWS}
 
 
 def task_of(class_name, config):
     """The row of a model of a class and config; `None` if it is of no task here."""
-    found = [row for row in _ROWS if row.is_of(class_name, config)]
-    # A row that fixes more is the more particular one.
-    return max(found, key=lambda row: len(row.fixed), default=None)
+    from albert_tf import pipelines
+
+    found = pipelines.task_of(class_name, config)
+    return found and TASKS.get(found.name)

@@ -55,21 +55,6 @@ def report(model, examples, batch_size):
     return Report(values, [table, f"exact match {scores['exact_match']:.4f}"])
 
 
-def answers(model, x, batch_size):
-    outputs = model.predict(x, batch_size=batch_size, verbose=0)
-    given = model.answers(outputs)
-    rows = zip(given["chosen"].numpy(), given["probabilities"].numpy(), strict=True)
-    names = model.class_names
-    return [
-        [
-            {"label": name, "score": float(score)}
-            for name, score, is_chosen in zip(names, row, chosen, strict=True)
-            if is_chosen
-        ]
-        for chosen, row in rows
-    ]
-
-
 def cells(answer):
     names = "|".join(label["label"] for label in answer)
     return [names, "|".join(f"{label['score']:.4f}" for label in answer)]
@@ -101,13 +86,10 @@ def mistakes(model, examples, batch_size):
 
 ROW = Row(
     name="multi-label",
-    model="AlbertTextClassifier",
-    fixed={"multi_label": True},
     maximise="micro_f1",
     read=read,
     summary=summary,
     report=report,
-    answers=answers,
     cells=cells,
     scores=scores,
     tune=tune,

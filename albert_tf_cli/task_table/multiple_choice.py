@@ -35,27 +35,15 @@ def inputs(model, lines):
     return contexts, questions, [row[2:] for row in rows]
 
 
-def answers(model, x, batch_size):
-    logits = model.predict(x, batch_size=batch_size, verbose=0)
-    found = model.answers(logits)
-    labels, rows = found["label_id"].numpy(), found["probabilities"].numpy()
-    return [
-        {"label": choices[label], "label_id": int(label), "score": float(row[label])}
-        for choices, label, row in zip(x[2], labels, rows, strict=True)
-    ]
-
-
 def cells(answer):
     return [answer["label"], f"{answer['score']:.4f}"]
 
 
 ROW = Row(
     name="multiple-choice",
-    model="AlbertMultipleChoice",
     maximise="accuracy",
     read=read,
     report=report,
-    answers=answers,
     cells=cells,
     inputs=inputs,
 )

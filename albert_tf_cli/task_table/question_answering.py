@@ -64,21 +64,15 @@ def inputs(model, lines):
     return pairs_of(lines, expected)
 
 
-def answers(model, x, batch_size):
-    return model.predict(x, batch_size=batch_size, verbose=0)
-
-
 def cells(answer):
     return [answer["answer"], f"{answer['score']:.4f}"]
 
 
 ROW = Row(
     name="question-answering",
-    model="AlbertQuestionAnswering",
     maximise="f1",
     read=read,
     report=report,
-    answers=answers,
     cells=cells,
     scores=scores,
     tune=tune,

@@ -33,22 +33,15 @@ def report(model, examples, batch_size):
     return Report(values, [f"{name} {value:.4f}" for name, value in values.items()])
 
 
-def answers(model, x, batch_size):
-    outputs = model.predict(x, batch_size=batch_size, verbose=0)
-    return [{"score": float(score)} for score in outputs]
-
-
 def cells(answer):
     return [f"{answer['score']:.4f}"]
 
 
 ROW = Row(
     name="regression",
-    model="AlbertTextRegressor",
     maximise="spearman",
     read=read,
     report=report,
-    answers=answers,
     cells=cells,
     scores=scores,
 )

@@ -77,22 +77,19 @@ class Row:
     """A task of the command line.
 
     Its functions import what they need when they are called: `--help` has no
-    TensorFlow.
+    TensorFlow. Its model, and what that answers, are those of the row of the same name
+    in `albert_tf.pipelines`.
 
     Attributes:
         name: as `--task` takes it.
-        model: the name of the class in `albert_tf.models`.
-        fixed: arguments of the class that make it a model of this task. By class and
-            these a model that was written is recognised again.
+        cells: function of an answer, which gives the strings that `predict` prints in
+            columns before the text.
         maximise: the score of the dev examples by which the best epoch is chosen: one
-            that Keras computes, or one of `scores`.
+            that Keras computes, or one of `scores`. It, `read` and `report` are `None`
+            for a task that is for `predict` only.
         read: function of a path, `Columns` and `known`, which gives `Examples`. `known`
             is `None` for the examples to train on, else the arguments of the model.
         report: function of model, `Examples` and batch size, which gives a `Report`.
-        answers: function of model, x and batch size, which gives for each example what
-            `predict --json` prints.
-        cells: function of an answer, which gives the strings that `predict` prints in
-            columns before the text.
         summary: function of `Examples.arguments`, which says in a few words what
             distinguishes these data; it ends in a full stop.
         scores: optional function of model, `Examples` and batch size, which gives a
@@ -114,13 +111,10 @@ class Row:
     """
 
     name: str
-    model: str
-    maximise: str
-    read: Callable
-    report: Callable
-    answers: Callable
     cells: Callable
-    fixed: dict = dataclasses.field(default_factory=dict)
+    maximise: str | None = None
+    read: Callable | None = None
+    report: Callable | None = None
     summary: Callable = lambda arguments: ""
     scores: Callable | None = None
     tune: Callable | None = None
@@ -130,12 +124,21 @@ class Row:
     to_label: Callable | None = None
     explain: Callable | None = None
 
-    def is_of(self, class_name, config):
-        """Whether a model of a class and config is one of this task."""
-        fixed = {name: config.get(name) for name in self.fixed}
-        return self.model == class_name and fixed == self.fixed
+    @property
+    def pipeline(self):
+        """The row of `albert_tf.pipelines`."""
+        from albert_tf.pipelines import PIPELINES
+
+        return PIPELINES[self.name]
+
+    @property
+    def fixed(self):
+        """The arguments of the class that make it a model of this task."""
+        return self.pipeline.fixed
 
     def model_class(self):
-        import albert_tf.models
+        return self.pipeline.model
 
-        return getattr(albert_tf.models, self.model)
+    def answers(self, model, x, batch_size):
+        """What `predict --json` prints, for each example."""
+        return self.pipeline.answers(model, x, batch_size)

@@ -22,10 +22,6 @@ def report(model, examples, batch_size):
     return Report(values, [f"{name} {value:.4f}" for name, value in values.items()])
 
 
-def answers(model, x, batch_size):
-    return model.correct(x)
-
-
 def cells(answer):
     errors = (f"{wrong}→{right}@{place}" for wrong, right, place in answer["errors"])
     return [answer["target"], " ".join(errors)]
@@ -37,11 +33,9 @@ def inputs(model, lines):
 
 ROW = Row(
     name="spelling-correction",
-    model="AlbertSpellingCorrector",
     maximise="correction_f1",
     read=read,
     report=report,
-    answers=answers,
     cells=cells,
     scores=scores,
     inputs=inputs,

@@ -64,18 +64,6 @@ def report(model, examples, batch_size):
     return Report(values, lines)
 
 
-def answers(model, x, batch_size):
-    import numpy as np
-
-    outputs = model.predict(x, batch_size=batch_size, verbose=0)
-    given = model.answers(outputs)
-    names, rows = given["label"].numpy(), np.asarray(given["probabilities"])
-    return [
-        {"label": name.decode(), "score": float(row.max())}
-        for name, row in zip(names, rows, strict=True)
-    ]
-
-
 def cells(answer):
     return [answer["label"], f"{answer['score']:.4f}"]
 
@@ -149,12 +137,10 @@ def explain(model):
 
 ROW = Row(
     name="text-classification",
-    model="AlbertTextClassifier",
     maximise="accuracy",
     read=read,
     summary=summary,
     report=report,
-    answers=answers,
     cells=cells,
     mistakes=mistakes,
     suspicious=suspicious,

@@ -16,8 +16,9 @@ def read(path, columns, known=None):
 
 def scores(model, examples, batch_size):
     from albert_tf.evaluation import regression_scores
+    from albert_tf.pipelines.answers import cosines
 
-    found = regression_scores(examples.y, _cosines(model, examples.x, batch_size))
+    found = regression_scores(examples.y, cosines(model, examples.x, batch_size))
     # A cosine has another range than the scores.
     return {name: found[name] for name in ("pearson", "spearman")}
 
@@ -32,29 +33,15 @@ def inputs(model, lines):
     return pairs_of(lines, expected)
 
 
-def answers(model, x, batch_size):
-    return [{"score": float(score)} for score in _cosines(model, x, batch_size)]
-
-
 def cells(answer):
     return [f"{answer['score']:.4f}"]
 
 
-def _cosines(model, x, batch_size):
-    import numpy as np
-
-    first, second = (model.encode_text(part, batch_size) for part in x)
-    return np.sum(first * second, axis=1)
-
-
 ROW = Row(
     name="text-embedding",
-    model="AlbertTextEmbedder",
     maximise="spearman",
-    fixed={"normalize": True},
     read=read,
     report=report,
-    answers=answers,
     cells=cells,
     scores=scores,
     inputs=inputs,

@@ -45,23 +45,6 @@ def report(model, examples, batch_size):
     return Report(values, [table])
 
 
-def answers(model, x, batch_size):
-    found = model.predict(x, batch_size=batch_size, scores=True, verbose=0)
-    return [
-        [
-            {
-                "entity_group": label,
-                "word": text[start:end],
-                "start": start,
-                "end": end,
-                "score": score,
-            }
-            for start, end, label, score in entities
-        ]
-        for text, entities in zip(x, found, strict=True)
-    ]
-
-
 def cells(answer):
     return [" ".join(f"{x['word']}/{x['entity_group']}" for x in answer)]
 
@@ -92,12 +75,10 @@ def mistakes(model, examples, batch_size):
 
 ROW = Row(
     name="token-classification",
-    model="AlbertTokenClassifier",
     maximise="f1",
     read=read,
     summary=summary,
     report=report,
-    answers=answers,
     cells=cells,
     scores=scores,
     inputs=lambda model, lines: lines,

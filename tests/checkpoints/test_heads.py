@@ -20,6 +20,7 @@ from albert_tf.models import (
     AlbertPretrainer,
     AlbertTextClassifier,
     AlbertTextRegressor,
+    AlbertTokenClassifier,
 )
 
 
@@ -197,3 +198,16 @@ def test_heads_of_a_task(num_sop_classes):
     assert opened.num_classes("sop_head") == num_sop_classes
     assert opened.num_classes("masked_lm_head") == 0
     assert opened.head_config("masked_lm_head") == {}
+
+
+def test_a_head_of_tokens_beside_a_pooler_is_saved(tmp_path):
+    """As of a task on a backbone with random weights, which has one."""
+    backbone = AlbertBackbone(
+        **{"vocabulary_size": 50, "num_layers": 1, "num_heads": 2, "embedding_dim": 8},
+        **{"hidden_dim": 12, "intermediate_dim": 20, "max_sequence_length": 16},
+        embedding_projection="after_layer_norm",
+    )
+    save_checkpoint(
+        AlbertTokenClassifier(backbone, ["PER"]), tmp_path, layout="huggingface"
+    )
+    assert open_checkpoint(tmp_path).heads == ["token_classifier"]

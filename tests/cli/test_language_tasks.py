@@ -95,5 +95,5 @@ def test_files_that_are_not_of_the_task(folder):
     with pytest.raises(ValueError, match="Line 1 of .* has 3 columns"):
         finetune(folder, "spelling-correction", "scored.tsv")
     (folder / "bad.tsv").write_text("label\ttext\ttext_b\nx\t好\t坏\n", "utf-8")
-    with pytest.raises(ValueError, match="'x' of example 1 is no finite number"):
+    with pytest.raises(ValueError, match="'x' of line 2 of .* is no finite number"):
         finetune(folder, "text-embedding", "bad.tsv")

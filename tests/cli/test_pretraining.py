@@ -115,7 +115,8 @@ def options(records, output, **changes):
 def test_from_random_weights(folder, records, tmp_path, changes):
     config = folder / "config.json"
     out = printed(*options(records, tmp_path, config=config, **changes))
-    assert "mlm_logits_accuracy" in out and "loss.png are in" in out
+    assert "step 2 of" in out and "masked tokens 0." in out and " s a step, " in out
+    assert "loss.png are in" in out and not (tmp_path / ".training").exists()
     model = AlbertPretrainer.from_checkpoint(tmp_path)
     assert model.backbone.vocabulary_size == 60
     history = json.loads((tmp_path / "history.json").read_text())
@@ -140,13 +141,6 @@ def test_masked_records(folder, records, tmp_path):
     config = {"config": folder / "config.json", "masking": "static", "steps": 2}
     out = printed(*options(tmp_path / "masked", tmp_path / "out", **config))
     assert "loss.png are in" in out
-    identity = tmp_path / "out" / ".training" / "identity.json"
-    assert json.loads(identity.read_text())["masks"] is None
-    # Of another training, which says what would be.
-    config["masking"] = "dynamic"
-    out = refused(*options(tmp_path / "masked", tmp_path / "out", **config))
-    assert "'mask_selection_rate': 0.1" in out or "masks: None, now {" in out
-    config["masking"] = "static"
     out = refused(*options(records, tmp_path / "o", **config))
     assert "hold no masks" in out and "--masked" in out
     out = refused(*options(tmp_path / "masked", tmp_path / "o", **config, ngram=1))
@@ -172,7 +166,7 @@ def test_starting_from_a_released_layout(records, tmp_path):
         "steps": 2,
     }
     out = printed(*options(records, tmp_path / "out", **dev))
-    assert "val_loss" in out
+    assert "dev loss" in out
     again = AlbertPretrainer.from_checkpoint(tmp_path / "out")
     # At a rate of 0 nothing but LAMB's sums has moved.
     for first, second in zip(model.weights, again.weights, strict=True):
@@ -255,8 +249,8 @@ def test_resuming_with_other_outputs(folder, records, tmp_path, monkeypatch):
     assert "Checkpoint (albert_zh)" in out
     history = json.loads((tmp_path / "out" / "history.json").read_text())
     assert len(history["history"]["loss"]) == 3
-    out = refused(*options(records, tmp_path / "out", **changes, **{"batch-size": 4}))
-    assert "batch_size: 8, now 4" in out
+    out = refused(*options(records, tmp_path / "out", **changes, **{"steps": 8}))
+    assert "holds a finished training of 6 steps" in out and "--init" in out
 
 
 @pytest.mark.slow

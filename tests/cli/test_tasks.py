@@ -583,7 +583,7 @@ def test_missing_vocabulary(finetune_refused, folder, tmp_path):
 
 def test_missing_data(finetune_refused):
     error = finetune_refused(dev="nowhere.tsv")
-    assert error == "Error: [Errno 2] No such file or directory: 'nowhere.tsv'"
+    assert error == "Error: nowhere.tsv does not exist."
 
 
 @pytest.mark.parametrize(
@@ -616,7 +616,8 @@ def test_a_label_that_training_does_not_have(finetune_refused, tmp_path):
     file = tmp_path / "other.tsv"
     file.write_text("label\ttext\n中评\t还行\n好评\t很好\n")
     error = finetune_refused(dev=file)
-    assert "['中评'] are not among the classes ['好评', '差评']" in error
+    expected = f"'中评' of line 2 of {file} is not among the classes ['好评', '差评']"
+    assert expected in error
 
 
 def test_single_texts_to_train_on_and_pairs_to_score_on(

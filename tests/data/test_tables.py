@@ -215,9 +215,19 @@ def test_classes_are_sorted_as_whole_numbers_or_as_text():
 def test_class_ids_are_positions():
     data = LabelledTexts(["x"] * 3, ["差评", "好评", "差评"])
     assert data.class_ids(["好评", "差评"]) == [1, 0, 1]
-    dev = LabelledTexts(["x"] * 3, ["1", "2", "0"])
-    with pytest.raises(ValueError, match=r"labels \['2'\] are not among.*\['0', '1'\]"):
-        dev.class_ids(["0", "1"])
+
+
+def test_a_label_that_is_no_class_is_named_with_its_line(read):
+    classes = ["0", "1"]
+    dev = read("a.csv", "label,text\n1,很好\n\n2,差\n3,还行\n")
+    message = r"label '2' of line 4 of .*a.csv is not among.*'0', '1'.*\(1 more"
+    with pytest.raises(ValueError, match=message):
+        dev.class_ids(classes)
+    # Not a class of its own.
+    empty = read("b.tsv", "label\ttext\n1\t很好\n\t差\n0\t还行\n")
+    assert class_names(empty.labels) == classes
+    with pytest.raises(ValueError, match="label of line 3 of .*b.tsv is empty"):
+        empty.class_ids(classes)
 
 
 # === What is refused, and what is said ===
@@ -254,8 +264,18 @@ def test_header_only(read, name, content, columns):
         read(name, content, *columns)
 
 
+@pytest.mark.parametrize("encoding", ["gb18030", "gbk", "utf-16"])
+def test_other_encodings_are_read_with_a_warning(tmp_path, encoding):
+    file = tmp_path / "a.tsv"
+    file.write_bytes(CONTENTS["tsv"].encode(encoding))
+    kind = encoding.replace("gbk", "gb18030")
+    with pytest.warns(UserWarning, match=f"a.tsv is {kind}, not UTF-8"):
+        data = read_labelled_texts(file)
+    assert data.x == TEXTS
+
+
 def test_the_line_that_is_not_utf8_is_named(read):
-    with pytest.raises(ValueError, match="not UTF-8: byte 0xb2 in line 3.*iconv"):
+    with pytest.raises(ValueError, match="not UTF-8: byte 0xb2 in line 3.*Save it"):
         read("a.tsv", "label\ttext\n1\t很好\n0\t".encode() + "差".encode("gbk"))
 
 
@@ -312,14 +332,14 @@ def test_a_given_column_that_is_not_there(read, name, content, column):
 
 
 def test_a_column_that_the_header_does_not_name(read):
-    with pytest.raises(ValueError, match=r"no text column.*'words'.*--text-column"):
+    with pytest.raises(ValueError, match=r"no text column.*'words'.*`text=`"):
         read("a.tsv", "label\twords\n1\t很好\n")
-    with pytest.raises(ValueError, match=r"no label column.*'stars'.*--label-column"):
+    with pytest.raises(ValueError, match=r"no label column.*'stars'.*`label=`"):
         read("a.jsonl", '{"stars": 1, "text": "很好"}\n')
 
 
 def test_pairs_where_single_texts_are_expected_and_the_other_way(read):
-    message = "a.tsv has pairs of texts where single texts are.*--text-b-column"
+    message = "a.tsv has pairs of texts where single texts are.*`text_b=`"
     with pytest.raises(ValueError, match=message):
         read("a.tsv", "label\ttext\ttext_b\n1\t好\t好\n", pairs=False)
     with pytest.raises(ValueError, match="has single texts where pairs of texts are"):
@@ -340,7 +360,7 @@ def test_more_different_labels_than_classes_are_likely(read):
 
 def test_too_many_columns_or_none_for_the_text(read):
     cells = [("甲", "乙", "丙", "1"), ("丁", "戊", "己", "0"), ("庚", "辛", "壬", "1")]
-    with pytest.raises(ValueError, match="3 columns that could be text.*--text-column"):
+    with pytest.raises(ValueError, match="3 columns that could be text.*`text=`"):
         read("a.tsv", rows(*cells))
     with pytest.raises(ValueError, match="0 columns that could be text"):
         read("a.tsv", "1\n0\n1\n")
@@ -439,5 +459,5 @@ def test_labels_that_are_numbers(tmp_path):
     assert data.scores() == [5.0, 0.0, 5.0]
     for bad in ("好", "nan", ""):
         file.write_text(f"text,score\n甲,1\n乙,{bad}\n")
-        with pytest.raises(ValueError, match=f"label '{bad}' of example 2"):
+        with pytest.raises(ValueError, match=f"label '{bad}' of line 3 of"):
             read_labelled_texts(file).scores()

@@ -119,7 +119,7 @@ WRONG = {
     "separator": ("中 B-ORG\n", "Line 1 of .*one column", {"separator": "\t"}),
     "slash": ("小明/PER 在 \n", "Line 1 of .*'在' is no word", {"form": "slashes"}),
     "empty": (" \n", "is empty"),
-    "encoding": ("中 O\n好 O\n".encode("gbk"), "is not UTF-8: byte .* in line 1"),
+    "encoding": ("中 O\n好 ".encode() + b"\x80 O\n", "not UTF-8: byte 0x80 in line 2"),
     "form": ("中 O\n", "`form` must be one of", {"form": "xml"}),
     "json": ('{"text": "a", "label": []}\n{"text": \n', "Line 2 of .* not JSON"),
     "no object": ('{"text": "a", "label": []}\n[]\n', "Line 2 of .* no JSON object"),

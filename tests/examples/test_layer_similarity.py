@@ -220,7 +220,7 @@ def test_random_weights_are_the_same_each_time(folder, run):
         ("--checkpoint", "no_vocabulary", "no vocabulary beside .*no_vocabulary"),
         ("--checkpoint", "other_vocabulary", "vocabulary has 12 tokens, the model 11"),
         ("--unshared", DEMO, "--unshared .*albert_micro_zh: its layers share weights"),
-        ("--texts", "missing.tsv", "No such file .*missing.tsv"),
+        ("--texts", "missing.tsv", "missing.tsv does not exist"),
         ("--output", "missing/a.png", "No such file or directory: '.*missing/a.png'"),
     ],
 )

@@ -135,7 +135,8 @@ def spearman(model, pairs, scores):
     return regression_scores(scores, (first * second).sum(axis=1))["spearman"]
 
 
-@pytest.mark.parametrize("scored", [True, pytest.param(False, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("scored", [True, False])
 def test_fit_brings_together_what_belongs_together(scored):
     keras.utils.set_random_seed(2)
     food = ["好吃", "吃鸡蛋", "想吃", "不吃了"]

@@ -199,9 +199,8 @@ def food_texts(count, seed):
     return texts, spans
 
 
-@pytest.mark.parametrize(
-    "scheme", ["BIO", pytest.param("BIOES", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["BIO", "BIOES"])
 def test_it_learns_entities(scheme):
     keras.utils.set_random_seed(0)
     tagger = AlbertTokenClassifier.from_backbone(

@@ -85,6 +85,7 @@ def checksums(folder):
     }
 
 
+@pytest.mark.slow
 def test_records_hold_the_text_and_jiebas_words(vocabulary, corpus, tmp_path):
     manifest = make_pretraining_data([corpus], tmp_path / "out", settings(vocabulary))
     batch = read(tmp_path / "out")

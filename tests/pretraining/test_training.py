@@ -126,6 +126,42 @@ def test_a_killed_training_ends_with_the_same_weights(data, tmp_path):
     assert np.allclose(cut, whole) and len(cut) == 6
 
 
+class TellsToEnd(keras.callbacks.Callback):
+    """Sends the process a signal while it trains its nth step."""
+
+    def __init__(self, step, number):
+        super().__init__()
+        self.left, self.number = step, number
+
+    def on_train_batch_begin(self, batch, logs=None):
+        self.left -= 1
+        if self.left == 0:
+            signal.raise_signal(self.number)
+
+
+@pytest.mark.parametrize(
+    ("step", "number"),
+    [(3, signal.SIGTERM), pytest.param(2, signal.SIGINT, marks=pytest.mark.slow)],
+)
+def test_a_training_told_to_end_saves_and_is_resumed(
+    data, trained, tmp_path, step, number
+):
+    """Within an interval and at its end; as if it had not been."""
+    records, out = PretrainingRecords(data), tmp_path / "out"
+    handler = signal.getsignal(number)
+    message = f"Interrupted at step {step} of 4. The same command resumes."
+    with pytest.raises(KeyboardInterrupt, match=message):
+        start(records, out, callbacks=[TellsToEnd(step, number)])
+    assert signal.getsignal(number) is handler
+    done, pretrainer = start(records, out)
+    whole, weights = trained[2]["history"], trained[1]
+    for ours, theirs in zip(pretrainer.weights, weights, strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-6)
+    assert done["history"].keys() == whole.keys()
+    for name, values in whole.items():
+        assert done["history"][name] == pytest.approx(values, rel=1e-5)
+
+
 def start(records, out, rate=1e-3, optimizer="adamw", seed=0, layers=2, **kwargs):
     """Train four steps, two an interval."""
     pretrainer = model(layers=layers)
@@ -137,19 +173,20 @@ def start(records, out, rate=1e-3, optimizer="adamw", seed=0, layers=2, **kwargs
 
 @pytest.fixture(scope="module")
 def trained(data, tmp_path_factory):
-    """The output of a complete training, and its weights."""
+    """The output of a complete training, its weights, and what it returned."""
     out = tmp_path_factory.mktemp("trained")
-    _, pretrainer = start(PretrainingRecords(data), out)
-    return out, [weight.numpy() for weight in pretrainer.weights]
+    done, pretrainer = start(PretrainingRecords(data), out)
+    return out, [weight.numpy() for weight in pretrainer.weights], done
 
 
+@pytest.mark.slow
 def test_a_complete_training_gives_its_weights_again(data, trained, tmp_path):
     """Also from another place, with dev and logs: nothing is trained."""
     moved = PretrainingRecords(shutil.copytree(data, tmp_path / "moved"))
     dev = PretrainingRecords(write(tmp_path / "dev", 9, 1, seed=100))
     seen = []
     logs = keras.callbacks.LambdaCallback(on_epoch_begin=lambda *x: seen.append(x))
-    out, weights = trained
+    out, weights, _ = trained
     done, loaded = start(moved, out, dev=dev, callbacks=[logs])
     assert done["history"]["loss"] == epochs_of(out) and not seen
     for first, again in zip(weights, loaded.weights, strict=True):

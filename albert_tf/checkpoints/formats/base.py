@@ -70,7 +70,7 @@ class Source:
     def vocabulary(self):
         """The path of what holds the vocabulary, `None` if nothing does."""
         return self._find_beside(
-            self.vocabulary_patterns, "vocabulary", "`vocabulary=` or --vocab"
+            self.vocabulary_patterns, "vocabulary", "`vocabulary=`"
         )
 
     def tokenizer(self, lowercase):

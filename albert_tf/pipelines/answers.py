@@ -1,0 +1,142 @@
+"""What models answer, as dicts of plain Python: what `predict --json` prints.
+
+Each function is given a model, x as its `predict` takes it, and a batch size, and gives
+a value for each example. Its further arguments are the options of the pipeline.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+
+def classify(model, x, batch_size=None, top_k=1):
+    """`label` and `score` of the likeliest class; of more than one a list."""
+    outputs = model.predict(x, batch_size=batch_size, verbose=0)
+    rows = np.asarray(model.answers(outputs)["probabilities"])
+    return _best([_ranked(model.class_names, row) for row in rows], top_k)
+
+
+def classify_multi_label(model, x, batch_size=None, top_k="auto"):
+    """`label` and `score` of each class that the text has, or of the likeliest."""
+    outputs = model.predict(x, batch_size=batch_size, verbose=0)
+    found = model.answers(outputs)
+    rows = zip(np.asarray(found["probabilities"]), found["chosen"].numpy(), strict=True)
+    names = np.array(model.class_names, dtype=object)
+    if top_k == "auto":
+        return [_ranked(names[chosen], row[chosen]) for row, chosen in rows]
+    _check_top_k(top_k)
+    return [_ranked(names, row)[:top_k] for row, _ in rows]
+
+
+def regress(model, x, batch_size=None):
+    """`score`, the number."""
+    outputs = model.predict(x, batch_size=batch_size, verbose=0)
+    return [{"score": float(score)} for score in outputs]
+
+
+def find_entities(model, x, batch_size=None):
+    """A list of `entity_group`, `word`, `start`, `end` and `score`."""
+    found = model.predict(x, batch_size=batch_size, scores=True, verbose=0)
+    return [
+        [
+            {
+                "entity_group": label,
+                "word": text[start:end],
+                "start": start,
+                "end": end,
+                "score": score,
+            }
+            for start, end, label, score in entities
+        ]
+        for text, entities in zip(x, found, strict=True)
+    ]
+
+
+def answer_questions(
+    model, x, batch_size=None, top_k=1, null_threshold="auto", max_answer_length=None
+):
+    """`answer`, `start`, `end` and `score`; of more than one answer a list."""
+    if top_k is None:
+        raise ValueError(
+            "`top_k` of answers should be a number; there is no end of all."
+        )
+    _check_top_k(top_k)
+    return model.predict(
+        x,
+        batch_size=batch_size,
+        n_best=top_k,
+        null_threshold=null_threshold,
+        max_answer_length=max_answer_length,
+        verbose=0,
+    )
+
+
+def choose(model, x, batch_size=None, top_k=1):
+    """`label`, the text of the choice, `label_id`, its place, and `score`."""
+    logits = model.predict(x, batch_size=batch_size, verbose=0)
+    rows = model.answers(logits)["probabilities"].numpy()
+    ranked = []
+    for choices, row in zip(x[2], rows, strict=True):
+        order = np.argsort(-row[: len(choices)], kind="stable").tolist()
+        ranked.append(
+            [
+                {"label": choices[i], "label_id": i, "score": float(row[i])}
+                for i in order
+            ]
+        )
+    return _best(ranked, top_k)
+
+
+def embed(model, x, batch_size=None):
+    """`embedding`, the vector of a text, a list; of a pair `score`, their cosine."""
+    if isinstance(x, tuple):
+        return [{"score": float(score)} for score in cosines(model, x, batch_size)]
+    vectors = model.encode_text(x, batch_size=batch_size)
+    return [{"embedding": vector} for vector in vectors.tolist()]
+
+
+def cosines(model, pairs, batch_size=None):
+    """The cosine of the vectors of each pair, a float array [pairs]."""
+    first, second = (model.encode_text(part, batch_size=batch_size) for part in pairs)
+    lengths = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
+    return np.sum(first * second, axis=1) / np.maximum(lengths, 1e-12)
+
+
+def correct(model, x, batch_size=None):
+    """`source`, `target` and `errors`: wrong character, right one, position."""
+    return model.correct(x, batch_size=batch_size)
+
+
+def fill(model, x, batch_size=None, top_k=5, targets=None):
+    """Lists of `score`, `token`, `token_str`, `sequence`, `start` and `end`."""
+    _check_top_k(top_k)
+    return model.fill(x, top_k=top_k, targets=targets, batch_size=batch_size)
+
+
+def tell_order(model, x, batch_size=None):
+    """`label`, "in_order" or "swapped", and `score`."""
+    likely = model.sentence_order(*x, batch_size=batch_size)
+    return [
+        {"label": "in_order", "score": score}
+        if score >= 0.5
+        else {"label": "swapped", "score": 1 - score}
+        for score in map(float, likely)
+    ]
+
+
+def _ranked(names, scores):
+    order = np.argsort(-scores, kind="stable")
+    return [{"label": str(names[i]), "score": float(scores[i])} for i in order]
+
+
+def _best(ranked, top_k):
+    """The first of each list; with `top_k` other than 1 so many, `None` for all."""
+    _check_top_k(top_k)
+    return [row[0] if top_k == 1 else row[:top_k] for row in ranked]
+
+
+def _check_top_k(top_k):
+    if top_k is not None and (not isinstance(top_k, int) or top_k < 1):
+        raise ValueError(
+            f"`top_k` should be a number from 1 on, or None for all. Received: {top_k}"
+        )

@@ -1,0 +1,59 @@
+"""`predict --task`: of checkpoints, and of tasks that are only to predict."""
+
+import json
+import pathlib
+
+import pytest
+from typer.testing import CliRunner
+
+import albert_tf
+import albert_tf_cli
+
+pytestmark = pytest.mark.usefixtures("eagerly")
+
+MICRO = pathlib.Path(__file__).parents[2] / "examples" / "albert_micro_zh"
+
+
+def run(*arguments):
+    return CliRunner().invoke(albert_tf_cli.app, list(map(str, arguments)))
+
+
+@pytest.mark.parametrize(
+    ("task", "lines", "examples"),
+    [
+        ("fill-mask", ["今天[MASK]气很好", "[MASK]天[MASK]好"], None),
+        (
+            "sentence-order",
+            ["他打开了门。\t然后走了进去。"],
+            [("他打开了门。", "然后走了进去。")],
+        ),
+    ],
+)
+def test_json_is_what_the_pipeline_gives(task, lines, examples):
+    printed = run("predict", MICRO, "--task", task, "--json", *lines).stdout
+    expected = albert_tf.pipeline(task, MICRO)(examples or lines)
+    assert [json.loads(line) for line in printed.splitlines()] == expected
+
+
+def test_cells():
+    text = "[MASK]天[MASK]好"
+    (line,) = run("predict", MICRO, "--task", "fill-mask", text).stdout.splitlines()
+    first, second, shown = line.split("\t")
+    expected = albert_tf.pipeline("fill-mask", MICRO)(text)
+    for cell, answers in zip((first, second), expected, strict=True):
+        assert cell.split(" ") == [
+            f"{x['token_str']}/{x['score']:.4f}" for x in answers
+        ]
+    assert shown == text
+    line = run("predict", MICRO, "--task", "sentence-order", "你好。\t再见。").stdout
+    assert line.split("\t")[0] in ("in_order", "swapped")
+
+
+def test_there_is_nothing_to_train_or_score(tmp_path):
+    model = albert_tf.pipeline("fill-mask", MICRO).model
+    model.save_to_preset(str(tmp_path))
+    assert run("predict", tmp_path, "今天[MASK]气很好").exit_code == 0
+    result = run("evaluate", tmp_path, "dev.tsv")
+    assert "is a model for fill-mask, which has no scores" in str(result.exception)
+    result = run("finetune", "--task", "fill-mask")
+    assert result.exit_code == 2 and "fill-mask" in result.output

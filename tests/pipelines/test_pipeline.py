@@ -1,0 +1,273 @@
+"""`albert_tf.pipeline`: every task by one table, and where models come from."""
+
+import dataclasses
+import json
+import pathlib
+from typing import Any
+
+import numpy as np
+import pytest
+from small_classifier import VOCABULARY, call, randomised, small_backbone
+
+import albert_tf
+from albert_tf import models
+from albert_tf.pipelines import PIPELINES
+from albert_tf_cli.task_table import TASKS
+
+pytestmark = pytest.mark.usefixtures("eagerly")
+
+MICRO = pathlib.Path(__file__).parents[2] / "examples" / "albert_micro_zh"
+TEXTS = ["很好吃，我想你来吧", "差", "他 去 了吗"]
+OTHERS = ["好", "不好吃", "你"]
+PAIRS = list(zip(TEXTS, OTHERS, strict=True))
+LABEL = {"label": str, "score": float}
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """A task: its model, examples, and the keys and types of an answer."""
+
+    model: type
+    examples: list
+    keys: dict
+    arguments: dict = dataclasses.field(default_factory=dict)
+    is_list: bool = False
+
+    def build(self):
+        backbone = small_backbone(embedding_projection="after_layer_norm")
+        return randomised(
+            self.model.from_backbone(backbone, VOCABULARY, **self.arguments)
+        )
+
+
+CASES: dict[str, Case] = {
+    "text-classification": Case(
+        models.AlbertTextClassifier,
+        TEXTS,
+        LABEL,
+        {"num_classes": 3, "labels": ["坏", "中", "好"]},
+    ),
+    "multi-label": Case(
+        models.AlbertTextClassifier,
+        PAIRS,
+        LABEL,
+        {"num_classes": 3, "multi_label": True, "thresholds": [0.0, 0.9, 0.2]},
+        is_list=True,
+    ),
+    "regression": Case(models.AlbertTextRegressor, PAIRS, {"score": float}),
+    "token-classification": Case(
+        models.AlbertTokenClassifier,
+        TEXTS,
+        dict(entity_group=str, word=str, start=int, end=int, score=float),
+        {"tags": ["O", "I-PER", "I-LOC"]},
+        is_list=True,
+    ),
+    "question-answering": Case(
+        models.AlbertQuestionAnswering,
+        list(zip(OTHERS, TEXTS, strict=True)),
+        dict(answer=str, start=int, end=int, score=float),
+    ),
+    "multiple-choice": Case(
+        models.AlbertMultipleChoice,
+        [("我想", "吃", ["好", "鸡蛋"]), ("他来了", "谁", ["你", "我", "他"])],
+        {**LABEL, "label_id": int},
+    ),
+    "text-embedding": Case(models.AlbertTextEmbedder, TEXTS, {"embedding": list}),
+    "spelling-correction": Case(
+        models.AlbertSpellingCorrector, TEXTS, dict(source=str, target=str, errors=list)
+    ),
+    "fill-mask": Case(
+        models.AlbertMaskedLM,
+        [text[:1] + "[MASK]" + text[1:] for text in TEXTS],
+        dict(score=float, token=int, token_str=str, sequence=str, start=int, end=int),
+        is_list=True,
+    ),
+    "sentence-order": Case(models.AlbertSentenceOrder, PAIRS, LABEL),
+}
+
+
+@pytest.fixture(scope="module")
+def built():
+    """The pipeline of a task, built once."""
+    made: dict[str, Any] = {}
+
+    def pipeline(name):
+        if name not in made:
+            made[name] = albert_tf.pipeline(name, CASES[name].build())
+        return made[name]
+
+    return pipeline
+
+
+def close(one, other):
+    """Whether two answers are the same, numbers to 1e-5."""
+    if isinstance(one, float):
+        return one == pytest.approx(other, abs=1e-5)
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(close(one[x], other[x]) for x in one)
+    if isinstance(one, (list, tuple)):
+        return len(one) == len(other) and all(map(close, one, other))
+    return one == other
+
+
+def test_the_command_line_has_the_same_tasks():
+    assert list(TASKS) == list(PIPELINES) == list(CASES)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_one_example_or_many_in_any_form(built, name):
+    case, pipeline, row = CASES[name], built(name), PIPELINES[name]
+    assert pipeline.task == name
+    many = pipeline(case.examples)
+    assert len(many) == len(case.examples)
+    for example, answer in zip(case.examples, many, strict=True):
+        assert close(pipeline(example), answer)
+        found = answer if case.is_list else [answer]
+        assert all({x: type(v) for x, v in y.items()} == case.keys for y in found)
+    assert any(many)
+    assert json.dumps(many)
+    # By name, in dicts, a batch at a time.
+    tuples = [x if isinstance(x, tuple) else (x,) for x in case.examples]
+    dicts = [dict(zip(row.fields, x, strict=False)) for x in tuples]
+    columns = {field: [x[field] for x in dicts] for field in dicts[0]}
+    assert close(pipeline(dicts, batch_size=2), many)
+    assert close(pipeline(columns), many)
+    assert close(pipeline(**columns), many)
+    assert close(pipeline(**dicts[0]), many[0])
+    assert pipeline([]) == []
+
+
+def test_classes_by_their_probability(built):
+    pipeline = built("text-classification")
+    logits = np.stack([call(pipeline.model, [text])[0] for text in TEXTS])
+    logits = logits.astype("float64")
+    expected = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    found = pipeline(TEXTS, top_k=None)
+    for row, answer in zip(expected, found, strict=True):
+        order = np.argsort(-row)
+        assert [x["label"] for x in answer] == [["坏", "中", "好"][i] for i in order]
+        assert [x["score"] for x in answer] == pytest.approx(row[order], abs=1e-5)
+    assert pipeline(TEXTS) == [answer[0] for answer in found]
+    assert pipeline(TEXTS[0], top_k=2) == found[0][:2]
+
+
+def test_labels_above_their_thresholds_or_the_likeliest(built):
+    pipeline = built("multi-label")
+    everything = pipeline(PAIRS, top_k=3)
+    thresholds = {"0": 0.0, "1": 0.9, "2": 0.2}
+    assert pipeline(PAIRS) == [
+        [x for x in row if x["score"] >= thresholds[x["label"]]] for row in everything
+    ]
+    # As transformers, whose one name for both is "text-classification".
+    same = albert_tf.pipeline("sentiment-analysis", pipeline.model)
+    assert same.task == "multi-label"
+
+
+def test_several_answers_choices_and_masks(built):
+    questions = built("question-answering")
+    best = questions(question="谁", context=TEXTS, top_k=3)
+    assert [len(x) for x in best] == [3, 1, 3]
+    assert questions(question="谁", context=TEXTS) == [x[0] for x in best]
+    context, question, choices = CASES["multiple-choice"].examples[1]
+    ranked = built("multiple-choice")((context, question, choices), top_k=None)
+    assert sorted(x["label_id"] for x in ranked) == [0, 1, 2]
+    assert sum(x["score"] for x in ranked) == pytest.approx(1, abs=1e-5)
+    assert all(choices[x["label_id"]] == x["label"] for x in ranked)
+    masks = built("fill-mask")("很[MASK]吃[MASK]", targets=["好", "差"])
+    assert [[x["start"] for x in row] for row in masks] == [[1, 1], [8, 8]]
+
+
+def test_a_pair_of_texts_has_a_cosine(built):
+    pipeline = built("text-embedding")
+    vectors = np.array([x["embedding"] for x in pipeline([*TEXTS, *OTHERS])])
+    expected = (vectors[:3] * vectors[3:]).sum(axis=1)
+    found = [x["score"] for x in pipeline(PAIRS)]
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_the_path_says_the_task(built, tmp_path):
+    """Of a preset, a `.keras` file, and other people's layouts."""
+    classifier = built("text-classification")
+    expected = classifier(TEXTS)
+    classifier.model.save_to_preset(str(tmp_path / "preset"))
+    classifier.model.save(tmp_path / "model.keras")
+    classifier.model.export_to_transformers(tmp_path / "huggingface")
+    for name in ("preset", "model.keras", "huggingface"):
+        found = albert_tf.pipeline(tmp_path / name)
+        assert found.task == "text-classification"
+        assert close(found(TEXTS), expected)
+    entities = built("token-classification")
+    entities.model.export_to_transformers(tmp_path / "tags")
+    found = albert_tf.pipeline(path=tmp_path / "tags")
+    assert found.task == "token-classification"
+    assert close(found(TEXTS), entities(TEXTS))
+    # What it learned besides is not lost.
+    choosy = CASES["question-answering"].build()
+    choosy.null_threshold = -30.0
+    choosy.save_to_preset(str(tmp_path / "questions"))
+    questions = albert_tf.pipeline(tmp_path / "questions")
+    assert questions(question="谁", context=TEXTS[0])["answer"] == ""
+
+
+def test_options_of_all_calls_and_of_one():
+    pipeline = albert_tf.pipeline("fill-mask", MICRO, top_k=2)
+    answers = pipeline("今天[MASK]气很好")
+    assert answers == pipeline.model.fill("今天[MASK]气很好", top_k=2)
+    assert pipeline("今天[MASK]气很好", top_k=1) == answers[:1]
+    assert repr(pipeline) == "<pipeline fill-mask of AlbertMaskedLM, top_k=2>"
+
+
+@pytest.mark.parametrize(
+    ("task", "error", "message"),
+    [
+        ("text-classification", ValueError, "is not trained for text-class.*no class"),
+        ("question-answering", ValueError, "it has no span_head"),
+        ("regression", ValueError, "it has no regressor"),
+        (None, ValueError, "no head but of the pretraining. Say which task: text-"),
+        ("classification", ValueError, "no task 'classification'. Expected one of"),
+    ],
+)
+def test_a_checkpoint_that_is_not_trained_for_it(task, error, message):
+    """Random weights would answer as if they knew."""
+    with pytest.raises(error, match=message):
+        albert_tf.pipeline(task, MICRO)
+
+
+def test_what_is_no_model_for_the_task(built):
+    single = built("text-classification").model
+    with pytest.raises(ValueError, match="for text-class.*it is not for multi-label"):
+        albert_tf.pipeline("multi-label", single)
+    ids = models.AlbertTextClassifier(small_backbone(), 2)
+    with pytest.raises(ValueError, match="takes ids, for it has no vocabulary"):
+        albert_tf.pipeline("text-classification", ids)
+    with pytest.raises(ValueError, match="Which model"):
+        albert_tf.pipeline("fill-mask")
+
+
+@pytest.mark.parametrize(
+    ("name", "x", "options", "error", "message"),
+    [
+        ("fill-mask", "好", {"topk": 3}, TypeError, "no option topk.*top_k, targets"),
+        ("fill-mask", "好", {"top_k": 0}, ValueError, "from 1 on"),
+        ("question-answering", ("谁", "你"), {"top_k": None}, ValueError, "a number"),
+        ("fill-mask", None, {}, TypeError, "or with text by name"),
+        ("fill-mask", 3, {}, TypeError, "a string, or a dict or tuple of text"),
+        ("regression", ["好", 3], {}, TypeError, "Element 1 .* Received: int 3"),
+        ("regression", [("好", None)], {}, TypeError, "`text_pair` of example 0"),
+        ("regression", ["好", ("好", "差")], {}, ValueError, "Example 1 has 2 of"),
+        ("regression", (["好"], ["差", "好"]), {}, ValueError, r"lengths \[1, 2\]"),
+        ("sentence-order", "好", {}, ValueError, "a dict or tuple of text, text_pair"),
+        ("sentence-order", {"text": "好"}, {}, ValueError, r"\['text_pair'\]"),
+        ("multiple-choice", ("好", "好", "好"), {}, TypeError, "a list of strings"),
+    ],
+)
+def test_what_it_is_called_with_wrongly(built, name, x, options, error, message):
+    with pytest.raises(error, match=message):
+        built(name)(x, **options)
+
+
+def test_a_model_of_pairs_wants_pairs():
+    model = CASES["regression"].build()
+    model.pairs = True
+    with pytest.raises(ValueError, match="This model takes pairs of texts"):
+        albert_tf.pipeline("regression", model)(["好"])
