@@ -76,16 +76,15 @@ class ZeroShotClassifier:
         labels = list(candidate_labels)
         if isinstance(candidate_labels, str) or not labels:
             raise ValueError(f"`candidate_labels` should be a list, not {labels}.")
-        premises = [text for text in texts for _ in labels]
         hypotheses = [self.template.replace("{}", label) for label in labels]
-        pairs = (premises, hypotheses * len(texts))
+        pairs = ([x for x in texts for _ in labels], hypotheses * len(texts))
         logits = self.classifier.predict(pairs, batch_size=batch_size, verbose=0)
         shape = (logits.shape[1], len(texts), len(labels))
         rows = logits.T.reshape(shape).astype("float64")
         entailed = rows[self.entailment_id]
         if multi_label or len(labels) == 1:
-            against = rows[self.contradiction_id]
-            return np.exp(entailed - np.logaddexp(entailed, against))
+            both = np.logaddexp(entailed, rows[self.contradiction_id])
+            return np.exp(entailed - both)
         return np.exp(entailed - np.logaddexp.reduce(entailed, axis=1, keepdims=True))
 
 
@@ -95,6 +94,6 @@ def _find(names, usual, name):
         if wanted in names:
             return names.index(wanted)
     raise ValueError(
-        f"The classifier has no label for {usual[0]} (looked for {name or usual}) among "
-        f"{names}. Say what it calls it: {usual[0]}=..."
+        f"The classifier has no label for {usual[0]}, {name or usual}, among {names}. "
+        f"Say what it calls it: {usual[0]}=..."
     )
