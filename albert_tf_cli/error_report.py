@@ -45,11 +45,13 @@ def check_report(row, directory, train, unlabelled):
 
 def read_unlabelled(row, model, path):
     """The lines of a file, as x for the model."""
-    from albert_tf.files import decode_utf8
+    from albert_tf.data.encodings import read_text
 
-    hint = "If it is GBK or GB18030, convert it: iconv -f GB18030 -t UTF-8."
-    text = decode_utf8(pathlib.Path(path).read_bytes(), path, hint)
-    lines = [line for line in text.replace("\r\n", "\n").split("\n") if line.strip()]
+    lines = [
+        line
+        for line in read_text(path).replace("\r\n", "\n").split("\n")
+        if line.strip()
+    ]
     if not lines:
         raise ValueError(f"{path} has no texts. Expected one a line.")
     return row.inputs(model, lines)

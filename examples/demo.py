@@ -12,35 +12,57 @@ import shutil
 import subprocess
 import sys
 
+from rich.console import Console
+from rich.table import Table
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 HERE = pathlib.Path("examples")
 OUTPUT = pathlib.Path("demo_output")
 ALBERT_TF = pathlib.Path(sys.executable).with_name("albert-tf")
 
-SENTENCES = [
-    "房间很干净，服务员也热情，下次还来。",
-    "等了一个半小时，面都坨了，再也不点了。",
-    "虽然包装简陋，但是音质真不错，这个价位很值。",
-    "客服不理人，用了两天就坏了。",
-]
+# None of them is among the reviews; each with what a person says of it.
+SENTENCES = {
+    "房间很干净，服务员也热情，下次还来。": "好评",
+    "等了一个半小时，面都坨了，再也不点了。": "差评",
+    "服务态度差，不会再来了": "差评",
+    "很好吃，推荐": "好评",
+    "虽然包装简陋，但是音质真不错，这个价位很值。": "好评",
+    "客服不理人，用了两天就坏了。": "差评",
+    "房间很脏，再也不来": "差评",
+    "物超所值，老婆很喜欢": "好评",
+}
+CONSOLE = Console(highlight=False)
 
 
-def run(title, *command, quiet=False):
-    """Show a command and run it; `quiet` hides what TensorFlow says of itself."""
+def run(title, *command, **options):
+    """Show a command and run it."""
     command = [str(part) for part in command]
     shown = [pathlib.Path(command[0]).name, *command[1:]]
     print(f"\n\033[1m{title}\033[0m\n$ {shlex.join(shown)}\n", flush=True)
-    result = subprocess.run(command, stderr=subprocess.PIPE if quiet else None)
+    result = subprocess.run(command, text=True, **options)
     if result.returncode:
-        sys.exit((result.stderr or b"").decode() + f"\nStep failed: {title}")
+        sys.exit((result.stderr or "") + f"\nStep failed: {title}")
+    return result.stdout
+
+
+def show(answers, expected):
+    """The lines of `serve.py` as a table, with what is right and what is wrong."""
+    table = Table("answer", "probability", "", "sentence")
+    for line in answers.splitlines():
+        label, probability, text = line.split("\t", 2)
+        truth = expected.get(text)
+        mark = "" if truth is None else "right" if truth == label else f"wrong: {truth}"
+        table.add_row(label, probability, mark, text)
+    CONSOLE.print(table)
 
 
 def main():
     os.chdir(ROOT)
     checkpoint, reviews = HERE / "albert_micro_zh", HERE / "reviews"
     model, serving = OUTPUT / "model", OUTPUT / "serving" / "1"
+    report = OUTPUT / "report"
     text = os.environ.get("TEXT")
-    sentences = [text] if text else SENTENCES
+    expected = {text: None} if text else SENTENCES
 
     if text and serving.exists():
         print("The model of the last run answers; `make clean` starts over.")
@@ -55,14 +77,21 @@ def main():
             # The seed with the best accuracy on dev, of three.
             *("--learning-rate", 5e-4, "--seed", 2),
         )
-        run("3. The test set", ALBERT_TF, "evaluate", model, reviews / "test.tsv")
+        run(
+            "3. The test set, with a report of what is right and wrong",
+            *(ALBERT_TF, "evaluate", model, reviews / "test.tsv", "--report", report),
+        )
         run("4. A SavedModel that takes strings", ALBERT_TF, "export", model, serving)
-    run(
+    answers = run(
         "5. Answers of a process that imports only tensorflow and tensorflow_text",
-        *(sys.executable, HERE / "serve.py", serving, *sentences),
-        quiet=True,
+        *(sys.executable, HERE / "serve.py", serving, *expected),
+        # TensorFlow says there what it finds on this machine.
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
     )
-    print(f"\nThe curves: {OUTPUT / 'model' / 'history.png'}")
+    show(answers, expected)
+    print(f"The curves: {model / 'history.png'}")
+    print(f"Right and wrong on the test set: {report / 'report.html'}")
     print('Your own sentence: make demo TEXT="房间很干净"')
 
 

@@ -38,8 +38,9 @@ def steps(demo, monkeypatch):
     def run():
         recorded = []
 
-        def record(title, *command, quiet=False):
+        def record(title, *command, **options):
             recorded.append((title, [str(part) for part in command]))
+            return ""
 
         monkeypatch.setattr(demo, "run", record)
         demo.main()
@@ -108,7 +109,7 @@ def test_without_a_sentence_it_starts_over_and_asks_its_own(steps, demo):
     old.mkdir(parents=True)
     recorded = steps()
     assert len(recorded) == 5
-    assert recorded[-1][1][3:] == demo.SENTENCES
+    assert recorded[-1][1][3:] == list(demo.SENTENCES)
     assert not old.exists()
 
 
@@ -160,15 +161,19 @@ def test_a_step_shows_a_command_one_can_copy(demo, capfd):
     assert printed.endswith("answer 两 个\n")
 
 
-@pytest.mark.parametrize("quiet", [False, True])
-def test_a_quiet_step_hides_standard_error(demo, capfd, quiet):
-    demo.run("1. A step", sys.executable, "-c", QUIET, quiet=quiet)
-    assert ("noise" in capfd.readouterr().err) is not quiet
+def test_the_answers_are_a_table_of_right_and_wrong(demo, capfd):
+    demo.show(
+        "好评\t0.9\t很好\n差评\t0.6\t不错\n好评\t0.7\t我的\t话\n",
+        {"很好": "好评", "不错": "好评", "我的\t话": None},
+    )
+    rows = [line for line in capfd.readouterr().out.splitlines() if "0." in line]
+    assert ["right" in row for row in rows] == [True, False, False]
+    assert ["wrong: 好评" in row for row in rows] == [False, True, False]
 
 
 def test_a_step_that_fails_ends_the_demo_and_says_why(demo, capfd):
     with pytest.raises(SystemExit) as exit:
-        demo.run("1. A step", sys.executable, "-c", NOISE, quiet=True)
+        demo.run("1. A step", sys.executable, "-c", NOISE, stderr=subprocess.PIPE)
     # `sys.exit` prints this and makes the exit status 1.
     assert exit.value.code.endswith("Step failed: 1. A step")
     assert "noise" in capfd.readouterr().err + exit.value.code
