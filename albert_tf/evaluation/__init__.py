@@ -21,11 +21,17 @@ from albert_tf.evaluation.multi_label import (
 )
 from albert_tf.evaluation.regression import regression_scores
 from albert_tf.evaluation.spelling import spelling_scores
+from albert_tf.evaluation.summaries import (
+    centroid_scores,
+    oracle_labels,
+    rouge_scores,
+)
 
 __all__ = [
     "answer_scores",
     "best_null_threshold",
     "best_thresholds",
+    "centroid_scores",
     "classification_report",
     "classification_scores",
     "cmrc_scores",
@@ -34,7 +40,9 @@ __all__ = [
     "level_scores",
     "multi_label_report",
     "multi_label_scores",
+    "oracle_labels",
     "regression_scores",
+    "rouge_scores",
     "score_answers",
     "squad_scores",
     "spelling_scores",

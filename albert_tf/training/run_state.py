@@ -99,13 +99,16 @@ class TrainingState(keras.callbacks.Callback):
     that diverges is stopped, and the last epoch before that is kept.
 
     The largest value of `monitor` is best; without one the weights of the last epoch
-    are kept only. Of several hosts that share the directory one `writes`. `history` has
-    an entry an epoch by metric, `None` where an epoch was without.
+    are kept only. With `patience` the training ends after so many epochs in a row that
+    are no better, as by Keras' `EarlyStopping`, which knows none before a restart. Of
+    several hosts that share the directory one `writes`. `history` has an entry an epoch
+    by metric, `None` where an epoch was without.
     """
 
-    def __init__(self, directory, monitor="val_accuracy", writes=True):
+    def __init__(self, directory, monitor="val_accuracy", writes=True, patience=None):
         super().__init__()
         self.monitor = monitor
+        self.patience = patience
         self._directory = directory
         self._writes = writes
         self._file = directory / HISTORY
@@ -135,6 +138,13 @@ class TrainingState(keras.callbacks.Callback):
         values = self.history[self.monitor]
         return values.index(max(values)) + 1
 
+    @property
+    def has_stopped(self):
+        """Whether the last `patience` epochs were no better than one before."""
+        if self.patience is None or not self.epochs:
+            return False
+        return self.epochs - self.best_epoch >= self.patience
+
     def on_train_begin(self, logs=None):
         self._start = time.perf_counter()
         if self.epochs:
@@ -153,6 +163,8 @@ class TrainingState(keras.callbacks.Callback):
             values.append(float(logs[name]) if name in logs else None)
         if self._writes:
             self._write(epoch + 1)
+        if self.has_stopped:
+            self.model.stop_training = True
 
     def _write(self, epoch):
         temporary = self._directory / "part.weights.h5"
