@@ -116,7 +116,7 @@ def centroid_scores(sentences: Sequence[str]) -> np.ndarray:
 
 
 def _one_and_two(tokens):
-    return [*tokens, *zip(tokens[:-1], tokens[1:], strict=True)]
+    return [*tokens, *map(" ".join, zip(tokens[:-1], tokens[1:], strict=True))]
 
 
 def _scorer(kinds):

@@ -128,7 +128,7 @@ class AutoCompile:
         """
         if self._auto_learning_rate is None:
             return
-        # Of batches: a schedule of Keras counts these, also where several are an update.
+        # Of batches: Keras' schedules count these, also where several are an update.
         steps = steps_per_epoch * epochs
         optimizer = self.optimizer
         if steps == self._scheduled_steps:

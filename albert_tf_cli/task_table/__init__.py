@@ -18,6 +18,7 @@ from albert_tf_cli.task_table import (
     question_answering,
     regression,
     spelling_correction,
+    summarization,
     text_classification,
     text_embedding,
     token_classification,
@@ -32,6 +33,7 @@ _ROWS = (
     multiple_choice.ROW,
     text_embedding.ROW,
     spelling_correction.ROW,
+    summarization.ROW,
 )
 TASKS = {row.name: row for row in _ROWS}
 

@@ -39,4 +39,7 @@ def test_centroid_by_hand():
     assert scores[0] == scores[1] > scores[2] > scores[3] == 0
     # The mean of two unit vectors of 好 and one of 差, over four.
     np.testing.assert_allclose(scores[[0, 2]], np.array([2, 1]) / 5**0.5)
+    # 好, 吃 and the pair of both, against one that shares nothing.
+    scores = centroid_scores(["好吃", "好，吃", "差"])
+    np.testing.assert_allclose(scores, np.array([2, 2, 1]) / 5**0.5)
     assert centroid_scores(["。", ""]).tolist() == [0, 0]

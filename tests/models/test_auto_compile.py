@@ -255,8 +255,9 @@ def test_averages_and_accumulation_of_the_default_optimizer():
         schedule = WarmupLinearDecay(1e-2, 8, 0)
         expected = [float(schedule(i)) for i in range(1, 9)]
         assert rates == pytest.approx(expected, rel=1e-5)
-        average = kernels[0]
-        for kernel in kernels[1:]:
+        # From the first update on, after the second batch.
+        average = kernels[1]
+        for kernel in kernels[2:]:
             average = 0.9 * average + 0.1 * kernel
         # The averages, which Keras puts into the model in the end.
         np.testing.assert_allclose(classifier.output_dense.kernel, average, atol=1e-6)
