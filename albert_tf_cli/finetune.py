@@ -76,7 +76,9 @@ def finetune(
     ema_momentum: Annotated[
         float | None,
         typer.Option(
-            min=0, max=1, help="Score and keep averages of the weights; such as 0.99."
+            min=0,
+            max=0.9999,
+            help="Score and keep averaged weights; such as 0.99.",
         ),
     ] = None,
     gradient_accumulation_steps: Annotated[

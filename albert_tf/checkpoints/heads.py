@@ -121,7 +121,6 @@ _ROWS = (
         reads="sequence",
         axes=_DENSE,
         fields=("dropout",),
-        architectures=("AlbertForSummarization",),
     ),
 )
 HEADS = {head.part: head for head in _ROWS}

@@ -12,6 +12,7 @@ from albert_tf.evaluation import oracle_labels
 from albert_tf.models.task import AlbertTask
 from albert_tf.models.text_fitting import FitsTexts
 from albert_tf.models.token_outputs import PADDING_TARGET
+from albert_tf.preprocessing.examples import is_pair
 from albert_tf.preprocessing.sentences import (
     choose_sentences,
     sentence_bounds,
@@ -118,6 +119,15 @@ class AlbertSummarizer(FitsTexts, AlbertTask, keras_hub.models.Task):
         sentences = sentences_of(x)
         return sentence_targets(self.preprocessor.articles(sentences), sentences, y)
 
+    def dataset_targets(self, dataset):
+        # Of ids, and targets beside them, are those that `fit` makes itself.
+        if is_pair(dataset) is not None:
+            raise TypeError(
+                "An AlbertSummarizer learns from lists of articles. Received a "
+                "tf.data.Dataset."
+            )
+        return dataset
+
     # === Summaries out ===
 
     def sentence_scores(
@@ -150,7 +160,8 @@ class AlbertSummarizer(FitsTexts, AlbertTask, keras_hub.models.Task):
         """The summaries of articles.
 
         Args:
-            x: list of articles; or ids, as `keras.Model.predict` takes them.
+            x: list of articles, or a dataset of batches of strings; or ids, as
+                `keras.Model.predict` takes them.
             batch_size: int, 32 by default.
             sentences: int. Most sentences of a summary.
             max_characters: optional int. Most characters of its sentences together.
@@ -162,11 +173,15 @@ class AlbertSummarizer(FitsTexts, AlbertTask, keras_hub.models.Task):
             `article[start:end]` is the sentence (of a list, in what its sentences give
             joined). Of ids an array of logits [tokens] for each example.
         """
-        if not isinstance(x, list):
+        if isinstance(x, tf.data.Dataset) and is_pair(x) is False:
+            # What stands beside the texts is not for predicting.
+            batches = (x[0] if isinstance(x, tuple) else x for x in x)
+            x = [text for batch in batches for text in batch.numpy()]
+        if not self._takes_texts(x):
             return super().predict(x, batch_size=batch_size, **kwargs)
-        summaries = []
-        scores = self.sentence_scores(x, batch_size, **kwargs)
-        for row, row_scores in zip(sentences_of(x), scores, strict=True):
+        rows, summaries = sentences_of(x), []
+        scores = self.sentence_scores(rows, batch_size, **kwargs)
+        for row, row_scores in zip(rows, scores, strict=True):
             bounds = sentence_bounds(row)
             chosen = choose_sentences(row, row_scores, sentences, max_characters)
             summaries.append(

@@ -100,6 +100,16 @@ def test_it_learns_from_summaries(summarizer):
     assert np.mean(right) > 0.7
 
 
+def test_datasets_are_for_predicting(summarizer):
+    dataset = tf.data.Dataset.from_tensor_slices([ARTICLE, "", LONG]).batch(2)
+    expected = summarizer.predict([ARTICLE, "", LONG], verbose=0)
+    for given in (dataset, np.array([ARTICLE, "", LONG])):
+        found = summarizer.predict(given, verbose=0)
+        assert [row["summary"] for row in found] == [x["summary"] for x in expected]
+    with pytest.raises(TypeError, match="lists of articles"):
+        summarizer.fit(dataset.map(lambda x: (x, x)), verbose=0)
+
+
 def test_wrong_labels_are_refused(summarizer):
     for y, message in (
         ([[1, 0]], "Article 0 has 4 sentences"),
@@ -117,9 +127,14 @@ def test_kept_in_files_and_served(summarizer, tmp_path):
     expected = summarizer.sentence_scores([LONG, ARTICLE], verbose=0)
     found = loaded.sentence_scores([LONG, ARTICLE], verbose=0)
     np.testing.assert_allclose(*map(np.concatenate, (found, expected)), atol=1e-6)
-    for layout in ("huggingface", "google", "albert_zh"):
-        with pytest.raises(ValueError, match="sentence_head"):
-            albert_tf.save_checkpoint(summarizer, tmp_path / layout, layout=layout)
+    google = small_backbone(pooler=False, embedding_projection="after_layer_norm")
+    for model, layout in (
+        (summarizer, "albert_zh"),
+        (AlbertSummarizer(google), "google"),
+        (AlbertSummarizer(google), "huggingface"),
+    ):
+        with pytest.raises(ValueError, match="no place for sentence_head"):
+            albert_tf.save_checkpoint(model, tmp_path / layout, layout=layout)
     served = summarizer.text_answers(([LONG, ARTICLE],), summarizer)
     sentences = [b"".join(row).decode() for row in served["sentence"].numpy()]
     assert sentences == [LONG, ARTICLE]
