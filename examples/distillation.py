@@ -18,16 +18,16 @@ folder = pathlib.Path(sys.argv[1]) if sys.argv[1:] else HERE / "reviews"
 train, test = (
     read_labelled_texts(folder / f"{name}.tsv") for name in ("train", "test")
 )
-LABELLED, UNLABELLED = 800, 2000
+LABELLED = 1200
 
 keras.utils.set_random_seed(1)
 labels = class_names(train.labels)
 checkpoint = HERE / "albert_micro_zh"
 teacher = AlbertTextClassifier.from_checkpoint(
-    checkpoint, labels=labels, pooling_mode="mean", sequence_length=48
+    checkpoint, labels=labels, pooling_mode="mean", sequence_length=64
 )
 teacher.compile(learning_rate=5e-4)
-teacher.fit(train.x[:LABELLED], train.labels[:LABELLED], epochs=2, verbose=2)
+teacher.fit(train.x[:LABELLED], train.labels[:LABELLED], epochs=3, verbose=2)
 
 student = AlbertTextClassifier.from_backbone(
     AlbertBackbone(
@@ -37,7 +37,7 @@ student = AlbertTextClassifier.from_backbone(
         embedding_dim=64,
         hidden_dim=128,
         intermediate_dim=256,
-        max_sequence_length=48,
+        max_sequence_length=64,
     ),
     checkpoint / "vocab.txt",
     len(labels),
@@ -56,7 +56,7 @@ def scores(model):
 before = scores(student)
 distiller = AlbertDistiller(teacher, student, temperature=2.0)
 distiller.compile(learning_rate=1e-3)
-distiller.fit(train.x[:UNLABELLED], epochs=3, verbose=2)
+distiller.fit(train.x, epochs=4, verbose=2)
 after = scores(student)
 
 for name, (accuracy, agreement) in (

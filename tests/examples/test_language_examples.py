@@ -51,6 +51,15 @@ def test_spelling_correction(run):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.* texts are longer than")
+def test_distillation(run):
+    example = run("distillation")
+    (before, _), (after, agreement) = example["before"], example["after"]
+    # Of 360 reviews as many are good as bad.
+    assert after > max(0.6, before + 0.05) and agreement > 0.75
+
+
+@pytest.mark.slow
 def test_summarization(run):
     scores = run("summarization")["scores"]
     baselines = (scores["first sentence"], scores["centroid"])
