@@ -1,5 +1,6 @@
 """`albert-tf finetune`."""
 
+import inspect
 import pathlib
 import sys
 from typing import Annotated
@@ -23,6 +24,8 @@ from albert_tf_cli.task_table import TASKS
 from albert_tf_cli.task_table.row import Columns
 
 TaskName = choices("TaskName", *(row.name for row in TASKS.values() if row.read))
+Freeze = choices("Freeze", "embeddings", "encoder")
+PoolingMode = choices("PoolingMode", "cls", "mean", "max", "first_last_mean")
 
 
 @app.command()
@@ -57,6 +60,33 @@ def finetune(
     dropout: Annotated[
         float | None,
         typer.Option(min=0, max=0.9, help="Of the head; by default 0.1."),
+    ] = None,
+    pooling_mode: Annotated[
+        PoolingMode | None,
+        typer.Option(help="How a text's tokens become one vector; by task."),
+    ] = None,
+    freeze: Annotated[
+        Freeze | None,
+        typer.Option(help="What does not train; without the encoder only the head."),
+    ] = None,
+    r_drop: Annotated[
+        float | None,
+        typer.Option(min=0, help="Weight of R-Drop, of a classifier; such as 1."),
+    ] = None,
+    ema_momentum: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            max=0.9999,
+            help="Score and keep averaged weights; such as 0.99.",
+        ),
+    ] = None,
+    gradient_accumulation_steps: Annotated[
+        int | None, typer.Option(min=2, help="Batches an update.")
+    ] = None,
+    patience: Annotated[
+        int | None,
+        typer.Option(min=1, help="Stop after so many epochs that are no better."),
     ] = None,
     seed: Annotated[int, typer.Option(help="Of weights, order and dropout.")] = 1,
     mixed_precision: Annotated[
@@ -100,13 +130,17 @@ def finetune(
     keras.utils.set_random_seed(seed)
     if mixed_precision:
         keras.config.set_dtype_policy("mixed_bfloat16")
-    arguments = {**row.fixed, **known}
-    if dropout is not None:
-        arguments["dropout"] = dropout
+    chosen = {"dropout": dropout, "pooling_mode": pooling_mode and pooling_mode.value}
+    arguments = {**row.fixed, **known, **_taken(row, row.model_class(), chosen)}
     model = _new_model(row, checkpoint, config, vocab, sequence_length, arguments)
     if learning_rate is None and checkpoint is None:
         learning_rate = 3e-4
-    model.compile(learning_rate=learning_rate)
+    model.compile(
+        learning_rate=learning_rate,
+        ema_momentum=ema_momentum,
+        gradient_accumulation_steps=gradient_accumulation_steps,
+        **_taken(row, model.compile, {"r_drop": r_drop}),
+    )
 
     options = {name: x for name, x in context.params.items() if name != "output"}
     options["task"] = row.name
@@ -130,6 +164,8 @@ def finetune(
         maximise=row.maximise,
         tune=on_dev(row.tune),
         scores=on_dev(row.scores),
+        freeze=freeze and freeze.value,
+        patience=patience,
     )
     if test:
         metrics["test"] = _scores(row, model, data["test"], batch_size)
@@ -138,13 +174,14 @@ def finetune(
     metrics["settings"] = options
     write_json(folder / "metrics.json", metrics)
     plot_history(metrics["history"], folder / "history.png", row.maximise)
+    done = len(metrics["history"]["loss"])
     scores = [
         f"{name} {row.maximise} {metrics[name][row.maximise]:.4f}"
         for name in ("dev", "test")
         if name in metrics
     ]
     console.print(
-        f"Best epoch {metrics['best_epoch']} of {epochs}, {metrics['seconds']} s. "
+        f"Best epoch {metrics['best_epoch']} of {done}, {metrics['seconds']} s. "
         f"{', '.join(scores)}. Model, metrics.json and history.png are in {output}",
         soft_wrap=True,
     )
@@ -154,6 +191,18 @@ _FILES = (
     *("train", "dev", "test", "checkpoint", "config", "vocab"),
     *("label_column", "text_column", "text_b_column"),
 )
+
+
+def _taken(row, function, options):
+    """The options that were given, if a function takes them all."""
+    options = {name: value for name, value in options.items() if value is not None}
+    for name in options:
+        if name not in inspect.signature(function).parameters:
+            raise ValueError(
+                f"--{name.replace('_', '-')} is not for --task {row.name}: leave it "
+                "out."
+            )
+    return options
 
 
 def _scores(row, model, examples, batch_size):

@@ -114,6 +114,14 @@ _ROWS = (
         architectures=("AlbertForMultipleChoice",),
         by_architecture=True,
     ),
+    # Whether a sentence belongs to the summary; only our own files have a place for it.
+    Head(
+        part="sentence_head",
+        attribute="sentence_dense",
+        reads="sequence",
+        axes=_DENSE,
+        fields=("dropout",),
+    ),
 )
 HEADS = {head.part: head for head in _ROWS}
 

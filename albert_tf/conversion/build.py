@@ -4,6 +4,7 @@ from albert_tf.models import (
     AlbertMultipleChoice,
     AlbertPretrainer,
     AlbertQuestionAnswering,
+    AlbertSummarizer,
     AlbertTextClassifier,
     AlbertTextRegressor,
     AlbertTokenClassifier,
@@ -18,6 +19,9 @@ BUILDERS = {
         checkpoint, checkpoint.tokenizer()
     ),
     "choice_head": lambda checkpoint: AlbertMultipleChoice.from_opened(
+        checkpoint, checkpoint.tokenizer()
+    ),
+    "sentence_head": lambda checkpoint: AlbertSummarizer.from_opened(
         checkpoint, checkpoint.tokenizer()
     ),
     "regressor": lambda checkpoint: AlbertTextRegressor.from_opened(

@@ -1,5 +1,6 @@
 """Reading labelled data."""
 
+from albert_tf.data.articles import read_articles
 from albert_tf.data.choices import ChoiceQuestions, read_choices
 from albert_tf.data.pairs import contrastive_pairs
 from albert_tf.data.span_questions import SpanQuestions, find_answer, read_squad
@@ -15,6 +16,7 @@ __all__ = [
     "TaggedTexts",
     "class_names",
     "find_answer",
+    "read_articles",
     "read_choices",
     "read_labelled_texts",
     "read_squad",

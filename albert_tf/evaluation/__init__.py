@@ -44,6 +44,11 @@ from albert_tf.evaluation.multi_label import (
 from albert_tf.evaluation.regression import regression_scores
 from albert_tf.evaluation.report_page import ErrorList
 from albert_tf.evaluation.spelling import spelling_scores
+from albert_tf.evaluation.summaries import (
+    centroid_scores,
+    oracle_labels,
+    rouge_scores,
+)
 
 __all__ = [
     "ErrorList",
@@ -51,6 +56,7 @@ __all__ = [
     "attribution_html",
     "best_null_threshold",
     "best_thresholds",
+    "centroid_scores",
     "character_colours",
     "character_features",
     "check_report_directory",
@@ -68,7 +74,9 @@ __all__ = [
     "multi_label_report",
     "multi_label_scores",
     "next_to_label",
+    "oracle_labels",
     "regression_scores",
+    "rouge_scores",
     "score_answers",
     "squad_scores",
     "spelling_scores",

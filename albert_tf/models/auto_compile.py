@@ -19,6 +19,7 @@ class AutoCompile:
     """
 
     _auto_learning_rate = _scheduled_steps = None
+    _ema_momentum = _gradient_accumulation_steps = None
     _loss_is_default = False
 
     @property
@@ -41,6 +42,8 @@ class AutoCompile:
         *,
         metrics: Any = "auto",
         learning_rate: float | None = None,
+        ema_momentum: float | None = None,
+        gradient_accumulation_steps: int | None = None,
         **kwargs: Any,
     ) -> None:
         """Configure training; as `keras.Model.compile`, with defaults that train.
@@ -53,16 +56,29 @@ class AutoCompile:
             metrics: `"auto"` for the scores of the task.
             learning_rate: optional float, the peak for `optimizer="auto"`. By default
                 1e-4 for texts and models up to small, 3e-5 to large, 1e-5 above.
+            ema_momentum: optional float below 1, for `optimizer="auto"`. Keep the
+                moving average of the weights over the steps, which `fit` ends with, as
+                Keras' `use_ema`; 0.99 averages some 100 steps. To score the averages
+                after each epoch give `fit` Keras' `SwapEMAWeights`.
+            gradient_accumulation_steps: optional int, from 2 on, for
+                `optimizer="auto"`. How many batches make one update.
             **kwargs: passed on to `keras.Model.compile`. On TensorFlow `jit_compile` is
                 `False` unless given: XLA compiles again for every length.
 
         Raises:
-            ValueError: if `learning_rate` is given beside an optimizer.
+            ValueError: if `learning_rate`, `ema_momentum` or
+                `gradient_accumulation_steps` is given beside an optimizer.
         """
-        auto = optimizer == "auto"
-        if learning_rate is not None and not auto:
+        auto = isinstance(optimizer, str) and optimizer == "auto"
+        options = {
+            "learning_rate": learning_rate,
+            "ema_momentum": ema_momentum,
+            "gradient_accumulation_steps": gradient_accumulation_steps,
+        }
+        given = [name for name, value in options.items() if value is not None]
+        if given and not auto:
             raise ValueError(
-                "`learning_rate` goes with optimizer='auto'; give it to your "
+                f"`{given[0]}` goes with optimizer='auto'; give it to your "
                 "own optimizer otherwise."
             )
         self._loss_is_default = loss == "auto"
@@ -75,12 +91,14 @@ class AutoCompile:
         if keras.backend.backend() == "tensorflow":
             kwargs.setdefault("jit_compile", False)
         self._auto_learning_rate = self._scheduled_steps = None
+        self._ema_momentum = ema_momentum
+        self._gradient_accumulation_steps = gradient_accumulation_steps
         if auto:
             self._auto_learning_rate = learning_rate or self.default_learning_rate
             # For `fit`, which knows the steps. A partial, since Keras would
             # track the metrics in a dict of ours as further ones.
             self._compile_with = functools.partial(super().compile, loss=loss, **kwargs)
-            optimizer = adamw(self._auto_learning_rate)
+            optimizer = self._auto_optimizer()
         super().compile(optimizer=optimizer, loss=loss, **kwargs)
 
     def get_compile_config(self) -> dict[str, Any] | None:
@@ -88,6 +106,8 @@ class AutoCompile:
         if config and self._auto_learning_rate is not None:
             config["optimizer"] = "auto"
             config["learning_rate"] = self._auto_learning_rate
+            config["ema_momentum"] = self._ema_momentum
+            config["gradient_accumulation_steps"] = self._gradient_accumulation_steps
         if config and self._loss_is_default:
             config["loss"] = "auto"
         return config
@@ -108,12 +128,30 @@ class AutoCompile:
         """
         if self._auto_learning_rate is None:
             return
+        # Of batches: Keras' schedules count these, also where several are an update.
         steps = steps_per_epoch * epochs
+        optimizer = self.optimizer
         if steps == self._scheduled_steps:
             # As new, but without tracing the training step again.
-            for variable in self.optimizer.variables:
+            for variable in optimizer.variables:
                 variable.assign(keras.ops.zeros_like(variable))
         else:
-            self._compile_with(optimizer=adamw(self._auto_learning_rate, steps))
+            optimizer = self._auto_optimizer(steps)
+            self._compile_with(optimizer=optimizer)
             self._scheduled_steps = steps
-        self.optimizer.iterations.assign(steps_per_epoch * initial_epoch)
+        # The first of its variables; `iterations` are updates, and not to be set.
+        optimizer.variables[0].assign(steps_per_epoch * initial_epoch)
+        if initial_epoch and optimizer.use_ema:
+            # Keras begins an average with the weights only at the first step of all.
+            optimizer.build(self.trainable_variables)
+            averages = optimizer._model_variables_moving_average
+            for average, weight in zip(averages, self.trainable_variables, strict=True):
+                average.assign(weight)
+
+    def _auto_optimizer(self, steps=None):
+        options = {}
+        if self._ema_momentum is not None:
+            options.update(use_ema=True, ema_momentum=self._ema_momentum)
+        if self._gradient_accumulation_steps is not None:
+            options["gradient_accumulation_steps"] = self._gradient_accumulation_steps
+        return adamw(self._auto_learning_rate, steps, **options)

@@ -6,9 +6,14 @@ from typing import Any
 
 import keras
 import tensorflow as tf
+from keras import ops
 
 from albert_tf.models.thresholds import DEFAULT_THRESHOLD
 from albert_tf.preprocessing.labels import class_ids, dataset_class_ids, multi_hot
+
+
+def _log(probabilities):
+    return ops.log(ops.maximum(probabilities, keras.config.epsilon()))
 
 
 class SingleLabel:
@@ -24,6 +29,10 @@ class SingleLabel:
     @staticmethod
     def metrics(from_logits: bool) -> list[keras.metrics.Metric]:
         return [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]
+
+    @staticmethod
+    def logits(outputs: Any, from_logits: bool) -> Any:
+        return outputs if from_logits else _log(outputs)
 
     @staticmethod
     def answers(probabilities: Any, names: list[str], thresholds: Any) -> dict:
@@ -48,6 +57,12 @@ class MultiLabel:
         return [keras.metrics.AUC(curve="PR", from_logits=from_logits, name="pr_auc")]
 
     @staticmethod
+    def logits(outputs: Any, from_logits: bool) -> Any:
+        if from_logits:
+            return ops.stack([ops.zeros_like(outputs), outputs], axis=-1)
+        return _log(ops.stack([1 - outputs, outputs], axis=-1))
+
+    @staticmethod
     def answers(probabilities: Any, names: list[str], thresholds: Any) -> dict:
         probabilities = tf.convert_to_tensor(probabilities)
         chosen = probabilities >= tf.cast(thresholds, probabilities.dtype)
@@ -70,6 +85,18 @@ class GivesLabels:
     @property
     def _gives_logits(self):
         return self.activation is not self._label_kind.activation
+
+    def class_logits(self, outputs: Any) -> Any:
+        """Logits whose softmax over the last axis are the probabilities.
+
+        Args:
+            outputs: float tensor [batch, num_classes], what the model gives.
+
+        Returns:
+            Of the same shape; of a multi-label model [batch, num_classes, 2], that a
+            text has not the class, and that it has.
+        """
+        return self._label_kind.logits(outputs, self._gives_logits)
 
     def default_loss(self):
         return self._label_kind.loss(self._gives_logits)

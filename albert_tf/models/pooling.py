@@ -44,8 +44,13 @@ def pool_hidden_states(backbone: AlbertBackbone, mode: str) -> keras.KerasTensor
     Computed in float32 at least, whatever the backbone computes in: hundreds of
     numbers are added.
     """
-    dtype = keras.backend.result_type(backbone.compute_dtype, "float32")
     states = backbone.with_intermediates().output["hidden_states"]
+    return pool_states(backbone, mode, states)
+
+
+def pool_states(backbone: AlbertBackbone, mode: str, states: list) -> keras.KerasTensor:
+    """As `pool_hidden_states`, of states that the graph has already."""
+    dtype = keras.backend.result_type(backbone.compute_dtype, "float32")
     states = [ops.cast(state, dtype) for state in states]
     mask = ops.cast(backbone.input["padding_mask"], dtype)
     return POOLING_MODES[mode](states, ops.expand_dims(mask, -1))

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
+# Of a summary, here as in most papers on news.
+SENTENCES = 3
+
 
 def classify(model, x, batch_size=None, top_k=1):
     """`label` and `score` of the likeliest class; of more than one a list."""
@@ -122,6 +125,17 @@ def tell_order(model, x, batch_size=None):
         else {"label": "swapped", "score": 1 - score}
         for score in map(float, likely)
     ]
+
+
+def summarize(model, x, batch_size=None, sentences=SENTENCES, max_characters=None):
+    """`summary`, a string, and `sentences`, lists of start, end and score."""
+    return model.predict(
+        x,
+        batch_size=batch_size,
+        sentences=sentences,
+        max_characters=max_characters,
+        verbose=0,
+    )
 
 
 def _ranked(names, scores):

@@ -78,6 +78,7 @@ _ROWS = (
     PipelineTask(
         "spelling-correction", models.AlbertSpellingCorrector, answers.correct
     ),
+    PipelineTask("summarization", models.AlbertSummarizer, answers.summarize),
     PipelineTask("fill-mask", models.AlbertMaskedLM, answers.fill),
     PipelineTask(
         "sentence-order",

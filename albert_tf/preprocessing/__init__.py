@@ -8,6 +8,9 @@ from albert_tf.preprocessing.question_answering_preprocessor import (
     AlbertQuestionAnsweringPreprocessor,
 )
 from albert_tf.preprocessing.segment_packer import SegmentPacker
+from albert_tf.preprocessing.summarizer_preprocessor import (
+    AlbertSummarizerPreprocessor,
+)
 from albert_tf.preprocessing.text_classifier_preprocessor import (
     AlbertTextClassifierPreprocessor,
 )
@@ -20,6 +23,7 @@ __all__ = [
     "AlbertMultipleChoicePreprocessor",
     "AlbertQuestionAnsweringPreprocessor",
     "AlbertMaskedLMPreprocessor",
+    "AlbertSummarizerPreprocessor",
     "AlbertTextClassifierPreprocessor",
     "AlbertTokenClassifierPreprocessor",
     "SegmentPacker",

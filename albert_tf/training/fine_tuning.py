@@ -1,5 +1,6 @@
 """Fine-tuning a task: best epoch kept, history written, resumed if cut off."""
 
+import contextlib
 import pathlib
 import shutil
 
@@ -14,6 +15,12 @@ from albert_tf.training.run_state import (
     hold_state,
 )
 
+# What of a model can be kept from training, by name.
+FREEZABLE = {
+    "embeddings": lambda model: model.backbone.embedding,
+    "encoder": lambda model: model.backbone,
+}
+
 
 def fine_tune(
     model,
@@ -27,6 +34,8 @@ def fine_tune(
     maximise="accuracy",
     tune=None,
     scores=None,
+    freeze=None,
+    patience=None,
 ):
     """Fine-tune a task and write it as a preset.
 
@@ -35,7 +44,8 @@ def fine_tune(
 
     Args:
         model: a compiled task. Afterwards it has the weights of the epoch with the
-            best score on `dev`.
+            best score on `dev`. If its optimizer keeps averages of them (`use_ema`),
+            these are what is scored and kept of each epoch.
         train: `(x, y)` to train on.
         dev: `(x, y)` to choose the epoch on.
         output: string, the directory for the preset.
@@ -49,6 +59,11 @@ def fine_tune(
             kept with it. Called before `scores`, and before the model is written.
         scores: optional function of the model, which gives a dict of floats, scores
             on `dev` that no metric computes.
+        freeze: optional string, what does not train: `"embeddings"`, or `"encoder"`,
+            the whole backbone, for a head on fixed features. What is written trains
+            as ever.
+        patience: optional int. Stop after so many epochs in a row that are no better
+            on `dev` than the best before them.
 
     Returns:
         A dict: `history` (lists by metric), `best_epoch` (from 1), `dev`
@@ -56,7 +71,7 @@ def fine_tune(
 
     Raises:
         ValueError: if the directory holds the state of a training with other
-            settings, or the training diverges.
+            settings, the training diverges, or `freeze` leaves nothing to train.
         BlockingIOError: if another process trains into the directory.
     """
     output = pathlib.Path(output)
@@ -66,20 +81,26 @@ def fine_tune(
         "data": data_digest((train, dev)),
         "epochs": epochs,
         "batch_size": batch_size,
+        "freeze": freeze,
+        "patience": patience,
     }
     with hold_state(backup, identity):
-        state = TrainingState(backup, monitor=f"val_{maximise}")
-        model.fit(
-            *train,
-            validation_data=dev,
-            epochs=epochs,
-            initial_epoch=state.epochs,
-            batch_size=batch_size,
-            callbacks=[_DevScores(tune, scores), state],
-            verbose=verbose,
-        )
-        best = state.best_epoch
-        model.load_weights(state.weights(best))
+        state = TrainingState(backup, monitor=f"val_{maximise}", patience=patience)
+        callbacks = [_DevScores(tune, scores), state]
+        if model.optimizer.use_ema:
+            callbacks.insert(0, _AveragedWeights(resumed=bool(state.epochs)))
+        with _frozen(model, freeze):
+            model.fit(
+                *train,
+                validation_data=dev,
+                epochs=state.epochs if state.has_stopped else epochs,
+                initial_epoch=state.epochs,
+                batch_size=batch_size,
+                callbacks=callbacks,
+                verbose=verbose,
+            )
+            best = state.best_epoch
+            model.load_weights(state.weights(best))
         if tune:
             tune(model)
         metrics = {
@@ -96,6 +117,37 @@ def fine_tune(
             model.save_to_preset(str(directory))
         shutil.rmtree(backup)
     return metrics
+
+
+@contextlib.contextmanager
+def _frozen(model, freeze):
+    """Keep a part of a model from training, which a preset would keep frozen, too."""
+    if freeze is None:
+        yield
+        return
+    part = FREEZABLE[freeze](model)
+    part.trainable = False
+    try:
+        if not model.trainable_variables:
+            raise ValueError(
+                f"Without the {freeze} {type(model).__name__} has nothing to train: it "
+                "has no head of its own."
+            )
+        yield
+    finally:
+        part.trainable = True
+
+
+class _AveragedWeights(keras.callbacks.SwapEMAWeights):
+    """The averages are in the model while it is scored and kept, not while it trains.
+
+    Args:
+        resumed: bool. Whether the model begins with what was kept of an epoch.
+    """
+
+    def __init__(self, resumed):
+        super().__init__(swap_on_epoch=True)
+        self._ema_weights_in_model = resumed
 
 
 class _DevScores(keras.callbacks.Callback):

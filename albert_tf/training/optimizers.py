@@ -1,5 +1,7 @@
 """The optimizer recipe ALBERT is fine-tuned with."""
 
+from typing import Any
+
 import keras
 
 from albert_tf.training.schedules import WarmupLinearDecay
@@ -34,6 +36,7 @@ def adamw(
     learning_rate: float,
     total_steps: int | None = None,
     warmup_share: float = WARMUP_SHARE,
+    **kwargs: Any,
 ) -> AdamW:
     """AdamW with warm-up and linear decay, as BERT and ALBERT are fine-tuned.
 
@@ -42,6 +45,7 @@ def adamw(
         total_steps: optional int. Training steps until the rate is 0; without
             it the rate is constant.
         warmup_share: float. The share of the steps in which the rate rises.
+        **kwargs: passed on to `keras.optimizers.AdamW`, such as `use_ema`.
 
     Returns:
         An `AdamW`.
@@ -59,4 +63,10 @@ def adamw(
         learning_rate = keras.optimizers.schedules.PolynomialDecay(
             learning_rate, decay_steps=1, end_learning_rate=learning_rate
         )
-    return AdamW(learning_rate, weight_decay=0.01, epsilon=1e-6, global_clipnorm=1.0)
+    return AdamW(
+        learning_rate,
+        weight_decay=0.01,
+        epsilon=1e-6,
+        global_clipnorm=1.0,
+        **kwargs,
+    )

@@ -99,14 +99,17 @@ class TrainingState(keras.callbacks.Callback):
     that diverges is stopped, and the last epoch before that is kept.
 
     The largest value of `monitor` is best; without one the weights of the last epoch
-    are kept only. Of several hosts that share the directory one `writes`. `history` has
-    an entry an epoch by metric, `None` where an epoch was without. `step` is how many
-    steps of the next epoch are done, 0 unless a subclass saves within epochs.
+    are kept only. With `patience` the training ends after so many epochs in a row that
+    are no better, as by Keras' `EarlyStopping`, which knows none before a restart. Of
+    several hosts that share the directory one `writes`. `history` has an entry an epoch
+    by metric, `None` where an epoch was without. `step` is how many steps of the next
+    epoch are done, 0 unless a subclass saves within epochs.
     """
 
-    def __init__(self, directory, monitor="val_accuracy", writes=True):
+    def __init__(self, directory, monitor="val_accuracy", writes=True, patience=None):
         super().__init__()
         self.monitor = monitor
+        self.patience = patience
         self._directory = directory
         self._writes = writes
         self._file = directory / HISTORY
@@ -139,6 +142,13 @@ class TrainingState(keras.callbacks.Callback):
         values = self.history[self.monitor]
         return values.index(max(values)) + 1
 
+    @property
+    def has_stopped(self):
+        """Whether the last `patience` epochs were no better than one before."""
+        if self.patience is None or not self.epochs:
+            return False
+        return self.epochs - self.best_epoch >= self.patience
+
     def on_train_begin(self, logs=None):
         self._start = self._start or time.perf_counter()
         self.load(self.model)
@@ -161,6 +171,8 @@ class TrainingState(keras.callbacks.Callback):
             values.append(float(logs[name]) if name in logs else None)
         self.step = 0
         self.write()
+        if self.has_stopped:
+            self.model.stop_training = True
 
     def write(self, **more):
         """Save the state as it is, with what a subclass needs `more`."""

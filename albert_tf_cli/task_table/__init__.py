@@ -21,6 +21,7 @@ from albert_tf_cli.task_table import (
     regression,
     sentence_order,
     spelling_correction,
+    summarization,
     text_classification,
     text_embedding,
     token_classification,
@@ -35,6 +36,7 @@ _ROWS = (
     multiple_choice.ROW,
     text_embedding.ROW,
     spelling_correction.ROW,
+    summarization.ROW,
     fill_mask.ROW,
     sentence_order.ROW,
 )

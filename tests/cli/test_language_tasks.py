@@ -97,3 +97,26 @@ def test_files_that_are_not_of_the_task(folder):
     (folder / "bad.tsv").write_text("label\ttext\ttext_b\nx\t好\t坏\n", "utf-8")
     with pytest.raises(ValueError, match="'x' of line 2 of .* is no finite number"):
         finetune(folder, "text-embedding", "bad.tsv")
+
+
+ARTICLES = [
+    {"article": "天地上下。我想吃鸡蛋。你来吗？中文天地！", "summary": "想吃鸡蛋"},
+    {"article": ["你好吗？", "天地上下。", "他想吃鸡蛋。"], "summary": "吃鸡蛋"},
+] * 4
+
+
+def test_summaries(folder):
+    lines = "\n".join(json.dumps(row, ensure_ascii=False) for row in ARTICLES)
+    (folder / "articles.jsonl").write_text(lines, "utf-8")
+    model, metrics = finetune(folder, "summarization", "articles.jsonl")
+    assert {"rouge_1", "rouge_2", "rouge_l"} < metrics["dev"].keys()
+    values = json.loads(run("evaluate", model, folder / "articles.jsonl", "--json"))
+    assert values["rouge_l"] == pytest.approx(metrics["dev"]["rouge_l"])
+    assert values["baselines"].keys() == {"first sentences", "centroid"}
+    printed = run("evaluate", model, folder / "articles.jsonl")
+    assert printed.startswith("model: rouge_1 ") and "centroid: rouge_1 " in printed
+    article = ARTICLES[0]["article"]
+    answer = json.loads(run("predict", model, "--json", article))
+    parts = [article[start:end] for start, end, _ in answer["sentences"]]
+    assert len(parts) == 3 and "".join(parts) == answer["summary"]
+    assert run("predict", model, article) == f"{answer['summary']}\t{article}\n"

@@ -23,8 +23,10 @@ from typer.testing import CliRunner
 import albert_tf_cli
 from albert_tf.data.tables import read_labelled_texts
 from albert_tf.models import AlbertTextClassifier
+from albert_tf.models.pooling import POOLING_MODES
 from albert_tf.training import fine_tuning
 from albert_tf_cli import common
+from albert_tf_cli.finetune import Freeze, PoolingMode
 
 EXAMPLES = pathlib.Path(__file__).parents[2] / "examples"
 ALBERT_TF = pathlib.Path(sys.executable).with_name("albert-tf")
@@ -294,6 +296,43 @@ def test_options_reach_the_training(start_of_training):
     assert classifier.backbone.compute_dtype == "bfloat16"
     assert classifier.labels == ["electronics", "food", "hotel"]
     assert set(train[1]) == {0, 1, 2}
+
+
+def test_options_of_keras_reach_the_training(start_of_training):
+    classifier, _, _, options = start_of_training(
+        *("--pooling-mode", "mean", "--freeze", "encoder", "--patience", 2),
+        *("--r-drop", 0.5, "--ema-momentum", 0.9),
+        *("--gradient-accumulation-steps", 4),
+    )
+    assert classifier.pooling_mode == "mean"
+    compiled = classifier.get_compile_config()
+    assert (compiled["r_drop"], compiled["ema_momentum"]) == (0.5, 0.9)
+    assert classifier.optimizer.gradient_accumulation_steps == 4
+    assert (options["freeze"], options["patience"]) == ("encoder", 2)
+    settings = json.loads(json.dumps(options["settings"]))
+    assert settings["pooling_mode"] == "mean"
+    assert {"freeze", "patience", "r_drop", "ema_momentum"} < settings.keys()
+
+
+def test_options_of_other_tasks_are_refused(albert_tf, folder, tmp_path):
+    (tmp_path / "pairs.tsv").write_text("我在\t我再\n")
+    for task, file, option, value in (
+        ("regression", folder / "pairs.tsv", "--r-drop", 1),
+        ("spelling-correction", tmp_path / "pairs.tsv", "--pooling-mode", "mean"),
+        ("spelling-correction", tmp_path / "pairs.tsv", "--dropout", 0.5),
+    ):
+        result = albert_tf(
+            *("finetune", "--task", task, "--checkpoint", folder / "checkpoint"),
+            *("--train", file, "--dev", file, "--output", tmp_path / "model"),
+            *(option, value),
+        )
+        assert result.code == 1
+        assert f"{option} is not for --task {task}" in " ".join(result.err.split())
+
+
+def test_every_pooling_and_part_to_freeze_is_offered():
+    assert {mode.value for mode in PoolingMode} == POOLING_MODES.keys()
+    assert {part.value for part in Freeze} == fine_tuning.FREEZABLE.keys()
 
 
 def test_the_same_command_starts_the_same_training(start_of_training, folder):

@@ -50,6 +50,22 @@ def test_spelling_correction(run):
     assert scores["correction_f1"] > 0.7 and scores["false_positive_rate"] < 0.3
 
 
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.* texts are longer than")
+def test_distillation(run):
+    example = run("distillation")
+    (before, _), (after, agreement) = example["before"], example["after"]
+    # Of 360 reviews as many are good as bad.
+    assert after > max(0.6, before + 0.05) and agreement > 0.75
+
+
+@pytest.mark.slow
+def test_summarization(run):
+    scores = run("summarization")["scores"]
+    baselines = (scores["first sentence"], scores["centroid"])
+    assert scores["model"]["rouge_l"] > max(x["rouge_l"] for x in baselines) + 0.2
+
+
 def test_what_is_tested_on_is_not_trained_on():
     texts = read_labelled_texts(EXAMPLES / "data/intents/questions.tsv").x
     assert len(set(texts)) == len(texts) == 16 * 9

@@ -1,5 +1,6 @@
 """The defaults of `compile`, and the schedule of each `fit`."""
 
+import itertools
 import warnings
 
 import keras
@@ -14,6 +15,8 @@ from small_classifier import (
     small_classifier,
     unequal_batches,
 )
+
+from albert_tf.training import WarmupLinearDecay
 
 
 class Rates(keras.callbacks.Callback):
@@ -228,3 +231,42 @@ def test_a_short_epoch_or_a_loss_that_falls_is_not(rate, texts):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         classifier.fit(["好"] * texts, [1] * texts, batch_size=1, verbose=0)
+
+
+def test_averages_and_accumulation_of_the_default_optimizer():
+    classifier = small_classifier(sizes={"num_layers": 1}, dropout=0.0)
+    options = {"ema_momentum": 0.9, "gradient_accumulation_steps": 2}
+    classifier.compile(learning_rate=1e-2, run_eagerly=True, **options)
+    seen = []
+
+    class Seen(keras.callbacks.Callback):
+        def on_train_batch_end(self, batch, logs=None):
+            rate = float(self.model.optimizer.learning_rate)
+            seen.append((np.array(self.model.output_dense.kernel), rate))
+
+    # Four batches an epoch: two updates, at the rates of a schedule of eight.
+    for _ in range(2):
+        seen.clear()
+        fit = {"batch_size": 2, "epochs": 2, "callbacks": [Seen()], "verbose": 0}
+        classifier.fit(TEXTS, LABELS, **fit)
+        kernels, rates = zip(*seen, strict=True)
+        changed = [np.any(a != b) for a, b in itertools.pairwise(kernels)]
+        assert changed == [True, False] * 3 + [True]
+        schedule = WarmupLinearDecay(1e-2, 8, 0)
+        expected = [float(schedule(i)) for i in range(1, 9)]
+        assert rates == pytest.approx(expected, rel=1e-5)
+        # From the first update on, after the second batch.
+        average = kernels[1]
+        for kernel in kernels[2:]:
+            average = 0.9 * average + 0.1 * kernel
+        # The averages, which Keras puts into the model in the end.
+        np.testing.assert_allclose(classifier.output_dense.kernel, average, atol=1e-6)
+    # From the weights, where the first step of all was not seen.
+    seen.clear()
+    classifier.fit(TEXTS, LABELS, initial_epoch=1, **fit)
+    kernel = classifier.output_dense.kernel
+    assert np.abs(kernel - seen[-1][0]).max() < np.abs(seen[-1][0]).max() / 10
+    compiled = classifier.get_compile_config()
+    assert {name: compiled[name] for name in options} == options
+    with pytest.raises(ValueError, match="`ema_momentum` goes with optimizer='auto'"):
+        classifier.compile("sgd", ema_momentum=0.5)

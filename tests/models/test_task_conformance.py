@@ -29,6 +29,7 @@ from albert_tf.models import (
     AlbertQuestionAnswering,
     AlbertSentenceOrder,
     AlbertSpellingCorrector,
+    AlbertSummarizer,
     AlbertTextClassifier,
     AlbertTextEmbedder,
     AlbertTextRegressor,
@@ -56,6 +57,9 @@ PAIR_LENGTHS = [
 ANSWERS = [(2, "吃，"), None, (0, "差"), (1, "好"), (4, "太差了"), None, (4, "了吗")]
 CHOICES = [["好", "不好", "你"], ["不"], ["差", "好"], *2 * [["我", "你"]]]
 CHOICES += [["好", "吃", "不"], ["吗", "吃饭"]]
+# Sentences after the first, which has a [CLS] and a [SEP] of its own.
+MORE = [max(text.count("！") - 1, 0) for text in TEXTS]
+SENTENCE_LABELS = [[i % 2, *[1] * more] for i, more in enumerate(MORE)]
 SCORES = [[float(length)] for length in LENGTHS]
 MASKED = [text + "[MASK]" * (i % 3 + 1) + "好" for i, text in enumerate(TEXTS)]
 MASKS = [i % 3 + 1 for i in range(COUNT)]
@@ -223,6 +227,16 @@ CASES = {
         [text.replace("吃", "差") for text in TEXTS],
         [(length, len(VOCABULARY)) for length in LENGTHS],
         sizes={"pooler": False},
+        fits_datasets=False,
+    ),
+    "summarizer": Case(
+        AlbertSummarizer,
+        {"dropout": 0.25},
+        TEXTS,
+        SENTENCE_LABELS,
+        [(length + 2 * marks,) for length, marks in zip(LENGTHS, MORE, strict=True)],
+        sizes={"pooler": False},
+        predicts=FitsTexts,
         fits_datasets=False,
     ),
     "text embedder": Case(

@@ -76,6 +76,11 @@ CASES: dict[str, Case] = {
     "spelling-correction": Case(
         models.AlbertSpellingCorrector, TEXTS, dict(source=str, target=str, errors=list)
     ),
+    "summarization": Case(
+        models.AlbertSummarizer,
+        ["很好吃。我想你来吧！不。他去了。", "差。", "他去了吗？不。好。"],
+        {"summary": str, "sentences": list},
+    ),
     "fill-mask": Case(
         models.AlbertMaskedLM,
         [text[:1] + "[MASK]" + text[1:] for text in TEXTS],

@@ -15,7 +15,11 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from albert_tf.models import AlbertBackbone, AlbertTextClassifier
+from albert_tf.models import (
+    AlbertBackbone,
+    AlbertTextClassifier,
+    AlbertTextEmbedder,
+)
 from albert_tf.training.fine_tuning import fine_tune, plot_history
 
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"好坏很不太差"]
@@ -278,6 +282,141 @@ def test_cut_off_while_weights_were_written(
         train(tmp_path / "model", epochs=2)
     metrics = train(tmp_path / "model", epochs=2)
     assert metrics["history"]["val_accuracy"] == [0.75, 0.25]
+    assert metrics["best_epoch"] == 1
+
+
+# === What Keras offers, and is resumed here ===
+
+
+OPTIONS = {
+    "frozen embeddings": ({}, {"freeze": "embeddings"}),
+    "frozen encoder": ({}, {"freeze": "encoder"}),
+    "averages": ({"ema_momentum": 0.8}, {}),
+    "accumulation": ({"gradient_accumulation_steps": 3}, {}),
+}
+
+
+def closeness(model):
+    """A score of `predict`, which rises with each step: three of four are 1."""
+    return float(model.predict(token_ids(4), verbose=0)[:, 1].mean())
+
+
+def train_with(output, compiled=None, epochs=4, **options):
+    """Two steps an epoch. Gives the metrics and the model."""
+    keras.utils.set_random_seed(0)
+    classifier = AlbertTextClassifier(new_backbone(), 2, dropout=0.0)
+    classifier.compile(learning_rate=1e-2, run_eagerly=True, **(compiled or {}))
+    metrics = fine_tune(
+        classifier,
+        (token_ids(8), np.tile(LABELS, 2)),
+        (token_ids(4), LABELS),
+        output,
+        epochs=epochs,
+        batch_size=4,
+        verbose=0,
+        scores=lambda model: {
+            "closeness": closeness(model),
+            # So that the last epoch can be chosen.
+            "steps": int(model.optimizer.variables[0]),
+        },
+        **{"maximise": "closeness", **options},
+    )
+    return metrics, classifier
+
+
+class Reshuffled(keras.callbacks.Callback):
+    """The order of an epoch depends on its number, not on those run before."""
+
+    def on_epoch_begin(self, epoch, logs=None):
+        keras.utils.set_random_seed(epoch)
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_resumed_it_ends_as_if_never_cut_off(tmp_path, name):
+    compiled, options = OPTIONS[name]
+    options = {**options, "maximise": "steps"}
+    with watched_by(Reshuffled()):
+        whole, model = train_with(tmp_path / "whole", compiled, **options)
+        with watched_by(Spy(cut_off_in=3)), pytest.raises(KeyboardInterrupt):
+            train_with(tmp_path / "cut", compiled, **options)
+        resumed, again = train_with(tmp_path / "cut", compiled, **options)
+    assert resumed["best_epoch"] == whole["best_epoch"] == 4
+    for score, values in whole["history"].items():
+        assert resumed["history"][score] == pytest.approx(values, rel=1e-5), score
+    for first, second in zip(model.weights, again.weights, strict=True):
+        np.testing.assert_allclose(first, second, atol=1e-6)
+
+
+@pytest.mark.parametrize("freeze", ["embeddings", "encoder"])
+def test_what_is_frozen_stays_and_trains_again_from_the_preset(tmp_path, freeze):
+    before = {weight.path: np.array(weight) for weight in new_backbone().weights}
+    _, model = train_with(tmp_path, freeze=freeze)
+    moved = {
+        weight.path
+        for weight in model.backbone.weights
+        if not np.array_equal(weight, before[weight.path])
+    }
+    assert not any(path.startswith("embedding") for path in moved)
+    assert bool(moved) == (freeze == "embeddings")
+    assert np.any(model.output_dense.bias)
+    loaded = AlbertTextClassifier.from_preset(str(tmp_path))
+    assert len(loaded.trainable_variables) == len(loaded.weights)
+
+
+def test_nothing_left_to_train_is_refused(tmp_path):
+    model = AlbertTextEmbedder(new_backbone())
+    data = (token_ids(4), LABELS)
+    with pytest.raises(ValueError, match="Without the encoder.*nothing to train"):
+        fine_tune(model, data, data, tmp_path, freeze="encoder", verbose=0)
+
+
+def test_averages_are_what_is_scored_and_kept(tmp_path):
+    """By hand, from the weights after each of the steps."""
+    seen = []
+
+    class Weights(keras.callbacks.Callback):
+        def on_train_batch_end(self, batch, logs=None):
+            seen.append(np.array(self.model.output_dense.kernel))
+
+    with watched_by(Weights()):
+        metrics, model = train_with(tmp_path, {"ema_momentum": 0.8}, epochs=2)
+    average = seen[0]
+    for weights in seen[1:]:
+        average = 0.8 * average + 0.2 * weights
+    assert (len(seen), metrics["best_epoch"]) == (4, 2)
+    np.testing.assert_allclose(model.output_dense.kernel, average, atol=1e-6)
+    assert np.abs(seen[-1] - average).max() > 1e-4
+    scores = model.evaluate(token_ids(4), LABELS, verbose=0, return_dict=True)
+    assert metrics["dev"]["loss"] == pytest.approx(scores["loss"], rel=1e-4)
+    assert metrics["dev"]["closeness"] == pytest.approx(closeness(model), rel=1e-4)
+    loaded = AlbertTextClassifier.from_preset(str(tmp_path))
+    np.testing.assert_array_equal(loaded.output_dense.kernel, model.output_dense.kernel)
+
+
+@pytest.mark.parametrize("cut_off_in", [None, 3])
+def test_patience_counts_the_epochs_before_a_restart(tmp_path, watch, cut_off_in):
+    spy = watch([0.25, 0.75, 0.25, 0.75, 0.25, 0.25], cut_off_in)
+    options = {"epochs": 6, "patience": 2, "maximise": "accuracy"}
+    if cut_off_in:
+        with pytest.raises(KeyboardInterrupt):
+            train_with(tmp_path, **options)
+        spy.cut_off_in = None
+    metrics, _ = train_with(tmp_path, **options)
+    assert spy.epochs == [1, 2, 3, *[3] * bool(cut_off_in), 4]
+    assert metrics["history"]["val_accuracy"] == [0.25, 0.75, 0.25, 0.75]
+    assert metrics["best_epoch"] == 2
+
+
+def test_stopped_early_but_not_written_it_does_not_go_on(tmp_path, watch):
+    spy = watch([0.75, 0.25, 0.75])
+    options = {"patience": 1, "maximise": "accuracy"}
+    with (
+        mock.patch.object(AlbertTextClassifier, "save_to_preset", side_effect=OSError),
+        pytest.raises(OSError),
+    ):
+        train_with(tmp_path, **options)
+    metrics, _ = train_with(tmp_path, **options)
+    assert spy.epochs == [1, 2]
     assert metrics["best_epoch"] == 1
 
 

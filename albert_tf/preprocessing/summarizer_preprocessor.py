@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from albert_tf.preprocessing.sentences import split_sentences_in_graph
+from albert_tf.preprocessing.text_classifier_preprocessor import (
+    AlbertTextClassifierPreprocessor,
+)
+from albert_tf.preprocessing.texts import as_segments, as_string_tensor
+
+
+@dataclasses.dataclass(frozen=True)
+class Articles:
+    """The sentences of articles, in the windows that a model reads.
+
+    Attributes:
+        tokens: ragged int32 tensor [windows, (tokens)], `[CLS] a [SEP] [CLS] b [SEP]`.
+        window: int64 tensor [sentences of all articles], the window of each.
+        place: the same of its [CLS] in the window.
+        article: int64 tensor [windows], the article each is of.
+    """
+
+    tokens: tf.RaggedTensor
+    window: tf.Tensor
+    place: tf.Tensor
+    article: tf.Tensor
+
+    def __len__(self) -> int:
+        return int(self.tokens.nrows())
+
+    @property
+    def positions(self) -> tf.Tensor:
+        """Of each sentence's [CLS] among the tokens of all windows, int64."""
+        return tf.gather(self.tokens.row_starts(), self.window) + self.place
+
+
+@keras.saving.register_keras_serializable(package="albert_tf")
+class AlbertSummarizerPreprocessor(AlbertTextClassifierPreprocessor):
+    """Articles in, what `AlbertBackbone` takes out: each sentence begins with [CLS].
+
+    An article is a string, split at the ends of sentences, or the list of its
+    sentences. As many whole sentences as fit are one window, so that each sentence is
+    read once, among its neighbours; a sentence longer than a window is cut. Called on
+    strings it gives the first window of each article; `articles` loses nothing.
+
+    Args:
+        tokenizer: a `WordPieceTokenizer` or a `SentencePieceTokenizer`.
+        sequence_length: int. Most tokens of a window, the special ones included.
+        padding, pad_to_multiple_of: as for `AlbertTextClassifierPreprocessor`.
+
+    Reference:
+        [BertSum](https://arxiv.org/abs/1908.08345), section 3.1, without its
+        segments by turns.
+    """
+
+    def pack(self, x: Any) -> tuple[tf.RaggedTensor, tf.Tensor]:
+        """The first window of each article; what `SegmentPacker.pack` gives."""
+        (texts,) = as_segments(x)
+        articles = self.cut(split_sentences_in_graph(texts))
+        first = tf.searchsorted(articles.article, tf.range(tf.size(texts, tf.int64)))
+        tokens = tf.gather(articles.tokens, first)
+        return tokens, tokens.row_lengths()
+
+    def articles(self, sentences: list[list[str]]) -> Articles:
+        """The windows of articles, lists of sentences as `sentences_of` gives them."""
+        flat = as_string_tensor([text for row in sentences for text in row])
+        lengths = [len(row) for row in sentences]
+        return self.cut(tf.RaggedTensor.from_row_lengths(flat, lengths))
+
+    def cut(self, sentences: tf.RaggedTensor) -> Articles:
+        """The windows of strings [articles, (sentences)], in a graph, too."""
+        tokens, _ = self.packer.pack([self.tokenizer(sentences.values)])
+        lengths, article = tokens.row_lengths(), sentences.value_rowids()
+        window = _windows(lengths, article, self.sequence_length)
+        sizes = tf.math.segment_sum(lengths, window)
+        tokens = tf.RaggedTensor.from_row_lengths(tokens.values, sizes, validate=False)
+        place = tf.cumsum(lengths, exclusive=True)
+        place -= tf.gather(tokens.row_starts(), window)
+        return Articles(tokens, window, place, tf.math.segment_min(article, window))
+
+
+@tf.function(
+    input_signature=[
+        tf.TensorSpec([None], tf.int64),
+        tf.TensorSpec([None], tf.int64),
+        tf.TensorSpec([], tf.int64),
+    ]
+)
+def _windows(lengths, article, size):
+    """The window of each sentence: as many of an article as fit."""
+
+    def step(state, sentence):
+        used, window, before = state
+        length, article = sentence
+        begins = (used + length > size) | (article != before)
+        used = tf.where(begins, length, used + length)
+        return used, window + tf.cast(begins, tf.int64), article
+
+    start = tf.constant(0, tf.int64), tf.constant(-1, tf.int64)
+    return tf.scan(step, (lengths, article), (*start, tf.constant(-1, tf.int64)))[1]

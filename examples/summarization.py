@@ -1,0 +1,46 @@
+"""The sentence that says most, of short articles: summarization.py [FOLDER]
+
+The folder has train.jsonl and dev.jsonl, lines of JSON objects with `article` and
+`summary`, as NLPCC 2017 and LCSTS are passed on.
+"""
+
+import pathlib
+import sys
+
+import keras
+
+import albert_tf
+from albert_tf.data import read_articles
+from albert_tf.evaluation import centroid_scores, rouge_scores
+from albert_tf.preprocessing.sentences import choose_sentences, split_sentences
+
+HERE = pathlib.Path(__file__).parent
+folder = pathlib.Path(sys.argv[1]) if sys.argv[1:] else HERE / "data" / "articles"
+train, dev = (read_articles(folder / f"{name}.jsonl") for name in ("train", "dev"))
+
+keras.utils.set_random_seed(1)
+summarizer = albert_tf.models.AlbertSummarizer.from_checkpoint(HERE / "albert_micro_zh")
+# This checkpoint is small; the released ones train at the default rate.
+summarizer.compile(learning_rate=1e-3)
+summarizer.fit(*train, epochs=3, batch_size=8, verbose=2)
+
+articles, references = dev
+found = summarizer.predict(articles, sentences=1, verbose=0)
+
+
+def one_sentence(article, score):
+    sentences = split_sentences(article)
+    chosen = choose_sentences(sentences, score(sentences), 1)
+    return "".join(sentences[i] for i in chosen)
+
+
+summaries = {
+    "model": [answer["summary"] for answer in found],
+    "first sentence": [split_sentences(article)[0] for article in articles],
+    "centroid": [one_sentence(article, centroid_scores) for article in articles],
+}
+scores = {name: rouge_scores(x, references) for name, x in summaries.items()}
+for name, row in scores.items():
+    print(f"{name:>15}", *(f"{kind} {value:.4f}" for kind, value in row.items()))
+for start, end, score in found[0]["sentences"]:
+    print(f"{score:.3f}", articles[0][start:end])

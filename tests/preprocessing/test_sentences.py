@@ -1,0 +1,101 @@
+"""Articles into sentences, and these into windows."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from small_classifier import CLS, SEP, VOCABULARY
+
+from albert_tf.preprocessing import AlbertSummarizerPreprocessor
+from albert_tf.preprocessing.sentences import (
+    WHITE_SPACE,
+    choose_sentences,
+    sentence_bounds,
+    sentences_of,
+    split_sentences,
+    split_sentences_in_graph,
+)
+from albert_tf.tokenizers import WordPieceTokenizer
+
+ENDS = "。！？!?…\n.”）) \u3000"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("他来了。她走了！", ["他来了。", "她走了！"]),
+        ("他说：“好吗？！”她说：“好……”", ["他说：“好吗？！”", "她说：“好……”"]),
+        ("圆周率是3.14。a.com", ["圆周率是3.14。", "a.com"]),
+        ("It rained. We left.", ["It rained. ", "We left."]),
+        ("标题\n\n　正文。 ", ["标题\n\n　", "正文。 "]),
+        ("没有标点", ["没有标点"]),
+        ("", [""]),
+    ],
+)
+def test_where_sentences_end(text, expected):
+    assert split_sentences(text) == expected
+    assert sentences_of([text]) == [expected]
+
+
+@settings(max_examples=300)
+@given(st.text(st.sampled_from(ENDS) | st.characters(exclude_categories=["Cs"])))
+def test_sentences_joined_are_the_text_and_the_graph_cuts_alike(text):
+    sentences = split_sentences(text)
+    assert "".join(sentences) == text
+    assert all(sentences) or sentences == [""]
+    bounds = sentence_bounds(sentences)
+    for sentence, (start, end) in zip(sentences, bounds, strict=True):
+        assert text[start:end] == sentence.strip(WHITE_SPACE)
+    (row,) = split_sentences_in_graph(tf.constant([text])).to_list()
+    # The graph has another character in place of the one it cuts at.
+    in_graph = [sentence.decode() for sentence in row]
+    assert in_graph == [sentence.replace("\ufdd0", "\ufdd1") for sentence in sentences]
+
+
+def preprocessor(sequence_length):
+    tokenizer = WordPieceTokenizer(VOCABULARY)
+    return AlbertSummarizerPreprocessor(tokenizer, sequence_length=sequence_length)
+
+
+def test_windows_hold_whole_sentences_of_one_article():
+    rows = [["好" * n for n in counts] for counts in ((1, 2, 3, 9, 1), (0,), (1, 1))]
+    articles = preprocessor(8).articles(rows)
+    # With [CLS] and [SEP] 3, 4, 5, 8 (cut), 3; 2; 3, 3.
+    assert articles.tokens.row_lengths().numpy().tolist() == [7, 5, 8, 3, 2, 6]
+    assert articles.window.numpy().tolist() == [0, 0, 1, 2, 3, 4, 5, 5]
+    assert articles.place.numpy().tolist() == [0, 3, 0, 0, 0, 0, 0, 3]
+    assert articles.article.numpy().tolist() == [0, 0, 0, 0, 1, 2]
+    flat = articles.tokens.values.numpy()
+    assert (flat[articles.positions] == CLS).all()
+    assert np.count_nonzero(flat == CLS) == np.count_nonzero(flat == SEP) == 8
+
+
+def test_called_it_gives_the_first_window_of_each_article():
+    features = preprocessor(8)(["好。很好。", "", "好。" * 9])
+    good, stop = VOCABULARY.index("好"), VOCABULARY.index("。")
+    very = VOCABULARY.index("很")
+    assert features["token_ids"].numpy().tolist() == [
+        [CLS, good, stop, SEP, 0, 0, 0, 0],
+        [CLS, SEP, 0, 0, 0, 0, 0, 0],
+        [CLS, good, stop, SEP, CLS, good, stop, SEP],
+    ]
+    longer = preprocessor(9)(["好。很好。"])["token_ids"].numpy()
+    assert longer[0].tolist() == [CLS, good, stop, SEP, CLS, very, good, stop, SEP]
+
+
+def test_the_best_sentences_that_fit_are_chosen_in_order():
+    sentences = ["一二三。", " \n", "四五。", "六七八九。"]
+    scores = [0.2, 0.9, 0.5, 0.7]
+    assert choose_sentences(sentences, scores, 2) == [2, 3]
+    assert choose_sentences(sentences, scores, 9) == [0, 2, 3]
+    assert choose_sentences(sentences, scores, 2, max_characters=7) == [3]
+    # The second best fits, where the best does not.
+    assert choose_sentences(sentences, scores, 2, max_characters=4) == [2]
+    assert choose_sentences(sentences, scores, 2, max_characters=2) == []
+
+
+@pytest.mark.parametrize("articles", [[[]], [3], [["好", 3]], (["好"], ["好"])])
+def test_what_is_no_article_is_refused(articles):
+    with pytest.raises((ValueError, TypeError)):
+        sentences_of(articles)
