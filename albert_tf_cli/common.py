@@ -49,6 +49,9 @@ OPTIONS = {
     "sequence_length": "--sequence-length",
 }
 
+# The folder of a training that is not done, in its output directory.
+BACKUP = ".training"
+
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PACKAGES = ("albert_tf", "albert_tf_cli", "zh")
 
@@ -171,7 +174,7 @@ def check_checkpoint(name):
     similar = difflib.get_close_matches(name, known, 1)
     hint = f" Is {similar[0]} meant?" if similar else ""
     raise FileNotFoundError(
-        f"There is no checkpoint {name}, and no release of that name.{hint} "
+        f"There is no checkpoint at {name}: no folder, file or release.{hint} "
         "`albert-tf download` lists the releases."
     )
 

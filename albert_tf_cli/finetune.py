@@ -2,12 +2,12 @@
 
 import inspect
 import pathlib
-import sys
 from typing import Annotated
 
 import typer
 
 from albert_tf_cli.common import (
+    BACKUP,
     BatchSize,
     Config,
     LabelColumn,
@@ -15,13 +15,16 @@ from albert_tf_cli.common import (
     TextBColumn,
     Vocab,
     app,
+    check_checkpoint,
+    check_files,
     choices,
     console,
+    import_readers,
     import_tensorflow,
     random_backbone,
 )
 from albert_tf_cli.task_table import TASKS
-from albert_tf_cli.task_table.row import Columns
+from albert_tf_cli.task_table.row import Columns, split
 
 TaskName = choices("TaskName", *(row.name for row in TASKS.values() if row.read))
 Freeze = choices("Freeze", "embeddings", "encoder")
@@ -32,8 +35,17 @@ PoolingMode = choices("PoolingMode", "cls", "mean", "max", "first_last_mean")
 def finetune(
     context: typer.Context,
     train: Annotated[str, typer.Option(help="Labelled examples to train on.")],
-    dev: Annotated[str, typer.Option(help="Labelled examples to choose the epoch on.")],
     output: Annotated[str, typer.Option(help="Directory to write the model to.")],
+    dev: Annotated[
+        str | None,
+        typer.Option(
+            help="Labelled examples to choose the epoch on; by default a share of "
+            "--train."
+        ),
+    ] = None,
+    dev_split: Annotated[
+        float, typer.Option(min=0.01, max=0.9, help="That share, without --dev.")
+    ] = 0.1,
     task: Annotated[TaskName, typer.Option(help="What is to be learned.")] = TaskName[
         "text-classification"
     ],
@@ -95,6 +107,9 @@ def finetune(
     label_column: LabelColumn = None,
     text_column: TextAColumn = None,
     text_b_column: TextBColumn = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace a model in --output.")
+    ] = False,
 ):
     """Fine-tune a model on labelled examples.
 
@@ -107,15 +122,8 @@ def finetune(
     --dev dev.tsv --output my_model
     """
     folder = pathlib.Path(output)
-    if folder.is_file():
-        raise FileExistsError(f"--output {output} is a file. Give a directory.")
-    import_tensorflow()
-    import keras
-
-    from albert_tf.files import write_json
-    from albert_tf.training.fine_tuning import fine_tune, plot_history
-    from albert_tf.training.run_state import weights_digest
-
+    _check_output(folder, checkpoint, overwrite)
+    import_readers()
     row = TASKS[task.value]
     columns = Columns(label_column, text_column, text_b_column)
     data = {"train": row.read(train, columns)}
@@ -123,9 +131,27 @@ def finetune(
     for name, path in (("dev", dev), ("test", test)):
         if path:
             data[name] = row.read(path, columns, known)
+    if not dev:
+        data["train"], data["dev"] = split(data["train"], dev_split, seed)
     counts = [f"{name} {part.count:,}" for name, part in data.items()]
     told = f"{row.summary(known)} {', '.join(counts)} {data['train'].unit}"
     console.print(told.strip(), soft_wrap=True)
+
+    if checkpoint:
+        check_checkpoint(checkpoint)
+    elif not (config and vocab):
+        raise ValueError(
+            "Give --checkpoint to start from, or --config and --vocab to train from "
+            "random weights."
+        )
+    check_files(vocab)
+    import_tensorflow()
+    import keras
+
+    from albert_tf.files import write_json
+    from albert_tf.training.fine_tuning import fine_tune, plot_history
+    from albert_tf.training.run_state import weights_digest
+    from albert_tf_cli.training_progress import TrainingProgress
 
     keras.utils.set_random_seed(seed)
     if mixed_precision:
@@ -148,25 +174,27 @@ def finetune(
     def on_dev(function):
         return function and (lambda model: function(model, data["dev"], batch_size))
 
-    metrics = fine_tune(
-        model,
-        *((data[name].x, data[name].y) for name in ("train", "dev")),
-        output,
-        epochs=epochs,
-        batch_size=batch_size,
-        # What makes it another training: of files, what is in them.
-        settings={
-            **{name: x for name, x in options.items() if name not in _FILES},
-            "arguments": known,
-            "weights": weights_digest(model),
-        },
-        verbose=1 if sys.stdout.isatty() else 2,
-        maximise=row.maximise,
-        tune=on_dev(row.tune),
-        scores=on_dev(row.scores),
-        freeze=freeze and freeze.value,
-        patience=patience,
-    )
+    with TrainingProgress() as progress:
+        metrics = fine_tune(
+            model,
+            *((data[name].x, data[name].y) for name in ("train", "dev")),
+            output,
+            epochs=epochs,
+            batch_size=batch_size,
+            # What makes it another training: of files, what is in them.
+            settings={
+                **{name: x for name, x in options.items() if name not in _FILES},
+                "arguments": known,
+                "weights": weights_digest(model),
+            },
+            callbacks=[progress],
+            verbose=0,
+            maximise=row.maximise,
+            tune=on_dev(row.tune),
+            scores=on_dev(row.scores),
+            freeze=freeze and freeze.value,
+            patience=patience,
+        )
     if test:
         metrics["test"] = _scores(row, model, data["test"], batch_size)
     if known.get("labels"):
@@ -189,8 +217,29 @@ def finetune(
 
 _FILES = (
     *("train", "dev", "test", "checkpoint", "config", "vocab"),
-    *("label_column", "text_column", "text_b_column"),
+    *("label_column", "text_column", "text_b_column", "overwrite"),
 )
+# Files of models, of this package or others.
+_MODELS = ("config.json", "task.json", "*.index", "*.safetensors", "*.keras", "*.bin")
+
+
+def _check_output(folder, checkpoint, overwrite):
+    """Refuse a directory with a model that is done, unless it is to be replaced."""
+    if folder.is_file():
+        raise FileExistsError(f"--output {folder} is a file. Give a directory.")
+    if (folder / BACKUP).exists():
+        return
+    start = pathlib.Path(checkpoint) if checkpoint else None
+    if start and start.exists() and folder.exists() and start.samefile(folder):
+        raise FileExistsError(
+            f"--output {folder} is the checkpoint to start from. Give another "
+            "directory."
+        )
+    if not overwrite and any(list(folder.glob(pattern)) for pattern in _MODELS):
+        raise FileExistsError(
+            f"{folder} holds a model. Give another --output, or --overwrite to replace "
+            "it."
+        )
 
 
 def _taken(row, function, options):
@@ -225,11 +274,6 @@ def _new_model(row, checkpoint, config, vocab, sequence_length, arguments):
         length = min(sequence_length, opened.arguments["max_sequence_length"])
         return model.from_checkpoint(
             opened, vocabulary=vocab, sequence_length=length, **arguments
-        )
-    if not (config and vocab):
-        raise ValueError(
-            "Give --checkpoint to start from, or --config and --vocab to train from "
-            "random weights."
         )
     backbone = random_backbone(config)
     length = min(sequence_length, backbone.max_sequence_length)

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from albert_tf_cli.common import (
+    BACKUP,
     Layout,
     app,
     check_checkpoint,
@@ -125,7 +126,7 @@ def pretrain(
         pretrain,
         pretraining_optimizer,
     )
-    from albert_tf.training.run_state import BACKUP, weights_digest
+    from albert_tf.training.run_state import weights_digest
     from albert_tf_cli.training_progress import TrainingProgress
 
     logs = []
@@ -187,7 +188,7 @@ def pretrain(
 def _refuse_finished(output):
     """A training that is done is neither resumed nor trained over."""
     history = output / "history.json"
-    if not history.exists() or (output / ".training").exists():
+    if not history.exists() or (output / BACKUP).exists():
         return
     steps = json.loads(history.read_text("utf-8")).get("steps")
     raise FileExistsError(

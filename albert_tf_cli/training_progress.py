@@ -82,9 +82,10 @@ class TrainingProgress(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch, logs=None):
         self._epoch_begun = self._done
+        loss = {name: logs[name] for name in ("loss",) if name in logs}
         scores = [
             f"{name} {float(value):.4f}"
-            for key, value in logs.items()
+            for key, value in {**loss, **logs}.items()
             if (name := _name(key)) is not None
         ]
         told = f"{self._position()}: {', '.join(scores)}{self._estimate()}"
@@ -94,15 +95,15 @@ class TrainingProgress(keras.callbacks.Callback):
         return f"step {self._done:,} of {self._steps:,}"
 
     def _estimate(self):
-        """The time a step takes and the time left, empty before the second step."""
+        """The time a step takes and the time left, empty where there is none."""
         # The first one is traced.
         steps = self._done - self._begun - 1
         if steps < 1:
             self._begun_at = time.monotonic()
             return ""
         each = (time.monotonic() - self._begun_at) / steps
-        left = (self._steps - self._done) * each
-        return f", {each:.3g} s a step, {_duration(left)} left"
+        left = self._steps - self._done
+        return f", {each:.3g} s a step, {_duration(left * each)} left" if left else ""
 
 
 def _name(metric):

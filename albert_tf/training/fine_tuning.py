@@ -31,6 +31,7 @@ def fine_tune(
     batch_size=32,
     settings=None,
     verbose=1,
+    callbacks=(),
     maximise="accuracy",
     tune=None,
     scores=None,
@@ -53,6 +54,7 @@ def fine_tune(
         batch_size: int.
         settings: optional dict, what identifies the run besides.
         verbose: int, as for `keras.Model.fit`.
+        callbacks: further Keras callbacks.
         maximise: string, the score of the best epoch: a metric of the model, or one
             of `scores`.
         tune: optional function of the model, which sets what is chosen on `dev` and
@@ -86,7 +88,7 @@ def fine_tune(
     }
     with hold_state(backup, identity):
         state = TrainingState(backup, monitor=f"val_{maximise}", patience=patience)
-        callbacks = [_DevScores(tune, scores), state]
+        callbacks = [_DevScores(tune, scores), state, *callbacks]
         if model.optimizer.use_ema:
             callbacks.insert(0, _AveragedWeights(resumed=bool(state.epochs)))
         with _frozen(model, freeze):

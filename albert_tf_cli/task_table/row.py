@@ -1,5 +1,6 @@
 """What a row of the table of tasks says."""
 
+import collections
 import dataclasses
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -30,6 +31,44 @@ class Examples:
     count: int
     arguments: dict = dataclasses.field(default_factory=dict)
     unit: str = "texts"
+
+
+def split(examples, share, seed):
+    """Examples to train on, and a share of them to choose the epoch on.
+
+    Of examples with one class each it has the classes in the same shares.
+    """
+    from sklearn.model_selection import train_test_split
+
+    if examples.count < 2:
+        raise ValueError("One example cannot be split: give --dev.")
+    counts = collections.Counter(x for x in examples.y if isinstance(x, int))
+    is_fair = (
+        counts.total() == examples.count
+        and min(counts.values()) > 1
+        and len(counts) <= min(share, 1 - share) * examples.count
+    )
+    parts = train_test_split(
+        list(range(examples.count)),
+        test_size=share,
+        random_state=seed,
+        stratify=examples.y if is_fair else None,
+    )
+    return [
+        dataclasses.replace(
+            examples,
+            x=_taken(examples.x, chosen),
+            y=_taken(examples.y, chosen),
+            count=len(chosen),
+        )
+        for chosen in map(sorted, parts)
+    ]
+
+
+def _taken(values, chosen):
+    if isinstance(values, tuple):
+        return tuple(_taken(part, chosen) for part in values)
+    return [values[i] for i in chosen]
 
 
 @dataclasses.dataclass(frozen=True)

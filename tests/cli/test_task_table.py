@@ -84,7 +84,7 @@ def test_multi_label_keeps_labels_and_tuned_thresholds(multi_label):
     assert best == max(metrics["history"]["val_micro_f1"])
     # The same examples, with the thresholds that were written.
     assert metrics["test"]["micro_f1"] == best
-    assert " ".join(printed.split()).count(f"micro_f1 {best:.4f}") == 2
+    assert " ".join(printed.split()).count(f" micro_f1 {best:.4f}") >= 2
     assert metrics["settings"]["task"] == "multi-label"
     assert (output / "history.png").stat().st_size > 1000
 

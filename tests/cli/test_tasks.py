@@ -205,7 +205,12 @@ def test_inspect_with_a_config_from_elsewhere(albert_tf, tmp_path):
 def test_finetune_says_what_it_read_and_how_well_it_did(reviews):
     first, *epochs, last = lines_of(reviews.printed)
     assert first == "2 classes: 好评, 差评. train 60, dev 30, test 30 texts"
-    assert "Epoch 2/2" in epochs
+    assert [line.split(",")[0].split(" 0.")[0] for line in epochs] == [
+        "step 2 of 4: loss",
+        "step 4 of 4: loss",
+    ]
+    assert all("dev accuracy 0." in line for line in epochs)
+    assert " s a step, " in epochs[0] and " left" not in epochs[1]
     metrics = json.loads((reviews.model / "metrics.json").read_text("utf-8"))
     last = " ".join(reviews.printed.split("Best epoch")[-1].split())
     assert last.startswith(f"{metrics['best_epoch']} of 2, ")
@@ -586,6 +591,18 @@ def finetune_refused(refused, folder, tmp_path):
     return run
 
 
+def test_a_model_that_is_there_is_not_trained_over(refused, folder, reviews):
+    options = ("--train", folder / "train.tsv", "--dev", folder / "dev.tsv")
+    before = (reviews.model / "metrics.json").read_bytes()
+    for output, checkpoint, message in (
+        (reviews.model, folder / "checkpoint", "--overwrite"),
+        (folder / "checkpoint", folder / "checkpoint", "is the checkpoint to start"),
+    ):
+        start = ("--checkpoint", checkpoint, "--output", output)
+        assert message in refused("finetune", *options, *start)
+    assert (reviews.model / "metrics.json").read_bytes() == before
+
+
 def test_missing_checkpoint(finetune_refused):
     error = finetune_refused(checkpoint="nowhere")
     assert "no checkpoint at nowhere: no folder, file or release" in error
@@ -800,4 +817,4 @@ def test_a_bug_shows_its_traceback(albert_tf, monkeypatch):
         "albert_tf.checkpoints.inspect_checkpoint", lambda path, config: int(path)
     )
     with pytest.raises(ValueError, match="invalid literal"):
-        albert_tf("inspect", "nowhere")
+        albert_tf("inspect", ".")
