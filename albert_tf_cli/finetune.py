@@ -62,8 +62,8 @@ def finetune(
     learning_rate: Annotated[
         float | None,
         typer.Option(
-            help="Peak of the learning rate. By default by size, 1e-4 for tiny; "
-            "from random weights 3e-4."
+            help="Peak of the learning rate. By default by size, 1e-3 for micro, 1e-4 "
+            "for tiny; from random weights 3e-4."
         ),
     ] = None,
     sequence_length: Annotated[
@@ -160,7 +160,8 @@ def finetune(
     arguments = {**row.fixed, **known, **_taken(row, row.model_class(), chosen)}
     model = _new_model(row, checkpoint, config, vocab, sequence_length, arguments)
     if learning_rate is None and checkpoint is None:
-        learning_rate = 3e-4
+        # More than from a checkpoint, for there is nothing to lose.
+        learning_rate = min(3e-4, 3 * model.default_learning_rate)
     model.compile(
         learning_rate=learning_rate,
         ema_momentum=ema_momentum,

@@ -129,7 +129,7 @@ def fine_tune(train, test, seed, starts, start, epochs):
     texts, labels = train
     names = sorted(set(labels))
     classifier = new_classifier(starts, start, names)
-    classifier.compile(learning_rate=5e-4)
+    classifier.compile()
     classifier.fit(
         texts,
         np.array([names.index(label) for label in labels]),
@@ -142,13 +142,15 @@ def fine_tune(train, test, seed, starts, start, epochs):
 
 
 def new_classifier(starts, start, names):
-    options = {"num_classes": len(names), "sequence_length": SEQUENCE_LENGTH}
+    # The mean, which is better here than the first token from either start.
+    pooling = {"pooling_mode": "mean"}
+    options = {"num_classes": len(names), "sequence_length": SEQUENCE_LENGTH, **pooling}
     if start != RANDOM:
         return AlbertTextClassifier.from_checkpoint(starts[start], **options)
     # Of the shape and with the vocabulary of the first checkpoint.
     first = AlbertTextClassifier.from_checkpoint(next(iter(starts.values())), **options)
     backbone = AlbertBackbone.from_config(first.backbone.get_config())
-    return AlbertTextClassifier(backbone, len(names), first.preprocessor)
+    return AlbertTextClassifier(backbone, len(names), first.preprocessor, **pooling)
 
 
 def scores(name, size, start, done, seeds):

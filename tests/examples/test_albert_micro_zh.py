@@ -52,13 +52,14 @@ def test_it_is_what_the_size_says_and_complete(tokenizer):
 
 
 def test_it_is_small():
-    assert sum(file.stat().st_size for file in CHECKPOINT.iterdir()) <= 6e6
+    assert sum(file.stat().st_size for file in CHECKPOINT.iterdir()) <= 8e6
 
 
 @pytest.mark.parametrize(
-    "text", ["行者举起金箍[棒]，望妖精劈头就打。", "八[戒]道，师父，我饿了。"]
+    "text",
+    ["房间很干[净]，服务员也很热情。", "中国的首都是北[京]。", "他是一名医[生]。"],
 )
-def test_it_completes_words_of_its_corpus(fill, text):
+def test_it_completes_words(fill, text):
     plain = text.replace("[", "").replace("]", "")
     likely, there = fill([plain], [text.index("[")])
     assert likely == there
@@ -71,4 +72,4 @@ def test_of_other_texts_it_knows_more_than_the_most_frequent_token(fill, tokeniz
     positions = [random.integers(len(tokenizer(text))) for text in texts]
     likely, there = fill(texts, positions)
     guessed = np.bincount(there).max() / len(there)
-    assert np.mean(likely == there) > 1.5 * guessed
+    assert np.mean(likely == there) > 3 * guessed
