@@ -18,6 +18,7 @@ def run(*arguments):
     return CliRunner().invoke(albert_tf_cli.app, list(map(str, arguments)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("task", "lines", "examples"),
     [
@@ -35,6 +36,7 @@ def test_json_is_what_the_pipeline_gives(task, lines, examples):
     assert [json.loads(line) for line in printed.splitlines()] == expected
 
 
+@pytest.mark.slow
 def test_cells():
     text = "[MASK]天[MASK]好"
     (line,) = run("predict", MICRO, "--task", "fill-mask", text).stdout.splitlines()

@@ -99,6 +99,7 @@ def test_a_report_of_a_classifier(folder, tmp_path, monkeypatch):
     }
 
 
+@pytest.mark.slow
 def test_reports_of_pairs_and_label_lists_and_tags(folder, tmp_path):
     run("evaluate", folder / "pairs", folder / "pairs.tsv", "--report", tmp_path / "a")
     run("evaluate", folder / "multi", folder / "multi.tsv", "--report", tmp_path / "b")
@@ -154,6 +155,7 @@ def test_explain_prints_the_text_in_colours(folder, monkeypatch):
     assert re.sub(r"\x1b\[[\d;]*m", "", coloured) == plain.split("\n")[0] + "\n"
 
 
+@pytest.mark.slow
 def test_explain_as_json(folder):
     arguments = ("--explain", "--json")
     values = json.loads(run("predict", folder / "single", "很好吃", *arguments).stdout)

@@ -281,7 +281,7 @@ def test_defaults(start_of_training):
     assert (len(train[0]), len(train[1]), len(dev[0])) == (60, 60, 30)
     assert set(train[1]) == {0, 1}
     assert (options["epochs"], options["batch_size"]) == (3, 32)
-    assert classifier.get_compile_config()["learning_rate"] == 1e-4
+    assert classifier.get_compile_config()["learning_rate"] == 1e-3
     assert classifier.dropout == 0.1
     # 256 by default, but this checkpoint has no more positions.
     assert classifier.preprocessor.sequence_length == 64

@@ -91,6 +91,7 @@ def test_latin_names_are_in_the_default_font(tmp_path, only_default_fonts):
     assert draw_strictly(np.eye(2, dtype=int), names, tmp_path / "a.png")
 
 
+@pytest.mark.slow
 def test_many_classes(tmp_path, only_default_fonts):
     names = [f"class {i}" for i in range(119)]
     assert draw_strictly(np.eye(119, dtype=int), names, tmp_path / "a.png")

@@ -80,6 +80,7 @@ def test_the_loss_is_the_divergence_of_softened_probabilities(kind):
     assert scores["loss"] == pytest.approx(0.75 * expected + 0.25 * labelled, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_the_student_learns_what_the_teacher_says_of_unlabelled_texts(tmp_path):
     rng = np.random.default_rng(0)
     characters = VOCABULARY[5:60]
@@ -118,6 +119,7 @@ def test_the_student_learns_what_the_teacher_says_of_unlabelled_texts(tmp_path):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", ["cls", "mean"])
 def test_hidden_states_are_compared_layer_by_layer_without_padding(mode):
     teacher = small_classifier(sizes={"num_layers": 4})
@@ -139,6 +141,7 @@ def test_hidden_states_are_compared_layer_by_layer_without_padding(mode):
     assert scores["loss"] == pytest.approx(expected, rel=1e-4)
 
 
+@pytest.mark.slow
 def test_hidden_states_of_another_width_are_learned_through_a_map():
     teacher, student = small_classifier(), student_of()
     distiller = AlbertDistiller(teacher, student, hidden_state_weight=1.0)
@@ -203,6 +206,7 @@ def test_r_drop_adds_the_divergence_of_two_passes(kind, monkeypatch):
     assert plain == pytest.approx(losses[0], rel=1e-3)
 
 
+@pytest.mark.slow
 def test_r_drop_trains_and_is_kept(tmp_path):
     classifier = small_classifier(dropout=0.3)
     classifier.compile(learning_rate=1e-2, r_drop=1.0)

@@ -81,6 +81,7 @@ def test_the_loss_is_cross_entropy_at_the_sentences(summarizer):
     assert float(SentenceLoss()(tf.fill([2, 3], -1.0), tf.ones([2, 3]))) == 0
 
 
+@pytest.mark.slow
 def test_it_learns_from_summaries(summarizer):
     """That which says what is good, wherever it stands."""
     rng = np.random.default_rng(0)

@@ -58,6 +58,7 @@ def test_the_sum_is_the_difference_of_the_outputs(kwargs):
         assert np.ptp(found.values[0]) > 1e-3 and found.values[0][6] == 0
 
 
+@pytest.mark.slow
 def test_the_baseline_is_pad_between_the_special_tokens():
     classifier = sharpened()
     ids = np.array([[CLS, PAD, PAD, SEP]], "int32")
@@ -68,6 +69,7 @@ def test_the_baseline_is_pad_between_the_special_tokens():
     assert found.baseline == pytest.approx(expected[1], abs=1e-6)
 
 
+@pytest.mark.slow
 def test_against_a_sum_over_many_points():
     """Riemann's sum along the path, with gradients by differences."""
     classifier = sharpened()
@@ -115,6 +117,7 @@ def test_what_was_cut_off_has_nothing(explain):
     assert (values[:read] != 0).all() and (values[read:] == 0).all()
 
 
+@pytest.mark.slow
 @settings(max_examples=15)
 @given(st.text(st.sampled_from("好吃很 ！!aBc1２é́한😀\ud83d\n\u3000"), max_size=12))
 def test_any_string_has_a_value_a_character_that_add_up(explain, text):
@@ -131,6 +134,7 @@ def test_tokens_are_divided_among_their_characters():
     assert _spread([2.0, 1.0], [0, 0], [0, 1], 1).tolist() == [3]
 
 
+@pytest.mark.slow
 def test_in_half_precision():
     classifier = sharpened(sizes={"dtype": "mixed_bfloat16"})
     features, found = text_features(classifier, TEXTS[:3])
@@ -151,6 +155,7 @@ def test_targets_and_refusals(explain):
         explain("好吃，我想你来吧", steps=1, tolerance=1e-12)
 
 
+@pytest.mark.slow
 def test_features_are_what_the_head_reads():
     classifier = sharpened()
     texts = ["很好", "", "差" * 40, "不 好"]

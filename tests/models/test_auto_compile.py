@@ -130,7 +130,7 @@ def test_dataset_of_unknown_length_trains_at_the_peak():
 
 
 def test_default_rate_is_that_of_the_size():
-    assert float(small_classifier().optimizer.learning_rate) == pytest.approx(1e-4)
+    assert float(small_classifier().optimizer.learning_rate) == pytest.approx(1e-3)
     base = small_classifier(sizes={"hidden_dim": 400, "num_layers": 1})
     assert float(base.optimizer.learning_rate) == pytest.approx(3e-5)
 

@@ -551,11 +551,11 @@ IMPOSSIBLE = [
     ({"order": "nop"}, "Unknown order 'nop'. Known: .'sop'"),
     ({"sequence_length": 4}, "sequence_length"),
     ({"duplicates": 0}, "duplicates"),
-    ({"ngram": 2}, "ngram: records hold no masks.*--masked"),
+    ({"ngram": 2}, "ngram: records hold no masks.*`masked=`"),
     ({"marked_labels": False}, "marked_labels: records hold no masks"),
     ({"seed": -1}, "seed"),
     ({"short_sequence_rate": 1.5}, "short_sequence_rate"),
-    ({"keep_unpaired": True, "masked": True}, "keep_unpaired: masked records"),
+    ({"keep_unpaired": True, "masked": True}, "`keep_unpaired=`: masked records"),
 ]
 
 
