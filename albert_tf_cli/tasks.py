@@ -8,11 +8,14 @@ from typing import Annotated
 import typer
 
 from albert_tf_cli.common import (
+    BACKUP,
     BatchSize,
     LabelColumn,
     TextAColumn,
     TextBColumn,
     app,
+    check_checkpoint,
+    check_files,
     choices,
     console,
     errors,
@@ -65,13 +68,15 @@ def evaluate(
     """
     if (train or unlabelled) and not report_directory:
         raise ValueError("--train and --unlabelled need --report DIRECTORY.")
+    _check_model(model)
+    check_files(file, train, unlabelled)
     import_tensorflow()
     row, task = _load(model)
     if row.report is None:
         raise ValueError(
             f"{model} is a model for {row.name}, which has no scores here."
         )
-    columns = Columns(label_column, text_column, text_b_column)
+    columns = _columns(model, label_column, text_column, text_b_column)
     config = task.get_config()
     if report_directory:
         check_report(row, report_directory, train, unlabelled)
@@ -135,6 +140,7 @@ def predict(
     Example: cat reviews.txt | albert-tf predict my_model
     Example: albert-tf predict albert_tiny_zh --task fill-mask 今天[MASK]气很好
     """
+    (check_checkpoint if task_name else _check_model)(model)
     import_tensorflow()
     row, task = _load_for(task_name.value, model) if task_name else _load(model)
     explained = explainer(row, task) if explain else None
@@ -170,6 +176,7 @@ def export(
 
     Example: albert-tf export my_model serving/my_model/1
     """
+    _check_model(model)
     import_tensorflow()
     from albert_tf.export import saved_model
 
@@ -196,6 +203,37 @@ def _load_for(name, path):
     return TASKS[found.task], found.model
 
 
+def _columns(model, *given):
+    """The columns that were named, or else those that the model was trained with."""
+    file = pathlib.Path(model, "metrics.json")
+    if any(given) or not file.exists():
+        return Columns(*given)
+    settings = json.loads(file.read_text("utf-8")).get("settings", {})
+    return Columns(*(settings.get(f"{name}_column") for name in Columns._fields))
+
+
+def _check_model(model):
+    """Refuse what `finetune` has not written, before TensorFlow is imported."""
+    folder = pathlib.Path(model)
+    if (folder / BACKUP).exists() and not (folder / "task.json").exists():
+        raise FileNotFoundError(
+            f"{model} holds a training that is not done. Start the same `albert-tf "
+            "finetune` again: it resumes."
+        )
+    for name in ("config.json", "task.json"):
+        _require(folder / name)
+
+
+def _require(file):
+    if not file.exists():
+        model = file.parent
+        raise FileNotFoundError(
+            f"{model} is not a model that `albert-tf finetune` has written: it has no "
+            f"{file.name}. A model in another form becomes one by `albert-tf convert "
+            f"{model} DIRECTORY --to keras`."
+        )
+
+
 def _load(model):
     """The row of the task of a directory, and the model in it."""
     from albert_tf.checkpoints.config import read_config
@@ -207,12 +245,7 @@ def _load(model):
         # An embedder has no head.
         if row and name == "task.weights.h5" and not row.model_class().heads:
             continue
-        if not file.exists():
-            raise FileNotFoundError(
-                f"{model} is not a model that `albert-tf finetune` has written: it "
-                f"has no {name}. A model in another form becomes one by "
-                f"`albert-tf convert {model} DIRECTORY --to keras`."
-            )
+        _require(file)
         if file.suffix == ".json":
             config = read_config(file)
             if name == "task.json":

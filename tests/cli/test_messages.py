@@ -28,6 +28,8 @@ WRONG = {
     "start": ("finetune", "--train", "{train}", "--output", "o", "--checkpoint", "no"),
     "label": ("finetune", "--train", "{empty}", "--output", "o", "--checkpoint", "."),
     "checkpoint": ("inspect", "no"),
+    "model": ("predict", "no", "很好"),
+    "not done": ("evaluate", "{cut_off}", "{train}"),
     "source": ("convert", "no", "o", "--to", "keras"),
     "release": ("download", "albert_tiny_zhh"),
     "records": ("pretrain", "--data", "no", "--output", "o", "--config", "tiny"),
@@ -42,7 +44,9 @@ def test_mistakes_are_told_before_tensorflow_is_imported(command, tmp_path):
     }
     for name, content in files.items():
         (tmp_path / f"{name}.tsv").write_text(content, "utf-8")
+    (tmp_path / "cut_off" / ".training").mkdir(parents=True)
     paths = {name: str(tmp_path / f"{name}.tsv") for name in files}
+    paths["cut_off"] = str(tmp_path / "cut_off")
     code = (
         "import sys, albert_tf_cli\n"
         "try: albert_tf_cli.main()\n"

@@ -413,6 +413,8 @@ def test_evaluate_pairs_in_given_columns(albert_tf, pairs, folder):
     file = folder / "pairs.tsv"
     result = albert_tf("evaluate", pairs.model, file, "--json", *columns)
     assert json.loads(result.out)["weighted avg"]["support"] == 16
+    # Those of the training are remembered.
+    assert albert_tf("evaluate", pairs.model, file, "--json").out == result.out
 
 
 @pytest.mark.slow
