@@ -25,6 +25,7 @@ from albert_tf_cli.error_report import check_report, read_unlabelled, write_repo
 from albert_tf_cli.explain import attributions_json, coloured, explainer
 from albert_tf_cli.task_table import TASKS, task_of
 from albert_tf_cli.task_table.row import Columns
+from albert_tf_cli.text_files import lines_of, refuse_missing_file
 
 Model = Annotated[str, typer.Argument(help="A directory that `finetune` has written.")]
 AnyTask = choices("AnyTask", *TASKS)
@@ -112,7 +113,10 @@ def predict(
     ],
     texts: Annotated[
         list[str] | None,
-        typer.Argument(help="Texts; without any, the lines of standard input."),
+        typer.Argument(
+            help="Texts; or one .csv, .tsv, .jsonl or .txt file of them; without any, "
+            "the lines of standard input."
+        ),
     ] = None,
     batch_size: BatchSize = 32,
     as_json: Annotated[
@@ -130,6 +134,12 @@ def predict(
         AnyTask | None,
         typer.Option("--task", help="What to predict; by default what was learned."),
     ] = None,
+    text_column: TextAColumn = None,
+    text_b_column: TextBColumn = None,
+    output: Annotated[
+        str | None,
+        typer.Option(help="File to write to; what is there is not replaced."),
+    ] = None,
 ):
     """Predict: prints the answer and the text, separated by tabs.
 
@@ -137,11 +147,18 @@ def predict(
     the two with a tab between them.
 
     Example: albert-tf predict my_model 很好 太差了
+    Example: albert-tf predict my_model reviews.csv --output found.tsv
     Example: cat reviews.txt | albert-tf predict my_model
     Example: albert-tf predict albert_tiny_zh --task fill-mask 今天[MASK]气很好
     """
     (check_checkpoint if task_name else _check_model)(model)
+    if output and pathlib.Path(output).exists():
+        raise FileExistsError(f"--output {output} is there. Give another name.")
+    if texts and len(texts) == 1:
+        refuse_missing_file(texts[0])
     import_tensorflow()
+    from albert_tf.files import write_text
+
     row, task = _load_for(task_name.value, model) if task_name else _load(model)
     explained = explainer(row, task) if explain else None
     if not texts:
@@ -149,19 +166,28 @@ def predict(
         lines = sys.stdin.buffer.read().split(b"\n")
         texts = [line.removesuffix(b"\r").decode("utf-8", "replace") for line in lines]
         texts = texts[:-1] if texts[-1] == "" else texts
+    elif len(texts) == 1 and pathlib.Path(texts[0]).is_file():
+        columns = _columns(model, None, text_column, text_b_column)
+        texts = lines_of(texts[0], task, columns)
     answers = row.answers(task, row.inputs(task, texts), batch_size)
+    lines = []
     for answer, text in zip(answers, texts, strict=True):
         found = explained and explained(text)
         if as_json:
             if found:
                 answer = {"answer": answer, "explanation": attributions_json(found)}
-            print(json.dumps(answer, ensure_ascii=False))
-        elif found:
+            lines.append(json.dumps(answer, ensure_ascii=False))
+        else:
+            lines.append("\t".join([*row.cells(answer), text]))
+        if found and not (as_json or output):
             # Not all by rich, which makes spaces of tabs.
             print(*row.cells(answer), "", sep="\t", end="", flush=True)
             console.print(coloured(found), soft_wrap=True)
-        else:
-            print(*row.cells(answer), text, sep="\t")
+        elif not output:
+            print(lines[-1])
+    if output:
+        write_text(output, "".join(f"{line}\n" for line in lines))
+        console.print(f"{len(lines):,} answers are in {output}", soft_wrap=True)
 
 
 @app.command()

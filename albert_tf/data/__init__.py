@@ -5,7 +5,12 @@ from albert_tf.data.choices import ChoiceQuestions, read_choices
 from albert_tf.data.pairs import contrastive_pairs
 from albert_tf.data.span_questions import SpanQuestions, find_answer, read_squad
 from albert_tf.data.spelling import read_spelling
-from albert_tf.data.tables import LabelledTexts, class_names, read_labelled_texts
+from albert_tf.data.tables import (
+    LabelledTexts,
+    class_names,
+    read_labelled_texts,
+    read_texts,
+)
 from albert_tf.data.tagged import TaggedTexts, read_tagged_texts
 from albert_tf.data.tags import spans_to_tags, tags_to_spans
 
@@ -22,10 +27,8 @@ __all__ = [
     "read_squad",
     "read_tagged_texts",
     "spans_to_tags",
-    "tags_to_spans",
-    "LabelledTexts",
-    "class_names",
     "contrastive_pairs",
-    "read_labelled_texts",
     "read_spelling",
+    "read_texts",
+    "tags_to_spans",
 ]

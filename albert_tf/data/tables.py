@@ -138,22 +138,8 @@ def read_labelled_texts(
             texts are expected.
     """
     path = pathlib.Path(path)
-    numbers, rows = read_rows(path)
-    given = {"label": label, "text": text, "text_b": text_b}
-    given = {role: str(name) for role, name in given.items() if name is not None}
-    known = {name for names in COLUMN_NAMES.values() for name in names}
-    has_header = (
-        is_json_lines(path)
-        or not all(name.isdecimal() for name in given.values())
-        or any(cell.strip().lower() in known for cell in rows[0])
-    )
-    if has_header:
-        header, *rows = rows
-        numbers = numbers[1:]
-    else:
-        header = [str(number) for number in range(1, len(rows[0]) + 1)]
-    if not rows:
-        raise ValueError(f"{path} has a header line and no examples below it.")
+    given = _given(label=label, text=text, text_b=text_b)
+    header, numbers, rows, has_header = _table(path, given)
     columns = {role: _position(path, header, name) for role, name in given.items()}
     if has_header:
         _find_by_name(path, header, columns)
@@ -171,6 +157,72 @@ def read_labelled_texts(
         )
     places = [f"line {number} of {path}" for number in numbers]
     return LabelledTexts(x, [value.strip() for value in values["label"]], places)
+
+
+def read_texts(
+    path: str | os.PathLike,
+    text: str | int | None = None,
+    text_b: str | int | None = None,
+    pairs: bool = False,
+) -> list[str] | tuple[list[str], list[str]]:
+    """Read texts, or pairs of texts, without labels.
+
+    Args:
+        path: as for `read_labelled_texts`; a file with one column needs no header.
+        text, text_b: as for `read_labelled_texts`. Other columns are passed over.
+        pairs: bool, whether an example is a pair of texts.
+
+    Returns:
+        List of strings, or the tuple of two lists for pairs.
+
+    Raises:
+        FileNotFoundError, ValueError: as `read_labelled_texts`.
+    """
+    path = pathlib.Path(path)
+    given = _given(text=text, text_b=text_b)
+    header, _, rows, has_header = _table(path, given)
+    columns = {role: _position(path, header, name) for role, name in given.items()}
+    roles = ("text", "text_b") if pairs else ("text",)
+    for place, role in enumerate(roles):
+        names = COLUMN_NAMES[role]
+        found = [i for i, name in enumerate(header) if name.strip().lower() in names]
+        if has_header and found:
+            columns.setdefault(role, found[0])
+        elif len(header) == len(roles):
+            columns.setdefault(role, place)
+        if role not in columns:
+            raise ValueError(
+                f"{path} has {len(header)} columns, {header}, and none is found to be "
+                f"the {role}. Say which it is with `{role}=`."
+            )
+    x = tuple([row[columns[role]] for row in rows] for role in roles)
+    return x if pairs else x[0]
+
+
+def _given(**columns):
+    return {role: str(name) for role, name in columns.items() if name is not None}
+
+
+def _table(path, given):
+    """The header, line numbers and rows of a file, and whether the header is its own.
+
+    A file without one has the numbers of the columns, from 1 on.
+    """
+    numbers, rows = read_rows(path)
+    known = {name for names in COLUMN_NAMES.values() for name in names}
+    has_header = (
+        is_json_lines(path)
+        or not all(name.isdecimal() for name in given.values())
+        or any(cell.strip().lower() in known for cell in rows[0])
+    )
+    if has_header:
+        header, *rows = rows
+        numbers = numbers[1:]
+    else:
+        header = [str(number) for number in range(1, len(rows[0]) + 1)]
+    if not rows:
+        raise ValueError(f"{path} has a header line and no examples below it.")
+    return header, numbers, rows, has_header
 
 
 def _position(path, header, name):

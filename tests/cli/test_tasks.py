@@ -481,6 +481,27 @@ def test_predict_nothing_or_only_empty_lines(albert_tf, reviews):
         assert result.out.count("\n") == count
 
 
+def test_predict_a_file(albert_tf, reviews, refused, tmp_path):
+    """As its texts: from a table by its column, from .txt by line."""
+    texts = ["很好", "太差了", "一般, 般"]
+    expected = albert_tf("predict", reviews.model, *texts).out
+    (tmp_path / "a.csv").write_text(
+        '编号,内容\n1,很好\n2,太差了\n3,"一般, 般"\n', "utf-8"
+    )
+    (tmp_path / "a.txt").write_text("\n".join(texts) + "\n", "utf-8")
+    for name in ("a.csv", "a.txt"):
+        assert albert_tf("predict", reviews.model, tmp_path / name).out == expected
+    output = tmp_path / "found.tsv"
+    command = ("predict", reviews.model, tmp_path / "a.csv", "--output", output)
+    assert "3 answers are in" in albert_tf(*command).out
+    assert output.read_text("utf-8") == expected
+    assert "is there" in refused(*command)
+    assert "no.csv is no file" in refused("predict", reviews.model, "no.csv")
+    column = ("--text-column", "正文")
+    command = ("predict", reviews.model, tmp_path / "a.csv", *column)
+    assert "no column '正文'" in refused(*command)
+
+
 def test_predict_pairs(albert_tf, pairs):
     lines = "你好吗\t你还好吗\r\n几点了\t在哪\n\t\n".encode()
     result = albert_tf("predict", pairs.model, stdin=lines)

@@ -14,6 +14,7 @@ from albert_tf.data.tables import (
     LabelledTexts,
     class_names,
     read_labelled_texts,
+    read_texts,
 )
 
 TEXTS = ["很好", "太差了，不会再来", "还行吧"]
@@ -461,3 +462,15 @@ def test_labels_that_are_numbers(tmp_path):
         file.write_text(f"text,score\n甲,1\n乙,{bad}\n")
         with pytest.raises(ValueError, match=f"label '{bad}' of line 3 of"):
             read_labelled_texts(file).scores()
+
+
+def test_texts_without_labels(tmp_path):
+    table, lines = tmp_path / "a.tsv", tmp_path / "b.csv"
+    table.write_text("id\tsentence1\tsentence2\n1\t甲\t乙\n2\t丙\t丁\n", "utf-8")
+    lines.write_text('甲\n"乙,丙"\n', "utf-8")
+    assert read_texts(table) == ["甲", "丙"]
+    assert read_texts(table, text=3) == ["乙", "丁"]
+    assert read_texts(table, pairs=True) == (["甲", "丙"], ["乙", "丁"])
+    assert read_texts(lines) == ["甲", "乙,丙"]
+    with pytest.raises(ValueError, match="has 1 columns, .* the text. .* `text=`"):
+        read_texts(lines, pairs=True)

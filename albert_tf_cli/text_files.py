@@ -1,0 +1,24 @@
+"""Files of texts for `albert-tf predict`."""
+
+import pathlib
+
+
+def refuse_missing_file(text):
+    """Tell who named a file that is not there, which would be read as a text."""
+    path = pathlib.Path(text)
+    if path.suffix in (".csv", ".tsv", ".jsonl", ".txt") and not path.is_file():
+        raise FileNotFoundError(
+            f"{text} is no file. Expected texts, or a file of them."
+        )
+
+
+def lines_of(path, model, columns):
+    """The texts of a file, as lines of it would be given."""
+    from albert_tf.data import read_texts
+    from albert_tf.data.encodings import read_text
+
+    if pathlib.Path(path).suffix == ".txt" and columns.text is None:
+        lines = read_text(path).replace("\r\n", "\n").split("\n")
+        return lines[:-1] if lines[-1] == "" else lines
+    x = read_texts(path, columns.text, columns.text_b, getattr(model, "pairs", False))
+    return ["\t".join(pair) for pair in zip(*x, strict=True)] if type(x) is tuple else x
