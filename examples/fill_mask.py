@@ -31,7 +31,7 @@ def show():
     loss, accuracy = model.evaluate(test, verbose=0)
     perplexity = np.exp(np.nanmean(np.log(model.pseudo_perplexity(test))))
     print(f"loss {loss:.3f}, accuracy {accuracy:.3f}, perplexity {perplexity:.1f}")
-    for text in ("怎么申请退[MASK]", "八[MASK]道，师父，我饿了。"):
+    for text in ("怎么申请退[MASK]", "房间很干[MASK]，服务也热情。"):
         for answer in model.fill(text, top_k=3):
             print(f"  {answer['score']:.3f}\t{answer['sequence']}")
     return loss, perplexity
