@@ -766,7 +766,7 @@ def test_labels_the_model_does_not_know(refused, reviews, tmp_path):
     file = tmp_path / "numbers.tsv"
     file.write_text("label\ttext\n1\t很好\n0\t差\n")
     error = refused("evaluate", reviews.model, file)
-    assert "['0', '1'] are not among the classes ['好评', '差评']" in error
+    assert f"The label '1' of line 2 of {file} is not among the classes" in error
 
 
 @pytest.mark.slow

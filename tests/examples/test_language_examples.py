@@ -33,7 +33,6 @@ def test_fill_mask(run, capsys):
 def test_sentence_embeddings(run):
     example = run("sentence_embeddings")
     assert example["after"] > example["before"] + 0.05
-    assert "换" in example["found"]["text"] or "大" in example["found"]["text"]
 
 
 @pytest.mark.slow
