@@ -1,5 +1,6 @@
 """`albert-tf evaluate | predict | export`: what one does with a fine-tuned model."""
 
+import contextlib
 import json
 import pathlib
 import sys
@@ -77,11 +78,11 @@ def evaluate(
         raise ValueError(
             f"{model} is a model for {row.name}, which has no scores here."
         )
-    columns = _columns(model, label_column, text_column, text_b_column)
+    columns = Columns(label_column, text_column, text_b_column)
     config = task.get_config()
     if report_directory:
         check_report(row, report_directory, train, unlabelled)
-    examples = row.read(file, columns, config)
+    examples = _read(row, model, file, columns, config)
     report = row.report(task, examples, batch_size)
     if report_directory:
         others = {
@@ -236,6 +237,15 @@ def _columns(model, *given):
         return Columns(*given)
     settings = json.loads(file.read_text("utf-8")).get("settings", {})
     return Columns(*(settings.get(f"{name}_column") for name in Columns._fields))
+
+
+def _read(row, model, file, columns, config):
+    """Examples by the columns that were named or are remembered, or else by others."""
+    remembered = _columns(model, *columns)
+    if remembered != columns:
+        with contextlib.suppress(ValueError):
+            return row.read(file, remembered, config)
+    return row.read(file, columns, config)
 
 
 def _check_model(model):

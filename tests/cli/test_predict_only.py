@@ -55,7 +55,7 @@ def test_there_is_nothing_to_train_or_score(tmp_path):
     model = albert_tf.pipeline("fill-mask", MICRO).model
     model.save_to_preset(str(tmp_path))
     assert run("predict", tmp_path, "今天[MASK]气很好").exit_code == 0
-    result = run("evaluate", tmp_path, "dev.tsv")
+    result = run("evaluate", tmp_path, __file__)
     assert "is a model for fill-mask, which has no scores" in str(result.exception)
     result = run("finetune", "--task", "fill-mask")
     assert result.exit_code == 2 and "fill-mask" in result.output

@@ -128,7 +128,14 @@ def test_what_cannot_be_reported(folder, tmp_path):
     with pytest.raises(ValueError, match="tasks: text-classification, multi-label, t"):
         run("evaluate", folder / "regressor", folder / "test.tsv", *report)
     with pytest.raises(ValueError, match="--train is .* text-classification. This one"):
-        run("evaluate", folder / "multi", folder / "multi.tsv", *report, "--train", "x")
+        run(
+            "evaluate",
+            folder / "multi",
+            folder / "multi.tsv",
+            *report,
+            "--train",
+            __file__,
+        )
     (tmp_path / "report").mkdir()
     (tmp_path / "report" / "mine").write_text("")
     with pytest.raises(FileExistsError, match="it holds mine"):
