@@ -15,6 +15,10 @@ except ImportError:  # Windows.
     fcntl = None
 
 
+# The folder of a training that is not done, in its output directory.
+BACKUP = ".training"
+
+
 @contextlib.contextmanager
 def complete_directory(path):
     """A directory to write into, which gets its name only when all is written.

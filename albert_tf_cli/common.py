@@ -49,9 +49,6 @@ OPTIONS = {
     "sequence_length": "--sequence-length",
 }
 
-# The folder of a training that is not done, in its output directory.
-BACKUP = ".training"
-
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PACKAGES = ("albert_tf", "albert_tf_cli", "zh")
 
@@ -155,6 +152,14 @@ def import_tensorflow():
         if package is not None and not hasattr(package, "__version__"):
             package.__spec__.loader.exec_module(package)
         import albert_tf.models  # noqa: F401
+
+
+def state_folder(output):
+    """The folder of a training that is not done, in its output directory."""
+    import_readers()
+    from albert_tf.files import BACKUP
+
+    return pathlib.Path(output) / BACKUP
 
 
 def releases():

@@ -45,13 +45,9 @@ def check_report(row, directory, train, unlabelled):
 
 def read_unlabelled(row, model, path):
     """The lines of a file, as x for the model."""
-    from albert_tf.data.encodings import read_text
+    from albert_tf.data.encodings import read_lines
 
-    lines = [
-        line
-        for line in read_text(path).replace("\r\n", "\n").split("\n")
-        if line.strip()
-    ]
+    lines = [line for line in read_lines(path) if line.strip()]
     if not lines:
         raise ValueError(f"{path} has no texts. Expected one a line.")
     return row.inputs(model, lines)

@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from albert_tf_cli.common import (
-    BACKUP,
     BatchSize,
     Config,
     LabelColumn,
@@ -22,6 +21,7 @@ from albert_tf_cli.common import (
     import_readers,
     import_tensorflow,
     random_backbone,
+    state_folder,
 )
 from albert_tf_cli.task_table import TASKS
 from albert_tf_cli.task_table.row import Columns, split
@@ -228,7 +228,7 @@ def _check_output(folder, checkpoint, overwrite):
     """Refuse a directory with a model that is done, unless it is to be replaced."""
     if folder.is_file():
         raise FileExistsError(f"--output {folder} is a file. Give a directory.")
-    if (folder / BACKUP).exists():
+    if state_folder(folder).exists():
         return
     start = pathlib.Path(checkpoint) if checkpoint else None
     if start and start.exists() and folder.exists() and start.samefile(folder):

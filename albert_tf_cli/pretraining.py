@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 from albert_tf_cli.common import (
-    BACKUP,
     Layout,
     app,
     check_checkpoint,
@@ -17,6 +16,7 @@ from albert_tf_cli.common import (
     console,
     import_tensorflow,
     random_backbone,
+    state_folder,
 )
 from albert_tf_cli.pretrain_data import (
     MarkedLabels,
@@ -178,7 +178,7 @@ def pretrain(
     plot_pretraining(done["history"], interval, output / "loss.png")
     # Last: a preset is written once only.
     save_checkpoint(model, output, layout, tokenizer=records.tokenizer)
-    shutil.rmtree(output / BACKUP)
+    shutil.rmtree(state_folder(output))
     console.print(
         f"Checkpoint ({layout}), history.json and loss.png are in {output}",
         soft_wrap=True,
@@ -188,7 +188,7 @@ def pretrain(
 def _refuse_finished(output):
     """A training that is done is neither resumed nor trained over."""
     history = output / "history.json"
-    if not history.exists() or (output / BACKUP).exists():
+    if not history.exists() or state_folder(output).exists():
         return
     steps = json.loads(history.read_text("utf-8")).get("steps")
     raise FileExistsError(

@@ -9,7 +9,6 @@ from typing import Annotated
 import typer
 
 from albert_tf_cli.common import (
-    BACKUP,
     BatchSize,
     LabelColumn,
     TextAColumn,
@@ -21,6 +20,7 @@ from albert_tf_cli.common import (
     console,
     errors,
     import_tensorflow,
+    state_folder,
 )
 from albert_tf_cli.error_report import check_report, read_unlabelled, write_report
 from albert_tf_cli.explain import attributions_json, coloured, explainer
@@ -251,7 +251,7 @@ def _read(row, model, file, columns, config):
 def _check_model(model):
     """Refuse what `finetune` has not written, before TensorFlow is imported."""
     folder = pathlib.Path(model)
-    if (folder / BACKUP).exists() and not (folder / "task.json").exists():
+    if state_folder(folder).exists() and not (folder / "task.json").exists():
         raise FileNotFoundError(
             f"{model} holds a training that is not done. Start the same `albert-tf "
             "finetune` again: it resumes."
@@ -274,18 +274,12 @@ def _load(model):
     """The row of the task of a directory, and the model in it."""
     from albert_tf.checkpoints.config import read_config
 
-    row = None
-    # Without task.weights.h5 KerasHub would give the head random weights.
-    for name in ("config.json", "task.json", "task.weights.h5"):
-        file = pathlib.Path(model) / name
-        # An embedder has no head.
-        if row and name == "task.weights.h5" and not row.model_class().heads:
-            continue
-        _require(file)
-        if file.suffix == ".json":
-            config = read_config(file)
-            if name == "task.json":
-                row = _row(file, config)
+    folder = pathlib.Path(model)
+    read_config(folder / "config.json")
+    row = _row(folder / "task.json", read_config(folder / "task.json"))
+    # Without it KerasHub would give the head random weights. An embedder has no head.
+    if row.model_class().heads:
+        _require(folder / "task.weights.h5")
     return row, row.model_class().from_preset(model)
 
 

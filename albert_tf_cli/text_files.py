@@ -15,10 +15,10 @@ def refuse_missing_file(text):
 def lines_of(path, model, columns):
     """The texts of a file, as lines of it would be given."""
     from albert_tf.data import read_texts
-    from albert_tf.data.encodings import read_text
+    from albert_tf.data.encodings import read_lines
 
     if pathlib.Path(path).suffix == ".txt" and columns.text is None:
-        lines = read_text(path).replace("\r\n", "\n").split("\n")
+        lines = read_lines(path)
         return lines[:-1] if lines[-1] == "" else lines
     x = read_texts(path, columns.text, columns.text_b, getattr(model, "pairs", False))
     return ["\t".join(pair) for pair in zip(*x, strict=True)] if type(x) is tuple else x

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import pathlib
 
-from albert_tf.data.json_files import read_json, read_json_lines
+from albert_tf.data.json_files import read_json_records
 
 # LCSTS, NLPCC 2017 and CSL among others.
 _ARTICLE_KEYS = ("article", "text", "content", "abst")
@@ -31,12 +31,7 @@ def read_articles(path: str | os.PathLike) -> tuple[list, list[str]]:
     path = pathlib.Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"There is no file {path}.")
-    if path.suffix == ".json":
-        records = enumerate(read_json(path), start=1)
-        entries = ((f"Entry {number} of {path}", record) for number, record in records)
-    else:
-        entries = read_json_lines(path)
-    rows = [_row(entry, record) for entry, record in entries]
+    rows = [_row(entry, record) for entry, record in read_json_records(path)]
     if not rows:
         raise ValueError(f"{path} holds no articles.")
     articles, summaries = map(list, zip(*rows, strict=True))

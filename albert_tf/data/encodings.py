@@ -26,6 +26,12 @@ def read_text(path):
     return data.decode(encoding)
 
 
+def read_lines(path):
+    """The lines of `read_text`, a list; only newlines end one, with CR or without."""
+    # Not splitlines, which also cuts at characters that texts contain.
+    return read_text(path).replace("\r\n", "\n").split("\n")
+
+
 def _encoding(data):
     """The name of the encoding; "utf-8" where none fits."""
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):

@@ -2,7 +2,7 @@
 
 import json
 
-from albert_tf.data.encodings import read_text
+from albert_tf.data.encodings import read_lines, read_text
 
 
 def read_json(path):
@@ -26,7 +26,7 @@ def read_json_lines(path):
     Raises:
         FileNotFoundError, ValueError: as `read_json`.
     """
-    for number, line in enumerate(read_text(path).split("\n"), start=1):
+    for number, line in enumerate(read_lines(path), start=1):
         if not line.strip():
             continue
         entry = f"Line {number} of {path}"
@@ -34,6 +34,17 @@ def read_json_lines(path):
             yield entry, json.loads(line)
         except json.JSONDecodeError as error:
             raise ValueError(f"{entry} is not JSON: {error.msg}.") from error
+
+
+def read_json_records(path):
+    """The values of the list that a `.json` file holds, or else of the lines of a file.
+
+    Each after what to call it, as `read_json_lines`.
+    """
+    if path.suffix != ".json":
+        return read_json_lines(path)
+    records = enumerate(read_json(path), start=1)
+    return ((f"Entry {number} of {path}", record) for number, record in records)
 
 
 def field(record, name, kind, entry):

@@ -3,7 +3,7 @@
 import csv
 import json
 
-from albert_tf.data.encodings import read_text
+from albert_tf.data.encodings import read_lines
 
 # Between the labels of a text that has several.
 LABEL_SEPARATOR = "|"
@@ -16,9 +16,7 @@ def read_rows(path):
             f"{path} has an unknown ending. Known: {', '.join(_READERS)} "
             "(.json holds a JSON object a line)."
         )
-    # Not splitlines, which also cuts at characters that texts contain.
-    lines = read_text(path).replace("\r\n", "\n").split("\n")
-    rows = _READERS[path.suffix.lower()](path, lines)
+    rows = _READERS[path.suffix.lower()](path, read_lines(path))
     if not rows:
         raise ValueError(f"{path} is empty. Expected a label and a text a line.")
     width = len(rows[0][1])

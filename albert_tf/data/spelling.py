@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import pathlib
 
-from albert_tf.data.encodings import read_text
-from albert_tf.data.json_files import read_json, read_json_lines
+from albert_tf.data.encodings import read_lines
+from albert_tf.data.json_files import read_json_records
 
 _KEYS = (("original_text", "correct_text"), ("source", "target"))
 
@@ -45,8 +45,8 @@ def read_spelling(path: str | os.PathLike) -> tuple[list[str], list[str]]:
 
 def _of_lines(path):
     rows = []
-    for number, line in enumerate(read_text(path).split("\n"), start=1):
-        parts = line.removesuffix("\r").split("\t")
+    for number, line in enumerate(read_lines(path), start=1):
+        parts = line.split("\t")
         if parts == [""]:
             continue
         if len(parts) != 2:
@@ -59,13 +59,8 @@ def _of_lines(path):
 
 
 def _of_json(path):
-    if path.suffix == ".jsonl":
-        entries = read_json_lines(path)
-    else:
-        records = enumerate(read_json(path), start=1)
-        entries = ((f"Entry {i} of {path}", record) for i, record in records)
     rows = []
-    for place, record in entries:
+    for place, record in read_json_records(path):
         is_object = isinstance(record, dict)
         found = [keys for keys in _KEYS if is_object and record.keys() >= set(keys)]
         if not found:

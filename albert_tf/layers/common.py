@@ -38,6 +38,11 @@ def albert_initializer(stddev: float = 0.02) -> keras.initializers.Initializer:
     return keras.initializers.TruncatedNormal(stddev=stddev)
 
 
+def at_least_float32(dtype: str) -> str:
+    """What to sum many numbers in, or take a loss of, where `dtype` is computed in."""
+    return keras.backend.result_type(dtype, "float32")
+
+
 def policy_at(dtype: Policy, path: str) -> Policy:
     """The policy of the layer that is built at a path.
 

@@ -6,6 +6,7 @@ from keras import ops
 from albert_tf.layers.common import (
     Activation,
     Tensor,
+    at_least_float32,
     dense_in,
     get_activation,
     layer_norm,
@@ -70,7 +71,7 @@ class MaskedLMHead(keras.layers.Layer):
         x = ops.take_along_axis(sequence_output, positions, axis=1)
         x = self.layer_norm(self.dense(x))
         # In float32 at least, whatever is computed in: the loss is taken of it.
-        dtype = keras.backend.result_type(self.compute_dtype, "float32")
+        dtype = at_least_float32(self.compute_dtype)
         logits = ops.cast(self.embedding.reverse(x), dtype)
         return logits + ops.cast(self.bias, dtype)
 

@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from albert_tf.backbone import AlbertBackbone
+from albert_tf.layers.common import at_least_float32
 
 
 def _mean(hidden, mask):
@@ -50,7 +51,7 @@ def pool_hidden_states(backbone: AlbertBackbone, mode: str) -> keras.KerasTensor
 
 def pool_states(backbone: AlbertBackbone, mode: str, states: list) -> keras.KerasTensor:
     """As `pool_hidden_states`, of states that the graph has already."""
-    dtype = keras.backend.result_type(backbone.compute_dtype, "float32")
+    dtype = at_least_float32(backbone.compute_dtype)
     states = [ops.cast(state, dtype) for state in states]
     mask = ops.cast(backbone.input["padding_mask"], dtype)
     return POOLING_MODES[mode](states, ops.expand_dims(mask, -1))

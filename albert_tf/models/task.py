@@ -16,7 +16,7 @@ from albert_tf.backbone.presets import Presets
 from albert_tf.checkpoints import open_checkpoint
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.heads import HEADS
-from albert_tf.layers.common import albert_initializer
+from albert_tf.layers.common import albert_initializer, at_least_float32
 from albert_tf.models.auto_compile import AutoCompile
 from albert_tf.preprocessing.text_classifier_preprocessor import check_fits
 from albert_tf.tokenizers.load_tokenizer import load_tokenizer
@@ -57,7 +57,7 @@ class AlbertTask(AutoCompile, Presets):
     @property
     def head_dtype(self) -> str:
         """What a head computes in: float32 at least, for the loss is taken of it."""
-        return keras.backend.result_type(self.backbone.compute_dtype, "float32")
+        return at_least_float32(self.backbone.compute_dtype)
 
     def dense_head(
         self, units: int, name: str, activation: Any = None

@@ -7,11 +7,12 @@ import pathlib
 import keras
 import tensorflow as tf
 
+from albert_tf.files import BACKUP
 from albert_tf.pretraining.step_state import StepState
 from albert_tf.training.lamb import Lamb
 from albert_tf.training.optimizers import AdamW
 from albert_tf.training.plots import draw
-from albert_tf.training.run_state import BACKUP, hold_state
+from albert_tf.training.run_state import hold_state
 from albert_tf.training.schedules import WarmupLinearDecay
 
 OPTIMIZERS = {"lamb": Lamb, "adamw": AdamW}
@@ -100,8 +101,8 @@ def pretrain(
         evaluated = dev and dev.dataset(
             batch_size, None if dev.is_masked else masks, training=False
         )
-        # If all steps are done, nothing else would.
-        state.load(model)
+        if state.steps == steps:
+            state.load(model)
         # The rest of an interval that was cut off, then whole ones.
         while state.steps < steps:
             last = state.epochs + 1 if state.step else steps // interval

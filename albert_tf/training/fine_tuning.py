@@ -6,10 +6,9 @@ import shutil
 
 import keras
 
-from albert_tf.files import complete_directory
+from albert_tf.files import BACKUP, complete_directory
 from albert_tf.training.plots import draw
 from albert_tf.training.run_state import (
-    BACKUP,
     TrainingState,
     data_digest,
     hold_state,

@@ -10,7 +10,6 @@ import numpy as np
 
 from albert_tf.files import make_folder, only_writer, write_text
 
-BACKUP = ".training"
 IDENTITY, HISTORY = "identity.json", "epochs.json"
 # Differences that a message names, and characters of a value in it.
 MOST_NAMED, MOST_SHOWN = 4, 40
@@ -150,8 +149,10 @@ class TrainingState(keras.callbacks.Callback):
         return self.epochs - self.best_epoch >= self.patience
 
     def on_train_begin(self, logs=None):
-        self._start = self._start or time.perf_counter()
-        self.load(self.model)
+        # A second `fit` goes on with the weights there are.
+        if self._start is None:
+            self._start = time.perf_counter()
+            self.load(self.model)
 
     def load(self, model):
         """Give a model the weights, and the optimizer's state, that were saved."""

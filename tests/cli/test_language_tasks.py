@@ -2,12 +2,11 @@
 
 import json
 
+import command_line
 import numpy as np
 import pytest
 from small_classifier import VOCABULARY
-from typer.testing import CliRunner
 
-import albert_tf_cli
 from albert_tf.models import AlbertSpellingCorrector, AlbertTextEmbedder
 
 pytestmark = pytest.mark.usefixtures("eagerly")
@@ -31,10 +30,7 @@ SPELLED = "我很吃\t我很好\n很好\t很好\n他很不吗\t他很好吗\n" *
 
 
 def run(*arguments, input=None):
-    result = CliRunner().invoke(albert_tf_cli.app, list(map(str, arguments)), input)
-    if result.exception:
-        raise result.exception
-    return result.stdout
+    return command_line.run(*arguments, input=input).stdout
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +44,7 @@ def folder(tmp_path_factory):
 
 
 def finetune(folder, task, file):
-    output = folder / task
+    output = folder / f"{task} of {file}"
     data = folder / file
     run(
         *("finetune", "--task", task, "--train", data, "--dev", data),

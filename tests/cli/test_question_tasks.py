@@ -5,11 +5,10 @@ import shutil
 
 import numpy as np
 import pytest
+from command_line import run
 from conftest import GOLDEN
 from small_classifier import CHARACTERS, SPECIAL
-from typer.testing import CliRunner
 
-import albert_tf_cli
 from albert_tf.data import read_choices, read_squad
 from albert_tf.evaluation import cmrc_scores
 from albert_tf.models import AlbertMultipleChoice, AlbertQuestionAnswering
@@ -21,13 +20,6 @@ CONTEXTS = [
     "他去天上了！我前后多少见你？",
     "上下左右是好的。" * 3,
 ]
-
-
-def run(*arguments, code=0):
-    result = CliRunner().invoke(albert_tf_cli.app, [str(x) for x in arguments])
-    if result.exit_code and not code:
-        raise result.exception
-    return result
 
 
 def squad(copies, unanswerable):

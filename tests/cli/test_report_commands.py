@@ -5,10 +5,10 @@ import re
 
 import numpy as np
 import pytest
+from command_line import run
 from matplotlib import font_manager
 from rich.console import Console
 from small_classifier import LABELS, TEXTS, VOCABULARY, small_backbone, small_classifier
-from typer.testing import CliRunner
 
 import albert_tf_cli
 import albert_tf_cli.tasks
@@ -24,13 +24,6 @@ pytestmark = [
 ]
 
 NAMES = ["好评", "<b>差", "中"]
-
-
-def run(*arguments, code=0):
-    result = CliRunner().invoke(albert_tf_cli.app, [str(x) for x in arguments])
-    if result.exit_code and not code:
-        raise result.exception
-    return result
 
 
 @pytest.fixture(scope="module")

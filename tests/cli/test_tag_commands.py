@@ -4,10 +4,9 @@ import json
 import shutil
 
 import pytest
+from command_line import run
 from conftest import GOLDEN
-from typer.testing import CliRunner
 
-import albert_tf_cli
 from albert_tf.data import read_tagged_texts
 from albert_tf.evaluation import entity_scores
 from albert_tf.models import AlbertTokenClassifier
@@ -25,13 +24,6 @@ def write(path, sentences):
     rows = (sentence.split() for sentence in sentences)
     lines = ["\n".join(cell.replace("/", " ") for cell in row) for row in rows]
     path.write_text("\n\n".join(lines) + "\n", encoding="utf-8")
-
-
-def run(*arguments, code=0):
-    result = CliRunner().invoke(albert_tf_cli.app, [str(x) for x in arguments])
-    if result.exit_code and not code:
-        raise result.exception
-    return result
 
 
 @pytest.fixture(scope="module")

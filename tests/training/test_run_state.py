@@ -6,8 +6,8 @@ import keras
 import numpy as np
 import pytest
 
+from albert_tf.files import BACKUP
 from albert_tf.training.run_state import (
-    BACKUP,
     TrainingState,
     data_digest,
     hold_state,
