@@ -2,7 +2,12 @@
 
 import importlib.util
 
-from albert_tf import backbone, layers
+from albert_tf.quiet_import import import_tensorflow as _import_tensorflow
+
+if importlib.util.find_spec("tensorflow"):
+    _import_tensorflow()
+
+from albert_tf import backbone, layers  # noqa: E402
 
 __version__ = "0.1.0"
 
@@ -25,6 +30,11 @@ __all__ = [
     "tokenizers",
     "training",
 ]
+
+
+def __dir__():
+    return [*__all__, "__version__"]
+
 
 # Layers and backbone run on every backend of Keras, also where TensorFlow is not
 # installed. All else reads text or checkpoints by TensorFlow.

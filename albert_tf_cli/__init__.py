@@ -1,6 +1,15 @@
 """The command line, a module a group of commands."""
 
-from albert_tf_cli import checkpoints, finetune, pretraining, tasks
-from albert_tf_cli.common import app, main
+import importlib.util
+import sys
+
+for _name in ("typer", "rich"):
+    if importlib.util.find_spec(_name) is None:
+        sys.exit(
+            f"The command line needs {_name}. Run: pip install 'albert-tf[cli]'",
+        )
+
+from albert_tf_cli import checkpoints, finetune, pretraining, tasks  # noqa: E402
+from albert_tf_cli.common import app, main  # noqa: E402
 
 __all__ = ["app", "checkpoints", "finetune", "main", "pretraining", "tasks"]

@@ -3,36 +3,27 @@
 import contextlib
 import difflib
 import enum
+import importlib.metadata
 import importlib.util
 import json
-import os
 import pathlib
 import re
 import sys
-import tempfile
 import traceback
 import warnings
 from typing import Annotated
 
-# What TensorFlow says of the processor on every start is not for this reader.
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
-
-try:
-    import typer
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        DownloadColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-        TransferSpeedColumn,
-    )
-    from rich.text import Text
-except ImportError as error:
-    raise ImportError(
-        f"The command line needs {error.name}. Run: pip install 'albert-tf[cli]'"
-    ) from error
+import typer
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    Progress,
+    TextColumn,
+    TimeRemainingColumn,
+    TransferSpeedColumn,
+)
+from rich.text import Text
 
 # What an argument of the package is called on the command line, by its name there.
 OPTIONS = {
@@ -55,7 +46,6 @@ PACKAGES = ("albert_tf", "albert_tf_cli", "zh")
 app = typer.Typer(
     help="ALBERT for Keras 3 on TensorFlow, first-class in Chinese.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     # Its boxes cut the names of options at 80 columns.
     rich_markup_mode=None,
@@ -63,6 +53,28 @@ app = typer.Typer(
 # What is printed comes from files and users: "[b]" and ":x:" are no markup in it.
 console = Console(highlight=False, markup=False, emoji=False)
 errors = Console(stderr=True, highlight=False, markup=False, emoji=False)
+
+
+def _print_version(asked: bool):
+    if asked:
+        print(f"albert-tf {importlib.metadata.version('albert-tf')}")
+        raise typer.Exit()
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            callback=_print_version,
+            is_eager=True,
+            help="Show the version and exit.",
+        ),
+    ] = False,
+):
+    pass
+
 
 Checkpoint = Annotated[
     str,
@@ -110,24 +122,6 @@ def choices(name, *values):
 Layout = choices("Layout", "keras", "google", "albert_zh", "huggingface", "kerashub")
 
 
-@contextlib.contextmanager
-def silent_stderr():
-    """Keep what native code prints to standard error, and show it on failure."""
-    sys.stderr.flush()
-    saved = os.dup(2)
-    with tempfile.TemporaryFile() as kept:
-        os.dup2(kept.fileno(), 2)
-        try:
-            yield
-        except BaseException:
-            kept.seek(0)
-            os.write(saved, kept.read())
-            raise
-        finally:
-            os.dup2(saved, 2)
-            os.close(saved)
-
-
 def import_readers():
     """Let `albert_tf.data` be imported without TensorFlow, which takes seconds.
 
@@ -140,18 +134,30 @@ def import_readers():
 
 
 def import_tensorflow():
-    """Import it without its greeting, which no log level turns off."""
+    """Import it, and the whole package; a line says so meanwhile."""
     status = contextlib.nullcontext()
     if console.is_terminal:
         status = console.status("Importing TensorFlow")
-    with status, silent_stderr():
-        import tensorflow  # noqa: F401
-        import tensorflow_text  # noqa: F401
-
+    with status, _backend_named():
         package = sys.modules.get("albert_tf")
         if package is not None and not hasattr(package, "__version__"):
             package.__spec__.loader.exec_module(package)
         import albert_tf.models  # noqa: F401
+
+
+@contextlib.contextmanager
+def _backend_named():
+    """Say which setting asks for a backend of Keras that is not installed."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name not in ("jax", "torch", "openvino"):
+            raise
+        raise ImportError(
+            f"Keras is set to the backend {error.name}, which is not installed. "
+            f'Install it, or set KERAS_BACKEND=tensorflow (or "backend" in '
+            "~/.keras/keras.json)."
+        ) from error
 
 
 def state_folder(output):
@@ -240,6 +246,8 @@ def shown(value):
 
 def main():
     """Run the command line; what a user did wrong ends in one line."""
+    # A zh.py of the user's does not take the place of this package's.
+    sys.path.insert(0, str(ROOT))
     warnings.formatwarning = lambda x, *_, **__: f"Warning: {in_options(str(x))}\n"
     try:
         app()

@@ -12,7 +12,6 @@ from albert_tf_cli.common import (
     console,
     import_tensorflow,
     in_options,
-    silent_stderr,
 )
 
 Order = choices("Order", "sop", "nsp", "three_way", "none")
@@ -148,8 +147,7 @@ def pretrain_data(
         block_bytes=block_size,
         seed=seed,
     )
-    # What TensorFlow says of itself in each worker is kept back.
-    with silent_stderr(), bytes_bar("Text") as progress:
+    with bytes_bar("Text") as progress:
         manifest = make_pretraining_data(
             files,
             output,

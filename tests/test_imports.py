@@ -1,5 +1,6 @@
-"""`import albert_tf` is enough: every class is known to Keras, every module imports."""
+"""`import albert_tf`: in silence, every class known to Keras, every module."""
 
+import os
 import pathlib
 import subprocess
 import sys
@@ -8,8 +9,13 @@ ROOT = pathlib.Path(__file__).parents[1]
 
 SCRIPT = """
 import importlib, sys
-import keras
 import albert_tf
+import keras
+
+sizes = dict(vocabulary_size=7, num_layers=1, num_heads=2, embedding_dim=4)
+sizes |= dict(hidden_dim=8, intermediate_dim=16, max_sequence_length=5)
+albert_tf.backbone.AlbertBackbone(**sizes)
+sys.stderr.write(" ".join(dir(albert_tf)))
 
 known = set(keras.saving.get_custom_objects())
 for name in sys.stdin.read().split():
@@ -35,5 +41,12 @@ def test_importing_the_package_registers_every_class():
         capture_output=True,
         text=True,
         cwd=ROOT,
+        # Without the settings of these tests.
+        env={k: v for k, v in os.environ.items() if not k.startswith("TF_CPP")},
     )
     assert (done.returncode, done.stdout.strip()) == (0, ""), done.stderr
+    # Nothing but what the script prints: no greeting of TensorFlow.
+    shown = done.stderr.split(" ")
+    assert all(name.isidentifier() for name in shown), done.stderr
+    assert {"models", "load_checkpoint", "__version__"} < set(shown)
+    assert not {"importlib", "sys"} & set(shown)

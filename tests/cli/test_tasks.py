@@ -25,7 +25,6 @@ from albert_tf.data.tables import read_labelled_texts
 from albert_tf.models import AlbertTextClassifier
 from albert_tf.models.pooling import POOLING_MODES
 from albert_tf.training import fine_tuning
-from albert_tf_cli import common
 from albert_tf_cli.finetune import Freeze, PoolingMode
 
 EXAMPLES = pathlib.Path(__file__).parents[2] / "examples"
@@ -812,27 +811,7 @@ def test_square_brackets_in_labels(albert_tf, reviews, tmp_path):
     assert [result.out.count(label) for label in labels] == [3, 3]
 
 
-# === Standard error ===
-
-
-def test_native_output_is_kept_silent(capfd):
-    open_files = len(os.listdir("/proc/self/fd"))
-    with common.silent_stderr():
-        os.write(2, b"greeting\n")
-        print("warning", file=sys.stderr, flush=True)
-    os.write(2, b"after\n")
-    assert capfd.readouterr().err.splitlines()[-1] == "after"
-    assert len(os.listdir("/proc/self/fd")) == open_files
-
-
-def test_native_output_is_shown_on_failure(capfd):
-    open_files = len(os.listdir("/proc/self/fd"))
-    with pytest.raises(KeyboardInterrupt), common.silent_stderr():
-        os.write(2, b"libcuda is broken\n")
-        raise KeyboardInterrupt
-    os.write(2, b"after\n")
-    assert capfd.readouterr().err == "libcuda is broken\nafter\n"
-    assert len(os.listdir("/proc/self/fd")) == open_files
+# === Bugs ===
 
 
 def test_a_bug_shows_its_traceback(albert_tf, monkeypatch):

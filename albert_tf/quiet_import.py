@@ -1,0 +1,45 @@
+"""Importing TensorFlow without its greeting, which no log level turns off."""
+
+import contextlib
+import os
+import sys
+import tempfile
+
+
+@contextlib.contextmanager
+def silent_stderr():
+    """Keep what native code prints to standard error, and show it on failure."""
+    if sys.stderr is not None:
+        sys.stderr.flush()
+    try:
+        saved = os.dup(2)
+    except OSError:  # There is none.
+        yield
+        return
+    with tempfile.TemporaryFile() as kept:
+        os.dup2(kept.fileno(), 2)
+        try:
+            yield
+        except ModuleNotFoundError:
+            raise
+        except BaseException:
+            kept.seek(0)
+            os.write(saved, kept.read())
+            raise
+        finally:
+            os.dup2(saved, 2)
+            os.close(saved)
+
+
+def import_tensorflow():
+    """Import Keras and TensorFlow; what they say of the processor is not shown.
+
+    Nor what it says of missing GPUs and kernels: what an operation cannot do is an
+    exception. `TF_CPP_MIN_LOG_LEVEL=0` shows all.
+    """
+    is_shown = os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3") in ("0", "1")
+    is_there = "tensorflow" in sys.modules
+    with contextlib.nullcontext() if is_shown or is_there else silent_stderr():
+        # Keras first: tensorflow_text hides why it cannot be imported.
+        import keras  # noqa: F401
+        import tensorflow_text  # noqa: F401
