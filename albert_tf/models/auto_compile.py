@@ -116,6 +116,13 @@ class AutoCompile:
         self.compile(**keras.saving.deserialize_keras_object(config))
         self.optimizer.build(self.trainable_variables)
 
+    def make_train_function(self, force: bool = False) -> Any:
+        # A step that makes the optimizer's variables is traced twice, with a condition
+        # for each of them, and TensorFlow never lets such graphs go.
+        if self.optimizer is not None and not self.optimizer.built:
+            self.optimizer.build(self.trainable_variables)
+        return super().make_train_function(force)
+
     def schedule_learning_rate(
         self, steps_per_epoch: int, epochs: int, initial_epoch: int = 0
     ) -> None:

@@ -69,6 +69,22 @@ def test_learning_rate_warms_up_and_decays_over_exactly_the_steps(trained):
     assert float(classifier.optimizer.learning_rate) == 0
 
 
+def test_a_training_step_is_traced_once():
+    traced = []
+
+    class Traced(keras.losses.Loss):
+        def call(self, y_true, y_pred):
+            traced.append(y_pred)
+            return keras.losses.sparse_categorical_crossentropy(
+                y_true, y_pred, from_logits=True
+            )
+
+    classifier = small_classifier(2, sizes={"num_layers": 1})
+    classifier.compile(loss=Traced())
+    classifier.fit(["天地", "差人"], [0, 1], batch_size=2, epochs=2, verbose=0)
+    assert len(traced) == 1
+
+
 def ids():
     ones = np.ones((7, 5), "int32")
     return {"token_ids": ones, "segment_ids": 0 * ones, "padding_mask": ones}
