@@ -2,6 +2,8 @@
 
 import dataclasses
 import json
+import math
+import pathlib
 from typing import Annotated
 from urllib.parse import urlsplit
 
@@ -29,6 +31,8 @@ from albert_tf_cli.common import (
 # Two programs that compute the same in float32 differ by some 5e-6; weights in the
 # wrong place by far more.
 TOLERANCE = 1e-4
+# What `inspect` says also where there is none.
+_ALWAYS = ("release", "vocabulary", "heads", "missing", "damaged")
 
 
 @app.command()
@@ -36,6 +40,9 @@ def inspect(
     checkpoint: Checkpoint,
     config: Config = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Also say what there is none of.")
+    ] = False,
 ):
     """Show what a checkpoint holds: layout, sizes, heads, anything missing.
 
@@ -58,6 +65,8 @@ def inspect(
         report["release"] += _compared(differences, report["damaged"])
     table = Table(show_header=False, box=None, pad_edge=False)
     for name, value in report.items():
+        if not (value or verbose or name in _ALWAYS):
+            continue
         table.add_row(Text(name.replace("_", " "), style="bold"), shown(value))
     console.print(table)
 
@@ -82,6 +91,9 @@ def convert(
         bool,
         typer.Option("--verify", help="Run both on a random batch and compare."),
     ] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="List the names of all weights.")
+    ] = False,
 ):
     """Convert a checkpoint: weights, heads, config and vocabulary.
 
@@ -102,18 +114,31 @@ def convert(
             vocabulary=vocab,
             progress=progress,
         )
+    if verbose:
+        _show_names(done, to.value)
+    sizes = [math.prod(shape) for *_, shape in done.moved]
+    table = Table(show_header=False, box=None, pad_edge=False)
+    for name, value in {
+        "read": f"{source} ({done.layout})",
+        "wrote": f"{destination} ({to.value})",
+        "files": sorted(file.name for file in pathlib.Path(destination).iterdir()),
+        "weights": f"{len(sizes):,}, {sum(sizes):,} numbers",
+        "left out": done.left_out,
+    }.items():
+        table.add_row(Text(name, style="bold"), shown(value))
+    console.print(table)
+    if verify:
+        _show_differences(verify_conversion(source, destination, config=config))
+
+
+def _show_names(done, layout):
     table = Table("shape")
-    for title in (f"read ({done.layout})", f"written ({to.value})"):
+    for title in (f"read ({done.layout})", f"written ({layout})"):
         table.add_column(title, overflow="fold")
     for read, written, shape in done.moved:
         shape = " x ".join(map(str, shape))
         table.add_row(shape, "\n".join(read), "\n".join(written))
     console.print(table)
-    if done.left_out:
-        console.print(f"Left out: {shown(done.left_out)}", soft_wrap=True)
-    console.print(f"Wrote {destination}", soft_wrap=True)
-    if verify:
-        _show_differences(verify_conversion(source, destination, config=config))
 
 
 def _show_differences(differences):

@@ -239,8 +239,9 @@ def shown(value):
     if isinstance(value, dict):
         return ", ".join(f"{name}={item}" for name, item in value.items())
     if isinstance(value, list):
-        more = f" and {len(value) - 3} more" if len(value) > 3 else ""
-        return ", ".join(value[:3]) + more or "none"
+        from albert_tf.checkpoints.layout import listed
+
+        return listed(value) or "none"
     return f"{value:,}" if isinstance(value, int) else str(value or "none")
 
 

@@ -122,30 +122,8 @@ def check_sizes(checkpoint):
 def file_config(layout, arguments):
     """The fields a config file of a `Layout` has for the arguments of a backbone.
 
-    Raises:
-        CheckpointError: if the layout cannot express them, saying which differ.
+    It can express them where `layout_differences` are none.
     """
-    differ = [
-        f"{name}={arguments[name]!r} (the layout has {value!r})"
-        for name, value in layout.fixed.items()
-        if arguments[name] != value
-    ] + [
-        f"{a}={arguments[a]!r} and {b}={arguments[b]!r} (the layout has one for both)"
-        for a, b in layout.same
-        if arguments[a] != arguments[b]
-    ]
-    differ += [
-        f"{name}={arguments[name]!r} (the layout has "
-        + ", ".join(map(str, dict.fromkeys(spellings.values())))
-        + ")"
-        for field, spellings in layout.spellings.items()
-        for name in layout.config_fields.get(field, ())
-        if arguments[name] not in spellings.values()
-    ]
-    if differ:
-        raise CheckpointError(
-            f'The "{layout.name}" layout cannot hold this model: ' + "; ".join(differ)
-        )
     fields = {
         field: arguments[names[0]] for field, names in layout.config_fields.items()
     }
@@ -155,6 +133,29 @@ def file_config(layout, arguments):
             spelled = {means: text for text, means in reversed(spellings.items())}
             fields[field] = spelled[fields[field]]
     return {**layout.constants, **fields}
+
+
+def layout_differences(layout, arguments):
+    """What a layout cannot express of the arguments of a backbone, list of strings."""
+    fixed = [
+        f"{name}={arguments[name]!r} (the layout has {value!r})"
+        for name, value in layout.fixed.items()
+        if arguments[name] != value
+    ]
+    same = [
+        f"{a}={arguments[a]!r} and {b}={arguments[b]!r} (the layout has one for both)"
+        for a, b in layout.same
+        if arguments[a] != arguments[b]
+    ]
+    spelled = [
+        f"{name}={arguments[name]!r} (the layout has "
+        + ", ".join(map(str, dict.fromkeys(spellings.values())))
+        + ")"
+        for field, spellings in layout.spellings.items()
+        for name in layout.config_fields.get(field, ())
+        if arguments[name] not in spellings.values()
+    ]
+    return fixed + same + spelled
 
 
 def config_arguments(config):

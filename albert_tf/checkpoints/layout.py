@@ -23,6 +23,13 @@ def first_line(error):
     return "".join(x if x.isprintable() else "?" for x in line)
 
 
+def listed(items, most=5):
+    """Items for a message, the first `most` of them and how many more there are."""
+    items = list(map(str, items))
+    more = [f"and {len(items) - most} more"] if len(items) > most else []
+    return ", ".join(items[:most] + more)
+
+
 @dataclasses.dataclass(frozen=True)
 class Tensors:
     """The tensors of a file that hold one weight of the model."""

@@ -9,7 +9,7 @@ import dataclasses
 import numpy as np
 
 from albert_tf.checkpoints.heads import HEADS
-from albert_tf.checkpoints.layout import CheckpointError, Tensors, numbers_of
+from albert_tf.checkpoints.layout import CheckpointError, Tensors, listed, numbers_of
 from albert_tf.checkpoints.weights import model_weights, parts_of, weight_shape
 
 
@@ -57,10 +57,13 @@ class Plan:
         wanted = {name for row in self.rows for name in row.tensors.names}
         missing = sorted(wanted - set(checkpoint.shapes))
         unused = checkpoint.unknown_tensors(wanted)
-        problems = [f"it lacks {missing}"] * bool(missing)
-        problems += [f"it has {unused}, for which the model has no place"] * bool(
-            unused
-        )
+        problems = []
+        if missing:
+            problems.append(f"it lacks {listed(missing)}")
+        if unused:
+            problems.append(
+                f"it has {listed(unused)}, for which the model has no place"
+            )
         if not problems:
             return
         message = (
@@ -87,7 +90,7 @@ class Plan:
         if differ:
             raise CheckpointError(
                 f"{checkpoint.path} does not have the shapes of the model (from "
-                f"{checkpoint.config_source}): {'; '.join(differ)}. Nothing was loaded."
+                f"{checkpoint.config_source}): {listed(differ)}. Nothing was loaded."
             )
 
     def _check_tied(self):

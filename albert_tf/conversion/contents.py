@@ -7,7 +7,7 @@ import os
 import keras_hub
 
 from albert_tf.checkpoints.checkpoint import Checkpoint
-from albert_tf.checkpoints.config import file_config
+from albert_tf.checkpoints.config import file_config, layout_differences
 from albert_tf.checkpoints.head_fields import write_head
 from albert_tf.checkpoints.heads import HEADS
 from albert_tf.checkpoints.layout import CheckpointError, Layout
@@ -86,6 +86,7 @@ def contents_of(checkpoint, layout, tokenizer):
     if layout not in known:
         raise ValueError(f"Unknown layout {layout!r}. Known: {known}")
     target = LAYOUTS.get(layout) or own_layout(checkpoint.arguments)
+    _refuse_other_shape(target, checkpoint.arguments)
     parts = [part for part in checkpoint.parts if part in target.weights]
     if target in (HUGGINGFACE, KERASHUB):
         _refuse_other_pooling(checkpoint, parts, layout)
@@ -97,6 +98,15 @@ def contents_of(checkpoint, layout, tokenizer):
         plan_writing(checkpoint, target, parts),
         [x for x in checkpoint.parts if x not in parts] + checkpoint.source.outside,
     )
+
+
+def _refuse_other_shape(target, arguments):
+    if differ := layout_differences(target, arguments):
+        fit = [x.name for x in LAYOUTS.values() if not layout_differences(x, arguments)]
+        raise CheckpointError(
+            f'The "{target.name}" layout cannot hold this model: {"; ".join(differ)}. '
+            f"Layouts that can: {', '.join([*fit, 'keras'])}."
+        )
 
 
 def _refuse_other_pooling(checkpoint, parts, layout):

@@ -15,7 +15,7 @@ from albert_tf.checkpoints.formats.huggingface import (
 from albert_tf.checkpoints.formats.keras_model import build_keras_hub, write_preset
 from albert_tf.checkpoints.head_fields import label_fields
 from albert_tf.checkpoints.heads import HEADS, architectures
-from albert_tf.checkpoints.layout import CheckpointError
+from albert_tf.checkpoints.layout import CheckpointError, listed
 from albert_tf.checkpoints.opening import FORMATS, find_checkpoints
 from albert_tf.conversion.build import build_model
 from albert_tf.conversion.contents import contents_of
@@ -103,9 +103,9 @@ def _refuse_another_checkpoint(folder, layout, tokenizer):
         if tokenizer is not None:
             patterns = (*patterns, *format_.vocabulary_patterns)
         found.update(file.name for x in patterns for file in folder.glob(x))
-    if found - replaced:
+    if others := sorted(found - replaced):
         raise FileExistsError(
-            f"{folder} holds files of another checkpoint: {sorted(found - replaced)}. "
+            f"{folder} holds files of another checkpoint: {listed(others)}. "
             "Give another directory."
         )
 
