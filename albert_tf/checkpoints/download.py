@@ -4,15 +4,17 @@ import os
 import pathlib
 import shutil
 import tempfile
+import warnings
 from urllib.parse import urlsplit
 
 from albert_tf.checkpoints.archives import ArchiveError, unpack
 from albert_tf.checkpoints.formats.bundle_index import read_index
-from albert_tf.checkpoints.layout import CheckpointError
+from albert_tf.checkpoints.hub import HUB, fetch_from_hub, kept_of_hub
+from albert_tf.checkpoints.layout import CheckpointError, first_line
 from albert_tf.checkpoints.releases import RELEASES, identify
 from albert_tf.files import make_folder, write_json
 
-TIMEOUT_SECONDS = 30  # Between two pieces.
+TIMEOUT_SECONDS = 10, 30  # To connect, and between two pieces.
 RETRIES = 3
 
 
@@ -51,6 +53,9 @@ def archive_address(release):
 def download_release(name, cache=None, progress=None):
     """Fetch a release unless it was fetched before.
 
+    Where its address does not answer, its mirrors on the Hugging Face Hub are tried in
+    turn; `HF_ENDPOINT` can name another server for those. A warning says each step.
+
     An archive that someone put into the cache folder, under the name it has at its
     address, is used as it is.
 
@@ -62,12 +67,13 @@ def download_release(name, cache=None, progress=None):
 
     Returns:
         The folder of the release, a `pathlib.Path`: the checkpoint, its config, and
-        its vocabulary if the archive holds one.
+        its vocabulary if the archive holds one. That of a mirror has the same weights
+        in Hugging Face's form.
 
     Raises:
         ValueError: if there is no release of that name, or no address for it.
         ImportError: if pooch is not installed.
-        ConnectionError: if the archive cannot be fetched.
+        ConnectionError: if neither the archive nor a mirror can be fetched.
         FileExistsError: if other files have the place of the release.
         ArchiveError, CheckpointError: if what came is not the release.
     """
@@ -85,6 +91,9 @@ def download_release(name, cache=None, progress=None):
     folder = cache / release.name
     if _is_there(folder):
         return folder
+    for mirror in release.mirrors:
+        if kept := kept_of_hub(mirror):
+            return kept
     make_folder(cache)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise FileExistsError(
@@ -97,7 +106,10 @@ def download_release(name, cache=None, progress=None):
             _unpack_release(release, given, folder, unpacked)
             return folder
         archive = pathlib.Path(scratch, given.name)
-        _fetch(release, archive, given, progress)
+        try:
+            _fetch(release, archive, given, progress)
+        except ConnectionError as error:
+            return _from_mirrors(release, error)
         try:
             _unpack_release(release, archive, folder, unpacked)
         except (ArchiveError, CheckpointError) as error:
@@ -132,18 +144,28 @@ def _fetch(release, archive, given, progress):
         fetcher.fetch(archive.name, downloader=downloader)
     # Those of requests are errors of the system.
     except OSError as error:
-        message = (
+        raise ConnectionError(
             f"{url} could not be fetched: {error}. Download it elsewhere (a browser "
             f"will do), put the file at {given} and call again. ALBERT_TF_MIRROR can "
             "name another server."
+        ) from error
+
+
+def _from_mirrors(release, error):
+    """Fetch a release from the first mirror that answers, or raise all that was met."""
+    told = [str(error)]
+    for mirror in release.mirrors:
+        warnings.warn(f"{told[-1]}\nTrying {HUB}{mirror}.", stacklevel=4)
+        try:
+            return fetch_from_hub(HUB + mirror)
+        except (ImportError, OSError) as failure:
+            told.append(f"{HUB}{mirror} could not be fetched: {first_line(failure)}")
+    if release.mirrors:
+        told.append(
+            "HF_ENDPOINT can name another server than huggingface.co. A folder with the "
+            "files of such a repository, from ModelScope say, loads by its path."
         )
-        if release.mirrors:
-            message += (
-                f" Or take {' or '.join(f'hf://{x}' for x in release.mirrors)} in "
-                "place of the name: the same weights on the Hugging Face Hub, for "
-                "which HF_ENDPOINT can name another server."
-            )
-        raise ConnectionError(message) from error
+    raise ConnectionError("\n".join(told)) from error
 
 
 class _Bar:

@@ -50,6 +50,25 @@ def fetch_from_hub(path):
     )
     folder = pathlib.Path(fetch(allow_patterns=_FILES))
     # A repository often has its weights in two forms: this one only if it must be.
-    if not any(file for pattern in _WEIGHTS for file in folder.glob(pattern)):
+    if not _has_weights(folder):
         fetch(allow_patterns=["pytorch_model*.bin"])
     return folder
+
+
+def kept_of_hub(name):
+    """The folder of a repository that was fetched before, `None` if it was not."""
+    try:
+        import huggingface_hub
+    except ImportError:
+        return None
+    try:
+        folder = huggingface_hub.snapshot_download(name, local_files_only=True)
+    except OSError:
+        return None
+    folder = pathlib.Path(folder)
+    kept = _has_weights(folder) or any(folder.glob("pytorch_model*.bin"))
+    return folder if kept else None
+
+
+def _has_weights(folder):
+    return any(file for pattern in _WEIGHTS for file in folder.glob(pattern))

@@ -9,6 +9,7 @@ import tarfile
 import threading
 import zipfile
 
+import huggingface_hub
 import pytest
 
 from albert_tf.checkpoints import download, releases
@@ -60,9 +61,22 @@ def server(monkeypatch):
         server.shutdown()
 
 
+def hub(monkeypatch, answer):
+    """Replace the Hub; `answer` is the folder it has, or what it raises."""
+
+    def snapshot_download(name, local_files_only=False, **_):
+        assert name == "me/golden"
+        if local_files_only or isinstance(answer, Exception):
+            raise huggingface_hub.errors.LocalEntryNotFoundError("no answer")
+        return str(answer)
+
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot_download)
+
+
 @pytest.fixture
 def release(monkeypatch):
     """A release named "golden", whose archive is the golden checkpoint."""
+    hub(monkeypatch, OSError())
     release = Release(
         name="golden",
         language="zh",
@@ -171,15 +185,37 @@ def test_missing_config_is_written(server, release, tmp_path):
 # === What does not come ===
 
 
-def test_an_address_that_does_not_answer(server, release, tmp_path, monkeypatch):
+def test_a_mirror_is_tried_by_itself(server, release, tmp_path, monkeypatch):
     monkeypatch.setattr(download, "RETRIES", 0)
     server.files["/files/golden.zip"] = 503
-    with pytest.raises(ConnectionError) as error:
+    kept = tmp_path / "hub"
+    kept.mkdir()
+    (kept / "model.safetensors").touch()
+    hub(monkeypatch, kept)
+    with pytest.warns(UserWarning, match="(?s)could not be .*Trying hf://me/golden"):
+        assert download_release("golden", cache=tmp_path / "cache") == kept
+    # The next call asks nobody.
+    monkeypatch.setattr(
+        huggingface_hub, "snapshot_download", lambda name, local_files_only: kept
+    )
+    asked = len(server.requests)
+    assert download_release("golden", cache=tmp_path / "cache") == kept
+    assert len(server.requests) == asked
+
+
+def test_nothing_answers(server, release, tmp_path, monkeypatch):
+    monkeypatch.setattr(download, "RETRIES", 0)
+    server.files["/files/golden.zip"] = 503
+    with (
+        pytest.warns(UserWarning, match="Trying hf://me/golden"),
+        pytest.raises(ConnectionError) as error,
+    ):
         download_release("golden", cache=tmp_path)
     message = str(error.value)
     assert message.startswith(f"{server.address}/files/golden.zip could not be fetched")
     assert f"put the file at {tmp_path / 'golden.zip'}" in message
-    assert "take hf://me/golden in place of the name" in message
+    assert "hf://me/golden could not be fetched: no answer" in message
+    assert "HF_ENDPOINT can name another server" in message
     assert names(tmp_path) == set()
 
 
