@@ -155,15 +155,17 @@ def _from_mirrors(release, error):
     """Fetch a release from the first mirror that answers, or raise all that was met."""
     told = [str(error)]
     for mirror in release.mirrors:
-        warnings.warn(f"{told[-1]}\nTrying {HUB}{mirror}.", stacklevel=4)
+        # What went wrong is told at the end, if all do.
+        failed, _, _ = told[-1].partition(": ")
+        warnings.warn(f"{failed}. Trying {HUB}{mirror}.", stacklevel=4)
         try:
             return fetch_from_hub(HUB + mirror)
         except (ImportError, OSError) as failure:
             told.append(f"{HUB}{mirror} could not be fetched: {first_line(failure)}")
     if release.mirrors:
         told.append(
-            "HF_ENDPOINT can name another server than huggingface.co. A folder with the "
-            "files of such a repository, from ModelScope say, loads by its path."
+            "HF_ENDPOINT can name another server than huggingface.co. A folder with "
+            "the files of such a repository, from ModelScope say, loads by its path."
         )
     raise ConnectionError("\n".join(told)) from error
 
