@@ -117,6 +117,19 @@ class AutoCompile:
         self.optimizer.build(self.trainable_variables)
 
     def make_train_function(self, force: bool = False) -> Any:
+        """As Keras'.
+
+        Raises:
+            ValueError: if the default optimizer would train weights of 16 bits.
+        """
+        dtypes = {variable.dtype for variable in self.trainable_variables}
+        if self._auto_learning_rate and dtypes & {"bfloat16", "float16"}:
+            raise ValueError(
+                "The weights are of 16 bits, in which Adam's decay of 0.999 is 1: "
+                'they would stay as they are. Build the model with dtype="mixed_'
+                'bfloat16", which keeps the weights in 32 bits, or compile with '
+                "an optimizer of your own."
+            )
         # A step that makes the optimizer's variables is traced twice, with a condition
         # for each of them, and TensorFlow never lets such graphs go.
         if self.optimizer is not None and not self.optimizer.built:

@@ -11,6 +11,15 @@ from keras import ops
 from albert_tf.models.thresholds import DEFAULT_THRESHOLD
 from albert_tf.preprocessing.labels import class_ids, dataset_class_ids, multi_hot
 
+# By Keras' names of them, under which they take probabilities.
+_CROSSENTROPIES = {
+    "binary_crossentropy": keras.losses.BinaryCrossentropy,
+    "binary_focal_crossentropy": keras.losses.BinaryFocalCrossentropy,
+    "categorical_crossentropy": keras.losses.CategoricalCrossentropy,
+    "categorical_focal_crossentropy": keras.losses.CategoricalFocalCrossentropy,
+    "sparse_categorical_crossentropy": keras.losses.SparseCategoricalCrossentropy,
+}
+
 
 def _log(probabilities):
     return ops.log(ops.maximum(probabilities, keras.config.epsilon()))
@@ -98,6 +107,13 @@ class GivesLabels:
         """
         return self._label_kind.logits(outputs, self._gives_logits)
 
+    def compile(self, optimizer: Any = "auto", loss: Any = "auto", **kwargs: Any):
+        """As `AutoCompile.compile`; a loss of Keras by its name takes logits if the
+        model gives them."""
+        if self._gives_logits and isinstance(loss, str) and loss in _CROSSENTROPIES:
+            loss = _CROSSENTROPIES[loss](from_logits=True)
+        super().compile(optimizer=optimizer, loss=loss, **kwargs)
+
     def default_loss(self):
         return self._label_kind.loss(self._gives_logits)
 
@@ -106,7 +122,8 @@ class GivesLabels:
 
     def targets(self, x, y):
         # Another loss may want scores, or one column a class.
-        any_numbers = not (self._loss_is_default or self.multi_label)
+        takes_ids = isinstance(self.loss, keras.losses.SparseCategoricalCrossentropy)
+        any_numbers = not (self._loss_is_default or self.multi_label or takes_ids)
         classes = None if any_numbers else self.num_classes
         return self._label_kind.targets(x, y, classes, self.labels)
 

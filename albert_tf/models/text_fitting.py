@@ -229,7 +229,15 @@ class FitsTexts:
             function.get_concrete_function([spec])
 
     def _with_targets(self, x):
-        return self.dataset_targets(x) if isinstance(x, tf.data.Dataset) else x
+        if not isinstance(x, tf.data.Dataset):
+            return x
+        first = tf.nest.flatten(x.element_spec)[0]
+        if first.dtype == tf.string and first.shape.rank == 0:
+            raise ValueError(
+                "The dataset gives one text at a time. Expected batches: give "
+                "`dataset.batch(32)`."
+            )
+        return self.dataset_targets(x)
 
     def _takes_texts(self, x):
         """Whether `x` is texts held in memory, which can be batched by length."""

@@ -62,6 +62,12 @@ def check_class_ids(x: Any, y: Any, num_classes: int | None = None) -> np.ndarra
             "`y` must be numbers, the positions of the classes from 0 on, or names of "
             f"the `labels=` that the model was built with. Received: {y[:3]}"
         )
+    if num_classes and y.ndim > 1 and y.shape[1:] != (1,):
+        raise ValueError(
+            "`y` must be the class of each text, one number. Received shape "
+            f"{y.shape}. Of one-hot rows give `y.argmax(axis=1)`, or compile with "
+            'loss="categorical_crossentropy".'
+        )
     if num_classes and y.ndim == 1 and y.dtype.kind in "iub":
         wrong = np.flatnonzero((y < 0) | (y >= num_classes))
         if len(wrong):

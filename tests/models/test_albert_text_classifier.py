@@ -3,6 +3,7 @@
 import pathlib
 import shutil
 
+import keras
 import keras_hub
 import numpy as np
 import pytest
@@ -138,6 +139,25 @@ def test_softmax_is_trained_on_the_loss_of_probabilities():
     )
     loss = softmax.evaluate(TEXTS, LABELS, verbose=0)[0]
     assert loss == pytest.approx(losses.mean(), abs=1e-5)
+
+
+@pytest.mark.parametrize("name", ["sparse_categorical_crossentropy", "auto"])
+def test_a_loss_by_its_name_takes_the_logits_that_the_model_gives(name):
+    classifier = small_classifier(2)
+    classifier.compile(loss=name)
+    assert classifier.loss.get_config()["from_logits"]
+    with pytest.raises(ValueError, match=r"shape \(2, 2\)\. Of one-hot rows give"):
+        classifier.fit(["天", "地"], [[0, 1], [1, 0]], verbose=0)
+    classifier.compile(loss="categorical_crossentropy")
+    expected = keras.losses.CategoricalCrossentropy(from_logits=True)
+    logits = np.array([[1.0, -2], [3, 0.5]], "float32")
+    assert classifier.loss(np.eye(2), logits) == expected(np.eye(2), logits)
+
+
+def test_a_dataset_without_batches_is_refused():
+    dataset = tf.data.Dataset.from_tensor_slices((["天", "地"], [0, 1]))
+    with pytest.raises(ValueError, match="one text at a time. Expected batches"):
+        small_classifier(2).fit(dataset, verbose=0)
 
 
 def test_model_of_one_output_takes_scores_as_labels():

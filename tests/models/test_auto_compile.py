@@ -85,6 +85,18 @@ def test_a_training_step_is_traced_once():
     assert len(traced) == 1
 
 
+def test_weights_of_16_bits_are_not_trained_in_vain():
+    classifier = small_classifier(2, sizes={"num_layers": 1, "dtype": "bfloat16"})
+    with pytest.raises(ValueError, match='dtype="mixed_bfloat16", which keeps'):
+        classifier.fit(["天地", "差人"], [0, 1], verbose=0)
+    classifier.compile("sgd")
+    embeddings = classifier.backbone.token_embedding.embeddings
+    before = np.array(embeddings)
+    classifier.optimizer.learning_rate = 1
+    classifier.fit(["天地", "差人"], [0, 1], epochs=2, verbose=0)
+    assert (np.array(embeddings) != before).any()
+
+
 def ids():
     ones = np.ones((7, 5), "int32")
     return {"token_ids": ones, "segment_ids": 0 * ones, "padding_mask": ones}
