@@ -4,7 +4,8 @@ BIN := $(VENV)/bin
 # The C library of Linux gives back what is free: 130 MB less at the peak.
 PYTEST := MALLOC_TRIM_THRESHOLD_=131072 MALLOC_MMAP_THRESHOLD_=131072 \
 	MALLOC_ARENA_MAX=2 \
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist loadfile \
+	--no-loadscope-reorder
 export TEXT
 
 .PHONY: demo test test-all test-peers lint benchmark benchmark-convert \

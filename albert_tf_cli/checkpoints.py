@@ -63,12 +63,19 @@ def inspect(
         others = RELEASES[report["release"]].confused_with
         report["release"] = " or ".join((report["release"], *others))
         report["release"] += _compared(differences, report["damaged"])
-    table = Table(show_header=False, box=None, pad_edge=False)
+    table = _summary()
     for name, value in report.items():
         if not (value or verbose or name in _ALWAYS):
             continue
         table.add_row(Text(name.replace("_", " "), style="bold"), shown(value))
     console.print(table)
+
+
+def _summary():
+    table = Table(show_header=False, box=None, pad_edge=False)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    return table
 
 
 def _compared(differences, damaged):
@@ -117,7 +124,7 @@ def convert(
     if verbose:
         _show_names(done, to.value)
     sizes = [math.prod(shape) for *_, shape in done.moved]
-    table = Table(show_header=False, box=None, pad_edge=False)
+    table = _summary()
     for name, value in {
         "read": f"{source} ({done.layout})",
         "wrote": f"{destination} ({to.value})",

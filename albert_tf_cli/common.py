@@ -239,9 +239,8 @@ def shown(value):
     if isinstance(value, dict):
         return ", ".join(f"{name}={item}" for name, item in value.items())
     if isinstance(value, list):
-        from albert_tf.checkpoints.layout import listed
-
-        return listed(value) or "none"
+        more = [f"and {len(value) - 5} more"] if len(value) > 5 else []
+        return ", ".join(value[:5] + more) or "none"
     return f"{value:,}" if isinstance(value, int) else str(value or "none")
 
 

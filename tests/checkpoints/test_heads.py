@@ -142,8 +142,15 @@ def test_transformers_would_pool_otherwise(tmp_path):
 @pytest.mark.parametrize(
     ("kind", "layout"),
     [
-        *itertools.product(HEADS_ON_POOLED, ["huggingface", "google", "keras"]),
-        *itertools.product(POOLED_OTHERWISE, ["google", "keras"]),
+        *itertools.product(HEADS_ON_POOLED, ["huggingface"]),
+        *itertools.product(POOLED_OTHERWISE, ["google"]),
+        *(
+            pytest.param(*each, marks=pytest.mark.slow)
+            for each in (
+                *itertools.product(HEADS_ON_POOLED, ["google", "keras"]),
+                *itertools.product(POOLED_OTHERWISE, ["keras"]),
+            )
+        ),
     ],
 )
 def test_of_one_name_and_architecture_the_problem_tells(kind, layout, tmp_path):

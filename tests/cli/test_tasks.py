@@ -173,7 +173,8 @@ def test_help_comes_without_tensorflow(command):
 def test_inspect_prints_a_table(albert_tf):
     result = albert_tf("inspect", GOLDEN / "google_groups")
     assert result.code == 0
-    rows = {line[:17].strip(): line[17:].strip() for line in lines_of(result.out)}
+    lines = [line.strip() for line in lines_of(result.out)]
+    rows = dict(re.split("  +", line, maxsplit=1) for line in lines if "  " in line)
     assert rows["layout"] == "google"
     assert rows["missing"] == "none"
     assert rows["heads"] == "masked_lm_head, sop_head"

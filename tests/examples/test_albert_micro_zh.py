@@ -67,7 +67,6 @@ def test_it_completes_words(fill, text):
 
 def test_of_other_texts_it_knows_more_than_the_most_frequent_token(fill, tokenizer):
     texts = read_labelled_texts(EXAMPLES / "reviews" / "dev.tsv").x
-    texts = [text for text in texts for _ in range(4)]
     random = np.random.default_rng(0)
     positions = [random.integers(len(tokenizer(text))) for text in texts]
     likely, there = fill(texts, positions)

@@ -37,8 +37,11 @@ def explain():
         {},
         {"pooling_mode": "first_last_mean"},
         {"multi_label": True},
-        {"activation": "softmax"},
-        {"sizes": {"embedding_projection": "after_layer_norm", "activation": "relu"}},
+        pytest.param({"activation": "softmax"}, marks=pytest.mark.slow),
+        pytest.param(
+            {"sizes": {"embedding_projection": "after_layer_norm"}},
+            marks=pytest.mark.slow,
+        ),
     ],
     ids=["cls", "first_last_mean", "multi_label", "softmax", "google"],
 )

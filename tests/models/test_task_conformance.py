@@ -344,6 +344,7 @@ def test_predictions_do_not_depend_on_order_and_neighbours(text_case, task, outp
             np.testing.assert_allclose(first[row], second[i], atol=1e-5)
 
 
+@traced
 def test_a_dataset_is_predicted_as_the_list_is(case, task, outputs):
     dataset = case.dataset(False)
     assert difference(predict(case, task, dataset), outputs) < 1e-5
@@ -417,6 +418,7 @@ def test_gradient_reaches_every_weight(case, task):
         assert np.abs(tf.convert_to_tensor(gradient)).max() > 0, weight.path
 
 
+@traced
 def test_fit_and_evaluate_take_lists(case, tmp_path):
     keras.utils.set_random_seed(3)
     task = case.build(num_layers=1)
@@ -455,6 +457,11 @@ def test_fit_and_evaluate_take_datasets(case):
 # --- How it is kept ---
 
 
+kinds = pytest.mark.parametrize(
+    "kind", ["preset", pytest.param("keras", marks=pytest.mark.slow)]
+)
+
+
 def save_and_load(task, kind, tmp_path):
     if kind == "keras":
         task.save(tmp_path / "task.keras")
@@ -463,7 +470,7 @@ def save_and_load(task, kind, tmp_path):
     return type(task).from_preset(str(tmp_path / "preset"))
 
 
-@pytest.mark.parametrize("kind", ["keras", "preset"])
+@kinds
 def test_files_give_the_same_task(case, task, tmp_path, kind):
     config = task.get_config()
     again = case.cls.from_config(copy.deepcopy(config))
@@ -487,10 +494,8 @@ def test_files_give_the_same_task(case, task, tmp_path, kind):
         assert difference(preprocessor(case.x), task.preprocessor(case.x)) == 0
 
 
-@traced
-@pytest.mark.parametrize(
-    "kind", ["keras", pytest.param("preset", marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("case", map(CASES.get, TRACED), ids=TRACED, indirect=True)
+@kinds
 def test_quantized_before_it_predicted_and_kept_so(case, task, tmp_path, kind):
     quantized = case.build()
     quantized.quantize("int8")

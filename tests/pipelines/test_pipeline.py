@@ -40,6 +40,8 @@ class Case:
         )
 
 
+# The others in `make test-all`.
+FAST = ("text-classification", "token-classification", "question-answering")
 CASES: dict[str, Case] = {
     "text-classification": Case(
         models.AlbertTextClassifier,
@@ -119,7 +121,13 @@ def test_the_command_line_has_the_same_tasks():
     assert list(TASKS) == list(PIPELINES) == list(CASES)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[] if name in FAST else pytest.mark.slow)
+        for name in CASES
+    ],
+)
 def test_one_example_or_many_in_any_form(built, name):
     case, pipeline, row = CASES[name], built(name), PIPELINES[name]
     assert pipeline.task == name

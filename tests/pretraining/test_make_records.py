@@ -187,13 +187,13 @@ def test_documents_of_one_sentence_are_kept_on_request(vocabulary, tmp_path):
 
 
 def test_workers_and_order_do_not_change_the_records(vocabulary, corpus, tmp_path):
-    for workers in (1, 3):
+    for workers in (1, 2):
         make_pretraining_data(
             [corpus], tmp_path / str(workers), settings(vocabulary), workers=workers
         )
-    one, three = (checksums(tmp_path / str(n)) for n in (1, 3))
-    assert one == three and len(one) > 3
-    manifests = [json.loads((tmp_path / n / "manifest.json").read_text()) for n in "13"]
+    one, two = (checksums(tmp_path / str(n)) for n in (1, 2))
+    assert one == two and len(one) > 3
+    manifests = [json.loads((tmp_path / n / "manifest.json").read_text()) for n in "12"]
     assert manifests[0] == manifests[1]
     shards = {x["file"]: x["sha256"] for x in manifests[0]["shards"]}
     assert shards == one

@@ -34,10 +34,9 @@ def epochs_of(out):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("masked", [True, False])
-def test_a_language_is_learned(tmp_path, masked):
-    data = write(tmp_path / "records", masked=masked)
-    dev = write(tmp_path / "dev", 200, 1, seed=100, masked=masked)
+def test_a_language_is_learned(tmp_path):
+    data = write(tmp_path / "records")
+    dev = write(tmp_path / "dev", 200, 1, seed=100)
     pretrainer = model(layers=4)
     pretrainer.compile(pretraining_optimizer("adamw", 3e-3, 800))
     records = PretrainingRecords(data)
@@ -47,7 +46,7 @@ def test_a_language_is_learned(tmp_path, masked):
         tmp_path / "out",
         800,
         64,
-        None if masked else records.masks(ngram=1),
+        records.masks(ngram=1),
         interval=400,
         dev=PretrainingRecords(dev),
         verbose=0,

@@ -331,7 +331,13 @@ class Reshuffled(keras.callbacks.Callback):
         keras.utils.set_random_seed(epoch)
 
 
-@pytest.mark.parametrize("name", OPTIONS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.slow if number else [])
+        for number, name in enumerate(OPTIONS)
+    ],
+)
 def test_resumed_it_ends_as_if_never_cut_off(tmp_path, name):
     compiled, options = OPTIONS[name]
     options = {**options, "maximise": "steps"}
