@@ -186,6 +186,7 @@ def test_documents_of_one_sentence_are_kept_on_request(vocabulary, tmp_path):
     assert found == {False: 1, True: 3}
 
 
+@pytest.mark.slow
 def test_workers_and_order_do_not_change_the_records(vocabulary, corpus, tmp_path):
     for workers in (1, 2):
         make_pretraining_data(
