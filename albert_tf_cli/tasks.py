@@ -20,11 +20,11 @@ from albert_tf_cli.common import (
     console,
     errors,
     import_tensorflow,
-    state_folder,
 )
 from albert_tf_cli.error_report import check_report, read_unlabelled, write_report
 from albert_tf_cli.explain import attributions_json, coloured, explainer
-from albert_tf_cli.task_table import TASKS, task_of
+from albert_tf_cli.fine_tuned import check_model, load, load_for
+from albert_tf_cli.task_table import TASKS
 from albert_tf_cli.task_table.row import Columns
 from albert_tf_cli.text_files import lines_of, refuse_missing_file
 
@@ -70,10 +70,10 @@ def evaluate(
     """
     if (train or unlabelled) and not report_directory:
         raise ValueError("--train and --unlabelled need --report DIRECTORY.")
-    _check_model(model)
+    check_model(model)
     check_files(file, train, unlabelled)
     import_tensorflow()
-    row, task = _load(model)
+    row, task = load(model)
     if row.report is None:
         raise ValueError(
             f"{model} is a model for {row.name}, which has no scores here."
@@ -135,6 +135,12 @@ def predict(
         AnyTask | None,
         typer.Option("--task", help="What to predict; by default what was learned."),
     ] = None,
+    top_k: Annotated[
+        int | None,
+        typer.Option(
+            min=0, help="Answers a text, the likeliest first; 0 for all classes."
+        ),
+    ] = None,
     text_column: TextAColumn = None,
     text_b_column: TextBColumn = None,
     output: Annotated[
@@ -148,11 +154,12 @@ def predict(
     the two with a tab between them.
 
     Example: albert-tf predict my_model 很好 太差了
+    Example: albert-tf predict my_model 很好 --top-k 0
     Example: albert-tf predict my_model reviews.csv --output found.tsv
     Example: cat reviews.txt | albert-tf predict my_model
     Example: albert-tf predict albert_tiny_zh --task fill-mask 今天[MASK]气很好
     """
-    (check_checkpoint if task_name else _check_model)(model)
+    (check_checkpoint if task_name else check_model)(model)
     if output and pathlib.Path(output).exists():
         raise FileExistsError(f"--output {output} is there. Give another name.")
     if texts and len(texts) == 1:
@@ -160,8 +167,11 @@ def predict(
     import_tensorflow()
     from albert_tf.files import write_text
 
-    row, task = _load_for(task_name.value, model) if task_name else _load(model)
+    row, task = load_for(task_name.value, model) if task_name else load(model)
     explained = explainer(row, task) if explain else None
+    options = {} if top_k is None else {"top_k": top_k or None}
+    if options and row.default_top_k is None:
+        raise ValueError(f"--top-k: a model for {row.name} has one answer a text.")
     if not texts:
         # As bytes: one line that is not UTF-8 should not end the rest.
         lines = sys.stdin.buffer.read().split(b"\n")
@@ -170,7 +180,7 @@ def predict(
     elif len(texts) == 1 and pathlib.Path(texts[0]).is_file():
         columns = _columns(model, None, text_column, text_b_column)
         texts = lines_of(texts[0], task, columns)
-    answers = row.answers(task, row.inputs(task, texts), batch_size)
+    answers = row.answers(task, row.inputs(task, texts), batch_size, **options)
     lines = []
     for answer, text in zip(answers, texts, strict=True):
         found = explained and explained(text)
@@ -179,10 +189,11 @@ def predict(
                 answer = {"answer": answer, "explanation": attributions_json(found)}
             lines.append(json.dumps(answer, ensure_ascii=False))
         else:
-            lines.append("\t".join([*row.cells(answer), text]))
+            cells = row.ranked_cells(answer)
+            lines.append("\t".join([*cells, text]))
         if found and not (as_json or output):
             # Not all by rich, which makes spaces of tabs.
-            print(*row.cells(answer), "", sep="\t", end="", flush=True)
+            print(*cells, "", sep="\t", end="", flush=True)
             console.print(coloured(found), soft_wrap=True)
         elif not output:
             print(lines[-1])
@@ -203,11 +214,11 @@ def export(
 
     Example: albert-tf export my_model serving/my_model/1
     """
-    _check_model(model)
+    check_model(model)
     import_tensorflow()
     from albert_tf.export import saved_model
 
-    _, task = _load(model)
+    _, task = load(model)
     saved_model(task, directory)
     console.print(
         f"Wrote {directory}. serving_default takes {', '.join(task.text_inputs)} "
@@ -220,14 +231,6 @@ def _answer_names(task):
 
     texts = (tf.fill([1] * spec.shape.rank, "a") for spec in task.text_specs)
     return task.text_answers(tuple(texts), lambda inputs: task(inputs, training=False))
-
-
-def _load_for(name, path):
-    """The row of a task, and the model for it of a checkpoint of any form."""
-    from albert_tf import pipeline
-
-    found = pipeline(name, path)
-    return TASKS[found.task], found.model
 
 
 def _columns(model, *given):
@@ -246,48 +249,3 @@ def _read(row, model, file, columns, config):
         with contextlib.suppress(ValueError):
             return row.read(file, remembered, config)
     return row.read(file, columns, config)
-
-
-def _check_model(model):
-    """Refuse what `finetune` has not written, before TensorFlow is imported."""
-    folder = pathlib.Path(model)
-    if state_folder(folder).exists() and not (folder / "task.json").exists():
-        raise FileNotFoundError(
-            f"{model} holds a training that is not done. Start the same `albert-tf "
-            "finetune` again: it resumes."
-        )
-    for name in ("config.json", "task.json"):
-        _require(folder / name)
-
-
-def _require(file):
-    if not file.exists():
-        model = file.parent
-        raise FileNotFoundError(
-            f"{model} is not a model that `albert-tf finetune` has written: it has no "
-            f"{file.name}. A model in another form becomes one by `albert-tf convert "
-            f"{model} DIRECTORY --to keras`."
-        )
-
-
-def _load(model):
-    """The row of the task of a directory, and the model in it."""
-    from albert_tf.checkpoints.config import read_config
-
-    folder = pathlib.Path(model)
-    read_config(folder / "config.json")
-    row = _row(folder / "task.json", read_config(folder / "task.json"))
-    # Without it KerasHub would give the head random weights. An embedder has no head.
-    if row.model_class().heads:
-        _require(folder / "task.weights.h5")
-    return row, row.model_class().from_preset(model)
-
-
-def _row(file, config):
-    row = task_of(config.get("class_name"), config.get("config") or {})
-    if row is None:
-        raise ValueError(
-            f"{file} is of the class {config.get('class_name')!r}. Expected a model of "
-            f"one of these tasks: {', '.join(TASKS)}"
-        )
-    return row

@@ -1,4 +1,7 @@
-"""Ask an exported model, with nothing of this package: serve.py MODEL TEXT..."""
+"""Ask an exported model, with nothing of this package: serve.py MODEL TEXT...
+
+For a model of pairs a TEXT is the two with a tab between them.
+"""
 
 import sys
 
@@ -9,8 +12,15 @@ if len(sys.argv) < 3:
     sys.exit(__doc__)
 directory, *texts = sys.argv[1:]
 ask = tf.saved_model.load(directory).signatures["serving_default"]
-answers = ask(text=tf.constant(texts))
-for text, label, row in zip(
-    texts, answers["label"].numpy(), answers["probabilities"].numpy(), strict=True
-):
-    print(f"{label.decode()}\t{row.max():.3f}\t{text}")
+if "text_b" in ask.structured_input_signature[1]:
+    first, second = zip(*[text.partition("\t")[::2] for text in texts], strict=True)
+    answers = ask(text=tf.constant(first), text_b=tf.constant(second))
+else:
+    answers = ask(text=tf.constant(texts))
+answers = {name: tensor.numpy() for name, tensor in answers.items()}
+for i, text in enumerate(texts):
+    if "labels" in answers:  # A multi-label model: those it has.
+        label = "|".join(x.decode() for x in answers["labels"][i] if x)
+    else:
+        label = answers["label"][i].decode()
+    print(f"{label}\t{answers['probabilities'][i].max():.3f}\t{text}")

@@ -23,11 +23,10 @@ def first_line(error):
     return "".join(x if x.isprintable() else "?" for x in line)
 
 
-def listed(items, most=5):
-    """Items for a message, the first `most` of them and how many more there are."""
-    items = list(map(str, items))
-    more = [f"and {len(items) - most} more"] if len(items) > most else []
-    return ", ".join(items[:most] + more)
+def listed(names, most=5):
+    """Names for a message, the first `most` of them and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"{names[:most]}{more}"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -88,9 +88,11 @@ class Plan:
             if tuple(checkpoint.shapes[name]) != shape
         ]
         if differ:
+            if len(differ) > 5:
+                differ[5:] = [f"and {len(differ) - 5} more"]
             raise CheckpointError(
                 f"{checkpoint.path} does not have the shapes of the model (from "
-                f"{checkpoint.config_source}): {listed(differ)}. Nothing was loaded."
+                f"{checkpoint.config_source}): {'; '.join(differ)}. Nothing was loaded."
             )
 
     def _check_tied(self):

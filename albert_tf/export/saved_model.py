@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+import keras
 import tensorflow as tf
 
 from albert_tf.files import complete_directory
@@ -42,8 +43,9 @@ def saved_model(
             of the classes, by default its own or the class numbers.
 
     Raises:
-        ValueError: if the task has no preprocessor, or what `task.answers` raises:
-            for a classifier, if `labels` has not one name a class.
+        ValueError: if Keras runs on another backend, the task has no preprocessor,
+            or what `task.answers` raises: for a classifier, if `labels` has not one
+            name a class.
 
     Example:
     ```python
@@ -52,6 +54,12 @@ def saved_model(
     answers(text=tf.constant(["很好"]))["label"]
     ```
     """
+    if keras.backend.backend() != "tensorflow":
+        raise ValueError(
+            f"Keras runs on {keras.backend.backend()}, and a SavedModel is written on "
+            "TensorFlow. Save the model by `save_to_preset`, and export that where "
+            "KERAS_BACKEND=tensorflow."
+        )
     if task.preprocessor is None:
         raise ValueError(
             "This model takes ids, for it has no preprocessor, and cannot be "
@@ -97,8 +105,24 @@ class _ServingModule(tf.Module):
             def call_named(inputs):
                 return call(*(inputs[name] for name in task.input))
 
-            return task.text_answers(texts, call_named, **options)
+            return task.text_answers(_checked(texts, specs), call_named, **options)
 
         self.functions = {"serving_default": answer_texts, "tokens": answer}
         # Here, so that wrong options are found before anything is written.
         answer.get_concrete_function()
+
+
+def _checked(texts, specs):
+    """The texts of a request, which a server does not compare with the signature."""
+    texts = [
+        tf.ensure_shape(text, spec.shape, name=f"{spec.name}_of_a_batch")
+        for text, spec in zip(texts, specs, strict=True)
+    ]
+    first, *others = texts
+    for text, spec in zip(others, specs[1:], strict=True):
+        tf.debugging.assert_equal(
+            tf.shape(text)[0],
+            tf.shape(first)[0],
+            f"{specs[0].name} and {spec.name} must have the same number of texts.",
+        )
+    return tuple(texts)

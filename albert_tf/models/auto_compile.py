@@ -104,15 +104,19 @@ class AutoCompile:
     def get_compile_config(self) -> dict[str, Any] | None:
         config = super().get_compile_config()
         if config and self._auto_learning_rate is not None:
-            config["optimizer"] = "auto"
-            config["learning_rate"] = self._auto_learning_rate
-            config["ema_momentum"] = self._ema_momentum
-            config["gradient_accumulation_steps"] = self._gradient_accumulation_steps
-        if config and self._loss_is_default:
-            config["loss"] = "auto"
+            # Where a model that is no task, as `clone_model` makes, reads it, too.
+            config["optimizer"]["config"]["task_settings"] = {
+                "learning_rate": self._auto_learning_rate,
+                "ema_momentum": self._ema_momentum,
+                "gradient_accumulation_steps": self._gradient_accumulation_steps,
+                **({"loss": "auto"} if self._loss_is_default else {}),
+            }
         return config
 
     def compile_from_config(self, config: Mapping[str, Any]) -> None:
+        settings = config["optimizer"]["config"].get("task_settings")
+        if settings:
+            config = {**config, "optimizer": "auto", **settings}
         self.compile(**keras.saving.deserialize_keras_object(config))
         self.optimizer.build(self.trainable_variables)
 

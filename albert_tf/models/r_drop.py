@@ -37,7 +37,7 @@ class RDrop:
 
     def get_compile_config(self) -> dict[str, Any] | None:
         config = super().get_compile_config()
-        return config and {**config, "r_drop": self.r_drop}
+        return {**config, "r_drop": self.r_drop} if config and self.r_drop else config
 
     def compute_loss(
         self, x=None, y=None, y_pred=None, sample_weight=None, training=True

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import functools
+import inspect
 import os
 import warnings
 from collections.abc import Iterator
@@ -81,6 +83,11 @@ class AlbertTask(AutoCompile, Presets):
         self.train_function = self.test_function = self.predict_function = None
 
     # === From a checkpoint, a backbone, a preset ===
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "from_checkpoint" not in vars(cls):
+            cls.from_checkpoint = classmethod(_naming_arguments(cls))
 
     @classmethod
     def from_checkpoint(
@@ -234,11 +241,30 @@ class AlbertTask(AutoCompile, Presets):
             self.optimizer = optimizer
 
 
+def _naming_arguments(cls):
+    """`from_checkpoint` with the arguments of a task in its signature, for `help`."""
+    function = vars(AlbertTask)["from_checkpoint"].__func__
+
+    @functools.wraps(function)
+    def from_checkpoint(cls, *args, **kwargs):
+        return function(cls, *args, **kwargs)
+
+    *shared, rest = inspect.signature(function).parameters.values()
+    there = {"self", "backbone", "preprocessor", *(x.name for x in shared)}
+    own = [
+        x.replace(kind=x.KEYWORD_ONLY)
+        for x in inspect.signature(cls.__init__).parameters.values()
+        if x.name not in there and x.kind in (x.POSITIONAL_OR_KEYWORD, x.KEYWORD_ONLY)
+    ]
+    from_checkpoint.__signature__ = inspect.Signature([*shared, *own, rest])
+    return from_checkpoint
+
+
 def warn_of_new_head(checkpoint: Checkpoint, head: str, wanted: int) -> None:
     """Say that a head of the checkpoint has another number of classes."""
     warnings.warn(
         f"The {head} of {checkpoint.path} has {checkpoint.num_classes(head)} classes, "
         f"not {wanted}: the model begins with a new one, with random weights.",
         # Of whoever called `from_checkpoint`.
-        stacklevel=5,
+        stacklevel=6,
     )

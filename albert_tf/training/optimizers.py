@@ -17,11 +17,19 @@ class AdamW(keras.optimizers.AdamW):
     """Keras' AdamW that decays neither biases nor LayerNorm.
 
     A class, since Keras does not save what `exclude_from_weight_decay` was given.
+
+    Args:
+        task_settings: optional dict, what a task that made it was compiled with.
+        *args, **kwargs: as `keras.optimizers.AdamW` takes them.
     """
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args, task_settings: dict | None = None, **kwargs):
         super().__init__(*args, **kwargs)
+        self.task_settings = task_settings
         self.exclude_from_weight_decay(var_names=NOT_DECAYED)
+
+    def get_config(self):
+        return {**super().get_config(), "task_settings": self.task_settings}
 
 
 def fine_tuning_learning_rate(hidden_dim: int) -> float:

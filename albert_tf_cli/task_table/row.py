@@ -2,6 +2,7 @@
 
 import collections
 import dataclasses
+import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -178,6 +179,18 @@ class Row:
     def model_class(self):
         return self.pipeline.model
 
-    def answers(self, model, x, batch_size):
+    def answers(self, model, x, batch_size, **options):
         """What `predict --json` prints, for each example."""
-        return self.pipeline.answers(model, x, batch_size)
+        return self.pipeline.answers(model, x, batch_size, **options)
+
+    @property
+    def default_top_k(self):
+        """How many answers an example has, `None` for a task that has always one."""
+        top_k = inspect.signature(self.pipeline.answers).parameters.get("top_k")
+        return top_k and top_k.default
+
+    def ranked_cells(self, answer):
+        """The `cells` of an answer, or of the best of several one after the other."""
+        if self.default_top_k != 1 or isinstance(answer, dict):
+            return self.cells(answer)
+        return [cell for one in answer for cell in self.cells(one)]

@@ -276,12 +276,16 @@ def start_of_training(albert_tf, folder, monkeypatch, tmp_path):
     keras.config.set_dtype_policy("float32")
 
 
+def compiled_with(classifier):
+    return classifier.get_compile_config()["optimizer"]["config"]["task_settings"]
+
+
 def test_defaults(start_of_training):
     classifier, train, dev, options = start_of_training()
     assert (len(train[0]), len(train[1]), len(dev[0])) == (60, 60, 30)
     assert set(train[1]) == {0, 1}
     assert (options["epochs"], options["batch_size"]) == (3, 32)
-    assert classifier.get_compile_config()["learning_rate"] == 1e-3
+    assert compiled_with(classifier)["learning_rate"] == 1e-3
     assert classifier.dropout == 0.1
     # 256 by default, but this checkpoint has no more positions.
     assert classifier.preprocessor.sequence_length == 64
@@ -295,7 +299,7 @@ def test_options_reach_the_training(start_of_training):
         *("--label-column", "domain"),
     )
     assert (options["epochs"], options["batch_size"]) == (5, 8)
-    assert classifier.get_compile_config()["learning_rate"] == 0.001
+    assert compiled_with(classifier)["learning_rate"] == 0.001
     assert classifier.dropout == 0.3
     assert classifier.preprocessor.sequence_length == 20
     assert classifier.backbone.compute_dtype == "bfloat16"
@@ -310,8 +314,8 @@ def test_options_of_keras_reach_the_training(start_of_training):
         *("--gradient-accumulation-steps", 4),
     )
     assert classifier.pooling_mode == "mean"
-    compiled = classifier.get_compile_config()
-    assert (compiled["r_drop"], compiled["ema_momentum"]) == (0.5, 0.9)
+    assert classifier.r_drop == 0.5
+    assert compiled_with(classifier)["ema_momentum"] == 0.9
     assert classifier.optimizer.gradient_accumulation_steps == 4
     assert (options["freeze"], options["patience"]) == ("encoder", 2)
     settings = json.loads(json.dumps(options["settings"]))
@@ -444,6 +448,17 @@ def test_predict_arguments(albert_tf, reviews):
         f"{['好评', '差评'][row.argmax()]}\t{row.max():.4f}\t{text}"
         for text, row in zip(texts, outputs, strict=True)
     ]
+
+
+def test_predict_the_probability_of_every_class(albert_tf, reviews):
+    one = lines_of(albert_tf("predict", reviews.model, "太差了").out)[0].split("\t")
+    (line,) = lines_of(albert_tf("predict", reviews.model, "太差了", "--top-k", 0).out)
+    first, likeliest, second, other, text = line.split("\t")
+    assert [first, likeliest, text] == one
+    assert {first, second} == {"好评", "差评"}
+    assert float(likeliest) + float(other) == pytest.approx(1, abs=1e-4)
+    result = albert_tf("predict", reviews.model, "太差了", "--top-k", 1, "--json")
+    assert json.loads(result.out)["label"] == first
 
 
 LINES = {
