@@ -40,6 +40,8 @@ def no_models_of_before():
 
     keras.backend.clear_session()
     gc.collect()
+    # What is left stays; to look through it again each time takes seconds.
+    gc.freeze()
     # The C library of Linux keeps what is free, some 50 MB a module, until asked.
     with contextlib.suppress(AttributeError, OSError):
         ctypes.CDLL(None).malloc_trim(0)
