@@ -39,8 +39,9 @@ def no_models_of_before():
     import keras
 
     keras.backend.clear_session()
+    gc.unfreeze()
     gc.collect()
-    # What is left stays; to look through it again each time takes seconds.
+    # What is left is TensorFlow's, and not looked through during the next module.
     gc.freeze()
     # The C library of Linux keeps what is free, some 50 MB a module, until asked.
     with contextlib.suppress(AttributeError, OSError):

@@ -303,7 +303,8 @@ def test_averages_and_accumulation_of_the_default_optimizer():
     classifier.fit(TEXTS, LABELS, initial_epoch=1, **fit)
     kernel = classifier.output_dense.kernel
     assert np.abs(kernel - seen[-1][0]).max() < np.abs(seen[-1][0]).max() / 10
-    compiled = classifier.get_compile_config()
-    assert {name: compiled[name] for name in options} == options
+    compiled = classifier.get_compile_config()["optimizer"]["config"]
+    settings = compiled["task_settings"]
+    assert {name: settings[name] for name in options} == options
     with pytest.raises(ValueError, match="`ema_momentum` goes with optimizer='auto'"):
         classifier.compile("sgd", ema_momentum=0.5)
