@@ -118,12 +118,13 @@ def _checked(texts, specs):
         tf.ensure_shape(text, spec.shape, name=f"{spec.name}_of_a_batch")
         for text, spec in zip(texts, specs, strict=True)
     ]
-    # No assertion, which the debug stripper takes out; the node's name is in the error.
-    shape = tf.shape(texts[0])
+    # Joining fails by the name of its node where there are not as many. Assertions
+    # would be stripped, and a reshape optimized away.
+    nothing = tf.strings.substr(texts[0], 0, 0)
     return (
         texts[0],
         *(
-            tf.reshape(text, shape, name=f"as_many_{spec.name}_as_{specs[0].name}")
+            tf.strings.join([text, nothing], name=f"as_many_{spec.name}_as_text")
             for text, spec in zip(texts[1:], specs[1:], strict=True)
         ),
     )

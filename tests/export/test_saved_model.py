@@ -151,7 +151,7 @@ def test_pair_without_second_text_is_answered_as_a_single_text(served, served_pa
 def test_pairs_of_unequal_length_are_refused(served_pairs):
     with pytest.raises(
         tf.errors.InvalidArgumentError,
-        match="(?s)as_many_text_b_as_text.*1 values, but the requested shape has 2",
+        match="as_many_text_b_as_text",
     ):
         served_pairs.signatures["serving_default"](
             text=tf.constant(["好", "差"]), text_b=tf.constant(["好"])
