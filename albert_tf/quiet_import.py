@@ -2,6 +2,8 @@
 
 import contextlib
 import os
+import pathlib
+import platform
 import sys
 import tempfile
 
@@ -39,7 +41,17 @@ def import_tensorflow():
     """
     is_shown = os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3") in ("0", "1")
     is_there = "tensorflow" in sys.modules
-    with contextlib.nullcontext() if is_shown or is_there else silent_stderr():
+    is_shown = is_shown or is_there or _lacks_avx()
+    with contextlib.nullcontext() if is_shown else silent_stderr():
         # Keras first: tensorflow_text hides why it cannot be imported.
         import keras  # noqa: F401
         import tensorflow_text  # noqa: F401
+
+
+def _lacks_avx():
+    """Whether TensorFlow will end the process, saying why on standard error."""
+    try:
+        told = pathlib.Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return False
+    return platform.machine() == "x86_64" and " avx " not in told

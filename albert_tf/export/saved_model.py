@@ -121,10 +121,8 @@ def _checked(texts, specs):
     # Joining fails by the name of its node where there are not as many. Assertions
     # would be stripped, and a reshape optimized away.
     nothing = tf.strings.substr(texts[0], 0, 0)
-    return (
-        texts[0],
-        *(
-            tf.strings.join([text, nothing], name=f"as_many_{spec.name}_as_text")
-            for text, spec in zip(texts[1:], specs[1:], strict=True)
-        ),
-    )
+    for i, spec in enumerate(specs[1:], start=1):
+        if spec.shape.rank == 1:
+            name = f"as_many_{spec.name}_as_{specs[0].name}"
+            texts[i] = tf.strings.join([texts[i], nothing], name=name)
+    return tuple(texts)

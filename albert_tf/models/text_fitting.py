@@ -17,7 +17,13 @@ from albert_tf.models.token_outputs import (
     split_ragged,
     without_padding,
 )
-from albert_tf.preprocessing.examples import count_examples, is_pair, split_off
+from albert_tf.preprocessing.examples import (
+    check_batched,
+    count_examples,
+    count_steps,
+    is_pair,
+    split_off,
+)
 from albert_tf.preprocessing.length_grouping import (
     GroupedTexts,
     bucketed_dataset,
@@ -141,7 +147,9 @@ class FitsTexts:
             ).dataset
             y = sample_weight = batch_size = validation_split = None
         steps = kwargs.get("steps_per_epoch")
-        steps = steps or self._steps(x, y, batch_size, validation_split)
+        steps = steps or count_steps(
+            x, y, batch_size or DEFAULT_BATCH_SIZE, validation_split
+        )
         self.schedule_learning_rate(steps, epochs, kwargs.get("initial_epoch", 0))
         if group_by_length:
             x, validation_data = map(self._bucketed, (x, validation_data))
@@ -229,15 +237,8 @@ class FitsTexts:
             function.get_concrete_function([spec])
 
     def _with_targets(self, x):
-        if not isinstance(x, tf.data.Dataset):
-            return x
-        first = tf.nest.flatten(x.element_spec)[0]
-        if first.dtype == tf.string and first.shape.rank == 0:
-            raise ValueError(
-                "The dataset gives one text at a time. Expected batches: give "
-                "`dataset.batch(32)`."
-            )
-        return self.dataset_targets(x)
+        is_dataset = isinstance(x, tf.data.Dataset)
+        return self.dataset_targets(check_batched(x)) if is_dataset else x
 
     def _takes_texts(self, x):
         """Whether `x` is texts held in memory, which can be batched by length."""
@@ -295,12 +296,3 @@ class FitsTexts:
         return bucketed_dataset(
             x, self.preprocessor.pack, self.preprocessor.packer, first_batch_size(x)
         )
-
-    def _steps(self, x, y, batch_size, validation_split):
-        """The steps of an epoch; 0 where they are not known."""
-        if isinstance(x, tf.data.Dataset):
-            return max(int(x.cardinality()), 0)
-        if y is None:
-            return 0
-        count = int(count_examples(x) * (1 - (validation_split or 0)))
-        return -(-count // (batch_size or DEFAULT_BATCH_SIZE))

@@ -47,6 +47,29 @@ def split_off(x: Any, y: Any, sample_weight: Any, share: float) -> tuple:
     return part(slice(0, start)), part(slice(start, count))
 
 
+def count_steps(
+    x: Any, y: Any, batch_size: int, validation_split: float | None = None
+) -> int:
+    """The steps of an epoch; 0 where they are not known."""
+    if isinstance(x, tf.data.Dataset):
+        return max(int(x.cardinality()), 0)
+    if y is None:
+        return 0
+    count = int(count_examples(x) * (1 - (validation_split or 0)))
+    return -(-count // batch_size)
+
+
+def check_batched(dataset: tf.data.Dataset) -> tf.data.Dataset:
+    """The dataset, refused if it gives a text at a time."""
+    first = tf.nest.flatten(dataset.element_spec)[0]
+    if first.dtype == tf.string and first.shape.rank == 0:
+        raise ValueError(
+            "The dataset gives one text at a time. Expected batches: give "
+            "`dataset.batch(32)`."
+        )
+    return dataset
+
+
 def check_class_ids(x: Any, y: Any, num_classes: int | None = None) -> np.ndarray:
     """The labels as an array, one a text, below `num_classes` if that is given."""
     if y is None:
