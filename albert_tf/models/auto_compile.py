@@ -114,9 +114,10 @@ class AutoCompile:
         return config
 
     def compile_from_config(self, config: Mapping[str, Any]) -> None:
-        settings = config["optimizer"]["config"].get("task_settings")
-        if settings:
-            config = {**config, "optimizer": "auto", **settings}
+        optimizer = config["optimizer"]
+        of_task = isinstance(optimizer, Mapping) and optimizer["config"]
+        if of_task and of_task.get("task_settings"):
+            config = {**config, "optimizer": "auto", **of_task["task_settings"]}
         self.compile(**keras.saving.deserialize_keras_object(config))
         self.optimizer.build(self.trainable_variables)
 
