@@ -10,7 +10,6 @@ from urllib.parse import urlsplit
 import typer
 from rich.progress import MofNCompleteColumn
 from rich.table import Table
-from rich.text import Text
 
 from albert_tf_cli.common import (
     Checkpoint,
@@ -23,6 +22,7 @@ from albert_tf_cli.common import (
     check_files,
     console,
     import_tensorflow,
+    print_summary,
     progress_bar,
     releases,
     shown,
@@ -63,19 +63,13 @@ def inspect(
         others = RELEASES[report["release"]].confused_with
         report["release"] = " or ".join((report["release"], *others))
         report["release"] += _compared(differences, report["damaged"])
-    table = _summary()
-    for name, value in report.items():
-        if not (value or verbose or name in _ALWAYS):
-            continue
-        table.add_row(Text(name.replace("_", " "), style="bold"), shown(value))
-    console.print(table)
-
-
-def _summary():
-    table = Table(show_header=False, box=None, pad_edge=False)
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
-    return table
+    print_summary(
+        {
+            name: value
+            for name, value in report.items()
+            if value or verbose or name in _ALWAYS
+        }
+    )
 
 
 def _compared(differences, damaged):
@@ -124,16 +118,15 @@ def convert(
     if verbose:
         _show_names(done, to.value)
     sizes = [math.prod(shape) for *_, shape in done.moved]
-    table = _summary()
-    for name, value in {
-        "read": f"{source} ({done.layout})",
-        "wrote": f"{destination} ({to.value})",
-        "files": sorted(file.name for file in pathlib.Path(destination).iterdir()),
-        "weights": f"{len(sizes):,}, {sum(sizes):,} numbers",
-        "left out": done.left_out,
-    }.items():
-        table.add_row(Text(name, style="bold"), shown(value))
-    console.print(table)
+    print_summary(
+        {
+            "read": f"{source} ({done.layout})",
+            "wrote": f"{destination} ({to.value})",
+            "files": sorted(file.name for file in pathlib.Path(destination).iterdir()),
+            "weights": f"{len(sizes):,}, {sum(sizes):,} numbers",
+            "left out": done.left_out,
+        }
+    )
     if verify:
         _show_differences(verify_conversion(source, destination, config=config))
 

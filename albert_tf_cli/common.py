@@ -23,6 +23,7 @@ from rich.progress import (
     TimeRemainingColumn,
     TransferSpeedColumn,
 )
+from rich.table import Table
 from rich.text import Text
 
 # What an argument of the package is called on the command line, by its name there.
@@ -242,6 +243,16 @@ def shown(value):
         more = [f"and {len(value) - 5} more"] if len(value) > 5 else []
         return ", ".join(value[:5] + more) or "none"
     return f"{value:,}" if isinstance(value, int) else str(value or "none")
+
+
+def print_summary(values):
+    """Print a dict of what was found or done, a row each."""
+    table = Table(show_header=False, box=None, pad_edge=False)
+    table.add_column(no_wrap=True, style="bold")
+    table.add_column(overflow="fold")
+    for name, value in values.items():
+        table.add_row(Text(name.replace("_", " ")), shown(value))
+    console.print(table)
 
 
 def main():

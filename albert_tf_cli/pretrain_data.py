@@ -3,7 +3,6 @@
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from albert_tf_cli.common import (
     app,
@@ -12,6 +11,7 @@ from albert_tf_cli.common import (
     console,
     import_tensorflow,
     in_options,
+    print_summary,
 )
 
 Order = choices("Order", "sop", "nsp", "three_way", "none")
@@ -157,10 +157,7 @@ def pretrain_data(
             address=address,
             progress=progress,
         )
-    table = Table(show_header=False, box=None, pad_edge=False)
-    for name, count in manifest["counts"].items():
-        table.add_row(name.replace("_", " "), f"{count:,}")
-    console.print(table)
+    print_summary(manifest["counts"])
     for warning in manifest["warnings"]:
         console.print(f"Warning: {in_options(warning)}", soft_wrap=True)
     count = len(manifest["shards"])

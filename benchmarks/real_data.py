@@ -88,11 +88,17 @@ def cmrc(assets, folder):
 # === Baselines ===
 
 
-def logistic_regression(train, test):
-    """TF-IDF of characters; of pairs, how the vectors of the two differ and agree."""
+def texts_and_vectors(train, test):
+    """Both files, and TF-IDF of one and two characters of the texts to train on."""
     train, test = map(read_labelled_texts, (train, test))
     vectors = TfidfVectorizer(analyzer="char", ngram_range=(1, 2), sublinear_tf=True)
     vectors.fit([*train.x[0], *train.x[1]] if train.pairs else train.x)
+    return train, test, vectors
+
+
+def logistic_regression(train, test):
+    """TF-IDF of characters; of pairs, how the vectors of the two differ and agree."""
+    train, test, vectors = texts_and_vectors(train, test)
 
     def features(x):
         if not isinstance(x, tuple):
@@ -107,9 +113,7 @@ def logistic_regression(train, test):
 
 def cosine(train, test):
     """Spearman of the cosine of TF-IDF vectors of one and two characters."""
-    train, test = (read_labelled_texts(path) for path in (train, test))
-    vectors = TfidfVectorizer(analyzer="char", ngram_range=(1, 2), sublinear_tf=True)
-    vectors.fit([*train.x[0], *train.x[1]])
+    _, test, vectors = texts_and_vectors(train, test)
     first, second = map(vectors.transform, test.x)
     scores = np.asarray(first.multiply(second).sum(axis=1)).ravel()
     return regression_scores(np.array(test.labels, float), scores)["spearman"]
