@@ -211,16 +211,14 @@ def test_the_best_spans_are_those_of_a_search(model, most):
             assert answer["score"] == pytest.approx(expected, rel=1e-4)
 
 
-@settings(deadline=None, max_examples=50)
-@given(
-    contexts=st.lists(
-        st.text(st.one_of(st.sampled_from(ODD + CHARACTERS), st.characters())),
-        min_size=10,
-        max_size=10,
-    ),
-    seed=st.integers(0, 2**32 - 1),
+TEN_CONTEXTS = st.lists(
+    st.text(st.one_of(st.sampled_from(ODD + CHARACTERS), st.characters())),
+    min_size=10,
+    max_size=10,
 )
-def test_500_random_contexts_have_true_slices(model, contexts, seed):
+
+
+def check_slices(model, contexts, seed):
     """Of random logits, the spans are slices that begin and end with a token."""
     rng = np.random.default_rng(seed)
     windowed = model.preprocessor.windows((["好"] * 10, contexts))
@@ -236,6 +234,19 @@ def test_500_random_contexts_have_true_slices(model, contexts, seed):
             assert row[0][answer["start"] : answer["end"]] == answer["answer"]
             if answer["answer"]:
                 assert answer["start"] in starts and answer["end"] in ends
+
+
+@settings(deadline=None, max_examples=50)
+@given(contexts=TEN_CONTEXTS, seed=st.integers(0, 2**32 - 1))
+def test_500_random_contexts_have_true_slices(model, contexts, seed):
+    check_slices(model, contexts, seed)
+
+
+@pytest.mark.slow
+@settings(deadline=None, max_examples=1000)
+@given(contexts=TEN_CONTEXTS, seed=st.integers(0, 2**32 - 1))
+def test_10_000_random_contexts_have_true_slices(model, contexts, seed):
+    check_slices(model, contexts, seed)
 
 
 def test_the_null_threshold(model):
