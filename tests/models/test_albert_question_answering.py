@@ -211,17 +211,17 @@ def test_the_best_spans_are_those_of_a_search(model, most):
             assert answer["score"] == pytest.approx(expected, rel=1e-4)
 
 
-TEN_CONTEXTS = st.lists(
+FIFTY_CONTEXTS = st.lists(
     st.text(st.one_of(st.sampled_from(ODD + CHARACTERS), st.characters())),
-    min_size=10,
-    max_size=10,
+    min_size=50,
+    max_size=50,
 )
 
 
 def check_slices(model, contexts, seed):
     """Of random logits, the spans are slices that begin and end with a token."""
     rng = np.random.default_rng(seed)
-    windowed = model.preprocessor.windows((["好"] * 10, contexts))
+    windowed = model.preprocessor.windows((["好"] * len(contexts), contexts))
     lengths = windowed.tokens.row_lengths().numpy()
     logits = {
         name: [rng.normal(size=length).astype("float32") for length in lengths]
@@ -236,15 +236,15 @@ def check_slices(model, contexts, seed):
                 assert answer["start"] in starts and answer["end"] in ends
 
 
-@settings(deadline=None, max_examples=50)
-@given(contexts=TEN_CONTEXTS, seed=st.integers(0, 2**32 - 1))
+@settings(deadline=None, max_examples=10)
+@given(contexts=FIFTY_CONTEXTS, seed=st.integers(0, 2**32 - 1))
 def test_500_random_contexts_have_true_slices(model, contexts, seed):
     check_slices(model, contexts, seed)
 
 
 @pytest.mark.slow
-@settings(deadline=None, max_examples=1000)
-@given(contexts=TEN_CONTEXTS, seed=st.integers(0, 2**32 - 1))
+@settings(deadline=None, max_examples=200)
+@given(contexts=FIFTY_CONTEXTS, seed=st.integers(0, 2**32 - 1))
 def test_10_000_random_contexts_have_true_slices(model, contexts, seed):
     check_slices(model, contexts, seed)
 
