@@ -100,21 +100,6 @@ def contents_of(task: AlbertTask, **settings: Any) -> Contents:
     )
 
 
-def in_float32(task: AlbertTask) -> AlbertTask:
-    """The task itself, or one with its weights that computes in float32."""
-    backbone = task.backbone
-    if backbone.compute_dtype == "float32":
-        return task
-    config = {**backbone.get_config(), "dtype": "float32"}
-    backbone = type(backbone).from_config(config)
-    arguments = {"backbone": backbone, "preprocessor": None, "compile": False}
-    config = {k: v for k, v in task.get_config().items() if k not in arguments}
-    config.pop("dtype", None)
-    copy = type(task)(**arguments, **config)
-    copy.set_weights(task.get_weights())
-    return copy
-
-
 def check_precision(precision: str, known: tuple[str, ...]) -> None:
     """Raise a `ValueError` unless the precision is known."""
     if precision not in known:

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import keras
 import tensorflow as tf
 
-from albert_tf.export.contents import check_precision, contents_of, in_float32
+from albert_tf.export.contents import check_precision, contents_of
+from albert_tf.export.litert_task import rebuild
 from albert_tf.files import complete_file
 from albert_tf.models.task import AlbertTask
 
@@ -68,7 +69,9 @@ def litert(
     most = contents.settings["sequence_length"]
     lengths = sorted({min(int(length), most) for length in lengths})
     contents.settings.update(lengths=lengths, sequence_length=lengths[-1])
-    network = _convert(in_float32(task), lengths, precision, contents.settings)
+    network = _convert(
+        rebuild(task, lengths[-1]), lengths, precision, contents.settings
+    )
     with complete_file(path) as temporary:
         temporary.write_bytes(network)
         # As TensorFlow's own tools append files: interpreters do not read that far.
