@@ -100,6 +100,8 @@ class AlbertBackbone(Presets, Lora, Quantization, keras_hub.models.Backbone):
         google-research/albert `modeling.py`.
     """
 
+    embedding_cls = FactorizedEmbedding
+
     def __init__(
         self,
         vocabulary_size: int,
@@ -123,7 +125,7 @@ class AlbertBackbone(Presets, Lora, Quantization, keras_hub.models.Backbone):
         **kwargs: Any,
     ):
         # === Layers ===
-        self.embedding = FactorizedEmbedding(
+        self.embedding = self.embedding_cls(
             vocabulary_size,
             embedding_dim,
             hidden_dim,

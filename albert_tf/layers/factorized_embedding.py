@@ -138,7 +138,7 @@ class FactorizedEmbedding(keras.layers.Layer):
             x = self.projection(x)
         segments = ops.one_hot(segment_ids, self.num_segments, dtype=self.compute_dtype)
         x = x + ops.matmul(segments, self.segment_table)
-        x = x + self.position_table[: ops.shape(token_ids)[1]]
+        x = x + self._positions(token_ids)
         x = self.dropout(self.layer_norm(x), training=training)
         return x if self.project_first else self.projection(x)
 
@@ -155,6 +155,9 @@ class FactorizedEmbedding(keras.layers.Layer):
         if self.project_first:
             x = ops.matmul(x, ops.transpose(self._projection_kernel()))
         return self.token_embedding.reverse(x)
+
+    def _positions(self, token_ids):
+        return self.position_table[: ops.shape(token_ids)[1]]
 
     def _projection_kernel(self):
         if self.projection.quantization_mode is None:

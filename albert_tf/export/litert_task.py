@@ -1,0 +1,59 @@
+"""A task as LiteRT's converter takes it well."""
+
+from __future__ import annotations
+
+import keras
+from keras import ops
+
+from albert_tf.backbone.albert_backbone import AlbertBackbone
+from albert_tf.layers import FactorizedEmbedding
+from albert_tf.models.task import AlbertTask
+
+
+class _LooksUpPositions(FactorizedEmbedding):
+    """Positions are rows of the table, rather than a slice of it.
+
+    A slice of fixed length is a constant, and the converter would write one of each
+    length, in float32.
+    """
+
+    def _positions(self, token_ids):
+        length = token_ids.shape[1]
+        # The second is never smaller; without it these were constants, too.
+        rows = ops.minimum(ops.arange(length, dtype="int32"), token_ids + length)
+        return ops.take(self.position_table, rows, axis=0)
+
+
+class _Backbone(AlbertBackbone):
+    embedding_cls = _LooksUpPositions
+
+
+def rebuild(task: AlbertTask, positions: int) -> AlbertTask:
+    """A task with the weights of another, which computes in float32.
+
+    Args:
+        task: a task, which may compute in another type and have LoRA weights.
+        positions: int, how many the new one knows.
+    """
+    changed = {"dtype": "float32", "max_sequence_length": positions}
+    backbone = _Backbone.from_config({**task.backbone.get_config(), **changed})
+    config = task.get_config()
+    for name in ("backbone", "preprocessor", "dtype", "compile"):
+        config.pop(name, None)
+    rebuilt = type(task)(backbone=backbone, preprocessor=None, compile=False, **config)
+    weights = [x for x in task.weights if not x.name.startswith("lora_")]
+    for weight, other in zip(rebuilt.weights, weights, strict=True):
+        # The position table may have fewer rows.
+        weight.assign(ops.cast(other, "float32")[: weight.shape[0]])
+    for layer, other in zip(_matrices(rebuilt), _matrices(task), strict=True):
+        # With LoRA a matrix is a sum.
+        if getattr(other, "lora_enabled", False):
+            name = "kernel" if hasattr(other, "kernel") else "embeddings"
+            getattr(layer, name).assign(getattr(other, name))
+    return rebuilt
+
+
+def _matrices(task):
+    """The layers that LoRA may adapt."""
+    kinds = (keras.layers.Dense, keras.layers.Embedding)
+    return [layer for layer in task._flatten_layers() if isinstance(layer, kinds)]

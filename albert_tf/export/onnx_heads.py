@@ -1,0 +1,93 @@
+"""What each task makes of the hidden states, as ONNX nodes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from albert_tf.models import (
+    AlbertSentenceOrder,
+    AlbertTextClassifier,
+    AlbertTextEmbedder,
+    AlbertTextRegressor,
+    AlbertTokenClassifier,
+)
+
+
+def _mean(network, states):
+    graph = network.graph
+    axis = graph.constant([1])
+    masked = graph.node("Mul", states, network.mask)
+    total = graph.node("ReduceSum", masked, axis, keepdims=0)
+    count = graph.node("ReduceSum", network.mask, axis, keepdims=0)
+    count = graph.node("Max", count, graph.constant(np.float32(1)))
+    return graph.node("Div", total, count)
+
+
+def _max(network, states):
+    graph = network.graph
+    is_token = graph.node("Cast", network.mask, to=9)
+    lowest = graph.constant(np.float32("-inf"))
+    states = graph.node("Where", is_token, states, lowest)
+    return graph.node("ReduceMax", states, axes=[1], keepdims=0)
+
+
+def _first_last_mean(network, states):
+    graph = network.graph
+    both = graph.node("Add", _mean(network, states[1]), _mean(network, states[-1]))
+    return graph.node("Mul", both, graph.constant(np.float32(0.5)))
+
+
+# As `albert_tf.models.pooling.POOLING_MODES`.
+_POOLING = {
+    "cls": lambda network: network.first_position(network.states(first_only=True)[-1]),
+    "mean": lambda network: _mean(network, network.states()[-1]),
+    "max": lambda network: _max(network, network.states()[-1]),
+    "first_last_mean": lambda network: _first_last_mean(network, network.states()),
+}
+
+
+def _pool_text(task, network):
+    if task.pooling_mode == "cls":
+        return network.pooled()
+    return _POOLING[task.pooling_mode](network)
+
+
+def _classify(task, network):
+    return network.graph.dense(task.output_dense, _pool_text(task, network))
+
+
+def _tag(task, network):
+    return network.graph.dense(task.tag_dense, network.states()[-1])
+
+
+def _embed(task, network):
+    vectors = _POOLING[task.pooling_mode](network)
+    if not task.normalize:
+        return vectors
+    graph = network.graph
+    length = graph.node("ReduceL2", vectors, axes=[-1], keepdims=1)
+    smallest = graph.constant(np.float32(1e-7))
+    return graph.node("Div", vectors, graph.node("Max", length, smallest))
+
+
+def _tell_order(task, network):
+    return network.graph.dense(task.sop_head, network.pooled())
+
+
+# By class, functions of a task and the network of its backbone, which give the name of
+# the output.
+_HEADS = {
+    AlbertTextClassifier: _classify,
+    AlbertTextRegressor: _classify,
+    AlbertTokenClassifier: _tag,
+    AlbertTextEmbedder: _embed,
+    AlbertSentenceOrder: _tell_order,
+}
+
+
+def add_head(task: Any, network: Any) -> str:
+    """Add the head of a task; gives the name of its output."""
+    head = next(head for x, head in _HEADS.items() if isinstance(task, x))
+    return head(task, network)

@@ -1,0 +1,17 @@
+"""What runs files of `albert_tf.export`: text in, answers out, without TensorFlow.
+
+It imports NumPy, and what runs the file: ai-edge-litert or onnxruntime. The folder can
+be copied by itself.
+"""
+
+from albert_tf_lite.litert_model import LiteRTModel
+from albert_tf_lite.onnx_model import OnnxModel
+from albert_tf_lite.sentence_piece import SentencePieceTokenizer
+from albert_tf_lite.word_piece import WordPieceTokenizer
+
+__all__ = [
+    "LiteRTModel",
+    "OnnxModel",
+    "SentencePieceTokenizer",
+    "WordPieceTokenizer",
+]

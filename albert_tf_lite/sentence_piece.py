@@ -1,0 +1,181 @@
+"""Google ALBERT's tokenizer of English in Python, on the package `sentencepiece`."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import unicodedata
+from collections.abc import Iterator
+
+from albert_tf_lite.extra import import_extra
+
+# Stands for a space, at the start of a word.
+SPACE_PIECE = "\u2581"
+
+
+class SentencePieceTokenizer:
+    """Strings to ids, as `albert_tf.tokenizers.SentencePieceTokenizer` gives them.
+
+    Where two ways to cut a word are equally likely, releases of SentencePiece after
+    0.2.1 choose the other one than TensorFlow Text does.
+
+    Args:
+        proto: bytes, a SentencePiece model with `<pad>`, `[CLS]` and `[SEP]`.
+        lowercase: bool. Lower-case. Accents are dropped in any case.
+
+    Attributes:
+        pad_token_id, cls_token_id, sep_token_id: int.
+
+    Raises:
+        ImportError: if sentencepiece is not installed.
+
+    Reference:
+        google-research/albert `tokenization.py`, `preprocess_text` and `encode_ids`.
+    """
+
+    def __init__(self, proto: bytes, lowercase: bool = True):
+        sentencepiece = import_extra("sentencepiece")
+        self._processor = sentencepiece.SentencePieceProcessor()
+        self._processor.LoadFromSerializedProto(proto)
+        self.lowercase = lowercase
+        self.pad_token_id, self.cls_token_id, self.sep_token_id = map(
+            self._processor.piece_to_id, ("<pad>", "[CLS]", "[SEP]")
+        )
+        self._space_id = self._processor.piece_to_id(SPACE_PIECE)
+        self._parts = functools.cache(self._parts)
+        self._is_blank = functools.cache(self._is_blank)
+
+    def tokenize(self, text: str) -> list[int]:
+        """The ids of a text, without special tokens."""
+        text = _without_surrogates(text)
+        cleaned = self._decompose(" ".join(text.split()))
+        ids = self._processor.encode(cleaned, out_type=int)
+        return [number for piece in ids for number, _ in self._parts(piece)]
+
+    def tokenize_with_offsets(
+        self, text: str
+    ) -> tuple[list[int], list[int], list[int]]:
+        """The ids of a text, and of each where it starts and ends, in characters.
+
+        The offsets of a piece are without the space before its word; a piece that is
+        only a space has those of the next text, with nothing between them.
+        """
+        places = [i for i, c in enumerate(text) if not _is_surrogate(c)]
+        places.append(len(text))
+        text = _without_surrogates(text)
+        alignment = _Alignment(text, self._decompose, self._is_blank)
+        cleaned = self._decompose(" ".join(text.split()))
+        ids, starts, ends = [], [], []
+        for piece, start, end in self._encode_with_offsets(cleaned):
+            start, end = (alignment.text_before[offset] for offset in (start, end))
+            for number, after in self._parts(piece):
+                first, limit = alignment.span(start, end - after)
+                ids.append(number)
+                starts.append(places[first])
+                ends.append(places[limit - 1] + 1 if limit > first else places[first])
+                start = end - after
+        return ids, starts, ends
+
+    def _decompose(self, text):
+        text = unicodedata.normalize("NFKD", text)
+        text = "".join(c for c in text if not unicodedata.combining(c))
+        return text.lower() if self.lowercase else text
+
+    def _is_blank(self, cleaned):
+        """Whether cleaned text leaves nothing but space in pieces."""
+        ids = self._processor.encode(cleaned, out_type=int)
+        return all(number == self._space_id for number in ids)
+
+    def _parts(self, number):
+        """What becomes of a piece: ids, and how many bytes of its text follow each.
+
+        A number is taken apart from the comma that follows it. As in the original the
+        digits are encoded again, where they get a space piece also within a word.
+        """
+        piece = self._processor.id_to_piece(number)
+        if len(piece) < 2 or piece[-1] != "," or not piece[-2].isdigit():
+            return [(number, 0)]
+        digits = piece[:-1].replace(SPACE_PIECE, "")
+        parts = [*self._processor.encode(digits, out_type=str), ","]
+        sizes = [len(part.replace(SPACE_PIECE, "").encode()) for part in parts]
+        after = [sum(sizes[i + 1 :]) for i in range(len(sizes))]
+        return list(zip(map(self._processor.piece_to_id, parts), after, strict=True))
+
+    def _encode_with_offsets(self, cleaned):
+        """The id, first byte and byte after the last of each piece."""
+        # The only form with offsets that all releases of SentencePiece give.
+        proto = self._processor.encode(cleaned, out_type="serialized_proto")
+        for field, piece in _fields(proto):
+            if field == 2:
+                values = dict(_fields(piece))
+                yield tuple(values.get(name, 0) for name in (2, 4, 5))
+
+
+class _Alignment:
+    """Which characters of a text the bytes of its cleaned form come from.
+
+    It counts only bytes that end up in pieces; white space, and characters that the
+    model's own normalization removes, are blank.
+
+    Attributes:
+        text_before: by byte of the cleaned text, bytes before it that are not blank.
+    """
+
+    def __init__(self, text, decompose, is_blank):
+        cleaned = [decompose(character) for character in text]
+        self._is_accent = [not part for part in cleaned]
+        self._origin, sizes = [], []
+        after_space = True
+        for i, part in enumerate(cleaned):
+            is_space = text[i].isspace()
+            size = 1 if is_space else len(part.encode())
+            size = 0 if is_space and after_space else size
+            after_space = is_space
+            blank = is_space or is_blank(part)
+            sizes += [0 if blank else 1] * size
+            self._origin += [] if blank else [i] * size
+        self.text_before = [0, *itertools.accumulate(sizes)]
+        # For a span after the last text.
+        self._origin.append(len(text))
+
+    def span(self, start, end):
+        """A span of bytes that are not blank, in characters of the text."""
+        first = self._origin[start]
+        if start >= end:
+            return first, first
+        limit = self._origin[end - 1] + 1
+        while limit < len(self._is_accent) and self._is_accent[limit]:
+            limit += 1
+        return first, limit
+
+
+def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
+    """The numbers and values of the fields of a protocol buffer of these two kinds."""
+    position = 0
+
+    def read_integer():
+        nonlocal position
+        value = shift = 0
+        while True:
+            byte = message[position]
+            position += 1
+            value |= (byte & 127) << shift
+            shift += 7
+            if byte < 128:
+                return value
+
+    while position < len(message):
+        field, kind = divmod(read_integer(), 8)
+        value = read_integer()
+        if kind == 2:
+            position += value
+            value = message[position - value : position]
+        yield field, value
+
+
+def _is_surrogate(character):
+    return "\ud800" <= character <= "\udfff"
+
+
+def _without_surrogates(text):
+    return text.encode("utf-8", "ignore").decode()

@@ -1,0 +1,123 @@
+"""Tag scores to entities, under the rules of a tagging scheme; in NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+OUTSIDE = "O"
+# Begin, inside, end, single; BMES and BILOU call some of them otherwise.
+PREFIXES = {"B": "B", "I": "I", "M": "I", "E": "E", "L": "E", "S": "S", "U": "S"}
+# Below any sum of log-probabilities that a text could have.
+_NEVER = np.float32(-1e9)
+
+
+class Tagging:
+    """The tags of a model: which may follow which, and what they stand for.
+
+    It decides as `albert_tf.models.AlbertTokenClassifier` does.
+
+    Args:
+        tags: list of strings in the order of the outputs: `O`, and others such as
+            `B-PER`.
+    """
+
+    def __init__(self, tags: Sequence[str]):
+        self._pairs = [_split(tag) for tag in tags]
+        self._outside = tags.index(OUTSIDE)
+        rule = [[self._rule(a, b) for b in self._pairs] for a in self._pairs]
+        self._transitions = np.array(rule, "float32")
+
+    def entities(
+        self, logits: np.ndarray, starts: Sequence[int], ends: Sequence[int]
+    ) -> list[tuple[int, int, str, float]]:
+        """The entities of a text, by the most probable tags that follow the rules.
+
+        Args:
+            logits: float32 array [tokens, tags].
+            starts, ends: the characters of each token. A token whose characters are all
+                of the one before it is left out.
+
+        Returns:
+            A list of (start, end, label, score), the score being the mean probability
+            of the tags.
+        """
+        starts, ends = without_overlap(starts, ends)
+        kept = np.flatnonzero(starts < ends)
+        scores = _log_softmax(logits[kept])
+        tags = self._best(scores)
+        entities = []
+        for first, last in self._runs(tags):
+            chosen = np.arange(first, last + 1), tags[first : last + 1]
+            score = np.exp(scores[chosen]).astype("float64").mean()
+            start, end = int(starts[kept[first]]), int(ends[kept[last]])
+            label = self._pairs[tags[first]][1]
+            entities.append((start, end, label, float(np.float32(score))))
+        return entities
+
+    def _rule(self, first, second):
+        """What is added to a score where the second tag follows the first."""
+        if _goes_on(first, second):
+            return 0
+        prefix, label = first
+        is_open = prefix in "BI" and ("E", label) in self._pairs
+        # A label that has no B begins with I.
+        has_begin = ("B", second[1]) in self._pairs
+        begins = second[0] != "E" and (second[0] != "I" or not has_begin)
+        return 0 if begins and not is_open else _NEVER
+
+    def _best(self, scores):
+        """The tags [tokens] with the highest sum of scores [tokens, tags]."""
+        edge = np.full(scores.shape[1], _NEVER)
+        edge[self._outside] = 0
+        # Outside before the text and after it.
+        best, came_from = edge, []
+        for step in (*scores, edge):
+            paths = best[:, np.newaxis] + self._transitions
+            came_from.append(paths.argmax(axis=0))
+            best = paths.max(axis=0) + step
+            # Only differences count, and sums over a long text would lose them.
+            best = best - best.max()
+        tag, tags = self._outside, []
+        for before in reversed(came_from[1:]):
+            tag = before[tag]
+            tags.append(tag)
+        return np.array(tags[::-1], int)
+
+    def _runs(self, tags):
+        """The first and last token of each entity."""
+        first = None
+        for position, tag in enumerate(tags):
+            if tag == self._outside:
+                continue
+            here = self._pairs[tag]
+            if first is None:
+                first = position
+            following = tags[position + 1 : position + 2]
+            if not any(_goes_on(here, self._pairs[other]) for other in following):
+                yield first, position
+                first = None
+
+
+def without_overlap(
+    starts: Sequence[int], ends: Sequence[int]
+) -> tuple[np.ndarray, np.ndarray]:
+    """The offsets, with each character left to the first token made of it."""
+    starts, ends = np.array(starts, int), np.array(ends, int)
+    starts = np.maximum(starts, np.concatenate([[0], ends])[:-1])
+    return starts, np.maximum(starts, ends)
+
+
+def _split(tag):
+    return (OUTSIDE, "") if tag == OUTSIDE else (PREFIXES[tag[0]], tag[2:])
+
+
+def _goes_on(first, second):
+    """Whether a tag (prefix, label) is of the same entity as the one before it."""
+    return first[0] in "BI" and second[0] in "IE" and first[1] == second[1]
+
+
+def _log_softmax(logits):
+    logits = logits - logits.max(axis=-1, keepdims=True)
+    return logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
