@@ -110,6 +110,7 @@ def texts_of(exported, column):
 def test_no_text_makes_a_batch_fail(exported, length):
     column = ["很好[MASK]。", "", "\x00", INVALID, b"\xe4", " \u3000\n", "😀" * 9]
     column += ["好" * length, "a" * length, "很差。" * (length // 3)]
+    column += ["[MASK]好" * (length // 7)]
     texts = texts_of(exported, column)
     given = exported.ask(**texts)
     for name, value in given.items():
