@@ -5,6 +5,9 @@ from __future__ import annotations
 import keras
 from keras import ops
 
+# The score where an example has fewer choices than others.
+NO_CHOICE = -1e9
+
 
 @keras.saving.register_keras_serializable(package="albert_tf")
 class FlattenChoices(keras.layers.Layer):
@@ -29,7 +32,8 @@ class UnflattenScores(keras.layers.Layer):
 
     def call(self, scores, padding_mask):
         is_choice = ops.any(ops.cast(padding_mask, "bool"), axis=-1)
-        return ops.where(is_choice, ops.reshape(scores, ops.shape(is_choice)), -1e9)
+        scores = ops.reshape(scores, ops.shape(is_choice))
+        return ops.where(is_choice, scores, NO_CHOICE)
 
     def compute_output_spec(self, scores, padding_mask):
         return keras.KerasTensor(padding_mask.shape[:2], scores.dtype)

@@ -189,17 +189,23 @@ class AlbertMaskedLM(FitsTexts, AlbertTask, keras_hub.models.MaskedLM):
         return tf.reshape(tf.transpose(summed), tf.shape(probabilities))
 
     def answers(self, outputs: Any, top_k: int = 5) -> dict[str, Any]:
-        """`token`, `token_id` and `score` of the likeliest, [batch, masks, top_k].
-
-        What stands beyond the masks of a text, where others have more, means nothing.
-        """
-        scores, token_id = tf.math.top_k(self.probabilities(outputs), top_k)
+        """The likeliest `tokens`, `token_ids` and `scores`, [batch, masks, top_k]."""
+        scores, token_ids = tf.math.top_k(self.probabilities(outputs), top_k)
         tokens = tf.constant(self.preprocessor.tokenizer.get_vocabulary())
         return {
-            "token": tf.gather(tokens, token_id),
-            "token_id": token_id,
-            "score": scores,
+            "tokens": tf.gather(tokens, token_ids),
+            "token_ids": token_ids,
+            "scores": scores,
         }
+
+    def text_answers(self, texts: Any, call: Any, **options: Any) -> dict[str, Any]:
+        """As `answers`. Where a text has fewer masks than another, they are empty, -1
+        and 0."""
+        features = self.preprocessor(texts)
+        found = self.answers(call(features), **options)
+        is_mask = (features["mask_positions"] > 0)[..., tf.newaxis]
+        fill = {"tokens": "", "token_ids": -1, "scores": 0.0}
+        return {name: tf.where(is_mask, x, fill[name]) for name, x in found.items()}
 
     # === Training ===
 

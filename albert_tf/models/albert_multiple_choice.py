@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.backbone import AlbertBackbone
-from albert_tf.layers.choices import FlattenChoices, UnflattenScores
+from albert_tf.layers.choices import NO_CHOICE, FlattenChoices, UnflattenScores
 from albert_tf.models.task import AlbertTask
 from albert_tf.models.text_fitting import FitsTexts
 from albert_tf.preprocessing.examples import check_class_ids
@@ -158,10 +158,17 @@ class AlbertMultipleChoice(FitsTexts, AlbertTask, keras_hub.models.Task):
         return logits
 
     def answers(self, outputs: Any) -> dict[str, Any]:
-        """`label_id`, the choice, and `probabilities` [batch, choices]."""
+        """`label_id`, the choice, and `probabilities` [batch, choices].
+
+        Of an example without any choice these are -1 and 0.
+        """
+        is_choice = outputs > NO_CHOICE
+        # One column more, for a batch in which no example has a choice.
+        padded = tf.pad(outputs, [[0, 0], [0, 1]], constant_values=NO_CHOICE)
+        label_id = tf.argmax(padded, axis=-1, output_type=tf.int32)
         return {
-            "label_id": tf.argmax(outputs, axis=-1, output_type=tf.int32),
-            "probabilities": tf.nn.softmax(outputs),
+            "label_id": tf.where(tf.reduce_any(is_choice, axis=-1), label_id, -1),
+            "probabilities": tf.where(is_choice, tf.nn.softmax(outputs), 0.0),
         }
 
     def get_config(self) -> dict[str, Any]:

@@ -74,10 +74,40 @@ class AlbertSpellingCorrector(FitsTexts, AlbertTask, keras_hub.models.Task):
         return packer.pack([tf.ragged.constant(labels, tf.int32, ragged_rank=1)])[0]
 
     def answers(self, outputs: Any) -> dict[str, Any]:
-        """The likeliest `token` at each place, and its `token_id`."""
+        """The likeliest `tokens` at each place, and their `token_ids`."""
         ids = tf.argmax(outputs, axis=-1, output_type=tf.int32)
         tokens = tf.constant(self.preprocessor.tokenizer.get_vocabulary())
-        return {"token": tf.gather(tokens, ids), "token_id": ids}
+        return {"tokens": tf.gather(tokens, ids), "token_ids": ids}
+
+    def text_answers(self, texts: Any, call: Any) -> dict[str, Any]:
+        """`corrected` [batch], each text put right, as `correct` does it."""
+        (text,) = texts
+        ids, starts, ends = self.preprocessor.tokenizer.tokenize_with_offsets(text)
+        packer = self.preprocessor.packer
+        packed, first_lengths = packer.pack([ids])
+        answers = self.answers(call(packer.pad(packed, first_lengths)))
+        # Without [CLS]. What lies beyond `sequence_length` stays as it is.
+        read = packed.row_lengths() - 2
+        right = tf.RaggedTensor.from_tensor(answers["tokens"][:, 1:], read)
+        starts, ends = (
+            tf.RaggedTensor.from_tensor(tf.cast(x.to_tensor(), tf.int64), read)
+            for x in (starts, ends)
+        )
+        characters = tf.strings.unicode_split(text, "UTF-8", errors="ignore")
+        rows = tf.gather(characters.row_starts(), starts.value_rowids())
+        is_character = ends.values - starts.values == 1
+        places = tf.boolean_mask(rows + starts.values, is_character)
+        new = tf.boolean_mask(right.values, is_character)
+        old = tf.gather(characters.values, places)
+        is_wrong = tf.strings.regex_full_match(old, CHINESE.pattern)
+        is_wrong &= tf.strings.regex_full_match(new, CHINESE.pattern)
+        values = tf.tensor_scatter_nd_update(
+            characters.values,
+            tf.boolean_mask(places, is_wrong)[:, tf.newaxis],
+            tf.boolean_mask(new, is_wrong),
+        )
+        corrected = tf.strings.reduce_join(characters.with_values(values), axis=1)
+        return {"corrected": corrected}
 
     def correct(
         self, texts: list[str], batch_size: int | None = None

@@ -193,11 +193,11 @@ class AlbertSummarizer(FitsTexts, AlbertTask, keras_hub.models.Task):
         return summaries
 
     def answers(self, outputs: Any) -> dict[str, Any]:
-        """`score` [batch, time], the probability of a sentence that begins there."""
-        return {"score": tf.sigmoid(outputs)}
+        """`scores` [batch, time], the probability of a sentence that begins there."""
+        return {"scores": tf.sigmoid(outputs)}
 
     def text_answers(self, texts: Any, call: Any) -> dict[str, Any]:
-        """`sentence` and `score` [batch, sentences] of whole articles, in their order.
+        """`sentences` and `scores` [batch, sentences] of whole articles, in order.
 
         The sentences joined give the article. Where it has fewer than another, they
         are empty and -1.
@@ -207,8 +207,8 @@ class AlbertSummarizer(FitsTexts, AlbertTask, keras_hub.models.Task):
         tokens = articles.tokens
         logits = call(self.preprocessor.packer.pad(tokens, tokens.row_lengths()))
         places = tf.stack([articles.window, articles.place], axis=1)
-        score = rows.with_values(tf.sigmoid(tf.gather_nd(logits, places)))
-        return {"sentence": rows.to_tensor(""), "score": score.to_tensor(-1.0)}
+        scores = rows.with_values(tf.sigmoid(tf.gather_nd(logits, places)))
+        return {"sentences": rows.to_tensor(""), "scores": scores.to_tensor(-1.0)}
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "dropout": self.dropout}

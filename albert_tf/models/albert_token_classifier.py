@@ -226,23 +226,24 @@ class AlbertTokenClassifier(FitsTexts, AlbertTask, keras_hub.models.Task):
         return [[entity[:columns] for entity in row] for row in entities]
 
     def answers(self, outputs: Any) -> dict[str, Any]:
-        """`tag`, `tag_id` and `probabilities` of each token: of ids, where there is no
-        text to find entities in.
+        """`tags`, `tag_ids` and `probabilities` of each token: of ids, where there is
+        no text to find entities in.
 
         Args:
             outputs: float tensor [batch, time, num_tags], logits.
         """
-        tag_id = tf.argmax(outputs, axis=-1, output_type=tf.int32)
+        tag_ids = tf.argmax(outputs, axis=-1, output_type=tf.int32)
         return {
-            "tag": tf.gather(tf.constant(self.tags), tag_id),
-            "tag_id": tag_id,
+            "tags": tf.gather(tf.constant(self.tags), tag_ids),
+            "tag_ids": tag_ids,
             "probabilities": tf.nn.softmax(outputs),
         }
 
     def text_answers(self, texts: Any, call: Any) -> dict[str, Any]:
-        """`start`, `end`, `label` and `score` [batch, entities], of long texts, too.
+        """The entities of texts, of long ones, too: `spans` [batch, entities, 2], where
+        each starts and ends, `labels` and `scores` [batch, entities].
 
-        Where a text has fewer entities than another, they are -1, -1, empty and 0.
+        Where a text has fewer entities than another, they are -1, empty and 0.
         """
         refuse_pairs(texts)
         preprocessor = self.preprocessor
@@ -251,11 +252,12 @@ class AlbertTokenClassifier(FitsTexts, AlbertTask, keras_hub.models.Task):
         logits = call(preprocessor.packer.pad(texts.tokens, texts.first_lengths))
         logits = texts.starts.with_values(texts.windows.merge(logits))
         found = self._tagging.entities(logits, texts.starts, texts.ends)
-        fill = {"start": -1, "end": -1, "label": "", "score": 0.0}
-        return {
-            name: column.to_tensor(fill[name])
-            for name, column in zip(fill, found, strict=True)
-        }
+        start, end, labels, scores = (
+            column.to_tensor(fill)
+            for column, fill in zip(found, (-1, -1, "", 0.0), strict=True)
+        )
+        spans = tf.stack([start, end], axis=-1)
+        return {"spans": spans, "labels": labels, "scores": scores}
 
     def get_config(self) -> dict[str, Any]:
         return {

@@ -106,7 +106,8 @@ def ragged_choices(x: Any) -> tf.RaggedTensor:
     if isinstance(choices, tf.RaggedTensor):
         return choices
     if tf.is_tensor(choices):
-        return tf.ragged.boolean_mask(choices, choices != "")
+        more = tf.cumsum(tf.cast(choices != "", tf.int32), axis=1, reverse=True)
+        return tf.ragged.boolean_mask(choices, more > 0)
     if len(choices) != len(contexts):
         raise ValueError(
             "There must be a list of choices for each context. Received: "

@@ -145,7 +145,7 @@ def test_marked_characters_count_as_the_character():
         scores[answer["token"]] = answer["score"]
     np.testing.assert_allclose(scores, expected, atol=1e-6)
     served = model.answers(model(model.preprocessor(["很[MASK]"])), top_k=1)
-    assert served["token_id"].numpy() == expected.argmax()
+    assert served["token_ids"].numpy() == expected.argmax()
     # Without `marked_labels` they are tokens as others are.
     model.preprocessor.marked_labels = False
     marked = model.fill("很[MASK]", targets="##好")[0]

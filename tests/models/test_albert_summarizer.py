@@ -137,7 +137,7 @@ def test_kept_in_files_and_served(summarizer, tmp_path):
         with pytest.raises(ValueError, match="no place for sentence_head"):
             albert_tf.save_checkpoint(model, tmp_path / layout, layout=layout)
     served = summarizer.text_answers(([LONG, ARTICLE],), summarizer)
-    sentences = [b"".join(row).decode() for row in served["sentence"].numpy()]
+    sentences = [b"".join(row).decode() for row in served["sentences"].numpy()]
     assert sentences == [LONG, ARTICLE]
-    np.testing.assert_allclose(served["score"][1, :4], expected[1], atol=1e-5)
-    assert (served["score"][1, 4:].numpy() == -1).all()
+    np.testing.assert_allclose(served["scores"][1, :4], expected[1], atol=1e-5)
+    assert (served["scores"][1, 4:].numpy() == -1).all()

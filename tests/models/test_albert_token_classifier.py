@@ -168,12 +168,13 @@ def test_served_entities_are_the_predicted_ones(tagger, tmp_path):
     answers = {name: x.numpy() for name, x in served(text=tf.constant(TEXTS)).items()}
     for row, expected in enumerate(tagger.predict(TEXTS, verbose=0, scores=True)):
         count = len(expected)
-        assert (answers["start"][row, count:] == -1).all()
-        start, end, score = (answers[x][row, :count] for x in ("start", "end", "score"))
-        label = [name.decode() for name in answers["label"][row, :count]]
+        assert (answers["spans"][row, count:] == -1).all()
+        found = answers["spans"][row, :count].tolist()
+        labels = [name.decode() for name in answers["labels"][row, :count]]
         spans = [(*x[:3],) for x in expected]
-        assert list(zip(start, end, label, strict=True)) == spans
-        np.testing.assert_allclose(score, [x[3] for x in expected], atol=1e-5)
+        assert [(*x, y) for x, y in zip(found, labels, strict=True)] == spans
+        scores = answers["scores"][row, :count]
+        np.testing.assert_allclose(scores, [x[3] for x in expected], atol=1e-5)
 
 
 # --- How it learns ---

@@ -1,0 +1,134 @@
+"""The graph of an exported task: strings in, answers out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from albert_tf.models.task import AlbertTask
+
+# Rows that the encoder reads at once, so that the windows of a text of 100,000
+# characters, or a request of as many texts, take no more memory than those of a batch.
+ROWS_AT_A_TIME = 64
+
+
+class ServingModule(tf.Module):
+    """The graph, and the variables themselves, so that each is written once.
+
+    Args:
+        task: a task on texts.
+        specs: its texts, `tf.TensorSpec`s with names.
+        options: dict, passed on to `task.answers`.
+        dtype: optional string, of the weights as they are written.
+
+    Attributes:
+        functions: dict of the signatures, by name.
+    """
+
+    def __init__(
+        self,
+        task: AlbertTask,
+        specs: list[tf.TensorSpec],
+        options: dict[str, Any],
+        dtype: str | None = None,
+    ):
+        super().__init__()
+        self._weights = [_stored(variable, dtype) for variable in task.weights]
+        ids = [
+            tf.TensorSpec(tensor.shape, tensor.dtype, name=name)
+            for name, tensor in task.input.items()
+        ]
+
+        # Without AutoGraph, which would wrap what `answers` raises.
+        @tf.function(input_signature=ids, autograph=False)
+        def call(*values):
+            inputs = dict(zip(task.input, values, strict=True))
+            if dtype is None:
+                return task(inputs, training=False)
+            cast = [
+                (variable, tf.cast(weight, variable.dtype))
+                for variable, weight in zip(task.weights, self._weights, strict=True)
+            ]
+            with keras.StatelessScope(cast):
+                return task(inputs, training=False)
+
+        # These call the function above, so that the encoder stands in the graph once.
+        @tf.function(input_signature=ids, autograph=False)
+        def answer(*values):
+            return task.answers(call(*values), **options)
+
+        texts_in = [_of_any_rank(spec) for spec in specs]
+
+        @tf.function(input_signature=texts_in, autograph=False)
+        def answer_texts(*texts):
+            def call_named(inputs):
+                return _in_parts(call, [inputs[name] for name in task.input])
+
+            return task.text_answers(_checked(texts, specs), call_named, **options)
+
+        self.functions = {"serving_default": answer_texts, "tokens": answer}
+        # Here, so that wrong options are found before anything is written.
+        answer.get_concrete_function()
+
+
+def _stored(variable, dtype):
+    if dtype is None or not keras.backend.is_float_dtype(variable.dtype):
+        return variable.value
+    return tf.Variable(tf.cast(variable.value, dtype), name=variable.name)
+
+
+def _in_parts(call, values):
+    """What a function gives for rows [batch, ...], called for some at a time."""
+    rows = tf.shape(values[0])[0]
+    # Of no rows one part, too, for the shape of what is not there.
+    parts = tf.maximum((rows + ROWS_AT_A_TIME - 1) // ROWS_AT_A_TIME, 1)
+    specs = call.get_concrete_function().structured_outputs
+    arrays = tuple(
+        tf.TensorArray(spec.dtype, parts, infer_shape=False, element_shape=spec.shape)
+        for spec in tf.nest.flatten(specs)
+    )
+
+    def compute(i, arrays):
+        part = slice(i * ROWS_AT_A_TIME, (i + 1) * ROWS_AT_A_TIME)
+        outputs = tf.nest.flatten(call(*(value[part] for value in values)))
+        pairs = zip(arrays, outputs, strict=True)
+        return i + 1, tuple(array.write(i, output) for array, output in pairs)
+
+    _, arrays = tf.while_loop(
+        lambda i, arrays: i < parts, compute, (0, arrays), parallel_iterations=1
+    )
+    outputs = [array.concat() for array in arrays]
+    for output, spec in zip(outputs, tf.nest.flatten(specs), strict=True):
+        output.set_shape(spec.shape)
+    return tf.nest.pack_sequence_as(specs, outputs)
+
+
+def _of_any_rank(spec):
+    """A text may come as [batch] and as [batch, 1]."""
+    shape = None if spec.shape.rank == 1 else spec.shape
+    return tf.TensorSpec(shape, spec.dtype, spec.name)
+
+
+def _checked(texts, specs):
+    """The texts of a request, which a server does not compare with the signature."""
+    texts = [_of_batch(x, spec) for x, spec in zip(texts, specs, strict=True)]
+    # Joining fails by the name of its node where there are not as many. Assertions
+    # would be stripped.
+    for text, spec in zip(texts[1:], specs[1:], strict=True):
+        nothing = tf.strings.substr(text, 0, 0)
+        if spec.shape.rank > 1:
+            nothing = tf.strings.reduce_join(nothing, axis=1)
+        name = f"as_many_{spec.name}_as_{specs[0].name}"
+        texts[0] = tf.strings.join([texts[0], nothing], name=name)
+    return tuple(texts)
+
+
+def _of_batch(text, spec):
+    name = f"{spec.name}_of_a_batch"
+    if spec.shape.rank > 1:
+        return tf.ensure_shape(text, spec.shape, name=name)
+    # [], [batch] and [batch, 1] are [batch]; of [batch, 2] this fails by its name.
+    shape = tf.concat([tf.shape(text), [1]], axis=0)[:1]
+    return tf.ensure_shape(tf.reshape(text, shape, name=name), [None])

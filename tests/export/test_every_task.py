@@ -1,0 +1,180 @@
+"""What every exported task promises, by the table of tasks."""
+
+import pathlib
+import re
+import shutil
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from exported_tasks import NAMES, exporter
+
+DOCS = pathlib.Path(__file__).parents[2] / "docs" / "serving.md"
+# A name, its type and its shape, as the table of the docs has them.
+ENTRY = re.compile(r"`(\w+)` (\w+) \[([^\]]*)\]")
+# A text that is no UTF-8: that of 好 between other bytes.
+INVALID = b"\xff\xe5\xa5\xbd\xfe"
+# Of the cases, two take half a minute; TensorFlow keeps 30 MB of each.
+QUICK = ("pair classifier", "token classifier")
+
+
+@pytest.fixture(scope="module")
+def export_task(tmp_path_factory):
+    return exporter(tmp_path_factory)
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(name, marks=[] if name in QUICK else pytest.mark.slow)
+        for name in NAMES
+    ],
+)
+def exported(request, export_task):
+    return export_task(request.param)
+
+
+def test_answers_are_those_of_the_task(exported):
+    texts = tuple(exported.inputs.values())
+    served = exported.ask(**exported.inputs)
+    expected = exported.task.text_answers(texts, exported.task)
+    assert served.keys() == expected.keys()
+    for name, value in expected.items():
+        if value.dtype == tf.float32:
+            np.testing.assert_allclose(served[name], value, atol=1e-5)
+        else:
+            np.testing.assert_array_equal(served[name], value)
+
+
+# --- Names, types and shapes ---
+
+
+def documented(name):
+    """`{signature: {way: {name: (type, rank)}}}` of a class in docs/serving.md."""
+    rows = [
+        [cell.strip() for cell in line.strip("| \n").split(" | ")]
+        for line in DOCS.read_text().splitlines()
+        if line.startswith("| `Albert") or line.startswith("| the same, `multi_label")
+    ]
+    cells = {row[0]: row[1:] for row in rows}[name]
+    return [
+        {key: (kind, shape.count(",") + 1) for key, kind, shape in ENTRY.findall(cell)}
+        for cell in cells
+    ]
+
+
+def test_names_types_and_shapes_are_those_of_the_docs(exported):
+    name = f"`{type(exported.task).__name__}`"
+    if exported.case.init_kwargs.get("multi_label"):
+        name = "the same, `multi_label=True`"
+    elif type(exported.task).__name__ == "ToyTagger":
+        pytest.skip("a task of the tests")
+    texts, answers, of_ids = documented(name)
+
+    def forms(tensors):
+        return {key: (x.dtype.name, x.shape.rank) for key, x in tensors.items()}
+
+    signatures = exported.served.signatures
+    given = signatures["serving_default"].structured_input_signature[1]
+    assert set(given) == set(list(texts)[: len(given)])
+    for key, spec in given.items():
+        assert spec.dtype == tf.string
+        assert spec.shape.rank == (None if texts[key][1] == 1 else texts[key][1])
+    assert forms(signatures["serving_default"].structured_outputs) == answers
+    assert forms(signatures["tokens"].structured_outputs) == of_ids
+    for signature in signatures.values():
+        for output in signature.structured_outputs.values():
+            assert output.shape[0] is None
+    # In REST they would be base64.
+    assert not [key for key in {**answers, **of_ids} if key.endswith("_bytes")]
+
+
+# --- Any request ---
+
+
+def texts_of(exported, column):
+    """A request whose every text is the same column, of choices two of each."""
+    specs = exported.task.text_specs
+    empty = np.zeros([0] * max(spec.shape.rank for spec in specs), object)
+    return {
+        spec.name: tf.constant(
+            [[x, x] if spec.shape.rank == 2 else x for x in column] or empty,
+            tf.string,
+            shape=None if column else [0] * spec.shape.rank,
+        )
+        for spec in specs
+    }
+
+
+@pytest.mark.parametrize("length", [300, pytest.param(100_000, marks=pytest.mark.slow)])
+def test_no_text_makes_a_batch_fail(exported, length):
+    column = ["很好[MASK]。", "", "\x00", INVALID, b"\xe4", " \u3000\n", "😀" * 9]
+    column += ["好" * length, "a" * length, "很差。" * (length // 3)]
+    column += ["[MASK]好" * (length // 7)]
+    texts = texts_of(exported, column)
+    given = exported.ask(**texts)
+    for name, value in given.items():
+        assert len(value) == len(column), name
+        assert value.dtype.kind != "f" or np.isfinite(value).all(), name
+    # What stands beside it changes no answer.
+    alone = exported.ask(**{name: x[:1] for name, x in texts.items()})
+    for name, value in alone.items():
+        row = given[name][:1]
+        row = row[tuple(slice(0, size) for size in value.shape)]
+        if value.dtype.kind == "f":
+            np.testing.assert_allclose(row, value, atol=1e-5)
+        else:
+            np.testing.assert_array_equal(row, value)
+
+
+def test_a_missing_text_and_no_texts_are_answered(exported):
+    for missing in exported.inputs:
+        texts = {
+            name: tf.fill(tf.shape(x), "") if name == missing else x
+            for name, x in exported.inputs.items()
+        }
+        assert {len(x) for x in exported.ask(**texts).values()} == {7}
+    assert {len(x) for x in exported.ask(**texts_of(exported, [])).values()} == {0}
+
+
+def test_columns_are_taken_as_rows_and_else_refused(exported):
+    texts = texts_of(exported, ["好", "很差", ""])
+    flat = [name for name, x in texts.items() if x.shape.rank == 1]
+    columns = {name: x[:, None] if name in flat else x for name, x in texts.items()}
+    expected = exported.ask(**texts)
+    for name, value in exported.ask(**columns).items():
+        np.testing.assert_array_equal(value, expected[name])
+    name = flat[0]
+    with pytest.raises(tf.errors.InvalidArgumentError, match=f"{name}_of_a_batch"):
+        exported.ask(**{**texts, name: tf.repeat(columns[name], 2, axis=1)})
+    for other in list(texts)[1:]:
+        wrong = {**texts, other: texts[other][:2]}
+        with pytest.raises(tf.errors.InvalidArgumentError, match=f"as_many_{other}_as"):
+            exported.ask(**wrong)
+
+
+@pytest.mark.slow
+def test_more_texts_than_are_read_at_once(exported):
+    texts = {name: tf.concat([x] * 20, axis=0) for name, x in exported.inputs.items()}
+    given, expected = exported.ask(**texts), exported.ask(**exported.inputs)
+    for name, value in expected.items():
+        assert len(given[name]) == 140
+        for part in (given[name][:7], given[name][-7:]):
+            if value.dtype.kind == "f":
+                np.testing.assert_allclose(part, value, atol=1e-5)
+            else:
+                np.testing.assert_array_equal(part, value)
+
+
+def test_the_folder_can_be_moved(exported, tmp_path):
+    expected = exported.ask(**exported.inputs)
+    shutil.copytree(exported.path, tmp_path / "elsewhere" / "7")
+    away = exported.path.with_name(".away")
+    exported.path.rename(away)
+    try:
+        moved = tf.saved_model.load(str(tmp_path / "elsewhere" / "7"))
+        given = moved.signatures["serving_default"](**exported.inputs)
+    finally:
+        away.rename(exported.path)
+    for name, value in expected.items():
+        np.testing.assert_array_equal(given[name], value)

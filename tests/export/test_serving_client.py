@@ -1,0 +1,124 @@
+"""Round trips: the example's client, gRPC and REST, and the examples of the docs."""
+
+import json
+import pathlib
+import re
+import runpy
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from python_server import Model, grpc_server, rest_answer, rest_server
+from small_classifier import small_classifier
+
+import albert_tf
+
+ROOT = pathlib.Path(__file__).parents[2]
+DOCS = (ROOT / "docs" / "serving.md").read_text()
+TEXTS = ["房间很干净", "早餐太差了", ""]
+
+
+@pytest.fixture(scope="module")
+def classifier():
+    return small_classifier(num_classes=2, labels=["差评", "好评"])
+
+
+@pytest.fixture(scope="module")
+def model(classifier, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("serving") / "reviews"
+    path = albert_tf.export.saved_model(classifier, folder, version="next")
+    return Model("reviews", {1: path}, {"stable": 1})
+
+
+@pytest.fixture(scope="module")
+def expected(classifier):
+    answers = classifier.text_answers((tf.constant(TEXTS),), classifier)
+    return {name: value.numpy() for name, value in answers.items()}
+
+
+def assert_expected(rows, expected):
+    assert [row["label"] for row in rows] == [x.decode() for x in expected["label"]]
+    assert [row["label_id"] for row in rows] == expected["label_id"].tolist()
+    given = [row["probabilities"] for row in rows]
+    np.testing.assert_allclose(given, expected["probabilities"], atol=1e-5)
+
+
+@pytest.mark.parametrize("options", [[], ["--label", "stable"]])
+@pytest.mark.parametrize("door", ["grpc", "rest"])
+def test_the_example_asks_a_server(model, expected, door, options, monkeypatch, capsys):
+    if door == "grpc":
+        pytest.importorskip("tensorflow_serving", reason="needs the extra [serving]")
+        server, port = grpc_server(model)
+    else:
+        server, port = rest_server(model)
+        options = ["--rest", *options]
+    script = str(ROOT / "examples" / "serving_client.py")
+    address = f"localhost:{port}"
+    monkeypatch.setattr(sys, "argv", [script, *options, address, "reviews", *TEXTS])
+    try:
+        runpy.run_path(script)
+    finally:
+        server.stop(None) if door == "grpc" else server.shutdown()
+    lines = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    assert [text for text, _ in lines] == TEXTS
+    assert_expected([json.loads(answer) for _, answer in lines], expected)
+
+
+def test_grpc_refuses_what_the_graph_refuses(model):
+    pytest.importorskip("tensorflow_serving", reason="needs the extra [serving]")
+    import grpc
+    from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
+
+    server, port = grpc_server(model)
+    request = predict_pb2.PredictRequest()
+    request.model_spec.name = "reviews"
+    request.inputs["text"].CopyFrom(tf.make_tensor_proto([["好", "差"]]))
+    with grpc.insecure_channel(f"localhost:{port}") as channel:
+        service = prediction_service_pb2_grpc.PredictionServiceStub(channel)
+        with pytest.raises(grpc.RpcError) as raised:
+            service.Predict(request)
+    server.stop(None)
+    assert raised.value.code() == grpc.StatusCode.INVALID_ARGUMENT
+    assert "text_of_a_batch" in raised.value.details()
+
+
+# --- REST ---
+
+
+def keys(value):
+    """The form of JSON: its names, and the types of what stands under them."""
+    if isinstance(value, dict):
+        return {name: keys(x) for name, x in value.items()}
+    if isinstance(value, list):
+        return [keys(value[0])] if value else []
+    return type(value).__name__
+
+
+def test_the_examples_of_the_docs_have_the_form_of_the_server(model):
+    blocks = re.findall(r"```json\n(.*?)```", DOCS, re.DOTALL)
+    pairs = [json.loads(block) for block in blocks]
+    assert len(pairs) >= 4 and len(pairs) % 2 == 0
+    for request, answer in zip(pairs[::2], pairs[1::2], strict=True):
+        ask = model.signature(request.get("signature_name"))
+        assert keys(rest_answer(ask, request)) == keys(answer)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"instances": [{"text": text} for text in TEXTS]},
+        {"instances": TEXTS},
+        {"instances": [[text] for text in TEXTS]},
+        {"instances": [{"b64": "5oi/6Ze05b6I5bmy5YeA"}, *TEXTS[1:]]},
+        {"inputs": {"text": TEXTS}},
+        {"inputs": TEXTS},
+    ],
+)
+def test_every_form_of_a_request_gets_the_same_answers(model, expected, body):
+    answer = rest_answer(model.signature(), body)
+    rows = answer.get("predictions")
+    if rows is None:
+        columns = answer["outputs"]
+        rows = [{name: x[i] for name, x in columns.items()} for i in range(len(TEXTS))]
+    assert_expected(rows, expected)

@@ -1,0 +1,132 @@
+"""TensorFlow Serving's two doors, in Python, for tests of clients and of forms.
+
+The messages are those of tensorflow-serving-api. What REST does to tensors is as
+`tensorflow_serving/util/json_tensor.cc` does it.
+"""
+
+import base64
+import concurrent.futures
+import http.server
+import json
+import threading
+
+import numpy as np
+import tensorflow as tf
+
+
+class Model:
+    """The versions of a model, by number, and their labels."""
+
+    def __init__(self, name, versions, labels=None):
+        self.name, self.labels = name, labels or {}
+        self.versions = {
+            number: tf.saved_model.load(str(path)) for number, path in versions.items()
+        }
+
+    def signature(self, name=None, label=None):
+        number = self.labels[label] if label else max(self.versions)
+        return self.versions[number].signatures[name or "serving_default"]
+
+
+def grpc_server(model):
+    """A running server with the PredictionService of a `Model`, and its port."""
+    import grpc
+    from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
+
+    class Service(prediction_service_pb2_grpc.PredictionServiceServicer):
+        def Predict(self, request, context):
+            spec = request.model_spec
+            if spec.name != model.name:
+                context.abort(grpc.StatusCode.NOT_FOUND, "Servable not found")
+            ask = model.signature(spec.signature_name, spec.version_label)
+            inputs = {
+                name: tf.constant(tf.make_ndarray(proto))
+                for name, proto in request.inputs.items()
+            }
+            try:
+                answers = ask(**inputs)
+            except tf.errors.InvalidArgumentError as error:
+                context.abort(grpc.StatusCode.INVALID_ARGUMENT, error.message)
+            response = predict_pb2.PredictResponse(model_spec=spec)
+            for name, value in answers.items():
+                proto = tf.make_tensor_proto(value.numpy())
+                response.outputs[name].CopyFrom(proto)
+            return response
+
+    server = grpc.server(concurrent.futures.ThreadPoolExecutor(2))
+    prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(
+        Service(), server
+    )
+    port = server.add_insecure_port("localhost:0")
+    server.start()
+    return server, port
+
+
+def rest_answer(ask, body):
+    """What REST answers to the body of a request, both as JSON would have them."""
+    names = list(ask.structured_input_signature[1])
+    if "instances" in body:
+        rows = body["instances"]
+        # A plain list is for a model of one input.
+        plain = len(names) == 1 and not _is_named(rows[0])
+        assert plain or all(set(row) == set(names) for row in rows)
+        columns = {name: rows if plain else [x[name] for x in rows] for name in names}
+    else:
+        columns = body["inputs"]
+        columns = columns if _is_named(columns) else {names[0]: columns}
+    answers = ask(**{name: tf.constant(_decoded(x)) for name, x in columns.items()})
+    answers = {name: _encoded(name, x.numpy()) for name, x in answers.items()}
+    if "inputs" in body:
+        return {"outputs": _alone(answers)}
+    (count,) = {len(column) for column in answers.values()}
+    rows = [{name: x[i] for name, x in answers.items()} for i in range(count)]
+    return {"predictions": [_alone(row) for row in rows]}
+
+
+def _is_named(value):
+    return isinstance(value, dict) and set(value) != {"b64"}
+
+
+def _alone(named):
+    """The value itself where there is only one."""
+    return named if len(named) > 1 else next(iter(named.values()))
+
+
+def _decoded(value):
+    if isinstance(value, list):
+        return [_decoded(x) for x in value]
+    return base64.b64decode(value["b64"]) if isinstance(value, dict) else value
+
+
+def _encoded(name, array):
+    if array.dtype == object:
+        as_base64 = name.endswith("_bytes")
+        convert = (
+            (lambda x: base64.b64encode(x).decode()) if as_base64 else bytes.decode
+        )
+        array = np.vectorize(convert, otypes=[object])(array)
+    return array.tolist()
+
+
+def rest_server(model):
+    """A running server of `/v1/models/NAME[/labels/LABEL]:predict`, and its port."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            path, _, verb = self.path.partition(":")
+            _, _, models, name, *rest = path.split("/")
+            assert (models, name, verb) == ("models", model.name, "predict")
+            label = rest[1] if rest else None
+            ask = model.signature(body.get("signature_name"), label)
+            answer = json.dumps(rest_answer(ask, body)).encode()
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(answer)
+
+        def log_message(self, *args):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("localhost", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return server, server.server_port
