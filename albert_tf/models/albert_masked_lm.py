@@ -216,6 +216,7 @@ class AlbertMaskedLM(FitsTexts, AlbertTask, keras_hub.models.MaskedLM):
         *args: Any,
         validation_data: Any = None,
         group_by_length: bool = False,
+        max_tokens: int | None = None,
         **kwargs: Any,
     ) -> keras.callbacks.History:
         """Train on texts: as of other tasks, without `y`.
@@ -225,25 +226,30 @@ class AlbertMaskedLM(FitsTexts, AlbertTask, keras_hub.models.MaskedLM):
                 batches of strings.
             y: `None`, as the labels are the tokens that are masked.
             validation_data: optional list of strings, or dataset of such.
-            *args, group_by_length, **kwargs: as for `AlbertTextClassifier.fit`.
+            *args, group_by_length, max_tokens, **kwargs: as for
+                `AlbertTextClassifier.fit`.
         """
         if isinstance(validation_data, list):
             validation_data = (validation_data, None)
+        budget = max_tokens if group_by_length else None
         return super().fit(
-            self._masked_dataset(x, group_by_length),
+            self._masked_dataset(x, group_by_length, max_tokens),
             y,
             *args,
             validation_data=self._masked_dataset(
-                validation_data, group_by_length, fixed=True
+                validation_data, group_by_length, budget, fixed=True
             ),
             group_by_length=group_by_length,
+            max_tokens=None if isinstance(x, tf.data.Dataset) else max_tokens,
             **kwargs,
         )
 
     def evaluate(self, x: Any = None, y: None = None, *args: Any, **kwargs: Any) -> Any:
         """Loss and accuracy on texts, with the same masks each time."""
-        grouped = kwargs.get("group_by_length", False)
-        x = self._masked_dataset(x, grouped, fixed=True)
+        if isinstance(x, tf.data.Dataset):
+            grouped = kwargs.get("group_by_length", False)
+            budget = kwargs.pop("max_tokens", None)
+            x = self._masked_dataset(x, grouped, budget, fixed=True)
         return super().evaluate(x, y, *args, **kwargs)
 
     def targets(self, x: Texts, y: None) -> tf.RaggedTensor:
@@ -268,11 +274,12 @@ class AlbertMaskedLM(FitsTexts, AlbertTask, keras_hub.models.MaskedLM):
         dataset = dataset.prefetch(tf.data.AUTOTUNE)
         return dataclasses.replace(texts, dataset=dataset)
 
-    def _masked_dataset(self, data, group_by_length, fixed=False):
+    def _masked_dataset(self, data, group_by_length, max_tokens=None, fixed=False):
         """A dataset of texts as one of masked batches; other data as it is."""
         if not isinstance(data, tf.data.Dataset) or is_pair(data) is None:
             return data
         self.pairs = is_pair(data)
+        batch_size = self._batching(data, None, max_tokens, group_by_length)
         if group_by_length:
             if self.preprocessor.segmenter is not None:
                 raise ValueError(
@@ -280,7 +287,7 @@ class AlbertMaskedLM(FitsTexts, AlbertTask, keras_hub.models.MaskedLM):
                     "needs the texts. Give the texts as a list, or set "
                     "`preprocessor.segmenter = None`."
                 )
-            data = self._bucketed(data)
+            data = self._bucketed(data, batch_size)
         return self._with_masks(data, fixed)
 
     def _with_masks(self, dataset, fixed):

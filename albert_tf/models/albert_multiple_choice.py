@@ -126,7 +126,7 @@ class AlbertMultipleChoice(FitsTexts, AlbertTask, keras_hub.models.Task):
     def predicted_mask(self, x):
         return tf.reduce_max(x["padding_mask"], axis=2)
 
-    def _bucketed(self, x):
+    def _bucketed(self, x, batch_size=None):
         if isinstance(x, tf.data.Dataset):
             raise ValueError(
                 "A dataset of choices cannot be batched anew by length. Leave out "

@@ -217,15 +217,16 @@ class AlbertTextEmbedder(
             pad,
             batch_size or DEFAULT_BATCH_SIZE,
             shuffle,
+            texts=2,
         )
 
-    def _bucketed(self, x):
+    def _bucketed(self, x, batch_size=None):
         if isinstance(x, tf.data.Dataset) and is_pair(x):
             raise ValueError(
                 "`group_by_length` of a dataset of pairs would part them. Give the "
                 "texts as two lists, which are grouped."
             )
-        return super()._bucketed(x)
+        return super()._bucketed(x, batch_size)
 
     def get_config(self) -> dict[str, Any]:
         return {

@@ -159,13 +159,13 @@ class AlbertTokenClassifier(FitsTexts, AlbertTask, keras_hub.models.Task):
         refuse_pairs(x)
         return isinstance(x, WindowedTexts) or super()._takes_texts(x)
 
-    def _bucketed(self, x):
+    def _bucketed(self, x, batch_size=None):
         if isinstance(x, tf.data.Dataset) and isinstance(x.element_spec, tuple):
             raise ValueError(
                 "A token classifier cannot group a labelled dataset by length. Give "
                 "lists, which always are, or leave out `group_by_length`."
             )
-        return super()._bucketed(x)
+        return super()._bucketed(x, batch_size)
 
     def targets(self, x: Any, y: Any) -> tf.RaggedTensor:
         """The tag of each token, int32 [windows, (tokens)], special tokens included.

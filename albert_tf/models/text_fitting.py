@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -11,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.models.keras_warnings import of_unknown_length, with_unread_pooler
+from albert_tf.models.text_answers import AnswersTexts
 from albert_tf.models.token_outputs import (
     outputs_of_nothing,
     pad_target,
@@ -29,14 +29,16 @@ from albert_tf.preprocessing.length_grouping import (
     bucketed_dataset,
     first_batch_size,
     longest_rows,
+    most_texts,
 )
 from albert_tf.preprocessing.texts import Texts
+from albert_tf.preprocessing.token_budget import TokenBudget, check_budget
 from albert_tf.training.loss_watch import with_loss_watch
 
 DEFAULT_BATCH_SIZE = 32
 
 
-class FitsTexts:
+class FitsTexts(AnswersTexts):
     """A task on texts: lists are tokenized once and batched by length.
 
     The task supplies `targets` and `answers`. An output whose second axis is that of
@@ -67,37 +69,6 @@ class FitsTexts:
         """As `targets`, of a dataset of `(x, y)` or `(x, y, sample_weight)` batches."""
         return dataset
 
-    def answers(self, outputs: Any, **options: Any) -> dict[str, Any]:
-        """What the outputs mean, as named tensors: the outputs of a SavedModel.
-
-        Args:
-            outputs: what the model gives for a batch.
-            **options: of the task, as given to `albert_tf.export.saved_model`.
-        """
-        raise NotImplementedError
-
-    def text_answers(
-        self, texts: tuple[tf.Tensor, ...], call: Callable[[Any], Any], **options: Any
-    ) -> dict[str, Any]:
-        """The answers for strings: the outputs of a SavedModel that takes texts.
-
-        Args:
-            texts: the texts of each example, string tensors [batch].
-            call: function of the model's inputs, gives its outputs.
-            **options: as for `answers`.
-        """
-        return self.answers(call(self.preprocessor(texts)), **options)
-
-    @property
-    def text_specs(self) -> list[tf.TensorSpec]:
-        """The inputs of a SavedModel that takes strings."""
-        return [tf.TensorSpec([None], tf.string, name=x) for x in self.text_inputs]
-
-    @property
-    def text_inputs(self) -> tuple[str, ...]:
-        """The names of the texts of an example: the inputs of a SavedModel."""
-        return ("text", "text_b") if self.pairs else ("text",)
-
     def fit(
         self,
         x: Texts | tf.data.Dataset | None = None,
@@ -109,6 +80,7 @@ class FitsTexts:
         validation_split: float | None = None,
         shuffle: bool = True,
         group_by_length: bool = False,
+        max_tokens: int | None = None,
         **kwargs: Any,
     ) -> keras.callbacks.History:
         """Train on strings; as `keras.Model.fit`.
@@ -124,12 +96,17 @@ class FitsTexts:
             group_by_length: bool. Make new batches, as large as its first one, of
                 the texts of a dataset, so that little is padded, as those of lists
                 always are.
+            max_tokens: optional int, in place of `batch_size`: a batch has as many
+                examples as fit in so many tokens, padding included. A text in a batch
+                of few counts for more than one of many. Of lists, and of datasets with
+                `group_by_length`, whose learning rate is then constant.
             **kwargs: passed on to `keras.Model.fit`.
 
         Raises:
             ValueError: if `x` and `y` have different lengths or are empty, or what
                 `targets` of the task raises.
         """
+        batch_size = self._batching(x, batch_size, max_tokens, group_by_length)
         x, validation_data = map(self._with_targets, (x, validation_data))
         pairs = is_pair(x)
         self.pairs = self.pairs if pairs is None else pairs
@@ -152,7 +129,10 @@ class FitsTexts:
         )
         self.schedule_learning_rate(steps, epochs, kwargs.get("initial_epoch", 0))
         if group_by_length:
-            x, validation_data = map(self._bucketed, (x, validation_data))
+            x = self._bucketed(x, batch_size)
+            validation_data = self._bucketed(validation_data, batch_size)
+        if isinstance(batch_size, TokenBudget):
+            batch_size = None
         if not (self._was_fitted or kwargs.get("initial_epoch")):
             kwargs["callbacks"] = with_loss_watch(kwargs.get("callbacks"))
         self._was_fitted = True
@@ -177,15 +157,18 @@ class FitsTexts:
         batch_size: int | None = None,
         sample_weight: Any = None,
         group_by_length: bool = False,
+        max_tokens: int | None = None,
         **kwargs: Any,
     ) -> Any:
         """Loss and metrics on strings, given as for `fit`."""
+        batch_size = self._batching(x, batch_size, max_tokens, group_by_length)
         x = self._with_targets(x)
         if self._takes_texts(x):
             x = self._grouped(x, y, sample_weight, batch_size=batch_size).dataset
             y = sample_weight = batch_size = None
         elif group_by_length:
-            x = self._bucketed(x)
+            x = self._bucketed(x, batch_size)
+            batch_size = None if max_tokens else batch_size
         with of_unknown_length(group_by_length):
             return super().evaluate(
                 x, y, batch_size=batch_size, sample_weight=sample_weight, **kwargs
@@ -195,12 +178,14 @@ class FitsTexts:
         self,
         x: Texts | tf.data.Dataset | None = None,
         batch_size: int | None = None,
+        max_tokens: int | None = None,
         **kwargs: Any,
     ) -> Any:
         """The outputs of the model for strings.
 
         Args:
             x, batch_size: as for `fit`.
+            max_tokens: as for `fit`, of lists.
             **kwargs: passed on to `keras.Model.predict`.
 
         Returns:
@@ -208,6 +193,7 @@ class FitsTexts:
             output has an axis for the tokens, a list of arrays [tokens, ...], the
             special tokens included.
         """
+        batch_size = self._batching(x, batch_size, max_tokens)
         if not self._takes_texts(x):
             return split_ragged(super().predict(x, batch_size=batch_size, **kwargs))
         if count_examples(x) == 0:
@@ -272,6 +258,7 @@ class FitsTexts:
             pad,
             batch_size or DEFAULT_BATCH_SIZE,
             shuffle,
+            most_texts(tokens),
         )
 
     def _examples(self, x, *labels):
@@ -289,10 +276,22 @@ class FitsTexts:
             )
         return tokens, first_lengths, *labels
 
-    def _bucketed(self, x):
+    def _batching(self, x, batch_size, max_tokens, grouped=False):
+        """What a batch has: a number of examples, or a `TokenBudget`."""
+        if max_tokens is None:
+            return batch_size
+        is_dataset = isinstance(x, tf.data.Dataset)
+        can_group = grouped and is_pair(x) is not None
+        check_budget(
+            batch_size, max_tokens, can_group if is_dataset else self._takes_texts(x)
+        )
+        return TokenBudget(max_tokens, self.preprocessor.packer)
+
+    def _bucketed(self, x, batch_size=None):
         """A dataset of string batches as one of padded batches of like length."""
         if not isinstance(x, tf.data.Dataset) or is_pair(x) is None:
             return x
-        return bucketed_dataset(
-            x, self.preprocessor.pack, self.preprocessor.packer, first_batch_size(x)
-        )
+        if not isinstance(batch_size, TokenBudget):
+            batch_size = first_batch_size(x)
+        packer = self.preprocessor.packer
+        return bucketed_dataset(x, self.preprocessor.pack, packer, batch_size)

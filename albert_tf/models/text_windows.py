@@ -10,6 +10,7 @@ import tensorflow as tf
 from albert_tf.models.text_fitting import DEFAULT_BATCH_SIZE
 from albert_tf.preprocessing.length_grouping import GroupedTexts
 from albert_tf.preprocessing.texts import as_string_tensor
+from albert_tf.preprocessing.token_budget import TokenBudget
 from albert_tf.preprocessing.windows import Windows
 
 # What the outputs of a text's windows become, given where each text begins.
@@ -24,12 +25,20 @@ COMBINE = {
 class ReadsWindows:
     """A task on texts with one output a text."""
 
-    def predict(self, x=None, batch_size=None, windows=None, stride=None, **kwargs):
+    def predict(
+        self,
+        x=None,
+        batch_size=None,
+        windows=None,
+        stride=None,
+        max_tokens=None,
+        **kwargs,
+    ):
         """As `FitsTexts.predict`; texts are read to their ends by `windows`.
 
         Args:
             x: list of strings; without `windows` as for `FitsTexts.predict`.
-            batch_size: optional int.
+            batch_size, max_tokens: optional ints, one of them.
             windows: optional `"mean"` or `"max"` of what the model gives for the
                 windows of a text, each output for itself.
             stride: optional int, the tokens from one window's start to the next's. By
@@ -37,7 +46,8 @@ class ReadsWindows:
             **kwargs: passed on to `keras.Model.predict`.
         """
         if windows is None:
-            return super().predict(x, batch_size, **kwargs)
+            return super().predict(x, batch_size, max_tokens, **kwargs)
+        batch_size = self._batching(x, batch_size, max_tokens)
         grouped, counts = windowed(self.preprocessor, x, windows, stride, batch_size)
         outputs = grouped.restore(super().predict(grouped.dataset, **kwargs))
         return COMBINE[windows](outputs, np.cumsum(counts) - counts, counts)
@@ -48,7 +58,7 @@ def windowed(
     x: Any,
     windows: str,
     stride: int | None = None,
-    batch_size: int | None = None,
+    batch_size: int | TokenBudget | None = None,
 ) -> tuple[GroupedTexts, np.ndarray]:
     """The windows of all texts in batches, and how many each text has."""
     if windows not in COMBINE:

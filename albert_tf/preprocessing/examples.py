@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from albert_tf.preprocessing.token_budget import TokenBudget
+
 
 def count_examples(x: Any) -> int:
     """How many texts, pairs of texts, or rows of ids."""
@@ -48,9 +50,14 @@ def split_off(x: Any, y: Any, sample_weight: Any, share: float) -> tuple:
 
 
 def count_steps(
-    x: Any, y: Any, batch_size: int, validation_split: float | None = None
+    x: Any,
+    y: Any,
+    batch_size: int | TokenBudget,
+    validation_split: float | None = None,
 ) -> int:
-    """The steps of an epoch; 0 where they are not known."""
+    """The steps of an epoch; 0 where they are not known, as of a `TokenBudget`."""
+    if isinstance(batch_size, TokenBudget):
+        return 0
     if isinstance(x, tf.data.Dataset):
         return max(int(x.cardinality()), 0)
     if y is None:

@@ -10,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.preprocessing.segment_packer import SegmentPacker
+from albert_tf.preprocessing.token_budget import TokenBudget
 
 # Training sorts by length only within windows of so many batches, and there are at
 # least so many windows, so that which examples meet in a batch stays nearly as random
@@ -59,8 +60,9 @@ class GroupedTexts:
         features: tuple,
         lengths: Sequence[int] | np.ndarray | tf.Tensor,
         pad: Callable[..., Any],
-        batch_size: int,
+        batch_size: int | TokenBudget,
         shuffle: bool = False,
+        texts: int = 1,
     ) -> GroupedTexts:
         """Group examples that are held in memory.
 
@@ -69,16 +71,25 @@ class GroupedTexts:
                 what `pad` takes.
             lengths: int array [examples], in tokens.
             pad: function of a batch of `features`, which gives the batch for Keras.
-            batch_size: int.
+            batch_size: int, or a `TokenBudget`.
             shuffle: bool. A new random order each epoch; else from short to long.
+            texts: int. How many texts an example has, each of that length at most.
         """
         lengths = np.asarray(lengths)
-        batches = -(-len(lengths) // batch_size)
         by_length = np.argsort(lengths, kind="stable")
-        fixed = tf.constant(by_length, tf.int64)
+        if isinstance(batch_size, TokenBudget):
+            budget = batch_size.shared_by(texts)
+            batches = budget.count(lengths, shuffle)
+        else:
+            budget, batches = None, -(-len(lengths) // batch_size)
 
         def one_epoch(seed):
-            order = shuffled_order(lengths, batch_size, seed) if shuffle else fixed
+            if budget is not None:
+                rows = budget.batches(lengths, seed if shuffle else None)
+                return tf.data.Dataset.from_tensor_slices(rows)
+            order = tf.constant(by_length, tf.int64)
+            if shuffle:
+                order = shuffled_order(lengths, batch_size, seed)
             return tf.data.Dataset.from_tensor_slices(order).batch(batch_size)
 
         def gather(rows):
@@ -122,11 +133,18 @@ def longest_rows(tokens: tf.RaggedTensor) -> tf.Tensor:
     return tf.reduce_max(tokens.row_lengths(axis=2), axis=1)
 
 
+def most_texts(tokens: tf.RaggedTensor) -> int:
+    """How many texts an example has at most; `tokens` as for `longest_rows`."""
+    if tokens.ragged_rank == 1:
+        return 1
+    return int(tf.reduce_max(tokens.row_lengths()))
+
+
 def bucketed_dataset(
     dataset: tf.data.Dataset,
     pack: Callable[[Any], tuple],
     packer: SegmentPacker,
-    batch_size: int,
+    batch_size: int | TokenBudget,
 ) -> tf.data.Dataset:
     """Rebatch a dataset of texts, or of tuples `(texts, ...)`, by length, in one pass.
 
@@ -137,6 +155,10 @@ def bucketed_dataset(
     if not isinstance(dataset.element_spec, tuple):
         dataset = dataset.map(lambda texts: (texts,))
     boundaries = _boundaries(packer.sequence_length)
+    sizes = [batch_size] * (len(boundaries) + 1)
+    if isinstance(batch_size, TokenBudget):
+        longest = [bound - 1 for bound in boundaries]
+        sizes = map(batch_size.batch_size, [*longest, packer.sequence_length])
 
     def tokenize(texts, *rest):
         return pack(texts), rest
@@ -150,7 +172,7 @@ def bucketed_dataset(
         .bucket_by_sequence_length(
             lambda packed, rest: tf.size(packed[0]),
             bucket_boundaries=boundaries,
-            bucket_batch_sizes=[batch_size] * (len(boundaries) + 1),
+            bucket_batch_sizes=list(sizes),
             # Batches are ragged until `pad`.
             no_padding=True,
         )

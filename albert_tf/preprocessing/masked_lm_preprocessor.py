@@ -205,6 +205,11 @@ class AlbertMaskedLMPreprocessor(AlbertTextClassifierPreprocessor):
             self._draw_masks, self._draw_masks_key = generator.call, key
         return self._draw_masks
 
+    def with_tokenizer(self, tokenizer):
+        other = super().with_tokenizer(tokenizer)
+        other.segmenter = self.segmenter
+        return other
+
     def get_config(self):
         return {
             **super().get_config(),

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 
@@ -118,6 +120,14 @@ class SegmentPacker:
             name: tf.ensure_shape(value, [None, static])
             for name, value in features.items()
         }
+
+    def padded_lengths(self, lengths: Any) -> np.ndarray:
+        """How long `pad` makes batches whose longest examples have these lengths."""
+        if self.padding == "max_length":
+            return np.full_like(lengths, self.sequence_length)
+        multiple = self.pad_to_multiple_of
+        padded = -(-np.maximum(lengths, 1) // multiple) * multiple
+        return np.minimum(padded, self.sequence_length)
 
     def _truncate_pair(self, first, second):
         """Longest first, in one step.

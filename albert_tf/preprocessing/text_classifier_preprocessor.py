@@ -151,6 +151,12 @@ class AlbertTextClassifierPreprocessor(keras_hub.models.Preprocessor):
         self._packing, self._packing_key = pack, key
         return pack
 
+    def with_tokenizer(
+        self, tokenizer: keras_hub.tokenizers.Tokenizer
+    ) -> AlbertTextClassifierPreprocessor:
+        """A preprocessor of the same settings with another tokenizer."""
+        return type(self).from_config({**self.get_config(), "tokenizer": tokenizer})
+
     def get_config(self):
         return {
             **super().get_config(),

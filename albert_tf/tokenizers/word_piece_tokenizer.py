@@ -3,10 +3,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from albert_tf.tokenizers.normalization import normalize, original_offsets
-from albert_tf.tokenizers.text_tokenizer import TextTokenizer
+from albert_tf.tokenizers.text_tokenizer import Strings, TextTokenizer, as_strings
 from albert_tf.tokenizers.vocabulary import Vocabulary
 
 # What is written without spaces: ideographs, kana, full-width forms and the
@@ -79,6 +80,18 @@ class WordPieceTokenizer(TextTokenizer):
     ) -> None:
         """Sets the vocabulary from a file path or a list of tokens."""
         self._set_source(vocabulary)
+
+    def unknown_words(self, texts: Strings) -> list[str]:
+        """The words of strings [batch] that are `[UNK]`, normalized, in their order."""
+        with tf.device("cpu"):
+            text = normalize(as_strings(texts), self.lowercase)
+            engine = self._required_vocabulary().engine
+            ids, starts, ends = engine.tokenize_with_offsets(text)
+        unknown = np.flatnonzero(ids.values == self.unk_token_id)
+        rows = ids.value_rowids().numpy()
+        text, starts, ends = (x.numpy() for x in (text, starts.values, ends.values))
+        words = (text[rows[i]][starts[i] : ends[i]] for i in unknown)
+        return [word.decode("utf-8") for word in words]
 
     def _read(self, source):
         return Vocabulary(source)

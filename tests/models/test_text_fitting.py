@@ -230,6 +230,70 @@ def test_ids_leave_pairs_as_they_were(frozen, pairs):
     assert frozen.pairs == pairs
 
 
+# --- Batches of so many tokens ---
+
+
+def batch_shapes(model, method, *args, **kwargs):
+    """The shapes of the ids that the model was called with."""
+    shapes, call = [], model.call
+
+    def spy(inputs, *args, **kwargs):
+        shapes.append(tuple(inputs["token_ids"].shape))
+        return call(inputs, *args, **kwargs)
+
+    model.call = spy
+    try:
+        return shapes, method(*args, verbose=0, **kwargs)
+    finally:
+        model.call = call
+
+
+def test_a_token_budget_changes_no_answer_and_no_loss(frozen, losses, logits):
+    shapes, outputs = batch_shapes(frozen, frozen.predict, TEXTS, max_tokens=64)
+    np.testing.assert_allclose(outputs, logits["texts"], atol=1e-5)
+    # Two texts of 18 and 19 tokens are padded to 24 each.
+    assert sorted(shapes) == [(1, 24), (6, 16)] or sum(x for x, _ in shapes) == 7
+    assert all(rows * time <= 64 for rows, time in shapes)
+    x, options = (TEXTS, OTHERS), {"max_tokens": 64, "sample_weight": WEIGHTS}
+    shapes, scores = batch_shapes(frozen, frozen.evaluate, x, LABELS, **options)
+    assert scores[0] == pytest.approx((losses["pairs"] * WEIGHTS).mean(), abs=1e-5)
+    history = frozen.fit(x, LABELS, validation_split=0.4, verbose=0, **options).history
+    weighted = losses["pairs"] * WEIGHTS
+    assert history["loss"] == pytest.approx([weighted[:4].mean()], abs=1e-5)
+    assert history["val_loss"] == pytest.approx([weighted[4:].mean()], abs=1e-5)
+
+
+def test_a_token_budget_of_a_dataset_by_length(frozen, losses):
+    dataset = unequal_batches((TEXTS, LABELS), 4, 3)
+    options = {"group_by_length": True, "max_tokens": 48}
+    shapes, scores = batch_shapes(frozen, frozen.evaluate, dataset, **options)
+    assert scores[0] == pytest.approx(losses["texts"].mean(), abs=1e-5)
+    assert all(rows * time <= 48 for rows, time in shapes) and len(shapes) > 2
+    history = frozen.fit(dataset, validation_data=dataset, **options, verbose=0).history
+    assert history["loss"] == pytest.approx([losses["texts"].mean()], abs=1e-5)
+
+
+def test_the_learning_rate_falls_to_the_steps_of_a_token_budget():
+    classifier = small_classifier(sizes={"num_layers": 1})
+    classifier.compile(learning_rate=1e-3, run_eagerly=True)
+    shapes, _ = batch_shapes(
+        *(classifier, classifier.fit, TEXTS, LABELS), max_tokens=64, epochs=3
+    )
+    assert classifier._scheduled_steps == len(shapes)
+
+
+def test_a_token_budget_where_there_can_be_none_is_refused(frozen):
+    with pytest.raises(ValueError, match="give one of them.*batch_size=3"):
+        frozen.predict(TEXTS, batch_size=3, max_tokens=64)
+    with pytest.raises(ValueError, match="1 at least. Received: 0"):
+        frozen.fit(TEXTS, LABELS, max_tokens=0)
+    features = dict(frozen.preprocessor(TEXTS))
+    dataset = unequal_batches((TEXTS, LABELS), 4, 3)
+    for x in (features, dataset):
+        with pytest.raises(ValueError, match="as lists, or `fit` a dataset of strings"):
+            frozen.evaluate(x, max_tokens=64)
+
+
 # --- What a fit refuses ---
 
 

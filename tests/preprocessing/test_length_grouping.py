@@ -7,6 +7,8 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.preprocessing.length_grouping import GroupedTexts
+from albert_tf.preprocessing.segment_packer import SegmentPacker
+from albert_tf.preprocessing.token_budget import TokenBudget
 
 
 @pytest.fixture(params=[None, 17], ids=["no_seed", "seed"])
@@ -147,3 +149,28 @@ def test_labels_and_weights_stay_with_their_example():
             assert weight == pytest.approx(example / 7)
             seen.append(example)
     assert sorted(seen) == list(range(61))
+
+
+@pytest.mark.parametrize("shuffle", [True, False])
+@pytest.mark.parametrize("texts", [1, 3])
+def test_a_token_budget_is_kept_and_nearly_used(shuffle, texts, seed):
+    lengths = skewed_lengths(700)
+    budget = TokenBudget(2048, SegmentPacker(2, 3, sequence_length=512))
+    features = (tf.range(700),)
+    dataset = GroupedTexts.of(
+        features, lengths, tf.identity, budget, shuffle, texts
+    ).dataset
+    epochs = [[batch.numpy() for batch in dataset] for _ in range(2)]
+    for batches in epochs:
+        assert len(batches) == int(dataset.cardinality())
+        assert sorted(np.concatenate(batches)) == list(range(700))
+        padded = [-(-lengths[rows].max() // 8) * 8 * len(rows) for rows in batches]
+        alone = [len(rows) == 1 for rows in batches]
+        fits = [size * texts <= 2048 for size in padded]
+        assert all(fit or one for fit, one in zip(fits, alone, strict=True))
+        assert np.mean(padded) * texts > 0.85 * 2048
+    if shuffle:
+        first, second = map(pairs_meeting, epochs)
+        assert len(first & second) < 0.6 * len(first)
+    else:
+        assert (np.diff(lengths[np.concatenate(epochs[0])]) >= 0).all()

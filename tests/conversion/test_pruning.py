@@ -1,0 +1,139 @@
+"""A smaller vocabulary: the same outputs for texts of the tokens that stay."""
+
+import numpy as np
+import pytest
+from checkpoint_files import GOLDEN
+from command_line import run
+from peer_models import sentence_piece_proto
+from small_classifier import TEXTS, VOCABULARY, predict, randomised, small_backbone
+
+import albert_tf
+from albert_tf.conversion import needed_tokens, prune_vocabulary, save_checkpoint
+from albert_tf.models import AlbertMaskedLM, AlbertTextClassifier, AlbertTokenClassifier
+from albert_tf.tokenizers import SentencePieceTokenizer, WordPieceTokenizer
+
+CORPUS = ["很好吃，我想你来吧", "太差了！", "abc 去"]
+KEPT = ["很好！", "我想去", "你太差了，zzz 1"]
+
+
+def test_a_classifier_gives_the_same_for_texts_of_kept_tokens(tmp_path):
+    backbone = small_backbone(num_heads=4)
+    whole = randomised(
+        AlbertTextClassifier.from_backbone(
+            backbone, VOCABULARY, 3, labels=list("坏中好")
+        )
+    )
+    small = prune_vocabulary(whole, CORPUS)
+    tokens = small.preprocessor.tokenizer.get_vocabulary()
+    assert small.backbone.vocabulary_size == len(tokens) < len(VOCABULARY)
+    assert set(whole.preprocessor.tokenizer.special_tokens) <= set(tokens)
+    # Unknown stays unknown, and what was left out becomes so.
+    np.testing.assert_array_equal(predict(small, KEPT), predict(whole, KEPT))
+    assert "鸡" not in tokens
+    assert (predict(small, ["鸡"]) == predict(whole, ["😀"])).all()
+    small.save_to_preset(str(tmp_path / "preset"))
+    again = AlbertTextClassifier.from_preset(str(tmp_path / "preset"))
+    np.testing.assert_array_equal(predict(again, KEPT), predict(whole, KEPT))
+    assert again.labels == whole.labels
+
+
+def test_int8_weights_are_the_same_rows():
+    whole = randomised(
+        AlbertTokenClassifier.from_backbone(
+            small_backbone(pooler=False), VOCABULARY, labels=["PER"]
+        )
+    )
+    whole.quantize("int8")
+    small = prune_vocabulary(whole, CORPUS)
+    x = [whole.preprocessor(KEPT), small.preprocessor(KEPT)]
+    np.testing.assert_array_equal(small(x[1]), whole(x[0]))
+
+
+@pytest.mark.parametrize("layout", ["albert_zh", "google", "huggingface", "keras"])
+def test_a_masked_language_model_keeps_its_head_in_every_layout(tmp_path, layout):
+    order = "before" if layout == "albert_zh" else "after"
+    backbone = small_backbone(embedding_projection=f"{order}_layer_norm")
+    vocabulary = [*VOCABULARY[:-3], "##好", "##吃", "##鸡"]
+    whole = AlbertMaskedLM.from_backbone(
+        backbone, vocabulary, marked_labels=True, segmenter=list
+    )
+    randomised(whole)
+    small = prune_vocabulary(whole, CORPUS)
+    tokens = small.preprocessor.tokenizer.get_vocabulary()
+    # Its label within words comes along with a character.
+    assert {"##好", "##吃"} <= set(tokens) and "##鸡" not in tokens
+    assert small.preprocessor.segmenter is list
+    rows = [vocabulary.index(token) for token in tokens]
+    texts = ["很[MASK]吃", "我[MASK][MASK]来"]
+    expected = [x[:, rows] for x in predict(whole, texts)]
+    for given, row in zip(predict(small, texts), expected, strict=True):
+        np.testing.assert_array_equal(given, row)
+    save_checkpoint(small, tmp_path / layout, layout=layout)
+    loaded = AlbertMaskedLM.from_checkpoint(tmp_path / layout, marked_labels=True)
+    for given, row in zip(predict(loaded, texts), expected, strict=True):
+        np.testing.assert_allclose(given, row, atol=1e-5)
+
+
+def test_an_unknown_word_stays_unknown():
+    # Without "ab", which no known word needs, "abc" would become "a ##bc".
+    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "ab", "a", "##bc", "##b", "d"]
+    tokenizer = WordPieceTokenizer(tokens)
+    corpus = ["abc", "a", "xbc d", "abb"]
+    kept = needed_tokens([*corpus, "abc"], tokenizer, ascii_characters=False)
+    assert "ab" in kept
+    again = WordPieceTokenizer(kept)
+    for text in corpus:
+        ids = [kept[i] for i in again(text).numpy()]
+        assert ids == [tokens[i] for i in tokenizer(text).numpy()]
+
+
+def test_min_count_and_what_is_kept_besides():
+    tokenizer = WordPieceTokenizer(VOCABULARY)
+    plain = {"ascii_characters": False}
+    kept = needed_tokens(["好好坏", "好a"], tokenizer, min_count=2, **plain)
+    assert kept == [*VOCABULARY[:5], "好"]
+    kept = needed_tokens(["好"], tokenizer, keep=["坏"], **plain)
+    assert kept == [*VOCABULARY[:5], "好", "坏"]
+    assert {"z", "##z"} <= set(needed_tokens(["好"], tokenizer))
+
+
+def test_what_cannot_be_pruned_is_refused():
+    backbone = small_backbone()
+    with pytest.raises(ValueError, match="tokenizer="):
+        prune_vocabulary(backbone, CORPUS)
+    tokenizer = WordPieceTokenizer(VOCABULARY)
+    with pytest.raises(ValueError, match="is empty"):
+        prune_vocabulary(backbone, [], tokenizer)
+    with pytest.raises(TypeError, match="not one string"):
+        prune_vocabulary(backbone, "好", tokenizer)
+    with pytest.raises(TypeError, match="SentencePiece"):
+        needed_tokens(CORPUS, SentencePieceTokenizer(sentence_piece_proto()))
+    with pytest.raises(ValueError, match="'龘' is not in"):
+        prune_vocabulary(backbone, CORPUS, tokenizer, keep=["龘"])
+    backbone.enable_lora(2)
+    with pytest.raises(ValueError, match="LoRA"):
+        prune_vocabulary(backbone, CORPUS, tokenizer)
+
+
+def test_the_command_line_prunes_a_checkpoint_and_a_model(tmp_path):
+    vocabulary = tmp_path / "vocab.txt"
+    vocabulary.write_text("\n".join(VOCABULARY), encoding="utf-8")
+    (tmp_path / "texts.txt").write_text("\n".join(CORPUS), encoding="utf-8")
+    corpus = ("--corpus", tmp_path / "texts.txt")
+    golden = GOLDEN / "albert_zh_postln"
+    out = run(
+        *("prune", golden, tmp_path / "zh", *corpus),
+        *("--vocab", vocabulary, "--to", "albert_zh"),
+    ).output
+    size = albert_tf.load_checkpoint(tmp_path / "zh").vocabulary_size
+    assert f"{size} of 120" in out and size < 120
+    assert len((tmp_path / "zh" / "vocab.txt").read_text("utf-8").split()) == size
+
+    whole = AlbertTextClassifier.from_checkpoint(
+        golden, num_classes=2, vocabulary=VOCABULARY
+    )
+    whole.save_to_preset(str(tmp_path / "whole"))
+    run("prune", tmp_path / "whole", tmp_path / "small", *corpus)
+    small = AlbertTextClassifier.from_preset(str(tmp_path / "small"))
+    np.testing.assert_array_equal(predict(small, KEPT), predict(whole, KEPT))
+    assert len(TEXTS) == len(predict(small, TEXTS))
