@@ -9,7 +9,13 @@ for _name in ("typer", "rich"):
             f"The command line needs {_name}. Run: pip install 'albert-tf[cli]'",
         )
 
-from albert_tf_cli import checkpoints, finetune, pretraining, tasks  # noqa: E402
+from albert_tf_cli import (  # noqa: E402
+    checkpoints,
+    export,
+    finetune,
+    pretraining,
+    tasks,
+)
 from albert_tf_cli.common import app, main  # noqa: E402
 
-__all__ = ["app", "checkpoints", "finetune", "main", "pretraining", "tasks"]
+__all__ = ["app", "checkpoints", "export", "finetune", "main", "pretraining", "tasks"]

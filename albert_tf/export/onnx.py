@@ -57,6 +57,8 @@ def _quantize(model):
     """The model with weights in 8 bits, and activations quantized as they come."""
     quantization = import_extra("onnxruntime.quantization")
     onnx = import_extra("onnx")
+    # There is nothing to simplify or fuse beforehand, of which it warns otherwise.
+    onnx.helper.set_model_props(model, {"onnx.quant.pre_process": "onnxruntime.quant"})
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "int8.onnx")
         quantization.quantize_dynamic(
