@@ -11,6 +11,7 @@ for _name in ("typer", "rich"):
 
 from albert_tf_cli import (  # noqa: E402
     checkpoints,
+    export,
     finetune,
     pretraining,
     prune,
@@ -21,6 +22,7 @@ from albert_tf_cli.common import app, main  # noqa: E402
 __all__ = [
     "app",
     "checkpoints",
+    "export",
     "finetune",
     "main",
     "pretraining",

@@ -1,4 +1,4 @@
-"""`albert-tf evaluate | predict | export`: what one does with a fine-tuned model."""
+"""`albert-tf evaluate | predict`: what one does with a fine-tuned model."""
 
 import contextlib
 import json
@@ -82,7 +82,7 @@ def evaluate(
     config = task.get_config()
     if report_directory:
         check_report(row, report_directory, train, unlabelled)
-    examples = _read(row, model, file, columns, config)
+    examples = read_examples(row, model, file, columns, config)
     report = row.report(task, examples, batch_size)
     if report_directory:
         others = {
@@ -202,37 +202,6 @@ def predict(
         console.print(f"{len(lines):,} answers are in {output}", soft_wrap=True)
 
 
-@app.command()
-def export(
-    model: Model,
-    directory: Annotated[
-        str,
-        typer.Argument(help="Where to write; TensorFlow Serving wants .../NAME/1."),
-    ],
-):
-    """Write a SavedModel that takes strings, for TensorFlow Serving.
-
-    Example: albert-tf export my_model serving/my_model/1
-    """
-    check_model(model)
-    import_tensorflow()
-    from albert_tf.export import saved_model
-
-    _, task = load(model)
-    saved_model(task, directory)
-    console.print(
-        f"Wrote {directory}. serving_default takes {', '.join(task.text_inputs)} "
-        f"and gives {', '.join(_answer_names(task))}."
-    )
-
-
-def _answer_names(task):
-    import tensorflow as tf
-
-    texts = (tf.fill([1] * spec.shape.rank, "a") for spec in task.text_specs)
-    return task.text_answers(tuple(texts), lambda inputs: task(inputs, training=False))
-
-
 def _columns(model, *given):
     """The columns that were named, or else those that the model was trained with."""
     file = pathlib.Path(model, "metrics.json")
@@ -242,7 +211,7 @@ def _columns(model, *given):
     return Columns(*(settings.get(f"{name}_column") for name in Columns._fields))
 
 
-def _read(row, model, file, columns, config):
+def read_examples(row, model, file, columns, config):
     """Examples by the columns that were named or are remembered, or else by others."""
     remembered = _columns(model, *columns)
     if remembered != columns:

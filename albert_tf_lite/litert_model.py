@@ -10,6 +10,7 @@ from albert_tf_lite.answers import TOKEN_CLASSIFICATION
 from albert_tf_lite.contents import Contents, not_ours
 from albert_tf_lite.exported_model import ExportedModel, existing_file
 from albert_tf_lite.extra import import_extra
+from albert_tf_lite.quiet import silent_stderr
 
 INPUTS = ("token_ids", "segment_ids", "padding_mask")
 
@@ -38,8 +39,9 @@ class LiteRTModel(ExportedModel):
 
     def __init__(self, path: str | os.PathLike, threads: int | None = None):
         path = existing_file(path)
-        compiled_model = import_extra("ai_edge_litert.compiled_model")
-        options = import_extra("ai_edge_litert.options")
+        with silent_stderr():
+            compiled_model = import_extra("ai_edge_litert.compiled_model")
+            options = import_extra("ai_edge_litert.options")
         super().__init__(Contents.of(_appended_files(path), path))
         self.lengths = self.settings.get("lengths")
         if not self.lengths:
@@ -48,9 +50,10 @@ class LiteRTModel(ExportedModel):
         # layer and length that uses it: of the base size 0.1 GB, and not 1.4.
         cache = {"xnnpack_weight_cache_path": ":memory"}
         cpu = options.CpuOptions(num_threads=threads or 0, **cache)
-        self._network = compiled_model.CompiledModel.from_file(
-            str(path), options=options.Options(cpu_options=cpu)
-        )
+        with silent_stderr():
+            self._network = compiled_model.CompiledModel.from_file(
+                str(path), options=options.Options(cpu_options=cpu)
+            )
         self._buffers = {}
         self._lock = threading.Lock()
 
@@ -87,10 +90,14 @@ class LiteRTModel(ExportedModel):
         if length not in self._buffers:
             name, network = f"tokens_{length}", self._network
             output = self.settings["output"]
-            self._buffers[length] = (
-                {x: network.create_input_buffer_by_name(name, x) for x in INPUTS},
-                {output: network.create_output_buffer_by_name(name, output)},
-            )
+            with silent_stderr():
+                inputs = {
+                    x: network.create_input_buffer_by_name(name, x) for x in INPUTS
+                }
+                outputs = {output: network.create_output_buffer_by_name(name, output)}
+                # The first time it is written to, the library greets once more.
+                inputs["token_ids"].write(np.zeros([1, length], "int32"))
+            self._buffers[length] = inputs, outputs
         return self._buffers[length]
 
 

@@ -53,6 +53,11 @@ _SETTINGS: dict[type, Callable[[Any], dict]] = {
 }
 
 
+def is_supported(task: AlbertTask) -> bool:
+    """Whether LiteRT and ONNX files are written for a task."""
+    return isinstance(task, tuple(_SETTINGS))
+
+
 def contents_of(task: AlbertTask, **settings: Any) -> Contents:
     """The settings and the vocabulary of a task.
 
