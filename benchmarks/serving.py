@@ -182,7 +182,7 @@ def percentiles(seconds):
 
 
 def export(folder, size, dtype):
-    """Two versions of a classifier with random weights and albert_zh's vocabulary size."""
+    """Two versions of a classifier with random weights, of the size of albert_zh."""
     import albert_tf
     import zh
 
