@@ -1,5 +1,7 @@
 PYTHON ?= python3
 VENV := .venv
+# With the TensorFlow of the newest released TensorFlow Serving.
+SERVING := .venv-serving
 BIN := $(VENV)/bin
 # The C library of Linux gives back what is free: 130 MB less at the peak.
 PYTEST := MALLOC_TRIM_THRESHOLD_=131072 MALLOC_MMAP_THRESHOLD_=131072 \
@@ -18,7 +20,8 @@ test: $(VENV)/.installed-test
 	$(PYTEST) -m 'not slow and not peers'
 
 # With what is slow: every damage, fuzzing, kills, several devices and hosts, Ray.
-test-all: $(VENV)/.installed-test-all
+test-all: $(VENV)/.installed-test-all $(SERVING)/.installed
+	ALBERT_TF_SERVING_PYTHON='$(CURDIR)/$(SERVING)/bin/python' \
 	$(PYTEST) -m 'not peers'
 
 test-peers: $(VENV)/.installed-peers
@@ -38,7 +41,7 @@ benchmark-pretrain-data: $(VENV)/.installed
 	$(BIN)/python benchmarks/pretrain_data.py '$(TEXTS)'
 
 clean:
-	rm -rf $(VENV) demo_output
+	rm -rf $(VENV) $(SERVING) demo_output
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -57,4 +60,10 @@ $(VENV)/.installed-test-all: $(VENV)/.installed-test
 
 $(VENV)/.installed-peers: $(VENV)/.installed-test
 	$(BIN)/python -m pip install --quiet --editable '.[test,peers]'
+	touch $@
+
+$(SERVING)/.installed:
+	$(PYTHON) -m venv $(SERVING)
+	$(SERVING)/bin/python -m pip install --quiet \
+		'tensorflow==2.20.*' 'tensorflow-text==2.20.*'
 	touch $@

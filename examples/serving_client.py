@@ -1,4 +1,4 @@
-"""Ask a TensorFlow Serving: serving_client.py [--rest] [--label L] ADDRESS MODEL TEXT...
+"""Ask a TensorFlow Serving: serving_client.py [--rest] ADDRESS MODEL TEXT...
 
     python examples/serving_client.py localhost:8500 reviews 房间很干净 早餐太差了
     python examples/serving_client.py --rest localhost:8501 reviews 房间很干净
@@ -54,9 +54,9 @@ else:
     with grpc.insecure_channel(arguments.address) as channel:
         service = prediction_service_pb2_grpc.PredictionServiceStub(channel)
         response = service.Predict(request, timeout=arguments.timeout)
-    columns = {key: tf.make_ndarray(x) for key, x in response.outputs.items()}
+    columns = {key: tf.make_ndarray(x).tolist() for key, x in response.outputs.items()}
     answers = [
-        {key: column[i].tolist() for key, column in columns.items()}
+        {key: column[i] for key, column in columns.items()}
         for i in range(len(arguments.texts))
     ]
 

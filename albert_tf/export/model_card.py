@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pathlib
+import sys
 from typing import Any
 
 import keras
 import tensorflow as tf
 
-import albert_tf
 from albert_tf.files import write_json, write_text
 from albert_tf.models.task import AlbertTask
 
@@ -80,13 +80,15 @@ def labels_of(task: AlbertTask) -> list[str] | None:
 def _facts(task, labels):
     backbone, preprocessor = task.backbone, task.preprocessor
     layers, hidden = backbone.num_layers, backbone.hidden_dim
+    # Not imported, for the package imports this.
+    version = sys.modules["albert_tf"].__version__
     return [
         ("task", type(task).__name__),
         ("encoder", f"{layers} layers, {hidden} wide, {task.count_params():,} weights"),
         ("vocabulary", f"{preprocessor.tokenizer.vocabulary_size():,} tokens"),
         ("tokens read of a text", preprocessor.sequence_length),
         *([("labels", ", ".join(labels))] if labels else []),
-        ("written by", f"albert-tf {albert_tf.__version__}, Keras {keras.__version__}"),
+        ("written by", f"albert-tf {version}, Keras {keras.__version__}"),
         ("TensorFlow", tf.__version__),
     ]
 

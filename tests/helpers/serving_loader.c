@@ -65,6 +65,7 @@ static TF_Tensor *read_tensor(TF_DataType type, int rank, const int64_t *sizes) 
 static void write_value(TF_DataType type, const void *data, int64_t i) {
   if (type == TF_FLOAT) printf("%.9g\n", ((const float *)data)[i]);
   else if (type == TF_INT32) printf("%d\n", ((const int32_t *)data)[i]);
+  else if (type == TF_INT64) printf("%lld\n", (long long)((const int64_t *)data)[i]);
   else if (type == TF_BOOL) printf("%d\n", ((const unsigned char *)data)[i]);
   else if (type == TF_STRING) {
     const TF_TString *text = (const TF_TString *)data + i;

@@ -21,7 +21,7 @@ TEXT_LIBRARIES = (
     "_normalize_ops",
     "_sentencepiece_tokenizer",
 )
-DTYPES = {1: np.float32, 3: np.int32, 7: object, 10: bool}
+DTYPES = {1: np.float32, 3: np.int32, 7: object, 9: np.int64, 10: bool}
 FIND = """
 import importlib.util as util
 print(util.find_spec("tensorflow").submodule_search_locations[0])
