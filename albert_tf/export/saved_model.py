@@ -40,7 +40,8 @@ def saved_model(
         pairs: optional bool. Whether the model takes pairs of texts. By default
             what it was last fitted on.
         **options: passed on to `task.answers`. For a classifier `labels`, the names
-            of the classes, by default its own or the class numbers.
+            of the classes, by default its own or the class numbers; and `early_exit`,
+            as for its `predict`.
 
     Raises:
         ValueError: if Keras runs on another backend, the task has no preprocessor,
@@ -85,6 +86,11 @@ class _ServingModule(tf.Module):
     def __init__(self, task, specs, options):
         super().__init__()
         self._weights = [variable.value for variable in task.weights]
+        model, rule = task, options.pop("early_exit", None)
+        if rule is not None:
+            if not hasattr(task, "exiting"):
+                raise ValueError(f"`early_exit` is not for a {type(task).__name__}.")
+            model = task.exiting(rule)
         ids = [
             tf.TensorSpec(tensor.shape, tensor.dtype, name=name)
             for name, tensor in task.input.items()
@@ -93,7 +99,7 @@ class _ServingModule(tf.Module):
         # Without AutoGraph, which would wrap what `answers` raises.
         @tf.function(input_signature=ids, autograph=False)
         def call(*values):
-            return task(dict(zip(task.input, values, strict=True)), training=False)
+            return model(dict(zip(task.input, values, strict=True)), training=False)
 
         # These call the function above, so that the encoder stands in the graph once.
         @tf.function(input_signature=ids, autograph=False)
