@@ -85,6 +85,10 @@ def finetune(
         float | None,
         typer.Option(min=0, help="Weight of R-Drop, of a classifier; such as 1."),
     ] = None,
+    early_exit: Annotated[
+        bool,
+        typer.Option("--early-exit", help="Every layer of a classifier classifies."),
+    ] = False,
     ema_momentum: Annotated[
         float | None,
         typer.Option(
@@ -156,7 +160,11 @@ def finetune(
     keras.utils.set_random_seed(seed)
     if mixed_precision:
         keras.config.set_dtype_policy("mixed_bfloat16")
-    chosen = {"dropout": dropout, "pooling_mode": pooling_mode and pooling_mode.value}
+    chosen = {
+        "dropout": dropout,
+        "pooling_mode": pooling_mode and pooling_mode.value,
+        "early_exit": early_exit or None,
+    }
     arguments = {**row.fixed, **known, **_taken(row, row.model_class(), chosen)}
     model = _new_model(row, checkpoint, config, vocab, sequence_length, arguments)
     if learning_rate is None and checkpoint is None:

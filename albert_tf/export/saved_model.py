@@ -56,7 +56,8 @@ def saved_model(
             `"bfloat16"` for half the bytes; they are cast back for each request. By
             default as they are.
         **options: passed on to `task.answers`. For a classifier `labels`, the names
-            of the classes, by default its own or the class numbers.
+            of the classes, by default its own or the class numbers; and `early_exit`,
+            as for its `predict`.
 
     Returns:
         The path of the SavedModel.

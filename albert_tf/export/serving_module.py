@@ -36,6 +36,11 @@ class ServingModule(tf.Module):
     ):
         super().__init__()
         self._weights = [_stored(variable, dtype) for variable in task.weights]
+        model, rule = task, options.pop("early_exit", None)
+        if rule is not None:
+            if not hasattr(task, "exiting"):
+                raise ValueError(f"`early_exit` is not for a {type(task).__name__}.")
+            model = task.exiting(rule)
         ids = [
             tf.TensorSpec(tensor.shape, tensor.dtype, name=name)
             for name, tensor in task.input.items()
@@ -46,13 +51,13 @@ class ServingModule(tf.Module):
         def call(*values):
             inputs = dict(zip(task.input, values, strict=True))
             if dtype is None:
-                return task(inputs, training=False)
+                return model(inputs, training=False)
             cast = [
                 (variable, tf.cast(weight, variable.dtype))
                 for variable, weight in zip(task.weights, self._weights, strict=True)
             ]
             with keras.StatelessScope(cast):
-                return task(inputs, training=False)
+                return model(inputs, training=False)
 
         # These call the function above, so that the encoder stands in the graph once.
         @tf.function(input_signature=ids, autograph=False)

@@ -7,6 +7,7 @@ import keras_hub
 
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.models.class_weights import WeighsClasses
+from albert_tf.models.early_exit import ExitsEarly, check_can_exit
 from albert_tf.models.label_kinds import GivesLabels
 from albert_tf.models.pooling import check_pooling_mode, pool_text
 from albert_tf.models.r_drop import RDrop
@@ -25,6 +26,7 @@ class AlbertTextClassifier(
     TunesThresholds,
     GivesLabels,
     ReadsWindows,
+    ExitsEarly,
     FitsTexts,
     AlbertTask,
     keras_hub.models.TextClassifier,
@@ -55,6 +57,8 @@ class AlbertTextClassifier(
         pooling_mode: `"cls"`, the pooled output of the backbone, as the releases were
             fine-tuned, or `"mean"` of the tokens' last hidden states (or `"max"`,
             `"first_last_mean"`), which needs fewer examples in small models.
+        early_exit: bool. Train every layer to classify, for `predict(texts,
+            early_exit=2)`; see `ExitsEarly`.
         compile: bool. Compile with the defaults.
 
     Returns:
@@ -93,6 +97,7 @@ class AlbertTextClassifier(
         multi_label: bool = False,
         thresholds: list[float] | None = None,
         pooling_mode: str = "cls",
+        early_exit: bool = False,
         **kwargs: Any,
     ):
         # === Layers ===
@@ -112,6 +117,9 @@ class AlbertTextClassifier(
         self.multi_label = multi_label
         self.thresholds = check_thresholds(thresholds, num_classes)
         self.pooling_mode = check_pooling_mode(pooling_mode)
+        self.early_exit = early_exit
+        if early_exit:
+            check_can_exit(self)
 
         # === Functional Model ===
         pooled = self.output_dropout(pool_text(backbone, pooling_mode))
@@ -146,4 +154,5 @@ class AlbertTextClassifier(
             "multi_label": self.multi_label,
             "thresholds": self.thresholds and list(self.thresholds),
             "pooling_mode": self.pooling_mode,
+            "early_exit": self.early_exit,
         }

@@ -199,7 +199,7 @@ class FitsTexts(AnswersTexts):
         if count_examples(x) == 0:
             return outputs_of_nothing(self.output)
         texts = self._grouped(x, batch_size=batch_size)
-        self._trace_predict_function(texts.dataset.element_spec)
+        trace_predict_function(self, texts.dataset.element_spec)
         outputs = super().predict(texts.dataset, **kwargs)
         return texts.restore(split_ragged(outputs))
 
@@ -212,15 +212,6 @@ class FitsTexts(AnswersTexts):
     def predicted_mask(self, x: dict[str, tf.Tensor]) -> tf.Tensor:
         """1 for each place that outputs with an axis for tokens are kept of, else 0."""
         return x["padding_mask"]
-
-    def _trace_predict_function(self, spec):
-        """Trace for any length at once, where Keras would trace three times."""
-        if self.predict_function is not None:
-            return
-        self.make_predict_function()
-        function = self.predict_function
-        if self.steps_per_execution == 1 and hasattr(function, "get_concrete_function"):
-            function.get_concrete_function([spec])
 
     def _with_targets(self, x):
         is_dataset = isinstance(x, tf.data.Dataset)
@@ -295,3 +286,13 @@ class FitsTexts(AnswersTexts):
             batch_size = first_batch_size(x)
         packer = self.preprocessor.packer
         return bucketed_dataset(x, self.preprocessor.pack, packer, batch_size)
+
+
+def trace_predict_function(model: keras.Model, spec: Any) -> None:
+    """Trace for any length at once, where Keras would trace three times."""
+    if model.predict_function is not None:
+        return
+    model.make_predict_function()
+    function = model.predict_function
+    if model.steps_per_execution == 1 and hasattr(function, "get_concrete_function"):
+        function.get_concrete_function([spec])

@@ -1,0 +1,153 @@
+"""What the benchmarks share: times in turn, the machine, the files of results."""
+
+import os
+import pathlib
+import platform
+import statistics
+import time
+import zipfile
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import keras
+import keras_hub
+import numpy as np
+import tensorflow as tf
+from rich.console import Console
+from rich.table import Table
+
+from albert_tf.files import make_folder, write_json
+
+RESULTS = pathlib.Path(__file__).parent / "results"
+console = Console(highlight=False)
+
+
+def in_turn(jobs, rounds):
+    """The seconds of each job, a list a job; after a first run, which is not counted.
+
+    One after the other in every round, so that what else the machine does falls on
+    all of them.
+    """
+    times = {name: [] for name in jobs}
+    for job in jobs.values():
+        job()
+    for number in range(rounds):
+        for name, job in jobs.items():
+            start = time.perf_counter()
+            job()
+            times[name].append(time.perf_counter() - start)
+        last = ", ".join(f"{name} {times[name][-1]:.3g} s" for name in times)
+        console.print(f"  round {number + 1}: {last}")
+    return times
+
+
+def compared(times, to):
+    """Median seconds of each job, and how many times as fast as another it is.
+
+    The ratio is the median of those of the rounds, with the smallest and largest.
+    """
+    rows = {}
+    for name, seconds in times.items():
+        ratios = [other / own for own, other in zip(seconds, times[to], strict=True)]
+        rows[name] = {
+            "seconds": statistics.median(seconds),
+            "ratio": statistics.median(ratios),
+            "smallest": min(ratios),
+            "largest": max(ratios),
+        }
+    return rows
+
+
+def matrix_rate(dtype="float32", size=1024, seconds=1.0):
+    """GFLOP/s of a matrix product: the most that this machine does just now."""
+    a = tf.cast(tf.random.stateless_normal([size, size], [1, 2]), dtype)
+    product = tf.function(lambda a: tf.linalg.matmul(a, a))
+    product(a).numpy()
+    times, end = [], time.perf_counter() + seconds
+    while time.perf_counter() < end or len(times) < 3:
+        start = time.perf_counter()
+        product(a).numpy()
+        times.append(time.perf_counter() - start)
+    return 2 * size**3 / statistics.median(times) / 1e9
+
+
+def forward_gflop(sizes, tokens, length):
+    """Billions of operations of the encoder for so many tokens, in texts of a length.
+
+    Matrix products alone, 2 an entry: the projection of the embedding, of each layer
+    the four of attention, the two of its scores, the two of the feed-forward half.
+    """
+    hidden = sizes["hidden_dim"]
+    layer = 4 * hidden**2 + 2 * length * hidden + 2 * hidden * sizes["intermediate_dim"]
+    projection = sizes["embedding_dim"] * hidden
+    return 2 * tokens * (sizes["num_layers"] * layer + projection) / 1e9
+
+
+def machine():
+    """What was measured on, a dict."""
+    flags = ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_bf16", "amx_int8")
+    told = pathlib.Path("/proc/cpuinfo")
+    lines = told.read_text().splitlines() if told.exists() else []
+    fields = dict(line.split(":", 1) for line in reversed(lines) if ":" in line)
+    fields = {name.strip(): value.strip() for name, value in fields.items()}
+    has = fields.get("flags", "").split()
+    return {
+        "processor": fields.get("model name", platform.processor()),
+        "cores": len(os.sched_getaffinity(0))
+        if hasattr(os, "sched_getaffinity")
+        else os.cpu_count(),
+        "flags": [flag for flag in flags if flag in has],
+        "gpus": len(tf.config.list_physical_devices("GPU")),
+        "python": platform.python_version(),
+        "tensorflow": tf.__version__,
+        "keras": keras.__version__,
+        "keras_hub": keras_hub.__version__,
+    }
+
+
+def load_average():
+    """How many processes wanted to run in the last minute, this one among them."""
+    return os.getloadavg()[0] if hasattr(os, "getloadavg") else None
+
+
+def write_results(name, values):
+    """Write `results/NAME.json`, with the machine."""
+    make_folder(RESULTS)
+    path = RESULTS / f"{name}.json"
+    write_json(path, {"machine": machine(), "load": load_average(), **values})
+    console.print(f"Results are in {path}")
+
+
+def table_of(rows, columns):
+    """A table of dicts by name, with the columns that are named."""
+    table = Table("", *columns)
+    for name, row in rows.items():
+        cells = (row.get(column) for column in columns)
+        table.add_row(name, *(shown(cell) for cell in cells))
+    return table
+
+
+def shown(value):
+    if value is None:
+        return "-"
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+def read_pairs(path, examples, seed=1):
+    """Pairs and labels of LCQMC, some at random, the same each time."""
+    lines = pathlib.Path(path).read_text(encoding="utf-8").splitlines()
+    rows = [line.split("\t") for line in lines]
+    chosen = np.random.default_rng(seed).permutation(len(rows))[:examples]
+    first, second, labels = zip(*(rows[row] for row in chosen), strict=True)
+    return (list(first), list(second)), np.array(labels, "int32")
+
+
+def read_reviews(path, member, examples=None):
+    """Texts and labels of a .tsv with a header in ChnSentiCorp's archive."""
+    with zipfile.ZipFile(path) as archive:
+        lines = archive.read(member).decode("utf-8").splitlines()
+    header, *rows = (line.split("\t") for line in lines if line)
+    text, label = header.index("text_a"), header.index("label")
+    order = np.random.default_rng(1).permutation(len(rows))[:examples]
+    rows = [rows[i] for i in order]
+    return [row[text] for row in rows], np.array([int(row[label]) for row in rows])

@@ -1,0 +1,201 @@
+"""Texts that leave the encoder early, each for itself, whatever its batch."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from small_classifier import (
+    LABELS,
+    OTHERS,
+    TEXTS,
+    VOCABULARY,
+    predict,
+    randomised,
+    small_backbone,
+)
+
+import albert_tf
+from albert_tf.models import AlbertTextClassifier, ConfidenceWindow, Patience
+
+LAYERS = 5
+SIZES = {"num_layers": LAYERS, "num_heads": 4}
+RULES = [
+    Patience(1),
+    Patience(2),
+    ConfidenceWindow(0.5, 3),
+    ConfidenceWindow(0.9, None),
+]
+# Enough texts that some leave after every layer.
+MANY = [text + more for text in TEXTS for more in ("", "好", "去！吃", "差" * 9)]
+
+
+def classifier(sizes=None, **kwargs):
+    backbone = small_backbone(**{**SIZES, **(sizes or {})})
+    arguments = {"early_exit": True, **kwargs}
+    model = randomised(
+        AlbertTextClassifier.from_backbone(backbone, VOCABULARY, 3, **arguments)
+    )
+    # So that its layers do not all say the same.
+    for weight in model.backbone.trainable_variables:
+        if weight.name == "kernel":
+            weight.assign(2 * weight)
+    return model
+
+
+@pytest.fixture(scope="module")
+def model():
+    """Not to be changed."""
+    return classifier()
+
+
+def layer_outputs(model, text):
+    """What each layer gives for one text, [layers, classes], from its hidden states."""
+    features = model.preprocessor([text])
+    states = model.backbone.with_intermediates()(features)["hidden_states"][1:]
+    pooled = [model.backbone.pooled_dense(state[:, 0]) for state in states]
+    return np.concatenate([model.output_dense(x) for x in pooled])
+
+
+def softmax(logits):
+    powers = np.exp(logits - logits.max(-1, keepdims=True))
+    return powers / powers.sum(-1, keepdims=True)
+
+
+def exit_layer(rule, probabilities):
+    """The layer that a text leaves after, from 0 on, by the words of the papers."""
+    labels, most = probabilities.argmax(-1), probabilities.max(-1)
+    for layer in range(LAYERS - 1):
+        if isinstance(rule, Patience):
+            seen = labels[max(layer - rule.layers, 0) : layer + 1]
+            if len(seen) == rule.layers + 1 and len(set(seen)) == 1:
+                return layer
+            continue
+        p = probabilities[layer]
+        if -(p * np.log(p)).sum() / np.log(len(p)) < rule.entropy:
+            return layer
+        first = layer - (rule.window or LAYERS) + 1
+        window = slice(max(first, 0), layer + 1)
+        if first >= 0 and len(set(labels[window])) == 1:
+            rises = (np.diff(most[window]) >= 0).all()
+            if rises and most[first] > 1 / 3 + rule.margin:
+                return layer
+    return LAYERS - 1
+
+
+@pytest.mark.parametrize("rule", RULES, ids=str)
+def test_each_text_gets_the_answer_of_the_layer_it_leaves_after(model, rule):
+    outputs = [layer_outputs(model, text) for text in MANY]
+    left = [exit_layer(rule, softmax(rows)) for rows in outputs]
+    assert len(set(left)) > 1 and min(left) < LAYERS - 1
+    expected = [rows[layer] for rows, layer in zip(outputs, left, strict=True)]
+    together = predict(model, MANY, early_exit=rule)
+    np.testing.assert_allclose(together, expected, atol=1e-5)
+    by_three = predict(model, MANY, early_exit=rule, batch_size=3)
+    np.testing.assert_allclose(by_three, expected, atol=1e-5)
+
+
+def test_without_a_rule_it_is_the_plain_model(model):
+    plain = classifier(early_exit=False)
+    plain.set_weights(model.get_weights())
+    np.testing.assert_array_equal(predict(model, TEXTS), predict(plain, TEXTS))
+    # Nobody is so patient, and nothing so certain.
+    for rule in (Patience(LAYERS), 0.0):
+        slow = predict(model, TEXTS, early_exit=rule)
+        np.testing.assert_allclose(slow, predict(plain, TEXTS), atol=1e-5)
+
+
+def test_pairs_datasets_windows_and_budgets(model):
+    x = (TEXTS, OTHERS)
+    expected = predict(model, x, early_exit=1)
+    np.testing.assert_allclose(
+        predict(model, x, early_exit=1, max_tokens=64), expected, atol=1e-5
+    )
+    dataset = tf.data.Dataset.from_tensor_slices((x,)).batch(3)
+    for given in (dataset, dataset.map(model.preprocessor)):
+        np.testing.assert_allclose(
+            predict(model, given, early_exit=1), expected, atol=1e-5
+        )
+    long = ["好吃不好" * 12, "差"]
+    whole = predict(model, long, windows="mean", early_exit=Patience(LAYERS))
+    np.testing.assert_allclose(whole, predict(model, long, windows="mean"), atol=1e-5)
+    assert predict(model, [], early_exit=1).shape == (0, 3)
+
+
+def test_training_adds_the_losses_of_all_layers():
+    model = classifier(dropout=0.0)
+    model.compile(keras.optimizers.SGD(0.0), run_eagerly=True)
+    history = model.fit(TEXTS, LABELS, batch_size=3, verbose=0).history
+    logits = np.stack([layer_outputs(model, text) for text in TEXTS], axis=1)
+    losses = -np.log(softmax(logits))[:, range(len(TEXTS)), LABELS].mean(1)
+    weights = np.arange(1, LAYERS + 1)
+    assert history["loss"][0] == pytest.approx(losses @ weights / weights.sum(), 1e-4)
+    accuracy = (logits[-1].argmax(-1) == LABELS).mean()
+    assert history["accuracy"][0] == pytest.approx(accuracy)
+    loss = model.evaluate(TEXTS, LABELS, verbose=0)[0]
+    assert loss == pytest.approx(losses[-1], abs=1e-4)
+
+
+def test_early_layers_learn_to_classify():
+    texts = [
+        "好吃",
+        "差",
+        "很好",
+        "太差了",
+        "好的，去吃",
+        "不差吗",
+        "我是好的",
+        "他太差",
+    ]
+    labels, losses = [1, 0] * 4, []
+    for early_exit in (True, False):
+        keras.utils.set_random_seed(5)
+        model = AlbertTextClassifier.from_backbone(
+            small_backbone(**SIZES), VOCABULARY, 2, early_exit=early_exit
+        )
+        model.compile(learning_rate=3e-3, r_drop=0.5 if early_exit else 0.0)
+        model.fit(texts, labels, batch_size=2, epochs=20, verbose=0)
+        assert (predict(model, texts).argmax(-1) == labels).all()
+        first = np.stack([layer_outputs(model, text)[0] for text in texts])
+        losses.append(-np.log(softmax(first))[range(8), labels].mean())
+    assert losses[0] < 0.9 * losses[1]
+
+
+def test_mean_pooling_probabilities_and_int8(model):
+    mean = classifier(pooling_mode="mean", activation="softmax")
+    slow = predict(mean, TEXTS, early_exit=Patience(LAYERS))
+    np.testing.assert_allclose(slow, predict(mean, TEXTS), atol=1e-5)
+    before = predict(mean, TEXTS, early_exit=1)
+    mean.quantize("int8")
+    after = predict(mean, TEXTS, early_exit=Patience(LAYERS))
+    np.testing.assert_allclose(after, predict(mean, TEXTS), atol=1e-5)
+    assert before.shape == after.shape and np.abs(after - slow).max() > 0
+
+
+def test_files_and_the_saved_model_keep_it(model, tmp_path):
+    model.save_to_preset(str(tmp_path / "preset"))
+    loaded = AlbertTextClassifier.from_preset(str(tmp_path / "preset"))
+    assert loaded.early_exit
+    expected = predict(model, TEXTS, early_exit=1)
+    np.testing.assert_array_equal(predict(loaded, TEXTS, early_exit=1), expected)
+    albert_tf.export.saved_model(model, tmp_path / "1", early_exit=1)
+    serve = tf.saved_model.load(str(tmp_path / "1")).signatures["serving_default"]
+    answers = serve(text=tf.constant(TEXTS))
+    probabilities = softmax(expected)
+    np.testing.assert_allclose(answers["probabilities"], probabilities, atol=1e-5)
+
+
+def test_what_cannot_leave_early_is_refused(model):
+    groups = {"num_ffn_groups": 2}
+    with pytest.raises(ValueError, match="num_ffn_groups=2"):
+        classifier(sizes=groups)
+    with pytest.raises(ValueError, match="num_ffn_groups=2"):
+        predict(classifier(sizes=groups, early_exit=False), TEXTS, early_exit=1)
+    with pytest.raises(ValueError, match="one class"):
+        classifier(multi_label=True)
+    with pytest.raises(ValueError, match="first_last_mean"):
+        classifier(pooling_mode="first_last_mean")
+    for wrong, message in ((0, "1 at least"), (1.5, "between 0 and 1")):
+        with pytest.raises(ValueError, match=message):
+            predict(model, TEXTS, early_exit=wrong)
+    with pytest.raises(TypeError, match="Patience"):
+        predict(model, TEXTS, early_exit="fast")
