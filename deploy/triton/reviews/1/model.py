@@ -9,6 +9,7 @@ import pathlib
 
 import numpy as np
 import triton_python_backend_utils as pb_utils
+
 from albert_tf_lite import OnnxModel
 
 
