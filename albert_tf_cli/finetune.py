@@ -28,6 +28,7 @@ from albert_tf_cli.task_table.row import Columns, split
 
 TaskName = choices("TaskName", *(row.name for row in TASKS.values() if row.read))
 Freeze = choices("Freeze", "embeddings", "encoder")
+Precision = choices("Precision", "float32", "bfloat16", "auto")
 PoolingMode = choices("PoolingMode", "cls", "mean", "max", "first_last_mean")
 
 
@@ -105,8 +106,11 @@ def finetune(
         typer.Option(min=1, help="Stop after so many epochs that are no better."),
     ] = None,
     seed: Annotated[int, typer.Option(help="Of weights, order and dropout.")] = 1,
+    precision: Annotated[
+        Precision | None, typer.Option(help="auto: bfloat16 where that is faster.")
+    ] = None,
     mixed_precision: Annotated[
-        bool, typer.Option("--mixed-precision", help="Compute in bfloat16.")
+        bool, typer.Option("--mixed-precision", help="As --precision bfloat16.")
     ] = False,
     label_column: LabelColumn = None,
     text_column: TextAColumn = None,
@@ -152,14 +156,16 @@ def finetune(
     import_tensorflow()
     import keras
 
+    from albert_tf.backbone.precision import as_dtype
     from albert_tf.files import write_json
     from albert_tf.training.fine_tuning import fine_tune, plot_history
     from albert_tf.training.run_state import weights_digest
     from albert_tf_cli.training_progress import TrainingProgress
 
     keras.utils.set_random_seed(seed)
-    if mixed_precision:
-        keras.config.set_dtype_policy("mixed_bfloat16")
+    if mixed_precision or precision:
+        asked = "bfloat16" if mixed_precision else precision.value
+        keras.config.set_dtype_policy(as_dtype(asked))
     chosen = {
         "dropout": dropout,
         "pooling_mode": pooling_mode and pooling_mode.value,

@@ -1,6 +1,7 @@
 """The ALBERT encoder, and the sizes it was released in."""
 
 from albert_tf.backbone.albert_backbone import AlbertBackbone
+from albert_tf.backbone.precision import Precision, choose_precision
 from albert_tf.backbone.sizes import SIZES
 
-__all__ = ["SIZES", "AlbertBackbone"]
+__all__ = ["SIZES", "AlbertBackbone", "Precision", "choose_precision"]

@@ -14,6 +14,7 @@ import keras
 import keras_hub
 
 from albert_tf.backbone.albert_backbone import AlbertBackbone
+from albert_tf.backbone.precision import as_dtype
 from albert_tf.backbone.presets import Presets
 from albert_tf.checkpoints import open_checkpoint
 from albert_tf.checkpoints.checkpoint import Checkpoint
@@ -99,6 +100,7 @@ class AlbertTask(AutoCompile, Presets):
         sequence_length: int | None = None,
         lowercase: bool | None = None,
         dtype: str | keras.DTypePolicy | None = None,
+        precision: str | None = None,
         **kwargs: Any,
     ) -> AlbertTask:
         """Build the task on a checkpoint, with its head if that has as many classes.
@@ -115,6 +117,9 @@ class AlbertTask(AutoCompile, Presets):
             lowercase: optional bool. Lower-case the text. By default as the
                 checkpoint says, else `True`, as for all releases.
             dtype: optional string or `keras.DTypePolicy` to compute in.
+            precision: optional string in its place: `"float32"`, `"bfloat16"` (with
+                weights of 32 bits), or `"auto"` for what `choose_precision` finds
+                faster on this machine.
             **kwargs: arguments of the task, such as `num_classes`. What is not
                 given is as the head of the checkpoint says.
 
@@ -128,6 +133,10 @@ class AlbertTask(AutoCompile, Presets):
                 `num_classes` is not given and the checkpoint has no head.
         """
         checkpoint = open_checkpoint(path, config=config)
+        if precision is not None:
+            if dtype is not None:
+                raise ValueError("Give `dtype` or `precision`, not both.")
+            dtype = as_dtype(precision, checkpoint.arguments["hidden_dim"])
         tokenizer = None
         if cls.preprocessor_cls is not None:
             tokenizer = checkpoint.tokenizer(lowercase, vocabulary)
