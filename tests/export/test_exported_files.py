@@ -1,0 +1,389 @@
+"""LiteRT and ONNX files: Keras' numbers, weights once, no TensorFlow to run them."""
+
+import functools
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+import venv
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from lite_tasks import (
+    FORMATS,
+    TASKS,
+    needs_litert,
+    needs_onnx,
+    small_task,
+    write_litert,
+    write_onnx,
+)
+from small_classifier import TEXTS
+
+from albert_tf.export import LiteRTModel, OnnxModel, litert, onnx
+from albert_tf.export.measure import largest_difference
+from albert_tf.models import AlbertMaskedLM, AlbertTextEmbedder
+
+ROOT = pathlib.Path(__file__).parents[2]
+MICRO = ROOT / "examples" / "albert_micro_zh"
+
+pytestmark = pytest.mark.filterwarnings("ignore:.* texts are longer")
+# Those whose parts no other has. LiteRT's converter takes seconds for each file.
+FAST = {
+    write_litert: {"labels", "tags"},
+    write_onnx: {"labels", "google pairs", "tags", "embedding"},
+}
+
+
+def tasks_in_formats():
+    for parameter in FORMATS:
+        (write,), format_marks = parameter.values, parameter.marks
+        for name in TASKS:
+            marks = [
+                *format_marks,
+                *([] if name in FAST[write] else [pytest.mark.slow]),
+            ]
+            yield pytest.param(name, write, marks=marks, id=f"{name}-{parameter.id}")
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """A function of a task's name and format: the task, its texts, the file, opened."""
+    folder = tmp_path_factory.mktemp("written")
+
+    @functools.cache
+    def write_once(name, write):
+        task, texts = small_task(name)
+        path = folder / f"{name}.{write.__name__}"
+        return task, texts, path, write(task, path)
+
+    return write_once
+
+
+def reviews(count):
+    lines = (ROOT / "examples/reviews/test.tsv").read_text("utf-8").splitlines()
+    return [line.split("\t")[1] for line in lines[1 : count + 1]]
+
+
+def float_bytes(task):
+    return sum(4 * int(np.prod(weight.shape)) for weight in task.weights)
+
+
+# --- The numbers ---
+
+
+@pytest.mark.parametrize("name, write", tasks_in_formats())
+def test_answers_are_those_of_keras(name, write, written):
+    task, texts, _, model = written(name, write)
+
+    assert largest_difference(task, model, texts) < 1e-5
+
+    answers = model.predict(texts)
+    if "spans" in answers:
+        expected = task.predict(texts, scores=True, verbose=0)
+        assert [[span[:3] for span in row] for row in answers["spans"]] == [
+            [span[:3] for span in row] for row in expected
+        ]
+        # Also of texts longer than a window.
+        assert max(span[1] for row in expected for span in row) > 14
+        return
+    outputs = task.predict(texts, verbose=0)
+    expected = task.answers(tf.constant(outputs))
+    assert list(answers) == list(expected)
+    for name, value in expected.items():
+        value = value.numpy()
+        if value.dtype.kind == "f":
+            np.testing.assert_allclose(answers[name], value, atol=1e-5)
+            # Not all the same, as of weights that were lost.
+            assert np.ptp(answers[name], axis=0).min() > 1e-3
+        elif value.dtype.kind == "O":
+            assert np.char.encode(answers[name], "utf-8").tolist() == value.tolist()
+        else:
+            np.testing.assert_array_equal(answers[name], value)
+        assert answers[name].dtype.kind in (value.dtype.kind, "U")
+
+
+@pytest.mark.parametrize("write", FORMATS)
+def test_no_texts_and_wrong_texts(write, written):
+    *_, model = written("labels", write)
+    nothing = model.predict([])
+    assert nothing["probabilities"].shape == (0, 3)
+    assert nothing["label"].shape == (0,)
+    with pytest.raises(TypeError, match="not one"):
+        model.predict("好")
+    with pytest.raises(TypeError, match="Element 1 is 3"):
+        model.predict(["好", 3])
+    with pytest.raises(ValueError, match="1 and 2 texts"):
+        model.predict((["好"], ["好", "差"]))
+    invalid = b"\xff\xe5\xa5\xbd\xfe"
+    one, other = model.predict([invalid, "好"])["probabilities"]
+    np.testing.assert_allclose(one, other, atol=1e-6)
+
+
+@needs_litert
+def test_a_text_runs_in_the_shortest_signature_and_is_cut_to_the_longest(
+    written, tmp_path
+):
+    task, *_, unlimited = written("labels", write_litert)
+    # What is longer than the preprocessor gives is not written.
+    assert unlimited.lengths == [16, 29]
+    model = write_litert(task, tmp_path / "model", lengths=(12, 8))
+    assert model.lengths == [8, 12]
+    with pytest.warns(UserWarning, match="1 of 2 texts are longer than the 12"):
+        long, _ = model.predict(["好" * 25, "好"])["probabilities"]
+    (cut,) = model.predict(["好" * 10])["probabilities"]
+    np.testing.assert_array_equal(long, cut)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("write", FORMATS)
+def test_half_precision_is_exported_in_float32(write, tmp_path):
+    task, texts = small_task("tags", dtype="mixed_bfloat16")
+    same, _ = small_task("tags")
+    assert largest_difference(same, write(task, tmp_path / "model"), texts) < 1e-5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("write", FORMATS)
+def test_low_rank_weights_are_added(write, tmp_path):
+    task, texts = small_task("labels")
+    task.backbone.enable_lora(2, ["query_key_value", "output_dense"])
+    rng = np.random.default_rng(1)
+    for weight in task.backbone.trainable_weights:
+        weight.assign(rng.normal(0, 0.3, weight.shape))
+    unadapted, _ = small_task("labels")
+    model = write(task, tmp_path / "model")
+    assert largest_difference(task, model, texts) < 1e-5
+    assert largest_difference(unadapted, model, texts) > 1e-3
+
+
+# --- Sizes and precisions ---
+
+
+@pytest.fixture(scope="module")
+def embedder():
+    return AlbertTextEmbedder.from_checkpoint(MICRO)
+
+
+@pytest.mark.parametrize("write", FORMATS)
+def test_weights_are_written_once(write, embedder, tmp_path):
+    options = {} if write is write_onnx else {"lengths": (32, 64, 128)}
+    write(embedder, tmp_path / "model", **options)
+    size = (tmp_path / "model").stat().st_size
+    assert size == pytest.approx(float_bytes(embedder), rel=0.05)
+
+
+@pytest.mark.parametrize(
+    "write, precision, share, least",
+    [
+        pytest.param(write_onnx, "int8", 0.3, 0.98, marks=needs_onnx),
+        pytest.param(write_litert, "int8", 0.3, 0.98, marks=needs_litert),
+        pytest.param(
+            *(write_litert, "float16", 0.52, 0.9999),
+            marks=[needs_litert, pytest.mark.slow],
+        ),
+    ],
+)
+def test_small_files_give_nearly_the_same_vectors(
+    write, precision, share, least, embedder, tmp_path
+):
+    options = {} if write is write_onnx else {"lengths": (128,)}
+    model = write(embedder, tmp_path / "model", precision=precision, **options)
+    assert (tmp_path / "model").stat().st_size < share * float_bytes(embedder)
+    texts = reviews(60)
+    expected = embedder.encode_text(texts)
+    found = model.predict(texts)["embedding"]
+    assert np.sum(expected * found, axis=1).min() > least
+    # They are told apart as well as by Keras.
+    assert np.abs(found @ found.T - expected @ expected.T).max() < 0.05
+
+
+# --- Without this package ---
+
+# What must be unneeded is as if it were not installed.
+BLOCKED = ("tensorflow", "tensorflow_text", "keras", "keras_hub", "albert_tf")
+RUN = """
+import importlib.abc, json, sys
+
+class NotInstalled(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in %r:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, NotInstalled())
+import albert_tf_lite
+
+request = json.load(sys.stdin)
+for kind, path in request["files"]:
+    answers = getattr(albert_tf_lite, kind)(path).predict(request["texts"])
+    lists = {k: v if type(v) is list else v.tolist() for k, v in answers.items()}
+    print(json.dumps(lists))
+"""
+
+
+def run_alone(python, folder, files, texts):
+    """The answers of files, given in a process where only `folder` is found."""
+    done = subprocess.run(
+        [python, "-c", RUN % (BLOCKED,)],
+        input=json.dumps({"files": [[k, str(p)] for k, p in files], "texts": texts}),
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def answers_here(names, written):
+    """Both files of tasks, and what they answer to texts in this process."""
+    files, expected = [], []
+    for name in names:
+        for write in (write_litert, write_onnx):
+            _, _, path, model = written(name, write)
+            expected.append(model.predict(TEXTS))
+            files.append((type(model).__name__, path))
+    return files, expected
+
+
+def check_answers(found, expected):
+    for one, other in zip(found, expected, strict=True):
+        assert list(one) == list(other)
+        if "spans" in one:
+            assert one["spans"] == json.loads(json.dumps(other["spans"]))
+        for name in set(one) & {"probabilities", "embedding", "score"}:
+            np.testing.assert_allclose(one[name], other[name], atol=1e-6)
+
+
+@needs_litert
+@needs_onnx
+def test_files_are_run_without_tensorflow(written, tmp_path):
+    files, expected = answers_here(["labels", "tags"], written)
+    # The folder of the package, copied.
+    shutil.copytree(ROOT / "albert_tf_lite", tmp_path / "albert_tf_lite")
+    found = run_alone(sys.executable, tmp_path, files, TEXTS)
+    check_answers(found, expected)
+
+
+@pytest.mark.slow
+@needs_litert
+@needs_onnx
+def test_files_are_run_in_an_environment_of_their_own(written, tmp_path):
+    single = [name for name, row in TASKS.items() if row[3] is TEXTS]
+    files, expected = answers_here(single, written)
+    venv.create(tmp_path / "venv", with_pip=True)
+    python = tmp_path / "venv" / "bin" / "python"
+    packages = ["ai-edge-litert>=2.2", "onnxruntime"]
+    install = [python, "-m", "pip", "install", "--quiet", *packages]
+    if subprocess.run(install, capture_output=True).returncode:
+        pytest.skip(f"pip cannot install {packages}")
+    shutil.copytree(ROOT / "albert_tf_lite", tmp_path / "albert_tf_lite")
+    check_answers(run_alone(python, tmp_path, files, TEXTS), expected)
+
+
+# --- Refusals ---
+
+
+@pytest.mark.parametrize("write", FORMATS)
+def test_wrong_files_are_named(write, written, tmp_path):
+    *_, path, model = written("labels", write)
+    content = path.read_bytes()
+    with pytest.raises(FileNotFoundError, match="nothing does not exist"):
+        type(model)(tmp_path / "nothing")
+    wrong = {"text": b"notes", "cut": content[: len(content) // 2], "empty": b""}
+    for name, data in wrong.items():
+        (tmp_path / name).write_bytes(data)
+        with pytest.raises(ValueError, match=f"{name} is cut short, or was not"):
+            type(model)(tmp_path / name)
+
+
+@needs_litert
+@needs_onnx
+def test_files_of_the_other_kind_are_refused(written):
+    *_, litert_file, _ = written("labels", write_litert)
+    *_, onnx_file, _ = written("labels", write_onnx)
+    for kind, path in ((LiteRTModel, onnx_file), (OnnxModel, litert_file)):
+        with pytest.raises(ValueError, match="is cut short, or was not"):
+            kind(path)
+
+
+@pytest.mark.parametrize(
+    "module, extra, act",
+    [
+        ("ai_edge_litert", "litert", lambda path: LiteRTModel(path)),
+        ("onnxruntime", "onnx", lambda path: OnnxModel(path)),
+        ("onnx", "onnx", lambda path: onnx(small_task("labels")[0], path)),
+    ],
+)
+def test_missing_library_is_named_with_its_extra(
+    module, extra, act, tmp_path, monkeypatch
+):
+    path = tmp_path / "model"
+    path.write_bytes(b"anything")
+    for name in [x for x in sys.modules if x.split(".")[0] == module] + [module]:
+        monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(ImportError, match=rf"albert-tf\[{extra}\]"):
+        act(path)
+    assert path.read_bytes() == b"anything"
+
+
+@pytest.mark.parametrize("write", [litert, onnx])
+def test_what_cannot_be_written_is_refused(write, tmp_path):
+    path = tmp_path / "model"
+    task, _ = small_task("labels")
+    with pytest.raises(ValueError, match="float32.*int8.*Received: 'int4'"):
+        write(task, path, precision="int4")
+    task.preprocessor = None
+    with pytest.raises(ValueError, match="no preprocessor"):
+        write(task, path)
+    quantized, _ = small_task("labels")
+    quantized.quantize("int8")
+    with pytest.raises(ValueError, match="quantized by Keras"):
+        write(quantized, path)
+    with pytest.raises(TypeError, match="AlbertMaskedLM, which"):
+        write(AlbertMaskedLM.from_checkpoint(MICRO), path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_lengths_too_short_are_refused(tmp_path):
+    task, _ = small_task("labels")
+    for lengths in ((), (4, 32)):
+        with pytest.raises(ValueError, match="5 tokens at least"):
+            litert(task, tmp_path / "model", lengths=lengths)
+
+
+@needs_onnx
+def test_unknown_activation_is_refused(tmp_path):
+    task, _ = small_task("labels", activation="mish")
+    with pytest.raises(ValueError, match="mish.*cannot be written to ONNX"):
+        onnx(task, tmp_path / "model.onnx")
+
+
+@pytest.mark.parametrize("write", FORMATS)
+def test_a_full_disk_leaves_what_was_there(write, tmp_path, monkeypatch):
+    task, _ = small_task("labels")
+    path = tmp_path / "model"
+    path.write_bytes(b"the model of yesterday")
+
+    def write_bytes(self, data):
+        with open(self, "wb") as file:
+            file.write(data[:100])
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(pathlib.Path, "write_bytes", write_bytes)
+    with pytest.raises(OSError, match="No space left"):
+        write(task, path)
+    assert [x.name for x in tmp_path.iterdir()] == ["model"]
+    assert path.read_bytes() == b"the model of yesterday"
+
+
+@needs_onnx
+@pytest.mark.parametrize("pairs", [False, True])
+def test_how_many_texts_an_example_has_is_checked(pairs, tmp_path):
+    task, texts = small_task("order" if pairs else "embedding")
+    model = write_onnx(task, tmp_path / "model")
+    wrong = TEXTS if pairs else (TEXTS, TEXTS)
+    with pytest.raises(ValueError, match="takes .* list"):
+        model.predict(wrong)
