@@ -1,7 +1,5 @@
 """An exported model where the table of tasks takes a task."""
 
-import numpy as np
-
 
 class ExportedTask:
     """Predicts by a file, and is for the rest the task that it was made from.
@@ -38,6 +36,8 @@ def _outputs(classifier, probabilities):
 
     if classifier.activation is not keras.activations.linear:
         return probabilities
+    import numpy as np
+
     smallest = np.finfo("float32").tiny
     outputs = np.log(np.maximum(probabilities, smallest))
     if classifier.multi_label:

@@ -57,7 +57,7 @@ def test_it_is_small():
 
 @pytest.mark.parametrize(
     "text",
-    ["房间很干[净]，服务员也很热情。", "中国的首都是北[京]。", "他是一名医[生]。"],
+    ["房间很干[净]，服务员也很热情。", "中国的首都是北[京]。", "今天天[气]很好。"],
 )
 def test_it_completes_words(fill, text):
     plain = text.replace("[", "").replace("]", "")

@@ -74,11 +74,11 @@ def test_a_step_takes_what_the_one_before_wrote(steps, demo):
     assert finetune["checkpoint"] == inspect["checkpoint"]
     assert evaluate["model"] == export["model"] == finetune["output"]
     assert evaluate["file"] == finetune["test"]
-    assert serve[2] == export["directory"]
-    for path in (finetune["output"], export["directory"]):
+    assert serve[2] == export["path"]
+    for path in (finetune["output"], export["path"]):
         assert pathlib.Path(path).is_relative_to(demo.OUTPUT)
     # TensorFlow Serving wants a number.
-    assert pathlib.Path(export["directory"]).name.isdigit()
+    assert pathlib.Path(export["path"]).name.isdigit()
 
 
 def test_every_file_it_names_exists(steps):
