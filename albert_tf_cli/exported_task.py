@@ -33,11 +33,10 @@ class ExportedTask:
 def _outputs(classifier, probabilities):
     """What a classifier gives where these are the probabilities."""
     import keras
+    import numpy as np
 
     if classifier.activation is not keras.activations.linear:
         return probabilities
-    import numpy as np
-
     smallest = np.finfo("float32").tiny
     outputs = np.log(np.maximum(probabilities, smallest))
     if classifier.multi_label:
