@@ -146,6 +146,12 @@ def test_marked_characters_count_as_the_character():
     np.testing.assert_allclose(scores, expected, atol=1e-6)
     served = model.answers(model(model.preprocessor(["很[MASK]"])), top_k=1)
     assert served["token_ids"].numpy() == expected.argmax()
+    texts = (tf.constant(["很[MASK]", "好", "[MASK]很[MASK]"]),)
+    served = model.text_answers(texts, model, top_k=2)
+    assert served["token_ids"][0, 0, 0].numpy() == expected.argmax()
+    is_mask = np.array([[True, False], [False, False], [True, True]])
+    for name, nothing in {"tokens": b"", "token_ids": -1, "scores": 0}.items():
+        assert ((served[name].numpy() != nothing).all(-1) == is_mask).all()
     # Without `marked_labels` they are tokens as others are.
     model.preprocessor.marked_labels = False
     marked = model.fill("很[MASK]", targets="##好")[0]

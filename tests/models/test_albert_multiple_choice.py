@@ -43,6 +43,20 @@ def test_each_choice_is_read_with_its_context_and_question(model):
     )
 
 
+def test_an_empty_choice_counts_unless_it_is_at_the_end(model):
+    choices = [["我", "", "他"], ["", "好", ""], ["", "", ""]]
+    texts = tf.constant(["很"] * 3), tf.constant(["谁"] * 3)
+    served = model.text_answers((*texts, tf.constant(choices)), model)
+    assert (served["probabilities"].numpy() > 0).tolist() == [
+        [True, True, True],
+        [True, True, False],
+        [False, False, False],
+    ]
+    assert served["label_id"].numpy()[2] == -1 and min(served["label_id"][:2]) >= 0
+    nothing = model.text_answers((*texts, tf.constant(choices[2:] * 3)), model)
+    assert nothing["label_id"].numpy().tolist() == [-1] * 3
+
+
 def test_a_choice_is_scored_as_alone(model):
     logits = model.predict(X, verbose=0)
     assert logits.shape == (4, 4)

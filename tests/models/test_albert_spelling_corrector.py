@@ -3,6 +3,7 @@
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from conftest import GOLDEN
 from small_classifier import VOCABULARY, randomised, small_backbone, token_id
 
@@ -74,3 +75,19 @@ def test_correct_changes_wrong_characters_alone(trained):
             assert (text[place], found["target"][place]) == (wrong, right)
     # What is no Chinese character is never changed.
     assert given[1]["target"][0] == "😀" and given[1]["target"][4:] == " Ａ!"
+
+
+def test_strings_are_put_right_in_a_graph_as_by_correct():
+    model = randomised(
+        AlbertSpellingCorrector.from_backbone(small_backbone(), VOCABULARY)
+    )
+    # So that it is a Chinese character that it finds right.
+    (bias,) = (x for x in model.masked_lm_head.weights if x.shape == (120,))
+    bias.assign(bias + 99.0 * np.eye(120)[token_id("好")])
+    texts = ["我很吃", "😀 很不 Ａ!", "", "abc 他é吃", "很" * 40, "\x00好 \u3000差"]
+    served = model.text_answers((tf.constant([*texts, b"\xff\xe5\xa5\xbd"]),), model)
+    corrected = [text.decode() for text in served["corrected"].numpy()]
+    assert corrected == [x["target"] for x in model.correct([*texts, "好"])]
+    assert corrected[:2] == ["好好好", "😀 好好 Ａ!"]
+    # As far as it reads.
+    assert corrected[4] == "好" * 27 + "很" * 13
