@@ -1,5 +1,6 @@
 """ALBERT for Keras 3 on TensorFlow, first-class in Chinese."""
 
+import importlib
 import importlib.util
 
 from albert_tf.quiet_import import import_tensorflow as _import_tensorflow
@@ -44,17 +45,25 @@ if importlib.util.find_spec("tensorflow"):
         conversion,
         data,
         evaluation,
-        export,
         models,
-        pipelines,
         preprocessing,
-        pretraining,
         tokenizers,
         training,
     )
     from albert_tf.checkpoints import inspect_checkpoint, load_checkpoint
     from albert_tf.conversion import save_checkpoint
-    from albert_tf.pipelines import pipeline
+
+    # What registers no class with Keras waits until it is asked for.
+    _LATER = {name: name for name in ("export", "pipelines", "pretraining")}
+    _LATER["pipeline"] = "pipelines"
+
+    def __getattr__(name):
+        if name not in _LATER:
+            raise AttributeError(f"module 'albert_tf' has no attribute {name!r}")
+        module = importlib.import_module(f"albert_tf.{_LATER[name]}")
+        value = module.pipeline if name == "pipeline" else module
+        globals()[name] = value
+        return value
 else:
 
     def __getattr__(name):

@@ -17,6 +17,9 @@ sizes |= dict(hidden_dim=8, intermediate_dim=16, max_sequence_length=5)
 albert_tf.backbone.AlbertBackbone(**sizes)
 sys.stderr.write(" ".join(dir(albert_tf)))
 
+# Not before they are asked for.
+assert not {"albert_tf.pretraining", "albert_tf.pipelines"} & sys.modules.keys()
+assert callable(albert_tf.pipeline) and albert_tf.pretraining.Corpus
 known = set(keras.saving.get_custom_objects())
 for name in sys.stdin.read().split():
     importlib.import_module(name)

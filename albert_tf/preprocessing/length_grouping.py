@@ -83,6 +83,9 @@ class GroupedTexts:
         else:
             budget, batches = None, -(-len(lengths) // batch_size)
 
+        # Neither has anything for AutoGraph, which would take most of the time that
+        # building takes.
+        @tf.autograph.experimental.do_not_convert
         def one_epoch(seed):
             if budget is not None:
                 rows = budget.batches(lengths, seed if shuffle else None)
@@ -92,6 +95,7 @@ class GroupedTexts:
                 order = shuffled_order(lengths, batch_size, seed)
             return tf.data.Dataset.from_tensor_slices(order).batch(batch_size)
 
+        @tf.autograph.experimental.do_not_convert
         def gather(rows):
             return pad(*tf.nest.map_structure(lambda x: tf.gather(x, rows), features))
 
