@@ -42,7 +42,7 @@ OPTIONS = {
 }
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-PACKAGES = ("albert_tf", "albert_tf_cli", "zh")
+PACKAGES = ("albert_tf", "albert_tf_cli", "albert_tf_lite", "zh")
 
 app = typer.Typer(
     help="ALBERT for Keras 3 on TensorFlow, first-class in Chinese.",

@@ -172,13 +172,12 @@ def _print_comparison(name, path, row, task, exported, examples):
         ["Keras", f"{sum(x.numpy().nbytes for x in task.weights) / 1e6:.2f}"],
         [name, f"{_size(pathlib.Path(path)) / 1e6:.2f}"],
     ]
+    calls = (keras_call(task), exported.call)
     most = min(task.backbone.max_sequence_length, task.preprocessor.sequence_length)
     for length in sorted({min(length, most) for length in (32, 128)}):
         table.add_column(f"ms, {length} tokens")
-        calls = (keras_call(task), exported.call)
-        for cells, taken in zip(
-            rows, latencies(calls, example_features(task, length)), strict=True
-        ):
+        times = latencies(calls, example_features(task, length))
+        for cells, taken in zip(rows, times, strict=True):
             cells.append(f"{taken:.2f}")
     if is_supported(task):
         table.add_column("difference")

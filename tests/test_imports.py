@@ -28,7 +28,7 @@ print(*set(keras.saving.get_custom_objects()) - known)
 
 
 def modules():
-    packages = ("albert_tf", "zh", "albert_tf_cli")
+    packages = ("albert_tf", "albert_tf_lite", "zh", "albert_tf_cli")
     files = [x for top in packages for x in (ROOT / top).rglob("*.py")]
     parts = [file.relative_to(ROOT).with_suffix("").parts for file in files]
     # `__main__` is no module to import but a command to run.

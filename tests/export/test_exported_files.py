@@ -29,7 +29,11 @@ from albert_tf.models import AlbertMaskedLM, AlbertTextEmbedder
 ROOT = pathlib.Path(__file__).parents[2]
 MICRO = ROOT / "examples" / "albert_micro_zh"
 
-pytestmark = pytest.mark.filterwarnings("ignore:.* texts are longer")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.* texts are longer"),
+    # Of Keras.
+    pytest.mark.filterwarnings("ignore:Layer .* does not have a `quantize`"),
+]
 # Those whose parts no other has. LiteRT's converter takes seconds for each file.
 FAST = {
     write_litert: {"labels", "tags"},

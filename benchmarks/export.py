@@ -1,0 +1,173 @@
+"""Exported models beside the TensorFlow SavedModel: size, time, agreement.
+
+    python benchmarks/export.py VOCAB [--sizes albert_tiny_zh albert_base_zh]
+        [--threads 1] [--seconds 10] [--model DIRECTORY --texts FILE ...]
+
+Of each size a classifier with random weights is written in every format, and one text
+of 32 and of 128 tokens is run by each in turn, ids in and logits out, on as many
+threads. The difference is that of the logits from Keras'. With `--model`, what
+`albert-tf finetune` has written, and labelled texts, it also counts how often each
+format gives the label that Keras gives, and how often the right one.
+"""
+
+import argparse
+import importlib.metadata
+import os
+import pathlib
+import platform
+import tempfile
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import numpy as np
+import tensorflow as tf
+from rich.console import Console
+from rich.table import Table
+
+import albert_tf
+import zh
+from albert_tf.data import read_labelled_texts
+from albert_tf.export import LiteRTModel, OnnxModel, litert, onnx, saved_model
+from albert_tf.export.measure import (
+    ServedModel,
+    example_features,
+    largest_difference,
+    latencies,
+)
+
+LENGTHS = (32, 128)
+TEXTS = ["房间很干净，服务员也热情。", "太差了！", "今天天气不错，去公园走走。" * 9]
+
+# How each file is written, and how it is opened on a number of threads.
+FORMATS = {
+    "SavedModel float32": (
+        saved_model,
+        {},
+        lambda path, threads: ServedModel(path),
+    ),
+    **{
+        f"LiteRT {precision}": (litert, {"precision": precision}, LiteRTModel)
+        for precision in ("float32", "float16", "int8")
+    },
+    **{
+        f"ONNX {precision}": (onnx, {"precision": precision}, OnnxModel)
+        for precision in ("float32", "int8")
+    },
+}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("vocabulary", help="a vocab.txt of 21,128 tokens")
+    parser.add_argument("--sizes", nargs="*", default=["albert_tiny_zh"])
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--seconds", type=float, default=10.0)
+    parser.add_argument("--model", help="what `albert-tf finetune` has written")
+    parser.add_argument("--texts", nargs="*", default=[], help="labelled texts")
+    parser.add_argument("--examples", type=int, default=2000)
+    arguments = parser.parse_args()
+    tf.config.threading.set_intra_op_parallelism_threads(arguments.threads)
+    tf.config.threading.set_inter_op_parallelism_threads(1)
+    console = Console(width=100)
+    console.print(f"{machine()}; {arguments.threads} threads")
+    for size in arguments.sizes:
+        backbone = albert_tf.models.AlbertBackbone(**zh.SIZES[size])
+        task = albert_tf.models.AlbertTextClassifier.from_backbone(
+            backbone, arguments.vocabulary, num_classes=2, sequence_length=256
+        )
+        with tempfile.TemporaryDirectory() as folder:
+            files = write_all(task, folder)
+            console.print(speed_table(size, task, files, arguments))
+    if arguments.model:
+        task = albert_tf.models.AlbertTextClassifier.from_preset(arguments.model)
+        with tempfile.TemporaryDirectory() as folder:
+            files = write_all(task, folder)
+            console.print(agreement_table(task, files, arguments))
+
+
+def machine():
+    """The processor and the versions that matter."""
+    processor = platform.processor() or platform.machine()
+    cpuinfo = pathlib.Path("/proc/cpuinfo")
+    told = cpuinfo.read_text() if cpuinfo.exists() else ""
+    lines = dict(map(str.strip, x.split(":", 1)) for x in told.splitlines() if ":" in x)
+    flags = lines.get("flags", "").split()
+    notable = [x for x in ("avx2", "avx512f", "avx512_vnni", "amx_int8") if x in flags]
+    packages = ("tensorflow", "keras", "ai-edge-litert", "onnxruntime")
+    versions = [f"{name} {importlib.metadata.version(name)}" for name in packages]
+    name = lines.get("model name", processor)
+    return f"{os.cpu_count()} x {name} ({' '.join(notable)}); {', '.join(versions)}"
+
+
+def write_all(task, folder):
+    """The path of the file of each format, by name."""
+    files = {}
+    for name, (write, options, _) in FORMATS.items():
+        files[name] = pathlib.Path(folder, name.replace(" ", "_"), "1")
+        files[name].parent.mkdir()
+        write(task, files[name], **options)
+    return files
+
+
+def bytes_of(path):
+    files = [path] if path.is_file() else path.rglob("*")
+    return sum(file.stat().st_size for file in files if file.is_file())
+
+
+def opened(files, threads):
+    return {name: FORMATS[name][2](path, threads) for name, path in files.items()}
+
+
+def speed_table(size, task, files, arguments):
+    weights = sum(weight.numpy().nbytes for weight in task.weights)
+    table = Table(
+        title=f"{size}, {weights / 1e6:.1f} MB of weights", title_justify="left"
+    )
+    for column in ("", "MB", "of weights", "difference"):
+        table.add_column(column, no_wrap=True)
+    models = opened(files, arguments.threads)
+    calls = [model.call for model in models.values()]
+    columns = []
+    for length in LENGTHS:
+        table.add_column(f"ms, {length} tokens")
+        table.add_column("ratio")
+        features = example_features(task, length)
+        columns.append(latencies(calls, features, arguments.seconds * len(calls)))
+    for (name, model), times in zip(
+        models.items(), zip(*columns, strict=True), strict=True
+    ):
+        cells = []
+        for taken, column in zip(times, columns, strict=True):
+            cells += [f"{taken:.1f}", f"{taken / column[0]:.2f}"]
+        count = bytes_of(files[name])
+        difference = largest_difference(task, model, TEXTS)
+        share = f"{count / weights:.3f}"
+        table.add_row(name, f"{count / 1e6:.2f}", share, f"{difference:.1e}", *cells)
+    return table
+
+
+def agreement_table(task, files, arguments):
+    data = [read_labelled_texts(path) for path in arguments.texts]
+    texts = [text for part in data for text in part.x]
+    labels = np.array([str(label) for part in data for label in part.labels])
+    chosen = np.random.default_rng(1).permutation(len(texts))[: arguments.examples]
+    texts, labels = [texts[i] for i in chosen], labels[chosen]
+    title = f"{arguments.model}, {len(texts)} texts"
+    table = Table(
+        "", "MB", "labels as Keras", "accuracy", title=title, title_justify="left"
+    )
+    logits = task.predict(texts, verbose=0)
+    of_keras = np.array(task.class_names)[logits.argmax(-1)]
+    table.add_row("Keras", "", "", f"{np.mean(of_keras == labels):.4f}")
+    for name, model in opened(files, arguments.threads).items():
+        found = model.predict(texts)["label"]
+        if found.dtype.kind == "O":
+            found = np.array([label.decode() for label in found])
+        agreement, accuracy = np.mean(found == of_keras), np.mean(found == labels)
+        cells = [f"{bytes_of(files[name]) / 1e6:.2f}", f"{agreement:.4f}"]
+        table.add_row(name, *cells, f"{accuracy:.4f}")
+    return table
+
+
+if __name__ == "__main__":
+    main()
