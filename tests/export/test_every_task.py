@@ -1,5 +1,6 @@
 """What every exported task promises, by the table of tasks."""
 
+import json
 import pathlib
 import re
 import shutil
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from exported_tasks import NAMES, exporter
+from serving_operations import TABLE, graph_of, operations_of
 
 DOCS = pathlib.Path(__file__).parents[2] / "docs" / "serving.md"
 # A name, its type and its shape, as the table of the docs has them.
@@ -87,6 +89,30 @@ def test_names_types_and_shapes_are_those_of_the_docs(exported):
             assert output.shape[0] is None
     # In REST they would be base64.
     assert not [key for key in {**answers, **of_ids} if key.endswith("_bytes")]
+
+
+# --- What its graph needs ---
+
+# Of tensorflow_text, those that TensorFlow Serving links (`tensorflow_text:ops_lib`)
+# and that we need.
+TEXT_OPERATIONS = {"FastWordpieceTokenizeWithOffsets", "NormalizeUTF8"}
+
+
+def test_operations_and_their_attributes_are_known_to_the_newest_server(exported):
+    server, used = json.loads(TABLE.read_text()), operations_of(exported.path)
+    known = {name: set(x) for name, x in server["operations"].items()}
+    unknown = {
+        name: attributes
+        for name, attributes in used.items()
+        if name not in known or not attributes <= known[name]
+    }
+    # What is new is looked up by tests/helpers/serving_operations.py.
+    assert not unknown, f"not in {TABLE.name}"
+    # An older reader refuses what says that it needs a newer one.
+    assert graph_of(exported.path).versions.min_consumer <= server["graph_version"]
+    of_text = {x for x in used if x.startswith(("Fast", "Normalize", "Sentencepiece"))}
+    assert of_text <= TEXT_OPERATIONS
+    assert not [x for x in used if x.startswith("TFText>") or "PyFunc" in x]
 
 
 # --- Any request ---

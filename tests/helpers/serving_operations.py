@@ -13,6 +13,8 @@ import sys
 
 from tensorflow.core.protobuf import saved_model_pb2
 
+TABLE = pathlib.Path(__file__).parents[1] / "export" / "serving_operations.json"
+
 
 def graph_of(directory):
     path = pathlib.Path(directory) / "saved_model.pb"
