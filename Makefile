@@ -11,7 +11,7 @@ PYTEST := MALLOC_TRIM_THRESHOLD_=131072 MALLOC_MMAP_THRESHOLD_=131072 \
 export TEXT
 
 .PHONY: demo test test-all test-peers lint benchmark benchmark-convert \
-	benchmark-pretrain-data clean
+	benchmark-export benchmark-pretrain-data clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python examples/demo.py
@@ -35,6 +35,11 @@ benchmark: $(VENV)/.installed
 
 benchmark-convert: $(VENV)/.installed
 	$(BIN)/python benchmarks/convert.py
+
+# VOCAB is a vocab.txt; OPTIONS are those of the script.
+benchmark-export: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --editable '.[cli,hf,litert,onnx]'
+	$(BIN)/python benchmarks/export.py '$(VOCAB)' $(OPTIONS)
 
 benchmark-pretrain-data: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --editable '.[cli,hf,fast]'

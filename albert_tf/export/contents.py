@@ -58,12 +58,11 @@ def is_supported(task: AlbertTask) -> bool:
     return isinstance(task, tuple(_SETTINGS))
 
 
-def contents_of(task: AlbertTask, **settings: Any) -> Contents:
+def contents_of(task: AlbertTask) -> Contents:
     """The settings and the vocabulary of a task.
 
     Args:
         task: a task on texts.
-        **settings: more of them, or others.
 
     Raises:
         TypeError: if it is a task that these files are not written for.
@@ -99,7 +98,6 @@ def contents_of(task: AlbertTask, **settings: Any) -> Contents:
             "sequence_length": task.preprocessor.sequence_length,
             "tokenizer": "sentence_piece" if is_sentence_piece else "word_piece",
             "lowercase": tokenizer.lowercase,
-            **settings,
         },
         vocabulary,
     )

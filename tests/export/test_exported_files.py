@@ -10,6 +10,7 @@ import venv
 
 import numpy as np
 import pytest
+import sentence_piece_reference
 import tensorflow as tf
 from lite_tasks import (
     FORMATS,
@@ -20,11 +21,12 @@ from lite_tasks import (
     write_litert,
     write_onnx,
 )
-from small_classifier import TEXTS
+from small_classifier import TEXTS, randomised, small_backbone
 
 from albert_tf.export import LiteRTModel, OnnxModel, litert, onnx
 from albert_tf.export.measure import largest_difference
-from albert_tf.models import AlbertMaskedLM, AlbertTextEmbedder
+from albert_tf.models import AlbertMaskedLM, AlbertTextEmbedder, AlbertTokenClassifier
+from albert_tf.tokenizers import SentencePieceTokenizer
 
 ROOT = pathlib.Path(__file__).parents[2]
 MICRO = ROOT / "examples" / "albert_micro_zh"
@@ -34,6 +36,7 @@ pytestmark = [
     # Of Keras.
     pytest.mark.filterwarnings("ignore:Layer .* does not have a `quantize`"),
 ]
+ONE_LENGTH = {write_litert: {"lengths": (128,)}, write_onnx: {}}
 # Those whose parts no other has. LiteRT's converter takes seconds for each file.
 FAST = {
     write_litert: {"labels", "tags"},
@@ -163,6 +166,34 @@ def test_low_rank_weights_are_added(write, tmp_path):
     assert largest_difference(unadapted, model, texts) > 1e-3
 
 
+@pytest.mark.parametrize("write", FORMATS)
+def test_a_sentence_piece_model_travels_in_the_file(write, tmp_path):
+    proto = sentence_piece_reference.train_model()
+    size = SentencePieceTokenizer(proto).vocabulary_size()
+    backbone = small_backbone(vocabulary_size=size, max_sequence_length=20)
+    kind = AlbertTokenClassifier
+    task = randomised(kind.from_backbone(backbone, proto, labels=["A"]))
+    model = write(task, tmp_path / "model", **ONE_LENGTH[write])
+    texts = sentence_piece_reference.TEXT.splitlines()[:3]
+    found = [[span[:3] for span in row] for row in model.predict(texts)["spans"]]
+    assert found == task.predict(texts, verbose=0)
+    assert max(span[1] for row in found for span in row) > 40
+
+
+@pytest.mark.slow
+@needs_onnx
+@pytest.mark.parametrize("precision", ["float32", "int8"])
+def test_openvino_gives_the_same(precision, tmp_path):
+    openvino = pytest.importorskip("openvino")
+    task, texts = small_task("google pairs")
+    model = write_onnx(task, tmp_path / "model.onnx", precision=precision)
+    features = {x: y.numpy() for x, y in task.preprocessor(texts).items()}
+    compiled = openvino.Core().compile_model(str(tmp_path / "model.onnx"), "CPU")
+    (found,) = compiled(features).values()
+    tolerance = {"float32": 1e-5, "int8": 0.02}[precision]
+    np.testing.assert_allclose(found, model.call(features), atol=tolerance)
+
+
 # --- Sizes and precisions ---
 
 
@@ -193,8 +224,8 @@ def test_weights_are_written_once(write, embedder, tmp_path):
 def test_small_files_give_nearly_the_same_vectors(
     write, precision, share, least, embedder, tmp_path
 ):
-    options = {} if write is write_onnx else {"lengths": (128,)}
-    model = write(embedder, tmp_path / "model", precision=precision, **options)
+    options = {"precision": precision, **ONE_LENGTH[write]}
+    model = write(embedder, tmp_path / "model", **options)
     assert (tmp_path / "model").stat().st_size < share * float_bytes(embedder)
     texts = reviews(60)
     expected = embedder.encode_text(texts)
