@@ -2,7 +2,7 @@
 
 import pytest
 from command_line import run
-from exported_tasks import needs_litert, needs_onnx, small_task
+from lite_tasks import needs_litert, needs_onnx, small_task
 from small_classifier import TEXTS
 
 from albert_tf.export import LiteRTModel, OnnxModel
