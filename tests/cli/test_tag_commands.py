@@ -99,4 +99,4 @@ def test_what_is_refused(folder):
 def test_export_names_what_it_gives(folder):
     result = run("export", folder / "model", folder / "served" / "1")
     printed = " ".join(result.stdout.split())
-    assert "takes text and gives start, end, label, score." in printed
+    assert "takes text and gives spans, labels, scores." in printed
