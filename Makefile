@@ -31,7 +31,7 @@ lint: $(VENV)/.installed-test
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/lint-imports
 
 benchmark: $(VENV)/.installed
-	$(BIN)/python benchmarks/classify.py
+	$(BIN)/python benchmarks/run_all.py
 
 benchmark-convert: $(VENV)/.installed
 	$(BIN)/python benchmarks/convert.py

@@ -1,126 +1,94 @@
-"""Strings in, labels out: ours and KerasHub in turn, on LCQMC pairs.
+"""Strings in, labels out, and training: us and peers in turn on the same text.
 
-    python benchmarks/classify.py [--assets ../shared] [--examples 1024] [--rounds 3]
+    python benchmarks/classify.py [--assets ../shared] [--size albert_tiny_zh]
+        [--data lcqmc] [--examples 1024] [--rounds 3]
 
-Both have the shape of albert_tiny, random weights, the same vocabulary, batch size
-and texts. KerasHub is used as its guide documents it: `AlbertTextClassifier` with
-its default `compile`, texts padded to a fixed length of 128. (Its ALBERT tokenizer
-reads SentencePiece only; its BERT preprocessor is what reads a Chinese vocabulary.)
-A first run of each, which traces and compiles, is not counted.
+ASSETS is a folder with data/lcqmc/dev.tsv, data/chnsenticorp_clean.zip and
+released/vocab/vocab_zh_21128.txt. All engines have the shape of the size, random
+weights, the same vocabulary, batch size and texts; see `engines.py`. A first run of
+each, which traces and compiles, is not counted.
 """
 
 import argparse
 import os
 import pathlib
-import statistics
-import time
-
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import keras
-import keras_hub
 import numpy as np
-from rich.console import Console
-from rich.table import Table
+from engines import Ours, installed
+from harness import (
+    compared,
+    console,
+    forward_gflop,
+    in_turn,
+    matrix_rate,
+    read_pairs,
+    read_reviews,
+    table_of,
+    write_results,
+)
 
-import albert_tf
 import zh
 
-SEQUENCE_LENGTH = 128
-
-
-def ours(vocabulary):
-    backbone = albert_tf.models.AlbertBackbone(**zh.SIZES["albert_tiny_zh"])
-    return albert_tf.models.AlbertTextClassifier.from_backbone(
-        backbone, vocabulary, num_classes=2, sequence_length=SEQUENCE_LENGTH
-    )
-
-
-def keras_hub_guide(vocabulary):
-    names = ("num_layers", "num_heads", "embedding_dim", "hidden_dim")
-    size = zh.SIZES["albert_tiny_zh"]
-    backbone = keras_hub.models.AlbertBackbone(
-        **{name: size[name] for name in names},
-        vocabulary_size=size["vocabulary_size"],
-        intermediate_dim=size["intermediate_dim"],
-    )
-    preprocessor = keras_hub.models.BertTextClassifierPreprocessor(
-        keras_hub.models.BertTokenizer(vocabulary=vocabulary, lowercase=True),
-        sequence_length=SEQUENCE_LENGTH,
-    )
-    return keras_hub.models.AlbertTextClassifier(
-        backbone, num_classes=2, preprocessor=preprocessor
-    )
-
-
-def read_pairs(path, examples, seed=1):
-    lines = pathlib.Path(path).read_text(encoding="utf-8").splitlines()
-    rows = [line.split("\t") for line in lines]
-    chosen = np.random.default_rng(seed).permutation(len(rows))[:examples]
-    first, second, labels = zip(*(rows[row] for row in chosen), strict=True)
-    return (list(first), list(second)), np.array(labels, "int32")
-
-
-def seconds(function):
-    start = time.perf_counter()
-    function()
-    return time.perf_counter() - start
-
-
-def compare(models, job, rounds, console):
-    """The median seconds of each model, run in turn, and all ratios."""
-    times = {name: [] for name in models}
-    for model in models.values():
-        job(model)
-    for number in range(rounds):
-        for name, model in models.items():
-            times[name].append(seconds(lambda model=model: job(model)))
-        console.print(
-            f"  round {number + 1}: "
-            + ", ".join(f"{name} {times[name][-1]:.2f} s" for name in times)
-        )
-    return times
+DATA = {
+    "lcqmc": lambda assets, count: read_pairs(assets / "data/lcqmc/dev.tsv", count),
+    "chnsenticorp": lambda assets, count: read_reviews(
+        assets / "data/chnsenticorp_clean.zip", "test.tsv", count
+    ),
+}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     default = os.environ.get("ALBERT_TF_ASSETS", "../shared")
     parser.add_argument("--assets", default=default, help="folder with the data")
+    parser.add_argument("--size", default="albert_tiny_zh", choices=zh.SIZES)
+    parser.add_argument("--data", default="lcqmc", choices=DATA)
     parser.add_argument("--examples", type=int, default=1024)
     parser.add_argument("--batch-size", type=int, default=32)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--jobs", nargs="+", default=["predict", "fit"])
     arguments = parser.parse_args()
     assets = pathlib.Path(arguments.assets)
-    x, y = read_pairs(assets / "data/lcqmc/dev.tsv", arguments.examples)
+    x, y = DATA[arguments.data](assets, arguments.examples)
     vocabulary = str(assets / "released/vocab/vocab_zh_21128.txt")
-    console = Console(highlight=False)
     keras.utils.set_random_seed(1)
-    models = {"albert-tf": ours(vocabulary), "KerasHub": keras_hub_guide(vocabulary)}
-    tokens, _, _ = models["albert-tf"].preprocessor.tokenize_and_pack(x)
-    mean = float(np.mean(tokens.row_lengths()))
+    engines = [engine(arguments.size, vocabulary) for engine in installed()]
+    ours = next(engine for engine in engines if type(engine) is Ours)
+    tokens, _, _ = ours.model.preprocessor.tokenize_and_pack(x)
+    lengths = tokens.row_lengths().numpy()
     console.print(
-        f"{len(y):,} pairs of {mean:.1f} tokens, batch {arguments.batch_size}, "
-        f"{os.cpu_count()} cores, keras {keras.__version__}, "
-        f"keras-hub {keras_hub.__version__}"
+        f"{arguments.data}, {len(y):,} examples of {lengths.mean():.1f} tokens, "
+        f"{arguments.size}, batch {arguments.batch_size}"
     )
-
-    options = {"batch_size": arguments.batch_size, "verbose": 0}
-    jobs = {
-        "predict": lambda model: model.predict(x, **options),
-        "fit": lambda model: model.fit(x, y, **options),
+    runs = {
+        "predict": lambda engine: engine.predict(x, arguments.batch_size),
+        "fit": lambda engine: engine.fit(x, y, arguments.batch_size),
     }
-    table = Table("", *(f"{name}, pairs/s" for name in models), "ratio", "min", "max")
-    for name, job in jobs.items():
-        console.print(name)
-        times = compare(models, job, arguments.rounds, console)
-        ratios = [
-            theirs / own
-            for own, theirs in zip(times["albert-tf"], times["KerasHub"], strict=True)
-        ]
-        rates = [f"{len(y) / statistics.median(times[model]):,.0f}" for model in models]
-        spread = (statistics.median(ratios), min(ratios), max(ratios))
-        table.add_row(name, *rates, *(f"{ratio:.2f}" for ratio in spread))
-    console.print(table)
+    results = {}
+    for job in arguments.jobs:
+        able = {engine.name: engine for engine in engines if hasattr(engine, job)}
+        calls = {
+            name: lambda engine=engine, job=job: runs[job](engine)
+            for name, engine in able.items()
+        }
+        before = matrix_rate()
+        rows = compared(in_turn(calls, arguments.rounds), to="KerasHub")
+        rate = float(np.mean([before, matrix_rate()]))
+        work = sum(forward_gflop(zh.SIZES[arguments.size], n, n) for n in lengths)
+        # Backward is twice forward.
+        work *= {"predict": 1, "fit": 3}[job]
+        for row in rows.values():
+            row["examples/s"] = len(y) / row["seconds"]
+            row["share"] = work / row["seconds"] / rate
+        columns = ("examples/s", "ratio", "smallest", "largest", "share")
+        console.print(f"{job}; a matrix product does {rate:.0f} GFLOP/s")
+        console.print(table_of(rows, columns))
+        results[job] = {"matrix_gflops": rate, "rows": rows}
+    settings = {name: x for name, x in vars(arguments).items() if name != "assets"}
+    settings["mean_tokens"] = float(lengths.mean())
+    name = f"classify_{arguments.data}_{arguments.size}"
+    write_results(name, {"settings": settings, "jobs": results})
 
 
 if __name__ == "__main__":

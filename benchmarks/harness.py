@@ -26,17 +26,19 @@ def in_turn(jobs, rounds):
     """The seconds of each job, a list a job; after a first run, which is not counted.
 
     One after the other in every round, so that what else the machine does falls on
-    all of them.
+    all of them. Pairs of the time on the wall and that of the processor, which other
+    processes leave alone; compare it only between jobs of one thread.
     """
     times = {name: [] for name in jobs}
     for job in jobs.values():
         job()
     for number in range(rounds):
         for name, job in jobs.items():
-            start = time.perf_counter()
+            wall, cpu = time.perf_counter(), time.process_time()
             job()
-            times[name].append(time.perf_counter() - start)
-        last = ", ".join(f"{name} {times[name][-1]:.3g} s" for name in times)
+            spent = (time.perf_counter() - wall, time.process_time() - cpu)
+            times[name].append(spent)
+        last = ", ".join(f"{name} {times[name][-1][0]:.3g} s" for name in times)
         console.print(f"  round {number + 1}: {last}")
     return times
 
@@ -47,13 +49,17 @@ def compared(times, to):
     The ratio is the median of those of the rounds, with the smallest and largest.
     """
     rows = {}
-    for name, seconds in times.items():
-        ratios = [other / own for own, other in zip(seconds, times[to], strict=True)]
+    for name, spent in times.items():
+        wall, cpu = (
+            [other[i] / own[i] for own, other in zip(spent, times[to], strict=True)]
+            for i in (0, 1)
+        )
         rows[name] = {
-            "seconds": statistics.median(seconds),
-            "ratio": statistics.median(ratios),
-            "smallest": min(ratios),
-            "largest": max(ratios),
+            "seconds": statistics.median(own[0] for own in spent),
+            "ratio": statistics.median(wall),
+            "smallest": min(wall),
+            "largest": max(wall),
+            "cpu_ratio": statistics.median(cpu),
         }
     return rows
 

@@ -1,0 +1,198 @@
+"""Us and peers as the benchmarks run them: strings in, outputs out.
+
+An engine has `name`, `predict(x, batch_size)` and, if it trains, `fit(x, y,
+batch_size)`. All have the same shape, random weights and vocabulary. What is not
+installed is left out.
+"""
+
+import importlib.util
+import pathlib
+import tempfile
+
+import keras_hub
+import numpy as np
+
+import albert_tf
+import zh
+
+SEQUENCE_LENGTH = 128
+
+
+class Ours:
+    """`AlbertTextClassifier`, by its defaults."""
+
+    name = "albert-tf"
+
+    def __init__(self, size, vocabulary, **options):
+        backbone = albert_tf.models.AlbertBackbone(**zh.SIZES[size], **options)
+        self.model = albert_tf.models.AlbertTextClassifier.from_backbone(
+            backbone, vocabulary, num_classes=2, sequence_length=SEQUENCE_LENGTH
+        )
+
+    def predict(self, x, batch_size):
+        return self.model.predict(x, batch_size=batch_size, verbose=0)
+
+    def fit(self, x, y, batch_size):
+        self.model.fit(x, y, batch_size=batch_size, verbose=0)
+
+
+class KerasHub(Ours):
+    """As its guide documents it: default `compile`, texts padded to a fixed length.
+
+    Its ALBERT tokenizer reads SentencePiece only; its BERT preprocessor is what reads
+    a Chinese vocabulary.
+    """
+
+    name = "KerasHub"
+
+    def __init__(self, size, vocabulary):
+        sizes = zh.SIZES[size]
+        names = ("num_layers", "num_heads", "embedding_dim", "hidden_dim")
+        backbone = keras_hub.models.AlbertBackbone(
+            **{name: sizes[name] for name in (*names, "intermediate_dim")},
+            vocabulary_size=sizes["vocabulary_size"],
+        )
+        preprocessor = keras_hub.models.BertTextClassifierPreprocessor(
+            keras_hub.models.BertTokenizer(vocabulary=vocabulary, lowercase=True),
+            sequence_length=SEQUENCE_LENGTH,
+        )
+        self.model = keras_hub.models.AlbertTextClassifier(
+            backbone, num_classes=2, preprocessor=preprocessor
+        )
+
+
+class Transformers:
+    """PyTorch: padded to the longest of each batch, in the order of the texts."""
+
+    name = "transformers"
+    sorts = False
+    dtype = "float32"
+
+    def __init__(self, size, vocabulary):
+        import torch
+        import transformers
+
+        self.torch, sizes = torch, zh.SIZES[size]
+        self.tokenizer = transformers.BertTokenizerFast(vocabulary)
+        self.model = transformers.AlbertForSequenceClassification(
+            transformers.AlbertConfig(
+                vocab_size=sizes["vocabulary_size"],
+                hidden_size=sizes["hidden_dim"],
+                num_hidden_layers=sizes["num_layers"],
+                num_attention_heads=sizes["num_heads"],
+                intermediate_size=sizes["intermediate_dim"],
+                embedding_size=sizes["embedding_dim"],
+                hidden_act="gelu_new",
+            )
+        ).to(getattr(torch, self.dtype))
+
+    def _batches(self, x, batch_size):
+        parts = x if isinstance(x, tuple) else (x,)
+        order = np.arange(len(parts[0]))
+        if self.sorts:
+            order = np.argsort(np.sum([list(map(len, part)) for part in parts], axis=0))
+        for start in range(0, len(order), batch_size):
+            rows = order[start : start + batch_size]
+            texts = ([part[row] for row in rows] for part in parts)
+            yield (
+                rows,
+                self.tokenizer(
+                    *texts,
+                    truncation=True,
+                    max_length=SEQUENCE_LENGTH,
+                    padding="longest",
+                    return_tensors="pt",
+                ),
+            )
+
+    def predict(self, x, batch_size):
+        count = len(x[0] if isinstance(x, tuple) else x)
+        outputs = np.zeros((count, 2), "float32")
+        self.model.eval()
+        with self.torch.inference_mode():
+            for rows, features in self._batches(x, batch_size):
+                outputs[rows] = self.model(**features).logits.float().numpy()
+        return outputs
+
+    def fit(self, x, y, batch_size):
+        optimizer = self.torch.optim.AdamW(self.model.parameters(), 1e-4)
+        self.model.train()
+        for rows, features in self._batches(x, batch_size):
+            labels = self.torch.as_tensor(np.asarray(y)[rows], dtype=self.torch.long)
+            optimizer.zero_grad()
+            self.model(**features, labels=labels).loss.backward()
+            optimizer.step()
+
+
+class SortedTransformers(Transformers):
+    """The same, in the order of their lengths."""
+
+    name = "transformers, sorted"
+    sorts = True
+
+
+class BFloat16Transformers(SortedTransformers):
+    name = "transformers, sorted, bfloat16"
+    dtype = "bfloat16"
+
+
+class OnnxInt8:
+    """Our own ONNX file in 8 bits, by ONNX Runtime."""
+
+    name = "ONNX Runtime int8"
+
+    def __init__(self, size, vocabulary):
+        self.path = path = pathlib.Path(tempfile.mkdtemp(), "model.onnx")
+        model = Ours(size, vocabulary).model
+        model.pairs = True
+        albert_tf.export.onnx(model, path, precision="int8")
+        self.model = albert_tf.export.OnnxModel(path)
+
+    def predict(self, x, batch_size):
+        parts = x if isinstance(x, tuple) else (x, [""] * len(x))
+        order = np.argsort([len(a) + len(b) for a, b in zip(*parts, strict=True)])
+        outputs = np.zeros((len(order), 2), "float32")
+        for start in range(0, len(order), batch_size):
+            rows = order[start : start + batch_size]
+            texts = tuple([part[row] for row in rows] for part in parts)
+            outputs[rows] = self.model.predict(texts)["probabilities"]
+        return outputs
+
+
+class OpenVinoInt8(OnnxInt8):
+    """The same file by OpenVINO; the tokens are ours."""
+
+    name = "OpenVINO int8"
+
+    def __init__(self, size, vocabulary):
+        super().__init__(size, vocabulary)
+        import openvino
+
+        compiled = openvino.Core().compile_model(self.path)
+        names = [port.any_name for port in compiled.inputs]
+        self.model.call = lambda features: next(
+            iter(compiled([features[name] for name in names]).values())
+        )
+
+
+# An engine to the modules, or attributes of our export, that it needs.
+NEEDS = {
+    Ours: (),
+    KerasHub: (),
+    Transformers: ("torch", "transformers"),
+    SortedTransformers: ("torch", "transformers"),
+    BFloat16Transformers: ("torch", "transformers"),
+    OnnxInt8: ("onnx", "onnxruntime"),
+    OpenVinoInt8: ("onnx", "openvino"),
+}
+
+
+def installed():
+    """The engines that can run here."""
+    has_onnx = hasattr(albert_tf.export, "OnnxModel")
+    return [
+        engine
+        for engine, modules in NEEDS.items()
+        if all(map(importlib.util.find_spec, modules))
+        and (has_onnx or not issubclass(engine, OnnxInt8))
+    ]

@@ -1,0 +1,82 @@
+"""One text at a time: milliseconds from a string to its answer.
+
+    python benchmarks/latency.py [--assets ../shared] [--size albert_tiny_zh]
+
+Medians over many calls, the engines in turn, a text of 32 tokens. `SavedModel` is our
+export, as TensorFlow Serving runs it; of KerasHub `predict_on_batch` of a compiled
+model; ONNX Runtime and transformers where they are installed.
+"""
+
+import argparse
+import os
+import pathlib
+import statistics
+import tempfile
+import time
+
+import tensorflow as tf
+from engines import KerasHub, OnnxInt8, Ours, Transformers, installed
+from harness import console, matrix_rate, table_of, write_results
+
+import albert_tf
+import zh
+
+
+def calls(size, vocabulary, text):
+    """A function a name, each of which answers the text."""
+    ours = Ours(size, vocabulary).model
+    directory = pathlib.Path(tempfile.mkdtemp(), "1")
+    albert_tf.export.saved_model(ours, directory)
+    loaded = tf.saved_model.load(str(directory))
+    serve, texts = loaded.signatures["serving_default"], tf.constant([text])
+    theirs = KerasHub(size, vocabulary).model
+    found = {
+        "SavedModel": lambda: serve(text=texts)["probabilities"].numpy(),
+        "albert-tf predict": lambda: ours.predict([text], verbose=0),
+        # Which takes strings: the model has its preprocessor.
+        "KerasHub predict_on_batch": lambda: theirs.predict_on_batch(texts),
+    }
+    for engine in installed():
+        if engine in (Transformers, OnnxInt8):
+            model = engine(size, vocabulary)
+            found[engine.name] = lambda model=model: model.predict([text], 1)
+    return found, loaded
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    default = os.environ.get("ALBERT_TF_ASSETS", "../shared")
+    parser.add_argument("--assets", default=default, help="folder with the vocabulary")
+    parser.add_argument("--size", default="albert_tiny_zh", choices=zh.SIZES)
+    parser.add_argument("--calls", type=int, default=100)
+    arguments = parser.parse_args()
+    vocabulary = f"{arguments.assets}/released/vocab/vocab_zh_21128.txt"
+    text = "今天天气很好我们一起去公园里走走然后再回家吃饭好不好呀朋友"[:30]
+    # The model lives as long as its function is called.
+    found, _alive = calls(arguments.size, vocabulary, text)
+    times = {name: [] for name in found}
+    rate = matrix_rate()
+    for number in range(arguments.calls + 5):
+        for name, call in found.items():
+            start = time.perf_counter()
+            call()
+            if number >= 5:
+                times[name].append(1000 * (time.perf_counter() - start))
+    slow = statistics.median(times["KerasHub predict_on_batch"])
+    rows = {
+        name: {
+            "ms": statistics.median(values),
+            "of KerasHub": statistics.median(values) / slow,
+            "fastest": min(values),
+            "90%": sorted(values)[int(0.9 * len(values))],
+        }
+        for name, values in times.items()
+    }
+    console.print(table_of(rows, ("ms", "of KerasHub", "fastest", "90%")))
+    settings = {"size": arguments.size, "calls": arguments.calls, "tokens": 32}
+    name = f"latency_{arguments.size}"
+    write_results(name, {"settings": settings, "matrix_gflops": rate, "rows": rows})
+
+
+if __name__ == "__main__":
+    main()

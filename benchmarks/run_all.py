@@ -1,0 +1,110 @@
+"""The benchmarks, one after the other, and a table and a plot of all: `make benchmark`.
+
+    python benchmarks/run_all.py [--assets ../shared] [--quick]
+
+Each script writes `results/NAME.json`; those that are there already are done again.
+`--report` only draws table and plot of what is there. For figures to publish let
+nothing else run, and say the machine, which each file names.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).parent
+RESULTS = HERE / "results"
+# A script, and its arguments: usual ones, and those of `--quick`.
+RUNS = (
+    ("tokenizers_rate.py", (), ("--rounds", "2")),
+    ("start.py", (), ("--rounds", "1")),
+    ("latency.py", (), ("--calls", "20")),
+    ("latency.py", ("--size", "albert_base_zh"), ("--calls", "5")),
+    *(
+        ("classify.py", ("--size", size, "--data", data, *more), quick)
+        for size, more in (
+            ("albert_tiny_zh", ()),
+            ("albert_base_zh", ("--examples", "256")),
+        )
+        for data in ("lcqmc", "chnsenticorp")
+        for quick in [("--examples", "64", "--rounds", "1")]
+    ),
+)
+
+
+def report():
+    """`results/README.md` and `results/ratios.png` of the files that are there."""
+    import matplotlib
+    from harness import shown
+
+    matplotlib.use("agg")
+    from matplotlib import pyplot
+
+    lines, bars = ["# Results", ""], {}
+    files = {x.stem: json.loads(x.read_text("utf-8")) for x in RESULTS.glob("*.json")}
+    for name, found in sorted(files.items()):
+        jobs = found.get("jobs") or {"": found}
+        for job, part in jobs.items():
+            title = " ".join(filter(None, (name, job)))
+            lines += _table(title, found, part, shown)
+            if job:
+                ratios = {engine: row["ratio"] for engine, row in part["rows"].items()}
+                bars[title.removeprefix("classify_")] = ratios
+    (RESULTS / "README.md").write_text("\n".join(lines), "utf-8")
+    if not bars:
+        return
+    engines = sorted({engine for ratios in bars.values() for engine in ratios})
+    figure, axes = pyplot.subplots(figsize=(8, 0.8 * len(bars) + 1.5))
+    height = 0.8 / len(engines)
+    for i, engine in enumerate(engines):
+        places = [y + i * height for y in range(len(bars))]
+        widths = [ratios.get(engine, 0) for ratios in bars.values()]
+        axes.barh(places, widths, height, label=engine)
+    axes.set_yticks([y + 0.4 for y in range(len(bars))], list(bars))
+    axes.set_xlabel("times as fast as KerasHub")
+    axes.legend()
+    figure.tight_layout()
+    figure.savefig(RESULTS / "ratios.png", dpi=120)
+
+
+def _table(title, found, part, shown):
+    rows = part["rows"]
+    columns = list(dict.fromkeys(name for row in rows.values() for name in row))
+    machine = found["machine"]
+    told = f"{machine['processor']}, {machine['cores']} cores; load {found['load']:.1f}"
+    if "matrix_gflops" in part:
+        told += f"; a matrix product {part['matrix_gflops']:.0f} GFLOP/s"
+    yield from (f"## {title}", "", f"{told}.", "")
+    yield "| | " + " | ".join(columns) + " |"
+    yield "|---" * (len(columns) + 1) + "|"
+    for name, row in rows.items():
+        cells = (shown(row.get(column)) for column in columns)
+        yield f"| {name} | " + " | ".join(cells) + " |"
+    yield ""
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    default = os.environ.get("ALBERT_TF_ASSETS", "../shared")
+    parser.add_argument("--assets", default=default, help="folder with the data")
+    parser.add_argument("--quick", action="store_true", help="few texts and rounds")
+    parser.add_argument("--report", action="store_true", help="draw what is there")
+    arguments = parser.parse_args()
+    environment = {**os.environ, "ALBERT_TF_ASSETS": arguments.assets}
+    failed = []
+    for script, usual, quick in () if arguments.report else RUNS:
+        command = [sys.executable, str(HERE / script), *usual]
+        command += quick if arguments.quick else ()
+        print(*command[1:], flush=True)
+        # Each in a process of its own, with a memory of its own.
+        if subprocess.run(command, env=environment).returncode:
+            failed.append(script)
+    report()
+    if failed:
+        sys.exit(f"These failed: {', '.join(failed)}")
+
+
+if __name__ == "__main__":
+    main()
