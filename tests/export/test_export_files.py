@@ -92,7 +92,7 @@ def test_two_who_export_at_once_get_a_version_each(tmp_path):
 
 
 EXPORT = """
-import os, signal, sys
+import importlib, os, signal, sys
 from small_classifier import small_classifier
 import albert_tf
 
@@ -101,7 +101,7 @@ def die(*args):
 
 if "killed" in sys.argv:
     # The graph and the weights are written, the card is not.
-    sys.modules["albert_tf.export.saved_model"].write_card = die
+    importlib.import_module("albert_tf.export.saved_model").write_card = die
 albert_tf.export.saved_model(small_classifier(), sys.argv[1], version="next")
 """
 
