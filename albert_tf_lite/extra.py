@@ -7,7 +7,7 @@ from types import ModuleType
 
 # By package, how to install it.
 HOW_TO_INSTALL = {
-    "ai_edge_litert": "'albert-tf[litert]' (or ai-edge-litert alone)",
+    "ai_edge_litert": "'albert-tf[litert]' (or 'ai-edge-litert>=2.2' alone)",
     "onnx": "'albert-tf[onnx]'",
     "onnxruntime": "'albert-tf[onnx]' (or onnxruntime alone)",
     "sentencepiece": "sentencepiece",

@@ -58,7 +58,8 @@ class LiteRTModel(ExportedModel):
         self._lock = threading.Lock()
 
     def call(self, features: dict[str, np.ndarray]) -> np.ndarray:
-        rows = zip(*(features[name] for name in INPUTS), strict=True)
+        inputs = (np.asarray(features[name], "int32") for name in INPUTS)
+        rows = zip(*inputs, strict=True)
         with self._lock:
             return np.stack([self._call_one(*row) for row in rows])
 

@@ -60,6 +60,7 @@ class OnnxModel(ExportedModel):
         self.batch_size = batch_size
 
     def call(self, features: dict[str, np.ndarray]) -> np.ndarray:
+        features = {name: np.asarray(x, "int32") for name, x in features.items()}
         (output,) = self._session.run([self.settings["output"]], features)
         return output
 

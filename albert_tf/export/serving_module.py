@@ -134,6 +134,7 @@ def _of_batch(text, spec):
     name = f"{spec.name}_of_a_batch"
     if spec.shape.rank > 1:
         return tf.ensure_shape(text, spec.shape, name=name)
-    # [], [batch] and [batch, 1] are [batch]; of [batch, 2] this fails by its name.
-    shape = tf.concat([tf.shape(text), [1]], axis=0)[:1]
-    return tf.ensure_shape(tf.reshape(text, shape, name=name), [None])
+    # [batch] and [batch, 1] are [batch]. Of [batch, 2] the reshaping fails by its name,
+    # of one text that is in no list what follows.
+    text = tf.reshape(text, tf.shape(text)[:1], name=name)
+    return tf.ensure_shape(text, [None], name=f"{spec.name}_in_a_list")

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,6 +15,7 @@ from albert_tf.models.task import AlbertTask
 from albert_tf.models.text_fitting import FitsTexts
 from albert_tf.preprocessing import AlbertMaskedLMPreprocessor
 from albert_tf.preprocessing.examples import is_pair
+from albert_tf.preprocessing.length_grouping import GroupedTexts
 from albert_tf.preprocessing.marked_labels import marked_label_ids, plain_token_ids
 from albert_tf.preprocessing.texts import Texts
 
@@ -266,13 +266,11 @@ class AlbertMaskedLM(FitsTexts, AlbertTask, keras_hub.models.MaskedLM):
 
     def _grouped(self, x, *labels, shuffle=None, **options):
         texts = super()._grouped(x, *labels, shuffle=bool(shuffle), **options)
-        if labels:
-            # `evaluate` does not say whether to shuffle.
-            dataset = self._with_masks(texts.dataset, fixed=shuffle is None)
-        else:
-            dataset = texts.dataset.map(self.preprocessor.with_mask_positions)
-        dataset = dataset.prefetch(tf.data.AUTOTUNE)
-        return dataclasses.replace(texts, dataset=dataset)
+        if not labels:
+            return texts.map(self.preprocessor.with_mask_positions)
+        # `evaluate` does not say whether to shuffle.
+        masked = self._with_masks(texts.dataset, fixed=shuffle is None)
+        return GroupedTexts(lambda: masked.prefetch(tf.data.AUTOTUNE), texts.order)
 
     def _masked_dataset(self, data, group_by_length, max_tokens=None, fixed=False):
         """A dataset of texts as one of masked batches; other data as it is."""

@@ -13,7 +13,7 @@ from keras import ops
 from albert_tf.layers.common import at_least_float32
 from albert_tf.models.exit_rules import ConfidenceWindow, Patience, exit_rule
 from albert_tf.models.pooling import POOLING_MODES
-from albert_tf.models.text_fitting import trace_predict_function
+from albert_tf.models.predicting import predict_grouped
 from albert_tf.models.token_outputs import outputs_of_nothing
 from albert_tf.preprocessing.examples import count_examples, is_pair
 
@@ -109,8 +109,7 @@ class ExitsEarly:
         if count_examples(x) == 0:
             return outputs_of_nothing(self.output)
         texts = self._grouped(x, batch_size=batch_size)
-        trace_predict_function(model, texts.dataset.element_spec)
-        return texts.restore(model.predict(texts.dataset, **kwargs))
+        return predict_grouped(model, texts, model.predict, **kwargs)
 
     def exiting(self, early_exit: Rule | int | float) -> keras.Model:
         """A model of the same weights from which texts leave by a rule.

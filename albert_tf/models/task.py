@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import functools
 import inspect
 import os
@@ -213,7 +214,12 @@ class AlbertTask(AutoCompile, Presets):
             *args, **kwargs: arguments of the task after `backbone`.
             sequence_length: as for `from_checkpoint`.
             lowercase: bool. Lower-case the text. A tokenizer has its own.
+
+        Raises:
+            TypeError: if the task has no argument of that name, which Keras would
+                drop without a word.
         """
+        check_arguments(cls, kwargs)
         if vocabulary is not None:
             if not isinstance(vocabulary, keras.layers.Layer):
                 vocabulary = load_tokenizer(vocabulary, lowercase=lowercase)
@@ -267,6 +273,20 @@ def _naming_arguments(cls):
     ]
     from_checkpoint.__signature__ = inspect.Signature([*shared, *own, rest])
     return from_checkpoint
+
+
+def check_arguments(cls: type, given: dict[str, Any]) -> None:
+    """Refuse the arguments that no constructor of a task names."""
+    known = {"trainable"}.union(
+        *(inspect.signature(base.__init__).parameters for base in cls.__mro__)
+    )
+    for name in sorted(set(given) - known):
+        own = [x for x in inspect.signature(cls.__init__).parameters if x != "self"]
+        similar = difflib.get_close_matches(name, own, 1)
+        raise TypeError(
+            f"{cls.__name__} has no argument `{name}`. "
+            + (f"Did you mean `{similar[0]}`?" if similar else f"It has {own[1:-1]}.")
+        )
 
 
 def warn_of_new_head(checkpoint: Checkpoint, head: str, wanted: int) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.models.keras_warnings import of_unknown_length, with_unread_pooler
+from albert_tf.models.predicting import predict_grouped
 from albert_tf.models.text_answers import AnswersTexts
 from albert_tf.models.token_outputs import (
     outputs_of_nothing,
@@ -199,9 +200,7 @@ class FitsTexts(AnswersTexts):
         if count_examples(x) == 0:
             return outputs_of_nothing(self.output)
         texts = self._grouped(x, batch_size=batch_size)
-        trace_predict_function(self, texts.dataset.element_spec)
-        outputs = super().predict(texts.dataset, **kwargs)
-        return texts.restore(split_ragged(outputs))
+        return predict_grouped(self, texts, super().predict, **kwargs)
 
     def predict_step(self, data: Any) -> Any:
         """As Keras', without the outputs of padding."""
@@ -286,13 +285,3 @@ class FitsTexts(AnswersTexts):
             batch_size = first_batch_size(x)
         packer = self.preprocessor.packer
         return bucketed_dataset(x, self.preprocessor.pack, packer, batch_size)
-
-
-def trace_predict_function(model: keras.Model, spec: Any) -> None:
-    """Trace for any length at once, where Keras would trace three times."""
-    if model.predict_function is not None:
-        return
-    model.make_predict_function()
-    function = model.predict_function
-    if model.steps_per_execution == 1 and hasattr(function, "get_concrete_function"):
-        function.get_concrete_function([spec])

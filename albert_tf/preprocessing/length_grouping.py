@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -49,10 +50,17 @@ class GroupedTexts:
         dataset: `tf.data.Dataset` of batches, which knows their number.
         order: int array [examples], from short to long: which example each row of
             the dataset is, unless it is shuffled.
+        only_batch: function that gives the batch, if there is only one, else `None`.
+        build: function that gives `dataset`.
     """
 
-    dataset: tf.data.Dataset
+    build: Callable[[], tf.data.Dataset]
     order: np.ndarray
+    only_batch: Callable[[], Any] | None = None
+
+    @functools.cached_property
+    def dataset(self) -> tf.data.Dataset:
+        return self.build()
 
     @classmethod
     def of(
@@ -101,15 +109,27 @@ class GroupedTexts:
 
         # Random operations inside a dataset start over with each epoch when a global
         # seed is set, and would give every epoch the same order.
-        dataset = (
-            tf.data.Dataset.random(rerandomize_each_iteration=True)
-            .take(1)
-            .flat_map(one_epoch)
-            .map(gather, num_parallel_calls=tf.data.AUTOTUNE)
-            .apply(tf.data.experimental.assert_cardinality(batches))
-            .prefetch(tf.data.AUTOTUNE)
+        def build():
+            return (
+                tf.data.Dataset.random(rerandomize_each_iteration=True)
+                .take(1)
+                .flat_map(one_epoch)
+                .map(gather, num_parallel_calls=tf.data.AUTOTUNE)
+                .apply(tf.data.experimental.assert_cardinality(batches))
+                .prefetch(tf.data.AUTOTUNE)
+            )
+
+        only_batch = functools.partial(gather, by_length) if batches == 1 else None
+        return cls(build, by_length, only_batch)
+
+    def map(self, function: Callable[[Any], Any]) -> GroupedTexts:
+        """The texts after a function of their batches."""
+        batch = self.only_batch
+        return GroupedTexts(
+            lambda: self.dataset.map(function).prefetch(tf.data.AUTOTUNE),
+            self.order,
+            batch and (lambda: function(batch())),
         )
-        return cls(dataset, by_length)
 
     def restore(self, outputs: Any) -> Any:
         """Put what was computed of the dataset's rows into the order of the examples.

@@ -173,6 +173,8 @@ def test_columns_are_taken_as_rows_and_else_refused(exported):
     name = flat[0]
     with pytest.raises(tf.errors.InvalidArgumentError, match=f"{name}_of_a_batch"):
         exported.ask(**{**texts, name: tf.repeat(columns[name], 2, axis=1)})
+    with pytest.raises(tf.errors.InvalidArgumentError, match=f"{name}_in_a_list"):
+        exported.ask(**{**texts, name: texts[name][0]})
     for other in list(texts)[1:]:
         wrong = {**texts, other: texts[other][:2]}
         with pytest.raises(tf.errors.InvalidArgumentError, match=f"as_many_{other}_as"):

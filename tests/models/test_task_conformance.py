@@ -133,6 +133,11 @@ def test_precision_of_outputs_and_weights(case, task):
     assert all(np.isfinite(weight).all() for weight in half.weights)
 
 
+def test_a_misspelled_argument_is_named(task):
+    with pytest.raises(TypeError, match="has no argument `droput`"):
+        type(task).from_backbone(task.backbone, droput=0.1)
+
+
 def test_summary_shows_the_preprocessor(case, task, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "120")
     # Keras up to 3.12 says besides where lines break.
