@@ -174,8 +174,9 @@ def finetune(
     arguments = {**row.fixed, **known, **_taken(row, row.model_class(), chosen)}
     model = _new_model(row, checkpoint, config, vocab, sequence_length, arguments)
     if learning_rate is None and checkpoint is None:
-        # More than from a checkpoint, for there is nothing to lose.
-        learning_rate = min(3e-4, 3 * model.default_learning_rate)
+        # No less than from a checkpoint, for there is nothing to lose.
+        default = model.default_learning_rate
+        learning_rate = max(default, min(3e-4, 3 * default))
     model.compile(
         learning_rate=learning_rate,
         ema_momentum=ema_momentum,
