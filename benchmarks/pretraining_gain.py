@@ -43,8 +43,9 @@ def main():
     done = json.loads(path.read_text()) if path.exists() else {}
     data = {name: read(pathlib.Path(folder)) for name, folder in arguments.data}
     names = [*starts, RANDOM, BASELINE]
-    for name, size, seed, start in itertools.product(
-        data, arguments.sizes, range(1, arguments.seeds + 1), names
+    # A seed after the other, so that fewer of them can be shown, too.
+    for seed, name, size, start in itertools.product(
+        range(1, arguments.seeds + 1), data, arguments.sizes, names
     ):
         key = "/".join(map(str, (name, size, start, seed)))
         if key not in done:
