@@ -201,7 +201,8 @@ DATA = {
     ),
     "People's Daily": Data(
         *(peopledaily, "f1", conditional_random_field, "CRFsuite on characters"),
-        ("--task", "token-classification", "--sequence-length", "128"),
+        ("--task", "token-classification", "--sequence-length", "128")
+        + ("--learning-rate", "1e-3"),
     ),
     "CMRC 2018": Data(
         *(cmrc, "f1", likeliest_clause, "the clause most like the question"),

@@ -228,8 +228,8 @@ def check_slices(model, contexts, seed):
         for name in ("start_logits", "end_logits")
     }
     found = best_spans(windowed, logits, 3, 5)
-    for i, row in enumerate(zip(contexts, *found, strict=True)):
-        starts, ends = windowed.starts[i].numpy(), windowed.ends[i].numpy()
+    tokens = windowed.starts.to_list(), windowed.ends.to_list()
+    for *row, starts, ends in zip(contexts, *found, *tokens, strict=True):
         for answer in ranked_answers(*row, None):
             assert row[0][answer["start"] : answer["end"]] == answer["answer"]
             if answer["answer"]:

@@ -90,5 +90,13 @@ def test_rate_is_constant_without_a_number_of_steps():
 
 
 def test_larger_models_learn_more_slowly():
-    rates = {256: 1e-3, 312: 1e-4, 384: 1e-4, 768: 3e-5, 1024: 3e-5, 2048: 1e-5}
+    rates = {
+        128: 1e-3,
+        256: 5e-4,
+        312: 1e-4,
+        384: 1e-4,
+        768: 3e-5,
+        1024: 3e-5,
+        2048: 1e-5,
+    }
     assert {x: fine_tuning_learning_rate(x) for x in rates} == rates
