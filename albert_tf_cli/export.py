@@ -1,6 +1,7 @@
 """`albert-tf export`: a fine-tuned model as a file that others run."""
 
 import dataclasses
+import os
 import pathlib
 from collections.abc import Callable
 from typing import Annotated
@@ -101,6 +102,9 @@ def export(
     label_column: LabelColumn = None,
     text_column: TextAColumn = None,
     text_b_column: TextBColumn = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace what is at PATH.")
+    ] = False,
 ):
     """Write a model for TensorFlow Serving, for phones (LiteRT), or as ONNX.
 
@@ -116,6 +120,12 @@ def export(
         raise ValueError("--check needs --format.")
     check_model(model)
     check_files(check)
+    there = os.listdir(path) if os.path.isdir(path) else os.path.lexists(path)
+    if there and not overwrite:
+        raise FileExistsError(
+            f"{path} exists. Give another path (for TensorFlow Serving the next "
+            "number), or --overwrite to replace it."
+        )
     import_tensorflow()
     from albert_tf.export.contents import is_supported
 

@@ -52,8 +52,9 @@ class Presets:
         """Build the model from a preset, a release or the Hugging Face Hub.
 
         Args:
-            preset: string: the directory of a preset; the name of a release, such as
-                `"albert_tiny_zh"`; `"hf://user/name"`, a preset or a checkpoint of
+            preset: string: the directory of a preset, or of a checkpoint without
+                `config.json`; the name of a release, such as `"albert_tiny_zh"`;
+                `"hf://user/name"`, a preset or a checkpoint of
                 any form on the Hub; or what else KerasHub takes.
             load_weights: bool. `False` for random weights.
             **kwargs: passed on, to `from_checkpoint` where it is no preset.

@@ -10,9 +10,12 @@ from albert_tf.checkpoints.hub import fetch_from_hub, is_on_hub
 
 def is_checkpoint(preset):
     """Whether `from_preset` takes it for a checkpoint, not for KerasHub's."""
-    return is_on_hub(preset) or (
-        preset in RELEASES and not pathlib.Path(preset).is_dir()
-    )
+    if is_on_hub(preset):
+        return True
+    path = pathlib.Path(preset)
+    if path.is_dir():
+        return not (path / "config.json").exists()
+    return path.is_file() or preset in RELEASES
 
 
 def from_checkpoint(class_, preset, load_weights=True, **kwargs):

@@ -16,6 +16,7 @@ from albert_tf.models.token_outputs import (
     outputs_of_nothing,
     pad_target,
     split_ragged,
+    targets_of_one_type,
     without_padding,
 )
 from albert_tf.preprocessing.examples import (
@@ -213,8 +214,9 @@ class FitsTexts(AnswersTexts):
         return x["padding_mask"]
 
     def _with_targets(self, x):
-        is_dataset = isinstance(x, tf.data.Dataset)
-        return self.dataset_targets(check_batched(x)) if is_dataset else x
+        if not isinstance(x, tf.data.Dataset):
+            return x
+        return targets_of_one_type(self.dataset_targets(check_batched(x)))
 
     def _takes_texts(self, x):
         """Whether `x` is texts held in memory, which can be batched by length."""

@@ -46,8 +46,24 @@ def split_ragged(outputs: Any) -> Any:
 def pad_target(target: Any, shape: tf.Tensor) -> Any:
     """A ragged target as long as the tokens [batch, time] of a `shape`."""
     if isinstance(target, tf.RaggedTensor):
-        return target.to_tensor(PADDING_TARGET, shape=shape)
-    return target
+        target = target.to_tensor(PADDING_TARGET, shape=shape)
+    return one_type(target)
+
+
+def one_type(target: Any) -> Any:
+    """Whole numbers in 64 bits, so that another form of them is not traced anew."""
+    return tf.cast(target, tf.int64) if target.dtype.is_integer else target
+
+
+def targets_of_one_type(dataset: tf.data.Dataset) -> tf.data.Dataset:
+    """A dataset of `(x, y)` or `(x, y, sample_weight)`, its `y` by `one_type`."""
+    spec = dataset.element_spec
+    if not isinstance(spec, tuple) or len(spec) < 2:
+        return dataset
+    types = {leaf.dtype for leaf in tf.nest.flatten(spec[1])}
+    if not any(dtype.is_integer and dtype != tf.int64 for dtype in types):
+        return dataset
+    return dataset.map(lambda x, y, *w: (x, tf.nest.map_structure(one_type, y), *w))
 
 
 def outputs_of_nothing(symbolic: Any) -> Any:

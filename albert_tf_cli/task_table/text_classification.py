@@ -13,7 +13,7 @@ def read(path, columns, known=None):
     data = read_labelled_texts(path, *columns, pairs=pairs)
     if known is None:
         labels = class_names(data.labels)
-        if len(labels) < 2:
+        if len(labels) < 2 and "" not in data.labels:
             raise ValueError(
                 f"All texts of {path} have the label {labels[0]!r}. Expected two "
                 "classes at least; is it the right --label-column?"

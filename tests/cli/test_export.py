@@ -99,4 +99,8 @@ def test_refusals(model, examples, tmp_path):
     with pytest.raises(ValueError, match="int8: savedmodel has float32"):
         options = ("--format", "savedmodel", "--precision", "int8")
         run("export", model[0], tmp_path / "1", *options)
-    assert list(tmp_path.iterdir()) == [examples]
+    (tmp_path / "1").mkdir()
+    (tmp_path / "1" / "mine").touch()
+    with pytest.raises(FileExistsError, match="or --overwrite to replace it"):
+        run("export", model[0], tmp_path / "1")
+    assert sorted(tmp_path.iterdir()) == sorted([examples, tmp_path / "1"])

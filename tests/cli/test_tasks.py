@@ -788,7 +788,7 @@ def test_labels_the_model_does_not_know(refused, reviews, tmp_path):
 def test_export_to_a_file(refused, reviews, tmp_path):
     file = tmp_path / "notes"
     file.write_text("mine")
-    assert f"{file} is a file" in refused("export", reviews.model, file)
+    assert f"{file} exists" in refused("export", reviews.model, file)
     assert file.read_text() == "mine"
 
 

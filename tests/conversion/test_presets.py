@@ -111,6 +111,12 @@ def test_a_release_is_a_preset(monkeypatch):
     assert model.sop_head is None
 
 
+def test_a_checkpoint_in_a_folder_is_a_preset(tmp_path):
+    assert_golden(AlbertBackbone.from_preset(str(GOLDEN / "google_v2")))
+    with pytest.raises(FileNotFoundError, match="no checkpoint"):
+        AlbertBackbone.from_preset(str(tmp_path))
+
+
 @pytest.mark.parametrize("name", ["preset", "albert_tiny_zh"])
 def test_local_presets_stay_keras_hubs(tmp_path, monkeypatch, name):
     backbone = albert_tf.load_checkpoint(GOLDEN / "google_v2")

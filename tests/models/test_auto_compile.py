@@ -6,6 +6,7 @@ import warnings
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from small_classifier import (
     LABELS,
     TEXTS,
@@ -81,7 +82,12 @@ def test_a_training_step_is_traced_once():
 
     classifier = small_classifier(2, sizes={"num_layers": 1})
     classifier.compile(loss=Traced())
-    classifier.fit(["天地", "差人"], [0, 1], batch_size=2, epochs=2, verbose=0)
+    texts, labels = ["天地", "差人"], [0, 1]
+    classifier.fit(texts, labels, batch_size=2, epochs=2, verbose=0)
+    # Of a list TensorFlow makes numbers of 32 bits, NumPy of 64.
+    for y in (labels, np.array(labels)):
+        dataset = tf.data.Dataset.from_tensor_slices((texts, y))
+        classifier.fit(dataset.batch(2), verbose=0)
     assert len(traced) == 1
 
 
