@@ -87,7 +87,7 @@ def test_a_training_step_is_traced_once():
     # Of a list TensorFlow makes numbers of 32 bits, NumPy of 64.
     for y in (labels, np.array(labels)):
         dataset = tf.data.Dataset.from_tensor_slices((texts, y))
-        classifier.fit(dataset.batch(2), verbose=0)
+        classifier.fit(dataset.batch(2), epochs=2, verbose=0)
     assert len(traced) == 1
 
 
