@@ -63,8 +63,8 @@ def finetune(
     learning_rate: Annotated[
         float | None,
         typer.Option(
-            help="Peak of the learning rate. By default by size, 1e-3 for micro, 1e-4 "
-            "for tiny; from random weights 3e-4."
+            help="Peak of the learning rate. By default by size, 5e-4 for micro, 1e-4 "
+            "for tiny, 3e-5 for base; from random weights up to three times as high."
         ),
     ] = None,
     sequence_length: Annotated[

@@ -33,7 +33,7 @@ from albert_tf.models import AlbertBackbone, AlbertTextClassifier
 BASELINE, RANDOM = "TF-IDF, logistic regression", "random weights"
 BATCH_SIZE, SEQUENCE_LENGTH = 16, 128
 # Of few examples as many steps as of these.
-LEAST_EXAMPLES = 4000
+LEAST_EXAMPLES = 1500
 
 
 def main():
@@ -77,7 +77,7 @@ def read_arguments():
     sizes = {"nargs": "+", "default": ["50", "200", "500", "all"]}
     parser.add_argument("--sizes", **sizes, help="labelled examples")
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--epochs", type=int, default=3, help="over 4,000 and more")
+    parser.add_argument("--epochs", type=int, default=3, help="of many examples")
     parser.add_argument("--output", default="pretraining_gain.json")
     return parser.parse_args()
 

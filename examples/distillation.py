@@ -26,7 +26,6 @@ checkpoint = HERE / "albert_micro_zh"
 teacher = AlbertTextClassifier.from_checkpoint(
     checkpoint, labels=labels, pooling_mode="mean", sequence_length=64
 )
-teacher.compile(learning_rate=5e-4)
 teacher.fit(train.x[:LABELLED], train.labels[:LABELLED], epochs=3, verbose=2)
 
 student = AlbertTextClassifier.from_backbone(

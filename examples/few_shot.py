@@ -40,7 +40,6 @@ def accuracy():
 
 
 _, before = accuracy()
-embedder.compile(learning_rate=5e-4)
 embedder.fit(*contrastive_pairs(*train, rounds=10), epochs=2, verbose=2)
 head, after = accuracy()
 baseline = make_pipeline(

@@ -28,8 +28,6 @@ classifier = albert_tf.models.AlbertTextClassifier.from_checkpoint(
     labels=class_names(name for names in labels for name in names),
     multi_label=True,
 )
-# This checkpoint is small; the released ones train at the default rate.
-classifier.compile(learning_rate=5e-4)
 classifier.fit(texts[:dev], labels[:dev], epochs=8, verbose=2)
 classifier.tune_thresholds(texts[dev:test], labels[dev:test])
 

@@ -27,8 +27,6 @@ keras.utils.set_random_seed(1)
 classifier = albert_tf.models.AlbertTextClassifier.from_checkpoint(
     HERE / "albert_micro_zh", labels=class_names(data.labels)
 )
-# This checkpoint is small; the released ones train at the default rate.
-classifier.compile(learning_rate=5e-4)
 classifier.fit(*train, epochs=8, verbose=2)
 
 

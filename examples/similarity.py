@@ -27,8 +27,6 @@ keras.utils.set_random_seed(1)
 regressor = albert_tf.models.AlbertTextRegressor.from_checkpoint(
     HERE / "albert_micro_zh"
 )
-# This checkpoint is small; the released ones train at the default rate.
-regressor.compile(learning_rate=5e-4)
 regressor.fit(*train, epochs=12, verbose=2)
 
 scores = regression_scores(test_numbers, regressor.predict(test_pairs, verbose=0))

@@ -21,8 +21,6 @@ keras.utils.set_random_seed(1)
 corrector = albert_tf.models.AlbertSpellingCorrector.from_checkpoint(
     HERE / "albert_micro_zh"
 )
-# This checkpoint is small; the released ones train at the default rate.
-corrector.compile(learning_rate=5e-4)
 corrector.fit(*train, epochs=8, batch_size=16, verbose=2)
 
 sources, targets = test

@@ -22,8 +22,6 @@ keras.utils.set_random_seed(1)
 classifier = albert_tf.models.AlbertTextClassifier.from_checkpoint(
     HERE / "albert_micro_zh", labels=class_names(train.labels)
 )
-# This checkpoint is small; the released ones train at the default rate.
-classifier.compile(learning_rate=5e-4)
 classifier.fit(train.x, train.labels, epochs=3, verbose=2)
 
 

@@ -55,7 +55,8 @@ class AutoCompile:
             loss: `"auto"` for the loss of the task.
             metrics: `"auto"` for the scores of the task.
             learning_rate: optional float, the peak for `optimizer="auto"`. By default
-                1e-3 for models up to micro, 1e-4 to small, 3e-5 to large, 1e-5 above.
+                5e-4 for models as wide as micro, 1e-4 as tiny and small, 3e-5 up to
+                large, 1e-5 above; 1e-3 for toys.
             ema_momentum: optional float below 1, for `optimizer="auto"`. Keep the
                 moving average of the weights over the steps, which `fit` ends with, as
                 Keras' `use_ema`; 0.99 averages some 100 steps. To score the averages
