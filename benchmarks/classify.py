@@ -3,10 +3,10 @@
     python benchmarks/classify.py [--assets ../shared] [--size albert_tiny_zh]
         [--data lcqmc] [--examples 1024] [--rounds 3]
 
-ASSETS is a folder with data/lcqmc/dev.tsv, data/chnsenticorp_clean.zip and
-released/vocab/vocab_zh_21128.txt. All engines have the shape of the size, random
-weights, the same vocabulary, batch size and texts; see `engines.py`. A first run of
-each, which traces and compiles, is not counted.
+ASSETS is a folder with data/lcqmc/dev.tsv, data/chnsenticorp_clean.zip,
+data/cmrc2018/cmrc2018_dev.json and released/vocab/vocab_zh_21128.txt. All engines
+have the shape of the size, random weights, the same vocabulary, batch size and texts;
+see `engines.py`. A first run of each, which traces and compiles, is not counted.
 """
 
 import argparse
@@ -22,6 +22,7 @@ from harness import (
     forward_gflop,
     in_turn,
     matrix_rate,
+    read_contexts,
     read_pairs,
     read_reviews,
     table_of,
@@ -30,10 +31,23 @@ from harness import (
 
 import zh
 
+# What reads them, and the most tokens of an example.
 DATA = {
-    "lcqmc": lambda assets, count: read_pairs(assets / "data/lcqmc/dev.tsv", count),
-    "chnsenticorp": lambda assets, count: read_reviews(
-        assets / "data/chnsenticorp_clean.zip", "test.tsv", count
+    "lcqmc": (
+        lambda assets, count: read_pairs(assets / "data/lcqmc/dev.tsv", count),
+        128,
+    ),
+    "chnsenticorp": (
+        lambda assets, count: read_reviews(
+            assets / "data/chnsenticorp_clean.zip", "test.tsv", count
+        ),
+        128,
+    ),
+    "long": (
+        lambda assets, count: read_contexts(
+            assets / "data/cmrc2018/cmrc2018_dev.json", count
+        ),
+        512,
     ),
 }
 
@@ -50,10 +64,13 @@ def main():
     parser.add_argument("--jobs", nargs="+", default=["predict", "fit"])
     arguments = parser.parse_args()
     assets = pathlib.Path(arguments.assets)
-    x, y = DATA[arguments.data](assets, arguments.examples)
+    read, sequence_length = DATA[arguments.data]
+    x, y = read(assets, arguments.examples)
     vocabulary = str(assets / "released/vocab/vocab_zh_21128.txt")
     keras.utils.set_random_seed(1)
-    engines = [engine(arguments.size, vocabulary) for engine in installed()]
+    engines = [
+        engine(arguments.size, vocabulary, sequence_length) for engine in installed()
+    ]
     ours = next(engine for engine in engines if type(engine) is Ours)
     tokens, _, _ = ours.model.preprocessor.tokenize_and_pack(x)
     lengths = tokens.row_lengths().numpy()

@@ -1,8 +1,8 @@
 """Us and peers as the benchmarks run them: strings in, outputs out.
 
 An engine has `name`, `predict(x, batch_size)` and, if it trains, `fit(x, y,
-batch_size)`. All have the same shape, random weights and vocabulary. What is not
-installed is left out.
+batch_size)`. All have the same shape, random weights and vocabulary, and read as many
+tokens of a text. What is not installed is left out.
 """
 
 import importlib.util
@@ -15,18 +15,16 @@ import numpy as np
 import albert_tf
 import zh
 
-SEQUENCE_LENGTH = 128
-
 
 class Ours:
     """`AlbertTextClassifier`, by its defaults."""
 
     name = "albert-tf"
 
-    def __init__(self, size, vocabulary, **options):
-        backbone = albert_tf.models.AlbertBackbone(**zh.SIZES[size], **options)
+    def __init__(self, size, vocabulary, sequence_length=128):
+        backbone = albert_tf.models.AlbertBackbone(**zh.SIZES[size])
         self.model = albert_tf.models.AlbertTextClassifier.from_backbone(
-            backbone, vocabulary, num_classes=2, sequence_length=SEQUENCE_LENGTH
+            backbone, vocabulary, num_classes=2, sequence_length=sequence_length
         )
 
     def predict(self, x, batch_size):
@@ -45,7 +43,7 @@ class KerasHub(Ours):
 
     name = "KerasHub"
 
-    def __init__(self, size, vocabulary):
+    def __init__(self, size, vocabulary, sequence_length=128):
         sizes = zh.SIZES[size]
         names = ("num_layers", "num_heads", "embedding_dim", "hidden_dim")
         backbone = keras_hub.models.AlbertBackbone(
@@ -54,7 +52,7 @@ class KerasHub(Ours):
         )
         preprocessor = keras_hub.models.BertTextClassifierPreprocessor(
             keras_hub.models.BertTokenizer(vocabulary=vocabulary, lowercase=True),
-            sequence_length=SEQUENCE_LENGTH,
+            sequence_length=sequence_length,
         )
         self.model = keras_hub.models.AlbertTextClassifier(
             backbone, num_classes=2, preprocessor=preprocessor
@@ -68,10 +66,11 @@ class Transformers:
     sorts = False
     dtype = "float32"
 
-    def __init__(self, size, vocabulary):
+    def __init__(self, size, vocabulary, sequence_length=128):
         import torch
         import transformers
 
+        self.sequence_length = sequence_length
         self.torch, sizes = torch, zh.SIZES[size]
         self.tokenizer = transformers.BertTokenizerFast(vocabulary)
         self.model = transformers.AlbertForSequenceClassification(
@@ -99,7 +98,7 @@ class Transformers:
                 self.tokenizer(
                     *texts,
                     truncation=True,
-                    max_length=SEQUENCE_LENGTH,
+                    max_length=self.sequence_length,
                     padding="longest",
                     return_tensors="pt",
                 ),
@@ -141,9 +140,9 @@ class OnnxInt8:
 
     name = "ONNX Runtime int8"
 
-    def __init__(self, size, vocabulary):
+    def __init__(self, size, vocabulary, sequence_length=128):
         self.path = path = pathlib.Path(tempfile.mkdtemp(), "model.onnx")
-        model = Ours(size, vocabulary).model
+        model = Ours(size, vocabulary, sequence_length).model
         model.pairs = True
         albert_tf.export.onnx(model, path, precision="int8")
         self.model = albert_tf.export.OnnxModel(path)
@@ -164,8 +163,8 @@ class OpenVinoInt8(OnnxInt8):
 
     name = "OpenVINO int8"
 
-    def __init__(self, size, vocabulary):
-        super().__init__(size, vocabulary)
+    def __init__(self, size, vocabulary, sequence_length=128):
+        super().__init__(size, vocabulary, sequence_length)
         import openvino
 
         compiled = openvino.Core().compile_model(self.path)

@@ -16,6 +16,7 @@ import tensorflow as tf
 from rich.console import Console
 from rich.table import Table
 
+from albert_tf.data import read_squad
 from albert_tf.files import make_folder, write_json
 
 RESULTS = pathlib.Path(__file__).parent / "results"
@@ -146,6 +147,13 @@ def read_pairs(path, examples, seed=1):
     chosen = np.random.default_rng(seed).permutation(len(rows))[:examples]
     first, second, labels = zip(*(rows[row] for row in chosen), strict=True)
     return (list(first), list(second)), np.array(labels, "int32")
+
+
+def read_contexts(path, examples=None):
+    """Long texts, contexts of CMRC 2018; their labels mean nothing."""
+    contexts = sorted(set(read_squad(path).contexts))
+    order = np.random.default_rng(1).permutation(len(contexts))[:examples]
+    return [contexts[i] for i in order], np.arange(len(order)) % 2
 
 
 def read_reviews(path, member, examples=None):

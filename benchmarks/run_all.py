@@ -31,6 +31,11 @@ RUNS = (
         for data in ("lcqmc", "chnsenticorp")
         for quick in [("--examples", "64", "--rounds", "1")]
     ),
+    ("classify.py", ("--data", "long", "--examples", "128"), ("--examples", "16")),
+    *(
+        ("pretraining_step.py", ("--size", size), ("--steps", "1", "--rounds", "1"))
+        for size in ("albert_micro_zh", "albert_tiny_zh")
+    ),
 )
 
 

@@ -60,10 +60,11 @@ def main():
     preset = str(pathlib.Path(tempfile.mkdtemp(), "preset"))
     run(sys.executable, "-c", STAGES, micro, preset)
     rounds, commands = [], []
-    predict = ("-m", "albert_tf", "predict", preset, "房间很干净")
+    command = pathlib.Path(sys.executable).with_name("albert-tf")
+    predict = (str(command), "predict", preset, "房间很干净")
     for _ in range(arguments.rounds):
         rounds.append(json.loads(run(sys.executable, "-c", STAGES, micro)[0]))
-        commands.append(run(sys.executable, *predict)[1])
+        commands.append(run(*predict)[1])
     memory = [found.pop("memory") for found in rounds]
     rows = {
         name: {

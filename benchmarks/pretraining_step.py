@@ -1,0 +1,132 @@
+"""A step of pretraining, both losses and the update: us and transformers in turn.
+
+    python benchmarks/pretraining_step.py [--size albert_tiny_zh] [--batch-size 32]
+
+Ids at random, every sequence full, a share of its tokens masked. KerasHub has no
+pretraining of ALBERT with sentence order. transformers, where PyTorch is installed,
+scores every token of the vocabulary at every position; we at the masked ones.
+"""
+
+import argparse
+import importlib.util
+
+import keras
+import numpy as np
+import tensorflow as tf
+from harness import (
+    compared,
+    console,
+    forward_gflop,
+    in_turn,
+    matrix_rate,
+    table_of,
+    write_results,
+)
+
+import albert_tf
+import zh
+
+MASKED = 0.15
+
+
+class Ours:
+    def __init__(self, size, tokens, positions, order):
+        backbone = albert_tf.models.AlbertBackbone(**zh.SIZES[size])
+        self.model = albert_tf.models.AlbertPretrainer(backbone)
+        x = {
+            "token_ids": tokens,
+            "segment_ids": np.zeros_like(tokens),
+            "padding_mask": np.ones(tokens.shape, bool),
+            "mask_positions": positions,
+        }
+        labels = np.take_along_axis(tokens, positions, axis=1)
+        y = {"mlm_logits": labels, "sop_logits": order}
+        self.batches = iter(tf.data.Dataset.from_tensors((x, y)).repeat())
+        self.model.make_train_function()
+
+    def step(self):
+        self.model.train_function(self.batches)
+
+
+class Transformers:
+    def __init__(self, size, tokens, positions, order):
+        import torch
+        import transformers
+
+        sizes = zh.SIZES[size]
+        self.model = transformers.AlbertForPreTraining(
+            transformers.AlbertConfig(
+                vocab_size=sizes["vocabulary_size"],
+                hidden_size=sizes["hidden_dim"],
+                num_hidden_layers=sizes["num_layers"],
+                num_attention_heads=sizes["num_heads"],
+                intermediate_size=sizes["intermediate_dim"],
+                embedding_size=sizes["embedding_dim"],
+                hidden_act="relu" if sizes.get("activation") == "relu" else "gelu_new",
+            )
+        )
+        self.optimizer = torch.optim.AdamW(self.model.parameters(), 1e-4)
+        # -100 is where there is nothing to predict.
+        labels = np.full(tokens.shape, -100)
+        np.put_along_axis(
+            labels, positions, np.take_along_axis(tokens, positions, axis=1), axis=1
+        )
+        self.inputs = {
+            "input_ids": torch.as_tensor(tokens, dtype=torch.long),
+            "labels": torch.as_tensor(labels, dtype=torch.long),
+            "sentence_order_label": torch.as_tensor(order, dtype=torch.long),
+        }
+
+    def step(self):
+        self.optimizer.zero_grad()
+        self.model(**self.inputs).loss.backward()
+        self.optimizer.step()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--size", default="albert_tiny_zh", choices=zh.SIZES)
+    parser.add_argument("--batch-size", type=int, default=32)
+    parser.add_argument("--sequence-length", type=int, default=128)
+    parser.add_argument("--steps", type=int, default=5, help="in a round")
+    parser.add_argument("--rounds", type=int, default=3)
+    arguments = parser.parse_args()
+    keras.utils.set_random_seed(1)
+    sizes, shape = zh.SIZES[arguments.size], (arguments.batch_size,)
+    shape += (arguments.sequence_length,)
+    generator = np.random.default_rng(1)
+    tokens = generator.integers(5, sizes["vocabulary_size"], shape, dtype="int32")
+    masked = round(MASKED * shape[1])
+    chosen = generator.permuted(np.tile(np.arange(shape[1]), (shape[0], 1)), axis=1)
+    positions = np.sort(chosen[:, :masked], axis=1).astype("int32")
+    order = generator.integers(0, 2, shape[0], dtype="int32")
+    engines = {"albert-tf": Ours}
+    if all(map(importlib.util.find_spec, ("torch", "transformers"))):
+        engines["transformers"] = Transformers
+
+    def rounds_of(engine):
+        model = engine(arguments.size, tokens, positions, order)
+        return lambda: [model.step() for _ in range(arguments.steps)]
+
+    jobs = {name: rounds_of(engine) for name, engine in engines.items()}
+    before = matrix_rate()
+    rows = compared(in_turn(jobs, arguments.rounds), to=list(engines)[-1])
+    rate = float(np.mean([before, matrix_rate()]))
+    # Of a step; the head maps to the width of the embedding, then to the vocabulary.
+    head = sizes["embedding_dim"] * (sizes["hidden_dim"] + sizes["vocabulary_size"])
+    work = 3 * (
+        forward_gflop(sizes, tokens.size, shape[1]) + 2 * shape[0] * masked * head / 1e9
+    )
+    for row in rows.values():
+        row["tokens/s"] = arguments.steps * tokens.size / row["seconds"]
+        row["share"] = arguments.steps * work / row["seconds"] / rate
+    console.print(f"A matrix product does {rate:.0f} GFLOP/s")
+    columns = ("tokens/s", "ratio", "smallest", "largest", "share")
+    console.print(table_of(rows, columns))
+    name = f"pretraining_step_{arguments.size}"
+    values = {"settings": vars(arguments), "matrix_gflops": rate, "rows": rows}
+    write_results(name, values)
+
+
+if __name__ == "__main__":
+    main()
