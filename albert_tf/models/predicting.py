@@ -30,35 +30,32 @@ def predict_grouped(
         predict: its `keras.Model.predict`.
         **kwargs: passed on to `predict`.
     """
-    if texts.only_batch is None or not _takes_a_batch(model, kwargs):
-        _trace(model, texts.dataset.element_spec)
-        return texts.restore(split_ragged(predict(texts.dataset, **kwargs)))
-    batch = texts.only_batch()
-    _trace(model, keras.tree.map_structure(tf.TensorSpec.from_tensor, batch))
-    outputs = keras.tree.map_structure(_as_array, model.predict_function([batch]))
-    return texts.restore(split_ragged(outputs))
-
-
-def _takes_a_batch(model, kwargs):
-    model.make_predict_function()
-    return (
-        isinstance(model.predict_function, tf.types.experimental.PolymorphicFunction)
-        and kwargs.keys() <= {"verbose"}
-        and model.steps_per_execution == 1
-        and model.distribute_strategy.num_replicas_in_sync == 1
-    )
-
-
-def _trace(model, spec):
-    """Trace for any length at once, where Keras would trace three times."""
     model.make_predict_function()
     function = model.predict_function
-    if (
-        model.steps_per_execution == 1
-        and isinstance(function, tf.types.experimental.PolymorphicFunction)
-        and not function.experimental_get_tracing_count()
-    ):
+    is_traced = model.steps_per_execution == 1 and isinstance(
+        function, tf.types.experimental.PolymorphicFunction
+    )
+    is_few = (
+        is_traced
+        and texts.only_batch is not None
+        and kwargs.keys() <= {"verbose"}
+        and model.distribute_strategy.num_replicas_in_sync == 1
+    )
+    batch = texts.only_batch() if is_few else None
+    if is_traced and not function.experimental_get_tracing_count():
+        # For any length at once, where Keras would trace three times.
+        spec = (
+            keras.tree.map_structure(tf.TensorSpec.from_tensor, batch)
+            if is_few
+            else texts.dataset.element_spec
+        )
         function.get_concrete_function([keras.tree.map_structure(_of_any_size, spec)])
+    outputs = (
+        keras.tree.map_structure(_as_array, function([batch]))
+        if is_few
+        else predict(texts.dataset, **kwargs)
+    )
+    return texts.restore(split_ragged(outputs))
 
 
 def _of_any_size(spec):
