@@ -150,7 +150,7 @@ def test_early_layers_learn_to_classify():
     for early_exit in (True, False):
         keras.utils.set_random_seed(5)
         model = AlbertTextClassifier.from_backbone(
-            small_backbone(num_layers=3), VOCABULARY, 2, early_exit=early_exit
+            small_backbone(**SIZES), VOCABULARY, 2, early_exit=early_exit
         )
         model.compile(learning_rate=3e-3, r_drop=0.5 if early_exit else 0.0)
         model.fit(texts, labels, batch_size=2, epochs=20, verbose=0)

@@ -37,17 +37,17 @@ def epochs_of(out):
 def test_a_language_is_learned(tmp_path):
     data = write(tmp_path / "records")
     dev = write(tmp_path / "dev", 200, 1, seed=100)
-    pretrainer = model(layers=3)
-    pretrainer.compile(pretraining_optimizer("adamw", 7e-3, 400))
+    pretrainer = model(layers=4)
+    pretrainer.compile(pretraining_optimizer("adamw", 4e-3, 600))
     records = PretrainingRecords(data)
     done = pretrain(
         pretrainer,
         records,
         tmp_path / "out",
-        400,
+        600,
         64,
         records.masks(ngram=1),
-        interval=400,
+        interval=600,
         dev=PretrainingRecords(dev),
         verbose=0,
     )
