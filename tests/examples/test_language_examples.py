@@ -1,15 +1,13 @@
 """The examples of masks, vectors and wrong characters learn, on parts of their data."""
 
-import itertools
 import pathlib
-import random
 import runpy
 import sys
 
 import pytest
 from example_data import first_rows
 
-from albert_tf.data import contrastive_pairs, read_labelled_texts, read_spelling
+from albert_tf.data import read_labelled_texts, read_spelling
 
 EXAMPLES = pathlib.Path(__file__).parents[2] / "examples"
 QUESTIONS = EXAMPLES / "data/intents/questions.tsv"
@@ -37,25 +35,8 @@ def test_fill_mask(run, capsys, tmp_path):
 
 
 @pytest.mark.slow
-def test_sentence_embeddings(run, tmp_path):
-    """On scored pairs of questions, the last fifth of others than were learned from."""
-    data = read_labelled_texts(QUESTIONS)
-    rows = list(zip(data.x, data.labels, strict=True))[: 8 * 9]
-    learned = [row for i, row in enumerate(rows) if i % 9 < 6]
-    (first, second), scores = contrastive_pairs(*zip(*learned, strict=True), rounds=8)
-    train = list(zip(scores, first, second, strict=True))
-    others = [row for i, row in enumerate(rows) if i % 9 >= 6]
-    test = [
-        (float(a[1] == b[1]), a[0], b[0]) for a, b in itertools.combinations(others, 2)
-    ]
-    test = [*sorted(test)[-24:], *random.Random(1).sample(sorted(test)[:-24], 168)]
-    assert len(train) == 4 * len(test)
-    lines = [
-        "\t".join(map(str, row))
-        for row in (("score", "text_a", "text_b"), *train, *test)
-    ]
-    (tmp_path / "pairs.tsv").write_text("\n".join(lines), "utf-8")
-    example = run("sentence_embeddings", tmp_path / "pairs.tsv")
+def test_sentence_embeddings(run):
+    example = run("sentence_embeddings")
     assert example["after"] > example["before"] + 0.05
 
 
