@@ -8,7 +8,7 @@ import pytest
 
 @pytest.mark.slow
 def test_a_sample_of_mutations(capsys):
-    failed = fuzz_checkpoints.main(["--mutations", "300", "--seed", "1"])
+    failed = fuzz_checkpoints.main(["--mutations", "150", "--seed", "1"])
     assert not failed, capsys.readouterr().out
 
 

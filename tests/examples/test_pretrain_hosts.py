@@ -44,7 +44,16 @@ def start(records, output, *options):
         *("--output", output, "--config", "albert_micro_zh", "--batch-size", 4),
         *("--coordinator", address, "--hosts", 2, *options),
     ]
-    environment = {**os.environ, "KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"}
+    environment = {
+        **os.environ,
+        **{"KERAS_BACKEND": "jax", "JAX_PLATFORMS": "cpu"},
+        # To optimize takes longer than what is optimized.
+        "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",
+        # What is compiled once is not again, for those that are started after.
+        "JAX_COMPILATION_CACHE_DIR": str(records.parent / "compiled"),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+        "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+    }
     return [
         subprocess.Popen(
             [str(part) for part in (*command, "--host", host)],

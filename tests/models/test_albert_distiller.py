@@ -96,7 +96,7 @@ def test_the_student_learns_what_the_teacher_says_of_unlabelled_texts(tmp_path):
     distiller.compile(learning_rate=2e-2)
     untaught = evaluate(distiller, texts[128:])
     history = distiller.fit(
-        texts[:128], validation_data=(texts[128:], None), epochs=8, verbose=0
+        texts[:128], validation_data=(texts[128:], None), epochs=5, verbose=0
     ).history
     taught = evaluate(distiller, texts[128:])
     assert taught["agreement"] > untaught["agreement"] + 0.2
@@ -147,7 +147,7 @@ def test_hidden_states_of_another_width_are_learned_through_a_map():
     distiller = AlbertDistiller(teacher, student, hidden_state_weight=1.0)
     distiller.compile(learning_rate=2e-2)
     before = evaluate(distiller, (TEXTS, OTHERS))["loss"]
-    distiller.fit((TEXTS, OTHERS), LABELS, epochs=8, batch_size=3, verbose=0)
+    distiller.fit((TEXTS, OTHERS), LABELS, epochs=3, batch_size=3, verbose=0)
     assert evaluate(distiller, (TEXTS, OTHERS))["loss"] < before
     assert student.pairs
     trained = {id(weight) for weight in distiller.trainable_variables}
@@ -211,7 +211,7 @@ def test_r_drop_trains_and_is_kept(tmp_path):
     classifier = small_classifier(dropout=0.3)
     classifier.compile(learning_rate=1e-2, r_drop=1.0)
     before = classifier.evaluate(TEXTS, LABELS, verbose=0)[0]
-    classifier.fit(TEXTS, LABELS, batch_size=3, epochs=6, verbose=0)
+    classifier.fit(TEXTS, LABELS, batch_size=3, epochs=3, verbose=0)
     assert classifier.evaluate(TEXTS, LABELS, verbose=0)[0] < before
     again = AlbertTextClassifier.from_config(classifier.get_config())
     again.compile_from_config(classifier.get_compile_config())

@@ -50,9 +50,8 @@ def trained():
     right = ["我很好", "他很好吃吗", "很好", "你来了，很好！", "不吃"] * 6
     rng = np.random.default_rng(0)
     wrong = [text.replace("很好", "很" + rng.choice(list("吃不好"))) for text in right]
-    model = randomised(
-        AlbertSpellingCorrector.from_backbone(small_backbone(), VOCABULARY)
-    )
+    backbone = small_backbone(num_layers=1)
+    model = randomised(AlbertSpellingCorrector.from_backbone(backbone, VOCABULARY))
     model.compile(learning_rate=1e-2)
     model.fit(wrong, right, batch_size=6, epochs=12, verbose=0)
     return model

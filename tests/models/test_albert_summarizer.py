@@ -1,5 +1,6 @@
 """Sentences that say most: learned, scored window by window, given with their place."""
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -82,21 +83,24 @@ def test_the_loss_is_cross_entropy_at_the_sentences(summarizer):
 
 
 @pytest.mark.slow
-def test_it_learns_from_summaries(summarizer):
+def test_it_learns_from_summaries():
     """That which says what is good, wherever it stands."""
     rng = np.random.default_rng(0)
     fillers = ["我想你来吧。", "你他去了吗？", "中文天地人。", "上下左右前后。"]
     articles, summaries = [], []
-    for _ in range(48):
+    for _ in range(32):
         best = f"{rng.choice(list('我你他'))}吃鸡蛋很好。"
         rows = [*rng.permutation(fillers)[:3], best]
         articles.append("".join(rng.permutation(rows)))
         summaries.append(best)
     assert oracle_labels(["我想你来吧。", best], best) == [0, 1]
-    summarizer.compile(learning_rate=1e-2, run_eagerly=True)
-    summarizer.fit(articles[:40], summaries[:40], epochs=8, batch_size=8, verbose=0)
-    found = summarizer.predict(articles[40:], sentences=1, verbose=0)
-    right = [found[i]["summary"] == summaries[40 + i] for i in range(8)]
+    keras.utils.set_random_seed(1)
+    backbone = small_backbone(num_layers=1, pooler=False)
+    summarizer = AlbertSummarizer.from_backbone(backbone, VOCABULARY)
+    randomised(summarizer).compile(learning_rate=2e-2)
+    summarizer.fit(articles[:24], summaries[:24], epochs=8, batch_size=12, verbose=0)
+    found = summarizer.predict(articles[24:], sentences=1, verbose=0)
+    right = [found[i]["summary"] == summaries[24 + i] for i in range(8)]
     # A quarter by chance.
     assert np.mean(right) > 0.7
 

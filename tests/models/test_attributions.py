@@ -62,20 +62,20 @@ def test_the_sum_is_the_difference_of_the_outputs(kwargs):
 
 
 @pytest.mark.slow
-def test_the_baseline_is_pad_between_the_special_tokens():
-    classifier = sharpened()
+def test_the_baseline_is_pad_between_the_special_tokens(explain):
+    classifier = explain.classifier
     ids = np.array([[CLS, PAD, PAD, SEP]], "int32")
     inputs = {"token_ids": ids, "segment_ids": 0 * ids, "padding_mask": 0 * ids + 1}
     outputs = classifier(inputs, training=False)
     expected = np.asarray(classifier.answers(outputs)["probabilities"])[0]
-    found = integrated_gradients(classifier, "好吃", target=1)
+    found = explain("好吃", target=1)
     assert found.baseline == pytest.approx(expected[1], abs=1e-6)
 
 
 @pytest.mark.slow
-def test_against_a_sum_over_many_points():
+def test_against_a_sum_over_many_points(explain):
     """Riemann's sum along the path, with gradients by differences."""
-    classifier = sharpened()
+    classifier = explain.classifier
     backbone, text = classifier.backbone, "太好了"
     ids = tf.constant([[CLS, *map(token_id, text), SEP]])
     blank = tf.constant([[CLS, PAD, PAD, PAD, SEP]])
@@ -97,7 +97,7 @@ def test_against_a_sum_over_many_points():
         change = step * (end - start)
         slopes = (probability(path + change) - probability(path - change)) / 0.02
         expected.append(slopes.mean())
-    found = integrated_gradients(classifier, text, target=2)
+    found = explain(text, target=2)
     assert found.values[0] == pytest.approx(np.array(expected), abs=2e-4)
 
 
@@ -159,8 +159,8 @@ def test_targets_and_refusals(explain):
 
 
 @pytest.mark.slow
-def test_features_are_what_the_head_reads():
-    classifier = sharpened()
+def test_features_are_what_the_head_reads(explain):
+    classifier = explain.classifier
     texts = ["很好", "", "差" * 40, "不 好"]
     with pytest.warns(UserWarning, match="1 of 4 texts are longer"):
         features, found = text_features(classifier, texts, batch_size=2)
@@ -168,7 +168,7 @@ def test_features_are_what_the_head_reads():
     assert features == pytest.approx(np.asarray(pooled), abs=1e-5)
     assert found == pytest.approx(probabilities(classifier, texts), abs=1e-5)
     # Again, although its layers are now in several graphs.
-    integrated_gradients(classifier, "好")
+    explain("好")
     with pytest.warns(UserWarning, match="longer"):
         again, _ = text_features(classifier, texts)
     assert again == pytest.approx(features, abs=1e-6)

@@ -188,10 +188,11 @@ def test_documents_of_one_sentence_are_kept_on_request(vocabulary, tmp_path):
 
 @pytest.mark.slow
 def test_workers_and_order_do_not_change_the_records(vocabulary, corpus, tmp_path):
+    # A function of this file is sent; zh.Jieba is to the workers that are killed.
+    made = settings(vocabulary, segmenter=of_two)
     for workers in (1, 2):
-        make_pretraining_data(
-            [corpus], tmp_path / str(workers), settings(vocabulary), workers=workers
-        )
+        folder = tmp_path / str(workers)
+        make_pretraining_data([corpus], folder, made, workers=workers)
     one, two = (checksums(tmp_path / str(n)) for n in (1, 2))
     assert one == two and len(one) > 3
     manifests = [json.loads((tmp_path / n / "manifest.json").read_text()) for n in "12"]
@@ -450,17 +451,12 @@ def test_any_function_with_one_worker(vocabulary, corpus, tmp_path):
     assert len(read(tmp_path / "out")["labels"])
 
 
-@pytest.mark.slow
 def test_with_more_workers_it_must_be_one_that_can_be_sent(
     vocabulary, corpus, tmp_path
 ):
     made = settings(vocabulary, segmenter=lambda text: list(text))
     with pytest.raises(ValueError, match="cannot be sent.*take one worker"):
         make_pretraining_data([corpus], tmp_path / "out", made, workers=2)
-    made = settings(vocabulary, segmenter=of_two)
-    make_pretraining_data([corpus], tmp_path / "out", made, workers=2)
-    make_pretraining_data([corpus], tmp_path / "one", made)
-    assert checksums(tmp_path / "out") == checksums(tmp_path / "one")
 
 
 # === Bad input ===
