@@ -63,7 +63,7 @@ def write(folder, documents=1500, files=2, order="sop", seed=0, masked=False):
     return folder
 
 
-def model(num_sop_classes=2, layers=1, **kwargs):
+def model(num_sop_classes=2, layers=2, **kwargs):
     keras.utils.set_random_seed(1)
     backbone = AlbertBackbone(
         VOCABULARY,
