@@ -44,9 +44,10 @@ def main():
     data = {name: read(pathlib.Path(folder)) for name, folder in arguments.data}
     names = [*starts, RANDOM, BASELINE]
     # A seed after the other, so that fewer of them can be shown, too.
-    for seed, name, size, start in itertools.product(
+    runs = itertools.product(
         range(1, arguments.seeds + 1), data, arguments.sizes, names
-    ):
+    )
+    for seed, name, size, start in () if arguments.report else runs:
         key = "/".join(map(str, (name, size, start, seed)))
         if key not in done:
             train, test = data[name]
@@ -78,6 +79,7 @@ def read_arguments():
     parser.add_argument("--sizes", **sizes, help="labelled examples")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--epochs", type=int, default=3, help="of many examples")
+    parser.add_argument("--report", action="store_true", help="draw what is there")
     parser.add_argument("--output", default="pretraining_gain.json")
     return parser.parse_args()
 
@@ -155,15 +157,17 @@ def new_classifier(starts, start, names):
 
 
 def scores(name, size, start, done, seeds):
-    keys = ["/".join(map(str, (name, size, start, x + 1))) for x in range(seeds)]
-    return np.array([done[key] for key in keys])
+    """Of the seeds that are done."""
+    keys = ("/".join(map(str, (name, size, start, x + 1))) for x in range(seeds))
+    return np.array([done[key] for key in keys if key in done])
 
 
 def show(name, done, arguments, names):
     table = Table("examples", *names, title=f"{name}: accuracy on test")
     for size in arguments.sizes:
         found = [scores(name, size, start, done, arguments.seeds) for start in names]
-        table.add_row(size, *(f"{x.mean():.3f} ± {x.std():.3f}" for x in found))
+        cells = (f"{x.mean():.3f} ± {x.std():.3f}, {len(x)} seeds" for x in found)
+        table.add_row(size, *cells)
     Console(width=120).print(table)
 
 
@@ -174,10 +178,10 @@ def draw(path, data, done, arguments, names):
     for axis, (name, ((texts, _), _)) in zip(axes, data.items(), strict=True):
         counts = [len(texts) if x == "all" else int(x) for x in arguments.sizes]
         for start in names:
-            found = np.array(
-                [scores(name, x, start, done, arguments.seeds) for x in arguments.sizes]
-            )
-            mean, spread = found.mean(axis=1), found.std(axis=1)
+            found = [
+                scores(name, x, start, done, arguments.seeds) for x in arguments.sizes
+            ]
+            mean, spread = (np.array([f(x) for x in found]) for f in (np.mean, np.std))
             style = "--" if start == BASELINE else "-"
             axis.plot(counts, mean, style, marker="o", markersize=4, label=start)
             axis.fill_between(counts, mean - spread, mean + spread, alpha=0.15)
