@@ -189,7 +189,8 @@ DATA = {
     ),
     "THUCNews headlines": Data(
         *(thucnews, "accuracy", logistic_regression, CHARACTERS),
-        ("--pooling-mode", "mean", "--sequence-length", "48"),
+        ("--pooling-mode", "mean", "--sequence-length", "48")
+        + ("--learning-rate", "1e-3"),
     ),
     "LCQMC": Data(
         *(lcqmc, "accuracy", logistic_regression, f"{CHARACTERS} (both texts)"),
