@@ -163,12 +163,16 @@ def scores(name, size, start, done, seeds):
 
 
 def show(name, done, arguments, names):
-    table = Table("examples", *names, title=f"{name}: accuracy on test")
+    table = Table("examples", *names, title=f"{name}: accuracy on test (seeds)")
     for size in arguments.sizes:
         found = [scores(name, size, start, done, arguments.seeds) for start in names]
-        cells = (f"{x.mean():.3f} ± {x.std():.3f}, {len(x)} seeds" for x in found)
-        table.add_row(size, *cells)
+        table.add_row(size, *map(cell, found))
     Console(width=120).print(table)
+
+
+def cell(found):
+    spread = f" ± {found.std():.3f}" if len(found) > 1 else ""
+    return f"{found.mean():.3f}{spread} ({len(found)})" if len(found) else "-"
 
 
 def draw(path, data, done, arguments, names):
