@@ -96,7 +96,8 @@ Config = Annotated[
 Vocab = Annotated[
     str | None,
     typer.Option(
-        help="The vocab.txt or SentencePiece model, if it is not beside the checkpoint."
+        help="The vocab.txt or SentencePiece model, if it is not beside the "
+        "checkpoint; of any number of tokens for a named --config."
     ),
 ]
 
@@ -201,7 +202,7 @@ def check_files(*names):
 def random_backbone(config, vocabulary_size=None):
     """A backbone of a named size, or of a config file of any layout.
 
-    `vocabulary_size` is used instead of that of a named size.
+    `vocabulary_size` takes the place of that of a named size.
     """
     import zh
     from albert_tf.backbone import SIZES, AlbertBackbone

@@ -172,7 +172,7 @@ def finetune(
         "early_exit": early_exit or None,
     }
     arguments = {**row.fixed, **known, **_taken(row, row.model_class(), chosen)}
-    model = _new_model(row, checkpoint, config, vocab, sequence_length, arguments)
+    model = new_model(row, checkpoint, config, vocab, sequence_length, arguments)
     if learning_rate is None and checkpoint is None:
         # No less than from a checkpoint, for there is nothing to lose.
         default = model.default_learning_rate
@@ -280,9 +280,10 @@ def _scores(row, model, examples, batch_size):
     return values
 
 
-def _new_model(row, checkpoint, config, vocab, sequence_length, arguments):
+def new_model(row, checkpoint, config, vocab, sequence_length, arguments):
     """A model of a task on a checkpoint, or with random weights of a given size."""
     from albert_tf.checkpoints import open_checkpoint
+    from albert_tf.tokenizers import load_tokenizer
 
     model = row.model_class()
     if checkpoint:
@@ -291,6 +292,7 @@ def _new_model(row, checkpoint, config, vocab, sequence_length, arguments):
         return model.from_checkpoint(
             opened, vocabulary=vocab, sequence_length=length, **arguments
         )
-    backbone = random_backbone(config)
+    tokenizer = load_tokenizer(vocab)
+    backbone = random_backbone(config, tokenizer.vocabulary_size())
     length = min(sequence_length, backbone.max_sequence_length)
-    return model.from_backbone(backbone, vocab, sequence_length=length, **arguments)
+    return model.from_backbone(backbone, tokenizer, sequence_length=length, **arguments)

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import pathlib
+import re
 import sys
 from typing import Annotated
 
@@ -141,6 +142,12 @@ def predict(
             min=0, help="Answers a text, the likeliest first; 0 for all classes."
         ),
     ] = None,
+    candidate_labels: Annotated[
+        str | None,
+        typer.Option(
+            help="The classes of zero-shot-classification, with commas between them."
+        ),
+    ] = None,
     text_column: TextAColumn = None,
     text_b_column: TextBColumn = None,
     output: Annotated[
@@ -158,6 +165,8 @@ def predict(
     Example: albert-tf predict my_model reviews.csv --output found.tsv
     Example: cat reviews.txt | albert-tf predict my_model
     Example: albert-tf predict albert_tiny_zh --task fill-mask 今天[MASK]气很好
+    Example: albert-tf predict my_nli_model --task zero-shot-classification
+    --candidate-labels 体育,财经 球队昨晚赢了
     """
     (check_checkpoint if task_name else check_model)(model)
     if output and pathlib.Path(output).exists():
@@ -172,6 +181,13 @@ def predict(
     options = {} if top_k is None else {"top_k": top_k or None}
     if options and row.default_top_k is None:
         raise ValueError(f"--top-k: a model for {row.name} has one answer a text.")
+    if (candidate_labels is None) == (row is TASKS["zero-shot-classification"]):
+        raise ValueError(
+            "--task zero-shot-classification and --candidate-labels go together. "
+            "Example: --candidate-labels 体育,财经"
+        )
+    if candidate_labels:
+        options["candidate_labels"] = re.split("[,，、]", candidate_labels)
     if not texts:
         # As bytes: one line that is not UTF-8 should not end the rest.
         lines = sys.stdin.buffer.read().split(b"\n")

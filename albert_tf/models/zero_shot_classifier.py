@@ -11,6 +11,7 @@ import numpy as np
 # What data sets call the two.
 ENTAILMENT = ("entailment", "entail", "蕴含", "蕴涵")
 CONTRADICTION = ("contradiction", "contradict", "not_entailment", "矛盾")
+TEMPLATE = "这句话是关于{}的。"
 
 
 class ZeroShotClassifier:
@@ -22,7 +23,7 @@ class ZeroShotClassifier:
     Args:
         classifier: an `AlbertTextClassifier` of pairs that gives logits, fine-tuned on
             data such as OCNLI or CMNLI.
-        template: string with `{}` in the place of the class.
+        hypothesis_template: string with `{}` in the place of the class.
         entailment, contradiction: optional strings, what the classifier calls these; by
             default the first of `ENTAILMENT` and `CONTRADICTION` that it has.
 
@@ -41,18 +42,21 @@ class ZeroShotClassifier:
     def __init__(
         self,
         classifier: Any,
-        template: str = "这句话是关于{}的。",
+        hypothesis_template: str = TEMPLATE,
         entailment: str | None = None,
         contradiction: str | None = None,
     ):
-        if "{}" not in template:
-            raise ValueError(f"`template` has no {{}} for the class: {template!r}")
+        if "{}" not in hypothesis_template:
+            raise ValueError(
+                "`hypothesis_template` has no {} for the class: "
+                f"{hypothesis_template!r}"
+            )
         linear = classifier.activation is keras.activations.linear
         if classifier.multi_label or not linear:
             raise ValueError(
                 "`classifier` should give logits: no multi_label, no `activation`."
             )
-        self.classifier, self.template = classifier, template
+        self.classifier, self.hypothesis_template = classifier, hypothesis_template
         names = [name.lower() for name in classifier.class_names]
         self.entailment_id = _find(names, ENTAILMENT, entailment)
         self.contradiction_id = _find(names, CONTRADICTION, contradiction)
@@ -76,7 +80,7 @@ class ZeroShotClassifier:
         labels = list(candidate_labels)
         if isinstance(candidate_labels, str) or not labels:
             raise ValueError(f"`candidate_labels` should be a list, not {labels}.")
-        hypotheses = [self.template.replace("{}", label) for label in labels]
+        hypotheses = [self.hypothesis_template.replace("{}", x) for x in labels]
         pairs = ([x for x in texts for _ in labels], hypotheses * len(texts))
         logits = self.classifier.predict(pairs, batch_size=batch_size, verbose=0)
         shape = (logits.shape[1], len(texts), len(labels))

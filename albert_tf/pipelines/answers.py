@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from albert_tf.models.zero_shot_classifier import TEMPLATE, ZeroShotClassifier
+
 # Of a summary, here as in most papers on news.
 SENTENCES = 3
 
@@ -29,6 +31,29 @@ def classify_multi_label(model, x, batch_size=None, top_k="auto"):
         return [_ranked(names[chosen], row[chosen]) for row, chosen in rows]
     _check_top_k(top_k)
     return [_ranked(names, row)[:top_k] for row, _ in rows]
+
+
+def classify_zero_shot(
+    model,
+    x,
+    batch_size=None,
+    candidate_labels=(),
+    hypothesis_template=TEMPLATE,
+    multi_label=False,
+):
+    """`sequence`, the text, `labels`, the likeliest first, and their `scores`."""
+    rows = ZeroShotClassifier(model, hypothesis_template).predict(
+        x, candidate_labels, multi_label=multi_label, batch_size=batch_size
+    )
+    ranked = [_ranked(candidate_labels, row) for row in rows]
+    return [
+        {
+            "sequence": text,
+            "labels": [one["label"] for one in found],
+            "scores": [one["score"] for one in found],
+        }
+        for text, found in zip(x, ranked, strict=True)
+    ]
 
 
 def regress(model, x, batch_size=None):

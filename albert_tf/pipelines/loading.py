@@ -38,7 +38,7 @@ def load_task(path: Any, row: PipelineTask | None) -> tuple[PipelineTask, Albert
             f"{checkpoint.path} takes ids, for it has no vocabulary. Give a model with "
             "one, such as AlbertTextClassifier.from_checkpoint(path, vocabulary=...)."
         )
-    return found, model
+    return row if row and row.by_name else found, model
 
 
 def _fine_tuned(checkpoint):

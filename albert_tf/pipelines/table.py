@@ -23,6 +23,7 @@ class PipelineTask:
         optional: those of them that may be left out, the last ones.
         fixed: attributes of a model that is of this task. Of several rows with its
             class a model is of the one that fixes most.
+        by_name: bool, for models of another task, where it is asked for by its name.
     """
 
     name: str
@@ -31,11 +32,13 @@ class PipelineTask:
     fields: tuple[str, ...] = ("text",)
     optional: tuple[str, ...] = ()
     fixed: dict[str, Any] = dataclasses.field(default_factory=dict)
+    by_name: bool = False
 
     def is_of(self, class_name: str, config: dict[str, Any]) -> bool:
         """Whether a model of a class and config is one of this task."""
         fixed = {name: config.get(name) for name in self.fixed}
-        return self.model.__name__ == class_name and fixed == self.fixed
+        is_class = self.model.__name__ == class_name and not self.by_name
+        return is_class and fixed == self.fixed
 
 
 _ONE_OR_TWO = {"fields": ("text", "text_pair"), "optional": ("text_pair",)}
@@ -85,6 +88,12 @@ _ROWS = (
         models.AlbertSentenceOrder,
         answers.tell_order,
         fields=("text", "text_pair"),
+    ),
+    PipelineTask(
+        "zero-shot-classification",
+        models.AlbertTextClassifier,
+        answers.classify_zero_shot,
+        by_name=True,
     ),
 )
 PIPELINES = {row.name: row for row in _ROWS}

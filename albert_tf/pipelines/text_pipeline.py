@@ -99,6 +99,7 @@ def pipeline(
     | `text-embedding`, `feature-extraction` | `text`, or with `text_pair` | `embedding`, a list of floats; of two texts `score`, their cosine |
     | `spelling-correction` | `text` | `source`, `target`, `errors` |
     | `fill-mask` | `text` | a list of `token_str`, `token`, `sequence`, `score`, `start`, `end`; of several masks a list of such lists |
+    | `zero-shot-classification` | `text`, with the option `candidate_labels` | `sequence`, `labels`, `scores`, the likeliest first |
     | `sentence-order` | `text`, `text_pair` | `label` (`in_order`, `swapped`), `score` |
 
     Args:
@@ -108,7 +109,8 @@ def pipeline(
             release, `"hf://user/name"`), or a task model.
         **options: of all calls: `batch_size`, 32 by default; `top_k`, where the table
             has it, `None` for all; `targets` of `fill-mask`; `null_threshold` and
-            `max_answer_length` of `question-answering`.
+            `max_answer_length` of `question-answering`; `candidate_labels` (a list),
+            `hypothesis_template` and `multi_label` of `zero-shot-classification`.
 
     Returns:
         A `Pipeline`.

@@ -25,6 +25,7 @@ from albert_tf_cli.task_table import (
     text_classification,
     text_embedding,
     token_classification,
+    zero_shot_classification,
 )
 
 _ROWS = (
@@ -39,6 +40,7 @@ _ROWS = (
     summarization.ROW,
     fill_mask.ROW,
     sentence_order.ROW,
+    zero_shot_classification.ROW,
 )
 TASKS = {row.name: row for row in _ROWS}
 

@@ -25,7 +25,8 @@ from albert_tf.data.tables import read_labelled_texts
 from albert_tf.models import AlbertTextClassifier
 from albert_tf.models.pooling import POOLING_MODES
 from albert_tf.training import fine_tuning
-from albert_tf_cli.finetune import Freeze, PoolingMode
+from albert_tf_cli.finetune import Freeze, PoolingMode, new_model
+from albert_tf_cli.task_table import text_classification
 
 EXAMPLES = pathlib.Path(__file__).parents[2] / "examples"
 ALBERT_TF = pathlib.Path(sys.executable).with_name("albert-tf")
@@ -661,12 +662,19 @@ def test_unknown_size(finetune_refused, folder):
 
 def test_vocabulary_of_another_size(finetune_refused, folder):
     vocabulary = folder / "checkpoint" / "vocab.txt"
-    error = finetune_refused(checkpoint=None, config="albert_tiny_zh", vocab=vocabulary)
-    assert "The vocabulary has 120 tokens, the model 21128" in error
     longer = folder / "longer.txt"
     longer.write_text(vocabulary.read_text() + "[unused]\n")
     error = finetune_refused(vocab=longer)
     assert "The vocabulary has 121 tokens, the model 120" in error
+    config = folder / "checkpoint" / "albert_config.json"
+    error = finetune_refused(checkpoint=None, config=config, vocab=longer)
+    assert "The vocabulary has 121 tokens, the model 120" in error
+
+
+def test_a_named_size_takes_a_vocabulary_of_any_size(folder):
+    start = None, "albert_micro_zh", folder / "checkpoint" / "vocab.txt"
+    model = new_model(text_classification.ROW, *start, 128, {"num_classes": 2})
+    assert model.backbone.vocabulary_size == 120
 
 
 def test_missing_vocabulary(finetune_refused, folder, tmp_path):

@@ -10,7 +10,8 @@ import pytest
 from peer_models import random_backbone, randomise
 from small_classifier import CHARACTERS, VOCABULARY
 
-from albert_tf.models import AlbertTextClassifier, ZeroShotClassifier
+import albert_tf
+from albert_tf.models import AlbertTextClassifier
 
 pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -23,8 +24,8 @@ CANDIDATES = ["天地", "吃鸡蛋", "中文", "左右"]
 
 
 @pytest.fixture(scope="module")
-def both(tmp_path_factory):
-    """Our classifier, and their pipeline of what it was saved as."""
+def pipelines(tmp_path_factory):
+    """Ours, and theirs of what the classifier was saved as."""
     path = tmp_path_factory.mktemp("model")
     classifier = AlbertTextClassifier.from_backbone(
         random_backbone(), VOCABULARY, labels=LABELS, num_classes=3, pairs=True
@@ -36,23 +37,28 @@ def both(tmp_path_factory):
         model=transformers.AutoModelForSequenceClassification.from_pretrained(path),
         tokenizer=transformers.AutoTokenizer.from_pretrained(path),
     )
-    return ZeroShotClassifier(classifier), pipeline
+    return albert_tf.pipeline("zero-shot-classification", classifier), pipeline
 
 
 @pytest.mark.parametrize("multi_label", [False, True])
-def test_probabilities_are_those_of_the_pipeline(both, multi_label):
-    model, pipeline = both
+def test_answers_are_those_of_the_pipeline(pipelines, multi_label):
+    ours, theirs = pipelines
     rng = np.random.default_rng(0)
     texts = ["".join(rng.choice([*CHARACTERS], rng.integers(1, 18))) for _ in range(50)]
-    ours = model.predict(texts, CANDIDATES, multi_label=multi_label)
-    theirs = pipeline(
-        texts,
-        CANDIDATES,
-        hypothesis_template=model.template,
-        multi_label=multi_label,
-    )
-    for row, found in zip(ours, theirs, strict=True):
-        scores = dict(zip(found["labels"], found["scores"], strict=True))
-        expected = [scores[label] for label in CANDIDATES]
-        np.testing.assert_allclose(row, expected, atol=1e-5)
-    assert np.ptp(ours, axis=1).mean() > 1e-3
+    options = {
+        "candidate_labels": CANDIDATES,
+        "hypothesis_template": "这句话是关于{}的。",
+        "multi_label": multi_label,
+    }
+    spreads = []
+    for row, expected in zip(
+        ours(texts, **options), theirs(texts, **options), strict=True
+    ):
+        assert row.keys() == expected.keys() and row["sequence"] == expected["sequence"]
+        scores = [
+            dict(zip(x["labels"], x["scores"], strict=True)) for x in (row, expected)
+        ]
+        assert scores[0] == pytest.approx(scores[1], abs=1e-5)
+        assert row["scores"] == sorted(row["scores"], reverse=True)
+        spreads.append(np.ptp(row["scores"]))
+    assert np.mean(spreads) > 1e-3

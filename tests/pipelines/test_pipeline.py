@@ -32,6 +32,7 @@ class Case:
     keys: dict
     arguments: dict = dataclasses.field(default_factory=dict)
     is_list: bool = False
+    options: dict = dataclasses.field(default_factory=dict)
 
     def build(self):
         backbone = small_backbone(embedding_projection="after_layer_norm")
@@ -90,6 +91,13 @@ CASES: dict[str, Case] = {
         is_list=True,
     ),
     "sentence-order": Case(models.AlbertSentenceOrder, PAIRS, LABEL),
+    "zero-shot-classification": Case(
+        models.AlbertTextClassifier,
+        TEXTS,
+        dict(sequence=str, labels=list, scores=list),
+        {"num_classes": 2, "labels": ["蕴含", "矛盾"], "pairs": True},
+        options={"candidate_labels": ["好吃", "你", "中文"]},
+    ),
 }
 
 
@@ -100,7 +108,9 @@ def built():
 
     def pipeline(name):
         if name not in made:
-            made[name] = albert_tf.pipeline(name, CASES[name].build())
+            made[name] = albert_tf.pipeline(
+                name, CASES[name].build(), **CASES[name].options
+            )
         return made[name]
 
     return pipeline
@@ -174,6 +184,24 @@ def test_labels_above_their_thresholds_or_the_likeliest(built):
     # As transformers, whose one name for both is "text-classification".
     same = albert_tf.pipeline("sentiment-analysis", pipeline.model)
     assert same.task == "multi-label"
+
+
+def test_classes_in_words(built):
+    pipeline = built("zero-shot-classification")
+    labels = ["好吃", "你", "中文"]
+    rows = models.ZeroShotClassifier(pipeline.model).predict(TEXTS, labels)
+    for text, row, answer in zip(TEXTS, rows, pipeline(TEXTS), strict=True):
+        order = np.argsort(-row)
+        assert answer["sequence"] == text
+        assert answer["labels"] == [labels[i] for i in order]
+        assert answer["scores"] == pytest.approx(row[order], abs=1e-6)
+    with pytest.raises(ValueError, match="`candidate_labels` should be a list"):
+        pipeline(TEXTS, candidate_labels=[])
+    # Of itself the model is for the task that it was trained for.
+    assert albert_tf.pipeline(path=pipeline.model).task == "text-classification"
+    with pytest.raises(ValueError, match="no label for entailment"):
+        named = built("text-classification").model
+        albert_tf.pipeline("zero-shot-classification", named)("好", **pipeline.options)
 
 
 def test_several_answers_choices_and_masks(built):
