@@ -64,7 +64,7 @@ def finetune(
         float | None,
         typer.Option(
             help="Peak of the learning rate. By default by size, 5e-4 for micro, 1e-4 "
-            "for tiny, 3e-5 for base; from random weights up to three times as high."
+            "for tiny (3e-4 from random weights), 3e-5 for base."
         ),
     ] = None,
     sequence_length: Annotated[
@@ -158,6 +158,7 @@ def finetune(
 
     from albert_tf.backbone.precision import as_dtype
     from albert_tf.files import write_json
+    from albert_tf.training import fine_tuning_learning_rate
     from albert_tf.training.fine_tuning import fine_tune, plot_history
     from albert_tf.training.run_state import weights_digest
     from albert_tf_cli.training_progress import TrainingProgress
@@ -174,9 +175,8 @@ def finetune(
     arguments = {**row.fixed, **known, **_taken(row, row.model_class(), chosen)}
     model = new_model(row, checkpoint, config, vocab, sequence_length, arguments)
     if learning_rate is None and checkpoint is None:
-        # No less than from a checkpoint, for there is nothing to lose.
-        default = model.default_learning_rate
-        learning_rate = max(default, min(3e-4, 3 * default))
+        width = model.backbone.hidden_dim
+        learning_rate = fine_tuning_learning_rate(width, random_weights=True)
     model.compile(
         learning_rate=learning_rate,
         ema_momentum=ema_momentum,

@@ -32,15 +32,22 @@ class AdamW(keras.optimizers.AdamW):
         return {**super().get_config(), "task_settings": self.task_settings}
 
 
-def fine_tuning_learning_rate(hidden_dim: int) -> float:
-    """A learning rate by size: albert_zh's README for tiny, the paper for larger ones.
+# By width up to so much: from a checkpoint, from random weights.
+_RATES = (
+    (128, 1e-3, 1e-3),
+    # The best of three on the demo's dev set.
+    (256, 5e-4, 5e-4),
+    # albert_zh's README.
+    (384, 1e-4, 3e-4),
+    # The paper. From random weights base stays where it is at 5e-5 and more.
+    (1024, 3e-5, 3e-5),
+    (float("inf"), 1e-5, 1e-5),
+)
 
-    That of micro (256) was the best of three on the demo's dev set.
-    """
-    for width, rate in ((128, 1e-3), (256, 5e-4), (384, 1e-4), (1024, 3e-5)):
-        if hidden_dim <= width:
-            return rate
-    return 1e-5
+
+def fine_tuning_learning_rate(hidden_dim: int, random_weights: bool = False) -> float:
+    """A learning rate by size, and by what the training starts from."""
+    return next(rates[random_weights] for w, *rates in _RATES if hidden_dim <= w)
 
 
 def adamw(

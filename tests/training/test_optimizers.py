@@ -100,3 +100,5 @@ def test_larger_models_learn_more_slowly():
         2048: 1e-5,
     }
     assert {x: fine_tuning_learning_rate(x) for x in rates} == rates
+    random = {x: fine_tuning_learning_rate(x, random_weights=True) for x in rates}
+    assert random == {**rates, 312: 3e-4, 384: 3e-4}
