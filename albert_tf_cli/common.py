@@ -199,10 +199,10 @@ def check_files(*names):
             raise FileNotFoundError(f"{name} is no file.")
 
 
-def random_backbone(config, vocabulary_size=None):
+def random_backbone(config, vocabulary_size):
     """A backbone of a named size, or of a config file of any layout.
 
-    `vocabulary_size` takes the place of that of a named size.
+    `vocabulary_size`, if not `None`, takes the place of that of a named size.
     """
     import zh
     from albert_tf.backbone import SIZES, AlbertBackbone

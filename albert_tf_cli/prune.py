@@ -58,8 +58,9 @@ def prune(
 
     whole, tokenizer = _open(model, config, vocab)
     columns = Columns(None, text_column, text_b_column)
+    pairs = getattr(whole, "pairs", False)
     tokens = needed_tokens(
-        (text for file in corpus for text in lines_of(file, whole, columns)),
+        (text for file in corpus for text in lines_of(file, pairs, columns)),
         tokenizer,
         min_count=min_count,
         ascii_characters=ascii_characters,

@@ -168,6 +168,13 @@ def predict(
     Example: albert-tf predict my_nli_model --task zero-shot-classification
     --candidate-labels 体育,财经 球队昨晚赢了
     """
+    classes = [x.strip() for x in re.split("[,，、]", candidate_labels or "")]
+    classes = [x for x in classes if x]
+    if bool(classes) != (task_name == "zero-shot-classification"):
+        raise ValueError(
+            "--task zero-shot-classification and --candidate-labels go together. "
+            "Example: --candidate-labels 体育,财经"
+        )
     (check_checkpoint if task_name else check_model)(model)
     if output and pathlib.Path(output).exists():
         raise FileExistsError(f"--output {output} is there. Give another name.")
@@ -181,13 +188,8 @@ def predict(
     options = {} if top_k is None else {"top_k": top_k or None}
     if options and row.default_top_k is None:
         raise ValueError(f"--top-k: a model for {row.name} has one answer a text.")
-    if (candidate_labels is None) == (row is TASKS["zero-shot-classification"]):
-        raise ValueError(
-            "--task zero-shot-classification and --candidate-labels go together. "
-            "Example: --candidate-labels 体育,财经"
-        )
-    if candidate_labels:
-        options["candidate_labels"] = re.split("[,，、]", candidate_labels)
+    if classes:
+        options["candidate_labels"] = classes
     if not texts:
         # As bytes: one line that is not UTF-8 should not end the rest.
         lines = sys.stdin.buffer.read().split(b"\n")
@@ -195,7 +197,7 @@ def predict(
         texts = texts[:-1] if texts[-1] == "" else texts
     elif len(texts) == 1 and pathlib.Path(texts[0]).is_file():
         columns = _columns(model, None, text_column, text_b_column)
-        texts = lines_of(texts[0], task, columns)
+        texts = lines_of(texts[0], row.reads_pairs(task), columns)
     answers = row.answers(task, row.inputs(task, texts), batch_size, **options)
     lines = []
     for answer, text in zip(answers, texts, strict=True):

@@ -12,13 +12,13 @@ def refuse_missing_file(text):
         )
 
 
-def lines_of(path, model, columns):
-    """The texts of a file, as lines of it would be given."""
+def lines_of(path, pairs, columns):
+    """The texts of a file, or its pairs, as lines of it would be given."""
     from albert_tf.data import read_texts
     from albert_tf.data.encodings import read_lines
 
     if pathlib.Path(path).suffix == ".txt" and columns.text is None:
         lines = read_lines(path)
         return lines[:-1] if lines[-1] == "" else lines
-    x = read_texts(path, columns.text, columns.text_b, getattr(model, "pairs", False))
+    x = read_texts(path, columns.text, columns.text_b, pairs)
     return ["\t".join(pair) for pair in zip(*x, strict=True)] if type(x) is tuple else x

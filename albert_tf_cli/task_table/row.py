@@ -179,6 +179,11 @@ class Row:
     def model_class(self):
         return self.pipeline.model
 
+    def reads_pairs(self, model):
+        """Whether a model takes pairs of texts, two columns of a file."""
+        takes_two = "text_pair" in self.pipeline.fields
+        return takes_two and getattr(model, "pairs", False)
+
     def answers(self, model, x, batch_size, **options):
         """What `predict --json` prints, for each example."""
         return self.pipeline.answers(model, x, batch_size, **options)

@@ -4,6 +4,7 @@ import json
 import pathlib
 
 import pytest
+from small_classifier import small_classifier
 from typer.testing import CliRunner
 
 import albert_tf
@@ -49,6 +50,35 @@ def test_cells():
     assert shown == text
     line = run("predict", MICRO, "--task", "sentence-order", "你好。\t再见。").stdout
     assert line.split("\t")[0] in ("in_order", "swapped")
+
+
+def test_classes_in_words(tmp_path):
+    """Of a model of pairs, which here reads single texts, in a file too."""
+    model = small_classifier(2, labels=["蕴含", "矛盾"], pairs=True)
+    model.save_to_preset(str(tmp_path / "nli"))
+    texts, classes = ["很好吃", "", "😀好"], ["好吃", "你", "中文"]
+    expected = albert_tf.pipeline("zero-shot-classification", model)(
+        texts, candidate_labels=classes
+    )
+    (tmp_path / "texts.csv").write_text('text\n很好吃\n""\n😀好\n', "utf-8")
+    zero_shot = tmp_path / "nli", "--task", "zero-shot-classification"
+    named = "--candidate-labels", "好吃， 你,,中文"
+    for given in (texts, [tmp_path / "texts.csv"]):
+        printed = run("predict", *zero_shot, *named, "--json", *given).stdout
+        found = [json.loads(line) for line in printed.splitlines()]
+        assert [x["sequence"] for x in found] == texts
+        for one, other in zip(found, expected, strict=True):
+            assert one["labels"] == other["labels"]
+            assert one["scores"] == pytest.approx(other["scores"], abs=1e-5)
+    best, score, _ = run("predict", *zero_shot, *named, "很好吃").stdout.split("\t")
+    assert (best, score) == (found[0]["labels"][0], f"{found[0]['scores'][0]:.4f}")
+    for options in (
+        zero_shot,
+        (*zero_shot, named[0], " ,"),
+        (tmp_path / "nli", *named),
+    ):
+        error = run("predict", *options, "很好吃").exception
+        assert "zero-shot-classification and --candidate-labels go" in str(error)
 
 
 def test_there_is_nothing_to_train_or_score(tmp_path):
