@@ -82,9 +82,25 @@ class ExportedModel:
         segments = self._segments(texts)
         if self._tagging:
             return {"spans": self._spans(segments[0])}
+        return ANSWERS[self.task](self._outputs_of_texts(segments), self.settings)
+
+    def outputs(self, texts: Any) -> np.ndarray:
+        """What the network gives for texts, of one output a text.
+
+        Args:
+            texts: as for `predict`.
+
+        Returns:
+            A float32 array [texts, units].
+
+        Raises:
+            TypeError, ValueError: as `predict`.
+        """
+        return self._outputs_of_texts(self._segments(texts))
+
+    def _outputs_of_texts(self, segments):
         outputs = self._outputs(self._pack(segments))
-        outputs = np.array(outputs, "float32").reshape(-1, self.settings["units"])
-        return ANSWERS[self.task](outputs, self.settings)
+        return np.array(outputs, "float32").reshape(-1, self.settings["units"])
 
     def _segments(self, texts):
         """The one or two lists of strings."""

@@ -11,6 +11,7 @@ import tempfile
 
 import keras_hub
 import numpy as np
+from harness import machine
 
 import albert_tf
 import zh
@@ -28,7 +29,8 @@ class Ours:
         )
 
     def predict(self, x, batch_size):
-        return self.model.predict(x, batch_size=batch_size, verbose=0)
+        # By default as many tokens a batch as so many texts of full length.
+        return self.model.predict(x, verbose=0)
 
     def fit(self, x, y, batch_size):
         self.model.fit(x, y, batch_size=batch_size, verbose=0)
@@ -57,6 +59,9 @@ class KerasHub(Ours):
         self.model = keras_hub.models.AlbertTextClassifier(
             backbone, num_classes=2, preprocessor=preprocessor
         )
+
+    def predict(self, x, batch_size):
+        return self.model.predict(x, batch_size=batch_size, verbose=0)
 
 
 class Transformers:
@@ -148,14 +153,8 @@ class OnnxInt8:
         self.model = albert_tf.export.OnnxModel(path)
 
     def predict(self, x, batch_size):
-        parts = x if isinstance(x, tuple) else (x, [""] * len(x))
-        order = np.argsort([len(a) + len(b) for a, b in zip(*parts, strict=True)])
-        outputs = np.zeros((len(order), 2), "float32")
-        for start in range(0, len(order), batch_size):
-            rows = order[start : start + batch_size]
-            texts = tuple([part[row] for row in rows] for part in parts)
-            outputs[rows] = self.model.predict(texts)["probabilities"]
-        return outputs
+        # Which batches them by length.
+        return self.model.predict(x)["probabilities"]
 
 
 class OpenVinoInt8(OnnxInt8):
@@ -174,7 +173,7 @@ class OpenVinoInt8(OnnxInt8):
         )
 
 
-# An engine to the modules, or attributes of our export, that it needs.
+# An engine to the modules that it needs.
 NEEDS = {
     Ours: (),
     KerasHub: (),
@@ -187,11 +186,11 @@ NEEDS = {
 
 
 def installed():
-    """The engines that can run here."""
-    has_onnx = hasattr(albert_tf.export, "OnnxModel")
+    """The engines that can run here, and fast: bfloat16 where the processor has it."""
+    has_bfloat16 = {"avx512_bf16", "amx_bf16"} & set(machine()["flags"])
     return [
         engine
         for engine, modules in NEEDS.items()
         if all(map(importlib.util.find_spec, modules))
-        and (has_onnx or not issubclass(engine, OnnxInt8))
+        and (has_bfloat16 or engine is not BFloat16Transformers)
     ]

@@ -15,7 +15,7 @@ from albert_tf.models.task import AlbertTask
 from albert_tf.models.text_fitting import FitsTexts
 from albert_tf.preprocessing import AlbertMaskedLMPreprocessor
 from albert_tf.preprocessing.examples import is_pair
-from albert_tf.preprocessing.length_grouping import GroupedTexts
+from albert_tf.preprocessing.length_grouping import GroupedTexts, prefetched
 from albert_tf.preprocessing.marked_labels import marked_label_ids, plain_token_ids
 from albert_tf.preprocessing.texts import Texts
 
@@ -270,7 +270,7 @@ class AlbertMaskedLM(FitsTexts, AlbertTask, keras_hub.models.MaskedLM):
             return texts.map(self.preprocessor.with_mask_positions)
         # `evaluate` does not say whether to shuffle.
         masked = self._with_masks(texts.dataset, fixed=shuffle is None)
-        return GroupedTexts(lambda: masked.prefetch(tf.data.AUTOTUNE), texts.order)
+        return GroupedTexts(lambda: prefetched(masked), texts.order)
 
     def _masked_dataset(self, data, group_by_length, max_tokens=None, fixed=False):
         """A dataset of texts as one of masked batches; other data as it is."""

@@ -1,7 +1,8 @@
-"""Prediction of texts: traced once for any length, and few texts without a dataset."""
+"""Prediction of texts: traced once for any length; few without a dataset; by engine."""
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,11 @@ import tensorflow as tf
 
 from albert_tf.models.token_outputs import split_ragged
 from albert_tf.preprocessing.length_grouping import GroupedTexts
+from albert_tf.preprocessing.token_budget import TokenBudget
+
+# The engines beside TensorFlow, and where `outputs_of` a task is. By name, for what
+# writes their files stands above the models.
+ENGINES = {"onnx": "albert_tf.export.engines", "litert": "albert_tf.export.engines"}
 
 
 def predict_grouped(
@@ -56,6 +62,30 @@ def predict_grouped(
         else predict(texts.dataset, **kwargs)
     )
     return texts.restore(split_ragged(outputs))
+
+
+def predict_by_engine(
+    task: keras.Model, x: Any, engine: str, batch_size: int | TokenBudget | None
+) -> np.ndarray:
+    """What an engine of `ENGINES` gives for texts; as `FitsTexts.predict` takes them.
+
+    Raises:
+        ValueError: if there is no such engine, or it does not take `x`.
+    """
+    if engine not in ENGINES:
+        raise ValueError(
+            f"`engine` must be one of {', '.join(ENGINES)}, or None for TensorFlow. "
+            f"Received: {engine!r}"
+        )
+    tokens = getattr(batch_size, "tokens", None)
+    if not task._takes_texts(x) or tokens:
+        raise ValueError(
+            f"engine={engine!r} takes texts as lists, and no `max_tokens`. Received: "
+            f"`x` of type {type(x).__name__}"
+            + (f", max_tokens={tokens}" * bool(tokens))
+        )
+    outputs_of = importlib.import_module(ENGINES[engine]).outputs_of
+    return outputs_of(task, x, engine, batch_size)
 
 
 def _of_any_size(spec):

@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.models.keras_warnings import of_unknown_length, with_unread_pooler
-from albert_tf.models.predicting import predict_grouped
+from albert_tf.models.predicting import predict_by_engine, predict_grouped
 from albert_tf.models.text_answers import AnswersTexts
 from albert_tf.models.token_outputs import (
     outputs_of_nothing,
@@ -105,8 +105,7 @@ class FitsTexts(AnswersTexts):
             **kwargs: passed on to `keras.Model.fit`.
 
         Raises:
-            ValueError: if `x` and `y` have different lengths or are empty, or what
-                `targets` of the task raises.
+            ValueError: if `x` and `y` are of unequal lengths or empty, or by `targets`.
         """
         batch_size = self._batching(x, batch_size, max_tokens, group_by_length)
         x, validation_data = map(self._with_targets, (x, validation_data))
@@ -120,13 +119,10 @@ class FitsTexts(AnswersTexts):
             if isinstance(validation_data, tuple):
                 validation = self._grouped(*validation_data, batch_size=batch_size)
                 validation_data = validation.dataset
-            labels = (y, sample_weight)
-            x = self._grouped(
-                x, *labels, batch_size=batch_size, shuffle=shuffle
-            ).dataset
+            options = {"batch_size": batch_size or DEFAULT_BATCH_SIZE}
+            x = self._grouped(x, y, sample_weight, shuffle=shuffle, **options).dataset
             y = sample_weight = batch_size = validation_split = None
-        steps = kwargs.get("steps_per_epoch")
-        steps = steps or count_steps(
+        steps = kwargs.get("steps_per_epoch") or count_steps(
             x, y, batch_size or DEFAULT_BATCH_SIZE, validation_split
         )
         self.schedule_learning_rate(steps, epochs, kwargs.get("initial_epoch", 0))
@@ -181,21 +177,31 @@ class FitsTexts(AnswersTexts):
         x: Texts | tf.data.Dataset | None = None,
         batch_size: int | None = None,
         max_tokens: int | None = None,
+        engine: str | None = None,
         **kwargs: Any,
     ) -> Any:
         """The outputs of the model for strings.
 
         Args:
-            x, batch_size: as for `fit`.
-            max_tokens: as for `fit`, of lists.
+            x, max_tokens: as for `fit`; the latter of lists.
+            batch_size: optional int, by default for as many tokens, padding included,
+                as 32 texts of full length are.
+            engine: optional `"onnx"` or `"litert"`, extras of these names, for lists:
+                compute in 8 bits, faster, of a file that is made for new weights.
             **kwargs: passed on to `keras.Model.predict`.
 
         Returns:
             An array [examples, ...] for each output, in the order of `x`. Where an
             output has an axis for the tokens, a list of arrays [tokens, ...], the
             special tokens included.
+
+        Raises:
+            ImportError, TypeError, ValueError: if the engine is not installed, is not
+                for the task, or does not take `x`.
         """
         batch_size = self._batching(x, batch_size, max_tokens)
+        if engine is not None:
+            return predict_by_engine(self, x, engine, batch_size)
         if not self._takes_texts(x):
             return split_ragged(super().predict(x, batch_size=batch_size, **kwargs))
         if count_examples(x) == 0:
@@ -237,6 +243,11 @@ class FitsTexts(AnswersTexts):
             labels = (y, *weights)
         tokens, first_lengths, *labels = self._examples(x, *labels)
         packer = self.preprocessor.packer
+        if batch_size is None:
+            # As many tokens as a default batch of texts of full length has.
+            batch_size = TokenBudget(
+                DEFAULT_BATCH_SIZE * packer.sequence_length, packer
+            )
 
         def pad(tokens, first_lengths, *labels):
             features = packer.pad(tokens, first_lengths)
@@ -248,7 +259,7 @@ class FitsTexts(AnswersTexts):
             (tokens, first_lengths, *labels),
             longest_rows(tokens),
             pad,
-            batch_size or DEFAULT_BATCH_SIZE,
+            batch_size,
             shuffle,
             most_texts(tokens),
         )

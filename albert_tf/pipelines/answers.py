@@ -14,16 +14,16 @@ from albert_tf.models.zero_shot_classifier import TEMPLATE, ZeroShotClassifier
 SENTENCES = 3
 
 
-def classify(model, x, batch_size=None, top_k=1):
+def classify(model, x, batch_size=None, top_k=1, engine=None):
     """`label` and `score` of the likeliest class; of more than one a list."""
-    outputs = model.predict(x, batch_size=batch_size, verbose=0)
+    outputs = model.predict(x, batch_size=batch_size, engine=engine, verbose=0)
     rows = np.asarray(model.answers(outputs)["probabilities"])
     return _best([_ranked(model.class_names, row) for row in rows], top_k)
 
 
-def classify_multi_label(model, x, batch_size=None, top_k="auto"):
+def classify_multi_label(model, x, batch_size=None, top_k="auto", engine=None):
     """`label` and `score` of each class that the text has, or of the likeliest."""
-    outputs = model.predict(x, batch_size=batch_size, verbose=0)
+    outputs = model.predict(x, batch_size=batch_size, engine=engine, verbose=0)
     found = model.answers(outputs)
     rows = zip(np.asarray(found["probabilities"]), found["chosen"].numpy(), strict=True)
     names = np.array(model.class_names, dtype=object)
@@ -56,9 +56,9 @@ def classify_zero_shot(
     ]
 
 
-def regress(model, x, batch_size=None):
+def regress(model, x, batch_size=None, engine=None):
     """`score`, the number."""
-    outputs = model.predict(x, batch_size=batch_size, verbose=0)
+    outputs = model.predict(x, batch_size=batch_size, engine=engine, verbose=0)
     return [{"score": float(score)} for score in outputs]
 
 
@@ -115,17 +115,19 @@ def choose(model, x, batch_size=None, top_k=1):
     return _best(ranked, top_k)
 
 
-def embed(model, x, batch_size=None):
+def embed(model, x, batch_size=None, engine=None):
     """`embedding`, the vector of a text, a list; of a pair `score`, their cosine."""
+    options = {"batch_size": batch_size, "engine": engine}
     if isinstance(x, tuple):
-        return [{"score": float(score)} for score in cosines(model, x, batch_size)]
-    vectors = model.encode_text(x, batch_size=batch_size)
+        return [{"score": float(score)} for score in cosines(model, x, **options)]
+    vectors = model.encode_text(x, **options)
     return [{"embedding": vector} for vector in vectors.tolist()]
 
 
-def cosines(model, pairs, batch_size=None):
+def cosines(model, pairs, batch_size=None, engine=None):
     """The cosine of the vectors of each pair, a float array [pairs]."""
-    first, second = (model.encode_text(part, batch_size=batch_size) for part in pairs)
+    options = {"batch_size": batch_size, "engine": engine}
+    first, second = (model.encode_text(part, **options) for part in pairs)
     lengths = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
     return np.sum(first * second, axis=1) / np.maximum(lengths, 1e-12)
 

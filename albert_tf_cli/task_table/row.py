@@ -188,6 +188,10 @@ class Row:
         """What `predict --json` prints, for each example."""
         return self.pipeline.answers(model, x, batch_size, **options)
 
+    def takes(self, option):
+        """Whether `answers` takes an option."""
+        return option in inspect.signature(self.pipeline.answers).parameters
+
     @property
     def default_top_k(self):
         """How many answers an example has, `None` for a task that has always one."""

@@ -1,9 +1,11 @@
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from albert_tf.models import AlbertBackbone
 from albert_tf.training import adamw, fine_tuning_learning_rate
+from albert_tf.training.optimizers import AdamW
 
 RATE = 0.5
 
@@ -55,6 +57,46 @@ def test_biases_do_not_decay_after_saving_and_loading(tmp_path):
     bias.assign([1.0, 1.0])
     after_a_step_of_nothing(loaded.optimizer, loaded.trainable_variables)
     assert bias.numpy().tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"gradient_accumulation_steps": 2},
+        {"use_ema": True, "ema_momentum": 0.9, "ema_overwrite_frequency": 3},
+        {"amsgrad": True},
+    ],
+)
+def test_it_steps_as_keras_adamw_does(options):
+    """Whose one kernel a variable is another than Keras' operations."""
+    ended = []
+    for optimizer in (AdamW, keras.optimizers.AdamW):
+        rng = np.random.default_rng(0)
+        optimizer = optimizer(1e-2, weight_decay=0.01, global_clipnorm=1.0, **options)
+        # What both decay.
+        variables = [
+            keras.Variable(rng.normal(size=shape).astype("float32"), name="kernel")
+            for shape in ((5, 7), (3,))
+        ]
+        for _ in range(7):
+            gradients = [rng.normal(size=x.shape) for x in variables]
+            gradients = [keras.ops.cast(x, "float32") for x in gradients]
+            optimizer.apply(gradients, variables)
+        ended.append([x.numpy() for x in variables])
+    for found, expected in zip(*ended, strict=True):
+        # 7 steps of 1e-2; each rounds in the last of 24 bits.
+        np.testing.assert_allclose(found, expected, atol=2e-6)
+
+
+def test_repeated_rows_of_a_sparse_gradient_are_summed():
+    tables = [keras.Variable(np.ones((4, 2)), name="table") for _ in range(2)]
+    rows = tf.IndexedSlices(
+        tf.ones((3, 2)), tf.constant([1, 1, 2]), tf.constant([4, 2])
+    )
+    AdamW(0.1).apply([rows], tables[:1])
+    AdamW(0.1).apply([tf.convert_to_tensor(rows)], tables[1:])
+    np.testing.assert_array_equal(*tables)
 
 
 def test_gradients_are_clipped_together():

@@ -1,0 +1,76 @@
+"""`predict` by another engine than TensorFlow, of a file in 8 bits."""
+
+from __future__ import annotations
+
+import tempfile
+import weakref
+import zlib
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+
+from albert_tf.export.contents import contents_of
+from albert_tf.export.litert import litert
+from albert_tf.export.onnx import onnx
+from albert_tf.models.task import AlbertTask
+from albert_tf_lite import LiteRTModel, OnnxModel
+from albert_tf_lite.answers import TOKEN_CLASSIFICATION
+from albert_tf_lite.exported_model import ExportedModel
+
+# By engine, what writes a file, and what runs it.
+_FORMATS = {"onnx": (onnx, OnnxModel), "litert": (litert, LiteRTModel)}
+# By task and engine, what was exported: its weights as a checksum, and the file opened.
+_OPENED: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+
+
+def outputs_of(
+    task: AlbertTask, x: Any, engine: str, batch_size: int | None = None
+) -> np.ndarray:
+    """What a task gives for texts, computed in 8 bits.
+
+    Args:
+        task: a task that a file of the engine is written for, with one output a text.
+        x: list of strings, or for pairs the tuple of two such lists.
+        engine: `"onnx"` or `"litert"`.
+        batch_size: optional int, examples at a time.
+
+    Returns:
+        A float32 array [examples, units].
+
+    Raises:
+        ImportError: if the engine is not installed.
+        TypeError: if the task has no such file.
+        ValueError: as `albert_tf.export.onnx`.
+    """
+    model = _opened(task, engine)
+    model.batch_size = batch_size or type(model).batch_size
+    return model.outputs(x)
+
+
+def _opened(task, engine) -> ExportedModel:
+    """The file of the task, made anew where the weights are others than at its time."""
+    settings = contents_of(task).settings
+    if settings["task"] == TOKEN_CLASSIFICATION:
+        raise TypeError(
+            "`engine` is for tasks of one output a text. Export a token classifier "
+            "by albert_tf.export, whose classes give its spans."
+        )
+    state = settings["sequence_length"], _checksum(task.weights)
+    opened = _OPENED.setdefault(task, {})
+    if engine not in opened or opened[engine][0] != state:
+        write, opens = _FORMATS[engine]
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "model")
+            write(task, path, precision="int8")
+            opened[engine] = state, opens(path)
+    return opened[engine][1]
+
+
+def _checksum(variables):
+    found = 0
+    for variable in variables:
+        array = np.ascontiguousarray(keras.ops.convert_to_numpy(variable))
+        found = zlib.crc32(array.view("uint8"), found)
+    return found
