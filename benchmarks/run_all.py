@@ -23,11 +23,8 @@ RUNS = (
     ("latency.py", (), ("--calls", "20")),
     ("latency.py", ("--size", "albert_base_zh"), ("--calls", "5")),
     *(
-        ("classify.py", ("--size", size, "--data", data, *more), quick)
-        for size, more in (
-            ("albert_tiny_zh", ()),
-            ("albert_base_zh", ("--examples", "256")),
-        )
+        ("classify.py", ("--size", size, "--data", data, "--examples", count), quick)
+        for size, count in (("albert_tiny_zh", "512"), ("albert_base_zh", "128"))
         for data in ("lcqmc", "chnsenticorp")
         for quick in [("--examples", "64", "--rounds", "1")]
     ),

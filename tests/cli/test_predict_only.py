@@ -4,6 +4,7 @@ import json
 import pathlib
 
 import pytest
+from lite_tasks import needs_onnx
 from small_classifier import small_classifier
 from typer.testing import CliRunner
 
@@ -89,3 +90,16 @@ def test_there_is_nothing_to_train_or_score(tmp_path):
     assert "is a model for fill-mask, which has no scores" in str(result.exception)
     result = run("finetune", "--task", "fill-mask")
     assert result.exit_code == 2 and "fill-mask" in result.output
+
+
+@needs_onnx
+def test_an_engine(tmp_path):
+    model = small_classifier(2, labels=["坏", "好"])
+    model.save_to_preset(str(tmp_path / "model"))
+    texts = ["很好吃", "", "😀好"]
+    options = ("--engine", "onnx", "--json")
+    printed = run("predict", tmp_path / "model", *texts, *options).stdout
+    expected = albert_tf.pipeline("text-classification", model, engine="onnx")(texts)
+    assert [json.loads(line) for line in printed.splitlines()] == expected
+    refused = run("predict", MICRO, "--task", "fill-mask", "[MASK]", *options)
+    assert "fill-mask runs on TensorFlow only" in str(refused.exception)
