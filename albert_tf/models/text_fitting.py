@@ -38,6 +38,9 @@ from albert_tf.preprocessing.token_budget import TokenBudget, check_budget
 from albert_tf.training.loss_watch import with_loss_watch
 
 DEFAULT_BATCH_SIZE = 32
+# Without one, batches have as many tokens as 32 texts of full length; of so many, which
+# keep the cores busy, no more where that means more padding.
+ENOUGH_TOKENS = 512
 
 
 class FitsTexts(AnswersTexts):
@@ -184,8 +187,7 @@ class FitsTexts(AnswersTexts):
 
         Args:
             x, max_tokens: as for `fit`; the latter of lists.
-            batch_size: optional int, by default for as many tokens, padding included,
-                as 32 texts of full length are.
+            batch_size: optional int, by default more than 32 where texts are short.
             engine: optional `"onnx"` or `"litert"`, extras of these names, for lists:
                 compute in 8 bits, faster, of a file that is made for new weights.
             **kwargs: passed on to `keras.Model.predict`.
@@ -244,10 +246,8 @@ class FitsTexts(AnswersTexts):
         tokens, first_lengths, *labels = self._examples(x, *labels)
         packer = self.preprocessor.packer
         if batch_size is None:
-            # As many tokens as a default batch of texts of full length has.
-            batch_size = TokenBudget(
-                DEFAULT_BATCH_SIZE * packer.sequence_length, packer
-            )
+            most = DEFAULT_BATCH_SIZE * packer.sequence_length
+            batch_size = TokenBudget(most, packer, ENOUGH_TOKENS)
 
         def pad(tokens, first_lengths, *labels):
             features = packer.pad(tokens, first_lengths)

@@ -26,10 +26,13 @@ class TokenBudget:
         tokens: int. Most tokens of a batch, padding included. An example that has more
             is a batch of its own.
         packer: the `SegmentPacker` that pads the batches.
+        enough: optional int. A batch of so many tokens ends where the next example
+            would have it padded to more.
     """
 
     tokens: int
     packer: SegmentPacker
+    enough: int | None = None
 
     def shared_by(self, texts: int) -> TokenBudget:
         """The budget for each of the texts where an example has several."""
@@ -44,10 +47,15 @@ class TokenBudget:
 
         `lengths` are the tokens of the examples, from short to long.
         """
-        ends = [0]
+        ends, last = [0], 0
         for row, length in enumerate(self.packer.padded_lengths(lengths)):
-            if row > ends[-1] and (row + 1 - ends[-1]) * length > self.tokens:
+            count = row - ends[-1]
+            is_full = (count + 1) * length > self.tokens
+            if self.enough and length > last:
+                is_full = is_full or count * last >= self.enough
+            if count and is_full:
                 ends.append(row)
+            last = length
         return np.array([*ends, len(lengths)])
 
     def count(self, lengths: Any, shuffle: bool) -> int:
