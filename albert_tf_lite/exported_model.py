@@ -79,10 +79,9 @@ class ExportedModel:
             ValueError: if the two lists of pairs are of unequal lengths, or the task
                 takes no pairs, or only pairs.
         """
-        segments = self._segments(texts)
         if self._tagging:
-            return {"spans": self._spans(segments[0])}
-        return ANSWERS[self.task](self._outputs_of_texts(segments), self.settings)
+            return {"spans": self._spans(self._segments(texts)[0])}
+        return ANSWERS[self.task](self.outputs(texts), self.settings)
 
     def outputs(self, texts: Any) -> np.ndarray:
         """What the network gives for texts, of one output a text.
@@ -96,10 +95,7 @@ class ExportedModel:
         Raises:
             TypeError, ValueError: as `predict`.
         """
-        return self._outputs_of_texts(self._segments(texts))
-
-    def _outputs_of_texts(self, segments):
-        outputs = self._outputs(self._pack(segments))
+        outputs = self._outputs(self._pack(self._segments(texts)))
         return np.array(outputs, "float32").reshape(-1, self.settings["units"])
 
     def _segments(self, texts):
@@ -134,7 +130,7 @@ class ExportedModel:
                 f"{cut} of {len(packed)} texts are longer than the "
                 f"{self.sequence_length} tokens that the file is for, and were cut; "
                 "what follows was not read.",
-                stacklevel=3,
+                stacklevel=4,
             )
         return [(ids, first_length) for ids, first_length, _ in packed]
 

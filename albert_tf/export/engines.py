@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import tempfile
 import weakref
-import zlib
 from pathlib import Path
 from typing import Any
 
-import keras
 import numpy as np
 
 from albert_tf.export.contents import contents_of
 from albert_tf.export.litert import litert
 from albert_tf.export.onnx import onnx
 from albert_tf.models.task import AlbertTask
+from albert_tf.training.run_state import weights_digest
 from albert_tf_lite import LiteRTModel, OnnxModel
 from albert_tf_lite.answers import TOKEN_CLASSIFICATION
 from albert_tf_lite.exported_model import ExportedModel
 
 # By engine, what writes a file, and what runs it.
 _FORMATS = {"onnx": (onnx, OnnxModel), "litert": (litert, LiteRTModel)}
-# By task and engine, what was exported: its weights as a checksum, and the file opened.
+# By task and engine, what its weights were when it was exported, and the file opened.
 _OPENED: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
 
@@ -42,8 +41,13 @@ def outputs_of(
     Raises:
         ImportError: if the engine is not installed.
         TypeError: if the task has no such file.
-        ValueError: as `albert_tf.export.onnx`.
+        ValueError: if there is no such engine, or as `albert_tf.export.onnx`.
     """
+    if engine not in _FORMATS:
+        raise ValueError(
+            f"`engine` must be one of {', '.join(_FORMATS)}, or None for TensorFlow. "
+            f"Received: {engine!r}"
+        )
     model = _opened(task, engine)
     model.batch_size = batch_size or type(model).batch_size
     return model.outputs(x)
@@ -57,7 +61,7 @@ def _opened(task, engine) -> ExportedModel:
             "`engine` is for tasks of one output a text. Export a token classifier "
             "by albert_tf.export, whose classes give its spans."
         )
-    state = settings["sequence_length"], _checksum(task.weights)
+    state = settings["sequence_length"], weights_digest(task)
     opened = _OPENED.setdefault(task, {})
     if engine not in opened or opened[engine][0] != state:
         write, opens = _FORMATS[engine]
@@ -66,11 +70,3 @@ def _opened(task, engine) -> ExportedModel:
             write(task, path, precision="int8")
             opened[engine] = state, opens(path)
     return opened[engine][1]
-
-
-def _checksum(variables):
-    found = 0
-    for variable in variables:
-        array = np.ascontiguousarray(keras.ops.convert_to_numpy(variable))
-        found = zlib.crc32(array.view("uint8"), found)
-    return found

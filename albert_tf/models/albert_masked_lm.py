@@ -140,7 +140,7 @@ class AlbertMaskedLM(FitsTexts, AlbertTask, keras_hub.models.MaskedLM):
             top_k: int. How many answers a mask gets.
             targets: optional tokens of the vocabulary, the only ones to choose from.
                 Their scores remain the probabilities among all tokens.
-            batch_size: int, 32 by default.
+            batch_size: optional int, more than 32 by default where texts are short.
 
         Returns:
             For one text a list of dicts, the likeliest first: `score`, a probability;

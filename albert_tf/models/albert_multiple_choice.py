@@ -142,7 +142,7 @@ class AlbertMultipleChoice(FitsTexts, AlbertTask, keras_hub.models.Task):
         Args:
             x: the tuple `(contexts, questions, choices)`, a dataset of batches of such,
                 or ids.
-            batch_size: int, 32 by default.
+            batch_size: optional int, more than 32 by default where texts are short.
             **kwargs: passed on to `keras.Model.predict`.
 
         Returns:

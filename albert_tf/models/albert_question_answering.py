@@ -188,7 +188,7 @@ class AlbertQuestionAnswering(FitsTexts, AlbertTask, keras_hub.models.Task):
         Args:
             x: the tuple of two lists of strings, `(questions, contexts)`, or a dataset
                 of batches of such; or ids, as `keras.Model.predict` takes them.
-            batch_size: int, 32 by default.
+            batch_size: optional int, more than 32 by default where texts are short.
             n_best: int. More than 1 for a list of so many answers a question at most,
                 the best first.
             null_threshold: as for the class; `"auto"` for that of the model.
@@ -245,7 +245,7 @@ class AlbertQuestionAnswering(FitsTexts, AlbertTask, keras_hub.models.Task):
         Args:
             x, y: as for `fit`, some with an answer and some without.
             scores: `"squad"`, or `"cmrc"` for Chinese.
-            batch_size: int, 32 by default.
+            batch_size: optional int, more than 32 by default where texts are short.
         """
         options = {"batch_size": batch_size, "verbose": 0}
         contexts, *spans, null = self._best_spans(x, 1, None, options)

@@ -98,7 +98,7 @@ class AlbertSentenceOrder(FitsTexts, AlbertTask, keras_hub.models.Task):
 
         Args:
             first, second: lists of strings, as many.
-            batch_size: int, 32 by default.
+            batch_size: optional int, more than 32 by default where texts are short.
 
         Returns:
             A float32 array [examples] of probabilities.

@@ -137,7 +137,7 @@ class AlbertSummarizer(FitsTexts, AlbertTask, keras_hub.models.Task):
 
         Args:
             x: list of articles.
-            batch_size: int, 32 by default.
+            batch_size: optional int, more than 32 by default where texts are short.
             **kwargs: passed on to `keras.Model.predict`.
         """
         sentences = sentences_of(x)
@@ -162,7 +162,7 @@ class AlbertSummarizer(FitsTexts, AlbertTask, keras_hub.models.Task):
         Args:
             x: list of articles, or a dataset of batches of strings; or ids, as
                 `keras.Model.predict` takes them.
-            batch_size: int, 32 by default.
+            batch_size: optional int, more than 32 by default where texts are short.
             sentences: int. Most sentences of a summary.
             max_characters: optional int. Most characters of its sentences together.
             **kwargs: passed on to `keras.Model.predict`.

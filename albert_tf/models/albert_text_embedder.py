@@ -100,7 +100,7 @@ class AlbertTextEmbedder(
 
         Args:
             texts: a string, or list of strings.
-            batch_size: int, 32 by default.
+            batch_size: optional int, more than 32 by default where texts are short.
             **kwargs: passed on to `predict`.
 
         Returns:

@@ -200,7 +200,7 @@ class AlbertTokenClassifier(FitsTexts, AlbertTask, keras_hub.models.Task):
         Args:
             x: list of strings, or a dataset of batches of strings; or ids, as
                 `keras.Model.predict` takes them.
-            batch_size: int, 32 by default.
+            batch_size: optional int, more than 32 by default where texts are short.
             scores: bool. Give `(start, end, label, score)`, where the score is the mean
                 probability of the tags of the entity.
             **kwargs: passed on to `keras.Model.predict`.

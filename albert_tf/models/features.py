@@ -19,7 +19,7 @@ def text_features(
     Args:
         classifier: an `AlbertTextClassifier`.
         x: list of strings, or the tuple of two for pairs, one example at least.
-        batch_size: int, 32 by default.
+        batch_size: optional int, more than 32 by default where texts are short.
 
     Returns:
         `(features, probabilities)`, float32 arrays [examples, hidden_dim] and

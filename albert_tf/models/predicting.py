@@ -12,11 +12,6 @@ import tensorflow as tf
 
 from albert_tf.models.token_outputs import split_ragged
 from albert_tf.preprocessing.length_grouping import GroupedTexts
-from albert_tf.preprocessing.token_budget import TokenBudget
-
-# The engines beside TensorFlow, and where `outputs_of` a task is. By name, for what
-# writes their files stands above the models.
-ENGINES = {"onnx": "albert_tf.export.engines", "litert": "albert_tf.export.engines"}
 
 
 def predict_grouped(
@@ -65,27 +60,25 @@ def predict_grouped(
 
 
 def predict_by_engine(
-    task: keras.Model, x: Any, engine: str, batch_size: int | TokenBudget | None
+    task: keras.Model,
+    x: Any,
+    engine: str,
+    batch_size: int | None,
+    max_tokens: int | None,
 ) -> np.ndarray:
-    """What an engine of `ENGINES` gives for texts; as `FitsTexts.predict` takes them.
+    """What another engine than TensorFlow gives; as `FitsTexts.predict` takes it.
 
     Raises:
-        ValueError: if there is no such engine, or it does not take `x`.
+        ValueError: if the engine does not take `x`, or `max_tokens` is given.
     """
-    if engine not in ENGINES:
-        raise ValueError(
-            f"`engine` must be one of {', '.join(ENGINES)}, or None for TensorFlow. "
-            f"Received: {engine!r}"
-        )
-    tokens = getattr(batch_size, "tokens", None)
-    if not task._takes_texts(x) or tokens:
+    if not task._takes_texts(x) or max_tokens is not None:
         raise ValueError(
             f"engine={engine!r} takes texts as lists, and no `max_tokens`. Received: "
-            f"`x` of type {type(x).__name__}"
-            + (f", max_tokens={tokens}" * bool(tokens))
+            f"`x` of type {type(x).__name__}, max_tokens={max_tokens}"
         )
-    outputs_of = importlib.import_module(ENGINES[engine]).outputs_of
-    return outputs_of(task, x, engine, batch_size)
+    # By name, for what writes files stands above the models.
+    engines = importlib.import_module("albert_tf.export.engines")
+    return engines.outputs_of(task, x, engine, batch_size)
 
 
 def _of_any_size(spec):

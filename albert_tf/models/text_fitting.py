@@ -201,9 +201,9 @@ class FitsTexts(AnswersTexts):
             ImportError, TypeError, ValueError: if the engine is not installed, is not
                 for the task, or does not take `x`.
         """
-        batch_size = self._batching(x, batch_size, max_tokens)
         if engine is not None:
-            return predict_by_engine(self, x, engine, batch_size)
+            return predict_by_engine(self, x, engine, batch_size, max_tokens)
+        batch_size = self._batching(x, batch_size, max_tokens)
         if not self._takes_texts(x):
             return split_ragged(super().predict(x, batch_size=batch_size, **kwargs))
         if count_examples(x) == 0:

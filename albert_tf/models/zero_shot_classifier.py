@@ -75,7 +75,7 @@ class ZeroShotClassifier:
             candidate_labels: list of strings, the classes, such as "体育".
             multi_label: bool. Judge each class by itself, as entailed or contradicted
                 (a single one always is); else their probabilities sum to 1.
-            batch_size: int, 32 by default, pairs of a text and a class.
+            batch_size: optional int, pairs of a text and a class.
         """
         labels = list(candidate_labels)
         if isinstance(candidate_labels, str) or not labels:

@@ -107,7 +107,7 @@ def pipeline(
             `.keras` file, a checkpoint with one fine-tuned head.
         path: what `albert_tf.load_checkpoint` takes (a directory, a file, the name of a
             release, `"hf://user/name"`), or a task model.
-        **options: of all calls: `batch_size`, 32 by default; `top_k`, where the table
+        **options: of all calls: `batch_size`, as for `predict`; `top_k`, where the table
             has it, `None` for all; `engine` (`"onnx"`, `"litert"`) of classifiers,
             regressors and embedders; `targets` of `fill-mask`; `null_threshold` and
             `max_answer_length` of `question-answering`; `candidate_labels` (a list),

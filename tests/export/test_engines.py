@@ -1,6 +1,5 @@
 """`predict(engine=...)`: the answers of a file in 8 bits, from the model itself."""
 
-import functools
 import re
 
 import numpy as np
@@ -9,7 +8,7 @@ from lite_tasks import TASKS, needs_litert, needs_onnx, small_task
 from small_classifier import predict
 
 import albert_tf
-from albert_tf.export import LiteRTModel, OnnxModel
+from albert_tf.export import LiteRTModel, OnnxModel, engines
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* texts are longer")
 ENGINES = [
@@ -41,10 +40,8 @@ def test_it_is_what_the_int8_file_gives(name, engine, opens, tmp_path):
 @needs_onnx
 def test_new_weights_are_written_anew_and_others_are_not(monkeypatch):
     written = []
-    engines = pytest.importorskip("albert_tf.export.engines")
     write, opens = engines._FORMATS["onnx"]
 
-    @functools.wraps(write)
     def counted(*args, **options):
         written.append(args)
         write(*args, **options)
