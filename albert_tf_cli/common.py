@@ -1,11 +1,13 @@
 """What all commands share: the application, its output, importing TensorFlow."""
 
+import atexit
 import contextlib
 import difflib
 import enum
 import importlib.metadata
 import importlib.util
 import json
+import os
 import pathlib
 import re
 import sys
@@ -260,6 +262,8 @@ def main():
     """Run the command line; what a user did wrong ends in one line."""
     # A zh.py of the user's does not take the place of this package's.
     sys.path.insert(0, str(ROOT))
+    # All that is left to say then is LiteRT's, which tells what it frees.
+    atexit.register(lambda: os.dup2(os.open(os.devnull, os.O_WRONLY), 2))
     warnings.formatwarning = lambda x, *_, **__: f"Warning: {in_options(str(x))}\n"
     try:
         app()

@@ -19,14 +19,16 @@ from albert_tf_cli.common import (
     choices,
     console,
     errors,
+    import_readers,
     import_tensorflow,
 )
 from albert_tf_cli.error_report import check_report, read_unlabelled, write_report
 from albert_tf_cli.explain import attributions_json, coloured, explainer
+from albert_tf_cli.exported_file import check_exported, is_exported, load_exported
 from albert_tf_cli.fine_tuned import check_model, load, load_for
 from albert_tf_cli.task_table import TASKS
 from albert_tf_cli.task_table.row import Columns
-from albert_tf_cli.text_files import lines_of, refuse_missing_file
+from albert_tf_cli.text_files import is_file, lines_of, refuse_missing_file
 
 Model = Annotated[str, typer.Argument(help="A directory that `finetune` has written.")]
 AnyTask = choices("AnyTask", *TASKS)
@@ -115,8 +117,9 @@ def predict(
     model: Annotated[
         str,
         typer.Argument(
-            help="A directory that `finetune` has written; with --task also a "
-            "checkpoint of any form, or the name of a release."
+            help="A directory that `finetune` has written, or a .onnx or .tflite file "
+            "of `export`; with --task also a checkpoint of any form, or the name of a "
+            "release."
         ),
     ],
     texts: Annotated[
@@ -176,6 +179,7 @@ def predict(
     Example: albert-tf predict my_model 很好 --top-k 0
     Example: albert-tf predict my_model reviews.csv --output found.tsv
     Example: cat reviews.txt | albert-tf predict my_model
+    Example: albert-tf predict my_model.onnx 很好
     Example: albert-tf predict albert_tiny_zh --task fill-mask 今天[MASK]气很好
     Example: albert-tf predict my_nli_model --task zero-shot-classification
     --candidate-labels 体育,财经 球队昨晚赢了
@@ -187,15 +191,17 @@ def predict(
             "--task zero-shot-classification and --candidate-labels go together. "
             "Example: --candidate-labels 体育,财经"
         )
-    (check_checkpoint if task_name else check_model)(model)
+    if is_exported(model):
+        check_exported(model, task_name or engine or explain)
+    else:
+        (check_checkpoint if task_name else check_model)(model)
     if output and pathlib.Path(output).exists():
         raise FileExistsError(f"--output {output} is there. Give another name.")
     if texts and len(texts) == 1:
         refuse_missing_file(texts[0])
-    import_tensorflow()
+    row, task = _load(model, task_name)
     from albert_tf.files import write_text
 
-    row, task = load_for(task_name.value, model) if task_name else load(model)
     explained = explainer(row, task) if explain else None
     options = {} if top_k is None else {"top_k": top_k or None}
     if options and not row.takes("top_k"):
@@ -211,7 +217,7 @@ def predict(
         lines = sys.stdin.buffer.read().split(b"\n")
         texts = [line.removesuffix(b"\r").decode("utf-8", "replace") for line in lines]
         texts = texts[:-1] if texts[-1] == "" else texts
-    elif len(texts) == 1 and pathlib.Path(texts[0]).is_file():
+    elif len(texts) == 1 and is_file(texts[0]):
         columns = _columns(model, None, text_column, text_b_column)
         texts = lines_of(texts[0], row.reads_pairs(task), columns)
     answers = row.answers(task, row.inputs(task, texts), batch_size, **options)
@@ -234,6 +240,15 @@ def predict(
     if output:
         write_text(output, "".join(f"{line}\n" for line in lines))
         console.print(f"{len(lines):,} answers are in {output}", soft_wrap=True)
+
+
+def _load(model, task_name):
+    """The row of the task, and the model of a directory, a file or a checkpoint."""
+    if is_exported(model):
+        import_readers()
+        return load_exported(model)
+    import_tensorflow()
+    return load_for(task_name.value, model) if task_name else load(model)
 
 
 def _columns(model, *given):

@@ -1,12 +1,18 @@
 """Files of texts for `albert-tf predict`."""
 
+import os
 import pathlib
+
+
+def is_file(text):
+    """Whether a text is the name of a file; a text too long for a name is not."""
+    return os.path.isfile(text)
 
 
 def refuse_missing_file(text):
     """Tell who named a file that is not there, which would be read as a text."""
     path = pathlib.Path(text)
-    if path.suffix in (".csv", ".tsv", ".jsonl", ".txt") and not path.is_file():
+    if path.suffix in (".csv", ".tsv", ".jsonl", ".txt") and not is_file(text):
         raise FileNotFoundError(
             f"{text} is no file. Expected texts, or a file of them."
         )

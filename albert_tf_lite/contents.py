@@ -23,7 +23,8 @@ class Contents:
 
     Attributes:
         settings: dict that JSON can hold:
-            `task`: string, one of `albert_tf_lite.answers.ANSWERS`;
+            `task`: string, one of `albert_tf_lite.answers.ANSWERS`; `pairs`: bool,
+            whether it was trained on pairs of texts (older files do not say it);
             `tokenizer`: string, one of `VOCABULARIES`; `lowercase`: bool;
             `sequence_length`: int, most tokens of an example;
             `lengths`: list of ints, for LiteRT those there is a signature for;

@@ -13,6 +13,7 @@ import numpy as np
 from albert_tf_lite.answers import ANSWERS, TEXTS_OF_AN_EXAMPLE, TOKEN_CLASSIFICATION
 from albert_tf_lite.contents import Contents
 from albert_tf_lite.packing import pack, pad
+from albert_tf_lite.plain_answers import PLAIN_ANSWERS, cosines_of, scores_of
 from albert_tf_lite.tagging import Tagging
 from albert_tf_lite.windows import windows_of
 
@@ -28,6 +29,7 @@ class ExportedModel:
     Attributes:
         task: string, such as `"text-classification"`.
         settings: dict, see `Contents`.
+        pairs: bool, whether it was trained on pairs of texts.
         tokenizer: `WordPieceTokenizer` or `SentencePieceTokenizer`.
     """
 
@@ -37,6 +39,7 @@ class ExportedModel:
     def __init__(self, contents: Contents):
         self.settings = contents.settings
         self.task = self.settings["task"]
+        self.pairs = self.settings.get("pairs", False)
         if self.task not in ANSWERS:
             raise ValueError(
                 f"The file is of the task {self.task!r}, which this albert_tf_lite "
@@ -82,6 +85,27 @@ class ExportedModel:
         if self._tagging:
             return {"spans": self._spans(self._segments(texts)[0])}
         return ANSWERS[self.task](self.outputs(texts), self.settings)
+
+    def answers(self, texts: Any, **options: Any) -> list:
+        """The answers as dicts of plain Python, which JSON can hold.
+
+        Args:
+            texts: as for `predict`; of an embedder also the tuple of two lists, whose
+                vectors are compared.
+            **options: `top_k` of classifiers.
+
+        Returns:
+            A list, for each text what `albert_tf.pipeline` gives for the task: `label`
+            and `score`, or a list of such; `entity_group`, `word`, `start`, `end` and
+            `score` of each entity; `embedding`.
+
+        Raises:
+            TypeError, ValueError: as `predict`, or for an option.
+        """
+        if self.task == "text-embedding" and isinstance(texts, tuple):
+            return scores_of(cosines_of(*map(self.outputs, texts)))
+        answers = PLAIN_ANSWERS[self.task]
+        return answers(texts, self.predict(texts), self.settings, **options)
 
     def outputs(self, texts: Any) -> np.ndarray:
         """What the network gives for texts, of one output a text.

@@ -57,6 +57,11 @@ class LiteRTModel(ExportedModel):
         self._buffers = {}
         self._lock = threading.Lock()
 
+    def __del__(self):
+        # The library tells what it frees.
+        with silent_stderr():
+            self._network = self._buffers = None
+
     def call(self, features: dict[str, np.ndarray]) -> np.ndarray:
         inputs = (np.asarray(features[name], "int32") for name in INPUTS)
         rows = zip(*inputs, strict=True)

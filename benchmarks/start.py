@@ -3,8 +3,8 @@
     python benchmarks/start.py [--rounds 3]
 
 Each round is a process of its own, which imports TensorFlow, tensorflow-text, KerasHub
-and us, loads `examples/albert_micro_zh` and predicts one text twice. A second one does
-it by the command line, `albert-tf predict`.
+and us, loads `examples/albert_micro_zh` and predicts one text twice. Others do it by the
+command line, `albert-tf predict` of the model and of ONNX and LiteRT files of it.
 """
 
 import argparse
@@ -59,12 +59,17 @@ def main():
     micro = str(ROOT / "examples" / "albert_micro_zh")
     preset = str(pathlib.Path(tempfile.mkdtemp(), "preset"))
     run(sys.executable, "-c", STAGES, micro, preset)
-    rounds, commands = [], []
-    command = pathlib.Path(sys.executable).with_name("albert-tf")
-    predict = (str(command), "predict", preset, "房间很干净")
+    command = str(pathlib.Path(sys.executable).with_name("albert-tf"))
+    commands = {preset: []}
+    for kind, ending in (("onnx", "onnx"), ("litert", "tflite")):
+        file = f"{preset}.{ending}"
+        run(command, "export", preset, file, "--format", kind, "--precision", "int8")
+        commands[file] = []
+    rounds = []
     for _ in range(arguments.rounds):
         rounds.append(json.loads(run(sys.executable, "-c", STAGES, micro)[0]))
-        commands.append(run(*predict)[1])
+        for model, times in commands.items():
+            times.append(run(command, "predict", model, "房间很干净")[1])
     memory = [found.pop("memory") for found in rounds]
     rows = {
         name: {
@@ -73,7 +78,9 @@ def main():
         }
         for name in rounds[0]
     }
-    rows["albert-tf predict"] = {"seconds": statistics.median(commands)}
+    for model, times in commands.items():
+        name = f"albert-tf predict {pathlib.Path(model).name}"
+        rows[name] = {"seconds": statistics.median(times)}
 
     # Only now: what it imports is what the processes above are timed for.
     from harness import console, table_of, write_results

@@ -94,6 +94,7 @@ def contents_of(task: AlbertTask) -> Contents:
     return Contents(
         {
             **function(task),
+            "pairs": getattr(task, "pairs", False),
             "units": task.output.shape[-1],
             "sequence_length": task.preprocessor.sequence_length,
             "tokenizer": "sentence_piece" if is_sentence_piece else "word_piece",

@@ -9,6 +9,16 @@ from __future__ import annotations
 import numpy as np
 
 from albert_tf.models.zero_shot_classifier import TEMPLATE, ZeroShotClassifier
+from albert_tf_lite.plain_answers import (
+    best_of,
+    check_top_k,
+    chosen_of,
+    cosines_of,
+    entities_of,
+    orders_of,
+    ranked,
+    scores_of,
+)
 
 # Of a summary, here as in most papers on news.
 SENTENCES = 3
@@ -17,20 +27,16 @@ SENTENCES = 3
 def classify(model, x, batch_size=None, top_k=1, engine=None):
     """`label` and `score` of the likeliest class; of more than one a list."""
     outputs = model.predict(x, batch_size=batch_size, engine=engine, verbose=0)
-    rows = np.asarray(model.answers(outputs)["probabilities"])
-    return _best([_ranked(model.class_names, row) for row in rows], top_k)
+    probabilities = np.asarray(model.answers(outputs)["probabilities"])
+    return ranked(model.class_names, probabilities, top_k)
 
 
 def classify_multi_label(model, x, batch_size=None, top_k="auto", engine=None):
     """`label` and `score` of each class that the text has, or of the likeliest."""
     outputs = model.predict(x, batch_size=batch_size, engine=engine, verbose=0)
     found = model.answers(outputs)
-    rows = zip(np.asarray(found["probabilities"]), found["chosen"].numpy(), strict=True)
-    names = np.array(model.class_names, dtype=object)
-    if top_k == "auto":
-        return [_ranked(names[chosen], row[chosen]) for row, chosen in rows]
-    _check_top_k(top_k)
-    return [_ranked(names, row)[:top_k] for row, _ in rows]
+    values = (np.asarray(found[name]) for name in ("probabilities", "chosen"))
+    return chosen_of(model.class_names, *values, top_k)
 
 
 def classify_zero_shot(
@@ -45,39 +51,26 @@ def classify_zero_shot(
     rows = ZeroShotClassifier(model, hypothesis_template).predict(
         x, candidate_labels, multi_label=multi_label, batch_size=batch_size
     )
-    ranked = [_ranked(candidate_labels, row) for row in rows]
     return [
         {
             "sequence": text,
             "labels": [one["label"] for one in found],
             "scores": [one["score"] for one in found],
         }
-        for text, found in zip(x, ranked, strict=True)
+        for text, found in zip(x, ranked(candidate_labels, rows, None), strict=True)
     ]
 
 
 def regress(model, x, batch_size=None, engine=None):
     """`score`, the number."""
     outputs = model.predict(x, batch_size=batch_size, engine=engine, verbose=0)
-    return [{"score": float(score)} for score in outputs]
+    return scores_of(outputs)
 
 
 def find_entities(model, x, batch_size=None):
     """A list of `entity_group`, `word`, `start`, `end` and `score`."""
     found = model.predict(x, batch_size=batch_size, scores=True, verbose=0)
-    return [
-        [
-            {
-                "entity_group": label,
-                "word": text[start:end],
-                "start": start,
-                "end": end,
-                "score": score,
-            }
-            for start, end, label, score in entities
-        ]
-        for text, entities in zip(x, found, strict=True)
-    ]
+    return entities_of(x, found)
 
 
 def answer_questions(
@@ -88,7 +81,7 @@ def answer_questions(
         raise ValueError(
             "`top_k` of answers should be a number; there is no end of all."
         )
-    _check_top_k(top_k)
+    check_top_k(top_k)
     return model.predict(
         x,
         batch_size=batch_size,
@@ -103,23 +96,23 @@ def choose(model, x, batch_size=None, top_k=1):
     """`label`, the text of the choice, `label_id`, its place, and `score`."""
     logits = model.predict(x, batch_size=batch_size, verbose=0)
     rows = model.answers(logits)["probabilities"].numpy()
-    ranked = []
+    answers = []
     for choices, row in zip(x[2], rows, strict=True):
         order = np.argsort(-row[: len(choices)], kind="stable").tolist()
-        ranked.append(
+        answers.append(
             [
                 {"label": choices[i], "label_id": i, "score": float(row[i])}
                 for i in order
             ]
         )
-    return _best(ranked, top_k)
+    return best_of(answers, top_k)
 
 
 def embed(model, x, batch_size=None, engine=None):
     """`embedding`, the vector of a text, a list; of a pair `score`, their cosine."""
     options = {"batch_size": batch_size, "engine": engine}
     if isinstance(x, tuple):
-        return [{"score": float(score)} for score in cosines(model, x, **options)]
+        return scores_of(cosines(model, x, **options))
     vectors = model.encode_text(x, **options)
     return [{"embedding": vector} for vector in vectors.tolist()]
 
@@ -127,9 +120,7 @@ def embed(model, x, batch_size=None, engine=None):
 def cosines(model, pairs, batch_size=None, engine=None):
     """The cosine of the vectors of each pair, a float array [pairs]."""
     options = {"batch_size": batch_size, "engine": engine}
-    first, second = (model.encode_text(part, **options) for part in pairs)
-    lengths = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
-    return np.sum(first * second, axis=1) / np.maximum(lengths, 1e-12)
+    return cosines_of(*(model.encode_text(part, **options) for part in pairs))
 
 
 def correct(model, x, batch_size=None):
@@ -139,19 +130,13 @@ def correct(model, x, batch_size=None):
 
 def fill(model, x, batch_size=None, top_k=5, targets=None):
     """Lists of `score`, `token`, `token_str`, `sequence`, `start` and `end`."""
-    _check_top_k(top_k)
+    check_top_k(top_k)
     return model.fill(x, top_k=top_k, targets=targets, batch_size=batch_size)
 
 
 def tell_order(model, x, batch_size=None):
     """`label`, "in_order" or "swapped", and `score`."""
-    likely = model.sentence_order(*x, batch_size=batch_size)
-    return [
-        {"label": "in_order", "score": score}
-        if score >= 0.5
-        else {"label": "swapped", "score": 1 - score}
-        for score in map(float, likely)
-    ]
+    return orders_of(model.sentence_order(*x, batch_size=batch_size))
 
 
 def summarize(model, x, batch_size=None, sentences=SENTENCES, max_characters=None):
@@ -163,21 +148,3 @@ def summarize(model, x, batch_size=None, sentences=SENTENCES, max_characters=Non
         max_characters=max_characters,
         verbose=0,
     )
-
-
-def _ranked(names, scores):
-    order = np.argsort(-scores, kind="stable")
-    return [{"label": str(names[i]), "score": float(scores[i])} for i in order]
-
-
-def _best(ranked, top_k):
-    """The first of each list; with `top_k` other than 1 so many, `None` for all."""
-    _check_top_k(top_k)
-    return [row[0] if top_k == 1 else row[:top_k] for row in ranked]
-
-
-def _check_top_k(top_k):
-    if top_k is not None and (not isinstance(top_k, int) or top_k < 1):
-        raise ValueError(
-            f"`top_k` should be a number from 1 on, or None for all. Received: {top_k}"
-        )

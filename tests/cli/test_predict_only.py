@@ -2,6 +2,8 @@
 
 import json
 import pathlib
+import subprocess
+import sys
 
 import pytest
 from lite_tasks import needs_onnx
@@ -103,3 +105,49 @@ def test_an_engine(tmp_path):
     assert [json.loads(line) for line in printed.splitlines()] == expected
     refused = run("predict", MICRO, "--task", "fill-mask", "[MASK]", *options)
     assert "fill-mask runs on TensorFlow only" in str(refused.exception)
+
+
+@needs_onnx
+def test_an_exported_file_answers_without_tensorflow(tmp_path):
+    model = small_classifier(2, labels=["坏", "好"], pairs=True)
+    file = tmp_path / "model.onnx"
+    albert_tf.export.onnx(model, file)
+    first, second = ["很好吃", "", "😀好"], ["好", "不好", "很" * 200]
+    (tmp_path / "texts.csv").write_text(
+        "text_a,text_b\n" + "".join(map("{},{}\n".format, first, second)), "utf-8"
+    )
+    program = """
+import sys, albert_tf_cli
+sys.argv[0] = "albert-tf"
+try:
+    albert_tf_cli.main()
+finally:
+    assert not {"tensorflow", "keras"} & set(sys.modules)
+"""
+    command = [sys.executable, "-c", program, "predict", str(file), "--json"]
+    done = subprocess.run(
+        [*command, str(tmp_path / "texts.csv")],
+        capture_output=True,
+        text=True,
+        cwd=pathlib.Path(__file__).parents[2],
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Warning: 1 of 3 texts are longer" in done.stderr
+    opened = albert_tf.export.OnnxModel(file)
+    with pytest.warns(UserWarning, match="longer"):
+        expected = opened.answers((first, second))
+    assert [json.loads(line) for line in done.stdout.splitlines()] == expected
+
+
+@needs_onnx
+def test_what_an_exported_file_does_not_take(tmp_path):
+    file = tmp_path / "model.onnx"
+    assert "model.onnx is no file" in str(run("predict", file, "好").exception)
+    file.write_bytes(b"cut")
+    assert "was not written by albert_tf" in str(run("predict", file, "好").exception)
+    for option in (["--explain"], ["--engine", "onnx"], ["--task", "fill-mask"]):
+        refused = run("predict", file, "好", *option)
+        assert "not for an exported file" in str(refused.exception)
+    albert_tf.export.onnx(small_classifier(2), file)
+    line = run("predict", file, "好" * 300, "--top-k", "0").stdout
+    assert len(line.split("\t")) == 5
