@@ -3,8 +3,8 @@
     python benchmarks/start.py [--rounds 3]
 
 Each round is a process of its own, which imports TensorFlow, tensorflow-text, KerasHub
-and us, loads `examples/albert_micro_zh` and predicts one text twice. Others do it by the
-command line, `albert-tf predict` of the model and of ONNX and LiteRT files of it.
+and us, loads `examples/albert_micro_zh` and predicts one text twice. Others do it by
+the command line, `albert-tf predict` of the model and of ONNX and LiteRT files of it.
 """
 
 import argparse
