@@ -1,14 +1,16 @@
 """Us and peers as the benchmarks run them: strings in, outputs out.
 
-An engine has `name`, `predict(x, batch_size)` and, if it trains, `fit(x, y,
-batch_size)`. All have the same shape, random weights and vocabulary, and read as many
-tokens of a text. What is not installed is left out.
+An engine has `name`, `predict(x, batch_size)` and, if it trains, `fit(x, y, batch_size,
+epochs, rate)`; with a `rate` all train by plain AdamW at it. All have the same shape,
+random weights and vocabulary, and read as many tokens of a text. What is not installed
+is left out.
 """
 
 import importlib.util
 import pathlib
 import tempfile
 
+import keras
 import keras_hub
 import numpy as np
 from harness import machine
@@ -32,8 +34,13 @@ class Ours:
         # By default as many tokens a batch as so many texts of full length.
         return self.model.predict(x, verbose=0)
 
-    def fit(self, x, y, batch_size):
-        self.model.fit(x, y, batch_size=batch_size, verbose=0)
+    def fit(self, x, y, batch_size, epochs=1, rate=None):
+        if rate:
+            self.model.compile(
+                optimizer=keras.optimizers.AdamW(rate),
+                loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+            )
+        self.model.fit(x, y, batch_size=batch_size, epochs=epochs, verbose=0)
 
 
 class KerasHub(Ours):
@@ -90,9 +97,11 @@ class Transformers:
             )
         ).to(getattr(torch, self.dtype))
 
-    def _batches(self, x, batch_size):
+    def _batches(self, x, batch_size, shuffle=None):
         parts = x if isinstance(x, tuple) else (x,)
         order = np.arange(len(parts[0]))
+        if shuffle:
+            shuffle.shuffle(order)
         if self.sorts:
             order = np.argsort(np.sum([list(map(len, part)) for part in parts], axis=0))
         for start in range(0, len(order), batch_size):
@@ -118,14 +127,16 @@ class Transformers:
                 outputs[rows] = self.model(**features).logits.float().numpy()
         return outputs
 
-    def fit(self, x, y, batch_size):
-        optimizer = self.torch.optim.AdamW(self.model.parameters(), 1e-4)
+    def fit(self, x, y, batch_size, epochs=1, rate=None):
+        optimizer = self.torch.optim.AdamW(self.model.parameters(), rate or 1e-4)
+        shuffle = np.random.default_rng(1)
         self.model.train()
-        for rows, features in self._batches(x, batch_size):
-            labels = self.torch.as_tensor(np.asarray(y)[rows], dtype=self.torch.long)
-            optimizer.zero_grad()
-            self.model(**features, labels=labels).loss.backward()
-            optimizer.step()
+        for _ in range(epochs):
+            for rows, features in self._batches(x, batch_size, shuffle):
+                labels = self.torch.tensor(np.asarray(y)[rows], dtype=self.torch.long)
+                optimizer.zero_grad()
+                self.model(**features, labels=labels).loss.backward()
+                optimizer.step()
 
 
 class SortedTransformers(Transformers):

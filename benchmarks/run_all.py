@@ -29,6 +29,7 @@ RUNS = (
         for quick in [("--examples", "64", "--rounds", "1")]
     ),
     ("classify.py", ("--data", "long", "--examples", "128"), ("--examples", "16")),
+    ("fit_accuracy.py", (), ("--train", "64", "--epochs", "1", "--seeds", "1")),
     *(
         ("pretraining_step.py", ("--size", size), ("--steps", "1", "--rounds", "1"))
         for size in ("albert_micro_zh", "albert_tiny_zh")

@@ -1,0 +1,70 @@
+"""Whether batches of like length learn as well: accuracy of `fit`, us and peers.
+
+    python benchmarks/fit_accuracy.py [--assets ../shared] [--train 3000] [--seeds 3]
+
+Each engine trains the same small shape from random weights by plain AdamW at the same
+rate, so that only the batches differ: ours are of like length, the peers' are not. The
+accuracy is that of ChnSentiCorp's dev set. No times: those are in `classify.py`.
+"""
+
+import argparse
+import os
+import pathlib
+
+import keras
+import numpy as np
+from engines import KerasHub, Ours, Transformers, installed
+from harness import console, read_reviews, table_of, write_results
+
+import zh
+
+SHAPE = "small"
+zh.SIZES[SHAPE] = {
+    **zh.SIZES["albert_tiny_zh"],
+    "num_layers": 2,
+    "num_heads": 4,
+    "hidden_dim": 128,
+    "intermediate_dim": 512,
+}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    default = os.environ.get("ALBERT_TF_ASSETS", "../shared")
+    parser.add_argument("--assets", default=default, help="folder with the data")
+    parser.add_argument("--train", type=int, default=3000)
+    parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--rate", type=float, default=5e-4)
+    parser.add_argument("--batch-size", type=int, default=32)
+    parser.add_argument("--seeds", type=int, default=3)
+    arguments = parser.parse_args()
+    assets = pathlib.Path(arguments.assets)
+    archive = assets / "data/chnsenticorp_clean.zip"
+    x, y = read_reviews(archive, "train.tsv", arguments.train)
+    dev_x, dev_y = read_reviews(archive, "dev.tsv")
+    vocabulary = str(assets / "released/vocab/vocab_zh_21128.txt")
+    engines = [x for x in (Ours, KerasHub, Transformers) if x in installed()]
+    rows = {engine.name: {} for engine in engines}
+    for seed in range(1, arguments.seeds + 1):
+        for engine in engines:
+            keras.utils.set_random_seed(seed)
+            if engine is Transformers:
+                import torch
+
+                torch.manual_seed(seed)
+            model = engine(SHAPE, vocabulary)
+            model.fit(x, y, arguments.batch_size, arguments.epochs, arguments.rate)
+            found = np.argmax(model.predict(dev_x, arguments.batch_size), axis=-1)
+            rows[engine.name][f"seed {seed}"] = float(np.mean(found == dev_y))
+        console.print(f"seed {seed}:", {name: row for name, row in rows.items()})
+    for row in rows.values():
+        row["mean"] = float(np.mean(list(row.values())))
+    console.print(f"{len(x):,} to train on, {len(dev_x):,} of dev")
+    console.print(table_of(rows, rows[Ours.name]))
+    settings = {**vars(arguments), "data": archive.name, "shape": zh.SIZES[SHAPE]}
+    del settings["assets"]
+    write_results("fit_accuracy", {"settings": settings, "rows": rows})
+
+
+if __name__ == "__main__":
+    main()
