@@ -6,6 +6,7 @@ random weights and vocabulary, and read as many tokens of a text. What is not in
 is left out.
 """
 
+import functools
 import importlib.util
 import pathlib
 import tempfile
@@ -155,17 +156,25 @@ class OnnxInt8:
     """Our own ONNX file in 8 bits, by ONNX Runtime."""
 
     name = "ONNX Runtime int8"
+    write, opens = staticmethod(albert_tf.export.onnx), albert_tf.export.OnnxModel
 
     def __init__(self, size, vocabulary, sequence_length=128):
-        self.path = path = pathlib.Path(tempfile.mkdtemp(), "model.onnx")
+        self.path = path = pathlib.Path(tempfile.mkdtemp(), "model")
         model = Ours(size, vocabulary, sequence_length).model
-        model.pairs = True
-        albert_tf.export.onnx(model, path, precision="int8")
-        self.model = albert_tf.export.OnnxModel(path)
+        self.write(model, path, precision="int8")
+        self.model = self.opens(path)
 
     def predict(self, x, batch_size):
         # Which batches them by length.
         return self.model.predict(x)["probabilities"]
+
+
+class LiteRTInt8(OnnxInt8):
+    """Our own LiteRT file in 8 bits, a text at a time, of the next length it has."""
+
+    name = "LiteRT int8"
+    write = functools.partial(albert_tf.export.litert, lengths=(32, 64, 128, 256, 512))
+    opens = albert_tf.export.LiteRTModel
 
 
 class OpenVinoInt8(OnnxInt8):
@@ -192,6 +201,7 @@ NEEDS = {
     SortedTransformers: ("torch", "transformers"),
     BFloat16Transformers: ("torch", "transformers"),
     OnnxInt8: ("onnx", "onnxruntime"),
+    LiteRTInt8: ("ai_edge_litert",),
     OpenVinoInt8: ("onnx", "openvino"),
 }
 

@@ -15,7 +15,14 @@ import tempfile
 import time
 
 import tensorflow as tf
-from engines import KerasHub, OnnxInt8, Ours, Transformers, installed
+from engines import (
+    KerasHub,
+    LiteRTInt8,
+    OnnxInt8,
+    Ours,
+    Transformers,
+    installed,
+)
 from harness import console, matrix_rate, table_of, write_results
 
 import albert_tf
@@ -37,7 +44,7 @@ def calls(size, vocabulary, text):
         "KerasHub predict_on_batch": lambda: theirs.predict_on_batch(texts),
     }
     for engine in installed():
-        if engine in (Transformers, OnnxInt8):
+        if engine in (Transformers, OnnxInt8, LiteRTInt8):
             model = engine(size, vocabulary)
             found[engine.name] = lambda model=model: model.predict([text], 1)
     return found, loaded
