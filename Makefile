@@ -2,30 +2,40 @@ PYTHON ?= python3
 VENV := .venv
 # With the TensorFlow of the newest released TensorFlow Serving.
 SERVING := .venv-serving
+OLDEST := .venv-oldest
 BIN := $(VENV)/bin
-# The C library of Linux gives back what is free: 130 MB less at the peak.
-PYTEST := MALLOC_TRIM_THRESHOLD_=131072 MALLOC_MMAP_THRESHOLD_=131072 \
-	MALLOC_ARENA_MAX=2 \
-	$(BIN)/python -m pytest -n 2 --dist loadfile \
-	--no-loadscope-reorder
+# glibc returns freed memory to the system: 130 MB less at the peak.
+PYTEST_ENV := MALLOC_TRIM_THRESHOLD_=131072 MALLOC_MMAP_THRESHOLD_=131072 \
+	MALLOC_ARENA_MAX=2
+PYTEST := $(PYTEST_ENV) $(BIN)/python -m pytest -n 2 --dist worksteal
 export TEXT
 
-.PHONY: demo test test-all test-peers lint benchmark benchmark-convert \
-	benchmark-export benchmark-pretrain-data clean
+.PHONY: demo test test-slow test-peers test-nightly test-oldest lint benchmark \
+	benchmark-convert benchmark-export benchmark-pretrain-data clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python examples/demo.py
 
+# What a contributor runs: every promise of docs/testing.md.
 test: $(VENV)/.installed-test
-	$(PYTEST) -m 'not slow and not peers'
+	$(PYTEST) -m 'not slow and not nightly and not peers'
 
-# With what is slow: every damage, fuzzing, kills, several devices and hosts, Ray.
-test-all: $(VENV)/.installed-test-all $(SERVING)/.installed
-	ALBERT_TF_SERVING_PYTHON='$(CURDIR)/$(SERVING)/bin/python' \
-	$(PYTEST) -m 'not peers'
+# Minutes more, for continuous integration: kills, subprocesses, long trainings.
+test-slow: $(VENV)/.installed-test
+	$(PYTEST) -m slow
 
+# Against PyTorch transformers and KerasHub.
 test-peers: $(VENV)/.installed-peers
 	$(PYTEST) -m peers
+
+# Everything: tables of damage, fuzzing, Ray, several hosts, a second TensorFlow.
+test-nightly: $(VENV)/.installed-nightly $(SERVING)/.installed
+	ALBERT_TF_SERVING_PYTHON='$(CURDIR)/$(SERVING)/bin/python' $(PYTEST)
+
+# The lower bounds of pyproject.toml.
+test-oldest: $(OLDEST)/.installed
+	$(PYTEST_ENV) $(OLDEST)/bin/python -m pytest -n 2 --dist worksteal \
+		-m 'not slow and not nightly and not peers'
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/lint-imports
@@ -46,7 +56,7 @@ benchmark-pretrain-data: $(VENV)/.installed
 	$(BIN)/python benchmarks/pretrain_data.py '$(TEXTS)'
 
 clean:
-	rm -rf $(VENV) $(SERVING) demo_output
+	rm -rf $(VENV) $(SERVING) $(OLDEST) demo_output
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -59,16 +69,23 @@ $(VENV)/.installed-test: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --editable '.[test]'
 	touch $@
 
-$(VENV)/.installed-test-all: $(VENV)/.installed-test
-	$(BIN)/python -m pip install --quiet --editable '.[test-all]'
-	touch $@
-
 $(VENV)/.installed-peers: $(VENV)/.installed-test
 	$(BIN)/python -m pip install --quiet --editable '.[test,peers]'
+	touch $@
+
+$(VENV)/.installed-nightly: $(VENV)/.installed-peers
+	$(BIN)/python -m pip install --quiet --editable '.[test,peers,ray,jax]'
 	touch $@
 
 $(SERVING)/.installed:
 	$(PYTHON) -m venv $(SERVING)
 	$(SERVING)/bin/python -m pip install --quiet \
 		'tensorflow==2.20.*' 'tensorflow-text==2.20.*'
+	touch $@
+
+$(OLDEST)/.installed: pyproject.toml
+	$(PYTHON) -m venv $(OLDEST)
+	$(OLDEST)/bin/python -m pip install --quiet uv
+	VIRTUAL_ENV=$(OLDEST) $(OLDEST)/bin/uv pip install --quiet \
+		--resolution lowest-direct --editable '.[test]'
 	touch $@

@@ -1,17 +1,21 @@
-"""What the tests share: where things are, and small models to test on."""
+"""Shared by all tests: where files are, and how TensorFlow runs."""
 
 import contextlib
 import ctypes
 import gc
 import os
 import pathlib
+import sys
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+# Each worker of pytest-xdist fills a core by itself.
+os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
+os.environ.setdefault("TF_NUM_INTEROP_THREADS", "1")
 
 import hypothesis
 import pytest
 
-# How long an example takes depends on what else the machine does.
+# The time of an example depends on the load of the machine.
 hypothesis.settings.register_profile(
     "any speed",
     deadline=None,
@@ -20,11 +24,24 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("any speed")
 
 GOLDEN = pathlib.Path(__file__).parent / "golden"
+# Bytes of a worker above which models of earlier modules are collected.
+MEMORY_LIMIT = 1_100_000_000
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    """Run functions eagerly unless the test or its module is marked `traced`.
+
+    Tracing a small model takes longer than some steps of it, and TensorFlow keeps
+    about 30 MB per traced `fit` until the process ends.
+    """
+    if tf := sys.modules.get("tensorflow"):
+        tf.config.run_functions_eagerly(item.get_closest_marker("traced") is None)
 
 
 @pytest.fixture(scope="session")
 def assets():
-    """The folder `shared/`, with the released files and data sets."""
+    """The folder of released files and data sets."""
     path = os.environ.get("ALBERT_TF_ASSETS")
     if not path:
         pytest.skip("ALBERT_TF_ASSETS does not name the folder of released files")
@@ -32,42 +49,39 @@ def assets():
 
 
 @pytest.fixture(autouse=True, scope="module")
-def no_models_of_before():
-    """What TensorFlow keeps of a module's models goes with the module."""
+def release_memory():
+    """Collect the models of a module once the process has grown."""
     yield
-    # Not above: the process of pytest-xdist that runs no test would hold it, too.
+    if resident_bytes() < MEMORY_LIMIT:
+        return
+    # Imported here, because the main process of pytest-xdist runs no test.
     import keras
 
     keras.backend.clear_session()
     gc.unfreeze()
     gc.collect()
-    # What is left is TensorFlow's, and not looked through during the next module.
+    # What survives belongs to TensorFlow; later collections skip it.
     gc.freeze()
-    # The C library of Linux keeps what is free, some 50 MB a module, until asked.
+    # glibc keeps freed memory until it is asked to return it.
     with contextlib.suppress(AttributeError, OSError):
         ctypes.CDLL(None).malloc_trim(0)
 
 
-@pytest.fixture(scope="module")
-def eagerly():
-    """Models run without graphs, for tests that are not about them.
-
-    To trace a small model takes longer than some steps of it, and of each traced `fit`
-    TensorFlow keeps some 30 MB for as long as the process lives.
-    """
-    import tensorflow as tf
-
-    tf.config.run_functions_eagerly(True)
-    yield
-    tf.config.run_functions_eagerly(False)
+def resident_bytes():
+    """Memory of this process, or the limit where /proc does not exist."""
+    try:
+        pages = int(pathlib.Path("/proc/self/statm").read_text().split()[1])
+    except OSError:
+        return MEMORY_LIMIT
+    return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 @pytest.fixture
 def no_weights():
-    """Models have shapes and no values, which for the large ones take gigabytes."""
+    """Build models without values: the large ones would take gigabytes."""
     import keras
 
     with keras.StatelessScope(initialize_variables=False):
         yield
-    # Keras would make up for the values after the next such scope.
+    # Keras would initialize the variables after the next such scope.
     keras.backend.clear_session()

@@ -9,8 +9,6 @@ from small_classifier import VOCABULARY
 
 from albert_tf.models import AlbertSpellingCorrector, AlbertTextEmbedder
 
-pytestmark = pytest.mark.usefixtures("eagerly")
-
 CONFIG = {
     "vocab_size": len(VOCABULARY),
     "num_hidden_layers": 1,

@@ -13,8 +13,6 @@ from typer.testing import CliRunner
 import albert_tf
 import albert_tf_cli
 
-pytestmark = pytest.mark.usefixtures("eagerly")
-
 MICRO = pathlib.Path(__file__).parents[2] / "examples" / "albert_micro_zh"
 
 

@@ -18,7 +18,6 @@ from albert_tf import conversion
 from albert_tf.checkpoints import open_checkpoint
 from albert_tf.models import AlbertBackbone, AlbertPretrainer
 
-pytestmark = pytest.mark.usefixtures("eagerly")
 CONFIG = {
     "vocab_size": 60,
     "embedding_size": 8,

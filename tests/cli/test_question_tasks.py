@@ -13,8 +13,6 @@ from albert_tf.data import read_choices, read_squad
 from albert_tf.evaluation import cmrc_scores
 from albert_tf.models import AlbertMultipleChoice, AlbertQuestionAnswering
 
-pytestmark = pytest.mark.usefixtures("eagerly")
-
 CONTEXTS = [
     "我想吃鸡蛋，你想来。",
     "他去天上了！我前后多少见你？",
@@ -63,7 +61,7 @@ def finetune(folder, task, train, dev):
 
 
 @pytest.fixture(scope="module")
-def spans(tmp_path_factory, eagerly):
+def spans(tmp_path_factory):
     folder = tmp_path_factory.mktemp("spans")
     printed = finetune(folder, "question-answering", squad(8, True), squad(1, True))
     assert "train 24, dev 3 questions" in printed
@@ -120,7 +118,7 @@ def test_what_the_reader_of_questions_tells(spans):
 
 
 @pytest.fixture(scope="module")
-def chosen(tmp_path_factory, eagerly):
+def chosen(tmp_path_factory):
     folder = tmp_path_factory.mktemp("choices")
     printed = finetune(folder, "multiple-choice", choices(24), choices(6))
     assert "train 24, dev 6 questions" in printed

@@ -19,7 +19,6 @@ from albert_tf.models import (
 )
 
 pytestmark = [
-    pytest.mark.usefixtures("eagerly"),
     pytest.mark.filterwarnings("ignore:.* texts are longer than"),
 ]
 
@@ -27,7 +26,7 @@ NAMES = ["好评", "<b>差", "中"]
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory, eagerly):
+def folder(tmp_path_factory):
     """A classifier of three classes, one of pairs, others; and their data."""
     folder = tmp_path_factory.mktemp("report")
     small_classifier(labels=NAMES).save_to_preset(folder / "single")

@@ -11,8 +11,6 @@ from albert_tf.data import read_tagged_texts
 from albert_tf.evaluation import entity_scores
 from albert_tf.models import AlbertTokenClassifier
 
-pytestmark = pytest.mark.usefixtures("eagerly")
-
 pytest.importorskip("seqeval", reason="seqeval is not installed")
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -27,7 +25,7 @@ def write(path, sentences):
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory, eagerly):
+def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tagger")
     write(folder / "train.txt", SENTENCES * 8)
     write(folder / "dev.txt", SENTENCES)

@@ -12,8 +12,6 @@ import albert_tf_cli
 from albert_tf.models import AlbertTextClassifier, AlbertTextRegressor
 from albert_tf_cli.task_table import TASKS, task_of
 
-pytestmark = pytest.mark.usefixtures("eagerly")
-
 MULTI_LABEL = "label\ttext\n" + "好|吃\t好吃\n\t天地\n吃\t想吃鸡蛋\n好\t很好\n" * 4
 REGRESSION = "你好,你好吗,5\n你好,天地,0.5\n好吃,很好吃,4\n鸡蛋,左右,0\n" * 4
 REGRESSION = "text_a,text_b,score\n" + REGRESSION

@@ -36,7 +36,6 @@ PAIRS = "1\t你还好吗\t你好吗\n0\t在哪\t几点了\n" * 8
 
 
 pytestmark = [
-    pytest.mark.usefixtures("eagerly"),
     pytest.mark.filterwarnings("ignore:.* texts are longer than"),
 ]
 

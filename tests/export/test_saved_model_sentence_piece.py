@@ -90,6 +90,7 @@ def test_answers_are_the_predictions(classifier, directory, pairs):
     assert np.ptp(expected, axis=0).max() > 0.02
 
 
+@pytest.mark.traced
 def test_model_of_pieces_is_written_once(directory, proto):
     content = (directory / "saved_model.pb").read_bytes()
     assert content.count(proto) == 1

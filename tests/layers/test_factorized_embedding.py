@@ -72,6 +72,7 @@ def test_too_long_a_text_is_refused_with_both_lengths():
             layer(too_long, too_long)
 
 
+@pytest.mark.traced
 def test_too_long_a_text_of_unknown_length_is_no_silent_success():
     layer = new_embedding("before_layer_norm")
     call = tf.function(

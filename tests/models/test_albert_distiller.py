@@ -31,7 +31,6 @@ CLASSES = {
 MULTI_HOT = np.array([[0, 1, 1], [0, 0, 0], [1, 1, 1], [1, 0, 0]] + 3 * [[0, 1, 0]])
 
 pytestmark = [
-    pytest.mark.usefixtures("eagerly"),
     pytest.mark.filterwarnings("ignore:`shuffle=True` was passed"),
 ]
 

@@ -11,8 +11,6 @@ from albert_tf.checkpoints import open_checkpoint
 from albert_tf.conversion.build import build_model
 from albert_tf.models import AlbertMultipleChoice
 
-pytestmark = pytest.mark.usefixtures("eagerly")
-
 CONTEXTS = ["我想吃鸡蛋。", "", "他去了" * 12, "中文"]
 QUESTIONS = ["谁吃", "好", "", "哪"]
 CHOICES = [["我", "他", "你你你"], ["好"], ["去", "来"], ["中", "文", "天", "地"]]

@@ -29,8 +29,6 @@ from albert_tf.models.answer_targets import span_targets
 from albert_tf.preprocessing import AlbertQuestionAnsweringPreprocessor
 from albert_tf.tokenizers import WordPieceTokenizer
 
-pytestmark = pytest.mark.usefixtures("eagerly")
-
 LONG = "很好吃，我想你来吧。𠮷太差了！不 去 吗？" * 4
 QUESTIONS = ["好吗？", "谁", "", "你" * 40, "哪"]
 CONTEXTS = [LONG, "我想😀吃ﬁ鸡\ud800蛋", "中文 天地", "他去了" * 9, ""]

@@ -15,8 +15,6 @@ ARTICLE = "我想你来吧。\n\n你好吗？　他去了！\n太差了"
 # Three windows of 29 tokens.
 LONG = "我想吃鸡蛋。不好吃！你他去了吗？" * 4
 
-pytestmark = pytest.mark.usefixtures("eagerly")
-
 
 @pytest.fixture(scope="module")
 def summarizer():

@@ -10,8 +10,6 @@ from albert_tf.models import AlbertTextClassifier, AlbertTextRegressor
 
 SCORES = [5.0, 0.0, 3.8, 2.5, 1.0, 4.2, 0.5]
 
-pytestmark = pytest.mark.usefixtures("eagerly")
-
 
 def build(**kwargs):
     backbone = small_backbone(num_layers=1)

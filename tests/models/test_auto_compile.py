@@ -52,6 +52,7 @@ def trained():
     return classifier, texts, labels, history, rates.rates
 
 
+@pytest.mark.traced
 def test_default_training_learns_a_separable_task(trained):
     classifier, texts, labels, history, _ = trained
     assert history["accuracy"][0] < 0.9
@@ -70,6 +71,7 @@ def test_learning_rate_warms_up_and_decays_over_exactly_the_steps(trained):
     assert float(classifier.optimizer.learning_rate) == 0
 
 
+@pytest.mark.traced
 def test_a_training_step_is_traced_once():
     traced = []
 
@@ -252,6 +254,7 @@ def test_keras_file_restores_an_own_optimizer(tmp_path):
         np.testing.assert_array_equal(loaded, saved, err_msg=saved.path)
 
 
+@pytest.mark.traced
 @pytest.mark.parametrize("as_list", [False, True])
 def test_a_loss_that_does_not_fall_is_warned_of_once(as_list):
     classifier = small_classifier(2, sizes={"num_layers": 1}, dropout=0.0)
@@ -267,6 +270,7 @@ def test_a_loss_that_does_not_fall_is_warned_of_once(as_list):
         classifier.fit(x, y, batch_size=2, verbose=0)
 
 
+@pytest.mark.traced
 @pytest.mark.parametrize(("rate", "texts"), [(0.0, 8), (0.01, 20)])
 def test_a_short_epoch_or_a_loss_that_falls_is_not(rate, texts):
     classifier = small_classifier(2, sizes={"num_layers": 1}, dropout=0.0)

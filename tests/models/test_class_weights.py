@@ -11,8 +11,6 @@ from albert_tf.models.class_weights import class_weights
 
 NAMES = ["坏", "中", "好"]
 
-pytestmark = pytest.mark.usefixtures("eagerly")
-
 
 def test_balanced_is_as_in_scikit_learn():
     y = np.array([0, 0, 0, 2, 2])

@@ -135,6 +135,7 @@ def test_training_adds_the_losses_of_all_layers():
     assert loss == pytest.approx(losses[-1], abs=1e-4)
 
 
+@pytest.mark.traced
 def test_early_layers_learn_to_classify():
     texts = [
         "好吃",

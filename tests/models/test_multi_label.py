@@ -12,8 +12,6 @@ HOT = np.array(
     [[1, 0, 1], [0, 0, 0], [0, 1, 0], [1, 0, 0], [1] * 3, [0, 0, 1], [0] * 3]
 )
 
-pytestmark = pytest.mark.usefixtures("eagerly")
-
 
 def build(**kwargs):
     return small_classifier(labels=LABELS, multi_label=True, **kwargs)

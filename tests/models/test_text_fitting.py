@@ -101,6 +101,7 @@ def test_other_than_strings_is_refused_by_position(classifier):
         predict(classifier, ["好", None])
 
 
+@pytest.mark.traced
 def test_many_lengths_and_batches_are_traced_once():
     classifier = small_classifier(sizes={"num_layers": 1})
     with warnings.catch_warnings():

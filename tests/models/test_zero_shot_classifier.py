@@ -6,14 +6,12 @@ from small_classifier import TEXTS, call, small_classifier
 
 from albert_tf.models import ZeroShotClassifier
 
-pytestmark = pytest.mark.usefixtures("eagerly")
-
 LABELS = ["中立", "Contradiction", "蕴含"]
 CANDIDATES = ["好吃", "天地", "中文多少"]
 
 
 @pytest.fixture(scope="module")
-def classifier(eagerly):
+def classifier():
     classifier = small_classifier(labels=LABELS)
     # Far apart, for the mean of a class to say nothing.
     kernel, bias = classifier.output_dense.weights

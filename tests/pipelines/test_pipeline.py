@@ -14,8 +14,6 @@ from albert_tf import models
 from albert_tf.pipelines import PIPELINES
 from albert_tf_cli.task_table import TASKS
 
-pytestmark = pytest.mark.usefixtures("eagerly")
-
 MICRO = pathlib.Path(__file__).parents[2] / "examples" / "albert_micro_zh"
 TEXTS = ["很好吃，我想你来吧", "差", "他 去 了吗"]
 OTHERS = ["好", "不好吃", "你"]

@@ -305,7 +305,6 @@ MODELS = {
 }
 
 
-@pytest.mark.usefixtures("eagerly")
 @pytest.mark.parametrize("name", MODELS)
 def test_models_take_them(tmp_path, name):
     data = load(name, write(tmp_path, CASES[name][0]), "dev")
