@@ -6,19 +6,6 @@ import keras
 
 
 @contextlib.contextmanager
-def preprocessor_may_lack(model):
-    """Save a task without preprocessor with KerasHub 0.25, the last for Python 3.10.
-
-    That version writes everything and then fails on the preprocessor that is not there.
-    """
-    try:
-        yield
-    except AttributeError:
-        if getattr(model, "preprocessor", model) is not None:
-            raise
-
-
-@contextlib.contextmanager
 def without_mixed_precision(backbone):
     """Write a backbone's config with the type of its weights.
 
@@ -69,5 +56,5 @@ class Presets:
 
     def save_to_preset(self, preset_dir, **kwargs):
         backbone = getattr(self, "backbone", self)
-        with without_mixed_precision(backbone), preprocessor_may_lack(self):
+        with without_mixed_precision(backbone):
             super().save_to_preset(preset_dir, **kwargs)

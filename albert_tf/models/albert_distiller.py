@@ -45,7 +45,6 @@ class AlbertDistiller(FitsTexts, AutoCompile, keras.Model):
 
     Raises:
         ValueError: if the classes differ, or with `hidden_state_weight` the tokens do.
-        ImportError: if Keras is older than 3.12, the first with `keras.distillation`.
 
     Example:
     ```python
@@ -68,11 +67,6 @@ class AlbertDistiller(FitsTexts, AutoCompile, keras.Model):
         hidden_state_weight: float = 0.0,
         **kwargs: Any,
     ):
-        if not hasattr(keras, "distillation"):
-            raise ImportError(
-                f"AlbertDistiller needs keras.distillation, which Keras "
-                f"{keras.__version__} has not. Run: pip install 'keras>=3.12'"
-            )
         _check_classes(teacher, student)
         if not 0 <= student_loss_weight <= 1 or hidden_state_weight < 0:
             raise ValueError(

@@ -20,12 +20,7 @@ from albert_tf.training import PairLoss
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
-class AlbertTextEmbedder(
-    # Older KerasHub has no such class.
-    FitsTexts,
-    AlbertTask,
-    getattr(keras_hub.models, "TextEmbedder", keras_hub.models.Task),
-):
+class AlbertTextEmbedder(FitsTexts, AlbertTask, keras_hub.models.TextEmbedder):
     """ALBERT that gives each text a vector, near those of texts that mean the same.
 
     What a checkpoint of a pretraining gives is a poor measure of meaning: train it on

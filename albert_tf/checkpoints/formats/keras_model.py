@@ -10,7 +10,6 @@ import keras
 import keras_hub
 
 from albert_tf.backbone import AlbertBackbone
-from albert_tf.backbone.presets import preprocessor_may_lack
 from albert_tf.checkpoints.config import read_config
 from albert_tf.checkpoints.formats.base import Source
 from albert_tf.checkpoints.initialization import without_initializing
@@ -184,8 +183,7 @@ def _registered(config):
 
 def write_preset(directory, model, tokenizer):
     """Write a preset that `from_preset` reads; the tokenizer if the model has none."""
-    with preprocessor_may_lack(model):
-        model.save_to_preset(str(directory))
+    model.save_to_preset(str(directory))
     if tokenizer is not None and getattr(model, "preprocessor", None) is None:
         tokenizer.save_to_preset(str(directory))
 
