@@ -1,163 +1,221 @@
-"""Every way to name a checkpoint and its config."""
+"""Every way to name a checkpoint, and every form it may have."""
 
 import json
 import shutil
 
 import keras
+import keras_hub
 import numpy as np
 import pytest
 from checkpoint_files import (
     GOLDEN,
+    TOKENS,
+    assert_golden,
+    assert_same_weights,
     backbone_inputs,
     config_of,
     copy,
     expected,
+    weights_of,
+    write,
+    write_module,
 )
 
-from albert_tf import load_checkpoint
-from albert_tf.checkpoints import CheckpointError, open_checkpoint
+from albert_tf.checkpoints import (
+    CheckpointError,
+    inspect_checkpoint,
+    load_checkpoint,
+    open_checkpoint,
+)
+from albert_tf.conversion import convert_checkpoint, save_checkpoint
+from albert_tf.models import AlbertPretrainer, AlbertTextClassifier
 
 PREFIX = "model.ckpt-best"
-ENDINGS = ("", ".index", ".data-00000-of-00001", ".meta")
+ENDINGS = (".index", ".data-00000-of-00001")
 
 
-def test_directory_prefix_and_files(monkeypatch):
-    directory = GOLDEN / "google_v2"
-    assert open_checkpoint(directory).path == directory / PREFIX
-    for ending in ENDINGS:
-        path = GOLDEN / "google_v2" / f"{PREFIX}{ending}"
-        for given in (path, str(path)):
-            assert open_checkpoint(given).path == GOLDEN / "google_v2" / PREFIX
+# === Paths ===
+
+
+def test_folder_prefix_and_files(tmp_path, monkeypatch):
+    folder = GOLDEN / "google_v2"
+    for name in ("", PREFIX, *(f"{PREFIX}{x}" for x in (*ENDINGS, ".meta"))):
+        assert open_checkpoint(folder / name).path == folder / PREFIX
+        assert open_checkpoint(str(folder / name)).path == folder / PREFIX
     monkeypatch.chdir(GOLDEN / "albert_zh_postln")
     for relative in (".", f"{PREFIX}.index"):
-        assert open_checkpoint(relative).layout.name == "albert_zh"
+        opened = open_checkpoint(relative)
+        assert opened.layout.name == "albert_zh"
+    assert open_checkpoint(opened) is opened
+    for missing in ("nowhere", "model.ckpt.index"):
+        with pytest.raises(FileNotFoundError, match=r"no checkpoint at .*\.index does"):
+            load_checkpoint(tmp_path / missing)
 
 
-@pytest.mark.parametrize("folder", ["中文 模型 (1)", "v2*"])
-def test_folder_names_with_other_characters(tmp_path, folder):
-    shutil.copytree(GOLDEN / "google_v2", tmp_path / folder)
-    assert open_checkpoint(tmp_path / folder).layout.name == "google"
+@pytest.mark.parametrize("name", ["中文 模型 (1)", "v2*[a]{b}"])
+def test_odd_names_of_folders_and_files(tmp_path, name):
+    folder = copy("google_v2", tmp_path).rename(tmp_path / name)
+    for ending in ENDINGS:
+        (folder / f"{PREFIX}{ending}").rename(folder / f"{name}{ending}")
+    for path in (folder, folder / name):
+        assert_golden(load_checkpoint(path))
 
 
-def test_the_authors_checkpoint_file_is_not_followed(tmp_path):
+def test_links_as_in_the_cache_of_the_hub(tmp_path):
+    convert_checkpoint(GOLDEN / "google_v2", tmp_path / "hf", "huggingface")
+    (tmp_path / "snapshot").mkdir()
+    for number, file in enumerate((tmp_path / "hf").iterdir()):
+        link = tmp_path / "snapshot" / file.name
+        link.symlink_to(f"../hf/{number:064x}")
+        file.rename(tmp_path / "hf" / f"{number:064x}")
+    assert_golden(load_checkpoint(tmp_path / "snapshot"))
+    assert_golden(load_checkpoint(tmp_path / "snapshot" / "model.safetensors"))
+
+
+def test_two_checkpoints_in_a_folder(tmp_path):
+    """One must be named; the authors' file `checkpoint` is not followed."""
     folder = copy("google_v2", tmp_path)
-    (folder / "checkpoint").write_text(
-        'model_checkpoint_path: "/data/home/author/model.ckpt-500000"\n'
-    )
+    (folder / "checkpoint").write_text('model_checkpoint_path: "/data/model.ckpt-7"\n')
     assert open_checkpoint(folder).path == folder / PREFIX
+    for ending in ENDINGS:
+        shutil.copy(folder / f"{PREFIX}{ending}", folder / f"model.ckpt-7{ending}")
+    message = "2 checkpoints.*model.ckpt-7.*model.ckpt-best.*Say which"
+    with pytest.raises(CheckpointError, match=message):
+        load_checkpoint(folder)
+    assert open_checkpoint(folder / "model.ckpt-7").path.name == "model.ckpt-7"
 
 
-# === The config ===
+# === Configs ===
 
 
-def test_config_under_another_name_is_found(tmp_path):
+def test_a_config_beside_the_checkpoint_or_given(tmp_path):
     folder = copy("google_v2", tmp_path)
+    config = config_of("google_v2")
     (folder / "albert_config.json").rename(folder / "bert_config.json")
-    assert open_checkpoint(folder).config == config_of("google_v2")
+    assert open_checkpoint(folder).config == config
     (folder / "bert_config.json").rename(folder / "albert_config_tiny.json")
     (folder / "bert_config.json").write_text("{}")
-    assert open_checkpoint(folder).config == config_of("google_v2")
+    assert open_checkpoint(folder).config == config
+    shutil.copy(folder / "albert_config_tiny.json", folder / "albert_config_2.json")
+    with pytest.raises(CheckpointError, match="several config.*config_2.*config_tiny"):
+        load_checkpoint(folder)
+    relu = {**config, "hidden_act": "relu"}
+    (tmp_path / "mine.json").write_text(json.dumps(relu))
+    for given in (relu, tmp_path / "mine.json"):
+        backbone = load_checkpoint(folder, config=given)
+        assert backbone.activation is keras.activations.relu
+    with pytest.raises(FileNotFoundError, match="no config file nowhere.json"):
+        load_checkpoint(folder, config="nowhere.json")
 
 
-def test_config_as_a_dict_is_taken_and_left_alone(tmp_path):
-    folder = copy("google_v2", tmp_path)
-    (folder / "albert_config.json").unlink()
+def test_old_configs_without_fields_have_the_defaults_of_the_original():
     config = config_of("google_v2")
-    backbone = load_checkpoint(folder, config=config)
-    assert backbone.activation(np.float32([-1.0])).numpy() < 0.0
-    assert config == config_of("google_v2")
-
-
-def test_config_as_a_path_wins_over_the_one_beside(tmp_path):
-    config = {**config_of("google_v2"), "hidden_act": "relu"}
-    (tmp_path / "mine.json").write_text(json.dumps(config))
-    backbone = load_checkpoint(GOLDEN / "google_v2", config=tmp_path / "mine.json")
-    assert backbone.activation is keras.activations.relu
-
-
-def test_fields_without_a_size_may_be_absent(tmp_path):
-    """Older configs say nothing of these; `AlbertConfig` has defaults."""
-    config = config_of("google_v2")
-    for field in (
-        "hidden_act",
-        "hidden_dropout_prob",
-        "attention_probs_dropout_prob",
-        "num_hidden_groups",
-        "inner_group_num",
-    ):
+    for field in ("hidden_act", "num_hidden_groups", "inner_group_num"):
         del config[field]
-    arrays = expected("google_v2")
-    outputs = load_checkpoint(GOLDEN / "google_v2", config=config)(
-        backbone_inputs(arrays)
-    )
-    assert np.abs(outputs["pooled_output"] - arrays["pooled_output"]).max() < 1e-5
-
-
-def test_config_without_ln_type_is_post_ln():
+    for field in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
+        del config[field]
+    assert_golden(load_checkpoint(GOLDEN / "google_v2", config=config))
     config = config_of("albert_zh_postln")
     del config["ln_type"]
     backbone = load_checkpoint(GOLDEN / "albert_zh_postln", config=config)
     assert backbone.normalize_first is False
 
 
-def test_several_configs_are_refused_until_one_is_named(tmp_path):
-    folder = copy("google_v2", tmp_path)
-    shutil.copy(folder / "albert_config.json", folder / "albert_config_2.json")
-    with pytest.raises(
-        CheckpointError, match=r"several config.*albert_config.json.*albert_config_2"
-    ):
+# === Modules of TF-Hub, archives, presets ===
+
+
+def test_a_module_of_tf_hub_and_its_archive(tmp_path):
+    tensors = weights_of("google_v2")
+    tensors = {x: y for x, y in tensors.items() if "seq_relationship" not in x}
+    folder = write_module(tmp_path / "a" / "module", tensors, config_of("google_v2"))
+    assert_golden(load_checkpoint(folder))
+    for part in ("", "saved_model.pb", "variables/variables.index"):
+        assert inspect_checkpoint(folder / part).heads == ["masked_lm_head"]
+    archive = shutil.make_archive(tmp_path / "module", "gztar", tmp_path / "a")
+    assert_golden(load_checkpoint(archive))
+    convert_checkpoint(archive, tmp_path / "preset", "keras")
+    archive = shutil.make_archive(tmp_path / "preset", "zip", tmp_path / "preset")
+    assert open_checkpoint(archive).layout.name == "keras"
+
+
+def test_an_archive_as_released(tmp_path):
+    copy("albert_zh_postln", tmp_path / "files")
+    for kind in ("zip", "tar"):
+        path = shutil.make_archive(tmp_path / "release", kind, tmp_path / "files")
+        assert_golden(load_checkpoint(path), "albert_zh_postln")
+
+
+def test_a_vocabulary_beside_a_preset_of_keras_hub(tmp_path):
+    theirs = keras_hub.models.AlbertBackbone(120, 2, 4, 8, 16, 32)
+    theirs.save_to_preset(str(tmp_path))
+    assert open_checkpoint(tmp_path).tokenizer() is None
+    (tmp_path / "vocab.txt").write_text("\n".join(TOKENS), encoding="utf-8")
+    assert inspect_checkpoint(tmp_path).vocabulary == str(tmp_path / "vocab.txt")
+    assert list(open_checkpoint(tmp_path).tokenizer()("一丁")) == [5, 6]
+
+
+# === Heads that are there or not ===
+
+
+def fine_tuned(folder, scope, name, head=("output_weights", "output_bias")):
+    """Write a golden encoder with a head of three classes, as `run_classifier.py`."""
+    random = np.random.default_rng(4)
+    shapes = {"output_weights": (3, 48), "output_bias": (3,)}
+    tensors = {f"{scope}{x}": random.normal(size=shapes[x]) for x in head}
+    tensors = {x: y.astype("float32") for x, y in tensors.items()}
+    encoder = {x: y for x, y in weights_of(name).items() if x.startswith("bert/")}
+    slots = {f"{x}/adam_m": np.zeros_like(y) for x, y in tensors.items()}
+    write(folder, {**encoder, **tensors, **slots}, config_of(name))
+    (folder / "vocab.txt").write_text("\n".join(TOKENS), encoding="utf-8")
+    return tensors.values()
+
+
+@pytest.mark.parametrize(
+    ("name", "scope"), [("google_v2", ""), ("albert_zh_preln", "loss/")]
+)
+def test_a_fine_tuned_checkpoint_predicts_at_once(tmp_path, scope, name):
+    weights, bias = fine_tuned(tmp_path, scope, name)
+    classifier = AlbertTextClassifier.from_checkpoint(tmp_path)
+    arrays = expected(name)
+    logits = classifier(backbone_inputs(arrays))
+    by_hand = arrays["pooled_output"] @ weights.T + bias
+    assert np.abs(logits - by_hand).max() < 1e-4
+    assert classifier.predict(["一一一"]).shape == (1, 3)
+    with pytest.warns(UserWarning, match="has 3 classes, not 2"):
+        classifier = AlbertTextClassifier.from_checkpoint(tmp_path, num_classes=2)
+    assert classifier.output_dense.kernel.numpy().std() > 0
+
+
+def test_no_head_and_half_a_head(tmp_path):
+    fine_tuned(tmp_path / "none", "", "google_v2", head=())
+    with pytest.raises(ValueError, match="no classification head. Give `num_classes=`"):
+        AlbertTextClassifier.from_checkpoint(tmp_path / "none")
+    fine_tuned(tmp_path / "half", "", "google_v2", head=("output_bias",))
+    with pytest.raises(CheckpointError, match="a part of the classifier only"):
+        AlbertTextClassifier.from_checkpoint(tmp_path / "half", num_classes=3)
+
+
+@pytest.mark.parametrize("pooler", [True, False])
+def test_a_checkpoint_without_sentence_order_head(tmp_path, pooler):
+    left_out = ("cls/seq_relationship",) + (() if pooler else ("bert/pooler",))
+    tensors = weights_of("google_v2")
+    tensors = {x: y for x, y in tensors.items() if not x.startswith(left_out)}
+    folder = write(tmp_path / "tf1", tensors, config_of("google_v2"))
+    model = AlbertPretrainer.from_checkpoint(folder)
+    assert list(model.output) == ["mlm_logits"]
+    assert (model.backbone.pooled_dense is not None) is pooler
+    whole = AlbertPretrainer.from_checkpoint(GOLDEN / "google_v2", num_sop_classes=0)
+    assert_same_weights(model.masked_lm_head, whole.masked_lm_head)
+    save_checkpoint(model, tmp_path / "hf", "huggingface")
+    config = json.loads((tmp_path / "hf" / "config.json").read_text())
+    assert config["architectures"] == ["AlbertForMaskedLM"]
+    if pooler:
+        with pytest.warns(UserWarning, match="has 0 classes, not 3"):
+            model = AlbertPretrainer.from_checkpoint(folder, num_sop_classes=3)
+        assert model.sop_head.kernel.numpy().std() > 0.01
+        return
+    with pytest.raises(CheckpointError, match="loads with `pooler=False`"):
         load_checkpoint(folder)
-    checkpoint = open_checkpoint(folder, config=folder / "albert_config_2.json")
-    assert checkpoint.config == config_of("google_v2")
-
-
-def test_no_config_is_an_error_that_says_what_to_do(tmp_path):
-    folder = copy("google_v2", tmp_path)
-    (folder / "albert_config.json").unlink()
-    with pytest.raises(FileNotFoundError, match="no config beside.*`config=`"):
-        load_checkpoint(folder)
-
-
-def test_a_named_config_that_does_not_exist():
-    with pytest.raises(FileNotFoundError, match="no config file nowhere.json"):
-        load_checkpoint(GOLDEN / "google_v2", config="nowhere.json")
-
-
-# === Files that are not there ===
-
-
-def test_missing_checkpoint(tmp_path):
-    for path in ("nowhere", "model.ckpt.index"):
-        with pytest.raises(FileNotFoundError, match=r"no checkpoint at .*\.index does"):
-            load_checkpoint(tmp_path / path)
-
-
-def test_directory_without_a_checkpoint(tmp_path):
-    (tmp_path / "notes.txt").write_text("")
-    with pytest.raises(FileNotFoundError, match=r"no \*.index file.*notes.txt"):
-        load_checkpoint(tmp_path)
-
-
-def test_index_without_data(tmp_path):
-    folder = copy("google_v2", tmp_path)
-    (folder / f"{PREFIX}.data-00000-of-00001").unlink()
-    with pytest.raises(FileNotFoundError, match="no data beside it.*put the data file"):
-        load_checkpoint(folder)
-
-
-def test_data_without_index(tmp_path):
-    folder = copy("google_v2", tmp_path)
-    (folder / f"{PREFIX}.index").unlink()
-    with pytest.raises(FileNotFoundError, match=r"best\.index does not exist"):
-        load_checkpoint(folder / f"{PREFIX}.data-00000-of-00001")
-
-
-def test_two_checkpoints_are_refused_until_one_is_named(tmp_path):
-    folder = copy("google_v2", tmp_path)
-    for ending in ENDINGS[1:3]:
-        shutil.copy(folder / f"{PREFIX}{ending}", folder / f"model.ckpt-7{ending}")
-    with pytest.raises(
-        CheckpointError, match="2 checkpoints.*model.ckpt-7.*model.ckpt-best.*Say which"
-    ):
-        load_checkpoint(folder)
-    assert open_checkpoint(folder / "model.ckpt-7").path.name == "model.ckpt-7"
+    backbone = load_checkpoint(folder, pooler=False)
+    assert list(backbone.output) == ["sequence_output"]
+    assert_golden(backbone)

@@ -1,18 +1,33 @@
+"""The table of releases, and what is public of their files."""
+
 import json
 import math
+import os
 import pathlib
+import shutil
+import warnings
 from urllib.parse import urlsplit
 
+import numpy as np
 import pytest
+from checkpoint_files import GOLDEN, config_of, copy, weights_of, write
 
-from albert_tf.checkpoints import releases
-from albert_tf.checkpoints.formats import bundle_index
-from albert_tf.checkpoints.releases import RELEASES, identify
-from albert_tf.models import AlbertBackbone
+import albert_tf
+from albert_tf.checkpoints import (
+    RELEASES,
+    CheckpointError,
+    config_arguments,
+    open_checkpoint,
+    releases,
+)
+from albert_tf.checkpoints.heads import HEADS
+from albert_tf.checkpoints.layouts import ALBERT_ZH, GOOGLE
+from albert_tf.checkpoints.releases import identify
+from albert_tf.checkpoints.weights import weight_shape
+from albert_tf.models import AlbertBackbone, AlbertPretrainer
 
 KNOWN = [name for name, release in RELEASES.items() if release.checksums]
-
-# The folder in `released/` that has the index of each release.
+# Folders and configs in `released/` that do not have the name of their release.
 FOLDERS = {
     "albert_tiny_zh": "albert_tiny_zh_a",
     "albert_tiny_zh_489k": "albert_tiny_zh_b",
@@ -25,150 +40,234 @@ CONFIGS = {
     "albert_base_zh_google": "albert_base_zh_google/albert_config.json",
     "albert_large_zh": "configs/albert_config_large.json",
     "albert_xlarge_zh_177k": "configs/albert_config_xlarge.json",
-    "albert_xlarge_zh_183k": "configs/albert_config_xlarge.json",
 }
 
 
-def test_the_names():
-    assert all(name == release.name for name, release in RELEASES.items())
+# === The table ===
+
+
+def test_names_and_addresses():
     sizes = ("base", "large", "xlarge", "xxlarge")
     assert {name for name in RELEASES if RELEASES[name].language == "en"} == {
         f"albert_{size}_v{version}" for size in sizes for version in (1, 2)
     }
     assert {f"albert_{size}_zh_google" for size in sizes} <= set(RELEASES)
     assert len(RELEASES) == 22
-
-
-def test_addresses():
     urls = [release.url for release in RELEASES.values() if release.url]
-    assert len(urls) == len(set(urls)) == 21
     files = [pathlib.PurePosixPath(urlsplit(url).path).name for url in urls]
-    assert len(files) == len(set(files)), "they share the cache folder"
+    assert len(files) == len(set(files)) == 21, "they share the cache folder"
     assert all(url.startswith("https://storage.googleapis.com/") for url in urls)
-    mirrors = [mirror for release in RELEASES.values() for mirror in release.mirrors]
-    assert len(mirrors) == len(set(mirrors)) == 14
+    confused = [name for name in RELEASES if RELEASES[name].confused_with]
+    assert confused == ["albert_tiny_zh", "albert_tiny_zh_489k"]
+
+
+def test_published_scores_are_percentages_with_a_source():
     for release in RELEASES.values():
-        assert len(release.tf_hub) == (release.language == "en") * (
-            1 if release.name.endswith("v1") else 2
-        )
+        for score in release.accuracy:
+            assert 40 < score.value < 100
+            assert score.source.startswith("https://github.com/")
+            assert score.split or score.note
 
 
-def test_published_figures_are_percentages_with_a_source():
-    scores = [score for release in RELEASES.values() for score in release.accuracy]
-    assert len(scores) > 90
-    for score in scores:
-        assert 40 < score.value < 100
-        assert score.source.startswith("https://github.com/")
-        assert score.split or score.note
+def test_configs_are_the_released_ones(assets, tmp_path):
+    for name, file in CONFIGS.items():
+        expected = json.loads((assets / "released" / file).read_text())
+        config, arguments = RELEASES[name].config, RELEASES[name].arguments
+        assert config == {field: expected[field] for field in config}
+        (tmp_path / "config.json").write_text(json.dumps(config))
+        assert arguments.items() <= config_arguments(tmp_path / "config.json").items()
 
 
-def test_only_the_trainings_of_tiny_are_confused():
-    pairs = {name: RELEASES[name].confused_with for name in RELEASES}
-    assert {name: others for name, others in pairs.items() if others} == {
-        "albert_tiny_zh": ("albert_tiny_zh_489k",),
-        "albert_tiny_zh_489k": ("albert_tiny_zh",),
+# What the sizes of the golden checkpoint of a layout stand for.
+GOLDEN_OF = {"google": "google_v2", "albert_zh": "albert_zh_postln"}
+LENGTHS = {
+    120: "vocabulary_size",
+    16: "embedding_dim",
+    48: "hidden_dim",
+    96: "intermediate_dim",
+    64: "max_sequence_length",
+    2: "num_segments",
+}
+
+
+def original_shapes(release):
+    """Return the names of the original code with the shapes of a release."""
+    sizes = {"max_sequence_length": 512, "num_segments": 2, **release.arguments}
+    return {
+        name: tuple(sizes[LENGTHS[length]] for length in values.shape)
+        for name, values in weights_of(GOLDEN_OF[release.layout]).items()
     }
 
 
-@pytest.mark.parametrize("name", ["albert_tiny_zh", "albert_small_zh_google"])
-def test_checksums_are_of_a_model_of_the_arguments(no_weights, name):
-    release = RELEASES[name]
-    parameters = sum(
-        math.prod(shape)
-        for tensor, shape in release.shapes.items()
-        if tensor.startswith("bert/")
-    )
-    assert AlbertBackbone(**release.arguments).count_params() == parameters
-    projected = "bert/embeddings/word_embeddings_2" in release.shapes
-    assert release.layout == ("albert_zh" if projected else "google")
+def our_shapes(release):
+    layout = {"google": GOOGLE, "albert_zh": ALBERT_ZH}[release.layout]
+    arguments = {
+        **dict.fromkeys(("num_attention_groups", "num_ffn_groups"), 1),
+        **{"num_inner_repetitions": 1, "max_sequence_length": 512, "num_segments": 2},
+        "embedding_projection": "before_layer_norm",
+        **release.arguments,
+    }
+    of_tasks = HEADS.keys() - {"masked_lm_head", "sop_head"}
+    parts = layout.weights.keys() - of_tasks
+    return {
+        name: tensors.shapes(weight_shape(key[0], attribute, arguments, 2))
+        for key, attribute, tensors in layout.rows(sorted(parts), arguments)
+        for name in tensors.names
+    }
 
 
-def test_config_says_what_the_arguments_say():
-    for name, release in RELEASES.items():
-        config = release.config
-        assert json.loads(json.dumps(config)) == config
-        assert config["hidden_size"] == release.arguments["hidden_dim"]
-        assert config["intermediate_size"] == 4 * config["hidden_size"]
-        small = name.startswith(("albert_tiny", "albert_small"))
-        relu = name.endswith("zh_google") and not small
-        assert config["hidden_act"] == ("relu" if relu else "gelu"), name
-        assert ("ln_type" in config) == (release.layout == "albert_zh"), name
-
-
-def test_configs_are_the_released_ones(assets):
-    for name, file in CONFIGS.items():
-        expected = json.loads((assets / "released" / file).read_text())
-        config = RELEASES[name].config
-        assert config == {**config, **{field: expected[field] for field in config}}
-
-
-def test_checksums_are_those_of_the_released_indexes(assets):
-    assert len(KNOWN) == 7
+def test_names_and_shapes_of_every_release(no_weights):
+    for release in RELEASES.values():
+        assert our_shapes(release) == original_shapes(release), release.name
     for name in KNOWN:
-        folder = assets / "released" / FOLDERS.get(name, name)
-        (path,) = folder.glob("*.index")
-        _, entries = bundle_index._parse(path.read_bytes())
-        checksums = {tensor: entry.crc32c for tensor, entry in entries.items()}
-        assert RELEASES[name].checksums.items() <= checksums.items()
-        shapes = {tensor: entry.shape for tensor, entry in entries.items()}
-        assert RELEASES[name].shapes.items() <= shapes.items()
-        # The optimizer slots and the step counter of the file are no difference.
-        assert identify(checksums) == (RELEASES[name], [])
+        shapes = {x: tuple(shape) for x, shape in RELEASES[name].shapes.items()}
+        expected = original_shapes(RELEASES[name])
+        assert shapes.items() <= expected.items(), name
+    encoder = [x for name, x in expected.items() if name.startswith("bert/")]
+    backbone = AlbertBackbone(**RELEASES[name].arguments)
+    assert backbone.count_params() == sum(math.prod(shape) for shape in encoder)
 
 
-# === identify ===
+# === Recognition by checksums ===
 
 
-def test_differences_are_named():
+def test_identify():
     release = RELEASES["albert_small_zh_google"]
     checksums = release.checksums
+    slots = {f"{name}/adam_m": 1 for name in checksums}
+    assert identify({**checksums, **slots, "global_step": 3}) == (release, [])
+    encoder = {x: crc for x, crc in checksums.items() if x.startswith("bert/")}
+    found, differences = identify(encoder)
+    assert found == release
+    assert all(text.endswith(" is missing") for text in differences)
     checksums["bert/pooler/dense/bias"] += 1
-    del checksums["cls/seq_relationship/output_bias"]
     checksums["classifier/kernel"] = 5
     assert identify(checksums) == (
         release,
         [
             "bert/pooler/dense/bias has other values",
-            "cls/seq_relationship/output_bias is missing",
             "classifier/kernel is not in the release",
         ],
     )
-
-
-def test_slots_and_step_are_no_differences():
-    release = RELEASES["albert_large_zh"]
-    slots = {f"{name}/adam_m": 1 for name in release.checksums}
-    assert identify({**release.checksums, **slots, "global_step": 3}) == (release, [])
-
-
-def test_encoder_alone_is_still_the_release():
-    release = RELEASES["albert_tiny_zh_google"]
-    encoder = {
-        name: crc32c
-        for name, crc32c in release.checksums.items()
-        if name.startswith("bert/")
-    }
-    found, differences = identify(encoder)
-    assert found == release
-    assert len(differences) == 7
-    assert all(text.endswith(" is missing") for text in differences)
-
-
-def test_half_of_the_tensors_is_not_enough():
-    release = RELEASES["albert_tiny_zh"]
-    assert len(release.checksums) == 31
-    for equal in (0, 15, 16):
-        checksums = {
-            name: crc32c + (number >= equal)
-            for number, (name, crc32c) in enumerate(release.checksums.items())
-        }
-        found, differences = identify(checksums)
-        assert found == (release if equal > 15 else None)
-        assert len(differences) == (31 - equal if found else 0)
-
-
-def test_nothing_known(monkeypatch):
-    assert identify({}) == (None, [])
+    # At most half of the tensors are equal.
+    items = enumerate(release.checksums.items())
+    half = {name: crc + (number % 2) for number, (name, crc) in items}
+    assert identify(dict(list(half.items())[1:])) == (None, [])
     assert identify({"dense/kernel": 1, "global_step": 2}) == (None, [])
-    monkeypatch.setattr(releases, "_checksums", dict)
-    assert identify({"a": 1}) == (None, [])
+
+
+def test_inspection_names_the_release_and_what_was_changed(tmp_path, monkeypatch):
+    source = open_checkpoint(GOLDEN / "google_v2").source
+    known = {x: [source.checksums[x], source.shapes[x]] for x in weights_of("google_v2")}
+    table = {"albert_base_zh_google": known}
+    monkeypatch.setattr(releases, "_checksums", lambda: table)
+    tensors = weights_of("google_v2")
+    tensors["bert/pooler/dense/bias"] += 1
+    write(tmp_path / "changed", tensors, config_of("google_v2"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        whole = albert_tf.inspect_checkpoint(copy("google_v2", tmp_path))
+        changed = albert_tf.inspect_checkpoint(tmp_path / "changed")
+    assert whole.release == changed.release == "albert_base_zh_google"
+    assert whole.release_differences == []
+    assert "bert/pooler/dense/bias" in str(changed.release_differences)
+
+
+# === Public files: indexes and configs of the releases ===
+
+
+def released_index(assets, name, folder):
+    """Copy an index and its config and return the prefix; all data are zeros."""
+    (index,) = (assets / "released" / FOLDERS.get(name, name)).glob("*.index")
+    shutil.copy(index, folder)
+    for config in index.parent.glob("*config*.json"):
+        shutil.copy(config, folder)
+    size = json.loads(index.with_suffix(".index.json").read_text())["data_file_bytes"]
+    with open(folder / f"{index.stem}.data-00000-of-00001", "wb") as file:
+        file.truncate(size)
+    return folder / index.stem
+
+
+def test_released_indexes_are_recognised(assets, tmp_path):
+    for name in KNOWN:
+        (tmp_path / name).mkdir()
+        prefix = released_index(assets, name, tmp_path / name)
+        opened = open_checkpoint(prefix, config=RELEASES[name].config)
+        assert identify(opened.source.checksums) == (RELEASES[name], [])
+        for tensor, shape in RELEASES[name].shapes.items():
+            assert opened.source.shapes[tensor] == list(shape)
+
+
+def test_a_wrong_released_config_is_corrected(assets, tmp_path):
+    prefix = released_index(assets, "albert_tiny_zh_google", tmp_path)
+    with pytest.warns(UserWarning, match="num_layers=1.*has num_layers=4"):
+        assert open_checkpoint(prefix).arguments["num_layers"] == 4
+    config = json.loads((tmp_path / "albert_config_tiny_g.json").read_text())
+    assert open_checkpoint(prefix, config).arguments["num_layers"] == 1
+
+
+@pytest.mark.nightly
+def test_wrong_data_beside_a_released_index(assets, tmp_path):
+    prefix = released_index(assets, "albert_small_zh_google", tmp_path)
+    report = albert_tf.inspect_checkpoint(prefix)
+    assert (report.release, report.release_differences) == (
+        "albert_small_zh_google",
+        [],
+    )
+    # Tensors of zeros alone may be right.
+    assert len(report.damaged) > 15
+    with pytest.raises(CheckpointError, match="cannot be read"):
+        albert_tf.load_checkpoint(prefix)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "albert_tiny_zh",
+        *(
+            pytest.param(name, marks=pytest.mark.nightly)
+            for name in ("albert_tiny_zh_google", "albert_large_zh", "albert_base_v1")
+        ),
+    ],
+)
+def test_random_weights_of_the_shapes_of_a_release(tmp_path, name):
+    """Every weight of the model gets numbers of its own."""
+    random = np.random.default_rng(1)
+    release = RELEASES[name]
+    tensors = {
+        tensor: random.standard_normal(shape, "float32")
+        for tensor, shape in original_shapes(release).items()
+    }
+    slots = {"bert/pooler/dense/bias/adam_m": np.zeros(3, "float32")}
+    write(tmp_path, {**tensors, **slots, "global_step": np.int64(7)}, release.config)
+    model = AlbertPretrainer.from_checkpoint(tmp_path)
+    words = tensors["bert/embeddings/word_embeddings"]
+    assert np.array_equal(model.backbone.embedding.token_table, words)
+    order = tensors["cls/seq_relationship/output_weights"]
+    assert np.array_equal(model.sop_head.kernel, order.T)
+    assert model.backbone.num_heads == release.arguments["num_heads"]
+    sums = {round(float(np.sum(weight)), 3) for weight in model.weights}
+    assert len(sums) == len(model.weights)
+
+
+@pytest.mark.released
+def test_published_outputs_of_the_real_weights():
+    """Printed for voidful/albert_chinese_tiny, which has the same weights."""
+    folder = os.environ.get("ALBERT_TF_RELEASED")
+    if not folder:
+        pytest.skip("ALBERT_TF_RELEASED names no folder with albert_tiny_zh_google")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        backbone = albert_tf.load_checkpoint(folder)
+    ids = np.array([[101, 2769, 2682, 1391, 7883, 6028, 511, 102]])
+    inputs = {"token_ids": ids, "segment_ids": 0 * ids, "padding_mask": 0 * ids + 1}
+    outputs = backbone.with_intermediates()(inputs)
+    hidden = outputs["sequence_output"][0, 0]
+    for found, published in (
+        (hidden[:3], [0.2187, 0.1725, -0.1285]),
+        (hidden[-3:], [0.4073, 0.2446, -0.4724]),
+        (outputs["pooled_output"][0, :4], [0.99983, 0.86759, 0.10276, 0.99794]),
+        (outputs["hidden_states"][0][0, 0, :3], [-0.5849, -0.3868, 0.0435]),
+    ):
+        # As many decimals as were printed.
+        assert np.abs(found - np.array(published)).max() < 1e-4

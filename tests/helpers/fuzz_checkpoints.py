@@ -1,18 +1,16 @@
-"""Load many small checkpoints, each damaged at random, and see what comes of it.
+"""Load many small checkpoints, each damaged at random, and count the outcomes.
 
     python tests/helpers/fuzz_checkpoints.py --mutations 10000 --seed 0
 
-Each mutation changes the bytes of one file. It has to end in one clear error of this
-package, or in a model with the numbers that the whole checkpoint holds. The script
-ends with status 1 if one ended in other numbers, in an error of a library, in the end
-of the process, or not at all.
+Each mutation changes the bytes of one file. Loading must end in one clear error of
+this package or in the numbers of the whole checkpoint. The exit status is 1 if one
+ended in other numbers, an error of a library, the end of the process, or not at all.
 
-What is not looked for, as the files do not tell (counted as `no checksum`):
+Not detected, because nothing in the files shows it (counted as `no checksum`):
 
-- Other numbers in HDF5 files and in `.safetensors` files of other writers, which hold
-  no checksums, or of a tensor whose checksum was lost by the same mutation.
-- In configs, another model of the same weights: another number of layers or heads,
-  another activation, another rate. No tensor tells. The weights must be the same.
+- other numbers in HDF5 files, in `.safetensors` files of other writers, and in a
+  tensor whose checksum was lost by the same mutation;
+- a config with other layers, heads, activation or dropout for the same weights.
 
 Errors of Keras and h5py on their own files (`library` of a kind) are theirs.
 """
@@ -42,14 +40,14 @@ MEMORY = 3 * 2**30  # For one mutation, beyond what the process has before.
 
 @dataclasses.dataclass(frozen=True)
 class Kind:
-    """What is damaged.
+    """A file to damage.
 
     Attributes:
-        form: string, the checkpoint (see `harm_files.build_forms`).
+        form: string, the checkpoint (see `damaged_files.build_forms`).
         file: string, the file in it, or `None` if the checkpoint is one file.
-        guarded: bool. Whether a checksum guards the numbers.
-        tokenizer: bool. Whether the tokenizer is read, too.
-        library: bool. Whether errors may be those of a library.
+        guarded: bool. If true, a checksum guards the numbers.
+        tokenizer: bool. If true, the tokenizer is read, too.
+        library: bool. If true, errors may be those of a library.
     """
 
     form: str
@@ -75,7 +73,6 @@ KINDS = {
     "tar_gz": Kind(".tar.gz", None),
     "zip": Kind(".zip", None),
 }
-FINE = ("clear error", "same weights", "no checksum")
 FAILURES = ("other numbers", "library error", "crash", "hang")
 Outcome = collections.namedtuple("Outcome", "kind seed changes result detail")
 
@@ -83,58 +80,30 @@ Outcome = collections.namedtuple("Outcome", "kind seed changes result detail")
 # === Mutations ===
 
 
-def flip_bit(content, chance):
-    position = chance.randrange(len(content))
-    content[position] ^= 1 << chance.randrange(8)
-    return f"flip a bit of byte {position}"
-
-
-def truncate(content, chance):
-    length = chance.randrange(len(content))
-    del content[length:]
-    return f"cut to {length} bytes"
-
-
-def insert(content, chance):
-    position = chance.randrange(len(content) + 1)
-    piece = chance.randbytes(chance.choice([1, 2, 8, 100]))
-    content[position:position] = piece
-    return f"insert {len(piece)} bytes at {position}"
-
-
-def delete(content, chance):
-    start = chance.randrange(len(content))
-    size = chance.choice([1, 4, 16, 64, 256])
-    del content[start : start + size]
-    return f"delete {size} bytes from {start}"
-
-
-def zero(content, chance):
-    start = chance.randrange(len(content))
-    end = min(len(content), start + chance.choice([1, 16, 256, 2048]))
-    content[start:end] = bytes(end - start)
-    return f"zero {start} to {end}"
-
-
-def other_digit(content, chance):
-    """What text and headers are made of."""
-    digits = [i for i, byte in enumerate(content) if 48 <= byte < 58]
-    if not digits:
-        return "nothing"
-    position = chance.choice(digits)
-    content[position] = 48 + chance.randrange(10)
-    return f"another digit at {position}"
-
-
-MUTATIONS = (flip_bit, truncate, insert, delete, zero, other_digit)
-
-
 def mutate(content, chance):
-    """Change bytes once or a few times, and say how."""
+    """Change bytes once or a few times and return them with a list of the changes."""
     content, changes = bytearray(content), []
     for _ in range(chance.choice([1, 1, 1, 2, 5])):
-        if content:
-            changes.append(chance.choice(MUTATIONS)(content, chance))
+        if not content:
+            break
+        start = chance.randrange(len(content))
+        size = chance.choice([1, 4, 16, 64, 256, 2048])
+        kind = chance.choice(["flip", "truncate", "insert", "delete", "zero", "digit"])
+        # Text and headers consist of digits.
+        digits = [i for i, byte in enumerate(content) if 48 <= byte < 58]
+        if kind == "flip":
+            content[start] ^= 1 << chance.randrange(8)
+        elif kind == "truncate":
+            del content[start:]
+        elif kind == "insert":
+            content[start:start] = chance.randbytes(min(size, 256))
+        elif kind == "delete":
+            del content[start : start + min(size, 256)]
+        elif kind == "zero":
+            content[start : start + size] = bytes(len(content[start : start + size]))
+        elif digits:
+            content[chance.choice(digits)] = 48 + chance.randrange(10)
+        changes.append(f"{kind} {size} at {start}")
     return bytes(content), changes
 
 
@@ -142,11 +111,11 @@ def mutate(content, chance):
 
 
 class Hang(BaseException):
-    """No `Exception`, so that nothing takes it for a damaged file."""
+    """Too slow; no `Exception`, so that nothing takes it for a damaged file."""
 
 
 def start(forms, scratch):
-    """Prepare a worker: what is whole, and what it may take."""
+    """Prepare a worker: load the whole checkpoints and limit its memory."""
     global _forms, _weights, _scratch
     import albert_tf
 
@@ -167,7 +136,7 @@ def start(forms, scratch):
 
 
 def run(name, seed):
-    """Do one mutation and load what came of it: an `Outcome`."""
+    """Mutate a copy, load it and return an `Outcome`."""
     kind = KINDS[name]
     source = _forms[kind.form]
     path = _scratch / (source.name if kind.file is None else f"{name}_{seed}")
@@ -187,7 +156,7 @@ def run(name, seed):
 
 
 def load(path, kind):
-    import harm_files
+    import damaged_files
 
     import albert_tf
 
@@ -197,7 +166,7 @@ def load(path, kind):
         if kind.tokenizer:
             albert_tf.checkpoints.open_checkpoint(path).tokenizer()
     except Exception as error:
-        found = [] if kind.library else harm_files.faults(error, path)
+        found = [] if kind.library else damaged_files.faults(error, path)
         detail = f"{type(error).__name__}: {str(error)[:200]} {'; '.join(found)}"
         return ("library error" if found else "clear error"), detail
     expected = _weights[kind.form]
@@ -211,7 +180,7 @@ def load(path, kind):
 
 
 def lacks_checksums(path):
-    """Whether a directory's `model.safetensors` has a tensor without checksum."""
+    """Return whether a `model.safetensors` has a tensor without checksum."""
     if not (path / "model.safetensors").is_file():
         return False
     content = (path / "model.safetensors").read_bytes()
@@ -224,19 +193,20 @@ def lacks_checksums(path):
 
 
 def build(root):
-    """The whole checkpoints, {form: path}."""
-    import harm_files
+    """Write the whole checkpoints and return {form: path}."""
+    import damaged_files
 
-    forms = harm_files.build_forms(root)
-    for ending in (".tar.gz", ".zip"):
-        forms[ending] = harm_files.pack(forms["huggingface"], root / f"model{ending}")
+    forms = damaged_files.build_forms(root)
+    for ending, kind in ((".tar.gz", "gztar"), (".zip", "zip")):
+        path = shutil.make_archive(root / "model", kind, forms["huggingface"])
+        forms[ending] = pathlib.Path(path)
     return {kind.form: forms[kind.form] for kind in KINDS.values()}
 
 
 def fuzz(mutations, forms, scratch):
-    """Run (kind, seed)s in a process, and in another where that ended."""
+    """Run pairs of kind and seed in a process, and in a new one if that ends."""
     outcomes = []
-    # Spawned, as a fork of TensorFlow may hang by itself.
+    # Spawned, because a fork of TensorFlow may hang.
     context = multiprocessing.get_context("spawn")
     while waiting := mutations[len(outcomes) :]:
         with concurrent.futures.ProcessPoolExecutor(
@@ -252,7 +222,7 @@ def fuzz(mutations, forms, scratch):
 
 
 def main(given=None):
-    """Run, print what came of each kind, and return the status to exit with."""
+    """Run, print the outcomes of each kind, and return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("--mutations", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=0)
