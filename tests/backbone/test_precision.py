@@ -1,52 +1,41 @@
-"""bfloat16 where it is faster, and nowhere else."""
+"""`precision="auto"`: bfloat16 where it is measurably faster, float32 elsewhere."""
 
 import pytest
-from checkpoint_files import GOLDEN
-from small_classifier import VOCABULARY
+from checkpoint_files import GOLDEN, TOKENS
 
 from albert_tf.backbone import choose_precision, precision
 from albert_tf.models import AlbertTextClassifier
 
 
-def with_flags(monkeypatch, tmp_path, flags):
-    told = tmp_path / "cpuinfo"
-    told.write_text(f"model name\t: a processor\nflags\t\t: fpu {flags} avx2\n" * 2)
-    monkeypatch.setattr(precision, "_CPU_INFO", told)
+def set_flags(monkeypatch, tmp_path, flags):
+    info = tmp_path / "cpuinfo"
+    info.write_text(f"model name\t: a processor\nflags\t\t: fpu {flags} avx2\n" * 2)
+    monkeypatch.setattr(precision, "_CPU_INFO", info)
     monkeypatch.setattr(precision, "_has_gpu", lambda: False)
 
 
-def test_a_processor_without_units_is_not_measured(monkeypatch, tmp_path):
-    with_flags(monkeypatch, tmp_path, "avx512f avx512_vnni")
+def test_the_measurement_decides(monkeypatch, tmp_path):
+    monkeypatch.setattr(precision, "_ROUNDS", 2)
+    assert 0.01 < precision._bfloat16_gain(64) < 100
+    for flags in ("avx512_bf16", "amx_bf16"):
+        set_flags(monkeypatch, tmp_path, flags)
+        for gain in (1.1, 1.3):
+            monkeypatch.setattr(precision, "_bfloat16_gain", lambda _, gain=gain: gain)
+            chosen = choose_precision()
+            assert chosen.dtype == ("mixed_bfloat16" if gain > 1.25 else "float32")
+            assert f"{gain:.2f} times as fast" in chosen.reason
+    # Processors without units for bfloat16 are not measured.
+    set_flags(monkeypatch, tmp_path, "avx512f avx512_vnni")
     monkeypatch.setattr(precision, "_bfloat16_gain", None)
     chosen = choose_precision()
     assert chosen.dtype == "float32" and "no units" in str(chosen)
 
 
-@pytest.mark.parametrize("flags", ["avx512_bf16", "amx_bf16"])
-@pytest.mark.parametrize("gain", [0.4, 1.1, 1.3])
-def test_with_units_the_measurement_decides(monkeypatch, tmp_path, flags, gain):
-    with_flags(monkeypatch, tmp_path, flags)
-    monkeypatch.setattr(precision, "_bfloat16_gain", lambda width: gain)
-    chosen = choose_precision()
-    assert chosen.dtype == ("mixed_bfloat16" if gain > 1.25 else "float32")
-    assert f"{gain:.2f} times as fast" in chosen.reason
-
-
-def test_the_measurement_is_a_ratio_of_times(monkeypatch):
-    monkeypatch.setattr(precision, "_ROUNDS", 2)
-    assert 0.01 < precision._bfloat16_gain(64) < 100
-
-
-def test_a_task_takes_it(monkeypatch, tmp_path, capsys):
-    with_flags(monkeypatch, tmp_path, "amx_bf16")
+def test_a_task_takes_the_chosen_precision(monkeypatch, tmp_path, capsys):
+    set_flags(monkeypatch, tmp_path, "amx_bf16")
     widths = []
-
-    def gain(width):
-        widths.append(width)
-        return 2.0
-
-    monkeypatch.setattr(precision, "_bfloat16_gain", gain)
-    options = {"num_classes": 2, "vocabulary": VOCABULARY}
+    monkeypatch.setattr(precision, "_bfloat16_gain", lambda x: widths.append(x) or 2.0)
+    options = {"num_classes": 2, "vocabulary": TOKENS}
     path = GOLDEN / "albert_zh_postln"
     task = AlbertTextClassifier.from_checkpoint(path, precision="auto", **options)
     assert task.backbone.compute_dtype == "bfloat16"

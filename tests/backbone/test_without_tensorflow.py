@@ -1,4 +1,4 @@
-"""Layers and backbone where TensorFlow is not installed."""
+"""A training step on JAX and PyTorch where TensorFlow is not installed."""
 
 import importlib.util
 import os

@@ -13,8 +13,13 @@ import huggingface_hub
 import pytest
 from checkpoint_files import GOLDEN
 
-from albert_tf.checkpoints import RELEASES, CheckpointError, download, releases
-from albert_tf.checkpoints import open_checkpoint
+from albert_tf.checkpoints import (
+    RELEASES,
+    CheckpointError,
+    download,
+    open_checkpoint,
+    releases,
+)
 from albert_tf.checkpoints.archives import ArchiveError
 from albert_tf.checkpoints.download import (
     archive_address,

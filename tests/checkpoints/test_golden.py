@@ -84,6 +84,4 @@ def test_attention_scores(name, outputs):
     query, key = (y.reshape(3, 17, 4, 12) for y in (query, key))
     logits = np.einsum("bqhd,bkhd->bhqk", query, key) / np.sqrt(12)
     scores = np.exp(logits) * mask
-    assert_near(
-        outputs["attention_scores"][0], scores / scores.sum(-1, keepdims=True)
-    )
+    assert_near(outputs["attention_scores"][0], scores / scores.sum(-1, keepdims=True))

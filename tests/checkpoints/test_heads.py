@@ -4,7 +4,6 @@ import json
 
 import keras
 import keras_hub
-import numpy as np
 import pytest
 from checkpoint_files import GOLDEN, assert_same_weights
 from damaged_files import filled

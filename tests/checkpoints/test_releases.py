@@ -158,7 +158,9 @@ def test_identify():
 
 def test_inspection_names_the_release_and_what_was_changed(tmp_path, monkeypatch):
     source = open_checkpoint(GOLDEN / "google_v2").source
-    known = {x: [source.checksums[x], source.shapes[x]] for x in weights_of("google_v2")}
+    known = {
+        x: [source.checksums[x], source.shapes[x]] for x in weights_of("google_v2")
+    }
     table = {"albert_base_zh_google": known}
     monkeypatch.setattr(releases, "_checksums", lambda: table)
     tensors = weights_of("google_v2")

@@ -5,11 +5,10 @@ import pathlib
 import shutil
 import sys
 
-import keras
 import keras_hub
 import numpy as np
 import pytest
-from checkpoint_files import GOLDEN, backbone_inputs, config_of, expected
+from checkpoint_files import GOLDEN, TOKENS, assert_golden, config_of
 
 import albert_tf
 from albert_tf.checkpoints import CheckpointError, opening
@@ -20,13 +19,10 @@ from albert_tf.tokenizers import WordPieceTokenizer
 
 huggingface_hub = pytest.importorskip("huggingface_hub")
 
-TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-TOKENS += [chr(0x4E00 + i) for i in range(115)]
-
 
 @pytest.fixture
 def hub(tmp_path, monkeypatch):
-    """The Hub: `folder(name)` to write to, and what was asked for."""
+    """The Hub: `folder(name)` to write to, and the requests in `asked`."""
     asked = []
 
     def snapshot_download(name, revision=None, allow_patterns=None):
@@ -46,13 +42,6 @@ def hub(tmp_path, monkeypatch):
     return snapshot_download
 
 
-def assert_golden(backbone):
-    assert type(backbone) is AlbertBackbone
-    arrays = expected("google_v2")
-    pooled = backbone(backbone_inputs(arrays))["pooled_output"]
-    assert np.abs(pooled - arrays["pooled_output"]).max() < 1e-5
-
-
 @pytest.mark.parametrize("layout", ["huggingface", "kerashub", "google", "keras"])
 def test_every_form_on_the_hub(hub, layout):
     convert_checkpoint(GOLDEN / "google_v2", hub.folder("me/tiny"), layout)
@@ -60,25 +49,21 @@ def test_every_form_on_the_hub(hub, layout):
         (hub.folder("me/tiny") / unread).parent.mkdir(exist_ok=True)
         (hub.folder("me/tiny") / unread).write_bytes(b"")
     assert_golden(albert_tf.load_checkpoint("hf://me/tiny"))
-    assert_golden(AlbertBackbone.from_preset("hf://me/tiny@v1"))
+    backbone = AlbertBackbone.from_preset("hf://me/tiny@v1")
+    assert type(backbone) is AlbertBackbone
+    assert_golden(backbone)
     assert [x[:2] for x in hub.asked] == [("me/tiny", None), ("me/tiny", "v1")]
     cached = hub("me/tiny", allow_patterns=[])
     assert not list(pathlib.Path(cached).glob("**/*model.[homf]*"))
 
 
-def test_tasks_from_the_hub(hub):
-    convert_checkpoint(GOLDEN / "google_v2", hub.folder("me/a"), "huggingface")
-    (hub.folder("me/a") / "vocab.txt").write_text("\n".join(TOKENS), encoding="utf-8")
+def test_tasks_on_the_hub(hub):
+    folder = hub.folder("me/a")
+    convert_checkpoint(GOLDEN / "google_v2", folder, "huggingface")
+    (folder / "vocab.txt").write_text("\n".join(TOKENS), encoding="utf-8")
     assert type(AlbertPretrainer.from_preset("hf://me/a")) is AlbertPretrainer
-    model = AlbertTextClassifier.from_preset("hf://me/a", num_classes=3)
-    assert type(model) is AlbertTextClassifier
+    model = AlbertTextClassifier.from_preset("hf://me/a", num_classes=3, labels="abc")
     assert_golden(model.backbone)
-    assert model.predict(["一丁"]).shape == (1, 3)
-
-
-def test_a_preset_of_ours_on_the_hub_keeps_its_head(hub):
-    backbone = albert_tf.load_checkpoint(GOLDEN / "google_v2")
-    model = AlbertTextClassifier.from_backbone(backbone, TOKENS, 3, labels=list("abc"))
     model.save_to_preset(str(hub.folder("me/b")))
     again = AlbertTextClassifier.from_preset("hf://me/b")
     assert again.labels == ["a", "b", "c"]
@@ -87,43 +72,39 @@ def test_a_preset_of_ours_on_the_hub_keeps_its_head(hub):
 
 def test_torch_weights_are_fetched_only_where_there_are_no_others(hub):
     convert_checkpoint(GOLDEN / "google_v2", hub.folder("me/a"), "huggingface")
-    (hub.folder("me/a") / "model.safetensors").rename(
-        hub.folder("me/a") / "pytorch_model.bin"
-    )
+    weights = hub.folder("me/a") / "model.safetensors"
+    weights.rename(hub.folder("me/a") / "pytorch_model.bin")
     with pytest.raises(CheckpointError, match="pytorch_model.bin"):
         albert_tf.load_checkpoint("hf://me/a")
     assert [x[2] for x in hub.asked[1:]] == [["pytorch_model*.bin"]]
 
 
 def test_without_weights(hub):
-    convert_checkpoint(GOLDEN / "google_v2", hub.folder("me/a"), "huggingface")
+    convert_checkpoint(GOLDEN / "google_groups", hub.folder("me/a"), "huggingface")
     model = AlbertBackbone.from_preset("hf://me/a", load_weights=False)
     assert model.hidden_dim == 48 and np.std(model.embedding.token_table) > 0
+    assert model.num_ffn_groups == config_of("google_groups")["num_hidden_groups"]
     with pytest.raises(ValueError, match="backbone of its own"):
         AlbertPretrainer.from_preset("hf://me/a", load_weights=False)
 
 
-def test_a_release_is_a_preset(monkeypatch):
+def test_releases_and_folders_are_presets(tmp_path, monkeypatch):
     monkeypatch.setattr(opening, "download_release", lambda name: GOLDEN / "google_v2")
     assert "albert_tiny_zh" in RELEASES
     assert_golden(AlbertBackbone.from_preset("albert_tiny_zh"))
     model = AlbertPretrainer.from_preset("albert_tiny_zh", num_sop_classes=0)
     assert model.sop_head is None
-
-
-def test_a_checkpoint_in_a_folder_is_a_preset(tmp_path):
     assert_golden(AlbertBackbone.from_preset(str(GOLDEN / "google_v2")))
     with pytest.raises(FileNotFoundError, match="no checkpoint"):
         AlbertBackbone.from_preset(str(tmp_path))
 
 
-@pytest.mark.parametrize("name", ["preset", "albert_tiny_zh"])
-def test_local_presets_stay_keras_hubs(tmp_path, monkeypatch, name):
+def test_a_local_preset_comes_before_a_release_of_its_name(tmp_path, monkeypatch):
     backbone = albert_tf.load_checkpoint(GOLDEN / "google_v2")
-    backbone.save_to_preset(str(tmp_path / name))
+    backbone.save_to_preset(str(tmp_path / "albert_tiny_zh"))
     monkeypatch.chdir(tmp_path)
-    assert_golden(AlbertBackbone.from_preset(name))
-    assert_golden(keras_hub.models.Backbone.from_preset(str(tmp_path / name)))
+    assert_golden(AlbertBackbone.from_preset("albert_tiny_zh"))
+    assert_golden(keras_hub.models.Backbone.from_preset("./albert_tiny_zh"))
 
 
 def test_export_to_transformers(tmp_path):
@@ -140,11 +121,3 @@ def test_without_huggingface_hub(monkeypatch):
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     with pytest.raises(ImportError, match=r"pip install 'albert-tf\[hf\]'"):
         albert_tf.load_checkpoint("hf://me/tiny")
-
-
-def test_the_config_of_the_given_backbone_is_kept(hub):
-    convert_checkpoint(GOLDEN / "google_groups", hub.folder("me/g"), "huggingface")
-    model = AlbertBackbone.from_preset("hf://me/g", dtype="mixed_bfloat16")
-    assert model.dtype_policy == keras.DTypePolicy("mixed_bfloat16")
-    groups = config_of("google_groups")["num_hidden_groups"]
-    assert model.num_ffn_groups == groups

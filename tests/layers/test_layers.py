@@ -1,4 +1,4 @@
-"""What every layer must do, in one test a promise."""
+"""Promises of every layer, one test each."""
 
 import dataclasses
 from collections.abc import Callable
@@ -46,7 +46,7 @@ class Case:
     inputs: tuple
     num_weights: int
     output_shape: tuple
-    # The loss is taken of logits, so they are float32 whatever is computed in.
+    # Logits are float32 in any precision, because the loss is computed from them.
     mixed_dtype: str = "bfloat16"
 
 
@@ -95,7 +95,7 @@ def built(case, **kwargs):
     return randomize(layer)
 
 
-def test_every_public_layer_is_here():
+def test_every_public_layer_has_a_case():
     assert {name.partition("-")[0] for name in CASES} == set(layers.__all__)
 
 
@@ -124,7 +124,7 @@ def test_gradient_reaches_every_weight(case, dtype):
     values = [v.value for v in layer.trainable_weights]
     for v, gradient in zip(values, tape.gradient(loss, values), strict=True):
         if gradient is None:
-            # The head reads the embedding's table alone.
+            # The head reads only the table of the embedding.
             assert isinstance(layer, layers.MaskedLMHead), v.name
             continue
         assert isinstance(gradient, tf.Tensor) and gradient.dtype == "float32"
