@@ -1,12 +1,9 @@
-"""The table of heads: a row per head, and which head a file holds."""
+"""Heads in checkpoint files: which one a file holds, and for which task."""
 
 import json
 
-import keras
-import keras_hub
 import pytest
 from checkpoint_files import GOLDEN, assert_same_weights
-from damaged_files import filled
 
 from albert_tf.checkpoints import (
     CheckpointError,
@@ -14,12 +11,10 @@ from albert_tf.checkpoints import (
     load_checkpoint,
     open_checkpoint,
 )
-from albert_tf.checkpoints.heads import HEADS, Head, architectures, heads_in
-from albert_tf.checkpoints.layout import transposed
-from albert_tf.checkpoints.layouts import GOOGLE, HUGGINGFACE
+from albert_tf.checkpoints.heads import architectures, heads_in
+from albert_tf.checkpoints.layouts import HUGGINGFACE
 from albert_tf.conversion import build, convert_checkpoint, save_checkpoint
 from albert_tf.models import (
-    AlbertBackbone,
     AlbertPretrainer,
     AlbertTextClassifier,
     AlbertTextRegressor,
@@ -30,66 +25,6 @@ from albert_tf.models import (
 @pytest.fixture(scope="module")
 def backbone():
     return load_checkpoint(GOLDEN / "google_v2")
-
-
-class Tagger(keras_hub.models.Task):
-    """A task that no file of the package knows."""
-
-    backbone_cls = AlbertBackbone
-    heads = ("tagger",)
-
-    def __init__(self, backbone, num_classes, labels=None, dropout=0.1, **kwargs):
-        self.backbone, self.preprocessor = backbone, None
-        self.tag_dense = keras.layers.Dense(num_classes, name="tags")
-        self.labels, self.dropout = labels, dropout
-        outputs = self.tag_dense(backbone(backbone.input)["sequence_output"])
-        super().__init__(inputs=backbone.input, outputs=outputs, **kwargs)
-
-    @classmethod
-    def from_opened(cls, checkpoint):
-        arguments = checkpoint.head_config("tagger")
-        backbone = checkpoint.build_backbone(pooler=checkpoint.has_pooler)
-        model = cls(backbone, checkpoint.num_classes("tagger"), **arguments)
-        checkpoint.load_into(model)
-        return model
-
-
-TAGGER = Head(
-    part="tagger",
-    attribute="tag_dense",
-    reads="sequence",
-    axes={"kernel": "HC", "bias": "C"},
-    fields=("labels", "dropout"),
-    architectures=("AlbertForTokenClassification",),
-    by_architecture=True,
-)
-
-
-@pytest.fixture
-def tagger(monkeypatch):
-    """A row, its names in two tables (those of `classifier`), and its task."""
-    # In place of that of the package.
-    monkeypatch.delitem(HEADS, "token_classifier")
-    monkeypatch.setitem(HEADS, "tagger", TAGGER)
-    names = {"kernel": transposed("classifier.weight"), "bias": "classifier.bias"}
-    monkeypatch.setitem(HUGGINGFACE.weights, "tagger", names)
-    names = {"kernel": transposed("output_weights"), "bias": "output_bias"}
-    monkeypatch.setitem(GOOGLE.weights, "tagger", names)
-    monkeypatch.setitem(build.BUILDERS, "tagger", Tagger.from_opened)
-    backbone = load_checkpoint(GOLDEN / "google_v2", pooler=False)
-    return filled(Tagger(backbone, 3, labels=["B", "I", "O"], dropout=0.2))
-
-
-def test_a_new_head_is_a_row_and_its_names(tagger, tmp_path):
-    save_checkpoint(tagger, tmp_path / "there", "huggingface")
-    report = inspect_checkpoint(tmp_path / "there")
-    assert (report.heads, report.num_classes) == (["tagger"], 3)
-    assert report.config["architectures"] == ["AlbertForTokenClassification"]
-    convert_checkpoint(tmp_path / "there", tmp_path / "back", "google")
-    again = build.build_model(open_checkpoint(tmp_path / "back"))
-    assert isinstance(again, Tagger)
-    assert (again.labels, again.dropout) == (["B", "I", "O"], 0.2)
-    assert_same_weights(again, tagger)
 
 
 def test_of_heads_with_equal_names_the_config_decides():

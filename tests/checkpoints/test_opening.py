@@ -5,8 +5,10 @@ import shutil
 
 import keras
 import keras_hub
+import ml_dtypes
 import numpy as np
 import pytest
+import safetensors.numpy
 from checkpoint_files import (
     GOLDEN,
     TOKENS,
@@ -136,6 +138,19 @@ def test_a_module_of_tf_hub_and_its_archive(tmp_path):
     convert_checkpoint(archive, tmp_path / "preset", "keras")
     archive = shutil.make_archive(tmp_path / "preset", "zip", tmp_path / "preset")
     assert open_checkpoint(archive).layout.name == "keras"
+
+
+@pytest.mark.parametrize("dtype", ["float16", ml_dtypes.bfloat16])
+def test_files_in_half_precision(tmp_path, dtype):
+    convert_checkpoint(GOLDEN / "google_v2", tmp_path, "huggingface")
+    path = tmp_path / "model.safetensors"
+    tensors = safetensors.numpy.load_file(path)
+    half = {name: x.astype(dtype) for name, x in tensors.items()}
+    safetensors.numpy.save_file(half, path, {"format": "pt"})
+    expected = load_checkpoint(GOLDEN / "google_v2")
+    for weight in expected.weights:
+        weight.assign(weight.numpy().astype(dtype).astype("float32"))
+    assert_same_weights(load_checkpoint(tmp_path), expected)
 
 
 def test_an_archive_as_released(tmp_path):

@@ -4,15 +4,10 @@ Each row: a function that damages a fresh copy, and what the message must match
 (`None` if the checkpoint must load all the same).
 """
 
-import contextlib
-import os
-import pathlib
 import shutil
-import tempfile
 
 import damaged_files
 import fuzz_checkpoints
-import ml_dtypes
 import numpy as np
 import pytest
 from damaged_files import (
@@ -41,7 +36,6 @@ from damaged_files import (
     write_safetensors,
 )
 
-from albert_tf.checkpoints import load_checkpoint
 from albert_tf.conversion import convert_checkpoint
 
 pytestmark = pytest.mark.nightly
@@ -195,50 +189,6 @@ def test_a_damaged_head_does_not_keep_the_encoder_from_loading(
     call = lambda: convert_checkpoint(path, target, "huggingface")  # noqa: E731
     assert_clear_error(call, SOP, path)
     assert not target.exists()
-
-
-@pytest.mark.parametrize("dtype", ["float16", ml_dtypes.bfloat16])
-def test_half_precision_gives_the_numbers_it_holds(forms, weights, tmp_path, dtype):
-    folder = copy(forms["huggingface"], tmp_path)
-    cast(HF_WORDS, dtype)(folder)
-    expected = load_checkpoint(forms["huggingface"])
-    table = expected.embedding.token_table
-    table.assign(table.numpy().astype(dtype).astype("float32"))
-    assert_loads(folder, expected.get_weights())
-
-
-@contextlib.contextmanager
-def as_nobody():
-    """Run as another user if this is root, who may read everything."""
-    root = os.geteuid() == 0
-    if root:
-        os.seteuid(65534)
-    try:
-        yield
-    finally:
-        if root:
-            os.seteuid(0)
-
-
-@pytest.fixture
-def public():
-    """A folder that other users may enter, as those of pytest may not be."""
-    with tempfile.TemporaryDirectory() as folder:
-        os.chmod(folder, 0o755)
-        yield pathlib.Path(folder)
-
-
-def test_files_without_permission(forms, weights, public):
-    path = copy(forms["google"], public)
-    for file in path.rglob("*"):
-        file.chmod(0o444)
-    with as_nobody():
-        assert_loads(path, weights["google"])
-        with pytest.raises(PermissionError):
-            convert_checkpoint(path, public / "out", "google")
-    (path / INDEX).chmod(0)
-    with as_nobody():
-        assert_clear_error(lambda: load_checkpoint(path), INDEX, path)
 
 
 def test_a_sample_of_random_damage(capsys):
