@@ -1,6 +1,5 @@
 """Multiple choice: packing, unequal numbers of choices, files, errors."""
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -84,21 +83,6 @@ def test_a_checkpoint_restores_it(model, logits, tmp_path, layout):
     np.testing.assert_array_equal(built.predict(X, verbose=0), logits)
 
 
-@pytest.mark.slow
-@pytest.mark.traced
-def test_it_learns():
-    keras.utils.set_random_seed(1)
-    backbone = small_backbone(num_layers=1)
-    model = AlbertMultipleChoice.from_backbone(backbone, VOCABULARY, dropout=0.0)
-    model.compile(learning_rate=1e-2)
-    rng = np.random.default_rng(0)
-    choices = [list(rng.permutation(["好", "差", "很"])) for _ in range(24)]
-    x = ["我想"] * 24, ["谁"] * 24, [list(map(str, row)) for row in choices]
-    y = [row.index("好") for row in choices]
-    model.fit(x, y, epochs=4, batch_size=8, verbose=0)
-    assert (model.predict(x, verbose=0).argmax(-1) == y).all()
-
-
 @pytest.mark.parametrize(
     ("x", "y", "message"),
     [
@@ -125,8 +109,8 @@ def test_a_saved_model_of_strings(model, logits, tmp_path):
     expected = tf.nn.softmax(logits).numpy()
     np.testing.assert_allclose(given["probabilities"], expected, atol=1e-5)
     # An empty choice counts unless it is at the end.
-    choices = tf.constant([["我", "", "他", ""], ["", "好", "", ""], [""] * 4])
+    choices = tf.constant([["我", "", "他"], ["", "好", ""], [""] * 3])
     given = serve(context=contexts[:3], question=questions[:3], choices=choices)
-    counted = [[True] * 3 + [False], [True] * 2 + [False] * 2, [False] * 4]
+    counted = [[True] * 3, [True, True, False], [False] * 3]
     assert (given["probabilities"].numpy() > 0).tolist() == counted
     assert given["label_id"].numpy()[2] == -1

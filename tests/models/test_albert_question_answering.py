@@ -317,18 +317,3 @@ def test_a_checkpoint_restores_it(model, tmp_path, layout):
     assert predict(built, x) == predict(model, x)
     # Without a pooler no weight is left over that no head reads.
     assert built.backbone.pooled_dense is None
-
-
-@pytest.mark.slow
-@pytest.mark.traced
-def test_a_saved_model_of_strings_answers_like_predict(model, tmp_path):
-    albert_tf.export.saved_model(model, tmp_path / "1")
-    serve = tf.saved_model.load(str(tmp_path / "1")).signatures["serving_default"]
-    contexts = [context.replace("\ud800", "") for context in CONTEXTS]
-    # Invalid UTF-8 bytes are skipped.
-    contexts[2] = b"\xff" + contexts[2].encode() + b"\xe4"
-    given = serve(question=tf.constant(QUESTIONS), context=tf.constant(contexts))
-    for i, answer in enumerate(predict(model, (QUESTIONS, contexts))):
-        assert given["answer"].numpy()[i].decode() == answer["answer"]
-        assert (given["start"][i], given["end"][i]) == (answer["start"], answer["end"])
-        assert float(given["score"][i]) == pytest.approx(answer["score"], abs=1e-5)

@@ -145,23 +145,6 @@ def test_every_form_of_texts_is_predicted_alike(tagger):
     assert [x.shape for x in logits] == [(11, 5), (2, 5), (4, 5)]
 
 
-@pytest.mark.slow
-@pytest.mark.traced
-def test_served_entities_are_the_predicted_ones(tagger, tmp_path):
-    albert_tf.export.saved_model(tagger, tmp_path / "1")
-    served = tf.saved_model.load(str(tmp_path / "1")).signatures["serving_default"]
-    answers = {name: x.numpy() for name, x in served(text=tf.constant(TEXTS)).items()}
-    for row, expected in enumerate(tagger.predict(TEXTS, verbose=0, scores=True)):
-        count = len(expected)
-        assert (answers["spans"][row, count:] == -1).all()
-        found = answers["spans"][row, :count].tolist()
-        labels = [name.decode() for name in answers["labels"][row, :count]]
-        spans = [(*x[:3],) for x in expected]
-        assert [(*x, y) for x, y in zip(found, labels, strict=True)] == spans
-        scores = answers["scores"][row, :count]
-        np.testing.assert_allclose(scores, [x[3] for x in expected], atol=1e-5)
-
-
 # === Training ===
 
 

@@ -269,23 +269,6 @@ def test_spelling_targets_are_the_right_characters_where_the_tokens_agree():
         model.fit(["好"])
 
 
-@pytest.mark.slow
-@pytest.mark.traced
-def test_a_trained_corrector_changes_only_wrong_characters():
-    keras.utils.set_random_seed(4)
-    right = ["我很好", "他很好吃吗", "很好", "你来了，很好！", "不吃"] * 6
-    rng = np.random.default_rng(0)
-    wrong = [text.replace("很好", "很" + rng.choice(list("吃不好"))) for text in right]
-    backbone = small_backbone(num_layers=1)
-    model = randomised(AlbertSpellingCorrector.from_backbone(backbone, VOCABULARY))
-    model.compile(learning_rate=1e-2)
-    model.fit(wrong, right, batch_size=6, epochs=12, verbose=0)
-    found = model.correct(["我很吃", "😀 很不 Ａ!", "我很好", ""])
-    errors = [("吃", "好", 2)]
-    assert found[0] == {"source": "我很吃", "target": "我很好", "errors": errors}
-    assert found[2]["errors"] == []
-
-
 @pytest.mark.traced
 def test_a_graph_corrects_strings_like_correct():
     model = randomised(

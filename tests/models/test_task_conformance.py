@@ -27,7 +27,7 @@ def case(request):
 # Tests that take seconds run unmarked for a task per text and a task per token.
 COMMON = ("text classifier", "token classifier")
 common = pytest.mark.parametrize(
-    "case", map(CASES.get, COMMON), ids=COMMON, indirect=True
+    "case", [CASES[name] for name in COMMON], ids=COMMON, indirect=True
 )
 slow_but_common = pytest.mark.parametrize(
     "case",

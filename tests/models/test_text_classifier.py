@@ -178,18 +178,6 @@ def test_multi_label_thresholds_are_inclusive_tuned_and_saved(tmp_path):
         small_classifier().tune_thresholds(TEXTS, Y)
 
 
-@pytest.mark.slow
-@pytest.mark.traced
-def test_multi_label_learns_from_lists_of_names():
-    classifier = multi_label(sizes={"num_layers": 1}, dropout=0)
-    classifier.compile(learning_rate=1e-2)
-    before = classifier.evaluate(TEXTS, Y, return_dict=True, verbose=0)
-    classifier.fit(TEXTS, Y, epochs=15, verbose=0)
-    after = classifier.evaluate(TEXTS, HOT, return_dict=True, verbose=0)
-    assert after["loss"] < before["loss"] / 1.5
-    assert after["pr_auc"] > before["pr_auc"]
-
-
 # === Class weights and names as labels ===
 
 

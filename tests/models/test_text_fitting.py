@@ -10,7 +10,6 @@ from small_classifier import (
     LABELS,
     OTHERS,
     TEXTS,
-    call,
     cross_entropy,
     hand_padded,
     predict,
@@ -58,13 +57,6 @@ def test_predictions_are_those_of_hand_padded_ids(frozen):
     # Invalid UTF-8 bytes are skipped.
     with_invalid, without = predict(frozen, [INVALID, "好"])
     np.testing.assert_allclose(with_invalid, without, atol=1e-6)
-
-
-def test_pairs_are_predicted_in_order(frozen):
-    together = predict(frozen, PAIRS, batch_size=3)
-    pairs = zip(TEXTS, OTHERS, strict=True)
-    alone = [call(frozen, ([first], [second]))[0] for first, second in pairs]
-    np.testing.assert_allclose(together, alone, atol=1e-5)
 
 
 def test_every_form_of_texts_is_predicted_alike(frozen, logits):

@@ -47,6 +47,7 @@ def test_labels_restore_the_masked_tokens():
     for row, (at, label, used) in enumerate(zip(positions, labels, there, strict=True)):
         at, label = np.array(at)[used], np.array(label)[used]
         assert (token_ids[row, at] == MASK).all()
+        assert not np.isin(label, [CLS, SEP, PAD]).any()
         restored[row, at] = label
     assert np.array_equal(restored, plain)
     share = there.sum() / (len("".join(texts)) - 1)
