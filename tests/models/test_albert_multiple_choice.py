@@ -98,19 +98,16 @@ def test_wrong_questions_and_answers_raise(model, x, y, message):
         model.fit(x, y, verbose=0)
 
 
-@pytest.mark.traced
-def test_a_saved_model_of_strings(model, logits, tmp_path):
-    albert_tf.export.saved_model(model, tmp_path / "1")
-    serve = tf.saved_model.load(str(tmp_path / "1")).signatures["serving_default"]
+def test_answers_to_string_tensors(model, logits):
     contexts, questions = tf.constant(CONTEXTS), tf.constant(QUESTIONS)
     choices = tf.ragged.constant(CHOICES).to_tensor()
-    given = serve(context=contexts, question=questions, choices=choices)
+    given = model.text_answers((contexts, questions, choices), model)
     assert given["label_id"].numpy().tolist() == logits.argmax(-1).tolist()
     expected = tf.nn.softmax(logits).numpy()
     np.testing.assert_allclose(given["probabilities"], expected, atol=1e-5)
     # An empty choice counts unless it is at the end.
     choices = tf.constant([["我", "", "他"], ["", "好", ""], [""] * 3])
-    given = serve(context=contexts[:3], question=questions[:3], choices=choices)
+    given = model.text_answers((contexts[:3], questions[:3], choices), model)
     counted = [[True] * 3, [True, True, False], [False] * 3]
     assert (given["probabilities"].numpy() > 0).tolist() == counted
     assert given["label_id"].numpy()[2] == -1

@@ -61,18 +61,6 @@ def test_the_decoder_is_the_embedding_table(inputs):
     assert np.delete(moved, unused, axis=-1).max() == 0.0
 
 
-def test_mask_positions_pick_the_hidden_states(inputs):
-    pretrainer = small()
-    features = {name: x for name, x in inputs.items() if name != "mask_positions"}
-    hidden = pretrainer.backbone(features)["sequence_output"].numpy()
-    rows = zip(hidden, inputs["mask_positions"], strict=True)
-    picked = np.stack([text[positions] for text, positions in rows])
-    order = np.broadcast_to(np.arange(5), (3, 5))
-    expected = pretrainer.masked_lm_head(picked, order)
-    logits = pretrainer(inputs)["mlm_logits"]
-    np.testing.assert_allclose(logits, expected, atol=1e-5)
-
-
 def test_loss_and_accuracy_of_both_heads(inputs, labels):
     pretrainer = small()
     outputs = pretrainer(inputs)

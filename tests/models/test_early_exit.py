@@ -93,6 +93,7 @@ def test_each_text_gets_the_output_of_its_exit_layer(model):
 def test_without_a_rule_it_is_the_plain_model(model):
     plain = classifier(early_exit=False)
     plain.set_weights(model.get_weights())
+    assert model.get_config()["early_exit"] and not plain.get_config()["early_exit"]
     expected = predict(plain, TEXTS)
     np.testing.assert_array_equal(predict(model, TEXTS), expected)
     # No text fulfils these rules.
@@ -150,6 +151,7 @@ def test_early_layers_learn_to_classify():
     assert losses[0] < 0.9 * losses[1]
 
 
+@pytest.mark.slow
 def test_early_exit_with_mean_pooling_probabilities_and_int8():
     mean, texts = classifier(pooling_mode="mean", activation="softmax"), TEXTS[:3]
     slow = predict(mean, texts, early_exit=Patience(LAYERS))
@@ -160,6 +162,7 @@ def test_early_exit_with_mean_pooling_probabilities_and_int8():
     assert np.abs(after - slow).max() > 0
 
 
+@pytest.mark.slow
 @pytest.mark.traced
 def test_a_preset_and_a_saved_model_keep_early_exit(model, tmp_path):
     model.save_to_preset(str(tmp_path / "preset"))

@@ -183,7 +183,7 @@ def test_fit_and_evaluate_take_lists(case, tmp_path):
             assert "optimizer" not in file
 
 
-@slow_but_common
+@pytest.mark.slow
 def test_fit_and_evaluate_take_datasets(case):
     if not case.fits_datasets:
         pytest.skip("takes its labels from lists")

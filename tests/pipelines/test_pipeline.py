@@ -123,7 +123,20 @@ def close(one, other):
     return one == other
 
 
-@pytest.mark.parametrize("name", CASES)
+# The other tasks have tests of their own below.
+FAST = (
+    *("text-classification", "regression", "token-classification"),
+    *("question-answering", "spelling-correction", "summarization", "sentence-order"),
+)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[] if name in FAST else pytest.mark.slow)
+        for name in CASES
+    ],
+)
 def test_one_example_or_many_in_any_form(built, name):
     assert list(TASKS) == list(PIPELINES) == list(CASES)
     case, pipeline, row = CASES[name], built(name), PIPELINES[name]
