@@ -1,4 +1,4 @@
-"""Question answering: windows, targets, the best spans, no answer, what is refused."""
+"""Question answering: windows, targets, best spans, no answer, files, errors."""
 
 import itertools
 import pathlib
@@ -72,21 +72,14 @@ def test_windows_cover_the_context_and_share_half(model):
         surfaces = [CONTEXTS[i][a:b] for a, b in zip(starts, ends, strict=True)]
         read = [c for c in CONTEXTS[i] if c not in " \ud800"]
         assert "".join(surfaces) == "".join(read)
-
-
-def test_stride_and_question_length_can_be_chosen(model):
     options = {"sequence_length": 20, "stride": 5, "max_question_length": 2}
     preprocessor = type(model.preprocessor)(model.preprocessor.tokenizer, **options)
     windows = preprocessor.windows((["好不好吗"], ["吃" * 30])).windows
     # 15 tokens of the context in each.
     assert windows.starts.numpy().tolist() == [0, 5, 10, 15]
-    again = type(preprocessor).from_config(preprocessor.get_config())
-    assert (again.stride, again.max_question_length) == (5, 2)
-    with pytest.raises(ValueError, match="`stride` must be at least 1"):
-        type(preprocessor)(preprocessor.tokenizer, stride=0)
 
 
-# === Answers in ===
+# === Training ===
 
 
 def test_targets_are_the_tokens_of_the_answer(model):
@@ -106,9 +99,7 @@ def test_targets_are_the_tokens_of_the_answer(model):
         assert CONTEXTS[example][start : int(end[0])] == text
         found.add(example)
     assert found == {0, 1, 3}
-
-
-def test_wrong_starts_are_moved_and_counted(model):
+    # Wrong offsets are corrected and counted.
     x = ["谁"] * 3, ["我想吃，我去。"] * 3
     with pytest.warns(UserWarning, match="2 of 3 answers are not where"):
         moved = model.targets(x, [(6, "我"), [(0, "他"), (0, "吃")], (None, "去")])
@@ -122,30 +113,62 @@ def test_wrong_starts_are_moved_and_counted(model):
     [
         ((["谁"], ["我"]), [(0, "他")], "element 0 does not hold its answer '他'"),
         ((["谁"], ["我"]), ["我"], "An answer is .* Element 0 of `y` is '我'"),
-        ((["谁"], ["我"]), [("0", "我")], "Element 0 of `y` is"),
         ((["谁"], ["我"]), [], "Received: 1 contexts and 0 answers"),
         ((["谁"], ["我", "你"]), [None], "same length"),
         (["谁", "我"], [None, None], "tuple of two lists, .* Received: list"),
     ],
 )
-def test_what_is_refused(model, x, y, message):
+def test_wrong_examples_raise(model, x, y, message):
     with pytest.raises(ValueError, match=message):
         model.fit(x, y, verbose=0)
 
 
-def test_without_answers_it_may_say_so():
+def test_a_dataset_is_learned_like_a_list():
+    """Unanswerable questions in either set the threshold of `predict`."""
     backbone = small_backbone(num_layers=1, pooler=False)
-    model = AlbertQuestionAnswering.from_backbone(backbone, VOCABULARY)
-    x = ["谁", "哪"], ["我想吃", "好" * 60]
-    model.fit(x, [(0, "我"), (3, "好")], verbose=0)
+    model = AlbertQuestionAnswering.from_backbone(backbone, VOCABULARY, dropout=0.0)
+    model.compile(keras.optimizers.SGD(0.0))
+    x = ["谁", "哪", "谁"], ["我想吃", "好" * 60, "他去"]
+    model.fit(x, [(0, "我"), (3, "好"), (0, "他")], verbose=0)
     assert model.null_threshold is None
-    model.fit(x, [(0, "我"), None], sample_weight=[1.0, 2.0], verbose=0)
+    y = [(0, "我"), (3, "好"), (0, "")]
+    expected = model.evaluate(x, y, verbose=0)
+    starts, texts = map(list, zip(*y, strict=True))
+    data = tf.data.Dataset.from_tensor_slices((x, (starts, texts))).batch(2)
+    np.testing.assert_allclose(model.evaluate(data, verbose=0), expected, rtol=1e-5)
+    history = model.fit(data, validation_data=data, verbose=0).history
+    np.testing.assert_allclose(history["val_loss"], history["loss"], rtol=1e-4)
     assert model.null_threshold == 0.0
     loaded = AlbertQuestionAnswering.from_config(model.get_config())
     assert loaded.null_threshold == 0.0
 
 
-# === Answers out ===
+def test_answers_of_cmrc_are_tokens(assets):
+    """For each answer that can be learned, the tokens are the answer and no more."""
+    data = read_squad(assets / "data" / "cmrc2018" / "cmrc2018_trial.json")
+    examples = pathlib.Path(__file__).parents[2] / "examples"
+    vocabulary = examples / "albert_micro_zh" / "vocab.txt"
+    preprocessor = AlbertQuestionAnsweringPreprocessor(
+        WordPieceTokenizer(str(vocabulary)), sequence_length=384
+    )
+    contexts = preprocessor.windows(data.x)
+    spans = [(start, start + len(text)) for ((start, text),) in data.answers]
+    targets = span_targets(contexts, spans)
+    rows = np.flatnonzero(targets["start_logits"])
+    starts, ends = contexts.characters(
+        tf.constant(rows, tf.int64),
+        *(tf.constant(targets[name][rows], tf.int64) for name in targets),
+    )
+    examples = contexts.windows.texts.numpy()[rows]
+    # Answers in no window are longer than the overlap of two windows.
+    missing = sorted(set(range(len(data))) - set(examples))
+    assert len(missing) == 4
+    assert all(len(data.texts[i][0]) > 128 for i in missing)
+    for example, start, end in zip(examples, starts.numpy(), ends.numpy(), strict=True):
+        assert data.contexts[example][start:end] == data.texts[example][0].strip()
+
+
+# === Answers ===
 
 
 def test_answers_are_slices_of_the_context(model):
@@ -163,10 +186,16 @@ def test_answers_are_slices_of_the_context(model):
         assert answer == first
     assert best[-1]["answer"] == ""
     assert predict(model, ([], [])) == []
+    contexts = [context.replace("\ud800", "") for context in CONTEXTS]
+    expected = [answer["answer"] for answer in predict(model, (QUESTIONS, contexts))]
+    slices = tf.data.Dataset.from_tensor_slices((QUESTIONS, contexts))
+    encoded = [[text.encode() for text in part] for part in (QUESTIONS, contexts)]
+    for kind in (slices.batch(2), slices.map(lambda *x: (x,)).batch(2), (*encoded,)):
+        assert [answer["answer"] for answer in predict(model, kind)] == expected
 
 
 def brute_force(model, question, context, most):
-    """The probability of every span, by loops over windows and tokens."""
+    """Return the probability of every span, by loops over windows and tokens."""
     x = [question], [context]
     contexts = model.preprocessor.windows(x)
     logits = model.predict_logits(x, verbose=0)
@@ -194,7 +223,7 @@ def softmax(x):
     return x / x.sum()
 
 
-@pytest.mark.parametrize("most", [1, 4, 64])
+@pytest.mark.parametrize("most", [1, 4])
 def test_the_best_spans_are_those_of_a_search(model, most):
     x = QUESTIONS[:4], CONTEXTS[:4]
     ranked = predict(model, x, n_best=6, max_answer_length=most, null_threshold=0.0)
@@ -209,15 +238,17 @@ def test_the_best_spans_are_those_of_a_search(model, most):
             assert answer["score"] == pytest.approx(expected, rel=1e-4)
 
 
-FIFTY_CONTEXTS = st.lists(
-    st.text(st.one_of(st.sampled_from(ODD + CHARACTERS), st.characters())),
-    min_size=50,
-    max_size=50,
+@settings(max_examples=10)
+@given(
+    contexts=st.lists(
+        st.text(st.one_of(st.sampled_from(ODD + CHARACTERS), st.characters())),
+        min_size=50,
+        max_size=50,
+    ),
+    seed=st.integers(0, 2**32 - 1),
 )
-
-
-def check_slices(model, contexts, seed):
-    """Of random logits, the spans are slices that begin and end with a token."""
+def test_answers_in_500_random_contexts_are_slices(model, contexts, seed):
+    """With random logits, the spans begin and end with a token."""
     rng = np.random.default_rng(seed)
     windowed = model.preprocessor.windows((["好"] * len(contexts), contexts))
     lengths = windowed.tokens.row_lengths().numpy()
@@ -232,19 +263,6 @@ def check_slices(model, contexts, seed):
             assert row[0][answer["start"] : answer["end"]] == answer["answer"]
             if answer["answer"]:
                 assert answer["start"] in starts and answer["end"] in ends
-
-
-@settings(deadline=None, max_examples=10)
-@given(contexts=FIFTY_CONTEXTS, seed=st.integers(0, 2**32 - 1))
-def test_500_random_contexts_have_true_slices(model, contexts, seed):
-    check_slices(model, contexts, seed)
-
-
-@pytest.mark.slow
-@settings(deadline=None, max_examples=200)
-@given(contexts=FIFTY_CONTEXTS, seed=st.integers(0, 2**32 - 1))
-def test_10_000_random_contexts_have_true_slices(model, contexts, seed):
-    check_slices(model, contexts, seed)
 
 
 def test_the_null_threshold(model):
@@ -269,7 +287,6 @@ def test_the_null_threshold(model):
         assert [answer["answer"] for answer in given] == expected
 
 
-@pytest.mark.slow
 def test_the_tuned_threshold_is_the_best(model):
     x = QUESTIONS[:4], CONTEXTS[:4]
     answers = predict(model, x, null_threshold=None)
@@ -283,120 +300,20 @@ def test_the_tuned_threshold_is_the_best(model):
 
     tuned = model.tune_null_threshold(x, y)
     assert tuned == model.null_threshold
-    assert f1(tuned) >= max(f1(threshold) for threshold in np.linspace(-9, 9, 37))
+    assert f1(tuned) >= max(f1(threshold) for threshold in np.linspace(-9, 9, 7))
     model.null_threshold = None
 
 
-@pytest.mark.slow
-def test_the_model_for_strings_answers_as_predict(model, tmp_path):
-    albert_tf.export.saved_model(model, tmp_path / "1")
-    serve = tf.saved_model.load(str(tmp_path / "1")).signatures["serving_default"]
-    contexts = [context.replace("\ud800", "") for context in CONTEXTS]
-    given = serve(question=tf.constant(QUESTIONS), context=tf.constant(contexts))
-    expected = predict(model, (QUESTIONS, contexts))
-    for i, answer in enumerate(expected):
-        assert given["answer"].numpy()[i].decode() == answer["answer"]
-        assert (given["start"][i], given["end"][i]) == (answer["start"], answer["end"])
-        assert float(given["score"][i]) == pytest.approx(answer["score"], abs=1e-5)
-    # Bytes that are no UTF-8 are passed over, as by `predict`.
-    broken = b"\xff" + contexts[2].encode() + b"\xe4"
-    given = serve(question=tf.constant(["a"]), context=tf.constant([broken]))
-    expected = predict(model, (["a"], [broken]))[0]
-    assert given["answer"].numpy()[0].decode() == expected["answer"]
-    assert contexts[2][expected["start"] : expected["end"]] == expected["answer"]
+# === Files ===
 
 
 @pytest.mark.parametrize("layout", ["albert_zh", "keras"])
-def test_it_comes_back_from_a_checkpoint(model, tmp_path, layout):
+def test_a_checkpoint_restores_it(model, tmp_path, layout):
     albert_tf.save_checkpoint(model, tmp_path / "there", layout)
     assert albert_tf.inspect_checkpoint(tmp_path / "there").heads == ["span_head"]
-    again = AlbertQuestionAnswering.from_checkpoint(tmp_path / "there")
     built = build_model(open_checkpoint(tmp_path / "there"))
     assert type(built) is AlbertQuestionAnswering
     x = QUESTIONS[:2], CONTEXTS[:2]
-    assert predict(again, x) == predict(built, x) == predict(model, x)
-    # Without a pooler nothing is left over that no head reads.
-    assert again.backbone.pooled_dense is None
-
-
-def test_datasets_tensors_and_bytes(model):
-    contexts = [context.replace("\ud800", "") for context in CONTEXTS]
-    expected = [answer["answer"] for answer in predict(model, (QUESTIONS, contexts))]
-    slices = tf.data.Dataset.from_tensor_slices((QUESTIONS, contexts))
-    encoded = [[text.encode() for text in part] for part in (QUESTIONS, contexts)]
-    for kind in (
-        slices.batch(2),
-        slices.map(lambda *x: (x,)).batch(2),
-        (tf.constant(QUESTIONS), tf.constant(contexts)),
-        tuple(encoded),
-    ):
-        assert [answer["answer"] for answer in predict(model, kind)] == expected
-
-
-def test_a_dataset_is_learned_as_the_list_is(model):
-    x, y = (
-        (["谁", "哪", "谁"], ["我想吃", "好" * 60, "他去"]),
-        [(0, "我"), (3, "好"), (0, "")],
-    )
-    starts, texts = map(list, zip(*y, strict=True))
-    data = tf.data.Dataset.from_tensor_slices((x, (starts, texts))).batch(2)
-    expected = model.evaluate(x, y, verbose=0)
-    np.testing.assert_allclose(model.evaluate(data, verbose=0), expected, rtol=1e-5)
-    task = AlbertQuestionAnswering.from_config(model.get_config())
-    task.preprocessor = model.preprocessor
-    task.compile(keras.optimizers.SGD(0.0))
-    history = task.fit(data, validation_data=data, verbose=0).history
-    assert task.null_threshold == 0.0
-    np.testing.assert_allclose(history["val_loss"], history["loss"], rtol=1e-4)
-    with pytest.raises(ValueError, match="A dataset should have batches"):
-        model.evaluate(data.map(lambda x, y: (x, y, y[0])), verbose=0)
-
-
-def test_half_precision_away_from_the_padding(model):
-    """The table of all tasks measures by the largest output, here that of padding."""
-    x = QUESTIONS[:2], CONTEXTS[:2]
-    backbone = small_backbone(pooler=False, dtype="mixed_bfloat16")
-    half = randomised(AlbertQuestionAnswering.from_backbone(backbone, VOCABULARY))
-    given, expected = (task.predict_logits(x, verbose=0) for task in (half, model))
-    for name in expected:
-        ours, theirs = np.concatenate(given[name]), np.concatenate(expected[name])
-        scale = max(np.abs(theirs).max(), 1)
-        assert 0 < np.abs(ours - theirs).max() < 6 * 2**-8 * scale
-
-
-def test_answers_of_cmrc_are_tokens(assets):
-    """Of all answers that can be learned, the tokens are the answer and no more."""
-    data = read_squad(assets / "data" / "cmrc2018" / "cmrc2018_trial.json")
-    examples = pathlib.Path(__file__).parents[2] / "examples"
-    vocabulary = examples / "albert_micro_zh" / "vocab.txt"
-    preprocessor = AlbertQuestionAnsweringPreprocessor(
-        WordPieceTokenizer(str(vocabulary)), sequence_length=384
-    )
-    contexts = preprocessor.windows(data.x)
-    spans = [(start, start + len(text)) for ((start, text),) in data.answers]
-    targets = span_targets(contexts, spans)
-    rows = np.flatnonzero(targets["start_logits"])
-    starts, ends = contexts.characters(
-        tf.constant(rows, tf.int64),
-        *(tf.constant(targets[name][rows], tf.int64) for name in targets),
-    )
-    examples = contexts.windows.texts.numpy()[rows]
-    # Those in no window are longer than what neighbours share for certain.
-    missing = sorted(set(range(len(data))) - set(examples))
-    assert len(missing) == 4
-    assert all(len(data.texts[i][0]) > 128 for i in missing)
-    wrong = [
-        (given, *data.texts[example])
-        for given, example in zip(
-            (
-                data.contexts[example][start:end]
-                for example, start, end in zip(
-                    examples, starts.numpy(), ends.numpy(), strict=True
-                )
-            ),
-            examples,
-            strict=True,
-        )
-        if given != data.texts[example][0].strip()
-    ]
-    assert not wrong
+    assert predict(built, x) == predict(model, x)
+    # Without a pooler no weight is left over that no head reads.
+    assert built.backbone.pooled_dense is None

@@ -1,4 +1,4 @@
-"""Vectors of texts: how they are made, searched and trained."""
+"""Text vectors: pooling, search, losses, training, files."""
 
 import keras
 import numpy as np
@@ -18,21 +18,19 @@ def embedder(num_layers=2, **kwargs):
 
 @pytest.fixture(scope="module")
 def model():
-    """Not to be changed."""
     return embedder()
 
 
-# --- Vectors ---
+# === Vectors ===
 
 
 @pytest.mark.parametrize("mode", ["cls", "mean", "max", "first_last_mean"])
-def test_pooling_by_hand(mode):
+def test_pooling_of_each_text_alone(mode):
     model = embedder(pooling_mode=mode, normalize=False)
     layers = model.backbone.with_intermediates()
     given = model.encode_text(TEXTS)
     assert given.shape == (len(TEXTS), 12) and given.dtype == "float32"
     for text, vector in zip(TEXTS, given, strict=True):
-        # One text, so that there is no padding to leave out but the packer's.
         features = model.preprocessor([text])
         count = int(np.sum(features["padding_mask"]))
         features = {name: x[:, :count] for name, x in features.items()}
@@ -46,21 +44,10 @@ def test_pooling_by_hand(mode):
         np.testing.assert_allclose(vector, expected[mode], atol=2e-6)
 
 
-def test_vectors_are_normalized_and_of_one_string_too(model):
-    raw = embedder(normalize=False).encode_text(TEXTS)
-    given = model.encode_text(TEXTS, batch_size=2)
-    expected = raw / np.linalg.norm(raw, axis=1, keepdims=True)
-    np.testing.assert_allclose(given, expected, atol=1e-6)
-    np.testing.assert_allclose(model.encode_text(TEXTS[0]), given[:1], atol=1e-6)
-    assert model.encode_text([]).shape == (0, 12)
-
-
-def test_an_unknown_pooling_mode():
-    with pytest.raises(ValueError, match="'cls', 'mean', 'max', 'first_last_mean'"):
-        embedder(pooling_mode="average")
-
-
-def test_search_gives_the_nearest(model):
+def test_search_returns_the_nearest(model):
+    # Vectors are normalized by default.
+    lengths = np.linalg.norm(model.encode_text(TEXTS), axis=1)
+    np.testing.assert_allclose(lengths, 1.0, atol=1e-5)
     cosines = model.encode_text(OTHERS[:2]) @ model.encode_text(TEXTS).T
     found = model.search(OTHERS[:2], TEXTS, top_k=3)
     for row, answers in zip(cosines, found, strict=True):
@@ -81,7 +68,7 @@ def test_search_gives_the_nearest(model):
         model.search("好", [])
 
 
-# --- The loss ---
+# === The loss ===
 
 
 def cosent(scores, cosines, scale):
@@ -94,40 +81,30 @@ def cosent(scores, cosines, scale):
     return np.log(1 + np.sum(terms))
 
 
-def in_batch(cosines, scale):
-    def cross_entropy(rows):
-        return np.mean([np.log(np.exp(x).sum()) - x[i] for i, x in enumerate(rows)])
+def in_batch(cosines, rows):
+    """Return the mean cross-entropy of these pairs, in both directions."""
+    sums = np.log(np.exp(cosines).sum(0)) + np.log(np.exp(cosines).sum(1))
+    return np.mean((sums - 2 * np.diag(cosines))[rows]) / 2
 
-    return (cross_entropy(scale * cosines) + cross_entropy(scale * cosines.T)) / 2
 
-
-@pytest.mark.parametrize("scores", [[2.5, 0, 0, 5, -1], [1, 1, 1, 1, 1], [np.nan] * 5])
+@pytest.mark.parametrize(
+    "scores",
+    [[2.5, 0, 0, 5, -1], [1, 1, 1, 1, 1], [np.nan] * 5, [np.nan, 3, np.nan, 1, 2]],
+)
 @pytest.mark.parametrize("scale", [1.0, 20.0])
-def test_pair_loss_by_hand(scores, scale):
+def test_the_loss_of_scored_and_unscored_pairs(scores, scale):
     vectors = np.random.default_rng(0).normal(size=(10, 7))
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-    cosines = unit[::2] @ unit[1::2].T
-    if np.isnan(scores).any():
-        expected = in_batch(cosines, scale)
-    else:
-        expected = cosent(scores, np.diag(cosines), scale)
+    cosines = scale * unit[::2] @ unit[1::2].T
+    unscored = np.isnan(scores)
+    expected = cosent(np.array(scores)[~unscored], np.diag(cosines)[~unscored], 1)
+    if unscored.any():
+        expected += in_batch(cosines, unscored)
     given = PairLoss(scale)(np.repeat(scores, 2), vectors)
     assert float(given) == pytest.approx(expected, rel=1e-5, abs=1e-6)
 
 
-def test_pair_loss_of_both_kinds_in_a_batch():
-    vectors = np.random.default_rng(0).normal(size=(8, 7))
-    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-    scores = [np.nan, 3, np.nan, 1]
-    cosines = 20 * unit[::2] @ unit[1::2].T
-    ranked = cosent([3, 1], np.diag(cosines)[[1, 3]], 1)
-    losses = np.log(np.exp(cosines).sum(0)) + np.log(np.exp(cosines).sum(1))
-    others = np.mean((losses - 2 * np.diag(cosines))[[0, 2]]) / 2
-    given = PairLoss()(np.repeat(scores, 2), vectors)
-    assert float(given) == pytest.approx(ranked + others, rel=1e-5)
-
-
-# --- Training ---
+# === Training ===
 
 
 def spearman(model, pairs, scores):
@@ -136,8 +113,9 @@ def spearman(model, pairs, scores):
 
 
 @pytest.mark.slow
-def test_fit_brings_together_what_belongs_together():
-    """By scores, and from the same weights without: one model, for its graphs."""
+@pytest.mark.traced
+def test_fit_moves_related_texts_together():
+    """With scores, and from the same weights without."""
     keras.utils.set_random_seed(2)
     food = ["好吃", "吃鸡蛋", "想吃", "不吃了"]
     places = ["上海", "去上海了", "来上海", "在上"]
@@ -149,46 +127,47 @@ def test_fit_brings_together_what_belongs_together():
     model.compile(learning_rate=3e-3)
     weights, before = model.get_weights(), spearman(model, pairs, truth)
     model.fit(pairs, truth, batch_size=8, epochs=4, verbose=0)
-    # 0.87 is the most with scores of two kinds.
+    # The maximum with two different scores is 0.87.
     assert spearman(model, pairs, truth) > max(0.6, before + 0.2)
     model.set_weights(weights)
-    assert spearman(model, pairs, truth) == pytest.approx(before)
     together = tuple(map(list, zip(*alike, strict=True)))
-    # Few at once, for the others of a batch are taken for unlike.
+    # Small batches, because the others of a batch count as unrelated.
     model.fit(together, batch_size=2, epochs=6, verbose=0)
     assert spearman(model, pairs, truth) > max(0.6, before + 0.2)
 
 
-def test_a_dataset_of_pairs_learns_as_the_lists(model):
-    scores = np.arange(len(TEXTS)) / 2
-    pairs = (TEXTS, OTHERS)
-    # One batch, for a loss that ranks depends on what is beside what.
-    expected = model.evaluate(pairs, scores, verbose=0)
+def test_a_dataset_of_pairs_has_the_loss_of_the_lists(model):
+    scores, pairs = np.arange(len(TEXTS)) / 2, (TEXTS, OTHERS)
+    # One batch, because a ranking loss depends on the batch.
     data = tf.data.Dataset.from_tensor_slices((pairs, scores)).batch(len(TEXTS))
-    assert model.evaluate(data, verbose=0) == pytest.approx(expected, rel=1e-5)
-    unscored = data.map(lambda x, y: (x,))
-    expected = model.evaluate(pairs, verbose=0)
-    assert model.evaluate(unscored, verbose=0) == pytest.approx(expected, rel=1e-5)
+    for lists, dataset in (
+        ((pairs, scores), data),
+        ((pairs,), data.map(lambda x, y: (x,))),
+    ):
+        expected = model.evaluate(*lists, verbose=0)
+        found = model.evaluate(dataset, verbose=0)
+        assert found == pytest.approx(expected, rel=1e-5)
     with pytest.raises(ValueError, match="would part them"):
         model.fit(data, group_by_length=True)
 
 
-def test_what_an_embedder_cannot_learn_from(model):
-    with pytest.raises(ValueError, match="learns from pairs of texts"):
-        model.fit(TEXTS, [1.0] * len(TEXTS))
-    with pytest.raises(ValueError, match="7 pairs, and `y` of shape"):
-        model.fit((TEXTS, OTHERS), [1.0])
-    with pytest.raises(ValueError, match="a number for each pair"):
-        model.fit((TEXTS, OTHERS), ["alike"] * len(TEXTS))
-    with pytest.raises(ValueError, match="no `sample_weight`"):
-        model.fit((TEXTS, OTHERS), sample_weight=np.ones(len(TEXTS)))
+def test_wrong_pairs_raise(model):
+    pairs, weights = (TEXTS, OTHERS), np.ones(len(TEXTS))
+    for x, y, options, message in (
+        (TEXTS, [1.0] * len(TEXTS), {}, "learns from pairs of texts"),
+        (pairs, [1.0], {}, "7 pairs, and `y` of shape"),
+        (pairs, ["alike"] * len(TEXTS), {}, "a number for each pair"),
+        (pairs, None, {"sample_weight": weights}, "no `sample_weight`"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            model.fit(x, y, **options)
     with pytest.raises(ValueError, match="texts one by one"):
-        model.predict((TEXTS, OTHERS))
+        model.predict(pairs)
+    with pytest.raises(ValueError, match="'cls', 'mean', 'max', 'first_last_mean'"):
+        embedder(pooling_mode="average")
 
 
 def test_its_preset_is_a_checkpoint(model, tmp_path):
     model.save_to_preset(str(tmp_path))
     loaded = AlbertTextEmbedder.from_checkpoint(tmp_path)
     assert np.array_equal(loaded.encode_text(TEXTS), model.encode_text(TEXTS))
-    again = AlbertTextEmbedder.from_preset(str(tmp_path))
-    assert np.array_equal(again.encode_text(TEXTS), model.encode_text(TEXTS))

@@ -1,4 +1,4 @@
-"""The defaults of `compile`, and the schedule of each `fit`."""
+"""The defaults of `compile`, and the learning rate schedule of each `fit`."""
 
 import itertools
 import warnings
@@ -19,9 +19,11 @@ from small_classifier import (
 
 from albert_tf.training import WarmupLinearDecay
 
+ONE_LAYER = {"num_layers": 1}
+
 
 class Rates(keras.callbacks.Callback):
-    """The learning rate that each step was taken with."""
+    """Record the learning rate of each step."""
 
     def on_train_begin(self, logs=None):
         self.rates = []
@@ -30,9 +32,23 @@ class Rates(keras.callbacks.Callback):
         self.rates.append(float(self.model.optimizer.learning_rate))
 
 
-@pytest.fixture(scope="module")
-def trained():
-    """Fitted for 96 steps with the defaults, and what was seen of the fit."""
+def save_and_load(classifier, path):
+    """Save and load a `.keras` file without any warning."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        # Raised by Keras itself on NumPy 2.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        classifier.save(path)
+        restored = keras.models.load_model(path)
+    for saved, loaded in zip(
+        classifier.optimizer.variables, restored.optimizer.variables, strict=True
+    ):
+        np.testing.assert_array_equal(loaded, saved, err_msg=saved.path)
+    return restored
+
+
+@pytest.mark.traced
+def test_the_defaults_learn_a_separable_task(tmp_path):
     rng = np.random.default_rng(1)
     labels = rng.integers(0, 2, 160)
     noise = [
@@ -43,32 +59,26 @@ def trained():
         for text, label in zip(noise, labels, strict=True)
     ]
     keras.utils.set_random_seed(3)
-    classifier = small_classifier(2, sizes={"num_layers": 1})
+    classifier = small_classifier(2, sizes=ONE_LAYER)
     classifier.compile(learning_rate=0.01)
-    rates = Rates()
-    history = classifier.fit(
-        texts, labels, batch_size=10, epochs=6, callbacks=[rates], verbose=0
-    ).history
-    return classifier, texts, labels, history, rates.rates
-
-
-@pytest.mark.traced
-def test_default_training_learns_a_separable_task(trained):
-    classifier, texts, labels, history, _ = trained
+    options = {"batch_size": 10, "epochs": 6, "callbacks": [rates := Rates()]}
+    history = classifier.fit(texts, labels, verbose=0, **options).history
     assert history["accuracy"][0] < 0.9
-    predicted = predict(classifier, texts).argmax(axis=1)
-    assert np.mean(predicted == labels) > 0.95
+    assert np.mean(predict(classifier, texts).argmax(axis=1) == labels) > 0.95
 
-
-def test_learning_rate_warms_up_and_decays_over_exactly_the_steps(trained):
-    classifier, _, _, _, rates = trained
-    assert len(rates) == 96
-    np.testing.assert_allclose(rates[:9], 0.01 * np.arange(1, 10) / 9, rtol=1e-5)
-    # From the peak at step 9 in equal parts to 0 after the last.
-    falling = 0.01 * np.arange(87, 0, -1) / 88
-    np.testing.assert_allclose(rates[9:], falling, rtol=1e-4)
-    assert int(classifier.optimizer.iterations) == 96
+    # The rate warms up to the peak at step 9 and falls to 0 after the last step.
+    assert len(rates.rates) == int(classifier.optimizer.iterations) == 96
+    rising, falling = np.split(np.array(rates.rates), [9])
+    np.testing.assert_allclose(rising, 0.01 * np.arange(1, 10) / 9, rtol=1e-5)
+    np.testing.assert_allclose(falling, 0.01 * np.arange(87, 0, -1) / 88, rtol=1e-4)
     assert float(classifier.optimizer.learning_rate) == 0
+
+    restored = save_and_load(classifier, tmp_path / "classifier.keras")
+    given, expected = call(restored, texts[:9]), call(classifier, texts[:9])
+    np.testing.assert_allclose(given, expected, atol=1e-6)
+    # A further fit has its own schedule with this peak.
+    compiled = restored.get_compile_config()["optimizer"]["config"]
+    assert compiled["task_settings"]["learning_rate"] == 0.01
 
 
 @pytest.mark.traced
@@ -82,28 +92,19 @@ def test_a_training_step_is_traced_once():
                 y_true, y_pred, from_logits=True
             )
 
-    classifier = small_classifier(2, sizes={"num_layers": 1})
+    classifier = small_classifier(2, sizes=ONE_LAYER)
     classifier.compile(loss=Traced())
     texts, labels = ["天地", "差人"], [0, 1]
     classifier.fit(texts, labels, batch_size=2, epochs=2, verbose=0)
-    # Of a list TensorFlow makes numbers of 32 bits, NumPy of 64.
+    # TensorFlow converts a list to 32 bits, NumPy to 64.
     for y in (labels, np.array(labels)):
         dataset = tf.data.Dataset.from_tensor_slices((texts, y))
         classifier.fit(dataset.batch(2), epochs=2, verbose=0)
     assert len(traced) == 1
 
 
-def test_a_clone_of_keras_computes_and_trains_the_same():
-    classifier = small_classifier(2, sizes={"num_layers": 1})
-    clone = keras.models.clone_model(classifier)
-    clone.set_weights(classifier.get_weights())
-    features = classifier.preprocessor(["天地", "差人"])
-    np.testing.assert_allclose(clone(features), classifier(features), atol=1e-6)
-    clone.fit(features, np.array([0, 1]), verbose=0)
-
-
-def test_weights_of_16_bits_are_not_trained_in_vain():
-    classifier = small_classifier(2, sizes={"num_layers": 1, "dtype": "bfloat16"})
+def test_weights_of_16_bits_are_trained_only_with_an_own_optimizer():
+    classifier = small_classifier(2, sizes={**ONE_LAYER, "dtype": "bfloat16"})
     with pytest.raises(ValueError, match='dtype="mixed_bfloat16", which keeps'):
         classifier.fit(["天地", "差人"], [0, 1], verbose=0)
     classifier.compile("sgd")
@@ -119,6 +120,9 @@ def ids():
     return {"token_ids": ones, "segment_ids": 0 * ones, "padding_mask": ones}
 
 
+# === Schedules ===
+
+
 @pytest.mark.parametrize(
     ("arguments", "steps"),
     [
@@ -126,164 +130,93 @@ def ids():
         ({"x": unequal_batches((TEXTS, LABELS), 4, 3), "epochs": 2}, 4),
         ({"x": TEXTS, "y": LABELS, "batch_size": 2, "steps_per_epoch": 3}, 3),
         ({"x": ids(), "y": np.array(LABELS), "batch_size": 2}, 4),
+        # Batches of 1, 3 and 3 texts.
+        ({"x": TEXTS, "y": LABELS, "max_tokens": 40, "epochs": 2}, 6),
     ],
-    ids=["split", "dataset", "steps_per_epoch", "ids"],
+    ids=["split", "dataset", "steps_per_epoch", "ids", "token budget"],
 )
-def test_schedule_is_as_long_as_the_fit(arguments, steps):
-    classifier = small_classifier(sizes={"num_layers": 1})
-    classifier.compile(learning_rate=0.25, run_eagerly=True)
+def test_the_schedule_has_as_many_steps_as_the_fit(arguments, steps):
+    classifier = small_classifier(sizes=ONE_LAYER)
+    classifier.compile(learning_rate=0.25)
     classifier.fit(**arguments, verbose=0)
     assert int(classifier.optimizer.iterations) == steps
     config = classifier.optimizer.get_config()["learning_rate"]["config"]
-    assert config["total_steps"] == steps
-    assert config["peak_learning_rate"] == 0.25
-
-
-def test_texts_grouped_by_length_are_scheduled_by_the_steps_of_their_dataset():
-    classifier = small_classifier(sizes={"num_layers": 1})
-    classifier.compile(learning_rate=0.25, run_eagerly=True)
-    dataset = unequal_batches((TEXTS, LABELS), 4, 3)
-    classifier.fit(dataset, epochs=2, group_by_length=True, verbose=0)
-    config = classifier.optimizer.get_config()["learning_rate"]["config"]
-    assert config["total_steps"] == 4
-
-
-def test_second_fit_starts_over():
-    classifier = small_classifier(sizes={"num_layers": 1})
-    classifier.compile(learning_rate=0.25, run_eagerly=True)
-    rates = Rates()
-    for _ in range(2):
-        classifier.fit(
-            TEXTS,
-            LABELS,
-            batch_size=4,
-            callbacks=[rates],
-            verbose=0,
-        )
-        assert int(classifier.optimizer.iterations) == 2
-        np.testing.assert_allclose(rates.rates, [0.5 / 3, 0.25 / 3], rtol=1e-5)
+    assert (config["total_steps"], config["peak_learning_rate"]) == (steps, 0.25)
 
 
 @pytest.mark.filterwarnings("ignore:Your input ran out of data")
-def test_dataset_of_unknown_length_trains_at_the_peak():
-    classifier = small_classifier(sizes={"num_layers": 1})
-    classifier.compile(learning_rate=0.25, run_eagerly=True)
+def test_a_second_fit_starts_over_and_unknown_length_trains_at_the_peak():
+    classifier = small_classifier(sizes=ONE_LAYER)
+    classifier.compile(learning_rate=0.25)
+    options = {"callbacks": [rates := Rates()], "verbose": 0}
+    for _ in range(2):
+        classifier.fit(TEXTS, LABELS, batch_size=4, **options)
+        assert int(classifier.optimizer.iterations) == 2
+        np.testing.assert_allclose(rates.rates, [0.5 / 3, 0.25 / 3], rtol=1e-5)
     dataset = unequal_batches((TEXTS, LABELS), 4, 3).filter(lambda x, y: True)
-    rates = Rates()
-    classifier.fit(dataset, callbacks=[rates], verbose=0)
+    classifier.fit(dataset, **options)
     assert set(rates.rates) == {0.25}
 
 
-def test_default_rate_is_that_of_the_size():
+def test_the_default_rate_depends_on_the_size():
     assert float(small_classifier().optimizer.learning_rate) == pytest.approx(1e-3)
-    base = small_classifier(sizes={"hidden_dim": 400, "num_layers": 1})
+    base = small_classifier(sizes={"hidden_dim": 400, **ONE_LAYER})
     assert float(base.optimizer.learning_rate) == pytest.approx(3e-5)
 
 
-def test_own_optimizer_is_kept_with_its_rate_and_state():
-    classifier = small_classifier(sizes={"num_layers": 1})
-    optimizer = keras.optimizers.SGD(0.25)
-    classifier.compile(optimizer=optimizer, run_eagerly=True)
+# === Own settings ===
+
+
+def test_an_own_optimizer_is_kept_with_its_rate_and_state(tmp_path):
+    classifier = small_classifier(sizes=ONE_LAYER)
+    optimizer = keras.optimizers.SGD(0.25, momentum=0.5)
+    classifier.compile(optimizer=optimizer)
     for steps in (2, 4):
         classifier.fit(TEXTS, LABELS, batch_size=4, verbose=0)
         assert classifier.optimizer is optimizer
         assert int(optimizer.iterations) == steps
-    assert float(optimizer.learning_rate) == 0.25
+    restored = save_and_load(classifier, tmp_path / "classifier.keras")
+    assert isinstance(restored.optimizer, keras.optimizers.SGD)
+    assert float(restored.optimizer.learning_rate) == 0.25
+    with pytest.raises(ValueError, match="your own optimizer"):
+        classifier.compile(optimizer="adam", learning_rate=1e-3)
 
 
-def test_own_loss_and_metrics_are_used():
+def test_an_own_loss_and_metrics_are_used():
     classifier = small_classifier(dropout=0.0)
     classifier.compile(
-        loss=keras.losses.CategoricalCrossentropy(from_logits=True),
+        loss="categorical_crossentropy",
         metrics=[keras.metrics.CategoricalAccuracy(name="hits")],
     )
     results = classifier.evaluate(TEXTS, np.eye(3)[LABELS], verbose=0, return_dict=True)
     losses = cross_entropy(call(classifier, TEXTS), LABELS)
     assert results["loss"] == pytest.approx(losses.mean(), abs=1e-5)
     assert set(results) == {"loss", "hits"}
+    classifier.compile(loss="sparse_categorical_crossentropy")
+    with pytest.raises(ValueError, match=r"shape \(7, 3\)\. Of one-hot rows give"):
+        classifier.fit(TEXTS, np.eye(3)[LABELS], verbose=0)
 
 
-def test_rate_beside_an_own_optimizer_is_refused():
-    classifier = small_classifier()
-    with pytest.raises(ValueError, match="your own optimizer"):
-        classifier.compile(optimizer="adam", learning_rate=1e-3)
-
-
-def test_keras_file_restores_all_without_warnings(trained, tmp_path):
-    classifier, texts, _, _, _ = trained
-    path = tmp_path / "classifier.keras"
+@pytest.mark.parametrize(
+    ("rate", "texts", "warned"), [(0.0, 9, True), (0.0, 4, False), (0.01, 10, False)]
+)
+def test_a_loss_that_does_not_fall_is_warned_of_once(rate, texts, warned):
+    classifier = small_classifier(2, sizes=ONE_LAYER, dropout=0.0)
+    classifier.compile(optimizer=keras.optimizers.Adam(rate))
+    # Equal texts, so that the loss does not depend on the order.
+    x, y, options = ["好"] * texts, [1] * texts, {"batch_size": 1, "verbose": 0}
+    if warned:
+        with pytest.warns(UserWarning, match="has not fallen in the first epoch: 0.*0"):
+            classifier.fit(x, y, callbacks=keras.callbacks.Callback(), **options)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        # Keras' own, on NumPy 2.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        classifier.save(path)
-        restored = keras.models.load_model(path)
-
-    assert type(restored) is type(classifier)
-    np.testing.assert_allclose(
-        call(restored, texts[:9]), call(classifier, texts[:9]), atol=1e-6
-    )
-    pairs = zip(
-        classifier.optimizer.variables, restored.optimizer.variables, strict=True
-    )
-    for saved, loaded in pairs:
-        np.testing.assert_array_equal(loaded, saved, err_msg=saved.path)
-    assert any(np.abs(saved).max() > 0 for saved in classifier.optimizer.variables[1:])
-    # A further fit gets a schedule of its own with this peak.
-    compiled = restored.get_compile_config()["optimizer"]["config"]
-    assert compiled["task_settings"]["learning_rate"] == 0.01
-
-
-def test_keras_file_restores_an_own_optimizer(tmp_path):
-    classifier = small_classifier(sizes={"num_layers": 1})
-    optimizer = keras.optimizers.SGD(0.25, momentum=0.5)
-    classifier.compile(optimizer=optimizer, run_eagerly=True)
-    classifier.fit(TEXTS, LABELS, verbose=0)
-    path = tmp_path / "classifier.keras"
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        # Keras' own, on NumPy 2.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        classifier.save(path)
-        restored = keras.models.load_model(path)
-    assert isinstance(restored.optimizer, keras.optimizers.SGD)
-    assert float(restored.optimizer.learning_rate) == 0.25
-    for saved, loaded in zip(
-        classifier.optimizer.variables, restored.optimizer.variables, strict=True
-    ):
-        np.testing.assert_array_equal(loaded, saved, err_msg=saved.path)
-
-
-@pytest.mark.traced
-@pytest.mark.parametrize("as_list", [False, True])
-def test_a_loss_that_does_not_fall_is_warned_of_once(as_list):
-    classifier = small_classifier(2, sizes={"num_layers": 1}, dropout=0.0)
-    classifier.compile(optimizer=keras.optimizers.SGD(0.0), run_eagerly=True)
-    callback = keras.callbacks.LambdaCallback()
-    options = {"callbacks": [callback] if as_list else callback, "verbose": 0}
-    # All alike, so that the loss does not depend on the order.
-    x, y = ["好"] * 18, [1] * 18
-    with pytest.warns(UserWarning, match="has not fallen in the first epoch: 0.*0e.00"):
-        classifier.fit(x, y, batch_size=2, **options)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        classifier.fit(x, y, batch_size=2, verbose=0)
-
-
-@pytest.mark.traced
-@pytest.mark.parametrize(("rate", "texts"), [(0.0, 8), (0.01, 20)])
-def test_a_short_epoch_or_a_loss_that_falls_is_not(rate, texts):
-    classifier = small_classifier(2, sizes={"num_layers": 1}, dropout=0.0)
-    classifier.compile(optimizer=keras.optimizers.Adam(rate), run_eagerly=True)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        classifier.fit(["好"] * texts, [1] * texts, batch_size=1, verbose=0)
+        classifier.fit(x, y, **options)
 
 
 def test_averages_and_accumulation_of_the_default_optimizer():
-    classifier = small_classifier(sizes={"num_layers": 1}, dropout=0.0)
+    classifier = small_classifier(sizes=ONE_LAYER, dropout=0.0)
     options = {"ema_momentum": 0.9, "gradient_accumulation_steps": 2}
-    classifier.compile(learning_rate=1e-2, run_eagerly=True, **options)
+    classifier.compile(learning_rate=1e-2, **options)
     seen = []
 
     class Seen(keras.callbacks.Callback):
@@ -291,24 +224,21 @@ def test_averages_and_accumulation_of_the_default_optimizer():
             rate = float(self.model.optimizer.learning_rate)
             seen.append((np.array(self.model.output_dense.kernel), rate))
 
-    # Four batches an epoch: two updates, at the rates of a schedule of eight.
-    for _ in range(2):
-        seen.clear()
-        fit = {"batch_size": 2, "epochs": 2, "callbacks": [Seen()], "verbose": 0}
-        classifier.fit(TEXTS, LABELS, **fit)
-        kernels, rates = zip(*seen, strict=True)
-        changed = [np.any(a != b) for a, b in itertools.pairwise(kernels)]
-        assert changed == [True, False] * 3 + [True]
-        schedule = WarmupLinearDecay(1e-2, 8, 0)
-        expected = [float(schedule(i)) for i in range(1, 9)]
-        assert rates == pytest.approx(expected, rel=1e-5)
-        # From the first update on, after the second batch.
-        average = kernels[1]
-        for kernel in kernels[2:]:
-            average = 0.9 * average + 0.1 * kernel
-        # The averages, which Keras puts into the model in the end.
-        np.testing.assert_allclose(classifier.output_dense.kernel, average, atol=1e-6)
-    # From the weights, where the first step of all was not seen.
+    # Four batches per epoch: two updates, at the rates of a schedule of eight.
+    fit = {"batch_size": 2, "epochs": 2, "callbacks": [Seen()], "verbose": 0}
+    classifier.fit(TEXTS, LABELS, **fit)
+    kernels, rates = zip(*seen, strict=True)
+    changed = [np.any(a != b) for a, b in itertools.pairwise(kernels)]
+    assert changed == [True, False] * 3 + [True]
+    schedule = WarmupLinearDecay(1e-2, 8, 0)
+    assert rates == pytest.approx([float(schedule(i)) for i in range(1, 9)], rel=1e-5)
+    # Averaged from the first update on, which follows the second batch.
+    average = kernels[1]
+    for kernel in kernels[2:]:
+        average = 0.9 * average + 0.1 * kernel
+    # Keras puts the averages into the model at the end.
+    np.testing.assert_allclose(classifier.output_dense.kernel, average, atol=1e-6)
+    # A fit that starts at a later epoch averages from the weights, not from 0.
     seen.clear()
     classifier.fit(TEXTS, LABELS, initial_epoch=1, **fit)
     kernel = classifier.output_dense.kernel

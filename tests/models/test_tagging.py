@@ -1,4 +1,4 @@
-"""Tag scores to entities, against all sequences of tags."""
+"""Decoding tag scores to entities, compared with all sequences of tags."""
 
 import itertools
 
@@ -18,7 +18,7 @@ CASES = {
 
 
 def is_by_the_rules(tags, scheme):
-    """What spans are written as is all that the rules allow."""
+    """Return whether the tags survive a round trip through spans."""
     tags = [tag.replace("M-", "I-") for tag in tags]
     return spans_to_tags(tags_to_spans(tags), len(tags), scheme) == tags
 
@@ -44,7 +44,6 @@ def test_entities_are_those_of_the_best_sequence_by_the_rules(tags, scheme):
         chosen = probabilities[range(len(row)), [tags.index(tag) for tag in best]]
         expected = [chosen[a:b].mean() for a, b in zip(first, ends, strict=True)]
         np.testing.assert_allclose(score, expected, rtol=1e-5)
-    # Else this would say nothing about rules.
     assert unruly > 2
 
 
@@ -60,7 +59,7 @@ def best_sequence(scores, tags, scheme):
     )
 
 
-def test_a_tagger_without_beginnings():
+def test_tags_without_beginnings():
     tagging = Tagging(["O", "I-PER", "I-LOC"])
     scores = np.eye(3)[[0, 1, 1, 2, 0, 2]]
     logits = tf.RaggedTensor.from_row_lengths(scores, [6])
@@ -69,6 +68,7 @@ def test_a_tagger_without_beginnings():
     assert tagging.ids_of("LOC", 3) == [2, 2, 2]
 
 
+@pytest.mark.traced
 def test_a_long_text_is_decoded_to_its_end():
     tagging = Tagging(tag_names(["PER"]))
     tags = ["B-PER", "I-PER", "O"] * 4000
@@ -88,6 +88,6 @@ def test_a_long_text_is_decoded_to_its_end():
         (["O", "PER"], "'PER' is no tag"),
     ],
 )
-def test_what_are_no_tags(tags, message):
+def test_wrong_tags_raise(tags, message):
     with pytest.raises(ValueError, match=message):
         Tagging(tags)

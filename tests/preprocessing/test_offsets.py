@@ -1,4 +1,4 @@
-"""Offsets of tokens in any Python string."""
+"""Offsets of tokens in arbitrary Python strings."""
 
 import unicodedata
 
@@ -29,8 +29,6 @@ TEXT = st.one_of(
     st.text("ab\ud800 ", min_size=95, max_size=240),
 )
 TEN_TEXTS = st.lists(TEXT, min_size=10, max_size=10)
-# More at once take less time.
-TWENTY_FIVE_TEXTS = st.lists(TEXT, min_size=25, max_size=25)
 
 
 @pytest.fixture(scope="module", params=["word pieces", "sentence pieces"])
@@ -51,30 +49,24 @@ def check(tokenizer, texts):
         for token, start, end in zip(*row, strict=True):
             assert 0 <= start <= end <= len(text)
             check_token(tokenizer, token, text[start:end])
-    firsts, lasts = without_overlap(*columns[1:])
-    for row in zip(firsts.to_list(), lasts.to_list(), strict=True):
-        characters = [
-            i for start, end in zip(*row, strict=True) for i in range(start, end)
-        ]
+    # Without overlap the same characters are covered, each by one token.
+    firsts, lasts = (column.to_list() for column in without_overlap(*columns[1:]))
+    for *before, first, last in zip(starts, ends, firsts, lasts, strict=True):
+        assert len(first) == len(last) == len(before[0])
+        characters = covered(first, last)
         assert len(characters) == len(set(characters))
-    for before, after in zip((starts, ends), (firsts, lasts), strict=True):
-        for row, other in zip(before, after.to_list(), strict=True):
-            assert len(row) == len(other)
-    covered = [covered_characters(*row) for row in zip(starts, ends, strict=True)]
-    still = zip(firsts.to_list(), lasts.to_list(), strict=True)
-    assert covered == [covered_characters(*row) for row in still]
+        assert set(characters) == set(covered(*before))
 
 
-def covered_characters(starts, ends):
-    spans = zip(starts, ends, strict=True)
-    return {i for start, end in spans for i in range(start, end)}
+def covered(starts, ends):
+    return [i for a, b in zip(starts, ends, strict=True) for i in range(a, b)]
 
 
 def check_token(tokenizer, token, surface):
-    """The piece stands in what its characters become, by the original's rules."""
+    """Assert that the original's rules turn the characters into the piece."""
     if token == tokenizer.unk_token_id:
         return
-    # Python and TensorFlow know other versions of Unicode.
+    # Python and TensorFlow use different versions of Unicode.
     if any(unicodedata.category(c) in ("Cn", "Co") for c in surface):
         return
     piece = tokenizer.id_to_token(token).removeprefix("##").removeprefix("\u2581")
@@ -83,22 +75,22 @@ def check_token(tokenizer, token, surface):
         cleaned = "".join(split_words(surface))
     else:
         cleaned = clean_up(surface)
-        # What SentencePiece's own normalization removes is in a surface, too.
+        # A surface includes what SentencePiece's own normalization removes.
         cleaned = "".join(c for c in cleaned if unicodedata.category(c)[0] != "C")
-    # A sigma is a final one by the letters around it.
+    # Neighbouring letters decide whether a sigma is a final one.
     assert piece.replace("ς", "σ") in cleaned.replace("ς", "σ")
 
 
 @settings(deadline=None, max_examples=50)
 @given(texts=TEN_TEXTS)
-def test_500_random_texts(tokenizer, texts):
+def test_offsets_of_500_random_texts(tokenizer, texts):
     check(tokenizer, texts)
 
 
-@pytest.mark.slow
-@settings(deadline=None, max_examples=400)
-@given(texts=TWENTY_FIVE_TEXTS)
-def test_10_000_random_texts(tokenizer, texts):
+@pytest.mark.nightly
+@settings(deadline=None, max_examples=1000)
+@given(texts=TEN_TEXTS)
+def test_offsets_of_10_000_random_texts(tokenizer, texts):
     check(tokenizer, texts)
 
 
@@ -114,7 +106,7 @@ def test_10_000_random_texts(tokenizer, texts):
         ("", []),
     ],
 )
-def test_surfaces(text, surfaces):
+def test_surfaces_of_odd_characters(text, surfaces):
     _, starts, ends = tokenize_with_offsets(WordPieceTokenizer(TOKENS), ["。", text])
     spans = zip(starts[1].numpy(), ends[1].numpy(), strict=True)
     assert [text[start:end] for start, end in spans] == surfaces
@@ -127,7 +119,7 @@ def test_a_character_belongs_to_its_first_token():
     assert ends.to_list() == [[1, 1, 1, 2], [], [1, 2, 2, 2]]
 
 
-def test_chunks_tensors_bytes_and_nothing():
+def test_offsets_of_chunks_tensors_bytes_and_no_texts():
     tokenizer = WordPieceTokenizer(TOKENS)
     texts = ["我 想", "", "京 a b", "吃"]
     whole = [column.to_list() for column in tokenize_with_offsets(tokenizer, texts)]

@@ -1,20 +1,24 @@
-"""Strings and pairs in, ids out, alone and in `tf.data`."""
+"""Strings and pairs to ids: eagerly, in `tf.data`, with both tokenizers."""
 
 import numpy as np
 import pytest
 import tensorflow as tf
+from sentence_piece_reference import Reference, train_model
 
-from albert_tf.models import AlbertBackbone
+from albert_tf.models import AlbertBackbone, AlbertTextClassifier
 from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
-from albert_tf.tokenizers import WordPieceTokenizer
+from albert_tf.preprocessing.text_classifier_preprocessor import check_fits
+from albert_tf.tokenizers import SentencePieceTokenizer, WordPieceTokenizer
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 VOCABULARY = [*SPECIAL, *"好坏很不太差了", "a", "b", "##b", "？"]
 PAD, UNK, CLS, SEP = range(4)
+ENGLISH = ["On 3 May 2018, the river", "", "Why?"]
+OTHERS = ["Stones!", "the", ""]
 
 
 def ids(text, time=None):
-    """The packed ids of a text of one-character tokens; `|` parts a pair."""
+    """Packed ids of a text of one-character tokens; `|` separates a pair."""
     first, *second = text.split("|")
     packed = [CLS, *map(VOCABULARY.index, first), SEP]
     for part in second:
@@ -23,187 +27,153 @@ def ids(text, time=None):
 
 
 @pytest.fixture(scope="module")
-def tokenizer():
-    return WordPieceTokenizer(VOCABULARY)
-
-
-@pytest.fixture
-def preprocessor(tokenizer):
+def preprocessor():
+    tokenizer = WordPieceTokenizer(VOCABULARY)
     return AlbertTextClassifierPreprocessor(tokenizer, sequence_length=13)
 
 
-def test_texts_become_ids_padded_to_the_longest(preprocessor):
-    features = preprocessor(["很好", "太差了", ""])
+def small_backbone(vocabulary_size, **kwargs):
+    sizes = {"num_layers": 1, "num_heads": 2, "embedding_dim": 4, "hidden_dim": 8}
+    return AlbertBackbone(vocabulary_size, intermediate_dim=16, **sizes, **kwargs)
+
+
+def test_texts_and_pairs_become_ids(preprocessor):
+    features = preprocessor(["很好", "aB 😀", ""])
+    a, b = VOCABULARY.index("a"), VOCABULARY.index("##b")
     assert features["token_ids"].numpy().tolist() == [
         ids("很好", 8),
-        ids("太差了", 8),
+        [CLS, a, b, UNK, SEP, PAD, PAD, PAD],
         ids("", 8),
     ]
     assert features["padding_mask"].numpy().sum(axis=1).tolist() == [4, 5, 2]
     assert not features["segment_ids"].numpy().any()
+    pairs = preprocessor((["很好", "差"], ["太差了", ""]))
+    assert pairs["token_ids"].numpy().tolist() == [ids("很好|太差了", 8), ids("差", 8)]
+    assert pairs["segment_ids"].numpy().tolist() == [[0] * 4 + [1] * 4, [0] * 8]
+    for x, expected in (("很好", "很好"), (("好", "差"), "好|差")):
+        assert preprocessor(x)["token_ids"].numpy().tolist() == ids(expected, 8)
 
 
-def test_words_are_split_into_pieces_and_unknown_ones_are_unknown(preprocessor):
-    a, b, unknown = VOCABULARY.index("a"), VOCABULARY.index("##b"), UNK
-    features = preprocessor(["aB 😀"])
-    assert features["token_ids"][0, :5].numpy().tolist() == [CLS, a, b, unknown, SEP]
+@pytest.mark.parametrize(
+    ("x", "expected", "count"),
+    [
+        (["好" * 11, "", "差"], ids("好" * 11), 0),
+        (["好" * 12, "差", "好" * 11, "好" * 30], ids("好" * 11), 2),
+        ((["好" * 40, "好" * 9], ["差" * 7, "差"]), ids("好好好好好|差差差差差"), 1),
+        ((["好" * 11, "好" * 12], ["", ""]), ids("好" * 11), 1),
+    ],
+    ids=["all fit", "two too long", "pairs", "pairs without second"],
+)
+def test_long_texts_are_truncated_and_counted(preprocessor, x, expected, count):
+    tokens, first_lengths, cut = preprocessor.tokenize_and_pack(x, chunk=2)
+    assert cut == count
+    features = preprocessor.packer.pad(tokens, first_lengths)
+    assert features["token_ids"][0].numpy().tolist() == expected
+    for name, value in preprocessor(x).items():
+        np.testing.assert_array_equal(features[name], value)
 
 
-def test_pairs_become_two_segments(preprocessor):
-    features = preprocessor((["很好", "差"], ["太差了", ""]))
-    expected = [ids("很好|太差了", 8), ids("差", 8)]
-    assert features["token_ids"].numpy().tolist() == expected
-    assert features["segment_ids"].numpy().tolist() == [
-        [0, 0, 0, 0, 1, 1, 1, 1],
-        [0] * 8,
-    ]
-
-
-@pytest.mark.parametrize(("x", "expected"), [("很好", "很好"), (("好", "差"), "好|差")])
-def test_single_example_has_no_batch_axis(preprocessor, x, expected):
-    features = preprocessor(x)
-    assert {value.shape.rank for value in features.values()} == {1}
-    assert features["token_ids"].numpy().tolist() == ids(expected, 8)
-
-
-def test_long_texts_are_cut_to_sequence_length(preprocessor):
-    single = preprocessor(["好" * 40, "差"])["token_ids"]
-    assert single.numpy().tolist() == [ids("好" * 11), ids("差", 13)]
-    pair = preprocessor((["好" * 40], ["差" * 7]))["token_ids"]
-    assert pair.numpy().tolist() == [ids("好好好好好|差差差差差")]
-
-
-@pytest.mark.slow
-def test_max_length_pads_short_texts_too(tokenizer):
-    preprocessor = AlbertTextClassifierPreprocessor(
-        tokenizer, sequence_length=13, padding="max_length"
-    )
-    assert preprocessor(["好"])["token_ids"].numpy().tolist() == [ids("好", 13)]
-
-
-def test_ids_pass_unchanged(preprocessor):
+def test_ids_labels_and_weights_are_passed_on(preprocessor):
     names = ("token_ids", "segment_ids", "padding_mask")
     features = {name: [[2, 3]] for name in names}
-    assert preprocessor(features) == features
-    x, y = preprocessor(features, [1])
-    assert (x, y) == (features, [1])
-
-
-def test_labels_and_weights_are_passed_on(preprocessor):
-    x, y = preprocessor(["很好", "差"], [1, 0])
-    assert (x["token_ids"].shape, y) == ((2, 8), [1, 0])
+    assert preprocessor(features, [1]) == (features, [1])
     x, y, weight = preprocessor(["很好", "差"], y=[1, 0], sample_weight=[0.5, 2.0])
     assert (x["token_ids"].shape, y, weight) == ((2, 8), [1, 0], [0.5, 2.0])
 
 
-def test_dataset_of_texts_and_labels_maps(preprocessor):
-    texts, labels = ["很好", "太差了", "不"], [2, 0, 1]
-    dataset = tf.data.Dataset.from_tensor_slices((texts, labels)).batch(2)
-
-    (x, y), (last_x, last_y) = dataset.map(preprocessor).as_numpy_iterator()
-
-    assert x["token_ids"].tolist() == [ids("很好", 8), ids("太差了", 8)]
-    assert last_x["token_ids"].tolist() == [ids("不", 8)]
-    assert [*y, *last_y] == labels
-
-
-def test_dataset_of_pairs_and_labels_maps(preprocessor):
+@pytest.mark.traced
+def test_datasets_map(preprocessor):
     first, second, labels = ["很好", "", "好"], ["好", "坏", "太差了"], [1, 0, 1]
     dataset = tf.data.Dataset.from_tensor_slices(((first, second), labels))
-
     ((x, y),) = dataset.batch(3).map(preprocessor).as_numpy_iterator()
-
     expected = [ids("很好|好", 8), ids("|坏", 8), ids("好|太差了", 8)]
     assert x["token_ids"].tolist() == expected
     assert x["segment_ids"].sum(axis=1).tolist() == [2, 2, 4]
     assert y.tolist() == labels
-
-
-@pytest.mark.slow
-def test_dataset_of_single_examples_batches_after_mapping(tokenizer):
-    preprocessor = AlbertTextClassifierPreprocessor(
-        tokenizer, sequence_length=9, padding="max_length"
+    # Single examples are batched after mapping.
+    fixed = AlbertTextClassifierPreprocessor(
+        preprocessor.tokenizer, sequence_length=9, padding="max_length"
     )
-    dataset = tf.data.Dataset.from_tensor_slices((["很好", "坏"], [1, 0]))
-    ((x, y),) = dataset.map(preprocessor).batch(2).as_numpy_iterator()
-    assert x["token_ids"].tolist() == [ids("很好", 9), ids("坏", 9)]
-    assert y.tolist() == [1, 0]
+    dataset = tf.data.Dataset.from_tensor_slices((first, labels))
+    ((x, y),) = dataset.map(fixed).batch(3).as_numpy_iterator()
+    assert x["token_ids"].tolist() == [ids(text, 9) for text in first]
 
 
-def pack(preprocessor, x, **kwargs):
-    tokens, first_lengths, cut = preprocessor.tokenize_and_pack(x, **kwargs)
-    return preprocessor.packer.pad(tokens, first_lengths), cut
-
-
-@pytest.mark.parametrize("chunk", [2, 100])
-def test_tokenizing_at_once_or_in_chunks_gives_what_calling_does(preprocessor, chunk):
-    x = (["很好", "", "好" * 20], ["好", "坏a", "太差了"])
-    features, _ = pack(preprocessor, x, chunk=chunk)
-    for name, expected in preprocessor(x).items():
-        np.testing.assert_array_equal(features[name], expected)
-
-
-@pytest.mark.parametrize(
-    ("x", "count"),
-    [
-        (["好" * 11, "", "差"], 0),
-        (["好" * 12, "差", "好" * 11, "好" * 30], 2),
-        ((["好" * 9, "好" * 10], ["差", "差"]), 1),
-        ((["好" * 11, "好" * 12], ["", ""]), 1),
-    ],
-    ids=["all fit", "two too long", "pairs", "pairs without second"],
-)
-def test_texts_that_were_cut_are_counted(preprocessor, x, count):
-    assert pack(preprocessor, x)[1] == count
-
-
-def test_configuration_restores_an_equal_preprocessor(tokenizer):
-    preprocessor = AlbertTextClassifierPreprocessor(
-        tokenizer, sequence_length=11, padding="max_length", pad_to_multiple_of=4
+def test_a_preset_restores_vocabulary_and_settings(preprocessor, tmp_path):
+    given = AlbertTextClassifierPreprocessor(
+        preprocessor.tokenizer, sequence_length=11, pad_to_multiple_of=4
     )
-    config = preprocessor.get_config()
-    assert config["sequence_length"] == 11
-    restored = AlbertTextClassifierPreprocessor.from_config(dict(config))
-    assert {**restored.get_config(), "tokenizer": None} == {**config, "tokenizer": None}
-    restored.tokenizer.set_vocabulary(VOCABULARY)
-    assert restored(["很好"])["token_ids"].numpy().tolist() == [ids("很好", 11)]
-
-
-@pytest.fixture(scope="module")
-def preset(tokenizer, tmp_path_factory):
-    """KerasHub loads a preprocessor only from a preset that has a model too."""
-    directory = str(tmp_path_factory.mktemp("presets") / "preset")
-    backbone = AlbertBackbone(
-        len(VOCABULARY),
-        num_layers=1,
-        num_heads=2,
-        embedding_dim=4,
-        hidden_dim=8,
-        intermediate_dim=16,
-    )
-    backbone.save_to_preset(directory)
-    preprocessor = AlbertTextClassifierPreprocessor(
-        tokenizer, sequence_length=11, pad_to_multiple_of=4
-    )
-    preprocessor.save_to_preset(directory)
-    return directory
-
-
-def test_preset_restores_vocabulary_and_settings(preset):
-    restored = AlbertTextClassifierPreprocessor.from_preset(preset)
+    # KerasHub loads a preprocessor only from a preset that has a backbone, too.
+    small_backbone(len(VOCABULARY)).save_to_preset(str(tmp_path))
+    given.save_to_preset(str(tmp_path))
+    restored = AlbertTextClassifierPreprocessor.from_preset(str(tmp_path))
     assert restored.tokenizer.get_vocabulary() == VOCABULARY
     expected = [ids("很好很好很好很好很"), ids("太", 11)]
     assert restored(["很好" * 9, "太"])["token_ids"].numpy().tolist() == expected
     assert restored(["太"])["token_ids"].numpy().tolist() == [ids("太", 4)]
+    shorter = AlbertTextClassifierPreprocessor.from_preset(
+        str(tmp_path), sequence_length=7
+    )
+    assert shorter(["好" * 9])["token_ids"].numpy().tolist() == [ids("好" * 5)]
 
 
-@pytest.mark.slow
-def test_preset_takes_another_sequence_length(preset):
-    restored = AlbertTextClassifierPreprocessor.from_preset(preset, sequence_length=7)
-    assert restored(["好" * 9])["token_ids"].numpy().tolist() == [ids("好" * 5)]
+# === SentencePiece ===
 
 
-def test_wrong_padding_is_named(tokenizer):
-    preprocessor = AlbertTextClassifierPreprocessor(tokenizer, padding="none")
-    with pytest.raises(ValueError, match="padding='none'"):
-        preprocessor(["好"])
+@pytest.fixture(scope="module")
+def proto():
+    return train_model()
+
+
+def english_preprocessor(proto):
+    tokenizer = SentencePieceTokenizer(proto)
+    return AlbertTextClassifierPreprocessor(tokenizer, sequence_length=20)
+
+
+def packed(proto, first, second=None):
+    ids = [2, *Reference(proto).ids(first), 3]
+    return ids + ([*Reference(proto).ids(second), 3] if second else [])
+
+
+def without_padding(features):
+    rows = zip(features["token_ids"], features["padding_mask"], strict=True)
+    return [np.array(ids)[np.array(mask) == 1].tolist() for ids, mask in rows]
+
+
+def test_sentence_pieces_are_packed(proto):
+    preprocessor = english_preprocessor(proto)
+    expected = [packed(proto, text) for text in ENGLISH]
+    assert without_padding(preprocessor(ENGLISH)) == expected
+    features = preprocessor((ENGLISH, OTHERS))
+    pairs = zip(ENGLISH, OTHERS, strict=True)
+    assert without_padding(features) == [packed(proto, *pair) for pair in pairs]
+    assert features["segment_ids"][0].numpy().sum() == len(packed(proto, "Stones!")) - 1
+    padded_with_1 = english_preprocessor(train_model(pad_id=1, unk_id=0))(ENGLISH)
+    mask = padded_with_1["padding_mask"].numpy()
+    assert set(padded_with_1["token_ids"].numpy()[mask == 0]) == {1}
+
+
+@pytest.mark.traced
+def test_another_model_is_traced_anew(proto):
+    preprocessor = english_preprocessor(proto)
+    before = preprocessor.tokenize_and_pack(ENGLISH)[0].to_list()
+    other = train_model(model_type="bpe", vocab_size=150)
+    preprocessor.tokenizer.set_proto(other)
+    after = preprocessor.tokenize_and_pack(ENGLISH)[0].to_list()
+    assert after != before
+    assert after == [packed(other, text) for text in ENGLISH]
+
+
+def test_a_preset_restores_the_sentence_piece_model(proto, tmp_path):
+    preprocessor = english_preprocessor(proto)
+    size = preprocessor.tokenizer.vocabulary_size()
+    backbone = small_backbone(size, max_sequence_length=20)
+    task = AlbertTextClassifier(backbone, 2, preprocessor=preprocessor)
+    task.save_to_preset(str(tmp_path))
+    restored = AlbertTextClassifier.from_preset(str(tmp_path)).preprocessor
+    assert restored.tokenizer.proto == proto
+    assert restored.sequence_length == 20
+    assert without_padding(restored(ENGLISH)) == [packed(proto, x) for x in ENGLISH]
+    other = english_preprocessor(train_model(vocab_size=100))
+    with pytest.raises(ValueError, match=r"has \d+ tokens.*Use the spiece.model that"):
+        check_fits(other, backbone)

@@ -1,0 +1,267 @@
+"""Classifiers: checkpoints, outputs, several classes per text, weights, windows."""
+
+import inspect
+import shutil
+
+import keras
+import keras_hub
+import numpy as np
+import pytest
+import tensorflow as tf
+from conftest import GOLDEN
+from sklearn.utils.class_weight import compute_class_weight
+from small_classifier import (
+    LABELS,
+    TEXTS,
+    VOCABULARY,
+    call,
+    cross_entropy,
+    predict,
+    small_backbone,
+    small_classifier,
+)
+
+from albert_tf.models import AlbertTextClassifier, ZeroShotClassifier
+from albert_tf.models.class_weights import class_weights
+
+NAMES = ["坏", "中", "好"]
+# Classes per text, and the same as 0 and 1.
+Y = [["坏", "好"], [], ["中"], ["坏"], ["坏", "中", "好"], ["好"], []]
+HOT = np.array([[name in row for name in NAMES] for row in Y], int)
+
+
+from_checkpoint = AlbertTextClassifier.from_checkpoint
+
+
+def multi_label(**kwargs):
+    return small_classifier(labels=NAMES, multi_label=True, **kwargs)
+
+
+# === Checkpoints ===
+
+
+def test_a_checkpoint_gives_the_outputs_of_the_original():
+    classifier = from_checkpoint(
+        GOLDEN / "google_v2", vocabulary=VOCABULARY, labels=["差评", "好评"]
+    )
+    assert classifier.labels == ["差评", "好评"]
+    # As long as the checkpoint has positions.
+    assert classifier.preprocessor.sequence_length == 64
+    expected = np.load(GOLDEN / "google_v2" / "expected.npz")
+    kernel, bias = map(np.array, classifier.output_dense.weights)
+    inputs = {
+        "token_ids": expected["input_ids"],
+        "segment_ids": expected["segment_ids"],
+        "padding_mask": expected["input_mask"],
+    }
+    logits = expected["pooled_output"] @ kernel + bias
+    np.testing.assert_allclose(classifier(inputs), logits, atol=1e-5)
+    parameters = inspect.signature(AlbertTextClassifier.from_checkpoint).parameters
+    assert {"path", "vocabulary", "num_classes", "labels", "dropout"} < set(parameters)
+
+
+@pytest.mark.parametrize("beside", [True, False])
+def test_the_vocabulary_is_read_from_a_file(beside, tmp_path):
+    directory = tmp_path / "checkpoint"
+    shutil.copytree(GOLDEN / "albert_zh_postln", directory)
+    file = (directory if beside else tmp_path) / "vocab.txt"
+    file.write_text("\n".join(VOCABULARY) + "\n", encoding="utf-8")
+    vocabulary = None if beside else file
+    classifier = from_checkpoint(directory, num_classes=2, vocabulary=vocabulary)
+    assert classifier.preprocessor.tokenizer.get_vocabulary() == VOCABULARY
+
+
+def test_a_vocabulary_or_a_length_that_does_not_fit_raises():
+    with pytest.raises(FileNotFoundError, match="google_v2.*`vocabulary=`"):
+        from_checkpoint(GOLDEN / "google_v2", num_classes=2)
+    with pytest.raises(ValueError, match="has 119 tokens, the model 120"):
+        from_checkpoint(GOLDEN / "google_v2", num_classes=2, vocabulary=VOCABULARY[:-1])
+    with pytest.raises(ValueError, match="sequence_length=30.*29 positions"):
+        small_classifier(sequence_length=30)
+
+
+def test_presets_for_keras_hub_and_for_other_classes(tmp_path):
+    classifier = small_classifier(sequence_length=17, labels=NAMES)
+    classifier.save_to_preset(str(tmp_path))
+    restored = keras_hub.models.TextClassifier.from_preset(str(tmp_path))
+    assert type(restored) is AlbertTextClassifier
+    given, expected = call(restored, TEXTS), call(classifier, TEXTS)
+    np.testing.assert_allclose(given, expected, atol=1e-6)
+    other = AlbertTextClassifier.from_preset(str(tmp_path), num_classes=2)
+    assert call(other, TEXTS).shape == (7, 2)
+    kernel = classifier.backbone.pooled_dense.kernel
+    np.testing.assert_array_equal(other.backbone.pooled_dense.kernel, kernel)
+
+
+# === Outputs ===
+
+
+def test_mean_pooling_ignores_padding():
+    classifier = small_classifier(pooling_mode="mean")
+    kernel, bias = map(np.array, classifier.output_dense.weights)
+    features = classifier.preprocessor(tf.constant(TEXTS))
+    hidden = np.array(classifier.backbone(features)["sequence_output"])
+    lengths = np.array(features["padding_mask"]).sum(1)
+    means = [row[:n].mean(0) for row, n in zip(hidden, lengths, strict=True)]
+    given = predict(classifier, TEXTS)
+    np.testing.assert_allclose(given, np.stack(means) @ kernel + bias, atol=1e-5)
+
+
+def test_answers_softmax_and_its_loss():
+    classifier = small_classifier(labels=NAMES)
+    logits = predict(classifier, TEXTS)
+    answers = classifier.answers(logits)
+    best = logits.argmax(axis=1)
+    assert answers["label_id"].numpy().tolist() == best.tolist()
+    assert [x.decode() for x in answers["label"].numpy()] == [NAMES[i] for i in best]
+    exponentials = np.exp(logits)
+    expected = exponentials / exponentials.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(answers["probabilities"], expected, atol=1e-5)
+    softmax = small_classifier(activation="softmax", dropout=0.0)
+    np.testing.assert_allclose(call(softmax, TEXTS), expected, atol=1e-5)
+    loss = softmax.evaluate(TEXTS, LABELS, verbose=0)[0]
+    assert loss == pytest.approx(cross_entropy(logits, LABELS).mean(), abs=1e-5)
+
+
+def test_wrong_arguments_raise():
+    for kwargs, message in (
+        ({"labels": ["a", "b"]}, "each of the 3 classes, each differently"),
+        ({"labels": ["a", "b", "b"]}, "each of the 3 classes, each differently"),
+        ({"pooling_mode": "sum"}, "should be one of .*mean.* Received: 'sum'"),
+        ({"multi_label": True, "thresholds": [0.5]}, "3 classes. Received 1"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            AlbertTextClassifier(small_backbone(), 3, **kwargs)
+
+
+# === Several classes per text ===
+
+
+def test_multi_label_loss_is_binary_cross_entropy():
+    classifier = multi_label()
+    logits = predict(classifier, TEXTS).astype("float64")
+    expected = np.mean(np.logaddexp(0, logits) - HOT * logits)
+    for model, y in ((classifier, Y), (multi_label(activation="sigmoid"), HOT)):
+        loss = model.evaluate(TEXTS, y, verbose=0)[0]
+        assert loss == pytest.approx(expected, rel=1e-4)
+    with pytest.raises(ValueError, match="one class each"):
+        classifier.fit(TEXTS, Y, class_weight="balanced")
+
+
+def test_multi_label_thresholds_are_inclusive_tuned_and_saved(tmp_path):
+    classifier = multi_label(thresholds=[0.9, 0.5, 0.1])
+    logits = predict(classifier, TEXTS)
+    # Exactly at the threshold of 0.5.
+    logits[1, 1] = 0.0
+    answers = classifier.answers(logits)
+    probabilities = 1 / (1 + np.exp(-logits))
+    np.testing.assert_allclose(answers["probabilities"], probabilities, atol=1e-6)
+    chosen = probabilities >= [0.9, 0.5, 0.1]
+    assert chosen.any() and not chosen.all() and chosen[1, 1]
+    assert np.array_equal(answers["chosen"], chosen)
+    names = [[name.decode() for name in row] for row in answers["labels"].numpy()]
+    assert names == np.where(chosen, NAMES, "").tolist()
+
+    # The texts with the highest logits have the class, at thresholds other than 0.5.
+    logits = predict(classifier, TEXTS)
+    truth = logits >= np.sort(logits, axis=0)[[3, 5, 1], range(3)]
+    assert not np.array_equal(truth, logits >= 0)
+    classifier.tune_thresholds(TEXTS, truth, batch_size=2)
+    assert np.array_equal(classifier.answers(logits)["chosen"], truth)
+    classifier.save_to_preset(str(tmp_path))
+    restored = AlbertTextClassifier.from_preset(str(tmp_path))
+    assert restored.thresholds == classifier.thresholds
+    # A new head has none.
+    other = AlbertTextClassifier.from_preset(str(tmp_path), num_classes=2)
+    assert other.thresholds is None and other.multi_label
+    with pytest.raises(ValueError, match="Only a model with multi_label=True"):
+        small_classifier().tune_thresholds(TEXTS, Y)
+
+
+# === Class weights and names as labels ===
+
+
+def test_class_weights_by_name_by_id_and_balanced():
+    y = np.array([0, 0, 0, 2, 2])
+    weights = class_weights("balanced", y, NAMES)
+    expected = compute_class_weight("balanced", classes=np.array([0, 2]), y=y)
+    assert [weights[0], weights[2]] == pytest.approx(list(expected))
+    assert class_weights({"好": 3, 0: 2}, None, NAMES) == {0: 2.0, 1: 1.0, 2: 3.0}
+    for given, message in (({"差": 1}, "not among"), ("equal", 'dict, or "balanced"')):
+        with pytest.raises(ValueError, match=message):
+            class_weights(given, y, NAMES)
+
+
+def test_names_as_labels_and_weights_per_class():
+    def fitted(y, **kwargs):
+        classifier = small_classifier(labels=NAMES, dropout=0, sizes={"num_layers": 1})
+        classifier.compile(keras.optimizers.SGD(0.1))
+        classifier.fit(TEXTS, y, batch_size=7, verbose=0, **kwargs)
+        return classifier
+
+    names = [NAMES[i] for i in LABELS]
+    named = fitted(names, class_weight={"坏": 2.0, "好": 0.5})
+    by_text = fitted(LABELS, sample_weight=[[2.0, 1.0, 0.5][i] for i in LABELS])
+    given, expected = call(named, TEXTS), call(by_text, TEXTS)
+    np.testing.assert_allclose(given, expected, atol=1e-6)
+    assert np.abs(given - call(fitted(LABELS), TEXTS)).max() > 1e-3
+    dataset = tf.data.Dataset.from_tensor_slices((TEXTS, names)).batch(3)
+    expected = named.evaluate(TEXTS, LABELS, verbose=0)
+    assert named.evaluate(dataset, verbose=0) == pytest.approx(expected, abs=1e-5)
+    unknown = tf.data.Dataset.from_tensor_slices((["好"], ["差"])).batch(1)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="not among the classes"):
+        named.evaluate(unknown, verbose=0)
+
+
+# === Windows of long texts ===
+
+
+def test_a_long_text_is_the_mean_or_maximum_of_its_windows():
+    classifier = small_classifier(sequence_length=12)
+    long = "".join(VOCABULARY[5:41])
+    # 36 characters: 10 per window, one every 5 characters, the last at the end.
+    pieces = [long[start : start + 10] for start in (*range(0, 30, 5), 26)]
+    for windows, combine in (("mean", np.mean), ("max", np.max)):
+        given = predict(classifier, ["好", long, ""], windows=windows, batch_size=3)
+        expected = combine(call(classifier, pieces), axis=0)
+        np.testing.assert_allclose(given[1], expected, atol=1e-5)
+        short = call(classifier, ["好", ""])
+        np.testing.assert_allclose(given[[0, 2]], short, atol=1e-5)
+    for x, options, message in (
+        (["好"], {"windows": "sum"}, "must be in"),
+        ((["好"], ["坏"]), {"windows": "mean"}, "single texts"),
+        (["好"], {"windows": "mean", "stride": 11}, "between 1 and the 10 tokens"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            predict(classifier, x, **options)
+
+
+# === Zero-shot classification ===
+
+
+def test_zero_shot_probabilities_are_those_of_entailment():
+    candidates = ["好吃", "天地", "中文多少"]
+    classifier = small_classifier(labels=["中立", "Contradiction", "蕴含"])
+    # Larger logits, so that the classes differ.
+    kernel = classifier.output_dense.kernel
+    kernel.assign(kernel * 20)
+    model = ZeroShotClassifier(classifier, "我想{}了")
+    assert (model.entailment_id, model.contradiction_id) == (2, 1)
+    found = model.predict(TEXTS, candidates, batch_size=4)
+    each = model.predict(TEXTS, candidates, multi_label=True)
+    for text, row, alone in zip(TEXTS, found, each, strict=True):
+        pairs = ([text] * 3, [f"我想{x}了" for x in candidates])
+        powers = np.exp(call(classifier, pairs).astype("float64"))
+        assert row == pytest.approx(powers[:, 2] / powers[:, 2].sum(), abs=1e-5)
+        expected = powers[:, 2] / powers[:, 1:].sum(axis=1)
+        assert alone == pytest.approx(expected, abs=1e-5)
+    assert np.ptp(found, axis=0).min() > 1e-3 and np.ptp(found, axis=1).min() > 1e-3
+    single = model.predict(TEXTS, candidates[1:2])
+    assert single == pytest.approx(each[:, 1:2], abs=1e-6)
+    assert model.predict([], candidates).shape == (0, 3)
+    for kwargs, message in (
+        ({"classifier": small_classifier()}, r"no label for entailment.*entailment="),
+        ({"classifier": classifier, "hypothesis_template": "我想"}, "has no {}"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            ZeroShotClassifier(**kwargs)
