@@ -154,13 +154,6 @@ def test_one_sequence_without_order(folder, tmp_path):
 
 
 @pytest.mark.slow
-def test_a_named_size_takes_the_vocabulary_of_the_records(records, tmp_path):
-    changes = {"config": "albert_micro_zh", "steps": 1, "batch-size": 2}
-    printed(*options(records, tmp_path, **changes))
-    assert albert_tf.load_checkpoint(tmp_path).vocabulary_size == 60
-
-
-@pytest.mark.slow
 def test_a_full_disk_loses_nothing_and_another_layout_resumes(
     folder, records, tmp_path, monkeypatch
 ):

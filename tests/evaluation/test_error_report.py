@@ -8,8 +8,6 @@ import warnings
 
 import numpy as np
 import pytest
-from fontTools.fontBuilder import FontBuilder
-from fontTools.pens.ttGlyphPen import TTGlyphPen
 from matplotlib import font_manager
 from matplotlib.image import imread
 
@@ -37,27 +35,6 @@ def only_default_fonts(monkeypatch):
     monkeypatch.setattr(font_manager.fontManager, "ttflist", fonts)
 
 
-def make_font(path, characters, name):
-    """Write a font whose characters are boxes."""
-    glyphs = {".notdef": None} | {f"u{ord(c):04X}": ord(c) for c in characters}
-    pen = TTGlyphPen(None)
-    pen.moveTo((100, 0))
-    for point in ((100, 800), (900, 800), (900, 0)):
-        pen.lineTo(point)
-    pen.closePath()
-    box = pen.glyph()
-    builder = FontBuilder(1000, isTTF=True)
-    builder.setupGlyphOrder(list(glyphs))
-    builder.setupCharacterMap({code: g for g, code in glyphs.items() if code})
-    builder.setupGlyf(dict.fromkeys(glyphs, box))
-    builder.setupHorizontalMetrics(dict.fromkeys(glyphs, (1000, 100)))
-    builder.setupHorizontalHeader(ascent=800, descent=-200)
-    builder.setupNameTable({"familyName": name, "styleName": "Regular"})
-    builder.setupOS2()
-    builder.setupPost()
-    builder.save(path)
-
-
 def draw_strictly(matrix, labels, path):
     """Draw; a missing glyph is an error, not a warning and a box."""
     with warnings.catch_warnings():
@@ -65,22 +42,14 @@ def draw_strictly(matrix, labels, path):
         return draw_confusion(matrix, labels, path)
 
 
-def test_chinese_names_in_the_picture(tmp_path, only_default_fonts):
-    labels = ["好评", "差评"]
-    path = tmp_path / "picture.png"
-    assert find_font(labels) is None
-    assert not draw_strictly([[3, 1], [0, 4]], labels, path)
-    numbered = imread(path)
-    # One has not all characters, the other all.
-    for name, characters in (("Half", "好评"), ("Boxes", "好差评")):
-        make_font(tmp_path / f"{name}.ttf", characters, name)
-        font_manager.fontManager.addfont(tmp_path / f"{name}.ttf")
-    assert find_font(labels).get_file().endswith("Boxes.ttf")
-    assert draw_strictly([[3, 1], [0, 4]], labels, path)
-    assert not np.array_equal(imread(path), numbered)
+def test_names_without_a_font_are_numbers(tmp_path, only_default_fonts):
+    assert find_font(["好评", "差评"]) is None
+    picture = tmp_path / "picture.png"
+    assert not draw_strictly([[3, 1], [0, 4]], ["好评", "差评"], picture)
+    assert imread(picture).std() > 0.05
 
 
-def test_latin_names_are_in_the_default_font(tmp_path, only_default_fonts):
+def test_names_with_a_font_are_drawn(tmp_path, only_default_fonts):
     assert find_font(["café", "ñ"]).get_name() == "DejaVu Sans"
     # A name with dollars is no formula.
     names = ["$100$ \\frac", "a" * 300]

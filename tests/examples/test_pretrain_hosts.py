@@ -100,12 +100,3 @@ def test_two_hosts_write_one_checkpoint_and_resume_if_killed(records, tmp_path):
         "masked_lm_head",
         "sop_head",
     ]
-
-
-def test_bad_data_end_in_one_line(records, tmp_path):
-    hosts = start(records, tmp_path / "out", "--steps", 3, "--interval", 2)
-    for process, (_, errors) in zip(hosts, ended(hosts), strict=True):
-        last = errors.strip().split("\n")[-1]
-        assert process.returncode == 1
-        assert last.startswith("Error: ") and "multiple of" in last
-        assert "Traceback" not in errors

@@ -91,15 +91,6 @@ def test_any_text_is_cut_as_jieba_cuts_it(fast, hmm, text):
         assert segmenter(text) == words
 
 
-@pytest.mark.nightly
-def test_a_corpus_is_cut_as_jieba_cuts_it(assets):
-    for path in sorted((assets / "data" / "corpus").glob("*.txt")):
-        text = path.read_text(encoding="utf-8")[:300_000]
-        ends = np.cumsum([len(word) for word in jieba.cut(text)])
-        found = zh.Jieba().boundaries(text)
-        np.testing.assert_array_equal(found, np.append(0, ends[:-1]), path.name)
-
-
 def test_a_long_text_is_cut_as_its_lines():
     line = "他来到了网易杭研大厦。"
     text = "\n".join([line] * (5 * PIECE // 2 // len(line)))
@@ -108,16 +99,6 @@ def test_a_long_text_is_cut_as_its_lines():
     rows = np.arange(text.count("\n") + 1)[:, None] * starts[-1] + starts[:-1]
     np.testing.assert_array_equal(found, rows.ravel()[: len(found)])
     assert len(found) == rows.size - 1
-
-
-@pytest.mark.nightly
-def test_a_long_line_takes_linear_time():
-    pytest.importorskip("rjieba")
-    text = "他来到了网易杭研大厦常在较陡峭的礁岸" * 30_000
-    boundaries = zh.Jieba().boundaries(text)
-    assert len(boundaries) == 30_000 * len(jieba.lcut(text[: len(text) // 30_000]))
-    # One run of the HMM, for which jieba itself takes quadratic time.
-    assert len(zh.Jieba().boundaries("龘" * 50_000)) > 10_000
 
 
 @pytest.mark.parametrize("fast", [True, False])
@@ -146,20 +127,6 @@ def test_jieba_says_nothing_and_leaves_its_logger(caplog):
     zh.Jieba(fast=False)("好")
     assert not caplog.records
     assert jieba.default_logger.level == logging.DEBUG
-
-
-def test_words_added_to_jieba_itself_do_not_count():
-    text = "吃香菇鸡蛋汤面"
-    before = zh.Jieba(fast=False)(text)
-    jieba.add_word(text)
-    try:
-        assert jieba.lcut(text) == [text]
-        assert zh.Jieba(fast=False)(text) == before
-        assert zh.Jieba()(text) == before
-    finally:
-        jieba.dt = jieba.Tokenizer()
-        for name in ("add_word", "cut", "lcut"):
-            setattr(jieba, name, getattr(jieba.dt, name))
 
 
 def test_without_rjieba_jieba_cuts(monkeypatch):
