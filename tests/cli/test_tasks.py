@@ -293,7 +293,8 @@ def test_what_is_wrong_with_questions_is_told(trained, tmp_path):
 @pytest.fixture
 def start_of_training(folder, monkeypatch, tmp_path):
     """Return what `finetune` would start to train, given these options."""
-    (tmp_path / "a.tsv").write_text("label\ttext\tdomain\n1\t好\ta\n0\t差\tb\n" * 5)
+    rows = "1\t好\ta\n0\t差\tb\n" * 5
+    (tmp_path / "a.tsv").write_text(f"label\ttext\tdomain\n{rows}", "utf-8")
 
     class Stopped(BaseException):
         pass

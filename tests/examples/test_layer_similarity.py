@@ -93,7 +93,7 @@ def test_measures_of_two_checkpoints_are_those_of_numpy(backbone, run, tmp_path)
 def test_a_mistake_ends_in_one_line(run):
     for option, message in (
         ("--checkpoint", "There is no checkpoint at .*missing"),
-        ("--texts", "missing does not exist"),
+        ("--texts", "missing has an unknown ending"),
     ):
         with pytest.raises(SystemExit, match=f"^Error: .*{message}") as exit:
             run(option, "missing")
