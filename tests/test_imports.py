@@ -1,9 +1,11 @@
-"""`import albert_tf`: in silence, every class known to Keras, every module."""
+"""`import albert_tf` is silent and registers every class with Keras."""
 
 import os
 import pathlib
 import subprocess
 import sys
+
+import pytest
 
 ROOT = pathlib.Path(__file__).parents[1]
 
@@ -17,7 +19,7 @@ sizes |= dict(hidden_dim=8, intermediate_dim=16, max_sequence_length=5)
 albert_tf.backbone.AlbertBackbone(**sizes)
 sys.stderr.write(" ".join(dir(albert_tf)))
 
-# Not before they are asked for.
+# Imported when they are used.
 assert not {"albert_tf.pretraining", "albert_tf.pipelines"} & sys.modules.keys()
 assert callable(albert_tf.pipeline) and albert_tf.pretraining.Corpus
 known = set(keras.saving.get_custom_objects())
@@ -31,10 +33,11 @@ def modules():
     packages = ("albert_tf", "albert_tf_lite", "zh", "albert_tf_cli")
     files = [x for top in packages for x in (ROOT / top).rglob("*.py")]
     parts = [file.relative_to(ROOT).with_suffix("").parts for file in files]
-    # `__main__` is no module to import but a command to run.
+    # `__main__` runs a command.
     return [".".join(x).removesuffix(".__init__") for x in parts if x[-1] != "__main__"]
 
 
+@pytest.mark.slow
 def test_importing_the_package_registers_every_class():
     names = modules()
     assert {"zh", "albert_tf_cli", "albert_tf.preprocessing"} <= set(names)
@@ -44,11 +47,11 @@ def test_importing_the_package_registers_every_class():
         capture_output=True,
         text=True,
         cwd=ROOT,
-        # Without the settings of these tests.
+        # As a user has it.
         env={k: v for k, v in os.environ.items() if not k.startswith("TF_CPP")},
     )
     assert (done.returncode, done.stdout.strip()) == (0, ""), done.stderr
-    # Nothing but what the script prints: no greeting of TensorFlow.
+    # Only what the script prints: no greeting of TensorFlow.
     shown = done.stderr.split(" ")
     assert all(name.isidentifier() for name in shown), done.stderr
     assert {"models", "load_checkpoint", "__version__"} < set(shown)

@@ -1,4 +1,4 @@
-"""The scores, against cases done by hand and exhaustive search."""
+"""The scores, against cases worked out by hand and exhaustive search."""
 
 import sys
 
@@ -9,14 +9,24 @@ from hypothesis import strategies as st
 from sklearn.metrics import f1_score
 
 from albert_tf.evaluation import (
+    best_null_threshold,
     best_thresholds,
+    centroid_scores,
     classification_report,
     classification_scores,
+    cmrc_scores,
+    entity_scores,
     level_scores,
     multi_label_report,
     multi_label_scores,
+    oracle_labels,
     regression_scores,
+    rouge_scores,
+    spelling_scores,
+    squad_scores,
 )
+
+# === Classes ===
 
 
 def test_classes_by_hand():
@@ -25,9 +35,6 @@ def test_classes_by_hand():
     assert scores == pytest.approx(
         {"accuracy": 3 / 4, "macro_f1": (2 / 3 + 4 / 5) / 2, "micro_f1": 3 / 4}
     )
-
-
-def test_a_report_has_every_class_and_the_matrix():
     report = classification_report([0, 0, 2], [0, 2, 2], ["a", "b", "c"])
     assert report["confusion_matrix"] == [[1, 0, 1], [0, 0, 0], [0, 0, 1]]
     assert report["b"]["support"] == 0 and report["c"]["precision"] == 0.5
@@ -57,7 +64,7 @@ def test_label_lists_by_hand():
     assert report["micro avg"]["f1-score"] == pytest.approx(4 / 6)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 9)), min_size=1, max_size=12))
 def test_no_threshold_has_a_better_f1(examples):
     truth = np.array([[known] for known, _ in examples])
@@ -75,14 +82,218 @@ def test_a_threshold_lies_between_the_two_kinds():
     assert thresholds == pytest.approx([0.4])
 
 
-def test_correlations_by_hand():
+def test_correlations_by_hand(monkeypatch):
     scores = regression_scores([1, 2, 3, 4], np.array([[1], [2], [4], [3]], "float32"))
     # Of ranks and of these values alike: 1 - 6 * 2 / (4 * 15).
     assert scores == pytest.approx({"pearson": 0.8, "spearman": 0.8, "mse": 0.5})
     assert regression_scores([1, 2, 3], [2, 2, 2])["spearman"] == 0.0
-
-
-def test_without_the_library_it_is_told_how_to_install_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "scipy.stats", None)
     with pytest.raises(ImportError, match=r"albert-tf\[evaluation\]"):
         regression_scores([1, 2], [1, 2])
+
+
+# === Entities ===
+
+
+def test_entities_by_hand():
+    pytest.importorskip("seqeval", reason="seqeval is not installed")
+    truth = [
+        [(0, 2, "PER"), (3, 5, "LOC")],
+        [(0, 1, "PER"), (1, 2, "PER")],
+        [],
+        [(2, 9, "ORG")],
+    ]
+    predicted = [
+        # One right, one with another end.
+        [(0, 2, "PER"), (3, 6, "LOC")],
+        # Two neighbours found as one.
+        [(0, 2, "PER")],
+        # Where there is none.
+        [(4, 5, "LOC")],
+        # With another label.
+        [(2, 9, "GPE")],
+    ]
+    scores = entity_scores(truth, predicted)
+    for name in ("precision", "recall", "f1"):
+        assert scores[name] == pytest.approx(1 / 5)
+    assert scores["count"] == 5
+    types = scores["types"]
+    assert list(types) == ["GPE", "LOC", "ORG", "PER"]
+    assert types["PER"] == pytest.approx(
+        {"precision": 1 / 2, "recall": 1 / 3, "f1": 2 / 5, "count": 3}
+    )
+    assert types["LOC"] == {"precision": 0, "recall": 0, "f1": 0, "count": 1}
+    assert entity_scores(truth, truth)["f1"] == 1.0
+    assert entity_scores([[], []], [[], []])["f1"] == 0.0
+    with pytest.raises(ValueError, match="Received 4 and 1"):
+        entity_scores(truth, [[]])
+
+
+# === Answers ===
+
+# prediction, answers, exact match, common segments, segments of the answer that
+# counts, segments of the prediction.
+CMRC = [
+    # Punctuation and case do not count: 北 京 大 学 2008.
+    ("北京大学（2008）", ["北京大学2008。"], 1, 5, 5, 5),
+    # The run must be unbroken: 我 喜 欢 北 京 against 我 爱 北 京, common 北 京.
+    ("我喜欢北京", ["我爱北京"], 0, 2, 4, 5),
+    # Words and numbers are one segment: 1998 年 iphone 5 against 1998 年.
+    ("1998年iPhone 5", ["1998年"], 0, 2, 2, 4),
+    # A point or comma within a number, and signs of ASCII: 约 3.5 % against
+    # 3.5 %; "$1,200" is $ 1,200.
+    ("约3.5%", ["3.5%"], 0, 2, 2, 3),
+    ("$1,200元", ["1,200元"], 0, 2, 2, 3),
+    # "-" is removed before the cut: sinosat2 ; brackets of ASCII are segments:
+    # 鑫 诺 ( sinosat2 ).
+    ("SINOSAT-2", ["鑫诺(SINOSAT-2)"], 0, 1, 5, 1),
+    # A last full stop of Latin is a segment of its own: mr. smith . / mr. smith.
+    ("Mr. Smith.", ["mr. smith"], 0, 2, 2, 3),
+    # Rare characters (㙍, not in U+4E00 to U+9FA5) make words: 㙍㙍 山.
+    ("㙍㙍山", ["㙍山"], 0, 1, 2, 2),
+    # The ellipsis stays: … is a word.
+    ("北京…", ["北京"], 0, 2, 2, 3),
+    # The best of several: 三 国 against 三 国 and 三 国 演 义.
+    ("三国", ["三国演义", "三国"], 1, 2, 2, 2),
+    ("don't stop", ["do n't"], 0, 2, 2, 3),
+    ("", ["北京"], 0, 0, 2, 0),
+]
+
+
+@pytest.mark.parametrize("case", CMRC, ids=lambda case: case[0])
+def test_cmrc_by_hand(case):
+    prediction, answers, exact, common, of_answer, of_prediction = case
+    scores = cmrc_scores([prediction], [answers])
+    f1 = 2 * common / (of_answer + of_prediction)
+    assert scores["exact_match"] == 100 * exact
+    assert scores["f1"] == pytest.approx(100 * f1)
+
+
+SQUAD = [
+    # Articles, case, punctuation and spaces.
+    ("The  Yellow River.", ["yellow river", "river"], 1, 1),
+    # A bag: the second "la" counts, the order does not.
+    ("la la land", ["land, la!"], 0, 2 * (2 / 3) * 1 / (2 / 3 + 1)),
+    # "an" is an article, "and" is not: precision 1/2, recall 1/2.
+    ("an apple and", ["apple pie"], 0, 0.5),
+    # Chinese punctuation is no ASCII punctuation, and there are no spaces.
+    ("北京。", ["北京"], 0, 0),
+    ("", ["river"], 0, 0),
+    ("river", [], 0, 0),
+    ("", [], 1, 1),
+    # An answer of which nothing is left is none.
+    ("the", ["a"], 1, 1),
+]
+
+
+@pytest.mark.parametrize("case", SQUAD, ids=str)
+def test_squad_by_hand(case):
+    prediction, answers, exact, f1 = case
+    scores = squad_scores([prediction], [answers])
+    assert scores["exact_match"] == 100 * exact
+    assert scores["f1"] == pytest.approx(100 * f1)
+
+
+def test_answers_are_scored_with_and_without_those_that_have_none():
+    predictions = ["river", "big river", "", "sea"]
+    scores = squad_scores(predictions, [["river"], ["river"], [], []])
+    # F1 of "big river": precision 1/2, recall 1.
+    f1 = [1, 2 / 3, 1, 0]
+    assert scores == {
+        "exact_match": 50.0,
+        "f1": pytest.approx(100 * sum(f1) / 4),
+        "total": 4,
+        "answerable_exact_match": 50.0,
+        "answerable_f1": pytest.approx(100 * sum(f1[:2]) / 2),
+        "unanswerable_exact_match": 50.0,
+    }
+    assert squad_scores(["sea"], [["sea"]]).keys() == {"exact_match", "f1", "total"}
+    with pytest.raises(ValueError, match="Received: 1 and 2"):
+        cmrc_scores(["北京"], [["北京"], ["上海"]])
+    with pytest.raises(ValueError, match="Element 0 is '北京'"):
+        cmrc_scores(["北京"], ["北京"])
+
+
+rows = st.tuples(st.integers(-5, 5), st.integers(0, 4), st.integers(0, 4))
+
+
+@given(st.lists(rows, min_size=1))
+def test_no_null_threshold_is_better(rows):
+    margins, answered, unanswered = np.array(rows, "float64").T
+
+    def score(threshold):
+        return np.where(margins > threshold, unanswered, answered).sum()
+
+    found = best_null_threshold(margins, answered, unanswered)
+    assert score(found) == max(map(score, np.arange(-6.5, 7)))
+
+
+# === Wrong characters ===
+
+
+def test_spelling_by_hand():
+    """Of SIGHAN: source, target, prediction."""
+    missed, untouched = ("我再家", "我在家", "我再家"), ("很好", "很好", "很好")
+    rows = [
+        ("我再家", "我在家", "我在家"),
+        # Another character, another place, one too many.
+        ("我再家", "我在家", "我载家"),
+        ("我再家", "我在家", "他再家"),
+        ("我再家", "我在家", "他在家"),
+        *(missed, untouched, untouched),
+        ("很好", "很好", "很号"),
+    ]
+    # Of 5 sentences with errors two are found, one is put right; of 3 others one is
+    # changed.
+    assert spelling_scores(*zip(*rows, strict=True)) == pytest.approx(
+        {
+            "detection_accuracy": 4 / 8,
+            "detection_precision": 2 / 3,
+            "detection_recall": 2 / 5,
+            "detection_f1": 0.5,
+            "correction_accuracy": 3 / 8,
+            "correction_precision": 1 / 2,
+            "correction_recall": 1 / 5,
+            "correction_f1": 2 / 7,
+            "false_positive_rate": 1 / 3,
+        }
+    )
+    scores = spelling_scores(*zip(missed, untouched, strict=True))
+    assert scores["correction_f1"] == scores["false_positive_rate"] == 0
+    with pytest.raises(ValueError, match="texts 0 differ in length"):
+        spelling_scores(["好"], ["好吃"], ["好"])
+    with pytest.raises(ValueError, match="Received 1, 1 and 2"):
+        spelling_scores(["好"], ["好"], ["好", "好"])
+
+
+# === Summaries ===
+
+
+def test_rouge_by_hand():
+    pytest.importorskip("rouge_score")
+    scores = rouge_scores(["他在北京见了Zoe。"], ["Zoe在北京，很好"])
+    # 他 在 北 京 见 了 zoe; zoe 在 北 京 很 好
+    expected = {"rouge_1": 2 * 4 / 13, "rouge_2": 2 * 2 / 11, "rouge_l": 2 * 3 / 13}
+    assert scores == pytest.approx(expected)
+    both = rouge_scores(["他在北京见了Zoe。", "好"], ["Zoe在北京，很好", "好"])
+    assert both["rouge_l"] == pytest.approx((scores["rouge_l"] + 1) / 2)
+    with pytest.raises(ValueError, match="2 and 1"):
+        rouge_scores(["好", "好"], ["好"])
+
+
+def test_sentences_are_chosen_as_long_as_they_add_to_the_summary():
+    pytest.importorskip("rouge_score")
+    sentences = ["天气很好。", "公司昨天发布新手机，", "价格是三千元。", "大家鼓掌。"]
+    assert oracle_labels(sentences, "公司发布新手机，价格三千元") == [0, 1, 1, 0]
+    assert oracle_labels(sentences, "公司发布新手机，价格三千元", most=1)[1] == 1
+    assert oracle_labels(sentences, "abc") == [0, 0, 0, 0]
+
+
+def test_centroid_by_hand():
+    # The mean of two unit vectors of 好 and one of 差, over four.
+    scores = centroid_scores(["好", "好", "差", ""])
+    np.testing.assert_allclose(scores, np.array([2, 2, 1, 0]) / 5**0.5)
+    # 好, 吃 and the pair of both, against one that shares nothing.
+    scores = centroid_scores(["好吃", "好，吃", "差"])
+    np.testing.assert_allclose(scores, np.array([2, 2, 1]) / 5**0.5)
+    assert centroid_scores(["。", ""]).tolist() == [0, 0]

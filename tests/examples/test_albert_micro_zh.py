@@ -1,4 +1,4 @@
-"""The checkpoint that the repository ships: complete, small, and taught something."""
+"""The bundled checkpoint is complete, small and trained."""
 
 import pathlib
 
@@ -23,7 +23,7 @@ def tokenizer():
 
 @pytest.fixture(scope="module")
 def fill(tokenizer):
-    """What is most likely at a token of each text, and what is there: arrays of ids."""
+    """Mask a token of each text; return the most likely ids and the true ones."""
     pretrainer = AlbertPretrainer.from_checkpoint(CHECKPOINT)
     preprocessor = AlbertTextClassifierPreprocessor(tokenizer, sequence_length=128)
 
@@ -40,35 +40,25 @@ def fill(tokenizer):
     return most_likely
 
 
-def test_it_is_what_the_size_says_and_complete(tokenizer):
+def test_it_is_complete_and_small(tokenizer):
     found = inspect_checkpoint(CHECKPOINT)
     assert found.layout == "albert_zh" and found.heads == ["masked_lm_head", "sop_head"]
     assert found.missing == found.unused == []
-    backbone = AlbertPretrainer.from_checkpoint(CHECKPOINT).backbone
-    config = backbone.get_config()
     size = SIZES["albert_micro_zh"]
-    assert {name: config[name] for name in size} == size
+    config = AlbertPretrainer.from_checkpoint(CHECKPOINT).backbone.get_config()
+    assert size.items() <= config.items()
     assert tokenizer.vocabulary_size() == size["vocabulary_size"]
-
-
-def test_it_is_small():
     assert sum(file.stat().st_size for file in CHECKPOINT.iterdir()) <= 8e6
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["房间很干[净]，服务员也很热情。", "中国的首都是北[京]。", "今天天[气]很好。"],
-)
-def test_it_completes_words(fill, text):
-    plain = text.replace("[", "").replace("]", "")
-    likely, there = fill([plain], [text.index("[")])
+def test_it_predicts_more_than_the_most_frequent_token(fill, tokenizer):
+    likely, there = fill(["房间很干净，服务员也很热情。"], [4])
     assert likely == there
-
-
-def test_of_other_texts_it_knows_more_than_the_most_frequent_token(fill, tokenizer):
-    texts = read_labelled_texts(EXAMPLES / "reviews" / "dev.tsv").x
+    texts = read_labelled_texts(EXAMPLES / "reviews" / "dev.tsv").x[:120]
     random = np.random.default_rng(0)
     positions = [random.integers(len(tokenizer(text))) for text in texts]
     likely, there = fill(texts, positions)
     guessed = np.bincount(there).max() / len(there)
     assert np.mean(likely == there) > 3 * guessed
+    ids = tokenizer(texts).flat_values.numpy()
+    assert (ids == tokenizer.get_vocabulary().index("[UNK]")).mean() < 0.01

@@ -1,190 +1,119 @@
-"""The demo: that its steps fit together. `make demo` runs them, for a minute."""
+"""The steps of the demo fit together. `make demo` runs them, in a minute."""
 
-import importlib.util
 import pathlib
+import runpy
 import shlex
 import shutil
 import subprocess
 import sys
+import types
 
 import pytest
 import typer
 
 import albert_tf_cli
-from albert_tf.data.tables import read_labelled_texts
-from albert_tf.tokenizers import WordPieceTokenizer
+from albert_tf.data import read_labelled_texts
 
 ROOT = pathlib.Path(__file__).parents[2]
-CHECKPOINT = ROOT / "examples" / "albert_micro_zh"
 
 
 @pytest.fixture
 def demo(tmp_path, monkeypatch):
-    """The module `examples/demo.py`, which writes elsewhere."""
-    spec = importlib.util.spec_from_file_location("demo", ROOT / "examples" / "demo.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    monkeypatch.setattr(module, "OUTPUT", tmp_path / "output")
+    """The script, which writes elsewhere, and a function that records its steps."""
+    script = runpy.run_path(str(ROOT / "examples" / "demo.py"), run_name="demo")
+    values = script["main"].__globals__
+    monkeypatch.setitem(values, "OUTPUT", tmp_path / "output")
     monkeypatch.delenv("TEXT", raising=False)
-    # It changes the directory, which is to be undone.
+    # The script changes the directory.
     monkeypatch.chdir(tmp_path)
-    return module
 
-
-@pytest.fixture
-def steps(demo, monkeypatch):
-    """The steps it would run: titles, and commands as lists of strings."""
-
-    def run():
+    def steps():
         recorded = []
 
         def record(title, *command, **options):
             recorded.append((title, [str(part) for part in command]))
             return ""
 
-        monkeypatch.setattr(demo, "run", record)
-        demo.main()
+        with monkeypatch.context() as patch:
+            patch.setitem(values, "run", record)
+            script["main"]()
         return recorded
 
-    return run
+    return types.SimpleNamespace(steps=steps, **values)
 
 
 def parsed(command):
-    """The name of the command, and its options as the command line reads them."""
+    """Parse a command as the command line does; return its name and options."""
     group = typer.main.get_command(albert_tf_cli.app)
     name, *arguments = command[1:]
-    context = group.commands[name].make_context(name, arguments)
-    return name, context.params
+    return name, group.commands[name].make_context(name, arguments).params
 
 
-# === Its steps ===
-
-
-def test_the_command_line_understands_every_step(steps):
-    *commands, serve = [command for _, command in steps()]
+def test_a_step_takes_what_the_one_before_wrote(demo):
+    steps = demo.steps()
+    *commands, serve = [command for _, command in steps]
     assert all(pathlib.Path(command[0]).exists() for command in commands)
-    names = [parsed(command)[0] for command in commands]
-    assert names == ["inspect", "finetune", "evaluate", "export"]
-    assert serve[:2] == [sys.executable, "examples/serve.py"]
-
-
-def test_a_step_takes_what_the_one_before_wrote(steps, demo):
-    *commands, serve = [command for _, command in steps()]
-    inspect, finetune, evaluate, export = (parsed(command)[1] for command in commands)
+    names, options = zip(*map(parsed, commands), strict=True)
+    assert names == ("inspect", "finetune", "evaluate", "export")
+    inspect, finetune, evaluate, export = options
     assert finetune["checkpoint"] == inspect["checkpoint"]
     assert evaluate["model"] == export["model"] == finetune["output"]
     assert evaluate["file"] == finetune["test"]
-    assert serve[2] == export["path"]
-    for path in (finetune["output"], export["path"]):
-        assert pathlib.Path(path).is_relative_to(demo.OUTPUT)
-    # TensorFlow Serving wants a number.
+    assert serve[:3] == [sys.executable, "examples/serve.py", export["path"]]
+    # TensorFlow Serving requires a number.
     assert pathlib.Path(export["path"]).name.isdigit()
+    named = [x for _, command in steps for x in command if x.startswith("examples/")]
+    assert len(named) >= 7 and all((ROOT / part).exists() for part in named)
+    train = read_labelled_texts(ROOT / finetune["train"])
+    assert f"{len(train.labels):,} reviews" in steps[1][0]
+    known = "".join((ROOT / "examples/reviews/train.tsv").read_text("utf-8"))
+    assert not [sentence for sentence in demo.SENTENCES if sentence in known]
 
 
-def test_every_file_it_names_exists(steps):
-    commands = [command for _, command in steps()]
-    named = [part for command in commands for part in command if "examples/" in part]
-    assert len(named) >= 7
-    assert [part for part in named if not (ROOT / part).exists()] == []
-    assert pathlib.Path.cwd() == ROOT
-
-
-def test_the_title_tells_how_many_reviews_there_are(steps):
-    title, command = steps()[1]
-    data = read_labelled_texts(ROOT / parsed(command)[1]["train"])
-    assert f"{len(data.labels):,} reviews" in title
-
-
-def test_the_sentences_are_not_in_the_data(demo):
-    files = (ROOT / "examples" / "reviews").glob("*.tsv")
-    data = "".join(file.read_text("utf-8") for file in files)
-    assert [sentence for sentence in demo.SENTENCES if sentence in data] == []
-
-
-# === A sentence of one's own ===
-
-
-def test_without_a_sentence_it_starts_over_and_asks_its_own(steps, demo):
-    old = demo.OUTPUT / "serving" / "1"
-    old.mkdir(parents=True)
-    recorded = steps()
-    assert len(recorded) == 5
-    assert recorded[-1][1][3:] == list(demo.SENTENCES)
-    assert not old.exists()
-
-
-@pytest.mark.parametrize("text", ["a 'quoted' text; $HOME", "-h"])
-def test_a_sentence_is_asked_of_the_model_that_is_there(steps, demo, monkeypatch, text):
-    (demo.OUTPUT / "serving" / "1").mkdir(parents=True)
+def test_a_sentence_of_the_user_is_answered_by_the_last_model(demo, monkeypatch):
+    last = demo.OUTPUT / "serving" / "1"
+    last.mkdir(parents=True)
+    text = "a 'quoted' text; $HOME"
     monkeypatch.setenv("TEXT", text)
-    ((_, command),) = steps()
-    assert command[1:] == ["examples/serve.py", str(demo.OUTPUT / "serving/1"), text]
-    assert (demo.OUTPUT / "serving" / "1").exists()
+    ((_, command),) = demo.steps()
+    assert command[1:] == ["examples/serve.py", str(last), text]
+    # Without a model, or without a sentence, the demo starts over.
+    monkeypatch.delenv("TEXT")
+    assert demo.steps()[-1][1][3:] == list(demo.SENTENCES)
+    assert not last.exists()
+    monkeypatch.setenv("TEXT", text)
+    assert len(demo.steps()) == 5
 
 
-def test_a_sentence_without_a_model_makes_one_first(steps, monkeypatch):
-    monkeypatch.setenv("TEXT", "房间很干净")
-    recorded = steps()
-    assert len(recorded) == 5
-    assert recorded[-1][1][3:] == ["房间很干净"]
-
-
-@pytest.mark.skipif(not shutil.which("make"), reason="make is not installed")
-def test_make_hands_the_sentence_on(tmp_path):
-    script = "import os; print(os.environ['TEXT'])"
-    command = f"@{shlex.quote(sys.executable)} -c {shlex.quote(script)}"
-    makefile = tmp_path / "Makefile"
-    makefile.write_text(f"include {ROOT / 'Makefile'}\nshow:\n\t{command}\n")
-    text = '房间 "很" 干净，it\'s'
-    result = subprocess.run(
-        ["make", "--silent", "-f", makefile, "show", f"TEXT={text}"],
-        cwd=ROOT,
-        capture_output=True,
-    )
-    assert result.stdout.decode() == f"{text}\n", result.stderr.decode()
-
-
-# === How it runs them ===
-
-
-NOISE = "import sys; print('answer', *sys.argv[1:]); sys.exit('noise')"
-QUIET = "import sys; print('answer', *sys.argv[1:]); print('noise', file=sys.stderr)"
-
-
-def test_a_step_shows_a_command_one_can_copy(demo, capfd):
-    demo.run("1. A step", sys.executable, "-c", QUIET, "两 个")
+def test_a_step_shows_its_command_and_ends_the_demo_if_it_fails(demo, capfd):
+    quiet = "import sys; print('answer', *sys.argv[1:])"
+    demo.run("1. A step", sys.executable, "-c", quiet, "两 个")
     printed = capfd.readouterr().out
-    title, shown = printed.strip().split("\n")[:2]
+    title, shown, *_ = printed.strip().split("\n")
     assert "1. A step" in title
-    command = shlex.split(shown.removeprefix("$ "))
-    assert command[1:] == ["-c", QUIET, "两 个"]
+    assert shlex.split(shown.removeprefix("$ "))[1:] == ["-c", quiet, "两 个"]
     assert printed.endswith("answer 两 个\n")
+    with pytest.raises(SystemExit) as exit:
+        demo.run("2", sys.executable, "-c", "exit('noise')", stderr=subprocess.PIPE)
+    assert exit.value.code == "noise\n\nStep failed: 2"
 
 
 def test_the_answers_are_a_table_of_right_and_wrong(demo, capfd):
-    demo.show(
-        "好评\t0.9\t很好\n差评\t0.6\t不错\n好评\t0.7\t我的\t话\n",
-        {"很好": "好评", "不错": "好评", "我的\t话": None},
-    )
+    answers = "好评\t0.9\t很好\n差评\t0.6\t不错\n好评\t0.7\t我的\t话\n"
+    demo.show(answers, {"很好": "好评", "不错": "好评", "我的\t话": None})
     rows = [line for line in capfd.readouterr().out.splitlines() if "0." in line]
     assert ["right" in row for row in rows] == [True, False, False]
     assert ["wrong: 好评" in row for row in rows] == [False, True, False]
 
 
-def test_a_step_that_fails_ends_the_demo_and_says_why(demo, capfd):
-    with pytest.raises(SystemExit) as exit:
-        demo.run("1. A step", sys.executable, "-c", NOISE, stderr=subprocess.PIPE)
-    # `sys.exit` prints this and makes the exit status 1.
-    assert exit.value.code.endswith("Step failed: 1. A step")
-    assert "noise" in capfd.readouterr().err + exit.value.code
-
-
-# === Its checkpoint ===
-
-
-def test_its_vocabulary_knows_the_characters_of_the_reviews():
-    tokenizer = WordPieceTokenizer(str(CHECKPOINT / "vocab.txt"))
-    texts = read_labelled_texts(ROOT / "examples" / "reviews" / "test.tsv").x
-    ids = tokenizer(texts).flat_values.numpy()
-    unknown = tokenizer.get_vocabulary().index("[UNK]")
-    assert (ids == unknown).mean() < 0.01
+@pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("make"), reason="make is not installed")
+def test_make_passes_the_sentence_on(tmp_path):
+    script = "import os; print(os.environ['TEXT'])"
+    command = f"@{shlex.quote(sys.executable)} -c {shlex.quote(script)}"
+    makefile = tmp_path / "Makefile"
+    makefile.write_text(f"include {ROOT / 'Makefile'}\nshow:\n\t{command}\n")
+    text = '房间 "很" 干净，it\'s'
+    command = ["make", "--silent", "-f", makefile, "show", f"TEXT={text}"]
+    result = subprocess.run(command, cwd=ROOT, capture_output=True)
+    assert result.stdout.decode() == f"{text}\n", result.stderr.decode()

@@ -1,14 +1,63 @@
 """The command line, run in the process of the tests."""
 
+import contextlib
+import io
+import json
+import sys
+from unittest import mock
+
+import pytest
+from small_classifier import VOCABULARY
 from typer.testing import CliRunner
 
 import albert_tf_cli
 
+# A size to train from random weights, as a config file has it.
+CONFIG = {
+    "vocab_size": len(VOCABULARY),
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "embedding_size": 8,
+    "hidden_size": 12,
+    "intermediate_size": 20,
+    "hidden_act": "gelu",
+    "max_position_embeddings": 32,
+    "type_vocab_size": 2,
+    "hidden_dropout_prob": 0.0,
+    "attention_probs_dropout_prob": 0.0,
+}
+
 
 def run(*arguments, code=0, input=None):
-    """The result of a command; its error is raised unless a `code` is expected."""
+    """Run a command and return its result; raise its error unless it has a `code`."""
     command = [str(part) for part in arguments]
     result = CliRunner().invoke(albert_tf_cli.app, command, input)
     if result.exit_code and not code:
         raise result.exception
     return result
+
+
+def refused(*arguments, input=b""):
+    """Return the one line with which a command ends that a user got wrong."""
+    stdin = io.TextIOWrapper(io.BytesIO(input))
+    command = {"argv": ["albert-tf", *map(str, arguments)], "stdin": stdin}
+    errors = io.StringIO()
+    with (
+        mock.patch.multiple(sys, **command),
+        contextlib.redirect_stdout(io.StringIO()),
+        contextlib.redirect_stderr(errors),
+        pytest.raises(SystemExit) as exit,
+    ):
+        albert_tf_cli.main()
+    assert exit.value.code == 1, errors.getvalue()
+    (line,) = errors.getvalue().splitlines()
+    assert line.startswith("Error: ")
+    return line
+
+
+def write_start(folder):
+    """Write a size and a vocabulary, and return the options to train from them."""
+    config, vocabulary = folder / "size.json", folder / "vocab.txt"
+    config.write_text(json.dumps(CONFIG), "utf-8")
+    vocabulary.write_text("\n".join(VOCABULARY) + "\n", "utf-8")
+    return ("--config", config, "--vocab", vocabulary)

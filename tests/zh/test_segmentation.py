@@ -6,7 +6,6 @@ import json
 import logging
 import pickle
 import sys
-import types
 
 import jieba
 import numpy as np
@@ -14,7 +13,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import albert_tf
 import zh
 from albert_tf.preprocessing.words import word_boundaries
 from zh.segmentation import PIECE
@@ -32,134 +30,75 @@ needs_rjieba = pytest.mark.skipif(
 )
 
 
-@pytest.fixture(scope="module")
-def tokenizer():
-    return jieba.dt
-
-
-@pytest.fixture(params=[False, pytest.param(True, marks=needs_rjieba)], scope="module")
-def engines(request):
-    """Two segmenters, by whether they have the HMM: of jieba, then of rjieba."""
-    return {hmm: zh.Jieba(hmm=hmm, fast=request.param) for hmm in (True, False)}
-
-
-def test_words_are_those_of_jieba():
-    assert zh.segment(TEXTS) == [jieba.lcut(text) for text in TEXTS]
-    assert zh.segment(["我想吃鸡蛋"]) == [["我", "想", "吃", "鸡蛋"]]
-
-
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(st.text(max_size=30), max_size=3))
 def test_words_joined_give_the_text(texts):
     assert ["".join(words) for words in zh.segment(texts)] == texts
 
 
 def test_any_iterable_of_strings_is_segmented_by_any_function():
-    for texts in (tuple(TEXTS), np.array(TEXTS), iter(TEXTS)):
-        assert zh.segment(texts) == zh.segment(TEXTS)
+    expected = [jieba.lcut(text) for text in TEXTS]
+    for texts in (TEXTS, np.array(TEXTS), iter(TEXTS)):
+        assert zh.segment(texts) == expected
     assert zh.segment([]) == []
-    assert zh.segment(["", ""]) == [[], []]
     assert zh.segment(["好吃吗", ""], segmenter=list) == [["好", "吃", "吗"], []]
     assert zh.segment(["好吃吗"], segmenter=jieba.cut) == [jieba.lcut("好吃吗")]
 
 
-def test_segmenter_that_changes_the_text_is_refused():
+def test_a_segmenter_that_changes_the_text_is_refused():
     message = "segmenter changed the text: 'ab 好 ' became 'ab好'"
     with pytest.raises(ValueError, match=message):
         zh.segment(["ab 好 "], segmenter=str.split)
     with pytest.raises(TypeError, match=r"should return strings.*\[\('ab"):
         zh.segment(["ab 好 "], segmenter=lambda text: [(text, "a")])
-    with pytest.raises(ValueError, match="'好{20} 坏' became '好{20}坏'"):
-        zh.segment(["好" * 1000 + " 坏"], segmenter=str.split)
     with pytest.raises(TypeError, match="list of strings, not one string"):
         zh.segment("我想吃鸡蛋")
 
 
-# What jieba cuts otherwise than rjieba, or than one would think: dictionary words
-# that it takes apart, numbers and symbols, dictionary words with symbols, characters
-# next to those of its dictionary, white space, what is no character at all, and
-# words that may as well be cut otherwise.
+# Texts that jieba and rjieba would cut otherwise: dictionary words that jieba takes
+# apart, numbers, symbols, characters outside its dictionary, white space, surrogates.
 ODD = [
-    *("常在较陡峭的礁岸", "常在路下伤人", "一上", "一上a", "a一七.5", "了的不", "龘靐"),
-    *("1-0", "GT-R", "约30-140厘米", "3.14%a", "1.2.3", "50%5", "a_b", "--", "v2.0版"),
-    *("AT&T公司", "c++", "C#的", "T恤衫", "4S店", "阿Q正传", "江南style", "+86"),
-    *("㐀好", "常在\u9fd5较", "\u9fd6好", "\u9fff", "𠀀𠀁", "豈更", "γ射线", "１２Ａ"),
-    *("é한あ٣", "\r", "a\rb\n", "\u2028\u3000"),
-    " \t\x0b\x0c\x1c\x1f\x85\xa0",
-    *("\u200b\ufeff\x00\x7f", "\ud800好", "\udfff", "😀👨\u200d👩", "²½", "——……"),
-    *("我们中出了一个叛徒", "小明硕士毕业于中国科学院计算所", "臺灣繁體中文"),
-    *("一一一X了Tc上83.14上TU.S.", "跌跌跌一随被通荗T与拉日-于.11煣于1.郬"),
-    *("踽踽踽以揗兵籖壥", "哈哈哈" + "丄a" * 40, "卢沟水泥砖" + "的" * 40),
-    *("的" * 300, "好。" * 100, "abc" * 100),
+    *("常在较陡峭的礁岸", "常在路下伤人", "一上a", "了的不", "龘靐", "约30-140厘米"),
+    *("AT&T公司", "c++", "T恤衫", "江南style", "㐀好", "\u9fd6好", "𠀀𠀁", "豈更"),
+    *("é한あ٣", "a\rb\n", "\u2028\u3000", " \t\x0b\x85\xa0", "\u200b\ufeff\x00"),
+    *("\ud800好", "😀👨\u200d👩", "——……", "小明硕士毕业于中国科学院计算所"),
+    *("踽踽踽以揗兵籖壥", "哈哈哈" + "丄a" * 40, "的" * 300, "abc" * 100),
 ]
-
-
-def test_odd_texts_are_cut_as_jieba_cuts_them(engines, tokenizer):
-    for hmm, segmenter in engines.items():
-        words = [tokenizer.lcut(text, HMM=hmm) for text in ODD]
-        assert segmenter.segment(ODD) == words
-        assert [segmenter(text) for text in ODD] == words
-
-
-TEXTS_OF_ALL_KINDS = st.lists(
+ANY_TEXT = st.lists(
     st.one_of(
         st.sampled_from(ODD),
-        st.text(st.characters(min_codepoint=0x4E00, max_codepoint=0x9FD5), max_size=5),
         st.text("的一是了我不人在他有这个上们来到时大地为子中你说生常较", max_size=8),
-        st.text("臺灣國語這裡說話與對後來開發電腦", max_size=8),
-        st.text("aZ09+#&._%-", max_size=5),
-        st.text("，。！？“”（）\n\r\t 　１Ａé\xa0\u200b", max_size=4),
+        st.text("aZ09+#&._%-，。！？\n\r\t　", max_size=5),
         st.text(max_size=4),
     ),
     max_size=8,
 ).map("".join)
 
 
-@settings(max_examples=100, deadline=None)
-@given(text=TEXTS_OF_ALL_KINDS)
-def test_any_text_is_cut_as_jieba_cuts_it(engines, tokenizer, text):
-    for hmm, segmenter in engines.items():
-        words = tokenizer.lcut(text, HMM=hmm)
-        expected = {0, *itertools.accumulate(map(len, words))} - {len(text)}
-        expected |= {at for at, character in enumerate(text) if character == "\n"}
-        boundaries = segmenter.boundaries(text)
-        assert boundaries.dtype == np.int64
-        assert boundaries.tolist() == sorted(expected)
-        if "\r\n" not in text:
-            assert segmenter(text) == words
+@pytest.mark.parametrize("hmm", [True, False])
+@pytest.mark.parametrize("fast", [True, False])
+@settings(max_examples=50)
+@given(text=ANY_TEXT)
+def test_any_text_is_cut_as_jieba_cuts_it(fast, hmm, text):
+    segmenter = zh.Jieba(hmm=hmm, fast=fast)
+    words = jieba.lcut(text, HMM=hmm)
+    expected = {0, *itertools.accumulate(map(len, words))} - {len(text)}
+    expected |= {at for at, character in enumerate(text) if character == "\n"}
+    boundaries = segmenter.boundaries(text)
+    assert boundaries.dtype == np.int64
+    assert boundaries.tolist() == sorted(expected)
+    if "\r\n" not in text:
+        assert segmenter(text) == words
 
 
-@needs_rjieba
-@pytest.mark.parametrize(
-    "most", [20_000, pytest.param(300_000, marks=pytest.mark.slow)]
-)
-def test_corpus_is_cut_as_jieba_cuts_it(assets, tokenizer, most):
-    fast = zh.Jieba()
-    for path in sorted((assets / "data" / "corpus").glob("*.txt")):
-        text = path.read_text(encoding="utf-8")[:most]
-        ends = np.cumsum([len(word) for word in tokenizer.cut(text)])
-        starts = np.append(0, ends[:-1])
-        np.testing.assert_array_equal(fast.boundaries(text), starts, path.name)
-
-
-def test_long_text_is_cut_as_its_lines(engines):
-    lines = [f"第{number}行：他来到了网易杭研大厦。" for number in range(20_000)]
-    text = "\n".join(lines)
-    assert len(text) > 2 * PIECE
-    for segmenter in engines.values():
-        words = [word for found in segmenter.segment(lines) for word in [*found, "\n"]]
-        starts = np.cumsum([0, *map(len, words[:-2])])
-        np.testing.assert_array_equal(segmenter.boundaries(text), starts)
-
-
-@pytest.mark.slow
-@needs_rjieba
-def test_long_line_takes_linear_time():
-    text = "他来到了网易杭研大厦常在较陡峭的礁岸" * 30_000
-    boundaries = zh.Jieba().boundaries(text)
-    assert len(boundaries) == 30_000 * len(jieba.lcut(text[: len(text) // 30_000]))
-    # One run of the HMM, for which jieba itself takes quadratic time.
-    assert len(zh.Jieba().boundaries("龘" * 50_000)) > 10_000
+def test_a_long_text_is_cut_as_its_lines():
+    line = "他来到了网易杭研大厦。"
+    text = "\n".join([line] * (5 * PIECE // 2 // len(line)))
+    starts = np.cumsum([0, *map(len, [*jieba.lcut(line), "\n"])])
+    found = zh.Jieba().boundaries(text)
+    rows = np.arange(text.count("\n") + 1)[:, None] * starts[-1] + starts[:-1]
+    np.testing.assert_array_equal(found, rows.ravel()[: len(found)])
+    assert len(found) == rows.size - 1
 
 
 @pytest.mark.parametrize("fast", [True, False])
@@ -173,9 +112,9 @@ def test_jieba_is_pickled_without_its_dictionary(fast):
     assert copy.segment(TEXTS) == segmenter.segment(TEXTS)
 
 
-def test_repr_tells_the_words_and_not_how_they_are_found():
+def test_repr_names_the_words_and_not_the_engine():
+    """By it a run of `pretrain-data` recognises its settings."""
     assert repr(zh.Jieba()) == repr(zh.Jieba(fast=False)) == "Jieba(hmm=True)"
-    assert repr(zh.Jieba(hmm=False)) == "Jieba(hmm=False)"
     one, same, other = (
         repr(zh.Jieba(user_dictionary=[word])) for word in ("一", "一", "二")
     )
@@ -190,26 +129,10 @@ def test_jieba_says_nothing_and_leaves_its_logger(caplog):
     assert jieba.default_logger.level == logging.DEBUG
 
 
-def test_words_added_to_jieba_itself_do_not_count():
-    text = "吃香菇鸡蛋汤面"
-    before = zh.Jieba(fast=False)(text)
-    jieba.add_word(text)
-    try:
-        assert jieba.lcut(text) == [text]
-        assert zh.Jieba(fast=False)(text) == before
-        assert zh.Jieba()(text) == before
-    finally:
-        jieba.dt = jieba.Tokenizer()
-        for name in ("add_word", "cut", "lcut"):
-            setattr(jieba, name, getattr(jieba.dt, name))
-
-
 def test_without_rjieba_jieba_cuts(monkeypatch):
     pickled = pickle.dumps(zh.Jieba())
-    # Also without the `has_word` that is new in 0.2.2.
-    for rjieba in (None, types.SimpleNamespace(Jieba=object)):
-        monkeypatch.setitem(sys.modules, "rjieba", rjieba)
-        assert pickle.loads(pickled)("我想吃鸡蛋") == ["我", "想", "吃", "鸡蛋"]
+    monkeypatch.setitem(sys.modules, "rjieba", None)
+    assert pickle.loads(pickled)("我想吃鸡蛋") == ["我", "想", "吃", "鸡蛋"]
 
 
 DICTIONARY = (
@@ -222,22 +145,21 @@ USER_TEXTS = [
 ]
 
 
-@pytest.mark.parametrize("hmm", [True, pytest.param(False, marks=pytest.mark.slow)])
-def test_user_dictionary_is_that_of_jieba(hmm, tmp_path):
+def test_a_user_dictionary_is_that_of_jieba(tmp_path):
     path = tmp_path / "words.txt"
     path.write_text(DICTIONARY, encoding="utf-8", newline="")
     expected = jieba.Tokenizer()
     expected.load_userdict(str(path))
-    words = [expected.lcut(text, HMM=hmm) for text in USER_TEXTS]
-    assert words != zh.Jieba(hmm=hmm).segment(USER_TEXTS)
-    segmenter = zh.Jieba(hmm=hmm, user_dictionary=path)
+    words = [expected.lcut(text) for text in USER_TEXTS]
+    assert words != zh.Jieba().segment(USER_TEXTS)
+    segmenter = zh.Jieba(user_dictionary=path)
     path.unlink()
     assert pickle.loads(pickle.dumps(segmenter)).segment(USER_TEXTS) == words
     lines = [line.strip() for line in DICTIONARY.split("\n") if line]
-    assert zh.Jieba(hmm=hmm, user_dictionary=lines).segment(USER_TEXTS) == words
+    assert zh.Jieba(user_dictionary=lines).segment(USER_TEXTS) == words
 
 
-def test_malformed_user_dictionary_is_refused(tmp_path):
+def test_a_malformed_user_dictionary_is_refused(tmp_path):
     path = tmp_path / "words.txt"
     for content, message in (
         ("好\n云计算 5 n".encode("gb18030"), "words.txt is not UTF-8: .* 0xba.*iconv"),
@@ -267,7 +189,7 @@ def test_white_space_separates_words():
         assert starts.tolist() == [*ends][:-1]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.text(st.sampled_from("好a \n\t\u3000\xa0\u200b\x1f"), max_size=20))
 def test_words_are_what_str_split_returns(text):
     words = zh.Whitespace()(text)
@@ -316,7 +238,7 @@ ACTIVATIONS = {"gelu": "gelu_approximate", "relu": "relu"}
 
 
 def test_sizes_are_those_of_the_released_configs(assets):
-    # One is ours.
+    # This project trained the other one.
     assert set(zh.SIZES) - {"albert_micro_zh"} == set(CONFIGS)
     for name, path in [(x, path) for x, paths in CONFIGS.items() for path in paths]:
         size = zh.SIZES[name]
@@ -336,26 +258,3 @@ def test_sizes_are_those_of_the_released_configs(assets):
         assert (projection == "after_layer_norm") == name.endswith("_google")
         assert config["max_position_embeddings"] == 512
         assert config["type_vocab_size"] == 2
-
-
-@pytest.mark.parametrize(
-    ("name", "index"),
-    [
-        ("albert_tiny_zh", "albert_tiny_zh_a/albert_model.ckpt.index.json"),
-        ("albert_tiny_zh_google", "albert_tiny_zh_google/albert_model.ckpt.index.json"),
-        (
-            "albert_small_zh_google",
-            "albert_small_zh_google/albert_model.ckpt.index.json",
-        ),
-        ("albert_base_zh_google", "albert_base_zh_google/model.ckpt-best.index.json"),
-    ],
-)
-def test_size_has_as_many_weights_as_the_released_file(no_weights, name, index, assets):
-    tensors = json.loads((assets / "released" / index).read_text())["tensors"]
-    released = sum(
-        np.prod(tensor["shape"], dtype=int)
-        for tensor_name, tensor in tensors.items()
-        if tensor_name.startswith("bert/") and "adam" not in tensor_name
-    )
-    backbone = albert_tf.models.AlbertBackbone(**zh.SIZES[name])
-    assert backbone.count_params() == released

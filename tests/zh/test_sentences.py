@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import zh
 from zh.sentences import _CLOSERS, _FULL_MARKS
 
-# A bar where a sentence ends.
+# A bar marks the end of a sentence.
 SENTENCES = {
     "dialogue": "他说：“你好吗？”|她说：“好。”",
     "traditional quotes": "他問：「你來嗎？」|她答：「不來。」|他走了。",
@@ -96,13 +96,13 @@ TEXTS = st.lists(
 ).map("".join)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(TEXTS)
 def test_sentences_joined_give_the_text(text):
     sentences = zh.split_sentences(text)
     assert "".join(sentences) == text
     assert all(sentences)
-    # None but the first begins with what closes one.
+    # Only the first may begin with a closing mark.
     for sentence in sentences[1:]:
         assert sentence[0] not in _CLOSERS + _FULL_MARKS + "!?"
         assert not sentence[0].isspace()
@@ -114,7 +114,7 @@ def test_corpus_is_split(assets):
         sentences = zh.split_sentences(text)
         assert "".join(sentences) == text
         assert 15 < len(text) / len(sentences) < 60, path.name
-        # Lists of persons or of gifts.
+        # The longest are lists of persons or gifts.
         assert max(map(len, sentences)) < 800, path.name
 
 
@@ -124,7 +124,7 @@ UNITS = [
 ]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_time_is_linear():
     for unit in UNITS:
         text = unit * (300_000 // len(unit))

@@ -1,0 +1,250 @@
+"""`albert-tf predict | evaluate --report`: lines, files, engines and explanations."""
+
+import json
+import pathlib
+import re
+
+import numpy as np
+import pytest
+from command_line import refused, run
+from lite_tasks import needs_onnx
+from rich.console import Console
+from small_classifier import LABELS, TEXTS, VOCABULARY, small_backbone, small_classifier
+
+import albert_tf
+import albert_tf_cli.tasks
+from albert_tf.models import (
+    AlbertTextRegressor,
+    AlbertTokenClassifier,
+    integrated_gradients,
+)
+
+MICRO = pathlib.Path(__file__).parents[2] / "examples" / "albert_micro_zh"
+NAMES = ["好评", "[b]<b>差", "中"]
+
+pytestmark = pytest.mark.filterwarnings("ignore:.* texts are longer than")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A classifier of three classes, one of pairs, others; and their data."""
+    folder = tmp_path_factory.mktemp("predict")
+    small_classifier(labels=NAMES).save_to_preset(folder / "single")
+    small_classifier(2, pairs=True).save_to_preset(folder / "pairs")
+    multi = small_classifier(labels=NAMES, multi_label=True)
+    multi.save_to_preset(folder / "multi")
+    tagger = AlbertTokenClassifier.from_backbone(
+        small_backbone(), VOCABULARY, labels=["PER", "LOC"]
+    )
+    tagger.save_to_preset(folder / "tagger")
+    regressor = AlbertTextRegressor.from_backbone(small_backbone(), VOCABULARY)
+    regressor.save_to_preset(folder / "regressor")
+    rows = [
+        f"{NAMES[x]}\t{text or '空'}\n" for x, text in zip(LABELS, TEXTS, strict=True)
+    ]
+    (folder / "test.tsv").write_text("label\ttext\n" + "".join(rows * 3))
+    rows = [row.replace("\t", "|中\t") for row in rows]
+    (folder / "multi.tsv").write_text("label\ttext\n" + "".join(rows))
+    (folder / "pairs.tsv").write_text("label\ttext\ttext_b\n0\t好\t很好\n1\t差\t吃\n")
+    (folder / "tags.txt").write_text("小 B-PER\n明 I-PER\n在 O\n\n大 B-LOC\n地 I-LOC\n")
+    (folder / "texts.txt").write_text("很好\n\n太差了\n好吃<i>\n很好\n")
+    return folder
+
+
+# === What is read, and what is printed beside it ===
+
+LINES = {
+    "很好".encode(): "很好",
+    b"": "",
+    b"  ": "  ",
+    b"\xff\xfe broken \xe5\xbe": "\ufffd\ufffd broken \ufffd",
+    "房间\u2028很\x85干净\x0c😀👍🏽".encode(): "房间\u2028很\x85干净\x0c😀👍🏽",
+    "有\t制表符".encode(): "有\t制表符",
+    "[red]括号[/red]".encode(): "[red]括号[/red]",
+    b"carriage return\r": "carriage return",
+    "好".encode() * 10_000: "好" * 10_000,
+    b"--help": "--help",
+}
+
+
+def test_each_line_is_answered_beside_its_own_text(folder):
+    model = small_classifier(labels=NAMES)
+    texts = list(LINES.values())
+    outputs = model.predict(texts, verbose=0)
+    probabilities = np.exp(outputs) / np.exp(outputs).sum(axis=1, keepdims=True)
+    expected = [
+        f"{NAMES[row.argmax()]}\t{row.max():.4f}\t{text}\n"
+        for text, row in zip(texts, probabilities, strict=True)
+    ]
+    options = ("predict", folder / "single", "--batch-size", 3)
+    assert run(*options, input=b"\n".join(LINES)).stdout == "".join(expected)
+    assert run(*options, "--", texts[0], texts[-1]).stdout == expected[0] + expected[-1]
+    for given, count in ((b"", 0), (b"\n\n", 2)):
+        assert run(*options, input=given).stdout.count("\n") == count
+
+
+def test_top_k_and_json(folder):
+    predict = ("predict", folder / "single", "太差了")
+    label, score, text = run(*predict).stdout.rstrip("\n").split("\t")
+    *cells, last = run(*predict, "--top-k", 0).stdout.rstrip("\n").split("\t")
+    assert [*cells[:2], last] == [label, score, text]
+    assert set(cells[::2]) == set(NAMES)
+    assert sum(map(float, cells[1::2])) == pytest.approx(1, abs=1e-3)
+    answer = json.loads(run(*predict, "--top-k", 1, "--json").stdout)
+    assert answer["label"] == label and f"{answer['score']:.4f}" == score
+
+
+def test_a_file_is_answered_as_its_texts(folder, tmp_path):
+    texts = ["很好", "太差了", "一般, 般"]
+    predict = ("predict", folder / "single")
+    expected = run(*predict, *texts).stdout
+    table = '编号,内容\n1,很好\n2,太差了\n3,"一般, 般"\n'
+    (tmp_path / "a.csv").write_text(table, "utf-8")
+    (tmp_path / "a.txt").write_text("\n".join(texts) + "\n", "utf-8")
+    for name in ("a.csv", "a.txt"):
+        assert run(*predict, tmp_path / name).stdout == expected
+    output = ("--output", tmp_path / "found.tsv")
+    assert "3 answers are in" in run(*predict, tmp_path / "a.csv", *output).stdout
+    assert output[1].read_text("utf-8") == expected
+    assert "found.tsv is there" in refused(*predict, "好", *output)
+    # Of pairs, two columns.
+    (tmp_path / "b.csv").write_text("text_a,text_b\n你好,你还好吗\n,\n", "utf-8")
+    pairs = run("predict", folder / "pairs", tmp_path / "b.csv").stdout
+    assert pairs == run("predict", folder / "pairs", "你好\t你还好吗", "\t").stdout
+    assert [x.split("\t")[2:] for x in pairs.splitlines()] == [
+        ["你好", "你还好吗"],
+        ["", ""],
+    ]
+
+
+# === Checkpoints, engines and exported files ===
+
+
+def test_fill_mask_and_sentence_order_of_a_checkpoint(tmp_path):
+    text, pair = "[MASK]天[MASK]好", "他打开了门。\t然后走了进去。"
+    for task, line in (("fill-mask", text), ("sentence-order", pair)):
+        pipeline = albert_tf.pipeline(task, MICRO)
+        (expected,) = pipeline([tuple(line.split("\t")) if "\t" in line else line])
+        predict = ("predict", MICRO, "--task", task, line)
+        assert json.loads(run(*predict, "--json").stdout) == expected
+        row = run(*predict).stdout.rstrip("\n")
+        if task == "sentence-order":
+            assert row == f"{expected['label']}\t{expected['score']:.4f}\t{line}"
+            continue
+        first, second, shown = row.split("\t")
+        assert shown == line
+        for cell, answers in zip((first, second), expected, strict=True):
+            words = [f"{x['token_str']}/{x['score']:.4f}" for x in answers]
+            assert cell.split(" ") == words
+    pipeline.model.save_to_preset(str(tmp_path))
+    error = refused("evaluate", tmp_path, __file__)
+    assert "is a model for sentence-order, which has no scores" in error
+
+
+def test_classes_in_words(folder, tmp_path):
+    model = small_classifier(2, labels=["蕴含", "矛盾"], pairs=True)
+    model.save_to_preset(str(tmp_path / "nli"))
+    texts = ["很好吃", ""]
+    pipeline = albert_tf.pipeline("zero-shot-classification", model)
+    expected = pipeline(texts, candidate_labels=["好吃", "中文"])
+    zero_shot = ("predict", tmp_path / "nli", "--task", "zero-shot-classification")
+    named = ("--candidate-labels", "好吃，,中文")
+    printed = run(*zero_shot, *named, "--json", *texts).stdout.splitlines()
+    for one, other in zip(map(json.loads, printed), expected, strict=True):
+        assert (one["sequence"], one["labels"]) == (other["sequence"], other["labels"])
+        assert one["scores"] == pytest.approx(other["scores"], abs=1e-5)
+    row = run(*zero_shot, *named, texts[0]).stdout.rstrip("\n").split("\t")
+    best = expected[0]
+    assert row == [best["labels"][0], f"{best['scores'][0]:.4f}", texts[0]]
+    for options in (zero_shot, ("predict", tmp_path / "nli", *named)):
+        error = refused(*options, "很好吃")
+        assert "zero-shot-classification and --candidate-labels go" in error
+
+
+@needs_onnx
+def test_an_engine_and_an_exported_file(folder, tmp_path):
+    model = small_classifier(labels=NAMES)
+    texts = ["很好吃", "", "😀好", "好" * 300]
+    expected = albert_tf.pipeline("text-classification", model, engine="onnx")(texts)
+    predict = ("predict", folder / "single", "--engine", "onnx", "--json")
+    printed = run(*predict, *texts).stdout
+    assert [json.loads(line) for line in printed.splitlines()] == expected
+    file = tmp_path / "model.onnx"
+    albert_tf.export.onnx(model, file)
+    printed = run("predict", file, "--json", *texts).stdout
+    found = [json.loads(line) for line in printed.splitlines()]
+    assert found == albert_tf.export.OnnxModel(file).answers(texts)
+    whole = albert_tf.pipeline("text-classification", model)(texts)
+    assert [x["label"] for x in found] == [x["label"] for x in whole]
+    row = run("predict", file, texts[0], "--top-k", 0).stdout
+    assert len(row.split("\t")) == 7
+
+
+# === Explanations and reports ===
+
+
+def test_explain_colours_the_text(folder, monkeypatch):
+    predict = ("predict", folder / "single", "很好吃")
+    plain = run(*predict).stdout
+    assert run(*predict, "--explain").stdout == plain
+    values = json.loads(run(*predict, "--explain", "--json").stdout)
+    found = integrated_gradients(small_classifier(labels=NAMES), "很好吃")
+    assert values["answer"]["label"] == values["explanation"]["label"] == found.label
+    (characters,) = values["explanation"]["characters"]
+    assert characters == pytest.approx(found.values[0].tolist(), abs=1e-5)
+    terminal = Console(
+        force_terminal=True, color_system="truecolor", highlight=False, markup=False
+    )
+    monkeypatch.setattr(albert_tf_cli.tasks, "console", terminal)
+    coloured = run(*predict, "--explain").stdout
+    assert "\x1b[30;48;2;" in coloured
+    assert re.sub(r"\x1b\[[\d;]*m", "", coloured) == plain
+
+
+def test_a_report_of_a_classifier(folder, tmp_path):
+    report = tmp_path / "report"
+    result = run(
+        *("evaluate", folder / "single", folder / "test.tsv", "--json"),
+        *("--report", report, "--train", folder / "test.tsv"),
+        *("--unlabelled", folder / "texts.txt"),
+    )
+    assert "report.html" in result.stderr
+    values = json.loads((report / "report.json").read_text("utf-8"))
+    assert values["scores"] == json.loads(result.stdout)
+    assert list(values["lists"]) == ["mistakes", "suspicious", "to_label"]
+    mistakes, suspicious, to_label = values["lists"].values()
+    # As many as the matrix has beside its diagonal.
+    matrix = np.array(values["scores"]["confusion_matrix"])
+    assert len(mistakes) == matrix.sum() - matrix.trace() > 0
+    lines = (folder / "test.tsv").read_text().split("\n")
+    for row in mistakes:
+        assert lines[row["example"]] == f"{row['label']}\t{row['text']}"
+        assert row["predicted"] != row["label"] and row["of_label"] < row["probability"]
+    shares = [row["of_label"] for row in mistakes]
+    assert shares == sorted(shares)
+    assert all(row["label"] != row["suggested"] for row in suspicious)
+    assert {row["text"] for row in to_label} == {"很好", "太差了", "好吃<i>"}
+    page = (report / "report.html").read_text("utf-8")
+    assert "<span style=" in page and "<b>" not in page and "好吃&lt;i&gt;" in page
+    assert {path.name for path in report.iterdir()} == {
+        *("report.html", "report.json", "confusion.png"),
+        *("mistakes.tsv", "suspicious.tsv", "to_label.tsv"),
+    }
+
+
+def test_reports_of_pairs_label_lists_and_entities(folder, tmp_path):
+    pytest.importorskip("seqeval", reason="seqeval is not installed")
+    files = {"pairs": "pairs.tsv", "multi": "multi.tsv", "tagger": "tags.txt"}
+    lists = {}
+    for name, file in files.items():
+        report = tmp_path / name
+        run("evaluate", folder / name, folder / file, "--report", report)
+        values = json.loads((report / "report.json").read_text("utf-8"))
+        lists[name] = values["lists"]["mistakes"]
+    for row in lists["pairs"]:
+        assert (row["text"], row["text_b"]) in {("好", "很好"), ("差", "吃")}
+    for row in lists["multi"]:
+        assert re.search(r"(好评|差|中) 0\.\d{4}", row["missed"] + row["wrong"])
+    assert not (tmp_path / "multi" / "confusion.png").exists()
+    missed = " ".join(row["missed"] for row in lists["tagger"])
+    assert "小明/PER@0" in missed or "大地/LOC@0" in missed

@@ -1,0 +1,129 @@
+"""The command line as a shell starts it, in processes of its own.
+
+The only tests of this folder that start processes: all others run commands in theirs.
+"""
+
+import importlib.metadata
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+from lite_tasks import needs_onnx
+from small_classifier import small_classifier
+from small_corpus import write_corpus, write_vocabulary
+
+import albert_tf
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+ALBERT_TF = pathlib.Path(sys.executable).with_name("albert-tf")
+COMMANDS = ("inspect", "convert", "download", "finetune", "evaluate", "predict")
+COMMANDS += ("export", "prune", "pretrain-data", "pretrain")
+
+
+def start(*command, cwd, **environment):
+    """Start a process without the settings of these tests."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("TF_CPP")}
+    return subprocess.run(
+        [str(part) for part in command],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        env={**kept, "PYTHONPATH": str(ROOT), **environment},
+    )
+
+
+# `-X importtime` misses what is imported while native output is hidden.
+WATCHED = """
+import sys, albert_tf_cli
+sys.argv[0] = "albert-tf"
+try:
+    albert_tf_cli.main()
+finally:
+    print(*{"tensorflow", "keras", "numpy"} & {*sys.modules}, file=sys.stderr)
+"""
+
+
+def start_watched(*command, cwd):
+    """Start a command; return the process and which large packages it imported."""
+    done = start(sys.executable, "-c", WATCHED, *command, cwd=cwd)
+    *lines, names = done.stderr.split("\n")[:-1]
+    done.stderr = "\n".join(lines)
+    return done, set(names.split())
+
+
+@pytest.mark.parametrize(
+    "command",
+    [(), *(pytest.param((name,), marks=pytest.mark.slow) for name in COMMANDS)],
+)
+def test_help_comes_without_tensorflow(command, tmp_path):
+    done, imported = start_watched(*command, "--help", cwd=tmp_path)
+    assert (done.returncode, imported) == (0, set())
+    expected = [f"albert-tf {command[0]}", "Example:"] if command else COMMANDS
+    assert all(word in done.stdout for word in expected)
+
+
+@pytest.mark.slow
+def test_how_it_starts_and_what_it_says_where_it_cannot(tmp_path):
+    # A module of the user's is not in its way.
+    (tmp_path / "zh.py").write_text("raise ValueError('not this')")
+    version = f"albert-tf {importlib.metadata.version('albert-tf')}\n"
+    for package in ("albert_tf_cli", "albert_tf"):
+        done = start(sys.executable, "-m", package, "--version", cwd=tmp_path)
+        assert (done.returncode, done.stdout, done.stderr) == (0, version, "")
+    done = start(sys.executable, "-S", "-m", "albert_tf_cli", cwd=tmp_path)
+    expected = "The command line needs typer. Run: pip install 'albert-tf[cli]'\n"
+    assert (done.returncode, done.stderr) == (1, expected)
+    done = start(
+        ALBERT_TF, "inspect", "albert_tiny_zh", cwd=tmp_path, KERAS_BACKEND="openvino"
+    )
+    if done.returncode:
+        assert done.stderr.startswith("Error: Keras is set to the backend openvino, ")
+
+
+@pytest.mark.slow
+def test_a_mistake_is_one_line_without_tensorflow(tmp_path):
+    for command in (("inspect", "nowhere"), ("predict", "nowhere", "很好")):
+        done, imported = start_watched(*command, cwd=tmp_path)
+        assert (done.returncode, done.stdout, imported) == (1, "", set())
+        assert done.stderr.startswith("Error: ") and "\n" not in done.stderr
+
+
+@pytest.mark.slow
+def test_predict_prints_nothing_of_tensorflow(tmp_path):
+    small_classifier(2, labels=["坏", "好"]).save_to_preset(tmp_path / "model")
+    texts = ["很好吃", "好" * 200]
+    done = start(ALBERT_TF, "predict", tmp_path / "model", *texts, cwd=tmp_path)
+    assert done.returncode == 0
+    assert [x.split("\t")[2] for x in done.stdout.splitlines()] == texts
+    (warning,) = done.stderr.splitlines()
+    assert warning.startswith("Warning: 1 of 2 texts are longer than sequence_length=")
+
+
+@pytest.mark.slow
+@needs_onnx
+def test_an_exported_file_answers_without_tensorflow(tmp_path):
+    file = tmp_path / "model.onnx"
+    albert_tf.export.onnx(small_classifier(2, labels=["坏", "好"], pairs=True), file)
+    first, second = ["很好吃", "", "😀好"], ["好", "不好", "很"]
+    rows = "".join(map("{},{}\n".format, first, second))
+    (tmp_path / "texts.csv").write_text(f"text_a,text_b\n{rows}", "utf-8")
+    command = ("predict", file, "texts.csv", "--json")
+    done, imported = start_watched(*command, cwd=tmp_path)
+    assert (done.returncode, imported) == (0, {"numpy"}), done.stderr
+    expected = albert_tf.export.OnnxModel(file).answers((first, second))
+    assert [json.loads(line) for line in done.stdout.splitlines()] == expected
+
+
+@pytest.mark.slow
+def test_pretraining_data_of_two_processes(tmp_path):
+    write_corpus(tmp_path / "a.txt", documents=60)
+    write_vocabulary(tmp_path / "vocab.txt")
+    command = ("pretrain-data", "--input", "a.txt", "--vocab", "vocab.txt")
+    options = ("--output", "out", "--sequence-length", 32, "--block-size", 2000)
+    done = start(ALBERT_TF, *command, *options, "--workers", 2, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    assert len(manifest["shards"]) > 2 and manifest["counts"]["documents"] == 60

@@ -1,0 +1,208 @@
+"""Files of texts with entities in every form, and tags of tokens."""
+
+import json
+import zipfile
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from albert_tf.data import read_tagged_texts
+from albert_tf.data.tags import check_spans, spans_to_tags, tag_names, tags_to_spans
+
+SENTENCE = "小明在北京。"
+SPANS = [(0, 2, "PER"), (3, 5, "LOC")]
+
+
+@pytest.fixture
+def read(tmp_path):
+    def write_and_read(content, **options):
+        path = tmp_path / "data.txt"
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return read_tagged_texts(path, **options)
+
+    return write_and_read
+
+
+# === Forms ===
+
+
+def columns(tags, separator=" ", end="\n"):
+    rows = zip(SENTENCE, tags.split(), strict=True)
+    return "".join(f"{token}{separator}{tag}{end}" for token, tag in rows)
+
+
+STUDIO_VALUES = [
+    {"start": 3, "end": 5, "text": "北京", "labels": ["LOC"]},
+    {"start": 0, "end": 2, "labels": ["PER"]},
+]
+STUDIO_RESULT = [
+    {"type": "labels", "value": STUDIO_VALUES[0]},
+    {"type": "choices", "value": {"choices": ["news"]}},
+    {"type": "labels", "value": STUDIO_VALUES[1]},
+]
+STUDIO_TASKS = [
+    {"id": 7, "data": {"text": SENTENCE}, "annotations": [{"result": STUDIO_RESULT}]},
+    {"id": 8, "data": {"text": "没有人看过"}, "annotations": []},
+    {
+        "id": 9,
+        "data": {"text": "跳过"},
+        "annotations": [{"was_cancelled": True, "result": []}],
+    },
+]
+FORMS = {
+    "BIO": "\ufeff" + columns("B-PER I-PER O B-LOC I-LOC O"),
+    "BIOES": columns("B-PER E-PER O B-LOC E-LOC O", separator="\t", end="\r\n"),
+    "IO": columns("I-PER I-PER O I-LOC I-LOC O"),
+    "more columns": "-DOCSTART- -X- O O\n\n"
+    + columns("B-PER I-PER O B-LOC I-LOC O", separator=" NN x "),
+    "slashes": "小明/PER 在/o 北京/LOC 。/o\n",
+    "cluener": '{"text": "小明在北京。", "label": '
+    '{"PER": {"小明": [[0, 1]]}, "LOC": {"北京": [[3, 4]]}}}\n',
+    "doccano": '{"id": 1, "text": "小明在北京。", '
+    '"label": [[3, 5, "LOC"], [0, 2, "PER"]]}\n',
+    "doccano entities": '{"text": "小明在北京。", "entities": [{"label": "PER", '
+    '"start_offset": 0, "end_offset": 2}, {"label": "LOC", "start_offset": 3, '
+    '"end_offset": 5}], "relations": []}\n',
+    "label studio": json.dumps(STUDIO_TASKS, indent=2),
+    "label studio min": json.dumps(
+        [{"text": SENTENCE, "id": 7, "label": STUDIO_VALUES}]
+    ),
+}
+
+
+@pytest.mark.parametrize("content", FORMS.values(), ids=FORMS)
+def test_every_form(read, content):
+    data = read(content)
+    assert (data.x, data.spans, data.skipped) == ([SENTENCE], [SPANS], 0)
+    assert data.labels == ["LOC", "PER"]
+
+
+def test_sentences_and_words_are_joined_as_their_language_is_written(read):
+    data = read("\n\n中 B-ORG\n  O\n\u3000 O\n国 B-ORG\n\n\n-DOCSTART- O\n好 O\n")
+    assert data.x == ["中 \u3000国", "好"]
+    assert data.spans == [[(0, 1, "ORG"), (3, 4, "ORG")], []]
+    data = read("小明 B-PER\n在 O\n北京 B-LOC\n工作 O\n")
+    assert (data.x, data.spans) == (["小明在北京工作"], [SPANS])
+    for joiner in (None, "_"):
+        data = read("John B-PER\nSmith I-PER\nsaw O\nParis B-LOC\n", joiner=joiner)
+        assert data.x == [(joiner or " ").join(["John", "Smith", "saw", "Paris"])]
+        assert data.spans == [[(0, 10, "PER"), (15, 20, "LOC")]]
+
+
+def test_offsets_of_browsers_count_utf16_units(read):
+    values = [
+        {"start": 3, "end": 5, "text": "小明", "labels": ["PER"]},
+        {"start": 5, "end": 8, "text": "😀好", "labels": ["LOC"]},
+    ]
+    data = read(json.dumps([{"text": "😀 小明😀好", "label": values}]))
+    assert data.spans == [[(2, 4, "PER"), (4, 6, "LOC")]]
+
+
+def test_peoples_daily(assets, tmp_path):
+    with zipfile.ZipFile(assets / "data" / "peopledaily.zip") as archive:
+        archive.extract("dev.txt", tmp_path)
+    data = read_tagged_texts(tmp_path / "dev.txt")
+    lines = (tmp_path / "dev.txt").read_text("utf-8").split("\n")
+    assert data.labels == ["LOC", "ORG", "PER"]
+    # Eleven have lost their beginning.
+    assert sum(map(len, data.spans)) == 11 + sum(" B-" in line for line in lines)
+    assert sum(map(len, data.x)) == sum(bool(line.strip()) for line in lines)
+    assert data.x[0][slice(*data.spans[0][0][:2])] == "中共中央"
+
+
+# === Mistakes ===
+
+STUDIO = (
+    '[{{"id": 7, "data": {{"text": "好"}}, '
+    '"annotations": [{{"result": [{{"value": {}}}]}}]}}]'
+)
+MISTAKES = {
+    "no tag": ("中 B-ORG\n国\n", "Line 2 of .*data.txt: '国' has one column"),
+    "other tag": ("中 B-ORG\n国 X-ORG\n", "Line 2 of .*'X-ORG' is no tag"),
+    "slash": ("小明/PER 在 \n", "Line 1 of .*'在' is no word", {"form": "slashes"}),
+    "empty": (" \n", "is empty"),
+    "encoding": ("中 O\n好 ".encode() + b"\x80 O\n", "not UTF-8: byte 0x80 in line 2"),
+    "form": ("中 O\n", "`form` must be one of", {"form": "xml"}),
+    "cut JSON": ('{"text": "a", "label": []}\n{"text": \n', "Line 2 of .* not JSON"),
+    "no text": ('{"label": []}\n', r"Line 1 of .*no text or data in \['label'\]"),
+    "no spans": ('{"text": "a"}\n', 'Line 1 of .*expected "label"'),
+    "outside": ('\n{"text": "好", "label": [[0, 2, "X"]]}\n', "Line 2 of .*not lie"),
+    "overlap": ('{"text": "很好", "label": [[0, 2, "X"], [1, 2, "Y"]]}\n', "overlap"),
+    "cluener": (
+        '{"text": "小明", "label": {"PER": {"小红": [[0, 1]]}}}\n',
+        "Line 1 of .*stands '小明', not '小红'",
+    ),
+    "studio cut": ("[\n{]", "Line 2 of .*not JSON"),
+    "studio": (STUDIO.format('{"labels": ["X"]}'), r"Task 1 \(id 7\) of .*one label"),
+    "studio nothing": ('[{"data": {"text": "好"}}]', "holds no text with annotations"),
+}
+
+
+@pytest.mark.parametrize("case", MISTAKES.values(), ids=MISTAKES)
+def test_a_mistake_names_the_line(read, case):
+    content, message, *options = case
+    with pytest.raises(ValueError, match=message):
+        read(content, **(options[0] if options else {}))
+
+
+def test_wrong_spans_are_skipped_and_counted(read):
+    content = '{"text": "很好", "label": [[0, 2, "X"], [1, 2, "Y"], [1, 9, "Z"]]}\n'
+    data = read(content + content, skip_wrong=True)
+    assert data.spans == [[(0, 2, "X")]] * 2
+    assert data.skipped == 4
+
+
+# === Tags ===
+
+
+@st.composite
+def any_spans(draw):
+    bounds = draw(st.lists(st.integers(0, 20), unique=True, max_size=10))
+    bounds = sorted(bounds)[: len(bounds) // 2 * 2]
+    labels = st.sampled_from(["PER", "LOC", "B-LOC"])
+    pairs = zip(bounds[::2], bounds[1::2], strict=True)
+    return [(start, end, draw(labels)) for start, end in pairs]
+
+
+@pytest.mark.parametrize("scheme", ["BIO", "BIOES"])
+@given(spans=any_spans())
+def test_tags_stand_for_their_spans(scheme, spans):
+    tags = spans_to_tags(spans, 20, scheme)
+    assert set(tags) <= set(tag_names(["PER", "LOC", "B-LOC"], scheme))
+    assert tags_to_spans(tags) == spans
+
+
+@pytest.mark.parametrize(
+    ("tags", "spans"),
+    [
+        # IOB1, as CoNLL-2003 was published: B only between neighbours of one label.
+        (
+            "I-PER I-PER O I-LOC B-LOC I-PER",
+            [(0, 2, "PER"), (3, 4, "LOC"), (4, 5, "LOC"), (5, 6, "PER")],
+        ),
+        (
+            "B-PER M-PER E-PER S-LOC S-LOC O",
+            [(0, 3, "PER"), (3, 4, "LOC"), (4, 5, "LOC")],
+        ),
+        ("B_PER L_PER U_LOC O", [(0, 2, "PER"), (2, 3, "LOC")]),
+        ("E-PER E-PER I-PER O", [(0, 1, "PER"), (1, 2, "PER"), (2, 3, "PER")]),
+    ],
+)
+def test_other_schemes_are_read(tags, spans):
+    assert tags_to_spans(tags.split()) == spans
+
+
+def test_wrong_spans_and_labels_are_named():
+    for spans, message in (
+        ([(0, 6, "PER")], r"\(0, 6, 'PER'\) does not lie in the text.* 5 characters"),
+        ([(2, 2, "PER")], "does not lie"),
+        ([(3, 5, "A"), (1, 4, "B")], r"\(1, 4, 'B'\) and \(3, 5, 'A'\) overlap"),
+        ([("PER", 1, 4)], "is no span"),
+        ([(1, 4, None)], "is no span"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            check_spans(spans, 5)
+    for labels in ([], ["PER", "PER"], "PER"):
+        with pytest.raises(ValueError, match="`labels` should be"):
+            tag_names(labels)

@@ -1,0 +1,262 @@
+"""Files of questions, choices, articles and wrong characters; pairs of few texts."""
+
+import collections
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from albert_tf.data import (
+    contrastive_pairs,
+    find_answer,
+    read_articles,
+    read_choices,
+    read_spelling,
+    read_squad,
+)
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write_file(content, name="a.json"):
+        is_text = isinstance(content, str)
+        text = content if is_text else json.dumps(content, ensure_ascii=False)
+        (tmp_path / name).write_text(text, "utf-8")
+        return tmp_path / name
+
+    return write_file
+
+
+# === Questions with answers in a context ===
+
+CONTEXT = "黄河长5464公里，是中国第二长河。黄河发源于青海😀。"
+
+
+def question(*answers, **fields):
+    answers = [{"text": text, "answer_start": start} for text, start in answers]
+    return {"question": "多长？", "id": "q", "answers": answers, **fields}
+
+
+def squad(*questions, context=CONTEXT):
+    return {"data": [{"paragraphs": [{"context": context, "qas": list(questions)}]}]}
+
+
+def test_wrong_answer_offsets_are_corrected_and_counted(write):
+    content = squad(
+        question(("5464公里", 3)),
+        question(("黄河", 20), ("中国", -1)),  # Nearest is 18.
+        question(("长江", 4), ("青海", 23)),
+        question(("长江", 4)),
+        question(is_impossible=True, plausible_answers=[]),
+        question(("", -1)),
+    )
+    data = read_squad(write(content))
+    assert data.answers == [
+        [(3, "5464公里")],
+        [(18, "黄河"), (11, "中国")],
+        [(None, "长江"), (23, "青海")],
+        [(None, "长江")],
+        [],
+        [],
+    ]
+    assert (len(data), data.moved, data.absent) == (6, 2, 2)
+    assert data.texts[2] == ["长江", "青海"]
+    assert data.x == (["多长？"] * 6, [CONTEXT] * 6)
+    training = data.for_training()
+    assert training.answers == [*data.answers[:3], [], []]
+    assert (len(training), training.skipped, training.moved) == (5, 1, 2)
+
+
+@given(st.text("ab", max_size=12), st.text("ab", min_size=1, max_size=3), st.integers())
+def test_the_nearest_place_of_an_answer(context, text, start):
+    places = [i for i in range(len(context)) if context.startswith(text, i)]
+    found = find_answer(context, start, text)
+    if not places:
+        assert found is None
+    else:
+        assert abs(found - start) == min(abs(place - start) for place in places)
+        assert context[found : found + len(text)] == text
+
+
+@pytest.mark.parametrize(
+    ("name", "counts"), [("trial", (1002, 5, 0, 0)), ("dev", (3219, 7, 193, 0))]
+)
+def test_cmrc(assets, name, counts):
+    data = read_squad(assets / "data" / "cmrc2018" / f"cmrc2018_{name}.json")
+    training = data.for_training()
+    assert (len(data), data.moved, data.absent, training.skipped) == counts
+    for context, answers in zip(training.contexts, training.answers, strict=True):
+        for start, text in answers:
+            assert start is None or context[start : start + len(text)] == text
+
+
+# === Questions with choices ===
+
+C3 = [
+    [
+        ["男：几点了？", "女：八点。"],
+        [
+            {"question": "现在几点？", "choice": ["七点", "八点"], "answer": "八点"},
+            {"question": "谁问？", "choice": ["男", "女", "不知道"], "answer": "男"},
+        ],
+        "1-7",
+    ],
+    [["天黑了。"], [{"question": "天？", "choice": ["黑"], "answer": "黑"}], "1-8"],
+]
+RACE = {
+    "id": "high1.txt",
+    "article": "It rains.",
+    "questions": ["What falls?", "It _ ."],
+    "options": [["snow", "rain"], ["rains", "snows"]],
+    "answers": ["B", "A"],
+}
+
+
+def test_choices_of_c3(write):
+    data = read_choices(write(C3))
+    contexts = ["男：几点了？\n女：八点。"] * 2 + ["天黑了。"]
+    choices = [["七点", "八点"], ["男", "女", "不知道"], ["黑"]]
+    assert data.x == (contexts, ["现在几点？", "谁问？", "天？"], choices)
+    assert data.labels == [1, 0, 0]
+    assert data.ids == ["1-7-0", "1-7-1", "1-8-0"]
+
+
+def test_choices_of_race_in_a_file_lines_and_a_directory(write, tmp_path):
+    data = read_choices(write(RACE, "1.txt"))
+    assert data.contexts == ["It rains."] * 2
+    assert (data.choices, data.labels) == (RACE["options"], [1, 0])
+    lines = write(f"{json.dumps(RACE)}\n\n{json.dumps(RACE)}\n", "all.jsonl")
+    assert read_choices(lines).labels == [1, 0, 1, 0]
+    (tmp_path / "race" / "high").mkdir(parents=True)
+    for name in ("race/high/2.txt", "race/high/1.txt"):
+        write({**RACE, "id": name[-5:]}, name)
+    ids = read_choices(tmp_path / "race").ids
+    assert ids == ["1.txt-0", "1.txt-1", "2.txt-0", "2.txt-1"]
+    assert read_choices(write({**RACE, "answers": []})).labels is None
+
+
+# === Articles and wrong characters ===
+
+
+@pytest.mark.parametrize("ending", ["json", "jsonl"])
+def test_articles_and_texts_with_errors(write, ending):
+    articles = [
+        {"article": "他来了。她走了。", "summary": "他来了"},
+        {"content": ["他来了。", "她走了。"], "title": "她走了"},
+        {"summarization": "好", "article": "很好。", "index": 3},
+    ]
+    wrong = [
+        {"original_text": "我再家", "correct_text": "我在家", "wrong_ids": [1]},
+        {"source": "很好", "target": "很好"},
+    ]
+
+    def file(records):
+        lines = [json.dumps(record, ensure_ascii=False) for record in records]
+        is_list = ending == "json"
+        return write(
+            f"[{','.join(lines)}]" if is_list else "\n".join(lines), f"a.{ending}"
+        )
+
+    assert read_articles(file(articles)) == (
+        ["他来了。她走了。", ["他来了。", "她走了。"], "很好。"],
+        ["他来了", "她走了", "好"],
+    )
+    assert read_spelling(file(wrong)) == (["我再家", "很好"], ["我在家", "很好"])
+    lines = "\ufeff我再家\t我在家\r\n\r\n很好\t很好\r\n"
+    assert read_spelling(write(lines, "a.tsv")) == read_spelling(file(wrong))
+
+
+# === Mistakes ===
+
+ARTICLE = '{"article": "好", "summary": "好"}\n'
+CHOICE = {"question": "?", "choice": ["黑"], "answer": "白"}
+MISTAKES = [
+    (read_squad, "a.json", "{", "Line 1 of .*a.json is not JSON"),
+    (read_squad, "a.json", [], "a.json should be an object with the field 'data'"),
+    (read_squad, "a.json", {"data": []}, "has no questions"),
+    (read_squad, "a.json", {"data": [{}]}, r"data\[0\] of .* no field 'paragraphs'"),
+    (
+        read_squad,
+        "a.json",
+        squad(question(("公里", "7"))),
+        r"'answer_start' of answers\[0\] of data\[0\].paragraphs\[0\].*'7'",
+    ),
+    (read_choices, "a.json", [["天"]], r"\[0\] of .*should be a list of a document"),
+    (read_choices, "a.json", [[["天"], [CHOICE]]], "answer '白' of .* none of its"),
+    (
+        read_choices,
+        "a.json",
+        [
+            [
+                ["天"],
+                [{**CHOICE, "answer": "黑"}, {"question": "?", "choice": ["黑"]}],
+                "7",
+            ]
+        ],
+        "1 questions without an answer .* id 7-1",
+    ),
+    (
+        read_choices,
+        "a.json",
+        {**RACE, "answers": ["E", "A"]},
+        "letter of its 2 options",
+    ),
+    (
+        read_choices,
+        "a.json",
+        {**RACE, "options": [["a"]]},
+        "2 questions, 1 lists of opt",
+    ),
+    (read_choices, "a.json", [], "has no questions"),
+    (read_choices, "a.json", "3", "should be a list of documents"),
+    (read_choices, "a.jsonl", json.dumps(RACE) + "\n{", "Line 2 of .* is not JSON"),
+    (read_articles, "a.jsonl", ARTICLE + '{"article": "好"}', "Line 2 of .*'summary'"),
+    (
+        read_articles,
+        "a.jsonl",
+        ARTICLE + '{"article": [], "summary": "好"}',
+        "Line 2 of .*list of sentences",
+    ),
+    (read_articles, "a.jsonl", "\n", "holds no articles"),
+    (read_spelling, "a.tsv", "好\t好\n好\n", "Line 2 of .*a.tsv has 1 columns"),
+    (read_spelling, "a.tsv", "好\t好的\n", "Line 1 of .* texts of 1 and 2 characters"),
+    (read_spelling, "a.tsv", "\n", "a.tsv holds no texts"),
+    (read_spelling, "a.json", '[{"source": "好"}]', "Entry 1 of .* not an object with"),
+]
+
+
+@pytest.mark.parametrize(("read", "name", "content", "message"), MISTAKES)
+def test_a_mistake_names_the_entry(write, read, name, content, message):
+    with pytest.raises(ValueError, match=message):
+        read(write(content, name))
+
+
+@pytest.mark.parametrize("read", [read_articles, read_choices, read_spelling])
+def test_a_missing_file(tmp_path, read):
+    with pytest.raises(FileNotFoundError, match="none.jsonl"):
+        read(tmp_path / "none.jsonl")
+
+
+# === Pairs to compare, of a few texts ===
+
+TEXTS = [*("a0", "a1"), *("b0", "b1", "b2", "b3"), *("c0", "c1", "c2")]
+
+
+def test_every_text_meets_its_own_class_and_others():
+    labels = [text[0] for text in TEXTS]
+    (first, second), scores = contrastive_pairs(TEXTS, labels, rounds=5)
+    assert len(first) == len(second) == len(scores) == 2 * 5 * len(TEXTS)
+    for a, b, score in zip(first, second, scores, strict=True):
+        assert a != b and (a[0] == b[0]) == (score == 1)
+    assert scores.mean() == 0.5
+    assert set(collections.Counter(first).values()) == {10}
+    # Drawn anew in each round.
+    assert len({b for a, b in zip(first, second, strict=True) if a == "b0"}) > 4
+    again = contrastive_pairs(TEXTS, labels, rounds=5)[0]
+    assert again == (first, second)
+    assert contrastive_pairs(TEXTS, labels, rounds=5, seed=1)[0] != again
+    with pytest.raises(ValueError, match=r"Found: \{'a': 8, 'b': 1\}"):
+        contrastive_pairs(TEXTS, ["a"] * 8 + ["b"])
+    with pytest.raises(ValueError, match="9 texts, but 1 labels"):
+        contrastive_pairs(TEXTS, ["a"])

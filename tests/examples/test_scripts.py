@@ -1,0 +1,222 @@
+"""Each script of `examples/` runs, on its data or a part of it, and learns."""
+
+import collections
+import importlib.util
+import json
+import pathlib
+import runpy
+import sys
+from collections.abc import Callable
+from typing import NamedTuple
+
+import pytest
+from small_classifier import small_classifier
+
+from albert_tf.data import read_tagged_texts
+from albert_tf.evaluation import entity_scores
+from albert_tf.export import saved_model
+
+EXAMPLES = pathlib.Path(__file__).parents[2] / "examples"
+# They train for many steps.
+pytestmark = [
+    pytest.mark.traced,
+    pytest.mark.filterwarnings("ignore:.* texts are longer than"),
+]
+
+
+def part_of(data, rows, folder):
+    """Write the first rows of each file of the data, with its header."""
+    source = EXAMPLES / data
+    for file in [source] if source.is_file() else sorted(source.glob("*.tsv")):
+        lines = file.read_text("utf-8").splitlines(True)[: rows + 1]
+        (folder / file.name).write_text("".join(lines), "utf-8")
+    return folder / source.name if source.is_file() else folder
+
+
+@pytest.fixture
+def run(monkeypatch):
+    """Run a script and return its globals, or what its `main` returns for a folder."""
+
+    def run(name, *arguments, main=False):
+        script = EXAMPLES / f"{name}.py"
+        monkeypatch.setattr(sys, "argv", [str(script), *map(str, arguments)])
+        found = runpy.run_path(str(script), run_name=name)
+        return found["main"](*arguments) if main else found
+
+    return run
+
+
+# === Scripts that train: better than a baseline, by more than chance ===
+
+
+def of_classes(example):
+    """Accuracy against that of the most frequent class."""
+    truth = example.get("test_labels") or example["test"].labels
+    share = max(collections.Counter(truth).values()) / len(truth)
+    spread = (share * (1 - share) / len(truth)) ** 0.5
+    return example["scores"]["accuracy"], share + 3 * spread
+
+
+def of_label_lists(example):
+    """Micro F1 against that of all labels for every text, whose recall is 1."""
+    share = example["truth"].mean()
+    spread = 0.5 / example["truth"].size ** 0.5
+    return example["scores"]["micro_f1"], 2 * share / (1 + share) + 3 * spread
+
+
+def of_numbers(example):
+    """Spearman's correlation against 0."""
+    spread = 1 / len(example["test_numbers"]) ** 0.5
+    return example["scores"]["spearman"], 3 * spread
+
+
+def of_masks(example):
+    """Perplexity, the lower the better."""
+    return -example["after"][1], -0.7 * example["before"][1]
+
+
+def of_summaries(example):
+    scores = {name: x["rouge_l"] for name, x in example["scores"].items()}
+    return scores["model"], max(scores["first sentence"], scores["centroid"]) + 0.2
+
+
+class Script(NamedTuple):
+    """A script that trains: its scores and its data, a part of them with `rows`."""
+
+    scores: Callable  # The score, and what it should exceed.
+    data: str = ""
+    rows: int = 0
+
+
+TRAINING = {
+    "text_classification": Script(of_classes, "reviews", 800),
+    "topic_classification": Script(of_classes, "data/topics/headlines.tsv", 150),
+    "spam": Script(of_classes),
+    "sentence_pairs": Script(of_classes),
+    "multi_label": Script(of_label_lists, "data/aspects/reviews.tsv", 400),
+    "similarity": Script(of_numbers, "data/scenes/pairs.tsv", 300),
+    "fill_mask": Script(of_masks),
+    "sentence_embeddings": Script(lambda x: (x["after"], x["before"] + 0.05)),
+    "few_shot": Script(lambda x: (x["after"], max(0.6, x["before"] + 0.1))),
+    "distillation": Script(
+        lambda x: (x["after"][0], max(0.6, x["before"][0] + 0.05)), "reviews", 1000
+    ),
+    "summarization": Script(of_summaries),
+}
+# The quickest, which a contributor runs.
+UNMARKED = ("spam",)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(x, marks=[] if x in UNMARKED else pytest.mark.slow)
+        for x in TRAINING
+    ],
+)
+def test_a_script_learns(name, run, tmp_path, capsys):
+    script = TRAINING[name]
+    data = [part_of(script.data, script.rows, tmp_path)] if script.data else []
+    score, baseline = script.scores(run(name, *data))
+    assert score > baseline
+    assert capsys.readouterr().out.count("\n") > 1
+
+
+@pytest.mark.slow
+def test_spelling_correction(run, tmp_path):
+    data = part_of("data/spelling", 320, tmp_path)
+    files = [data / f"{name}.tsv" for name in ("train", "test")]
+    scores = run("spelling_correction", *files)["scores"]
+    # Whoever changes nothing gets 0.
+    assert scores["correction_f1"] > 0.7 and scores["false_positive_rate"] < 0.3
+
+
+@pytest.mark.slow
+def test_question_answering(run):
+    folder = EXAMPLES / "data" / "questions"
+    scores, first = run("question_answering", folder, main=True)
+    assert scores["f1"] > first["f1"] + 50
+
+
+@pytest.mark.slow
+def test_multiple_choice(run):
+    accuracy, chance = run("multiple_choice", EXAMPLES / "data" / "choices", main=True)
+    assert accuracy > chance + 0.3
+
+
+def names_found_again(train, texts):
+    """The entities of the training texts, looked up in others; the longest first."""
+    names = {
+        text[start:end]: label
+        for text, spans in zip(train.x, train.spans, strict=True)
+        for start, end, label in spans
+    }
+    found = []
+    for text in texts:
+        row, start = [], 0
+        while start < len(text):
+            ends = range(len(text), start, -1)
+            end = next((x for x in ends if text[start:x] in names), None)
+            if end:
+                row.append((start, end, names[text[start:end]]))
+            start = end or start + 1
+        found.append(row)
+    return found
+
+
+@pytest.mark.slow
+def test_token_classification_learns_more_than_names(run):
+    pytest.importorskip("seqeval", reason="seqeval is not installed")
+    folder = EXAMPLES / "data" / "entities"
+    scores = run("token_classification", folder, main=True)
+    train, dev = (read_tagged_texts(folder / f"{x}.jsonl") for x in ("train", "dev"))
+    baseline = entity_scores(dev.spans, names_found_again(train, dev.x))
+    assert scores["f1"] > baseline["f1"] + 0.1
+
+
+# === Other scripts ===
+
+
+def test_make_vocabulary(run, tmp_path):
+    (tmp_path / "a.txt").write_text("我们今天去公园。Café 龘\n" * 2, "utf-8")
+    run("make_vocabulary", tmp_path / "vocab.txt", tmp_path / "a.txt")["main"]()
+    tokens = (tmp_path / "vocab.txt").read_text("utf-8").split("\n")
+    assert tokens[:5] == ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    # As often as --min-count, or common.
+    assert {"我", "园", "e", "##e"} <= set(tokens) and "龘" not in tokens
+
+
+@pytest.mark.slow
+def test_an_exported_model_answers_without_this_package(run, tmp_path, capsys):
+    texts = ["很好吃", "太差了！", "😀"]
+    model = small_classifier(2, labels=["差评", "好评"])
+    saved_model(model, tmp_path / "1")
+    found = run("serve", tmp_path / "1", *texts)
+    rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    expected = model.predict(texts, verbose=0).argmax(-1)
+    assert [row[0] for row in rows] == [model.labels[i] for i in expected]
+    assert [row[2] for row in rows] == texts
+    assert not {"albert_tf", "keras"} & found.keys()
+    assert "albert_tf" not in (EXAMPLES / "serve.py").read_text("utf-8")
+
+
+@pytest.mark.nightly
+def test_the_benchmark_of_pretraining_scores_every_start(monkeypatch, tmp_path):
+    path = EXAMPLES.parent / "benchmarks" / "pretraining_gain.py"
+    spec = importlib.util.spec_from_file_location("pretraining_gain", path)
+    benchmark = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(benchmark)
+    monkeypatch.setattr(benchmark, "LEAST_EXAMPLES", 40)
+    for part, count in (("train", 60), ("test", 30)):
+        lines = (EXAMPLES / "reviews" / f"{part}.tsv").read_text("utf-8")
+        lines = lines.splitlines(True)[: count + 1]
+        (tmp_path / f"{part}.tsv").write_text("".join(lines), "utf-8")
+    start = ("--start", "shipped", str(EXAMPLES / "albert_micro_zh"))
+    output = ("--epochs", "1", "--output", str(tmp_path / "gain.json"))
+    data = ("--data", "reviews", str(tmp_path), "--sizes", "20", "--seeds", "1")
+    monkeypatch.setattr(sys, "argv", [str(path), *start, *output, *data])
+    benchmark.main()
+    scores = json.loads((tmp_path / "gain.json").read_text("utf-8"))
+    starts = {key.split("/")[2] for key in scores}
+    assert starts == {"shipped", "random weights", "TF-IDF, logistic regression"}
+    assert all(0 < score <= 1 for score in scores.values())
