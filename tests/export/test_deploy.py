@@ -1,5 +1,6 @@
-"""The files of `deploy/`: read by the protocols they are of, and as the docs say."""
+"""The files of `deploy/` are read by the programs they are for."""
 
+import json
 import pathlib
 import re
 import sys
@@ -16,7 +17,6 @@ from google.protobuf import (
 
 ROOT = pathlib.Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
-DOCS = (ROOT / "docs" / "serving.md").read_text()
 
 # Fields of messages that are in no wheel: tensorflow/serving
 # `session_bundle_config.proto` and `monitoring_config.proto`, Triton's
@@ -33,7 +33,7 @@ MONITORING = {"prometheus_config": {"enable": _BOOL, "path": _TEXT}}
 
 
 def message_of(fields):
-    """A message with these fields, empty."""
+    """An empty message with these fields."""
     file = descriptor_pb2.FileDescriptorProto(name=f"{id(fields)}.proto")
     file.package = f"p{id(fields)}"
     types = {_INT: 3, _BOOL: 8, _TEXT: 9}
@@ -93,24 +93,11 @@ def test_compose_mounts_what_its_command_names():
     assert serving["image"] == "tensorflow/serving:2.20.0"
 
 
-def test_every_line_is_explained():
-    options = set()
-    for name in ("models.config", "batching.config", "monitoring.config"):
-        options |= set(re.findall(r"^\s*(\w+)", (DEPLOY / name).read_text(), re.M))
-    compose = (DEPLOY / "compose.yaml").read_text()
-    options |= set(re.findall(r"^\s*- --(\w+)", compose, re.M))
-    triton = (DEPLOY / "triton" / "reviews" / "config.pbtxt").read_text()
-    options |= set(re.findall(r"^(\w+)", triton, re.M))
-    assert len(options) > 30
-    unexplained = {x for x in options if not re.search(rf"`(--)?{x}\b", DOCS)}
-    assert not unexplained
-
-
 # --- Triton ---
 
 
 class Answers:
-    """Stands for `albert_tf_lite.OnnxModel`: what it is given, and answers."""
+    """A replacement for `albert_tf_lite.OnnxModel` that reverses texts."""
 
     def __init__(self, path):
         self.path, self.asked = path, []
@@ -165,9 +152,7 @@ def backend(monkeypatch):
 
 
 def triton_json(text):
-    """The parts of a config.pbtxt that the model reads, as Triton hands them over."""
-    import json
-
+    """The parts of a config.pbtxt that the model reads, as JSON from Triton."""
     parts = {}
     for way in ("input", "output"):
         block = re.search(rf"^{way} \[(.*?)^\]", text, re.M | re.S).group(1)
@@ -183,7 +168,7 @@ def request(*texts):
     return {"text": Tensor("text", np.array([[x.encode()] for x in texts], object))}
 
 
-def test_tritons_step_answers_each_request_its_own(backend):
+def test_triton_answers_each_request(backend):
     assert backend.model.path == "/models/reviews/1/model.onnx"
     responses = backend.execute([request("好", "很好"), request("", "abc", "差")])
     # All at once.
