@@ -8,67 +8,18 @@ import types
 
 import numpy as np
 import pytest
-from google.protobuf import (
-    descriptor_pb2,
-    descriptor_pool,
-    message_factory,
-    text_format,
-)
+from google.protobuf import text_format
 
 ROOT = pathlib.Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
 
-# Fields of messages that are in no wheel: tensorflow/serving
-# `session_bundle_config.proto` and `monitoring_config.proto`, Triton's
-# `model_config.proto`. A number alone is an int64 wrapped by `value`.
-_INT, _BOOL, _TEXT = "int", "bool", "text"
-BATCHING = {
-    "max_batch_size": {"value": _INT},
-    "batch_timeout_micros": {"value": _INT},
-    "max_enqueued_batches": {"value": _INT},
-    "num_batch_threads": {"value": _INT},
-    "pad_variable_length_inputs": _BOOL,
-}
-MONITORING = {"prometheus_config": {"enable": _BOOL, "path": _TEXT}}
 
-
-def message_of(fields):
-    """An empty message with these fields."""
-    file = descriptor_pb2.FileDescriptorProto(name=f"{id(fields)}.proto")
-    file.package = f"p{id(fields)}"
-    types = {_INT: 3, _BOOL: 8, _TEXT: 9}
-
-    def add(name, fields):
-        message = file.message_type.add(name=name)
-        for number, (key, kind) in enumerate(fields.items(), start=1):
-            field = message.field.add(name=key, number=number, label=1)
-            if isinstance(kind, dict):
-                add(f"{name}_{key}", kind)
-                field.type, field.type_name = 11, f".{file.package}.{name}_{key}"
-            else:
-                field.type = types[kind]
-
-    add("Root", fields)
-    pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)
-    found = pool.FindMessageTypeByName(f"{file.package}.Root")
-    return message_factory.GetMessageClass(found)()
-
-
-def read(name, message):
-    return text_format.Parse((DEPLOY / name).read_text(), message)
-
-
-def test_configurations_of_the_server_are_read_by_its_protocols():
-    batching = read("batching.config", message_of(BATCHING))
-    assert batching.max_batch_size.value == 64
-    monitoring = read("monitoring.config", message_of(MONITORING))
-    assert monitoring.prometheus_config.path == "/monitoring/prometheus/metrics"
-
+def test_models_config_is_read_by_the_protocol_of_the_server():
     pytest.importorskip("tensorflow_serving", reason="needs the extra [serving]")
     from tensorflow_serving.config import model_server_config_pb2
 
-    models = read("models.config", model_server_config_pb2.ModelServerConfig())
+    message = model_server_config_pb2.ModelServerConfig()
+    models = text_format.Parse((DEPLOY / "models.config").read_text(), message)
     (model,) = models.model_config_list.config
     assert dict(model.version_labels) == {"stable": 1, "canary": 2}
     # A label of a version that is not served would not be found.

@@ -173,20 +173,6 @@ def test_a_sentence_piece_model_travels_in_the_file(write, tmp_path):
     assert max(span[1] for row in found for span in row) > 40
 
 
-@pytest.mark.nightly
-@needs_onnx
-@pytest.mark.parametrize("precision", ["float32", "int8"])
-def test_openvino_gives_the_same(precision, tmp_path):
-    openvino = pytest.importorskip("openvino")
-    task, texts = small_task("google pairs")
-    model = write_onnx(task, tmp_path / "model.onnx", precision=precision)
-    features = {x: y.numpy() for x, y in task.preprocessor(texts).items()}
-    compiled = openvino.Core().compile_model(str(tmp_path / "model.onnx"), "CPU")
-    (found,) = compiled(features).values()
-    tolerance = {"float32": 1e-5, "int8": 0.02}[precision]
-    np.testing.assert_allclose(found, model.call(features), atol=tolerance)
-
-
 # --- Sizes and precisions ---
 
 

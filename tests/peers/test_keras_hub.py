@@ -199,10 +199,7 @@ def test_our_classifier_from_text_to_logits(tmp_path):
     ("changes", "message"),
     [
         ({"embedding_projection": "before_layer_norm"}, "embedding_projection"),
-        ({"normalize_first": True}, "normalize_first"),
-        ({"activation": "relu"}, "activation"),
         ({"activation": "gelu"}, "activation"),
-        ({"num_ffn_groups": 3}, "num_attention_groups=1 and num_ffn_groups=3"),
         ({"num_attention_groups": 2, "num_ffn_groups": 2}, "divisible"),
         (
             {"hidden_dropout": 0.1, "attention_dropout": 0.2},
@@ -220,7 +217,6 @@ def test_pretraining_heads_have_no_place(tmp_path):
     model = AlbertPretrainer(random_backbone())
     with pytest.raises(CheckpointError, match="masked_lm_head.*sop_head"):
         write(model, tmp_path / "saved")
-    assert not list(tmp_path.iterdir())
 
 
 def test_another_model_of_keras_hub_is_refused():

@@ -230,17 +230,6 @@ def test_their_classifier_of_two_classes_without_names(tmp_path):
     assert largest_difference(ours(inputs()), run(model, inputs()).logits) < TOLERANCE
 
 
-def test_a_new_head_on_the_encoder_of_their_classifier(tmp_path):
-    model = classifier_of_theirs()
-    ours = AlbertTextClassifier.from_checkpoint(
-        save(model, tmp_path), num_classes=7, vocabulary=vocabulary()
-    )
-    assert ours(inputs()).shape == (3, 7)
-    pooled = run(model.albert, inputs()).pooler_output
-    ours = ours.backbone(inputs())["pooled_output"]
-    assert largest_difference(ours, pooled) < TOLERANCE
-
-
 @pytest.mark.parametrize("kind, file_format", KINDS_AND_FORMATS)
 def test_their_masked_language_model(tmp_path, kind, file_format):
     model = peer("AlbertForMaskedLM", kind)
@@ -336,7 +325,7 @@ def test_a_model_in_several_files(tmp_path):
     assert largest_difference(ours, theirs) < TOLERANCE
 
 
-@pytest.mark.parametrize("file_format", FORMATS)
+@pytest.mark.parametrize("file_format", ["safetensors", "bin"])
 def test_a_model_in_half_precision(tmp_path, file_format):
     model = peer("AlbertModel").to(torch.bfloat16)
     backbone = albert_tf.load_checkpoint(save(model, tmp_path, file_format))
@@ -410,29 +399,22 @@ OUR_KINDS = [
 
 @pytest.mark.parametrize("kind", OUR_KINDS)
 def test_our_encoder(tmp_path, kind):
-    model_inputs = inputs()
     backbone = random_backbone(**kind, hidden_dropout=0.1, attention_dropout=0.2)
     theirs = load("AutoModel", write(backbone, tmp_path))
-    rates = (
-        theirs.config.hidden_dropout_prob,
-        theirs.config.attention_probs_dropout_prob,
-    )
-    assert rates == (0.1, 0.2)
-    theirs, ours = run(theirs, model_inputs), backbone(model_inputs)
-    assert (
-        largest_difference(ours["sequence_output"], theirs.last_hidden_state)
-        < TOLERANCE
-    )
+    assert theirs.config.hidden_dropout_prob == 0.1
+    assert theirs.config.attention_probs_dropout_prob == 0.2
+    theirs, ours = run(theirs, inputs()), backbone(inputs())
+    states = ours["sequence_output"], theirs.last_hidden_state
+    assert largest_difference(*states) < TOLERANCE
     assert largest_difference(ours["pooled_output"], theirs.pooler_output) < TOLERANCE
     assert same_weights(albert_tf.load_checkpoint(tmp_path), backbone)
 
 
 @pytest.mark.parametrize("kind", OUR_KINDS[:2])
 def test_our_pretrainer(tmp_path, kind):
-    model_inputs = inputs()
     model = randomise(AlbertPretrainer(random_backbone(**kind)))
-    theirs = run(load("AlbertForPreTraining", write(model, tmp_path)), model_inputs)
-    ours = model({**model_inputs, "mask_positions": mask_positions()})
+    theirs = run(load("AlbertForPreTraining", write(model, tmp_path)), inputs())
+    ours = model({**inputs(), "mask_positions": mask_positions()})
     mlm = at_positions(theirs.prediction_logits, mask_positions())
     assert largest_difference(ours["mlm_logits"], mlm) < TOLERANCE
     assert largest_difference(ours["sop_logits"], theirs.sop_logits) < TOLERANCE
@@ -485,18 +467,10 @@ def test_a_directory_that_transformers_wrote_again(tmp_path):
     assert np.array_equal(*logits)
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"embedding_projection": "before_layer_norm"}, "embedding_projection"),
-        ({"normalize_first": True}, "normalize_first"),
-        ({"num_ffn_groups": 3}, "num_ffn_groups"),
-        ({"activation": "elu"}, "activation"),
-    ],
-)
-def test_a_model_transformers_cannot_hold(tmp_path, changes, message):
-    with pytest.raises(CheckpointError, match=message):
-        write(random_backbone(**changes), tmp_path / "saved")
+def test_a_model_transformers_cannot_hold(tmp_path):
+    model = random_backbone(normalize_first=True)
+    with pytest.raises(CheckpointError, match="normalize_first"):
+        write(model, tmp_path / "saved")
     assert not list(tmp_path.iterdir())
 
 

@@ -3,7 +3,6 @@
 import gzip
 import json
 import os
-import random
 import sys
 import tracemalloc
 import zlib
@@ -123,16 +122,12 @@ def test_compressed_files_joined_are_one(write, tmp_path, ending):
 @pytest.mark.parametrize("ending", ["", ".zst"])
 def test_the_position_rises_to_the_total(write, monkeypatch, ending):
     monkeypatch.setattr(text_lines, "_CHUNK", 1000)
-    letters = random.Random(0).choices("的一是不了在人有我他", k=300_000)
-    text = "\n\n".join("".join(letters[i : i + 20]) for i in range(0, 300_000, 20))
-    tail = text + "\n" * 5000 + "\xff" * 5000
-    files = [write(f"a.txt{ending}", text), write(f"b.txt{ending}", tail)]
+    text = "\n\n".join(numbered_lines(5000))
+    files = [write(f"{name}.txt{ending}", text + "\n" * 5000) for name in "ab"]
     corpus = Corpus(files, block_bytes=2000)
     positions = [block.position for block in corpus.blocks()]
-    assert corpus.total_bytes == sum(os.path.getsize(file) for file in files)
-    assert positions == sorted(positions)
-    assert positions[-1] == corpus.total_bytes
-    assert len(set(positions)) > 10
+    assert positions == sorted(positions) and len(set(positions)) > 10
+    assert positions[-1] == sum(os.path.getsize(file) for file in files)
 
 
 def naive_documents(data, document_per_line, max_line_bytes):
@@ -305,22 +300,6 @@ def test_a_file_that_vanished_is_named(write):
     (block,) = corpus.blocks()
     assert block.documents == [["a"], ["c"]]
     assert files[1] in corpus.warnings[0]
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("ending", [".gz", ".zst"])
-@given(data=st.data())
-@settings(deadline=None, max_examples=50)
-def test_reading_continues_after_any_damage(tmp_path_factory, ending, data):
-    path = tmp_path_factory.getbasetemp() / f"0.txt{ending}"
-    good = path.with_name("1.txt")
-    good.write_text(TEXT)
-    content = bytearray(compress("\n".join(numbered_lines(200)).encode(), ending))
-    for _ in range(data.draw(st.integers(1, 3))):
-        place = data.draw(st.integers(0, len(content) - 1))
-        content[place] = data.draw(st.integers(0, 255))
-    path.write_bytes(content[: data.draw(st.integers(0, len(content)))])
-    assert documents_of([str(path), str(good)])[-3:] == DOCUMENTS
 
 
 # === Which files, in which order ===

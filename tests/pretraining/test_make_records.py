@@ -177,15 +177,6 @@ def test_documents_of_one_sentence_are_kept_on_request(vocabulary, tmp_path):
         assert counts["records"] == records
 
 
-def test_a_block_of_one_document_has_no_other(vocabulary, tmp_path):
-    (tmp_path / "a.txt").write_text(TEXT.replace("\n\n", "\n"), encoding="utf-8")
-    for order, expected in (("nsp", 1), ("sop", 0)):
-        made = settings(vocabulary, order=order)
-        files, output = [str(tmp_path / "a.txt")], tmp_path / order
-        warnings = make_pretraining_data(files, output, made)["warnings"]
-        assert sum("nothing of another" in x for x in warnings) == expected
-
-
 # === Workers and resuming ===
 
 
