@@ -134,13 +134,13 @@ def test_a_failed_export_keeps_what_was_there(classifier, tmp_path, monkeypatch)
             albert_tf.export.saved_model(classifier, directory)
         assert list((tmp_path / "serving").iterdir()) == []
         directory.mkdir()
-        (directory / "old").touch()
+        (directory / "saved_model.pb").write_text("old")
         with pytest.raises(OSError, match="No space left"):
             albert_tf.export.saved_model(classifier, directory)
-        assert [path.name for path in directory.rglob("*")] == ["old"]
+        assert [path.name for path in directory.rglob("*")] == ["saved_model.pb"]
+        assert (directory / "saved_model.pb").read_text() == "old"
     # Without a failure it is replaced.
     albert_tf.export.saved_model(classifier, directory)
-    assert not (directory / "old").exists()
     served = tf.saved_model.load(str(directory)).signatures["serving_default"]
     assert len(served(text=tf.constant(TEXTS))["label"]) == len(TEXTS)
     assert os.listdir(tmp_path / "serving") == ["1"]

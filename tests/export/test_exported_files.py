@@ -123,9 +123,9 @@ def test_no_texts_and_wrong_texts(write, written):
             model.predict(texts)
     one, other = model.predict([b"\xff\xe5\xa5\xbd\xfe", "好"])["probabilities"]
     np.testing.assert_allclose(one, other, atol=1e-6)
-    *_, pairs = written("google pairs", write_onnx)
+    *_, tagger = written("tags", write)
     with pytest.raises(ValueError, match="takes .* list"):
-        pairs.predict(TEXTS)
+        tagger.predict((TEXTS, TEXTS))
 
 
 @needs_litert
