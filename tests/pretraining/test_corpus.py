@@ -122,7 +122,7 @@ def test_compressed_files_joined_are_one(write, tmp_path, ending):
 @pytest.mark.parametrize("ending", ["", ".zst"])
 def test_the_position_rises_to_the_total(write, monkeypatch, ending):
     monkeypatch.setattr(text_lines, "_CHUNK", 1000)
-    text = "\n\n".join(numbered_lines(5000))
+    text = "\n\n".join(numbered_lines())
     files = [write(f"{name}.txt{ending}", text + "\n" * 5000) for name in "ab"]
     corpus = Corpus(files, block_bytes=2000)
     positions = [block.position for block in corpus.blocks()]
