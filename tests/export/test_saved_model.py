@@ -1,5 +1,6 @@
 """The exported classifier: the model's answers, from a folder that explains itself."""
 
+import functools
 import json
 import pathlib
 import subprocess
@@ -42,8 +43,12 @@ def model(classifier, tmp_path_factory):
     return folder
 
 
+# Kept, because loading takes a second.
+load = functools.cache(tf.saved_model.load)
+
+
 def ask(path, signature="serving_default", **inputs):
-    answers = tf.saved_model.load(str(path)).signatures[signature](
+    answers = load(str(path)).signatures[signature](
         **{name: tf.constant(x) for name, x in inputs.items()}
     )
     return {name: value.numpy() for name, value in answers.items()}

@@ -72,7 +72,7 @@ def test_random_texts(alphabet, lowercase):
     check(vocabulary_of(texts, lowercase), texts, lowercase)
 
 
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(
     st.lists(
         st.text(st.one_of(st.sampled_from(ODD), st.sampled_from(BMP)), max_size=120),

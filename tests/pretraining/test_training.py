@@ -137,7 +137,7 @@ class TellsToEnd(keras.callbacks.Callback):
 
 @pytest.mark.parametrize(
     ("step", "number"),
-    [(3, signal.SIGTERM), (2, signal.SIGINT)],
+    [(3, signal.SIGTERM), pytest.param(2, signal.SIGINT, marks=pytest.mark.slow)],
 )
 def test_a_training_told_to_end_saves_and_is_resumed(
     data, trained, tmp_path, step, number
@@ -209,6 +209,7 @@ def test_another_training_is_refused(data, trained, tmp_path):
 # === Dev ===
 
 
+@pytest.mark.slow
 def test_the_loss_of_dev_is_that_of_numpy(data, tmp_path):
     # Whole batches, so that the mean over batches is that over sequences.
     folder = write(tmp_path / "dev", 40, 1, seed=100)

@@ -232,7 +232,7 @@ ANY_TEXTS = st.lists(
 )
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=40)
 @given(ANY_TEXTS)
 def test_any_strings(piece_tokenizer, reference, texts):
     """Pieces of the original; spans in order, each cleaning up to its piece."""

@@ -169,7 +169,7 @@ def test_the_preset_is_the_model_that_was_scored(tmp_path):
     )
     classifier.compile(learning_rate=1e-2)
     data = (TEXTS, LABELS.tolist())
-    metrics = fine_tune(classifier, data, data, output, epochs=2, verbose=0)
+    metrics = fine_tune(classifier, data, data, output, epochs=1, verbose=0)
     scores = classifier.evaluate(*data, return_dict=True, verbose=0)
     assert metrics["dev"] == pytest.approx(scores, rel=1e-5)
     loaded = AlbertTextClassifier.from_preset(output)
@@ -302,10 +302,12 @@ def test_resumed_it_ends_as_if_never_interrupted(tmp_path):
         np.testing.assert_allclose(first, second, atol=1e-6)
 
 
-@pytest.mark.parametrize("freeze", ["embeddings", "encoder"])
+@pytest.mark.parametrize(
+    "freeze", ["embeddings", pytest.param("encoder", marks=pytest.mark.slow)]
+)
 def test_what_is_frozen_stays_and_trains_again_from_the_preset(tmp_path, freeze):
     before = {weight.path: np.array(weight) for weight in new_backbone().weights}
-    _, model = train_with(tmp_path, freeze=freeze)
+    _, model = train_with(tmp_path, freeze=freeze, epochs=1)
     moved = {
         weight.path
         for weight in model.backbone.weights
