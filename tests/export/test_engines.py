@@ -1,10 +1,10 @@
-"""`predict(engine=...)`: the answers of a file in 8 bits, from the model itself."""
+"""`predict(engine=...)`: answers of a quantized file, from the model itself."""
 
 import re
 
 import numpy as np
 import pytest
-from lite_tasks import TASKS, needs_litert, needs_onnx, small_task
+from lite_tasks import needs_litert, needs_onnx, small_task
 from small_classifier import predict
 
 import albert_tf
@@ -15,30 +15,23 @@ ENGINES = [
     pytest.param("onnx", OnnxModel, marks=needs_onnx),
     pytest.param("litert", LiteRTModel, marks=[needs_litert, pytest.mark.slow]),
 ]
-ONE_OUTPUT = [
-    pytest.param(name, marks=[] if name == "google pairs" else pytest.mark.slow)
-    for name in TASKS
-    if name != "tags"
-]
 
 
-@pytest.mark.parametrize("name", ONE_OUTPUT)
 @pytest.mark.parametrize("engine, opens", ENGINES)
-def test_it_is_what_the_int8_file_gives(name, engine, opens, tmp_path):
-    task, texts = small_task(name)
+def test_answers_are_those_of_the_int8_file(engine, opens, tmp_path):
+    task, texts = small_task("google pairs")
     getattr(albert_tf.export, engine)(task, tmp_path / "model", precision="int8")
     expected = opens(tmp_path / "model").outputs(texts)
     found = predict(task, texts, engine=engine)
     exact = predict(task, texts)
     assert found.shape == exact.shape
     np.testing.assert_allclose(found, expected.reshape(exact.shape), atol=1e-5)
-    # Of 8 bits it is, and of the same model.
     assert not np.array_equal(found, exact)
     assert np.corrcoef(found.ravel(), exact.ravel())[0, 1] > 0.98
 
 
 @needs_onnx
-def test_new_weights_are_written_anew_and_others_are_not(monkeypatch):
+def test_the_file_is_exported_again_when_weights_change(monkeypatch):
     written = []
     write, opens = engines._FORMATS["onnx"]
 
@@ -63,26 +56,17 @@ def test_no_text_and_a_pipeline():
     task, texts = small_task("labels")
     assert predict(task, [], engine="onnx").shape == (0, 3)
     answers = albert_tf.pipeline("text-classification", task, engine="onnx")(texts)
-    logits = predict(task, texts, engine="onnx")
-    classes = logits.argmax(axis=1)
+    classes = predict(task, texts, engine="onnx").argmax(axis=1)
     assert [x["label"] for x in answers] == [task.class_names[i] for i in classes]
 
 
-@pytest.mark.parametrize(
-    "name, options, error, message",
-    [
+def test_options_and_tasks_without_an_engine():
+    for name, options, error, message in (
         ("labels", {"engine": "torch"}, ValueError, "one of onnx, litert"),
-        (
-            "labels",
-            {"engine": "onnx", "max_tokens": 64},
-            ValueError,
-            "max_tokens=64",
-        ),
+        ("labels", {"engine": "onnx", "max_tokens": 64}, ValueError, "max_tokens=64"),
         ("labels", {"engine": "onnx", "windows": "mean"}, ValueError, "as lists"),
         ("tags", {"engine": "onnx"}, TypeError, "one output a text"),
-    ],
-)
-def test_what_it_is_not_for(name, options, error, message):
-    task, texts = small_task(name)
-    with pytest.raises(error, match=re.escape(message)):
-        predict(task, texts, **options)
+    ):
+        task, texts = small_task(name)
+        with pytest.raises(error, match=re.escape(message)):
+            predict(task, texts, **options)

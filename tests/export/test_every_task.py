@@ -1,4 +1,4 @@
-"""What every exported task promises, by the table of tasks."""
+"""Promises of every exported task, by the table of tasks."""
 
 import json
 import pathlib
@@ -16,8 +16,10 @@ DOCS = pathlib.Path(__file__).parents[2] / "docs" / "serving.md"
 ENTRY = re.compile(r"`(\w+)` (\w+) \[([^\]]*)\]")
 # A text that is no UTF-8: that of 好 between other bytes.
 INVALID = b"\xff\xe5\xa5\xbd\xfe"
-# Of the cases, two take half a minute; TensorFlow keeps 30 MB of each.
+# Each takes seconds, and TensorFlow keeps 30 MB of it.
 QUICK = ("pair classifier", "token classifier")
+
+pytestmark = pytest.mark.traced
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +134,9 @@ def texts_of(exported, column):
     }
 
 
-@pytest.mark.parametrize("length", [300, pytest.param(100_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "length", [300, pytest.param(100_000, marks=pytest.mark.nightly)]
+)
 def test_no_text_makes_a_batch_fail(exported, length):
     column = ["很好[MASK]。", "", "\x00", INVALID, b"\xe4", " \u3000\n", "😀" * 9]
     column += ["好" * length, "a" * length, "很差。" * (length // 3)]
@@ -170,6 +174,9 @@ def test_columns_are_taken_as_rows_and_else_refused(exported):
     expected = exported.ask(**texts)
     for name, value in exported.ask(**columns).items():
         np.testing.assert_array_equal(value, expected[name])
+    # More texts than are read at once.
+    many = exported.ask(**{name: tf.repeat(x, 50, axis=0) for name, x in texts.items()})
+    assert {len(value) for value in many.values()} == {150}
     name = flat[0]
     with pytest.raises(tf.errors.InvalidArgumentError, match=f"{name}_of_a_batch"):
         exported.ask(**{**texts, name: tf.repeat(columns[name], 2, axis=1)})
@@ -179,19 +186,6 @@ def test_columns_are_taken_as_rows_and_else_refused(exported):
         wrong = {**texts, other: texts[other][:2]}
         with pytest.raises(tf.errors.InvalidArgumentError, match=f"as_many_{other}_as"):
             exported.ask(**wrong)
-
-
-@pytest.mark.slow
-def test_more_texts_than_are_read_at_once(exported):
-    texts = {name: tf.concat([x] * 20, axis=0) for name, x in exported.inputs.items()}
-    given, expected = exported.ask(**texts), exported.ask(**exported.inputs)
-    for name, value in expected.items():
-        assert len(given[name]) == 140
-        for part in (given[name][:7], given[name][-7:]):
-            if value.dtype.kind == "f":
-                np.testing.assert_allclose(part, value, atol=1e-5)
-            else:
-                np.testing.assert_array_equal(part, value)
 
 
 def test_the_folder_can_be_moved(exported, tmp_path):

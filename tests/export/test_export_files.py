@@ -1,13 +1,11 @@
-"""The folder that an export writes: complete or absent, and what stands in it."""
+"""The folder that an export writes: a version that is complete or absent."""
 
-import json
 import os
 import pathlib
 import subprocess
 import sys
 import threading
 
-import numpy as np
 import pytest
 import tensorflow as tf
 from small_classifier import TEXTS, small_classifier
@@ -21,21 +19,6 @@ TESTS = pathlib.Path(__file__).parents[1]
 @pytest.fixture(scope="module")
 def classifier():
     return small_classifier(labels=["坏", "中", "好"])
-
-
-@pytest.fixture(scope="module")
-def model(classifier, tmp_path_factory):
-    """A model in two versions, the second with half the bytes."""
-    folder = tmp_path_factory.mktemp("serving") / "model"
-    first = albert_tf.export.saved_model(classifier, folder, version="next")
-    second = albert_tf.export.saved_model(
-        classifier, folder, version="next", dtype="bfloat16", pairs=True
-    )
-    assert [first.name, second.name] == ["1", "2"]
-    return folder
-
-
-# --- Versions ---
 
 
 def write(folder, version, content="new"):
@@ -56,18 +39,15 @@ def test_next_version_is_one_more_than_the_highest(tmp_path):
     assert versions(tmp_path / "model") == [1, 7, 12, 13]
 
 
-@pytest.mark.parametrize(
-    "version, error, message",
-    [
+def test_versions_that_are_refused(tmp_path):
+    write(tmp_path / "model", 1, "old")
+    for version, error, message in (
         (1, FileExistsError, "has version 1, which is never replaced. Take 2"),
         (-1, ValueError, "a number from 0"),
         ("newest", ValueError, 'or "next"'),
-    ],
-)
-def test_versions_that_are_refused(tmp_path, version, error, message):
-    write(tmp_path / "model", 1, "old")
-    with pytest.raises(error, match=message):
-        write(tmp_path / "model", version)
+    ):
+        with pytest.raises(error, match=message):
+            write(tmp_path / "model", version)
     assert (tmp_path / "model" / "1" / "model").read_text() == "old"
     assert os.listdir(tmp_path / "model") == ["1"]
 
@@ -107,19 +87,16 @@ albert_tf.export.saved_model(small_classifier(), sys.argv[1], version="next")
 
 
 def run(*command):
+    path = f"{TESTS.parent}:{TESTS / 'helpers'}"
+    environment = {**os.environ, "PYTHONPATH": path}
     return subprocess.run(
-        command,
-        capture_output=True,
-        text=True,
-        env={**os.environ, "PYTHONPATH": f"{TESTS.parent}:{TESTS / 'helpers'}"},
-        timeout=300,
+        command, capture_output=True, text=True, env=environment, timeout=300
     )
 
 
 @pytest.mark.slow
 def test_a_killed_export_leaves_no_version(classifier, tmp_path):
-    command = sys.executable, "-c", EXPORT, tmp_path
-    assert run(*command, "killed").returncode == -9
+    assert run(sys.executable, "-c", EXPORT, tmp_path, "killed").returncode == -9
     (left,) = tmp_path.iterdir()
     assert (left / "saved_model.pb").exists()
     assert versions(tmp_path) == [] and not left.name.isdigit()
@@ -127,8 +104,8 @@ def test_a_killed_export_leaves_no_version(classifier, tmp_path):
     assert versions(tmp_path) == [1]
 
 
-# One with room for the weights and not for the graph, and one with room for neither.
-@pytest.mark.slow
+# Room for the weights and not for the graph, and room for neither.
+@pytest.mark.nightly
 @pytest.mark.parametrize("size", ["16k", "64k"])
 def test_a_full_disk_is_one_clear_error(tmp_path, size):
     script = 'mount -t tmpfs -o size=$0 none "$1" || exit 99; "$2" -c "$3" "$1"; '
@@ -144,99 +121,43 @@ def test_a_full_disk_is_one_clear_error(tmp_path, size):
     assert finished.stdout.splitlines() == ["left: "]
 
 
-# --- What is in it ---
+@pytest.mark.traced
+def test_a_failed_export_keeps_what_was_there(classifier, tmp_path, monkeypatch):
+    def save(module, path, **kwargs):
+        pathlib.Path(path, "saved_model.pb").write_text("half a gra")
+        raise OSError("No space left on device")
+
+    directory = tmp_path / "serving" / "1"
+    with monkeypatch.context() as patch:
+        patch.setattr(tf.saved_model, "save", save)
+        with pytest.raises(OSError, match="could not be written: No space left"):
+            albert_tf.export.saved_model(classifier, directory)
+        assert list((tmp_path / "serving").iterdir()) == []
+        directory.mkdir()
+        (directory / "saved_model.pb").write_text("old")
+        with pytest.raises(OSError, match="No space left"):
+            albert_tf.export.saved_model(classifier, directory)
+        assert [path.name for path in directory.rglob("*")] == ["saved_model.pb"]
+        assert (directory / "saved_model.pb").read_text() == "old"
+    # Without a failure it is replaced.
+    albert_tf.export.saved_model(classifier, directory)
+    served = tf.saved_model.load(str(directory)).signatures["serving_default"]
+    assert len(served(text=tf.constant(TEXTS))["label"]) == len(TEXTS)
+    assert os.listdir(tmp_path / "serving") == ["1"]
 
 
-def test_half_the_bytes_give_nearly_the_same_answers(classifier, model):
-    answers, counts = [], []
-    for version, dtype in {"1": tf.float32, "2": tf.bfloat16}.items():
-        path = str(model / version)
-        weights = tf.train.load_checkpoint(f"{path}/variables/variables")
-        types = weights.get_variable_to_dtype_map()
-        assert set(types.values()) == {dtype, tf.string}
-        shapes = weights.get_variable_to_shape_map()
-        del shapes["_CHECKPOINTABLE_OBJECT_GRAPH"]
-        counts.append(sum(map(np.prod, shapes.values())))
-        tokens = tf.saved_model.load(path).signatures["tokens"]
-        given = tokens(**classifier.preprocessor(TEXTS))
-        answers.append(given["probabilities"].numpy())
-    assert counts == [classifier.count_params()] * 2
-    assert answers[1].dtype == np.float32
-    assert 0 < np.abs(answers[0] - answers[1]).max() < 0.05
-
-
-@pytest.mark.slow
-def test_weights_in_half_precision_are_written_in_float32_if_asked(tmp_path):
-    half = small_classifier(sizes={"dtype": "bfloat16"})
-    assert {weight.dtype for weight in half.backbone.weights} == {"bfloat16"}
-    paths = [
-        albert_tf.export.saved_model(half, tmp_path, version="next", dtype=dtype)
-        for dtype in ("float32", None)
-    ]
-    sizes = [
-        sum(file.stat().st_size for file in (path / "variables").iterdir())
-        for path in paths
-    ]
-    assert sizes[0] > sizes[1] + half.backbone.count_params()
-    answers = [
-        tf.saved_model.load(str(path)).signatures["serving_default"](
-            text=tf.constant(TEXTS)
-        )["probabilities"]
-        for path in paths
-    ]
-    np.testing.assert_array_equal(*answers)
-
-
-@pytest.mark.parametrize(
-    "arguments, message",
-    [
-        ({"dtype": "float16"}, "`dtype` must be one of"),
-        ({"labels": ["a"]}, "3 classes"),
-    ],
-)
-def test_wrong_arguments_write_nothing(classifier, tmp_path, arguments, message):
-    with pytest.raises(ValueError, match=message):
-        albert_tf.export.saved_model(
-            classifier, tmp_path / "model", version="next", **arguments
-        )
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_card_and_labels_say_what_it_is(model):
-    labels = json.loads((model / "1" / "labels.json").read_text())
-    assert labels == ["坏", "中", "好"]
-    card = (model / "1" / "README.md").read_text()
-    for words in (
-        "AlbertTextClassifier",
-        "| labels | 坏, 中, 好 |",
-        "| out | `probabilities` | float32 [batch, 3] |",
-        "| in | `text` | string [batch] or [batch, 1] |",
-        "| in | `token_ids` | int32 [batch, any] |",
-        "text=tf.constant(['很好'])",
+def test_what_cannot_be_exported_is_refused(classifier, tmp_path):
+    bare = small_classifier()
+    bare.preprocessor = None
+    (tmp_path / "file").write_text("notes")
+    for task, options, error, message in (
+        (classifier, {"dtype": "float16"}, ValueError, "`dtype` must be one of"),
+        (classifier, {"labels": ["a", "b"]}, ValueError, "3 classes. Received 2"),
+        (bare, {}, ValueError, "no preprocessor.*vocabulary"),
     ):
-        assert words in card
-
-
-def test_warm_up_requests_are_read_by_the_protocol_of_the_server(model):
-    pytest.importorskip("tensorflow_serving", reason="needs the extra [serving]")
-    from tensorflow_serving.apis import prediction_log_pb2
-
-    for version, names in {"1": {"text"}, "2": {"text", "text_b"}}.items():
-        path = model / version / "assets.extra" / "tf_serving_warmup_requests"
-        served = tf.saved_model.load(str(model / version))
-        lengths = []
-        for record in tf.data.TFRecordDataset(str(path)).as_numpy_iterator():
-            log = prediction_log_pb2.PredictionLog.FromString(record)
-            request = log.predict_log.request
-            assert request.model_spec.signature_name == "serving_default"
-            # Nothing but what was read.
-            assert log.ByteSize() == len(record)
-            texts = {
-                name: tf.constant(tf.make_ndarray(proto))
-                for name, proto in request.inputs.items()
-            }
-            assert set(texts) == names
-            answers = served.signatures["serving_default"](**texts)
-            assert answers["probabilities"].shape == (1, 3)
-            lengths.append(len(tf.strings.unicode_split(texts["text"], "UTF-8")[0]))
-        assert lengths == sorted(set(lengths)) and len(lengths) == 2
+        with pytest.raises(error, match=message):
+            albert_tf.export.saved_model(task, tmp_path / "1", **options)
+    with pytest.raises(FileExistsError, match="is a file"):
+        albert_tf.export.saved_model(classifier, tmp_path / "file")
+    assert (tmp_path / "file").read_text() == "notes"
+    assert os.listdir(tmp_path) == ["file"]

@@ -1,4 +1,4 @@
-"""Round trips: the example's client, gRPC and REST, and the examples of the docs."""
+"""The example's client and the examples of the docs against a server."""
 
 import json
 import pathlib
@@ -16,6 +16,7 @@ import albert_tf
 
 ROOT = pathlib.Path(__file__).parents[2]
 DOCS = (ROOT / "docs" / "serving.md").read_text()
+pytestmark = pytest.mark.traced
 TEXTS = ["房间很干净", "早餐太差了", ""]
 
 
@@ -44,9 +45,9 @@ def assert_expected(rows, expected):
     np.testing.assert_allclose(given, expected["probabilities"], atol=1e-5)
 
 
-@pytest.mark.parametrize("options", [[], ["--label", "stable"]])
 @pytest.mark.parametrize("door", ["grpc", "rest"])
-def test_the_example_asks_a_server(model, expected, door, options, monkeypatch, capsys):
+def test_the_example_asks_a_server(model, expected, door, monkeypatch, capsys):
+    options = ["--label", "stable"]
     if door == "grpc":
         pytest.importorskip("tensorflow_serving", reason="needs the extra [serving]")
         server, port = grpc_server(model)

@@ -1,14 +1,21 @@
-"""The loader of TensorFlow Serving reads each export and answers strings as Keras."""
+"""The loader of TensorFlow Serving, and the operations its TensorFlow knows."""
 
+import json
 import os
+import subprocess
 
 import numpy as np
 import pytest
+import serving_operations
 import tensorflow as tf
 from exported_tasks import NAMES, exporter
 from serving_loader import Loader
+from serving_operations import TABLE, operations_of
+from small_sentence_piece import english_classifier
 
-pytestmark = pytest.mark.slow
+import albert_tf
+
+pytestmark = [pytest.mark.nightly, pytest.mark.traced]
 
 INVALID = b"\xff\xe5\xa5\xbd\xfe"
 
@@ -18,18 +25,19 @@ def export_task(tmp_path_factory):
     return exporter(tmp_path_factory)
 
 
+@pytest.fixture(scope="module")
+def serving_python():
+    """The Python of an environment with TensorFlow 2.20, that of the newest server."""
+    python = os.environ.get("ALBERT_TF_SERVING_PYTHON")
+    return python or pytest.skip("ALBERT_TF_SERVING_PYTHON names no Python")
+
+
 @pytest.fixture(scope="module", params=["this TensorFlow", "the newest server's"])
 def loader(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("loader")
     if request.param == "this TensorFlow":
         return Loader(folder)
-    python = os.environ.get("ALBERT_TF_SERVING_PYTHON")
-    if not python:
-        pytest.skip(
-            "ALBERT_TF_SERVING_PYTHON does not name the Python of an environment with "
-            "TensorFlow 2.20, that of the newest server"
-        )
-    return Loader(folder, python)
+    return Loader(folder, request.getfixturevalue("serving_python"))
 
 
 def assert_alike(given, expected):
@@ -75,12 +83,28 @@ def test_a_wrong_request_is_refused_by_the_name_of_the_input(loader, export_task
 
 
 def test_sentence_pieces_are_read(loader, tmp_path):
-    from small_sentence_piece import english_classifier
-
-    import albert_tf
-
     classifier = english_classifier()
     path = albert_tf.export.saved_model(classifier, tmp_path, version="next")
     texts = tf.constant(["A good film!", "", "Café  in 2018"])
     given = loader.ask(path, text=texts.numpy())
     assert_alike(given, classifier.text_answers((texts,), classifier))
+
+
+def test_the_table_of_operations_is_that_of_the_server(
+    export_task, tmp_path, serving_python
+):
+    pieces = albert_tf.export.saved_model(english_classifier(), tmp_path / "1")
+    paths = [pieces, *(export_task(name).path for name in NAMES)]
+    finished = subprocess.run(
+        [serving_python, serving_operations.__file__, *map(str, paths)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert finished.returncode == 0, finished.stderr
+    report, known = json.loads(finished.stdout), json.loads(TABLE.read_text())
+    assert report["tensorflow"].startswith("2.20.")
+    used = set().union(*map(operations_of, paths))
+    assert set(report["operations"]) == used
+    assert {x: known["operations"][x] for x in used} == report["operations"]
+    assert known["graph_version"] == report["graph_version"]

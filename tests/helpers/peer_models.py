@@ -1,10 +1,9 @@
 """Models, inputs and vocabularies for comparing with other implementations."""
 
-import io
 import pathlib
 
 import numpy as np
-import sentencepiece
+import sentence_piece_reference
 
 from albert_tf.models import AlbertBackbone
 
@@ -34,7 +33,7 @@ ENGLISH = [
 
 
 def inputs(seed=0, padded=True):
-    """What `AlbertBackbone` takes; if `padded`, three texts of unlike length."""
+    """Inputs of `AlbertBackbone`; if `padded`, three texts of unlike length."""
     rng = np.random.default_rng(seed)
     shape = (BATCH, LENGTH)
     lengths = [LENGTH, 9, 4] if padded else [LENGTH] * BATCH
@@ -115,20 +114,7 @@ def golden(name):
 
 def sentence_piece_proto():
     """A small model with the special pieces of the released ones."""
-    writer = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(ENGLISH),
-        model_writer=writer,
-        vocab_size=50,
-        hard_vocab_limit=False,
-        model_type="unigram",
-        pad_id=0,
-        unk_id=1,
-        bos_id=-1,
-        eos_id=-1,
-        pad_piece="<pad>",
-        unk_piece="<unk>",
-        control_symbols="[CLS],[SEP],[MASK]",
-        minloglevel=2,
+    text = "\n".join(ENGLISH)
+    return sentence_piece_reference.train_model(
+        text, vocab_size=50, user_defined_symbols=[]
     )
-    return writer.getvalue()

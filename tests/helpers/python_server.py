@@ -36,15 +36,11 @@ def grpc_server(model):
     class Service(prediction_service_pb2_grpc.PredictionServiceServicer):
         def Predict(self, request, context):
             spec = request.model_spec
-            if spec.name != model.name:
-                context.abort(grpc.StatusCode.NOT_FOUND, "Servable not found")
+            assert spec.name == model.name
             ask = model.signature(spec.signature_name, spec.version_label)
-            inputs = {
-                name: tf.constant(tf.make_ndarray(proto))
-                for name, proto in request.inputs.items()
-            }
+            inputs = request.inputs.items()
             try:
-                answers = ask(**inputs)
+                answers = ask(**{x: tf.constant(tf.make_ndarray(y)) for x, y in inputs})
             except tf.errors.InvalidArgumentError as error:
                 context.abort(grpc.StatusCode.INVALID_ARGUMENT, error.message)
             response = predict_pb2.PredictResponse(model_spec=spec)
@@ -63,7 +59,7 @@ def grpc_server(model):
 
 
 def rest_answer(ask, body):
-    """What REST answers to the body of a request, both as JSON would have them."""
+    """The answer of REST to the body of a request, both as read from JSON."""
     names = list(ask.structured_input_signature[1])
     if "instances" in body:
         rows = body["instances"]
@@ -75,7 +71,7 @@ def rest_answer(ask, body):
         columns = body["inputs"]
         columns = columns if _is_named(columns) else {names[0]: columns}
     answers = ask(**{name: tf.constant(_decoded(x)) for name, x in columns.items()})
-    answers = {name: _encoded(name, x.numpy()) for name, x in answers.items()}
+    answers = {name: _encoded(x.numpy()) for name, x in answers.items()}
     if "inputs" in body:
         return {"outputs": _alone(answers)}
     (count,) = {len(column) for column in answers.values()}
@@ -98,13 +94,10 @@ def _decoded(value):
     return base64.b64decode(value["b64"]) if isinstance(value, dict) else value
 
 
-def _encoded(name, array):
+def _encoded(array):
     if array.dtype == object:
-        as_base64 = name.endswith("_bytes")
-        convert = (
-            (lambda x: base64.b64encode(x).decode()) if as_base64 else bytes.decode
-        )
-        array = np.vectorize(convert, otypes=[object])(array)
+        # No output is named "..._bytes", which would be base64.
+        array = np.vectorize(bytes.decode, otypes=[object])(array)
     return array.tolist()
 
 

@@ -33,7 +33,7 @@ Zoe paid with a 20 and got 10.50 back, plus a "thank you" and 2 free cookies.
 """
 
 
-def train_model(**kwargs):
+def train_model(text=TEXT, **kwargs):
     """The bytes of a model with the special tokens of Google's."""
     model = io.BytesIO()
     arguments = {
@@ -49,7 +49,7 @@ def train_model(**kwargs):
         "minloglevel": 2,
     }
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(TEXT.lower().splitlines()),
+        sentence_iterator=iter(text.lower().splitlines()),
         model_writer=model,
         **{**arguments, **kwargs},
     )
@@ -86,7 +86,7 @@ class Reference:
 
 
 def equal_but_for_ties(actual, expected):
-    """Whether two lists of pieces are equal, or one of two splits as likely.
+    """Compare two lists of pieces, which may be one of two splits as likely.
 
     "eee" is "e", "ee" or "ee", "e". tensorflow_text decides as SentencePiece up to
     0.2.1 does, later releases the other way.

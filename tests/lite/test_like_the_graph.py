@@ -1,4 +1,4 @@
-"""What is done with tokens in NumPy is what the graph does."""
+"""Packing, windows and entities in NumPy are those of the graph."""
 
 import numpy as np
 import pytest
@@ -41,9 +41,9 @@ def test_packing(lengths, sequence_length, pairs):
         assert was_cut == (needed > sequence_length)
 
 
-@pytest.mark.parametrize("size, stride", [(7, 3), (7, 7), (5, 1), (8, 6)])
+@pytest.mark.parametrize("size, stride", [(7, 3), (7, 7), (5, 1)])
 def test_windows(size, stride):
-    for length in range(40):
+    for length in range(25):
         tokens = tf.RaggedTensor.from_row_lengths(tf.range(length), [length])
         windows = Windows.of(tokens, size, stride)
         columns = (windows.starts, windows.ends)

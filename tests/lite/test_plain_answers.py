@@ -1,4 +1,4 @@
-"""`answers` of exported files: what `albert_tf.pipeline` gives of the model itself."""
+"""`answers` of exported files are those of `albert_tf.pipeline` of the model."""
 
 import json
 
@@ -11,14 +11,14 @@ pytestmark = [needs_onnx, pytest.mark.filterwarnings("ignore:.* texts are longer
 
 
 class Near(float):
-    """A float that equals what is within 1e-4 of it."""
+    """A float that equals all within 1e-4 of it."""
 
     def __eq__(self, other):
         return abs(self - other) < 1e-4
 
 
 def near(answers):
-    """Answers as JSON gives them back."""
+    """Answers after a round trip through JSON."""
     return json.loads(json.dumps(answers), parse_float=Near)
 
 
@@ -41,7 +41,6 @@ def test_they_are_those_of_the_pipeline(name, tmp_path):
 def test_pairs_of_an_embedder_are_compared(tmp_path):
     task, texts = small_task("embedding")
     model = write_onnx(task, tmp_path / "model.onnx")
-    others = texts[::-1]
-    pairs = list(zip(texts, others, strict=True))
+    pairs = list(zip(texts, texts[::-1], strict=True))
     expected = albert_tf.pipeline(model.task, task)(pairs)
-    assert near(model.answers((texts, others))) == expected
+    assert near(model.answers((texts, texts[::-1]))) == expected

@@ -1,4 +1,4 @@
-"""Google's English tokenizer in Python: ids and offsets are those of the graph's."""
+"""SentencePiece in plain Python: ids and offsets are those of the graph."""
 
 import json
 import pathlib
@@ -32,7 +32,7 @@ def check(proto, texts, lowercase=True):
 @pytest.mark.parametrize("lowercase", [True, False])
 def test_random_texts(lowercase):
     rng = random.Random(0)
-    alphabets = rng.choices([PLAIN, ODD + PLAIN], k=500)
+    alphabets = rng.choices([PLAIN, ODD + PLAIN], k=300)
     texts = ["".join(rng.choices(x, k=rng.randrange(20))) for x in alphabets]
     check(train_model(), [*texts, *TEXT.splitlines(), "a\ud800b \udc00", ""], lowercase)
 

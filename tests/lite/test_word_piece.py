@@ -1,4 +1,4 @@
-"""The tokenizer in plain Python: ids and offsets are those of the graph's."""
+"""WordPiece in plain Python: ids and offsets are those of the graph."""
 
 import json
 import pathlib
@@ -17,8 +17,7 @@ from albert_tf_lite import WordPieceTokenizer
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 GOLDEN = pathlib.Path(__file__).parents[1] / "golden" / "tokenization.json"
 
-# Characters on which TensorFlow and a Python of 3.10 to 3.13 follow different versions
-# of Unicode, as in tests/tokenizers.
+# tf.strings.lower follows Unicode 13, see tests/tokenizers.
 DIFFERING = "\u1734\u2c2f\ua7c0\ua7d0\ua7d6\ua7d8"
 BMP = [
     chr(code)
@@ -68,12 +67,12 @@ def test_golden_entries():
 @pytest.mark.parametrize("alphabet", [ODD, BMP], ids=["odd", "bmp"])
 def test_random_texts(alphabet, lowercase):
     rng = random.Random(len(alphabet))
-    texts = ["".join(rng.choices(alphabet, k=rng.randrange(16))) for _ in range(500)]
+    texts = ["".join(rng.choices(alphabet, k=rng.randrange(16))) for _ in range(300)]
     texts += ["".join(rng.choices(alphabet, k=400)) for _ in range(10)]
     check(vocabulary_of(texts, lowercase), texts, lowercase)
 
 
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(
     st.lists(
         st.text(st.one_of(st.sampled_from(ODD), st.sampled_from(BMP)), max_size=120),
@@ -86,17 +85,13 @@ def test_any_texts(texts, lowercase):
     check(TOKENS[lowercase], texts, lowercase)
 
 
-def test_long_words_and_halves_of_surrogate_pairs():
+def test_long_words_surrogates_and_unreachable_tokens():
     texts = ["a" * n + "é中" for n in (99, 100, 101, 250)]
-    texts += ["a\ud800b\udc00\u0301 \ud83d", "\ud800"]
+    texts += ["a\ud800b\udc00\u0301 \ud83d", "\ud800", "a b é \u2028", "a\u3000b"]
     tokens = [*SPECIAL, "a", "##a", "e", "##e", "b", "##b", "ab", "中"]
+    tokens += ["a", "", "##", "\u2028", "a\u3000b", "a" * 101, "é"]
     for lowercase in (True, False):
         check(tokens, texts, lowercase)
-
-
-def test_repeated_and_unreachable_tokens():
-    tokens = [*SPECIAL, "a", "b", "a", "", "##", "\u2028", "a\u3000b", "a" * 101, "é"]
-    check(tokens, ["a b é \u2028", "a\u3000b", "a" * 101])
 
 
 def test_vocabulary_without_special_tokens_is_refused():

@@ -1,4 +1,4 @@
-"""Against KerasHub's AlbertBackbone and AlbertTextClassifier, both ways."""
+"""Models of KerasHub in this package, and ours there."""
 
 import keras
 import keras_hub
@@ -21,9 +21,10 @@ from peer_models import (
 import albert_tf
 from albert_tf.checkpoints import CheckpointError
 from albert_tf.models import AlbertPretrainer, AlbertTextClassifier
+from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
+from albert_tf.tokenizers import SentencePieceTokenizer
 
-# Without torch, and so not of `peers`; the golden ones are in tests/conversion.
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.peers
 
 # num_layers, num_groups, num_inner_repetitions
 KINDS = [(3, 1, 1), (4, 2, 2), (3, 3, 1)]
@@ -66,40 +67,20 @@ def same_outputs(model, other, model_inputs):
     return all(largest_difference(ours[x], theirs[x]) < TOLERANCE for x in OUTPUTS)
 
 
-@pytest.fixture(params=[True, False], ids=["padded", "full"])
-def model_inputs(request):
-    return inputs(padded=request.param)
-
-
 # === Their models, ours ===
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_their_backbone(kind, model_inputs):
-    theirs = peer(kind)
-    ours = albert_tf.load_checkpoint(theirs)
-    assert isinstance(ours, albert_tf.models.AlbertBackbone)
-    assert same_outputs(ours, theirs, model_inputs)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_their_preset(tmp_path, kind, model_inputs):
-    theirs = peer(kind)
-    theirs.save_to_preset(str(tmp_path))
-    ours = albert_tf.load_checkpoint(tmp_path)
-    assert same_outputs(ours, theirs, model_inputs)
-
-
-def test_their_keras_file(tmp_path):
-    theirs = peer((4, 2, 2))
+def test_their_backbone_preset_and_keras_file(tmp_path, kind):
+    theirs = peer(kind, dropout=0.15)
+    theirs.save_to_preset(str(tmp_path / "preset"))
     theirs.save(tmp_path / "model.keras")
-    ours = albert_tf.load_checkpoint(tmp_path / "model.keras")
-    assert same_outputs(ours, theirs, inputs())
-
-
-def test_their_dropout_is_both_of_ours():
-    ours = albert_tf.load_checkpoint(peer(dropout=0.15))
-    assert (ours.hidden_dropout, ours.attention_dropout) == (0.15, 0.15)
+    for source in (theirs, tmp_path / "preset", tmp_path / "model.keras"):
+        ours = albert_tf.load_checkpoint(source)
+        assert isinstance(ours, albert_tf.models.AlbertBackbone)
+        assert (ours.hidden_dropout, ours.attention_dropout) == (0.15, 0.15)
+        for given in (inputs(), inputs(padded=False)):
+            assert same_outputs(ours, theirs, given)
 
 
 def test_loading_copies_the_weights():
@@ -120,15 +101,11 @@ def test_their_classifier():
     assert largest_difference(ours(inputs()), theirs(inputs())) < TOLERANCE
 
 
-def test_the_encoder_of_their_masked_language_model():
+def test_their_masked_language_model_has_an_encoder_only():
+    # Its LayerNorm has an epsilon of 1e-5, and there is no sentence-order head.
     theirs = keras_hub.models.AlbertMaskedLM(peer(), preprocessor=None)
     ours = albert_tf.load_checkpoint(theirs)
     assert same_outputs(ours, theirs.backbone, inputs())
-
-
-def test_their_masked_language_model_is_no_pretrainer():
-    # Its LayerNorm has an epsilon of 1e-5, and there is no sentence-order head.
-    theirs = keras_hub.models.AlbertMaskedLM(peer(), preprocessor=None)
     with pytest.raises(CheckpointError):
         AlbertPretrainer.from_checkpoint(theirs)
 
@@ -146,45 +123,28 @@ def english_classifier_of_theirs():
     )
 
 
-needs_sentence_piece = pytest.mark.skipif(
-    not hasattr(albert_tf.preprocessing, "SentencePieceTokenizer"),
-    reason="there is no SentencePieceTokenizer yet",
-)
-
-
-@needs_sentence_piece
-@pytest.mark.parametrize("as_preset", [False, True])
-def test_their_classifier_from_text_to_logits(tmp_path, as_preset):
+def test_their_classifier_from_text_to_logits(tmp_path):
     theirs = english_classifier_of_theirs()
-    source = theirs
-    if as_preset:
-        theirs.save_to_preset(str(tmp_path))
-        source = tmp_path
-    ours = AlbertTextClassifier.from_checkpoint(source)
+    theirs.save_to_preset(str(tmp_path))
     logits = theirs.predict(ENGLISH, verbose=0)
-    assert largest_difference(ours.predict(ENGLISH, verbose=0), logits) < TOLERANCE
+    for source in (theirs, tmp_path):
+        ours = AlbertTextClassifier.from_checkpoint(source)
+        assert largest_difference(ours.predict(ENGLISH, verbose=0), logits) < TOLERANCE
 
 
 # === Our models, theirs ===
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_our_backbone(tmp_path, kind, model_inputs):
-    ours = ours_of_kind(kind)
+def test_our_backbone_there_and_back(tmp_path, kind):
+    ours = ours_of_kind(kind, hidden_dropout=0.1, attention_dropout=0.1)
     theirs = keras_hub.models.AlbertBackbone.from_preset(write(ours, tmp_path))
     assert isinstance(theirs, keras_hub.models.AlbertBackbone)
-    assert same_outputs(ours, theirs, model_inputs)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_our_backbone_comes_back(tmp_path, kind):
-    ours = ours_of_kind(kind, hidden_dropout=0.1, attention_dropout=0.1)
-    loaded = albert_tf.load_checkpoint(write(ours, tmp_path))
+    assert same_outputs(ours, theirs, inputs())
+    loaded = albert_tf.load_checkpoint(tmp_path)
     assert same_weights(loaded, ours)
-    configs = [model.get_config() for model in (loaded, ours)]
-    for config in configs:
-        config.pop("name")
-    assert configs[0] == configs[1]
+    first, second = ({**x.get_config(), "name": None} for x in (loaded, ours))
+    assert first == second
 
 
 @pytest.mark.parametrize("name", ["google_v2", "google_groups"])
@@ -213,11 +173,7 @@ def test_our_classifier(tmp_path):
     assert largest_difference(ours(inputs()), theirs(inputs())) < TOLERANCE
 
 
-@needs_sentence_piece
 def test_our_classifier_from_text_to_logits(tmp_path):
-    from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
-    from albert_tf.tokenizers import SentencePieceTokenizer
-
     tokenizer = SentencePieceTokenizer(sentence_piece_proto())
     preprocessor = AlbertTextClassifierPreprocessor(tokenizer, sequence_length=20)
     ours = classifier_of_ours(preprocessor, vocabulary_size=tokenizer.vocabulary_size())
@@ -243,10 +199,7 @@ def test_our_classifier_from_text_to_logits(tmp_path):
     ("changes", "message"),
     [
         ({"embedding_projection": "before_layer_norm"}, "embedding_projection"),
-        ({"normalize_first": True}, "normalize_first"),
-        ({"activation": "relu"}, "activation"),
         ({"activation": "gelu"}, "activation"),
-        ({"num_ffn_groups": 3}, "num_attention_groups=1 and num_ffn_groups=3"),
         ({"num_attention_groups": 2, "num_ffn_groups": 2}, "divisible"),
         (
             {"hidden_dropout": 0.1, "attention_dropout": 0.2},
@@ -264,16 +217,9 @@ def test_pretraining_heads_have_no_place(tmp_path):
     model = AlbertPretrainer(random_backbone())
     with pytest.raises(CheckpointError, match="masked_lm_head.*sop_head"):
         write(model, tmp_path / "saved")
-    assert not list(tmp_path.iterdir())
 
 
 def test_another_model_of_keras_hub_is_refused():
-    model = keras_hub.models.BertBackbone(
-        vocabulary_size=120,
-        num_layers=2,
-        num_heads=2,
-        hidden_dim=12,
-        intermediate_dim=20,
-    )
+    model = keras_hub.models.BertBackbone(120, 2, 2, 12, 20)
     with pytest.raises(CheckpointError, match="no ALBERT"):
         albert_tf.load_checkpoint(model)

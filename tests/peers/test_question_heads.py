@@ -1,4 +1,4 @@
-"""Questions on texts: PyTorch transformers' heads, and how it reads an answer."""
+"""Questions and choices: heads of PyTorch transformers, and how it reads answers."""
 
 import numpy as np
 import pytest
@@ -12,8 +12,8 @@ from peer_models import (
     same_weights,
 )
 from test_transformers import (
-    FORMATS,
     KINDS,
+    KINDS_AND_FORMATS,
     load,
     peer,
     run,
@@ -47,8 +47,7 @@ def assert_spans_agree(ours, theirs, model_inputs):
         )
 
 
-@pytest.mark.parametrize("file_format", FORMATS)
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind, file_format", KINDS_AND_FORMATS)
 def test_their_question_answering(tmp_path, kind, file_format):
     theirs = peer("AlbertForQuestionAnswering", kind)
     ours = AlbertQuestionAnswering.from_checkpoint(

@@ -1,4 +1,4 @@
-"""Tags as PyTorch transformers computes them, of files of either."""
+"""Tags of PyTorch transformers, from files of either."""
 
 import numpy as np
 import pytest

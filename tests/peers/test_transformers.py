@@ -1,4 +1,4 @@
-"""Against PyTorch transformers: its files here, and our files there."""
+"""Files of PyTorch transformers in this package, and our files there."""
 
 import json
 import os
@@ -33,7 +33,8 @@ from albert_tf.models import (
     AlbertTextClassifier,
     AlbertTextRegressor,
 )
-from albert_tf.tokenizers import WordPieceTokenizer
+from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
+from albert_tf.tokenizers import SentencePieceTokenizer, WordPieceTokenizer
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -54,7 +55,8 @@ SMALL = {
 }
 # hidden_act, num_hidden_groups, inner_group_num
 KINDS = [("gelu", 1, 1), ("gelu_new", 3, 2), ("relu", 2, 1)]
-FORMATS = ["safetensors", "bin"]
+# With the file format that each is tried in.
+KINDS_AND_FORMATS = list(zip(KINDS, ["safetensors", "bin", "safetensors"], strict=True))
 LABELS = ["差评", "一般", "好评"]
 GOLDEN_NAMES = ["google_v2", "google_groups", "google_early"]
 
@@ -122,60 +124,38 @@ def load(cls, folder):
     return model.eval()
 
 
-@pytest.fixture(params=[True, False], ids=["padded", "full"])
-def model_inputs(request):
-    return inputs(padded=request.param)
-
-
 # === Their files, our models ===
 
 
-@pytest.mark.parametrize("file_format", FORMATS)
-@pytest.mark.parametrize("kind", KINDS)
-def test_their_encoder(tmp_path, kind, file_format, model_inputs):
+@pytest.mark.parametrize("kind, file_format", KINDS_AND_FORMATS)
+def test_their_encoder(tmp_path, kind, file_format):
     model = peer("AlbertModel", kind)
     backbone = albert_tf.load_checkpoint(save(model, tmp_path, file_format))
-    ours, theirs = backbone(model_inputs), run(model, model_inputs)
-    for name, output in (
-        ("sequence_output", theirs.last_hidden_state),
-        ("pooled_output", theirs.pooler_output),
-    ):
-        assert largest_difference(ours[name], output) < TOLERANCE
+    for given in (inputs(), inputs(padded=False)):
+        ours = backbone.with_intermediates()(given)
+        theirs = run(model, given, output_hidden_states=True)
+        pooled = theirs.pooler_output
+        assert largest_difference(ours["pooled_output"], pooled) < TOLERANCE
+        layers = ours["hidden_states"], theirs.hidden_states
+        assert len(layers[0]) == NUM_LAYERS * kind[2] + 1
+        for a, b in zip(*layers, strict=True):
+            assert largest_difference(a, b) < TOLERANCE
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_their_every_layer(tmp_path, kind):
-    model = peer("AlbertModel", kind)
-    backbone = albert_tf.load_checkpoint(save(model, tmp_path))
-    ours = backbone.with_intermediates()(inputs())["hidden_states"]
-    theirs = run(model, inputs(), output_hidden_states=True).hidden_states
-    assert len(ours) == len(theirs) == NUM_LAYERS * kind[2] + 1
-    for a, b in zip(ours, theirs, strict=True):
-        assert largest_difference(a, b) < TOLERANCE
-
-
-@pytest.mark.parametrize("file_format", FORMATS)
-@pytest.mark.parametrize("kind", KINDS)
-def test_their_pretraining_heads(tmp_path, kind, file_format, model_inputs):
+@pytest.mark.parametrize("kind, file_format", KINDS_AND_FORMATS)
+def test_their_pretraining_heads(tmp_path, kind, file_format):
     model = peer("AlbertForPreTraining", kind)
-    ours = AlbertPretrainer.from_checkpoint(save(model, tmp_path, file_format))
+    folder = save(model, tmp_path, file_format)
     positions = mask_positions()
-    ours = ours({**model_inputs, "mask_positions": positions})
-    theirs = run(model, model_inputs)
+    ours = AlbertPretrainer.from_checkpoint(folder)
+    ours = ours({**inputs(), "mask_positions": positions})
+    theirs = run(model, inputs())
     mlm_logits = at_positions(theirs.prediction_logits, positions)
     assert largest_difference(ours["mlm_logits"], mlm_logits) < TOLERANCE
     assert largest_difference(ours["sop_logits"], theirs.sop_logits) < TOLERANCE
-
-
-@pytest.mark.parametrize(
-    "cls", ["AlbertForPreTraining", "AlbertForSequenceClassification"]
-)
-def test_the_encoder_of_a_model_with_heads(tmp_path, cls):
-    model = peer(cls)
-    backbone = albert_tf.load_checkpoint(save(model, tmp_path))
-    theirs = run(model.albert, inputs())
-    ours = backbone(inputs())
-    assert largest_difference(ours["pooled_output"], theirs[1]) < TOLERANCE
+    backbone = albert_tf.load_checkpoint(folder)
+    pooled = run(model.albert, inputs()).pooler_output
+    assert largest_difference(backbone(inputs())["pooled_output"], pooled) < TOLERANCE
 
 
 def classifier_of_theirs(kind=KINDS[0], labels=LABELS):
@@ -186,66 +166,58 @@ def classifier_of_theirs(kind=KINDS[0], labels=LABELS):
     return peer("AlbertForSequenceClassification", kind, **names)
 
 
-@pytest.mark.parametrize("file_format", FORMATS)
-@pytest.mark.parametrize("kind", KINDS)
-def test_their_classifier(tmp_path, kind, file_format, model_inputs):
+@pytest.mark.parametrize("kind, file_format", KINDS_AND_FORMATS)
+def test_their_classifier(tmp_path, kind, file_format):
     model = classifier_of_theirs(kind)
-    ours = AlbertTextClassifier.from_checkpoint(
-        save(model, tmp_path, file_format), vocabulary=vocabulary()
-    )
-    assert ours.num_classes == len(LABELS)
-    assert ours.labels == LABELS
-    theirs = run(model, model_inputs).logits
-    assert largest_difference(ours(model_inputs), theirs) < TOLERANCE
+    folder = save(model, tmp_path, file_format)
+    ours = AlbertTextClassifier.from_checkpoint(folder, vocabulary=vocabulary())
+    assert (ours.num_classes, ours.labels) == (len(LABELS), LABELS)
+    theirs = run(model, inputs()).logits
+    assert largest_difference(ours(inputs()), theirs) < TOLERANCE
 
 
 @pytest.mark.parametrize("problem", ["regression", None])
-@pytest.mark.parametrize("kind", KINDS)
-def test_their_regressor(tmp_path, kind, problem, model_inputs):
+def test_their_regressor(tmp_path, problem):
     cls = "AlbertForSequenceClassification"
-    model = peer(cls, kind, num_labels=1, problem_type=problem)
+    model = peer(cls, num_labels=1, problem_type=problem)
     ours = AlbertTextRegressor.from_checkpoint(
         save(model, tmp_path / "theirs"), vocabulary=vocabulary()
     )
-    theirs = run(model, model_inputs).logits
-    assert largest_difference(ours(model_inputs), theirs) < TOLERANCE
-    # Their loss is ours, too: the one that was asked for by the config.
-    labels = torch.tensor([0.5, 5.0, 2.5])
-    loss = run(model, model_inputs, labels=labels).loss
-    features = {name: np.asarray(x) for name, x in model_inputs.items()}
-    mse = ours.evaluate(features, labels.numpy(), verbose=0)[0]
-    assert mse == pytest.approx(float(loss), rel=1e-5)
+    labels = np.array([0.5, 5.0, 2.5], "float32")
+    check_logits_and_loss(ours, model, labels)
 
     albert_tf.save_checkpoint(ours, tmp_path / "ours", "huggingface")
     again = load(cls, tmp_path / "ours")
     assert (again.config.problem_type, again.config.num_labels) == ("regression", 1)
-    assert largest_difference(run(again, model_inputs).logits, theirs) < TOLERANCE
+    logits = (run(x, inputs()).logits for x in (again, model))
+    assert largest_difference(*logits) < TOLERANCE
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_their_multi_label_classifier(tmp_path, kind, model_inputs):
+def check_logits_and_loss(ours, model, labels):
+    theirs = run(model, inputs(), labels=torch.tensor(labels))
+    assert largest_difference(ours(inputs()), theirs.logits) < TOLERANCE
+    loss = ours.evaluate(inputs(), labels, verbose=0)[0]
+    assert loss == pytest.approx(float(theirs.loss), rel=1e-5)
+
+
+def test_their_multi_label_classifier(tmp_path):
     cls, problem = "AlbertForSequenceClassification", "multi_label_classification"
-    names = {"id2label": dict(enumerate(LABELS)), "problem_type": problem}
-    model = peer(cls, kind, **names)
+    model = peer(cls, id2label=dict(enumerate(LABELS)), problem_type=problem)
     ours = AlbertTextClassifier.from_checkpoint(
         save(model, tmp_path / "theirs"), vocabulary=vocabulary()
     )
     assert ours.multi_label and ours.labels == LABELS
-    theirs = run(model, model_inputs).logits
-    assert largest_difference(ours(model_inputs), theirs) < TOLERANCE
-    given = ours.answers(ours(model_inputs))["probabilities"]
-    assert largest_difference(given, theirs.sigmoid()) < TOLERANCE
     labels = np.array([[1, 0, 1], [0, 0, 0], [0, 1, 1]], "float32")
-    loss = run(model, model_inputs, labels=torch.tensor(labels)).loss
-    features = {name: np.asarray(x) for name, x in model_inputs.items()}
-    bce = ours.evaluate(features, labels, verbose=0)[0]
-    assert bce == pytest.approx(float(loss), rel=1e-5)
+    check_logits_and_loss(ours, model, labels)
+    theirs = run(model, inputs()).logits
+    given = ours.answers(ours(inputs()))["probabilities"]
+    assert largest_difference(given, theirs.sigmoid()) < TOLERANCE
 
     ours.thresholds = [0.25, 0.5, 0.75]
     albert_tf.save_checkpoint(ours, tmp_path / "ours", "huggingface")
     again = load(cls, tmp_path / "ours")
     assert again.config.problem_type == problem
-    assert largest_difference(run(again, model_inputs).logits, theirs) < TOLERANCE
+    assert largest_difference(run(again, inputs()).logits, theirs) < TOLERANCE
 
 
 def test_their_classifier_of_two_classes_without_names(tmp_path):
@@ -258,33 +230,17 @@ def test_their_classifier_of_two_classes_without_names(tmp_path):
     assert largest_difference(ours(inputs()), run(model, inputs()).logits) < TOLERANCE
 
 
-def test_a_new_head_on_the_encoder_of_their_classifier(tmp_path):
-    model = classifier_of_theirs()
-    ours = AlbertTextClassifier.from_checkpoint(
-        save(model, tmp_path), num_classes=7, vocabulary=vocabulary()
-    )
-    assert ours(inputs()).shape == (3, 7)
-    pooled = run(model.albert, inputs()).pooler_output
-    ours = ours.backbone(inputs())["pooled_output"]
-    assert largest_difference(ours, pooled) < TOLERANCE
-
-
-@pytest.mark.parametrize("file_format", FORMATS)
-@pytest.mark.parametrize("kind", KINDS)
-def test_their_masked_language_model(tmp_path, kind, file_format, model_inputs):
+@pytest.mark.parametrize("kind, file_format", KINDS_AND_FORMATS)
+def test_their_masked_language_model(tmp_path, kind, file_format):
     model = peer("AlbertForMaskedLM", kind)
-    ours = AlbertPretrainer.from_checkpoint(save(model, tmp_path, file_format))
+    folder = save(model, tmp_path, file_format)
+    ours = AlbertPretrainer.from_checkpoint(folder)
     positions = mask_positions()
-    ours = ours({**model_inputs, "mask_positions": positions})
+    ours = ours({**inputs(), "mask_positions": positions})
     # The file has neither pooler nor sentence order; random ones would be a trap.
     assert list(ours) == ["mlm_logits"]
-    theirs = at_positions(run(model, model_inputs).logits, positions)
+    theirs = at_positions(run(model, inputs()).logits, positions)
     assert largest_difference(ours["mlm_logits"], theirs) < TOLERANCE
-
-
-def test_the_encoder_of_their_masked_language_model_has_no_pooler(tmp_path):
-    model = peer("AlbertForMaskedLM")
-    folder = save(model, tmp_path)
     with pytest.raises(CheckpointError, match="pooler=False"):
         albert_tf.load_checkpoint(folder)
     ours = albert_tf.load_checkpoint(folder, pooler=False)(inputs())
@@ -321,9 +277,7 @@ def test_the_head_of_another_task_is_not_a_classifier(tmp_path, cls):
         AlbertTextClassifier.from_checkpoint(folder, vocabulary=vocabulary())
 
 
-@pytest.mark.parametrize(
-    "act", ["gelu_pytorch_tanh", "gelu_fast", "silu", "hardswish", "mish", "tanh"]
-)
+@pytest.mark.parametrize("act", ["gelu_pytorch_tanh", "silu", "mish", "tanh"])
 def test_other_activations(tmp_path, act):
     model = peer("AlbertModel", (act, 1, 1))
     backbone = albert_tf.load_checkpoint(save(model, tmp_path))
@@ -371,7 +325,7 @@ def test_a_model_in_several_files(tmp_path):
     assert largest_difference(ours, theirs) < TOLERANCE
 
 
-@pytest.mark.parametrize("file_format", FORMATS)
+@pytest.mark.parametrize("file_format", ["safetensors", "bin"])
 def test_a_model_in_half_precision(tmp_path, file_format):
     model = peer("AlbertModel").to(torch.bfloat16)
     backbone = albert_tf.load_checkpoint(save(model, tmp_path, file_format))
@@ -444,30 +398,23 @@ OUR_KINDS = [
 
 
 @pytest.mark.parametrize("kind", OUR_KINDS)
-def test_our_encoder(tmp_path, kind, model_inputs):
-    backbone = random_backbone(**kind)
+def test_our_encoder(tmp_path, kind):
+    backbone = random_backbone(**kind, hidden_dropout=0.1, attention_dropout=0.2)
     theirs = load("AutoModel", write(backbone, tmp_path))
-    theirs, ours = run(theirs, model_inputs), backbone(model_inputs)
-    assert (
-        largest_difference(ours["sequence_output"], theirs.last_hidden_state)
-        < TOLERANCE
-    )
+    assert theirs.config.hidden_dropout_prob == 0.1
+    assert theirs.config.attention_probs_dropout_prob == 0.2
+    theirs, ours = run(theirs, inputs()), backbone(inputs())
+    states = ours["sequence_output"], theirs.last_hidden_state
+    assert largest_difference(*states) < TOLERANCE
     assert largest_difference(ours["pooled_output"], theirs.pooler_output) < TOLERANCE
     assert same_weights(albert_tf.load_checkpoint(tmp_path), backbone)
 
 
-def test_our_dropout_rates(tmp_path):
-    backbone = random_backbone(hidden_dropout=0.1, attention_dropout=0.2)
-    config = load("AutoModel", write(backbone, tmp_path)).config
-    assert config.hidden_dropout_prob == 0.1
-    assert config.attention_probs_dropout_prob == 0.2
-
-
-@pytest.mark.parametrize("kind", OUR_KINDS)
-def test_our_pretrainer(tmp_path, kind, model_inputs):
+@pytest.mark.parametrize("kind", OUR_KINDS[:2])
+def test_our_pretrainer(tmp_path, kind):
     model = randomise(AlbertPretrainer(random_backbone(**kind)))
-    theirs = run(load("AlbertForPreTraining", write(model, tmp_path)), model_inputs)
-    ours = model({**model_inputs, "mask_positions": mask_positions()})
+    theirs = run(load("AlbertForPreTraining", write(model, tmp_path)), inputs())
+    ours = model({**inputs(), "mask_positions": mask_positions()})
     mlm = at_positions(theirs.prediction_logits, mask_positions())
     assert largest_difference(ours["mlm_logits"], mlm) < TOLERANCE
     assert largest_difference(ours["sop_logits"], theirs.sop_logits) < TOLERANCE
@@ -491,33 +438,19 @@ def classifier_of_ours(labels=LABELS, num_classes=3, **kwargs):
     )
 
 
-def test_our_classifier(tmp_path, model_inputs):
-    model = classifier_of_ours()
+@pytest.mark.parametrize("labels, num_classes", [(LABELS, 3), (None, 1), (None, 5)])
+def test_our_classifier(tmp_path, labels, num_classes):
+    model = classifier_of_ours(labels, num_classes)
     theirs = load("AutoModelForSequenceClassification", write(model, tmp_path))
     assert type(theirs).__name__ == "AlbertForSequenceClassification"
-    assert list(theirs.config.id2label.values()) == LABELS
-    assert theirs.config.label2id == {label: i for i, label in enumerate(LABELS)}
-    theirs = run(theirs, model_inputs).logits
-    assert largest_difference(model(model_inputs), theirs) < TOLERANCE
-
-
-@pytest.mark.parametrize("num_classes", [1, 2, 5])
-def test_our_classifier_without_names(tmp_path, num_classes):
-    model = classifier_of_ours(labels=None, num_classes=num_classes)
-    theirs = load("AutoModelForSequenceClassification", write(model, tmp_path))
+    if labels:
+        assert list(theirs.config.id2label.values()) == LABELS
+        assert theirs.config.label2id == {label: i for i, label in enumerate(LABELS)}
     assert largest_difference(model(inputs()), run(theirs, inputs()).logits) < TOLERANCE
-
-
-@pytest.mark.parametrize("labels", [LABELS, None])
-def test_our_classifier_comes_back(tmp_path, labels):
-    model = classifier_of_ours(labels=labels)
-    loaded = AlbertTextClassifier.from_checkpoint(write(model, tmp_path))
-    assert loaded.labels == labels
-    assert loaded.num_classes == 3
-    assert np.array_equal(loaded(inputs()), model(inputs()))
-    assert np.array_equal(
-        loaded.predict(CHINESE, verbose=0), model.predict(CHINESE, verbose=0)
-    )
+    loaded = AlbertTextClassifier.from_checkpoint(tmp_path)
+    assert (loaded.labels, loaded.num_classes) == (labels, num_classes)
+    logits = [x.predict(CHINESE, verbose=0) for x in (model, loaded)]
+    assert np.array_equal(*logits)
 
 
 def test_a_directory_that_transformers_wrote_again(tmp_path):
@@ -534,18 +467,10 @@ def test_a_directory_that_transformers_wrote_again(tmp_path):
     assert np.array_equal(*logits)
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"embedding_projection": "before_layer_norm"}, "embedding_projection"),
-        ({"normalize_first": True}, "normalize_first"),
-        ({"num_ffn_groups": 3}, "num_ffn_groups"),
-        ({"activation": "elu"}, "activation"),
-    ],
-)
-def test_a_model_transformers_cannot_hold(tmp_path, changes, message):
-    with pytest.raises(CheckpointError, match=message):
-        write(random_backbone(**changes), tmp_path / "saved")
+def test_a_model_transformers_cannot_hold(tmp_path):
+    model = random_backbone(normalize_first=True)
+    with pytest.raises(CheckpointError, match="normalize_first"):
+        write(model, tmp_path / "saved")
     assert not list(tmp_path.iterdir())
 
 
@@ -565,14 +490,6 @@ def ids_of_transformers(folder, texts):
     return tokenizer(texts, add_special_tokens=False)["input_ids"]
 
 
-def test_word_piece_ids(tmp_path):
-    model = classifier_of_ours()
-    write(model, tmp_path)
-    ours = model.preprocessor.tokenizer(CHINESE).to_list()
-    assert len({i for ids in ours for i in ids}) > 30
-    assert ids_of_transformers(tmp_path, CHINESE) == ours
-
-
 def test_cased_word_piece_ids(tmp_path):
     texts = ["Hello hello", "Café"]
     tokens = [*SPECIAL, "Hello", "hello", "Caf", "##é", "Ca", "##fe"]
@@ -586,33 +503,21 @@ def test_cased_word_piece_ids(tmp_path):
     assert loaded.preprocessor.tokenizer(texts).to_list() == [[5, 6], [7, 8]]
 
 
-def test_a_pair_is_packed_as_in_transformers(tmp_path):
+def test_from_texts_and_pairs_to_logits(tmp_path):
     model = classifier_of_ours()
     write(model, tmp_path)
     tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path)
     assert tokenizer.model_max_length == SIZES["max_sequence_length"]
-    theirs = tokenizer(CHINESE[:2], CHINESE[1:3], padding=True)
-    ours = model.preprocessor((CHINESE[:2], CHINESE[1:3]))
-    length = len(theirs["input_ids"][0])
-    for name, output in (
-        ("token_ids", "input_ids"),
-        ("segment_ids", "token_type_ids"),
-        ("padding_mask", "attention_mask"),
-    ):
-        packed = np.asarray(ours[name]).astype(int)
-        assert packed[:, :length].tolist() == theirs[output]
-
-
-def test_from_text_to_logits(tmp_path):
-    model = classifier_of_ours()
-    write(model, tmp_path)
-    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path)
+    ids = model.preprocessor.tokenizer(CHINESE).to_list()
+    assert len({i for row in ids for i in row}) > 30
+    assert ids_of_transformers(tmp_path, CHINESE) == ids
     theirs = load("AutoModelForSequenceClassification", tmp_path)
-    with torch.no_grad():
-        batch = tokenizer(CHINESE, padding=True, return_tensors="pt")
-        logits = theirs(**batch).logits
-    ours = model.predict(CHINESE, verbose=0)
-    assert largest_difference(ours, logits) < TOLERANCE
+    for texts in ((CHINESE,), (CHINESE[:2], CHINESE[1:3])):
+        batch = tokenizer(*texts, padding=True, return_tensors="pt")
+        with torch.no_grad():
+            logits = theirs(**batch).logits
+        ours = model.predict(texts if len(texts) > 1 else texts[0], verbose=0)
+        assert largest_difference(ours, logits) < TOLERANCE
 
 
 def golden_texts(name, unlike):
@@ -637,19 +542,13 @@ def test_released_chinese_vocabulary(tmp_path, assets):
 
 
 def sentence_piece_classifier(tokenizer):
-    from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
-
     backbone = random_backbone(vocabulary_size=tokenizer.vocabulary_size())
     preprocessor = AlbertTextClassifierPreprocessor(tokenizer, sequence_length=33)
     return randomise(AlbertTextClassifier(backbone, 3, preprocessor=preprocessor))
 
 
-def sentence_piece_tokenizer(proto):
-    return albert_tf.tokenizers.SentencePieceTokenizer(proto)
-
-
 def test_sentence_piece_ids(tmp_path):
-    model = sentence_piece_classifier(sentence_piece_tokenizer(sentence_piece_proto()))
+    model = sentence_piece_classifier(SentencePieceTokenizer(sentence_piece_proto()))
     write(model, tmp_path)
     texts = [text.title() for text in ENGLISH]
     ours = model.preprocessor.tokenizer(texts).to_list()
@@ -661,7 +560,7 @@ def test_sentence_piece_ids(tmp_path):
 
 def test_released_english_pieces(tmp_path, assets):
     path = assets / "released" / "vocab" / "30k-clean.model"
-    tokenizer = sentence_piece_tokenizer(str(path))
+    tokenizer = SentencePieceTokenizer(path)
     write(sentence_piece_classifier(tokenizer), tmp_path)
     # transformers cuts these pieces off before SentencePiece sees the word, and
     # makes one quotation mark of two.

@@ -1,10 +1,8 @@
-"""Corpora: documents, blocks, and what is read on when something is no text."""
+"""Corpora: documents, blocks, and how reading continues after damage."""
 
 import gzip
 import json
 import os
-import pathlib
-import random
 import sys
 import tracemalloc
 import zlib
@@ -32,7 +30,7 @@ def compress(data, ending):
 
 @pytest.fixture
 def write(tmp_path):
-    """Write a file, compressed as its name says."""
+    """A function that writes a file, compressed by the ending of its name."""
 
     def write_file(name, content):
         data = content if isinstance(content, bytes) else content.encode()
@@ -45,7 +43,7 @@ def write(tmp_path):
 
 
 def read(files, **kwargs):
-    """The corpus, all of it read, and its documents."""
+    """Read a whole corpus; return it and its documents."""
     corpus = Corpus(files, **kwargs)
     documents = [line for block in corpus.blocks() for line in block.documents]
     return corpus, documents
@@ -58,13 +56,6 @@ def documents_of(files, **kwargs):
 def skips(corpus):
     kinds = ("not_utf8", "too_long", "not_json")
     return {kind: corpus.counts[kind] for kind in kinds if corpus.counts[kind]}
-
-
-def json_lines(*records):
-    return "".join(
-        (record if isinstance(record, str) else json.dumps(record)) + "\n"
-        for record in records
-    )
 
 
 # === Documents ===
@@ -93,8 +84,7 @@ def test_an_empty_line_ends_a_document(write):
     ("name", "kwargs"),
     [
         ("a.jsonl", {}),
-        ("a.json.gz", {"text_field": "content"}),
-        ("A.NDJSON.zst", {"document_per_line": True}),
+        ("A.NDJSON.zst", {"text_field": "content", "document_per_line": True}),
     ],
 )
 def test_json_lines(write, name, kwargs):
@@ -102,24 +92,13 @@ def test_json_lines(write, name, kwargs):
     texts = ["\n".join(lines) for lines in DOCUMENTS]
     texts[2] = texts[2].replace("\n", "\n \r\n")
     content = "\ufeff" + "\n\r\n".join(
-        json.dumps({"id": 1, field: text}, ensure_ascii=position == 1)
-        for position, text in enumerate([*texts, "\n "])
+        json.dumps({"id": 1, field: text}, ensure_ascii=position in (1, 4))
+        # Of a surrogate pair one half alone is left out.
+        for position, text in enumerate([*texts, "\n ", "\ud83d"])
     )
     corpus, documents = read([write(name, content)], **kwargs)
     assert documents == DOCUMENTS
     assert skips(corpus) == {}
-
-
-@pytest.mark.parametrize("ending", COMPRESSIONS)
-def test_files_of_nothing_have_no_blocks(write, ending):
-    content = "\ufeff\n \r\n\t\n"
-    assert documents_of([write(f"empty.txt{ending}", "")]) == []
-    path = write(f"a.txt{ending}", content)
-    corpus = Corpus([path])
-    assert list(corpus.blocks()) == []
-    assert corpus.counts["documents"] == 0
-    assert skips(corpus) == {}
-    assert documents_of([path, write("b.txt", TEXT)]) == DOCUMENTS
 
 
 def test_only_newlines_end_a_line_and_the_rest_stays(write):
@@ -129,7 +108,7 @@ def test_only_newlines_end_a_line_and_the_rest_stays(write):
 
 @pytest.mark.parametrize("ending", [".gz", ".zst"])
 def test_compressed_files_joined_are_one(write, tmp_path, ending):
-    """As `cat` and parallel compressors write them."""
+    """`cat` and parallel compressors write such files."""
     data = TEXT.encode()
     path = tmp_path / f"a.txt{ending}"
     parts = [compress(data[i : i + 7], ending) for i in range(0, len(data), 7)]
@@ -140,65 +119,19 @@ def test_compressed_files_joined_are_one(write, tmp_path, ending):
 # === Blocks ===
 
 
-BLOCKS = [
-    # A block ends with the document that fills it.
-    (
-        "aa\naa\n\nb\n\ncccccc\n\nd\n\ne\n",
-        5,
-        [[["aa", "aa"], ["b"]], [["cccccc"]], [["d"], ["e"]]],
-    ),
-    # A document larger than a block is cut at a line.
-    (
-        "x\n\n" + "甲乙\n" * 5 + "\ny\n",
-        12,
-        [[["x"], ["甲乙"] * 2], [["甲乙"] * 2], [["甲乙"], ["y"]]],
-    ),
-    # One that alone fits is not.
-    ("aaaa\n\nb\nb\nb\n\nc\n", 5, [[["aaaa"], ["b", "b", "b"]], [["c"]]]),
-]
-
-
-def test_blocks(write):
-    for text, block_bytes, blocks in BLOCKS:
-        found = list(Corpus([write("a.txt", text)], block_bytes=block_bytes).blocks())
-        assert [block.documents for block in found] == blocks
-        check_blocks(found, block_bytes)
-
-
 @pytest.mark.parametrize("ending", ["", ".zst"])
 def test_the_position_rises_to_the_total(write, monkeypatch, ending):
     monkeypatch.setattr(text_lines, "_CHUNK", 1000)
-    letters = random.Random(0).choices("的一是不了在人有我他", k=300_000)
-    text = "\n\n".join("".join(letters[i : i + 20]) for i in range(0, 300_000, 20))
-    tail = text + "\n" * 5000 + "\xff" * 5000
-    files = [write(f"a.txt{ending}", text), write(f"b.txt{ending}", tail)]
+    text = "\n\n".join(numbered_lines())
+    files = [write(f"{name}.txt{ending}", text + "\n" * 5000) for name in "ab"]
     corpus = Corpus(files, block_bytes=2000)
     positions = [block.position for block in corpus.blocks()]
-    assert corpus.total_bytes == sum(os.path.getsize(file) for file in files)
-    assert positions == sorted(positions)
-    assert positions[-1] == corpus.total_bytes
-    assert len(set(positions)) > 10
-
-
-def test_a_file_that_grew_or_vanished_since(write):
-    files = [write(f"{name}.txt", f"{name}\n" * 100) for name in "abc"]
-    corpus = Corpus(files, block_bytes=1)
-    os.remove(files[1])
-    pathlib.Path(files[2]).write_text("c\n" * 1000)
-    blocks = list(corpus.blocks())
-    assert [block.documents[0][0] for block in blocks] == ["a"] * 100 + ["c"] * 1000
-    positions = [block.position for block in blocks]
-    assert positions == sorted(positions)
-    assert positions[-1] == corpus.total_bytes == 600
-    (warning,) = corpus.warnings
-    assert files[1] in warning
-
-
-# === What a simple reader reads ===
+    assert positions == sorted(positions) and len(set(positions)) > 10
+    assert positions[-1] == sum(os.path.getsize(file) for file in files)
 
 
 def naive_documents(data, document_per_line, max_line_bytes):
-    """Everything at once: the documents and what is skipped."""
+    """Documents and counts of skipped lines, from all bytes at once."""
     skipped = {"not_utf8": 0, "too_long": 0}
     is_utf16 = data.startswith((b"\xff\xfe", b"\xfe\xff"))
     lines = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
@@ -228,7 +161,7 @@ def size(lines):
 
 
 def check_blocks(blocks, block_bytes):
-    """All that is said of when a block ends. Gives back where documents are cut."""
+    """Check where blocks end. Return the lines at which documents are cut."""
     cuts, lines = set(), 0
     for number, block in enumerate(blocks):
         assert block.index == number
@@ -245,7 +178,7 @@ def check_blocks(blocks, block_bytes):
 
 
 def ends(documents):
-    """After which lines a document ends."""
+    """Numbers of lines after which a document ends."""
     return {sum(map(len, documents[:end])) for end in range(1, len(documents) + 1)}
 
 
@@ -300,34 +233,7 @@ def test_the_documents_are_those_of_a_simple_reader(
     assert [block.position for block in blocks[-1:]] in ([], [corpus.total_bytes])
 
 
-# A lone surrogate is left out, a pair is a character.
-texts = st.text(max_size=20) | st.text("中a\n\r \ud83d\ude00", max_size=20)
-
-
-@pytest.mark.slow
-@given(st.lists(texts, max_size=6))
-@settings(deadline=None, max_examples=50)
-def test_json_documents_are_the_texts(tmp_path_factory, texts):
-    path = tmp_path_factory.getbasetemp() / "texts.jsonl"
-    path.write_text(json_lines(*({"text": text} for text in texts)))
-    expected = []
-    for text in texts:
-        text = json.loads(json.dumps(text)).encode("utf-8", "ignore").decode()
-        lines = [line.strip() for line in text.split("\n")]
-        expected.append([line for line in lines if line])
-    corpus, documents = read([str(path)])
-    assert documents == [lines for lines in expected if lines]
-    assert skips(corpus) == {}
-
-
 # === Lines that are skipped ===
-
-
-def test_a_line_that_is_not_utf8_leaves_the_document_whole(write):
-    data = "甲\n".encode() + "乙\n".encode("gbk") + b"\xed\xa0\x80\n" + "丙\n".encode()
-    corpus, documents = read([write("a.txt", data)])
-    assert documents == [["甲", "丙"]]
-    assert skips(corpus) == {"not_utf8": 2}
 
 
 def test_files_of_another_encoding_are_named(write):
@@ -335,102 +241,65 @@ def test_files_of_another_encoding_are_named(write):
     good = write("a.txt", text)
     gbk = write("b.txt", text.encode("gb18030"))
     utf16 = write("c.txt", text.encode("utf-16"))
-    half = write("d.txt", "好\n".encode() * 50 + "很好\n".encode("gbk") * 50)
+    # A line that is skipped leaves its document whole.
+    half = write("d.txt", "好\n".encode() * 50 + "很好\n".encode("gbk") + b"a\n")
     corpus, documents = read([good, gbk, utf16, half])
-    assert len(documents) == 51
-    assert corpus.counts["not_utf8"] > 150
+    assert len(documents) == 51 and documents[-1] == ["好"] * 50 + ["a"]
+    assert corpus.counts["not_utf8"] > 100
     (warning,) = corpus.warnings
     assert f"lines were skipped, in {gbk} and 2 more files: they are not UTF" in warning
     assert "iconv -f GB18030 -t UTF-8 (or -f UTF-16)" in warning
 
 
-@pytest.mark.parametrize(
-    ("ending", "chunk", "bom"), [("", 4, "\ufeff"), (".zst", 2**18, "")]
-)
-def test_the_longest_line(write, monkeypatch, ending, chunk, bom):
-    monkeypatch.setattr(text_lines, "_CHUNK", chunk)
-    lines = ["x" * length for length in (20, 21, 19, 21, 20)]
-    for content in ("\n".join(lines), "\n".join(reversed(lines)) + "\n"):
-        path = write(f"a.txt{ending}", bom + content)
-        corpus, documents = read([path], max_line_bytes=20)
-        assert sorted(sum(documents, [])) == sorted(["x" * 19, "x" * 20, "x" * 20])
-        assert skips(corpus) == {"too_long": 2}
-
-
 def test_a_line_that_is_no_json_object_with_a_text(write):
     bad = ["甲", "null", '["text"]', '{"text": 1}', '{"content": "甲"}', "[" * 100_000]
-    bad.append('{"text": ' + "1" * 5000 + "}")
-    path = write("a.jsonl", json_lines({"text": "一"}, *bad, {"text": "二"}))
+    path = write("a.jsonl", "\n".join(['{"text": "一"}', *bad, '{"text": "二"}']))
     corpus, documents = read([path])
     assert documents == [["一"], ["二"]]
-    assert skips(corpus) == {"not_json": 7}
+    assert skips(corpus) == {"not_json": 6}
     (warning,) = corpus.warnings
-    assert f"7 lines were skipped, in {path}: they are no JSON objects" in warning
+    assert f"6 lines were skipped, in {path}: they are no JSON objects" in warning
     assert 'a string "text"' in warning and "text_field" in warning
 
 
 # === Files that are damaged ===
 
 
-def numbered_lines():
-    """Of the digits of hashes, which do not compress to nothing."""
-    return [f"{number} {zlib.crc32(b'%d' % number)}" for number in range(50_000)]
+def numbered_lines(count=50_000):
+    """Digits of hashes, which compress to about a half."""
+    return [f"{number} {zlib.crc32(b'%d' % number)}" for number in range(count)]
 
 
 @pytest.mark.parametrize("ending", [".gz", ".zst"])
-@pytest.mark.parametrize(
-    "share", [pytest.param(0, marks=pytest.mark.slow), 0.5, 0.9999]
-)
-def test_a_file_cut_short_is_read_up_to_there(write, tmp_path, ending, share):
-    lines = numbered_lines()
-    path = tmp_path / f"a.txt{ending}"
-    data = compress("\n".join(lines).encode(), ending)
-    path.write_bytes(data[: max(3, int(len(data) * share))])
-    corpus, documents = read([str(path), write("b.txt", TEXT)])
-    assert documents[-3:] == DOCUMENTS
-    kept = sum(documents[:-3], [])
-    assert kept == lines[: len(kept)]
-    # zstd compresses 128 kB at a time, gzip far less.
-    assert len(kept) > (share - 0.2) * len(lines)
-    (message,) = corpus.warnings
-    assert f"{path} is damaged or cut short (" in message
-    assert skips(corpus) == {}
-
-
-@pytest.mark.parametrize("ending", [".gz", ".zst"])
-@pytest.mark.parametrize("share", [pytest.param(0, marks=pytest.mark.slow), 0.6, 1])
-def test_a_file_with_wrong_bytes_is_named(write, tmp_path, ending, share):
+@pytest.mark.parametrize("damage", ["cut short", "wrong bytes", "wrong checksum"])
+def test_a_damaged_file_is_read_up_to_the_damage(write, tmp_path, ending, damage):
     lines = numbered_lines()
     path = tmp_path / f"a.txt{ending}"
     data = bytearray(compress("\n".join(lines).encode(), ending))
-    data[int((len(data) - 1) * share)] ^= 0xFF
+    if damage == "cut short":
+        del data[len(data) // 2 :]
+    else:
+        data[len(data) // 2 if damage == "wrong bytes" else -1] ^= 0xFF
     path.write_bytes(data)
     corpus, documents = read([str(path), write("b.txt", TEXT)])
     assert documents[-3:] == DOCUMENTS
     (message,) = corpus.warnings
     assert str(path) in message
-    if share == 1:
-        # The last byte is of a checksum. What came with it is lost.
+    if damage != "wrong bytes":
+        assert "is damaged or cut short (" in message and skips(corpus) == {}
         kept = sum(documents[:-3], [])
-        assert kept == lines[: len(kept)]
-        assert len(kept) > 0.8 * len(lines)
+        # zstd compresses 128 kB at a time, gzip far less.
+        share = 0.3 if damage == "cut short" else 0.8
+        assert kept == lines[: len(kept)] and len(kept) > share * len(lines)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("ending", [".gz", ".zst"])
-@given(data=st.data())
-@settings(deadline=None, max_examples=50)
-def test_whatever_the_damage_the_reading_continues(tmp_path_factory, ending, data):
-    path = tmp_path_factory.getbasetemp() / f"0.txt{ending}"
-    good = path.with_name("1.txt")
-    good.write_text(TEXT)
-    content = bytearray(compress("\n".join(numbered_lines()[:200]).encode(), ending))
-    for _ in range(data.draw(st.integers(1, 3))):
-        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(
-            st.integers(0, 255)
-        )
-    path.write_bytes(content[: data.draw(st.integers(0, len(content)))])
-    assert documents_of([str(path), str(good)])[-3:] == DOCUMENTS
+def test_a_file_that_vanished_is_named(write):
+    files = [write(f"{name}.txt", name) for name in "abc"]
+    corpus = Corpus(files)
+    os.remove(files[1])
+    (block,) = corpus.blocks()
+    assert block.documents == [["a"], ["c"]]
+    assert files[1] in corpus.warnings[0]
 
 
 # === Which files, in which order ===
@@ -439,43 +308,30 @@ def test_whatever_the_damage_the_reading_continues(tmp_path_factory, ending, dat
 @pytest.fixture
 def tree(write):
     names = [
-        "b/2.txt",
-        "b/10.txt",
-        "a/x/y/1.txt",
-        "a/1.txt",
         "B.txt",
-        "a/1.md",
         "a.txt",
+        "a/1.md",
+        "a/1.txt",
+        "a/x/y/1.txt",
+        "b/10.txt",
+        "b/2.txt",
     ]
     return {name: write(name, name) for name in names}
 
 
 def test_files_are_sorted_by_name_and_read_once(tree, tmp_path):
+    (tmp_path / "b" / "latest.txt").symlink_to(tree["b/2.txt"])
     names = ["B.txt", "a.txt", "a/1.txt", "b/10.txt", "b/2.txt"]
     files = [tree[name] for name in ("b/2.txt", "a/1.txt", "b/2.txt")]
     files += [str(tmp_path / pattern) for pattern in ("*.txt", "b/*", "b/../a/1.txt")]
     for order in (files, files[::-1]):
         corpus, documents = read(order)
-        assert sorted(map(os.path.realpath, corpus.files)) == [
-            tree[name] for name in names
-        ]
+        assert list(map(os.path.realpath, corpus.files)) == [tree[x] for x in names]
         assert [lines for (lines,) in documents] == names
-        assert all(isinstance(path, pathlib.Path) for path in corpus.files)
-
-
-def test_two_stars_stand_for_any_folders(tree, tmp_path):
-    corpus = Corpus([str(tmp_path / "**" / "*.txt")])
+    everything = Corpus([str(tmp_path / "**" / "*.txt")])
     names = sorted(name for name in tree if name.endswith(".txt"))
-    assert [str(path) for path in corpus.files] == [tree[name] for name in names]
-    everything = Corpus([str(tmp_path / "**")])
-    assert [str(path) for path in everything.files] == sorted(tree.values())
-
-
-def test_a_link_is_not_read_beside_its_file(tree, tmp_path):
-    (tmp_path / "b" / "latest.txt").symlink_to(tree["b/2.txt"])
-    corpus = Corpus([str(tmp_path / "b" / "*")])
-    assert [path.name for path in corpus.files] == ["10.txt", "2.txt"]
-    # And a name may have brackets.
+    assert [str(path) for path in everything.files] == [tree[name] for name in names]
+    # A name may have brackets.
     (tmp_path / "a[1].txt").write_text(TEXT)
     assert documents_of([str(tmp_path / "a[1].txt")]) == DOCUMENTS
 
@@ -485,32 +341,19 @@ def test_a_link_is_not_read_beside_its_file(tree, tmp_path):
 
 REFUSED = [
     ("nowhere.txt", FileNotFoundError, r"There is no file .*nowhere\.txt"),
-    ("b/*.gone", FileNotFoundError, r"There is no file .*link\.gone"),
     ("*.xyz", FileNotFoundError, r"No file of text matches the pattern .*/\*\.xyz"),
-    ("a/[x]", FileNotFoundError, "No file of text matches the pattern"),
     ("b", IsADirectoryError, r"a folder.*b/\*\*/\*.txt"),
     ("wiki.TAR.GZ", ValueError, r"wiki.* is an archive.*\.gz, \.zst"),
-    ("wiki.parquet", ValueError, r"wiki.* is an archive"),
-    ("pipe", FileNotFoundError, r"There is no file .*pipe"),
 ]
 
 
 def test_what_cannot_be_read_is_refused(tree, tmp_path):
-    (tmp_path / "b" / "link.gone").symlink_to(tmp_path / "nowhere")
     (tmp_path / "wiki.TAR.GZ").touch()
-    (tmp_path / "wiki.parquet").touch()
-    os.mkfifo(tmp_path / "pipe")
     for name, error, message in REFUSED:
         with pytest.raises(error, match=message):
             Corpus([tree["a.txt"], str(tmp_path / name)])
-
-
-def test_impossible_arguments(tree):
     with pytest.raises(ValueError, match="`files` is empty"):
         Corpus([])
-    for name in ("block_bytes", "max_line_bytes"):
-        with pytest.raises(ValueError, match=f"`{name}` must be at least 1.*: 0"):
-            Corpus([tree["a.txt"]], **{name: 0})
 
 
 def test_zstandard_is_missing(tmp_path, monkeypatch):
@@ -520,60 +363,33 @@ def test_zstandard_is_missing(tmp_path, monkeypatch):
         Corpus([str(tmp_path / "a.txt.zst")])
 
 
-def test_a_name_that_is_not_utf8_can_be_printed(tmp_path):
-    path = os.fsencode(tmp_path) + "/评论.txt".encode("gbk")
-    try:
-        pathlib.Path(os.fsdecode(path)).write_bytes("很好".encode("gbk"))
-    except OSError:
-        pytest.skip("this file system has UTF-8 names only")
-    corpus, _ = read([os.fsdecode(path)])
-    assert "\\udcc6" in corpus.warnings[0].encode().decode()
-
-
 # === Memory ===
 
 
 def peak(path, **kwargs):
-    """The most memory, in bytes, that reading a file takes."""
+    """Maximum memory in bytes while a file is read, and the corpus."""
     tracemalloc.start()
     try:
         corpus = Corpus([str(path)], **kwargs)
-        count = sum(block.bytes for block in corpus.blocks())
-        return tracemalloc.get_traced_memory()[1], count, corpus
+        for _ in corpus.blocks():
+            pass
+        return tracemalloc.get_traced_memory()[1], corpus
     finally:
         tracemalloc.stop()
 
 
-@pytest.mark.slow
-def test_memory_does_not_grow_with_the_file(tmp_path):
-    path = tmp_path / "a.txt"
-    paragraph = ("预训练" * 300 + "\n") * 4 + "\n"
-    peaks = []
-    for megabytes in (5, 25):
-        path.write_text(paragraph * (megabytes * 10**6 // len(paragraph.encode())))
-        most, count, _ = peak(path, block_bytes=1_000_000)
-        assert count > 0.99e6 * megabytes
-        peaks.append(most)
-    path.unlink()
-    assert peaks[1] < 1.1 * peaks[0]
-    assert peaks[1] < 10e6
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("ending", ["", ".gz", ".zst"])
-def test_a_line_of_50_megabytes_is_not_held(write, ending):
-    path = write(f"a.txt{ending}", b"a\n" + b"x" * 50_000_000 + b"\nb\n")
-    most, count, corpus = peak(path, max_line_bytes=1_000_000)
-    assert skips(corpus) == {"too_long": 1}
-    assert count == 2
-    # A piece of zstd may hold 4 MB, see `_ZSTD_PIECE`.
-    assert most < (20e6 if ending == ".zst" else 5e6)
-
-
-@pytest.mark.slow
-def test_a_document_of_many_megabytes_is_not_held(write):
+@pytest.mark.nightly
+def test_memory_does_not_grow_with_files_lines_or_documents(write):
+    document = ("预训练" * 300 + "\n") * 4 + "\n"
+    path = write("a.txt", document * (25_000_000 // len(document.encode())))
+    most, corpus = peak(path, block_bytes=1_000_000)
+    assert most < 10e6 and corpus.counts["bytes"] > 24e6
     path = write("a.txt.gz", "预训练\n".encode() * 300_000)
-    most, count, corpus = peak(path, block_bytes=100_000)
-    assert count == 2_700_000
-    assert corpus.counts["documents"] == -(-300_000 // -(-100_000 // 9))
-    assert most < 8e6
+    most, corpus = peak(path, block_bytes=100_000)
+    assert most < 8e6 and corpus.counts["bytes"] == 2_700_000
+    for ending in COMPRESSIONS:
+        path = write(f"a.txt{ending}", b"a\n" + b"x" * 50_000_000 + b"\nb\n")
+        most, corpus = peak(path, max_line_bytes=1_000_000)
+        assert skips(corpus) == {"too_long": 1} and corpus.counts["bytes"] == 2
+        # A piece of zstd may hold 4 MB, see `_ZSTD_PIECE`.
+        assert most < (20e6 if ending == ".zst" else 5e6)

@@ -1,26 +1,29 @@
-"""Text files into records: what stands in them, workers, and resuming after a kill."""
+"""Text files to records: their content, workers, and resuming after a kill."""
 
+import dataclasses
 import functools
 import hashlib
 import itertools
-import json
 import os
 import pathlib
 import shutil
-import signal
 import subprocess
 import sys
 import time
 
-import jieba
 import numpy as np
 import pytest
 import tensorflow as tf
 
 import zh
 from albert_tf.files import only_writer
-from albert_tf.pretraining import PretrainingData, make_pretraining_data
-from albert_tf.pretraining.records import parse_records, record_lengths, unmask
+from albert_tf.pretraining import PretrainingData, make_pretraining_data, shards
+from albert_tf.pretraining.records import (
+    parse_records,
+    record_lengths,
+    unmask,
+    write_records,
+)
 from albert_tf.tokenizers import WordPieceTokenizer
 
 TEXT = """\
@@ -85,8 +88,7 @@ def checksums(folder):
     }
 
 
-@pytest.mark.slow
-def test_records_hold_the_text_and_jiebas_words(vocabulary, corpus, tmp_path):
+def test_records_hold_the_text_and_its_words(vocabulary, corpus, tmp_path):
     manifest = make_pretraining_data([corpus], tmp_path / "out", settings(vocabulary))
     batch = read(tmp_path / "out")
     assert not {"mask_ids", "mask_positions"} & batch.keys()
@@ -94,7 +96,7 @@ def test_records_hold_the_text_and_jiebas_words(vocabulary, corpus, tmp_path):
     tokenizer = WordPieceTokenizer(vocabulary)
     text = "".join(x for x in TEXT.lower() if not x.isspace())
     lines = [line for line in TEXT.split("\n") if line]
-    known = {word.lower() for line in lines for word in jieba.lcut(line)}
+    known = {word.lower() for line in lines for word in JIEBA(line)}
     seen = set()
     for ids, starts in zip(
         batch["token_ids"].numpy(), batch["word_starts"], strict=True
@@ -114,20 +116,11 @@ def test_records_hold_the_text_and_jiebas_words(vocabulary, corpus, tmp_path):
     assert {"鸡蛋", "中华人民共和国", "google", "1949", "。", "越来越"} <= seen
 
 
-def test_without_a_segmenter_each_token_is_a_word(vocabulary, corpus, tmp_path):
-    made = settings(vocabulary, segmenter=None, split_sentences=None)
-    manifest = make_pretraining_data([corpus], tmp_path / "out", made)
-    assert manifest["settings"]["segmenter"] is None
-    batch = read(tmp_path / "out")
-    is_text = ~np.isin(batch["token_ids"], [0, 2, 3])
-    assert np.array_equal(batch["word_starts"], is_text)
-
-
 MASKS = {"mask_selection_rate": 0.3, "ngram": 2, "marked_labels": True}
 
 
 def test_masked_records_are_the_others_masked(vocabulary, corpus, tmp_path):
-    """In whole words, with the labels of albert_zh."""
+    """Whole words are masked, with the labels of albert_zh."""
     make_pretraining_data([corpus], tmp_path / "plain", settings(vocabulary))
     made = settings(vocabulary, masked=True, **MASKS)
     manifest = make_pretraining_data([corpus], tmp_path / "masked", made)
@@ -158,103 +151,67 @@ def test_masked_records_are_the_others_masked(vocabulary, corpus, tmp_path):
 
 @pytest.mark.parametrize("order, most", [("three_way", 2), ("none", 0)])
 def test_orders(vocabulary, corpus, tmp_path, order, most):
-    made = settings(vocabulary, order=order, duplicates=3)
+    made = settings(vocabulary, order=order, duplicates=3, segmenter=None)
     make_pretraining_data([corpus], tmp_path / "out", made)
     batch = read(tmp_path / "out")
     assert set(batch["labels"].numpy()) == set(range(most + 1))
     assert (batch["segment_ids"].numpy().max() > 0) == (most > 0)
-    # Duplicates have other pairs.
+    # Without a segmenter each token is a word.
+    is_text = ~np.isin(batch["token_ids"], [0, 2, 3])
+    assert np.array_equal(batch["word_starts"], is_text)
+    # Duplicates and other seeds have other pairs.
     sums = checksums(tmp_path / "out")
     assert len(set(sums.values())) == len(sums) > 3
+    made = dataclasses.replace(made, seed=1)
+    make_pretraining_data([corpus], tmp_path / "other", made)
+    assert not set(sums.values()) & set(checksums(tmp_path / "other").values())
 
 
-# === The same records, however they are made ===
-
-
-@pytest.mark.slow
 def test_documents_of_one_sentence_are_kept_on_request(vocabulary, tmp_path):
     (tmp_path / "reviews.txt").write_text("很好吃\n\n不好\n\n我来了。\n你去了。\n")
-    found = {}
-    for keep in (False, True):
+    for keep, records in ((False, 1), (True, 3)):
         made = settings(vocabulary, keep_unpaired=keep)
-        output = tmp_path / f"out {keep}"
-        counts = make_pretraining_data([tmp_path / "reviews.txt"], output, made)[
-            "counts"
-        ]
+        files, output = [tmp_path / "reviews.txt"], tmp_path / f"out {keep}"
+        counts = make_pretraining_data(files, output, made)["counts"]
         assert counts["sentences without a second"] == 2
-        found[keep] = counts["records"]
-    assert found == {False: 1, True: 3}
+        assert counts["records"] == records
 
 
-@pytest.mark.slow
-def test_workers_and_order_do_not_change_the_records(vocabulary, corpus, tmp_path):
-    # A function of this file is sent; zh.Jieba is to the workers that are killed.
-    made = settings(vocabulary, segmenter=of_two)
-    for workers in (1, 2):
-        folder = tmp_path / str(workers)
-        make_pretraining_data([corpus], folder, made, workers=workers)
-    one, two = (checksums(tmp_path / str(n)) for n in (1, 2))
-    assert one == two and len(one) > 3
-    manifests = [json.loads((tmp_path / n / "manifest.json").read_text()) for n in "12"]
-    assert manifests[0] == manifests[1]
-    shards = {x["file"]: x["sha256"] for x in manifests[0]["shards"]}
-    assert shards == one
+# === Workers and resuming ===
 
 
-def test_the_seed_changes_pairs_and_order(vocabulary, corpus, tmp_path):
-    for seed in (0, 1):
-        make_pretraining_data(
-            [corpus], tmp_path / str(seed), settings(vocabulary, seed=seed)
-        )
-    assert not set(checksums(tmp_path / "0").values()) & set(
-        checksums(tmp_path / "1").values()
-    )
+def of_two(text):
+    """A segmenter that other processes can import."""
+    return [text[i : i + 2] for i in range(0, len(text), 2)]
 
 
-def test_a_block_of_one_document_has_no_other(vocabulary, tmp_path):
-    (tmp_path / "a.txt").write_text(TEXT.replace("\n\n", "\n"), encoding="utf-8")
-    for order, expected in (("nsp", 1), ("three_way", 1), ("sop", 0)):
-        manifest = make_pretraining_data(
-            [str(tmp_path / "a.txt")],
-            tmp_path / order,
-            settings(vocabulary, order=order),
-        )
-        warnings = [x for x in manifest["warnings"] if "nothing of another" in x]
-        assert len(warnings) == expected
+def test_a_segmenter_of_several_workers_can_be_pickled(vocabulary, corpus, tmp_path):
+    made = settings(vocabulary, segmenter=functools.partial(of_two))
+    manifest = make_pretraining_data([corpus], tmp_path / "one", made)
+    # An address would be another in each run.
+    assert "0x" not in manifest["settings"]["segmenter"]
+    made = settings(vocabulary, segmenter=lambda text: list(text))
+    with pytest.raises(ValueError, match="cannot be sent.*take one worker"):
+        make_pretraining_data([corpus], tmp_path / "two", made, workers=2)
 
 
 COMMAND = """
-import sys
-sys.path[:0] = {path!r}
-import zh
+import sys, zh
 from albert_tf.pretraining import PretrainingData, make_pretraining_data
-if __name__ == "__main__":
-    made = PretrainingData(
-        {vocabulary!r}, sequence_length={length}, block_bytes=2000,
-        segmenter=zh.Jieba(), split_sentences=zh.split_sentences, masked=True,
-    )
-    make_pretraining_data([{corpus!r}], {output!r}, made, workers={workers})
+made = PretrainingData(
+    sys.argv[1], sequence_length=48, block_bytes=2000,
+    segmenter=zh.Jieba(), split_sentences=zh.split_sentences, masked=True,
+)
+make_pretraining_data([sys.argv[2]], sys.argv[3], made)
 """
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("workers", [1, 2])
-def test_a_killed_run_is_resumed(vocabulary, corpus, tmp_path, workers):
-    script = tmp_path / "make.py"
+def test_a_killed_run_is_resumed_by_two_workers(vocabulary, corpus, tmp_path):
     output = tmp_path / "out"
-    script.write_text(
-        COMMAND.format(
-            path=[str(pathlib.Path(zh.__file__).parents[1])],
-            vocabulary=vocabulary,
-            length=LENGTH,
-            corpus=corpus,
-            output=str(output),
-            workers=workers,
-        )
-    )
     process = subprocess.Popen(
-        [sys.executable, str(script)],
-        start_new_session=True,
+        [sys.executable, "-c", COMMAND, vocabulary, corpus, str(output)],
+        env={**os.environ, "PYTHONPATH": str(pathlib.Path(zh.__file__).parents[1])},
         stderr=subprocess.DEVNULL,
     )
     log = output / "progress.jsonl"
@@ -263,30 +220,61 @@ def test_a_killed_run_is_resumed(vocabulary, corpus, tmp_path, workers):
         log.exists() and log.read_text().count("\n") > 1
     ):
         time.sleep(0.01)
-    os.killpg(process.pid, signal.SIGKILL)
+    process.kill()
     process.wait()
     done = log.read_text().count("\n") - 1
     assert not (output / "manifest.json").exists()
-    stamps = {x: x.stat().st_mtime_ns for x in output.glob("*.tfrecord")}
-    manifest = make_pretraining_data(
-        [corpus], output, settings(vocabulary, masked=True)
-    )
-    kept = [x for x, stamp in stamps.items() if x.stat().st_mtime_ns == stamp]
-    assert len(kept) >= done >= 1
+    before = stamps(output)
     made = settings(vocabulary, masked=True)
-    make_pretraining_data([corpus], tmp_path / "whole", made)
+    manifest = make_pretraining_data([corpus], output, made, workers=2)
+    after = stamps(output)
+    assert sum(after[name] == x for name, x in before.items()) >= done >= 1
+    # The same records as of one worker.
+    assert manifest == make_pretraining_data([corpus], tmp_path / "whole", made)
     assert checksums(output) == checksums(tmp_path / "whole")
-    whole = json.loads((tmp_path / "whole" / "manifest.json").read_text())
-    assert manifest == whole
+    shards = {x["file"]: x["sha256"] for x in manifest["shards"]}
+    assert shards == checksums(output)
 
 
 def stamps(folder):
-    return {file.name: file.stat().st_mtime_ns for file in folder.glob("*.tfrecord")}
+    return {x.name: x.stat().st_mtime_ns for x in folder.glob("*.tfrecord")}
 
 
-def test_what_is_missing_is_rebuilt(vocabulary, corpus, tmp_path):
-    output = tmp_path / "out"
-    made = settings(vocabulary, duplicates=2)
+@pytest.mark.parametrize("number", [0, 2, 5])
+def test_an_interrupted_run_is_resumed(
+    vocabulary, corpus, tmp_path, monkeypatch, number
+):
+    """Before the first record, before the second, and between blocks."""
+    count, replace = itertools.count(), os.replace
+
+    def interrupt(source, target):
+        if next(count) == number:
+            raise KeyboardInterrupt
+        replace(source, target)
+
+    output, made = tmp_path / "out", settings(vocabulary)
+    monkeypatch.setattr(os, "replace", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        make_pretraining_data([corpus], output, made)
+    monkeypatch.undo()
+    assert not (output / "manifest.json").exists()
+    before = stamps(output)
+    # A process that is killed may also leave these.
+    (output / ".pretrain-00001.tfrecord.1a2b3c4d.part").write_text("half")
+    if number:
+        with open(output / "progress.jsonl", "a") as log:
+            log.write('{"block": 1, "sha')
+    resumed = make_pretraining_data([corpus], output, made)
+    assert resumed == make_pretraining_data([corpus], tmp_path / "whole", made)
+    assert checksums(output) == checksums(tmp_path / "whole")
+    assert not list(output.glob(".*"))
+    # Complete blocks are not written again.
+    kept = [name for name, x in before.items() if stamps(output)[name] == x]
+    assert bool(kept) == (number == 5)
+
+
+def test_missing_and_damaged_records_are_rebuilt(vocabulary, corpus, tmp_path):
+    output, made = tmp_path / "out", settings(vocabulary, duplicates=2)
     first = make_pretraining_data([corpus], output, made)
     sums, before = checksums(output), stamps(output)
     # A complete run is left as it is.
@@ -308,8 +296,8 @@ def test_changed_text_is_noticed(vocabulary, corpus, tmp_path):
     make_pretraining_data([corpus], output, settings(vocabulary))
     before = checksums(output)
     changed = pathlib.Path(corpus.replace("*", "3"))
-    # Of the same size, longer, and so short that there are fewer files of records.
-    for text in ((TEXT * 3).replace("北京", "上海"), TEXT * 9, "北京。上海。"):
+    # Of the same size, and so short that there are fewer files of records.
+    for text in ((TEXT * 3).replace("北京", "上海"), "北京。上海。"):
         changed.write_text(text, encoding="utf-8")
         made = make_pretraining_data([corpus], output, settings(vocabulary))
         fresh = tmp_path / str(len(text))
@@ -319,40 +307,46 @@ def test_changed_text_is_noticed(vocabulary, corpus, tmp_path):
         assert 0 < len(after.items() & before.items()) < len(before)
 
 
-def test_a_mistake_may_be_corrected_while_there_is_no_record(vocabulary, tmp_path):
-    """Lines that are documents have no second sentence, but can be masked."""
-    (tmp_path / "a.txt").write_text("我想吃鸡蛋\n北京是首都\n" * 9, encoding="utf-8")
-    text, output = [str(tmp_path / "a.txt")], tmp_path / "out"
-    wrong = settings(vocabulary, document_per_line=True)
-    with pytest.raises(ValueError, match="18 documents.*document_per_line.*'none'"):
-        make_pretraining_data(text, output, wrong)
+def test_a_full_disk_is_one_clear_error(vocabulary, corpus, tmp_path, monkeypatch):
+    def fill_disk(path, arrays):
+        write_records(path, arrays)
+        if "00002" in str(path):
+            raise tf.errors.ResourceExhaustedError(None, None, "No space left")
+
+    monkeypatch.setattr(shards, "write_records", fill_disk)
+    output, made = tmp_path / "out", settings(vocabulary)
+    message = "00002.tfrecord cannot be written: No space left.*to resume"
+    with pytest.raises(OSError, match=message):
+        make_pretraining_data([corpus], output, made)
+    assert len(stamps(output)) == 2 and not list(output.glob(".*.part"))
     assert not (output / "manifest.json").exists()
-    right = settings(vocabulary, document_per_line=True, order="none")
-    assert make_pretraining_data(text, output, right)["counts"]["records"] == 18
+
+
+# === What is refused and what is left alone ===
 
 
 def test_other_settings_are_refused(vocabulary, corpus, tmp_path):
-    make_pretraining_data([corpus], tmp_path / "out", settings(vocabulary))
-    other = settings(vocabulary, seed=5, order="nsp")
-    message = "order: 'sop', now 'nsp'; seed: 0, now 5.*Give another directory"
-    with pytest.raises(ValueError, match=message):
-        make_pretraining_data([corpus], tmp_path / "out", other)
-    one_file = corpus.replace("*", "1")
-    with pytest.raises(ValueError, match="file .*0.txt: 'given', now none"):
-        make_pretraining_data([one_file], tmp_path / "out", settings(vocabulary))
-    (tmp_path / "out" / "progress.jsonl").write_text('{"files": [')
-    with pytest.raises(ValueError, match="progress.jsonl is damaged"):
-        make_pretraining_data([corpus], tmp_path / "out", settings(vocabulary))
-
-
-def test_what_a_killed_run_left_is_cleared_away(vocabulary, corpus, tmp_path):
     output = tmp_path / "out"
     make_pretraining_data([corpus], output, settings(vocabulary))
-    (output / ".pretrain-00001.tfrecord.1a2b3c4d.part").write_text("half")
-    with open(output / "progress.jsonl", "a") as log:
-        log.write('{"block": 1, "sha')
-    make_pretraining_data([corpus], output, settings(vocabulary))
-    assert not list(output.glob(".*"))
+    before = stamps(output)
+    for files, changes, message in (
+        (
+            corpus,
+            {"seed": 5, "order": "nsp"},
+            "order: 'sop', now 'nsp'; seed: 0, now 5",
+        ),
+        (corpus.replace("*", "1"), {}, "file .*0.txt: 'given', now none.*Give another"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            make_pretraining_data([files], output, settings(vocabulary, **changes))
+    for damage in (
+        lambda log: log.write_text('{"files": ['),
+        lambda log: log.unlink(),
+    ):
+        damage(output / "progress.jsonl")
+        with pytest.raises(ValueError, match="progress.jsonl is damaged|is there.*no"):
+            make_pretraining_data([corpus], output, settings(vocabulary, seed=3))
+    assert stamps(output) == before
 
 
 def test_files_of_others_are_left_alone(vocabulary, corpus, tmp_path):
@@ -366,191 +360,62 @@ def test_files_of_others_are_left_alone(vocabulary, corpus, tmp_path):
         assert (output / name).read_text() == "mine"
 
 
-def test_records_without_their_log_are_left_alone(vocabulary, corpus, tmp_path):
-    output = tmp_path / "out"
-    make_pretraining_data([corpus], output, settings(vocabulary))
-    (output / "progress.jsonl").unlink()
-    before = stamps(output)
-    with pytest.raises(ValueError, match="is there.*no progress.jsonl"):
-        make_pretraining_data([corpus], output, settings(vocabulary, seed=3))
-    assert stamps(output) == before
-
-
-@pytest.mark.parametrize("number", range(3))
-def test_killed_before_the_first_record(
-    vocabulary, corpus, tmp_path, monkeypatch, number
-):
-    """Whatever was written until then is known as this command's."""
-    count, replace = itertools.count(), os.replace
-
-    def cut_off(source, target):
-        if next(count) == number:
-            raise KeyboardInterrupt
-        replace(source, target)
-
-    monkeypatch.setattr(os, "replace", cut_off)
-    with pytest.raises(KeyboardInterrupt):
-        make_pretraining_data([corpus], tmp_path / "out", settings(vocabulary))
-    monkeypatch.undo()
-    make_pretraining_data([corpus], tmp_path / "out", settings(vocabulary))
-
-
 def test_two_runs_into_one_directory(vocabulary, corpus, tmp_path):
     with (
         only_writer(tmp_path),
         pytest.raises(BlockingIOError, match="Another process is writing to"),
     ):
         make_pretraining_data([corpus], tmp_path, settings(vocabulary))
-    make_pretraining_data([corpus], tmp_path, settings(vocabulary))
 
 
-def test_what_was_written_and_the_vocabulary_are_no_text(vocabulary, tmp_path):
+def test_records_and_vocabularies_are_not_read_as_text(vocabulary, tmp_path):
     (tmp_path / "a.txt").write_text(TEXT, encoding="utf-8")
-    own = shutil.copy(vocabulary, tmp_path)
-    for _ in range(2):
-        manifest = make_pretraining_data(
-            [str(tmp_path / "**/*.txt")], tmp_path / "out", settings(own)
-        )
-        assert [name for name, _ in manifest["files"]] == [str(tmp_path / "a.txt")]
-    # Nor is what is in another directory of records.
-    second = make_pretraining_data(
-        [str(tmp_path / "**/*.txt")], tmp_path / "second", settings(own)
-    )
-    assert second["files"] == manifest["files"]
-    with pytest.raises(FileNotFoundError, match="directory of records, are left out"):
-        make_pretraining_data([str(tmp_path / "out/*")], tmp_path / "o", settings(own))
-    # Also where the vocabulary is in the directory already.
-    make_pretraining_data(
-        [str(tmp_path / "a.txt")],
-        tmp_path / "out",
-        settings(tmp_path / "out/vocab.txt"),
-    )
-
-
-def test_the_vocabulary_goes_with_the_records(vocabulary, corpus, tmp_path):
     own = pathlib.Path(shutil.copy(vocabulary, tmp_path / "mine.vocab.txt"))
     own.chmod(0o444)
-    manifest = make_pretraining_data([corpus], tmp_path / "out", settings(own))
+    for output in ("out", "out", "second"):
+        manifest = make_pretraining_data(
+            [str(tmp_path / "**/*.txt")], tmp_path / output, settings(own)
+        )
+        assert [name for name, _ in manifest["files"]] == [str(tmp_path / "a.txt")]
+    with pytest.raises(FileNotFoundError, match="directory of records, are left out"):
+        make_pretraining_data([str(tmp_path / "out/*")], tmp_path / "o", settings(own))
+    # A copy of the vocabulary goes with the records.
     assert manifest["vocabulary"] == "mine.vocab.txt"
     copied = tmp_path / "out" / "mine.vocab.txt"
     assert copied.read_bytes() == own.read_bytes()
     assert copied.stat().st_mode & 0o200
 
 
-# === Segmenters ===
-
-
-def of_two(text):
-    return [text[i : i + 2] for i in range(0, len(text), 2)]
-
-
-def test_any_function_with_one_worker(vocabulary, corpus, tmp_path):
-    made = settings(vocabulary, segmenter=functools.partial(of_two))
-    manifest = make_pretraining_data([corpus], tmp_path / "out", made)
-    assert "0x" not in manifest["settings"]["segmenter"]
-    assert len(read(tmp_path / "out")["labels"])
-
-
-def test_with_more_workers_it_must_be_one_that_can_be_sent(
-    vocabulary, corpus, tmp_path
-):
-    made = settings(vocabulary, segmenter=lambda text: list(text))
-    with pytest.raises(ValueError, match="cannot be sent.*take one worker"):
-        make_pretraining_data([corpus], tmp_path / "out", made, workers=2)
-
-
-# === Bad input ===
-
-
-def test_a_vocabulary_without_mask(corpus, tmp_path):
-    path = tmp_path / "vocab.txt"
-    path.write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n我\n")
-    with pytest.raises(ValueError, match=r"no \[MASK\]"):
-        make_pretraining_data([corpus], tmp_path / "out", settings(str(path)))
-    assert not (tmp_path / "out").exists()
-
-
-def test_what_is_no_text_is_counted_and_the_rest_stays(vocabulary, tmp_path):
+def test_bad_lines_are_counted_and_the_rest_is_used(vocabulary, tmp_path):
     folder = tmp_path / "corpus"
     folder.mkdir()
-    (folder / "good.txt").write_text(TEXT, encoding="utf-8")
+    # The name of a file need not be UTF-8.
+    with open(os.fsencode(folder) + "/北京.txt".encode("gbk"), "wb") as file:
+        file.write(TEXT.encode())
     (folder / "gbk.txt").write_bytes(TEXT.encode("gb18030"))
     (folder / "lone.txt").write_text("一句话。\n\n\n\n又一句。\n", encoding="utf-8")
     (folder / "empty.txt").write_text("")
     (folder / "emoji.txt").write_text(
         "😀😀👍🏽。\n\u3000\n\x00\x01\n", encoding="utf-8"
     )
+    # A line without a sentence end is used in sequences of full length.
+    (folder / "long.txt").write_text("我想吃鸡蛋炒饭" * 300, encoding="utf-8")
     manifest = make_pretraining_data(
         [str(folder / "*")], tmp_path / "out", settings(vocabulary)
     )
-    counts = manifest["counts"]
+    counts, batch = manifest["counts"], read(tmp_path / "out")
     assert counts["not_utf8"] >= 4
     assert counts["sentences without a second"] >= 2
-    assert counts["records"] == len(read(tmp_path / "out")["labels"]) > 0
-    assert "gbk.txt" in manifest["warnings"][0]
-    assert "iconv" in manifest["warnings"][0]
-
-
-@pytest.mark.slow
-def test_one_line_without_a_sentence_end(vocabulary, tmp_path):
-    (tmp_path / "long.txt").write_text("我想吃鸡蛋炒饭" * 3000, encoding="utf-8")
-    make_pretraining_data(
-        [str(tmp_path / "long.txt")], tmp_path / "o", settings(vocabulary)
-    )
-    batch = read(tmp_path / "o")
-    # All of it is used, in sequences of full length.
-    assert batch["padding_mask"].numpy().sum() > 0.9 * 21000
-
-
-def test_no_text_at_all(vocabulary, tmp_path):
-    (tmp_path / "empty.txt").write_text("\n\n")
-    with pytest.raises(ValueError, match="There is no text"):
-        make_pretraining_data(
-            [str(tmp_path / "empty.txt")], tmp_path / "out", settings(vocabulary)
-        )
-
-
-@pytest.mark.slow
-def test_a_full_disk(vocabulary, corpus, tmp_path):
-    """As a limit on the size of files, which ends in the same error."""
-    made = settings(vocabulary, masked=True)
-    make_pretraining_data([corpus], tmp_path / "whole", made)
-    code = (
-        "import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000));"
-    )
-    script = tmp_path / "make.py"
-    path = [str(pathlib.Path(zh.__file__).parents[1])]
-    script.write_text(
-        COMMAND.format(
-            path=path,
-            vocabulary=vocabulary,
-            length=LENGTH,
-            corpus=corpus,
-            output=str(tmp_path / "out"),
-            workers=1,
-        ).replace("    made", f"    {code}\n    made", 1)
-    )
-    done = subprocess.run(
-        [sys.executable, str(script)], capture_output=True, text=True, check=False
-    )
-    assert done.returncode
-    assert "cannot be written" in done.stderr and "to resume" in done.stderr
-    assert not list((tmp_path / "out").glob("*.part"))
-    assert not (tmp_path / "out" / "manifest.json").exists()
-    for file in (tmp_path / "out").glob("*.tfrecord"):
-        assert file.read_bytes() == (tmp_path / "whole" / file.name).read_bytes()
-    make_pretraining_data([corpus], tmp_path / "out", made)
-    assert checksums(tmp_path / "out") == checksums(tmp_path / "whole")
+    assert counts["records"] == len(batch["labels"])
+    assert batch["padding_mask"].numpy().sum() > 0.9 * 2100
+    assert "gbk.txt" in manifest["warnings"][0] and "iconv" in manifest["warnings"][0]
+    assert manifest["files"][-1][0].endswith("\\udcb1\\udcb1\\udcbe\\udca9.txt")
 
 
 IMPOSSIBLE = [
     ({"order": "nop"}, "Unknown order 'nop'. Known: .'sop'"),
     ({"sequence_length": 4}, "sequence_length"),
-    ({"duplicates": 0}, "duplicates"),
     ({"ngram": 2}, "ngram: records hold no masks.*`masked=`"),
-    ({"marked_labels": False}, "marked_labels: records hold no masks"),
-    ({"seed": -1}, "seed"),
     ({"short_sequence_rate": 1.5}, "short_sequence_rate"),
     ({"keep_unpaired": True, "masked": True}, "`keep_unpaired=`: masked records"),
 ]
@@ -561,26 +426,30 @@ def test_impossible_settings(vocabulary, corpus, tmp_path):
         with pytest.raises(ValueError, match=message):
             settings(vocabulary, **changes)
     # Before anything is written.
-    made = settings(vocabulary, masked=True, mask_selection_rate=float("nan"))
-    with pytest.raises(ValueError, match="`mask_selection_rate` should be"):
-        make_pretraining_data([corpus], tmp_path / "o", made)
-    with pytest.raises(ValueError, match="Unknown engine 'dask'. Known: .'process'"):
-        make_pretraining_data([corpus], tmp_path / "o", settings(vocabulary), "dask")
+    (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n我\n")
+    nan = float("nan")
+    for files, made, engine, message in (
+        (
+            corpus,
+            {"masked": True, "mask_selection_rate": nan},
+            "process",
+            "rate` shoul",
+        ),
+        (corpus, {}, "dask", "Unknown engine 'dask'. Known: .'process'"),
+        (corpus, {"vocabulary": tmp_path / "vocab.txt"}, "process", r"no \[MASK\]"),
+        ("none/*.txt", {}, "process", "none"),
+    ):
+        made = settings(**{"vocabulary": vocabulary, **made})
+        with pytest.raises((ValueError, FileNotFoundError), match=message):
+            make_pretraining_data([files], tmp_path / "o", made, engine)
     assert not (tmp_path / "o").exists()
-
-
-def test_missing_files(vocabulary, tmp_path):
-    with pytest.raises(FileNotFoundError, match="none"):
-        make_pretraining_data(["none/*.txt"], tmp_path / "o", settings(vocabulary))
-    with pytest.raises(FileNotFoundError, match="no.txt"):
-        make_pretraining_data([__file__], tmp_path / "o", settings("no.txt"))
-
-
-def test_a_file_name_that_is_not_utf8(vocabulary, tmp_path):
-    path = os.fsencode(tmp_path) + "/北京.txt".encode("gbk")
-    with open(path, "w", encoding="utf-8") as file:
-        file.write(TEXT)
-    manifest = make_pretraining_data(
-        [str(tmp_path / "*.txt")], tmp_path / "out", settings(vocabulary)
-    )
-    assert manifest["files"][0][0].endswith("\\udcb1\\udcb1\\udcbe\\udca9.txt")
+    for text, message in (
+        ("\n\n", "There is no text"),
+        # Documents of one line have no second sentence.
+        ("我想吃鸡蛋\n\n北京是首都\n", "2 documents.*document_per_line.*'none'"),
+    ):
+        (tmp_path / "a.txt").write_text(text, encoding="utf-8")
+        with pytest.raises(ValueError, match=message):
+            make_pretraining_data(
+                [str(tmp_path / "a.txt")], tmp_path / "out", settings(vocabulary)
+            )

@@ -46,10 +46,10 @@ def test_records_have_the_original_names_and_come_back(tmp_path, masked):
     path = tmp_path / "a.tfrecord"
     written = arrays(masked=masked)
     write_records(path, written)
-    records = tf.data.TFRecordDataset(str(path))
     kinds = {**ORIGINAL, "token_boundary": "int64_list"}
     if not masked:
         kinds = {x: y for x, y in kinds.items() if x not in MASK_FEATURES.values()}
+    records = tf.data.TFRecordDataset(str(path))
     for record in records:
         features = tf.train.Example.FromString(record.numpy()).features.feature
         assert {x: y.WhichOneof("kind") for x, y in features.items()} == kinds
@@ -67,14 +67,10 @@ def original(path, without=()):
     values = {name: [1] * 9 for name in ORIGINAL}
     values.update(masked_lm_positions=[2, 0], masked_lm_ids=[7, 0])
     values.update(masked_lm_weights=[1.0, 0.0], next_sentence_labels=[1])
-    features = {
-        name: tf.train.Feature(float_list=tf.train.FloatList(value=values[name]))
-        if kind == "float_list"
-        else tf.train.Feature(int64_list=tf.train.Int64List(value=values[name]))
-        for name, kind in ORIGINAL.items()
-        if name not in without
-    }
-    example = tf.train.Example(features=tf.train.Features(feature=features))
+    example = tf.train.Example()
+    for name in ORIGINAL.keys() - set(without):
+        feature = getattr(example.features.feature[name], ORIGINAL[name])
+        feature.value.extend(values[name])
     with tf.io.TFRecordWriter(str(path)) as writer:
         writer.write(example.SerializeToString())
     return path
@@ -102,23 +98,11 @@ def test_unmasking():
     assert unmask(batch, other).numpy().tolist() == [[2, 5, 5, 3], [2, 9, 8, 3]]
 
 
-def test_records_of_something_else(tmp_path):
-    for missing in ("masked_lm_ids", "input_mask"):
-        path = original(tmp_path / "a.tfrecord", without=[missing])
-        with pytest.raises(ValueError, match=rf"a.tfrecord lack \['{missing}'\]"):
-            record_lengths(path)
-    with tf.io.TFRecordWriter(str(path)) as writer:
-        writer.write(b"\xff\xff\xff\xff")
-    with pytest.raises(ValueError, match="a.tfrecord cannot be read"):
+def test_wrong_and_damaged_files(tmp_path):
+    path = original(tmp_path / "a.tfrecord", without=["input_mask"])
+    with pytest.raises(ValueError, match=r"a.tfrecord lack \['input_mask'\]"):
         record_lengths(path)
-
-
-def test_a_damaged_file(tmp_path):
-    path = original(tmp_path / "a.tfrecord")
     for content in (path.read_bytes()[:-3], b"text", b"\0" * 40):
         path.write_bytes(content)
         with pytest.raises(ValueError, match="a.tfrecord cannot be read as TFRecords"):
             record_lengths(path)
-    path.unlink()
-    with pytest.raises(ValueError, match="cannot be read"):
-        record_lengths(path)

@@ -1,50 +1,51 @@
+"""Optimizers and schedules: what decays, AdamW as Keras steps it, learning rates."""
+
 import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.models import AlbertBackbone
-from albert_tf.training import adamw, fine_tuning_learning_rate
+from albert_tf.models import AlbertBackbone, AlbertPretrainer
+from albert_tf.training import (
+    Lamb,
+    WarmupLinearDecay,
+    adamw,
+    fine_tuning_learning_rate,
+)
 from albert_tf.training.optimizers import AdamW
 
 RATE = 0.5
 
 
-def small_backbone():
-    backbone = AlbertBackbone(
-        vocabulary_size=20,
-        num_layers=2,
-        num_heads=4,
-        embedding_dim=16,
-        hidden_dim=48,
-        intermediate_dim=96,
-        embedding_projection="after_layer_norm",
-        max_sequence_length=17,
-    )
-    for variable in backbone.weights:
-        variable.assign(keras.ops.ones(variable.shape))
-    return backbone
-
-
-def after_a_step_of_nothing(optimizer, variables):
+def apply_zeros(optimizer, variables):
+    """Apply zeros as gradients, which leaves the decay."""
     optimizer.apply([keras.ops.zeros(x.shape) for x in variables], variables)
-    return {x.path: np.unique(x.numpy()) for x in variables}
 
 
-def is_decayed(path):
-    return not path.endswith(("/bias", "/gamma", "/beta"))
-
-
-def test_only_matrices_decay():
-    variables = small_backbone().trainable_variables
-    values = after_a_step_of_nothing(adamw(RATE), variables)
-    decayed = [path for path in values if is_decayed(path)]
-    # Three tables; the kernels of projection, attention (2), feed-forward (2), pooler.
-    assert len(decayed) == 3 + 6
-    assert len(values) == 9 + 12
-    for path, value in values.items():
-        expected = 1.0 - RATE * 0.01 if is_decayed(path) else 1.0
-        assert value == pytest.approx([expected]), path
+@pytest.mark.parametrize(
+    ("optimizer", "decayed"), [(adamw(RATE), 1 - RATE * 0.01), (Lamb(0.125), 0.875)]
+)
+def test_only_matrices_decay(optimizer, decayed):
+    backbone = AlbertBackbone(
+        20, 2, 4, 8, 12, 24, num_attention_groups=2, max_sequence_length=17
+    )
+    variables = AlbertPretrainer(backbone).trainable_variables
+    for x in variables:
+        x.assign(keras.ops.ones(x.shape))
+    apply_zeros(optimizer, variables)
+    vectors = {x.path for x in variables if x.path.endswith(("bias", "gamma", "beta"))}
+    # Three tables; the kernels of projection, attention (2 x 2), feed-forward (2),
+    # pooler, and of the heads (2).
+    assert len(variables) - len(vectors) == 3 + 10
+    for x in variables:
+        expected = 1.0 if x.path in vectors else decayed
+        assert np.unique(x.numpy()) == pytest.approx([expected]), x.path
+    if isinstance(optimizer, Lamb):
+        # Query, key and value have a ratio each.
+        blocks = backbone.attention_blocks.values()
+        fused = {block.query_key_value.kernel.path for block in blocks}
+        assert len(fused) == 2
+        assert optimizer._parts == [3 if x.path in fused else 1 for x in variables]
 
 
 def test_biases_do_not_decay_after_saving_and_loading(tmp_path):
@@ -55,7 +56,7 @@ def test_biases_do_not_decay_after_saving_and_loading(tmp_path):
     loaded = keras.models.load_model(tmp_path / "model.keras")
     bias = loaded.layers[-1].bias
     bias.assign([1.0, 1.0])
-    after_a_step_of_nothing(loaded.optimizer, loaded.trainable_variables)
+    apply_zeros(loaded.optimizer, loaded.trainable_variables)
     assert bias.numpy().tolist() == [1.0, 1.0]
 
 
@@ -69,7 +70,7 @@ def test_biases_do_not_decay_after_saving_and_loading(tmp_path):
     ],
 )
 def test_it_steps_as_keras_adamw_does(options):
-    """Whose one kernel a variable is another than Keras' operations."""
+    """One fused kernel per variable gives what Keras' operations give."""
     ended = []
     for optimizer in (AdamW, keras.optimizers.AdamW):
         rng = np.random.default_rng(0)
@@ -100,7 +101,7 @@ def test_repeated_rows_of_a_sparse_gradient_are_summed():
 
 
 def test_gradients_are_clipped_together():
-    """A long gradient moves the weights as the same direction of length 1 does."""
+    """A long gradient moves the weights as far as one of length 1."""
     moved = {}
     for scale in (1.0, 100.0):
         kernel = keras.Variable(np.zeros(2, "float32"), name="kernel")
@@ -119,28 +120,27 @@ def test_rate_rises_for_a_tenth_of_the_steps_and_falls_to_zero():
     rates = [float(rate(step)) for step in range(101)]
     assert int(np.argmax(rates)) == 9
     assert max(rates) == pytest.approx(1e-3)
-    assert rates[0] == pytest.approx(1e-4)
-    assert rates[100] == 0.0
+    assert (rates[0], rates[100]) == (pytest.approx(1e-4), 0.0)
+    assert float(adamw(1e-3).learning_rate) == pytest.approx(1e-3)
 
 
-def test_rate_is_constant_without_a_number_of_steps():
-    optimizer = adamw(1e-3)
-    variable = keras.Variable(np.zeros(1, "float32"), name="bias")
-    for _ in range(3):
-        assert float(optimizer.learning_rate) == pytest.approx(1e-3)
-        optimizer.apply([keras.ops.ones(1)], [variable])
+def test_warmup_and_decay_by_hand():
+    schedule = WarmupLinearDecay(0.7, total_steps=10, warmup_steps=3)
+    # Up in thirds, then down in eighths; the step after the last one is at 0.
+    expected = [0.7 / 3, 1.4 / 3, *(0.7 * left / 8 for left in range(8, -1, -1)), 0.0]
+    assert [float(schedule(x)) for x in range(12)] == pytest.approx(expected)
+    without = WarmupLinearDecay(1.0, total_steps=4, warmup_steps=0)
+    assert [float(without(x)) for x in range(3)] == pytest.approx([0.8, 0.6, 0.4])
+    config = keras.optimizers.schedules.serialize(schedule)
+    again = keras.optimizers.schedules.deserialize(config)
+    assert type(again) is WarmupLinearDecay
+    assert again.get_config() == schedule.get_config()
+    with pytest.raises(ValueError, match="warmup_steps=11, total_steps=10"):
+        WarmupLinearDecay(0.7, total_steps=10, warmup_steps=11)
 
 
 def test_larger_models_learn_more_slowly():
-    rates = {
-        128: 1e-3,
-        256: 5e-4,
-        312: 1e-4,
-        384: 1e-4,
-        768: 3e-5,
-        1024: 3e-5,
-        2048: 1e-5,
-    }
+    rates = {128: 1e-3, 256: 5e-4, 312: 1e-4, 384: 1e-4, 768: 3e-5, 2048: 1e-5}
     assert {x: fine_tuning_learning_rate(x) for x in rates} == rates
     random = {x: fine_tuning_learning_rate(x, random_weights=True) for x in rates}
     assert random == {**rates, 312: 3e-4, 384: 3e-4}

@@ -1,0 +1,223 @@
+"""What both tokenizers share: forms of input, graphs, lookups, saving, loading."""
+
+import copy
+import json
+import pickle
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from reference_tokenizer import tokenize
+from sentence_piece_reference import Reference, train_model
+
+from albert_tf.tokenizers import (
+    SentencePieceTokenizer,
+    WordPieceTokenizer,
+    load_tokenizer,
+)
+
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+TOKENS = [*SPECIAL, *"我想,！3", "hello", "cafe", "on", "may", "river", "##s"]
+TEXTS = ["Hello我想 on 3 May, the river", "", " \t\u3000", "Cafés！ stoñes!"]
+
+
+@pytest.fixture(scope="module", params=["WordPiece", "SentencePiece"])
+def case(request):
+    """A tokenizer, its vocabulary and the ids of the texts."""
+    if request.param == "WordPiece":
+        ids = {token: i for i, token in enumerate(TOKENS)}
+        expected = [[ids[p] for p in tokenize(text, ids)] for text in TEXTS]
+        return WordPieceTokenizer(TOKENS), TOKENS, expected
+    proto = train_model()
+    expected = [Reference(proto).ids(text) for text in TEXTS]
+    return SentencePieceTokenizer(proto), proto, expected
+
+
+@pytest.fixture
+def tokenizer(case):
+    return case[0]
+
+
+# === Calling ===
+
+
+def test_strings_of_any_form_and_rank(case):
+    tokenizer, _, expected = case
+    for texts in (TEXTS, np.array(TEXTS), tf.constant(TEXTS), np.array(TEXTS, object)):
+        ids = tokenizer(texts)
+        assert isinstance(ids, tf.RaggedTensor) and ids.dtype == tf.int32
+        assert ids.to_list() == expected
+    for text, row, convert in zip(
+        TEXTS, expected, (str, str.encode, np.array, tf.constant), strict=True
+    ):
+        ids = tokenizer(convert(text))
+        assert isinstance(ids, tf.Tensor) and ids.numpy().tolist() == row
+    assert tokenizer([TEXTS[:2], TEXTS[2:]]).to_list() == [expected[:2], expected[2:]]
+    ragged = tf.ragged.constant([TEXTS[:1], TEXTS[1:]])
+    for ids in (tokenizer(ragged), tokenizer.tokenize_with_offsets(ragged)[0]):
+        assert ids.to_list() == [expected[:1], expected[1:]]
+
+
+def test_empty_batch(tokenizer):
+    for empty in ([], np.array([]), tf.zeros([0], tf.string)):
+        for ragged in (tokenizer(empty), *tokenizer.tokenize_with_offsets(empty)):
+            assert ragged.shape.as_list() == [0, None]
+            assert ragged.to_list() == []
+
+
+@pytest.mark.traced
+def test_graphs_and_datasets(case):
+    tokenizer, _, expected = case
+    texts = [*TEXTS, "cafe\u0301 on", "\u0301", "\u200bon", "한a 5, ", "\0", "a" * 101]
+    function = tf.function(
+        tokenizer.tokenize_with_offsets,
+        input_signature=[tf.TensorSpec([None], tf.string)],
+    )
+    columns = [ragged.to_list() for ragged in function(tf.constant(texts))]
+    assert columns[0][: len(TEXTS)] == expected
+    # Each text as if it were alone.
+    for row, text in enumerate(texts):
+        alone = tokenizer.tokenize_with_offsets(text)
+        assert [x[row] for x in columns] == [x.numpy().tolist() for x in alone]
+    batches = tf.data.Dataset.from_tensor_slices(TEXTS).batch(3).map(tokenizer)
+    assert [row for batch in batches for row in batch.to_list()] == expected
+    join = tf.function(tokenizer.detokenize)
+    ids = tokenizer(TEXTS)
+    assert join(ids).numpy().tolist() == tokenizer.detokenize(ids).numpy().tolist()
+
+
+def test_dtypes(case):
+    tokenizer, source, expected = case
+    output = tokenizer(keras.Input((), dtype="string"))
+    assert (output.shape, output.dtype) == ((None, None), "int32")
+    ids = type(tokenizer)(source, dtype="int64")(TEXTS)
+    assert (ids.dtype, ids.to_list()) == (tf.int64, expected)
+    pieces = type(tokenizer)(source, dtype="string")(["on the", ""]).to_list()
+    known = tokenizer.get_vocabulary()
+    assert [known.index(x.decode()) for x in pieces[0]] == list(tokenizer("on the"))
+    assert pieces[1] == []
+    with pytest.raises(ValueError, match="`dtype` must be 'int32'.*float32"):
+        type(tokenizer)(source, dtype="float32")
+    with pytest.raises(ValueError, match="expects strings.*Received: dtype="):
+        tokenizer.tokenize([1, 2])
+
+
+def test_detokenize_every_form_of_ids(tokenizer):
+    ids = tokenizer(["river  on", "", "Hello"])
+    first, _, last = expected = [
+        tokenizer.detokenize(row).numpy().decode() for row in ids
+    ]
+    assert first == "river on" and last
+    for batch in (ids, ids.to_list(), ids.to_tensor(), ids.to_tensor().numpy()):
+        texts = [text.decode() for text in tokenizer.detokenize(batch).numpy()]
+        assert texts == expected
+    assert tokenizer.detokenize([]).numpy() == b""
+
+
+def test_lookups(tokenizer):
+    tokens = tokenizer.get_vocabulary()
+    assert tokenizer.vocabulary_size() == len(tokens)
+    assert [tokenizer.token_to_id(token) for token in tokens] == [*range(len(tokens))]
+    assert tokenizer.id_to_token(2) == "[CLS]"
+    with pytest.raises(ValueError, match=rf"must be in \[0, .*id={len(tokens)}"):
+        tokenizer.id_to_token(len(tokens))
+    with pytest.raises(ValueError, match="'nothing' is not in the vocabulary"):
+        tokenizer.token_to_id("nothing")
+
+
+def test_no_vocabulary_yet(case):
+    kind, source = type(case[0]), case[1]
+    tokenizer = kind()
+    assert tokenizer.cls_token_id is None
+    with pytest.raises(ValueError, match="no vocabulary yet.*call `set_"):
+        tokenizer.tokenize(["a"])
+    getattr(tokenizer, f"set_{kind.source_argument}")(source)
+    assert tokenizer.cls_token_id == 2
+    assert tokenizer(TEXTS).to_list() == case[2]
+
+
+# === Saving ===
+
+
+@pytest.fixture
+def original(case, tmp_path):
+    """A tokenizer of a file, with other settings than the defaults."""
+    path = case[0].save_original(tmp_path)
+    return type(case[0])(path, lowercase=False, dtype="int64", name="mine")
+
+
+def assert_same(restored, original):
+    assert type(restored) is type(original)
+    assert restored.name == "mine"
+    assert restored.fingerprint == original.fingerprint
+    ids = restored("Hello river 3")
+    assert ids.dtype == tf.int64
+    assert ids.numpy().tolist() == original("Hello river 3").numpy().tolist()
+
+
+def test_presets(case, original, tmp_path):
+    kind, preset = type(original), str(tmp_path / "preset")
+    original.save_to_preset(preset)
+    (tmp_path / kind.original_file_name).rename(tmp_path / "moved")
+    assert_same(kind.from_preset(preset), original)
+    assert kind.from_preset(preset, lowercase=True).lowercase
+    other = {WordPieceTokenizer, SentencePieceTokenizer} - {kind}
+    with pytest.raises(ValueError, match=f"{kind.__name__}.from_preset()"):
+        other.pop().from_preset(preset)
+
+
+def test_configs_assets_and_copies(original, tmp_path):
+    config = keras.saving.serialize_keras_object(original)
+    assert config["registered_name"] == f"albert_tf>{type(original).__name__}"
+    # The vocabulary is a file of its own: a path would be of this machine.
+    assert str(tmp_path) not in json.dumps(config)
+    restored = keras.saving.deserialize_keras_object(config)
+    original.save_assets(tmp_path)
+    assert (tmp_path / original.file_assets[0]).exists()
+    restored.load_assets(tmp_path)
+    for copied in (
+        restored,
+        pickle.loads(pickle.dumps(original)),
+        copy.deepcopy(original),
+    ):
+        assert_same(copied, original)
+
+
+def test_original_files_are_written_as_they_were_read(tmp_path):
+    proto = train_model()
+    path = SentencePieceTokenizer(proto).save_original(tmp_path)
+    assert path == str(tmp_path / "spiece.model")
+    assert (tmp_path / "spiece.model").read_bytes() == proto
+    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "", "\u2028", "中"]
+    WordPieceTokenizer(tokens).save_original(tmp_path)
+    content = (tmp_path / "vocab.txt").read_bytes().decode()
+    assert content == "".join(f"{token}\n" for token in tokens)
+    assert WordPieceTokenizer(tmp_path / "vocab.txt").get_vocabulary() == tokens
+
+
+# === Which tokenizer a vocabulary is for ===
+
+
+def test_the_file_decides_the_tokenizer(tmp_path):
+    proto = train_model()
+    for name in ("30k-clean.model", "a.spm", "a.bin"):
+        (tmp_path / name).write_bytes(proto)
+    for name in ("vocab", "b.model"):
+        (tmp_path / name).write_text("\n".join(TOKENS), encoding="utf-8")
+    for given in (str(tmp_path / "30k-clean.model"), tmp_path / "a.spm", proto):
+        tokenizer = load_tokenizer(given, lowercase=False)
+        assert isinstance(tokenizer, SentencePieceTokenizer)
+        assert (tokenizer.proto, tokenizer.lowercase) == (proto, False)
+    for given in (tmp_path / "vocab", TOKENS):
+        tokenizer = load_tokenizer(given)
+        assert isinstance(tokenizer, WordPieceTokenizer)
+        assert (tokenizer.get_vocabulary(), tokenizer.lowercase) == (TOKENS, True)
+    for name, error, message in (
+        ("no.model", FileNotFoundError, "SentencePiece model.*does not exist"),
+        ("no.txt", FileNotFoundError, "Vocab.*does not exist"),
+        ("b.model", ValueError, "b.model' is text.*use WordPieceTokenizer"),
+        ("a.bin", ValueError, "a.bin' is not UTF-8.*must end in .model"),
+    ):
+        with pytest.raises(error, match=message):
+            load_tokenizer(tmp_path / name)
