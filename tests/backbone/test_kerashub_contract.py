@@ -173,7 +173,7 @@ def test_lora_of_wrong_layers_is_refused(tmp_path):
     ("dtype", "changes"),
     [
         ("float32", {"num_layers": 2}),
-        ("mixed_bfloat16", {"num_layers": 1}),
+        pytest.param("mixed_bfloat16", {"num_layers": 1}, marks=pytest.mark.slow),
         pytest.param("float32", EVERYTHING, marks=pytest.mark.nightly),
         pytest.param("mixed_bfloat16", EVERYTHING, marks=pytest.mark.nightly),
     ],

@@ -63,6 +63,7 @@ def options(records, output, **changes):
     return ("pretrain", "--data", records, "--output", output, *named)
 
 
+@pytest.mark.traced
 def test_from_random_weights(folder, records, tmp_path):
     changes = {"config": folder / "config.json", "ngram": 1}
     out = printed(*options(records, tmp_path, **changes))

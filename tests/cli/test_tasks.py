@@ -204,7 +204,10 @@ def examples_of(task, lines):
 
 
 # Those whose rows have little of their own.
-LATER = ("classes of two levels", "regression", "text-embedding", "spelling-correction")
+LATER = (
+    *("classes of two levels", "multiple-choice", "regression"),
+    *("spelling-correction", "summarization", "text-embedding"),
+)
 
 
 @pytest.mark.parametrize(

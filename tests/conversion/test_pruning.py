@@ -119,6 +119,7 @@ def test_models_and_corpora_that_cannot_be_pruned():
         prune_vocabulary(backbone, CORPUS, tokenizer)
 
 
+@pytest.mark.slow
 def test_the_command_line_prunes_checkpoints_and_models(tmp_path):
     vocabulary = tmp_path / "vocab.txt"
     vocabulary.write_text("\n".join(VOCABULARY), encoding="utf-8")

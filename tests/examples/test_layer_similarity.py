@@ -65,6 +65,7 @@ def measured_by_hand(backbone):
     return np.mean(of_each_token, axis=0)
 
 
+@pytest.mark.slow
 def test_measures_of_two_checkpoints_are_those_of_numpy(backbone, run, tmp_path):
     expected = measured_by_hand(backbone)
     # Layers with such large weights move their input, each by another distance.

@@ -103,17 +103,10 @@ TRAINING = {
     ),
     "summarization": Script(of_summaries),
 }
-# The quickest, which a contributor runs.
-UNMARKED = ("spam",)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(x, marks=[] if x in UNMARKED else pytest.mark.slow)
-        for x in TRAINING
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", TRAINING)
 def test_a_script_learns(name, run, tmp_path, capsys):
     script = TRAINING[name]
     data = [part_of(script.data, script.rows, tmp_path)] if script.data else []

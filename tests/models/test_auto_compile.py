@@ -197,6 +197,7 @@ def test_an_own_loss_and_metrics_are_used():
         classifier.fit(TEXTS, np.eye(3)[LABELS], verbose=0)
 
 
+@pytest.mark.traced
 @pytest.mark.parametrize(
     ("rate", "texts", "warned"), [(0.0, 9, True), (0.0, 4, False), (0.01, 10, False)]
 )

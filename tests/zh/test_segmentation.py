@@ -75,8 +75,15 @@ ANY_TEXT = st.lists(
 ).map("".join)
 
 
-@pytest.mark.parametrize("hmm", [True, False])
-@pytest.mark.parametrize("fast", [True, False])
+@pytest.mark.parametrize(
+    ("fast", "hmm"),
+    [
+        pytest.param(True, True, marks=pytest.mark.slow),
+        (True, False),
+        pytest.param(False, True, marks=pytest.mark.slow),
+        pytest.param(False, False, marks=pytest.mark.slow),
+    ],
+)
 @settings(max_examples=50)
 @given(text=ANY_TEXT)
 def test_any_text_is_cut_as_jieba_cuts_it(fast, hmm, text):
