@@ -94,6 +94,11 @@ DAMAGES = {
         "ffn_1/intermediate/dense/kernel",
     ),
     "tensor_nan": ("google", edit_tensors({WORDS: nan}), "not finite"),
+    "tensor_of_integers": (
+        "google",
+        edit_tensors({WORDS: lambda x: x.astype("int32")}),
+        f"{WORDS}.*int32",
+    ),
     "module_index_cut": ("hub", cut("variables/variables.index", 0.5), "is damaged"),
     "safetensors_cut": ("huggingface", cut(WEIGHTS, 0.9), f"{WEIGHTS} is damaged"),
     "safetensors_changed": (

@@ -207,6 +207,12 @@ def test_a_mirror_on_the_hub_is_tried(server, release, tmp_path, monkeypatch):
     with pytest.warns(UserWarning, match="(?s)could not be .*Trying hf://me/golden"):
         found = download_release("golden", cache=tmp_path / "cache")
     assert found == tmp_path / "hub"
+    # The next call needs no network.
+    kept = lambda name, local_files_only: str(found)  # noqa: E731
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", kept)
+    asked = len(server.requests)
+    assert download_release("golden", cache=tmp_path / "cache") == found
+    assert len(server.requests) == asked
 
 
 @pytest.mark.parametrize("failure", ["status", "cut"])
