@@ -1,5 +1,6 @@
 """Unpacking archives from elsewhere: completely or not at all, and only inside."""
 
+import errno
 import pathlib
 import tarfile
 import zipfile
@@ -51,7 +52,9 @@ def unpack(archive, directory):
         try:
             extract(archive, temporary)
         except _DAMAGE as error:
-            if getattr(error, "errno", None):
+            # A zip with a gap makes `zipfile` seek to a negative position (EINVAL); a
+            # full disk and the like are not damage.
+            if getattr(error, "errno", None) not in (None, errno.EINVAL):
                 raise
             raise ArchiveError(
                 f"{archive} is damaged, cut short or not safe to unpack "
