@@ -1,0 +1,28 @@
+"""The table of promises in docs/testing.md names tests that exist."""
+
+import pathlib
+import re
+
+ROOT = pathlib.Path(__file__).parents[1]
+
+
+def test_every_promise_names_tests_that_exist():
+    page = (ROOT / "docs" / "testing.md").read_text("utf-8")
+    rows = [line for line in page.splitlines() if line.startswith("| ")]
+    missing = []
+    for row in rows:
+        file = None
+        for name in re.findall(r"`([^`]+)`", row.rsplit("|", 2)[-2]):
+            path, _, test = name.partition("::")
+            if path.startswith("tests/"):
+                file, name = ROOT / path, test
+                if not file.exists():
+                    missing.append(path)
+                    file = None
+            if file and file.is_file() and name.startswith(("test_", "Test")):
+                source = file.read_text("utf-8")
+                function = name.split("::")[-1].split("[")[0]
+                if not re.search(rf"(def|class) {function}\b", source):
+                    missing.append(f"{file.name}::{name}")
+    assert len(rows) > 100
+    assert missing == []
