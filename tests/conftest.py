@@ -8,7 +8,7 @@ import pathlib
 import sys
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-# Each worker of pytest-xdist fills a core by itself.
+# Each worker of pytest-xdist uses one core.
 os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
 os.environ.setdefault("TF_NUM_INTEROP_THREADS", "1")
 
@@ -60,7 +60,7 @@ def release_memory():
     keras.backend.clear_session()
     gc.unfreeze()
     gc.collect()
-    # What survives belongs to TensorFlow; later collections skip it.
+    # The surviving objects belong to TensorFlow, so later collections skip them.
     gc.freeze()
     # glibc keeps freed memory until it is asked to return it.
     with contextlib.suppress(AttributeError, OSError):
