@@ -117,7 +117,7 @@ def test_an_exported_file_answers_without_tensorflow(tmp_path):
     assert [json.loads(line) for line in done.stdout.splitlines()] == expected
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_pretraining_data_of_two_processes(tmp_path):
     write_corpus(tmp_path / "a.txt", documents=60)
     write_vocabulary(tmp_path / "vocab.txt")

@@ -105,8 +105,17 @@ TRAINING = {
 }
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", TRAINING)
+# The quickest run in CI, the others every night.
+QUICK = ("spam", "summarization", "text_classification", "topic_classification")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(x, marks=pytest.mark.slow if x in QUICK else pytest.mark.nightly)
+        for x in TRAINING
+    ],
+)
 def test_a_script_learns(name, run, tmp_path, capsys):
     script = TRAINING[name]
     data = [part_of(script.data, script.rows, tmp_path)] if script.data else []
@@ -115,7 +124,7 @@ def test_a_script_learns(name, run, tmp_path, capsys):
     assert capsys.readouterr().out.count("\n") > 1
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_spelling_correction(run, tmp_path):
     data = part_of("data/spelling", 320, tmp_path)
     files = [data / f"{name}.tsv" for name in ("train", "test")]
@@ -124,14 +133,14 @@ def test_spelling_correction(run, tmp_path):
     assert scores["correction_f1"] > 0.7 and scores["false_positive_rate"] < 0.3
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_question_answering(run):
     folder = EXAMPLES / "data" / "questions"
     scores, first = run("question_answering", folder, main=True)
     assert scores["f1"] > first["f1"] + 50
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_multiple_choice(run):
     accuracy, chance = run("multiple_choice", EXAMPLES / "data" / "choices", main=True)
     assert accuracy > chance + 0.3
@@ -157,7 +166,7 @@ def names_found_again(train, texts):
     return found
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_token_classification_learns_more_than_names(run):
     pytest.importorskip("seqeval", reason="seqeval is not installed")
     folder = EXAMPLES / "data" / "entities"

@@ -121,12 +121,14 @@ def test_operations_and_their_attributes_are_known_to_the_newest_server(exported
 
 
 def texts_of(exported, column):
-    """A request whose every text is the same column, of choices two of each."""
+    """A request whose every text is the same column; of each choice another one."""
     specs = exported.task.text_specs
     empty = np.zeros([0] * max(spec.shape.rank for spec in specs), object)
     return {
         spec.name: tf.constant(
-            [[x, x] if spec.shape.rank == 2 else x for x in column] or empty,
+            # Equal choices would tie.
+            [[x, b"\xe5\xb7\xae"] if spec.shape.rank == 2 else x for x in column]
+            or empty,
             tf.string,
             shape=None if column else [0] * spec.shape.rank,
         )

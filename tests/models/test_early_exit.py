@@ -135,23 +135,6 @@ def test_training_adds_the_losses_of_all_layers():
 
 
 @pytest.mark.slow
-@pytest.mark.traced
-def test_early_layers_learn_to_classify():
-    texts = ["好吃", "差", "很好", "太差了", "好的，去吃", "不差吗", "我是好的"]
-    labels, losses = [1, 0, 1, 0, 1, 0, 1], []
-    for early_exit in (True, False):
-        keras.utils.set_random_seed(5)
-        model = AlbertTextClassifier.from_backbone(
-            small_backbone(num_layers=3), VOCABULARY, 2, early_exit=early_exit
-        )
-        model.compile(learning_rate=3e-3)
-        model.fit(texts, labels, batch_size=2, epochs=20, verbose=0)
-        first = layer_outputs(model, texts)[0]
-        losses.append(-np.log(softmax(first))[range(7), labels].mean())
-    assert losses[0] < 0.9 * losses[1]
-
-
-@pytest.mark.slow
 def test_early_exit_with_mean_pooling_probabilities_and_int8():
     mean, texts = classifier(pooling_mode="mean", activation="softmax"), TEXTS[:3]
     slow = predict(mean, texts, early_exit=Patience(LAYERS))

@@ -201,7 +201,7 @@ def test_pseudo_perplexity_masks_each_token_in_turn(model):
 # === Training the masked LM ===
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.traced
 def test_the_masked_lm_learns_from_lists_and_datasets():
     texts = ["我想吃鸡蛋。", "他去上海了吗？", "天上多少人", "我来了"] * 8

@@ -33,7 +33,7 @@ def epochs_of(out):
 # === It learns ===
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.traced
 def test_a_language_is_learned(tmp_path):
     data = write(tmp_path / "records")
