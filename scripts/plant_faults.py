@@ -1,0 +1,315 @@
+"""Plant faults in the source, one at a time, and list the tests that catch each.
+
+Each fault breaks one promise to users. It is planted in a copy of the tracked files,
+and pytest runs there: first tests that should catch it, by default those of the same
+folder, and all tests if none of them fails. The exit status is 1 if a fault is missed.
+
+Example: python scripts/plant_faults.py --stop-at-first
+Example: python scripts/plant_faults.py group_index sop_inverted --output faults.json
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import xml.etree.ElementTree
+from typing import NamedTuple
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+
+# Name | folder or file, perhaps arguments of pytest | the promise that is broken.
+# Then the text to replace, which must occur there exactly once, and the new text.
+TABLE = r"""
+query_key_swapped | albert_tf/checkpoints -k golden | query and key are not mixed up
+- for x in ("query", "key", "value"))
++ for x in ("key", "query", "value"))
+epsilon_1e_5 | albert_tf/layers | the epsilon of LayerNorm is that of the original
+- LAYER_NORM_EPSILON = 1e-12
++ LAYER_NORM_EPSILON = 1e-5
+padding_attended | albert_tf/backbone | padding does not change the output
+- x = block(x, padding_mask=mask)
++ x = block(x)
+activation_ignored | albert_tf/layers | `hidden_act` of a config is obeyed
+- activation=self.activation,
++ activation=get_activation("gelu_approximate"),
+group_index | albert_tf/backbone | each layer has the weights of its own group
+- return int(layer / (num_layers / num_groups))
++ return layer % num_groups
+pre_ln_ignored | albert_tf/checkpoints -k golden | a pre-LN checkpoint is run as pre-LN
+- "preln": True
++ "preln": False
+hf_not_transposed | albert_tf/checkpoints | kernels of Hugging Face are transposed
+- transposed(f"{_SELF}.dense.weight")
++ f"{_SELF}.dense.weight"
+weight_left_random | albert_tf/checkpoints -k golden | every weight is loaded
+- row.target.assign(plan.weight(row))
++ "segment_table" in row.target.path or row.target.assign(plan.weight(row))
+overwritten | albert_tf/conversion tests/checkpoints | saving overwrites no other model
+- if not folder.is_dir():
++ if True:
+half_file | albert_tf/files.py -k test_files | an interrupted write changes nothing
+-         os.replace(temporary, path)
+-     finally:
++     finally:
++         os.replace(temporary, path)
+lowercase_always | albert_tf/tokenizers -k "not sentence" | cased text stays cased
+- return tf.strings.lower(cleaned) if lowercase else cleaned
++ return tf.strings.lower(cleaned)
+fullwidth_to_ascii | albert_tf/tokenizers -k "not sentence" | full-width forms stay
+- text = tf_text.normalize_utf8(text, "NFD")
++ text = tf_text.normalize_utf8(text, "NFKD")
+accents_kept | albert_tf/tokenizers -k sentence | SentencePiece clean-up drops accents
+- text = tf.strings.regex_replace(text, f"{combining_marks()}+", "")
++ combining_marks()
+offset_off_by_one | albert_tf/tokenizers | `text[start:end]` is the token
+- starts.with_values(end - row_start)
++ starts.with_values(end - row_start - 1)
+offsets_not_mapped | albert_tf/tokenizers | offsets count in the user's own string
+- sizes = tf.strings.length(clean(unique, lowercase))
++ sizes = tf.strings.length(unique)
+truncation_of_shorter | albert_tf/preprocessing | the longer text of a pair is truncated
+- tf.maximum(room - second_length, half)
++ tf.maximum(room - second_length, 0)
+window_merge_shifted | albert_tf/preprocessing | a token in a window has its own output
+- shift = row_starts + before - self.starts
++ shift = row_starts - self.starts
+separator_masked | albert_tf/preprocessing -k mask | [CLS] and [SEP] are never masked
+-                 tokenizer.sep_token_id,
++
+ngrams_uniform | albert_tf/preprocessing -k mask | n-grams are 6/11, 3/11 and 2/11
+- weights = 1 / np.arange(1, ngram + 1)
++ weights = np.ones(ngram)
+always_mask_token | albert_tf/preprocessing -k mask | 80 % [MASK], 10 % random
+- what < self.mask_token_rate,
++ what < 1.0,
+words_masked_in_part | albert_tf/preprocessing -k mask | words are masked whole
+- starts = selectable & (word_starts | after_a_gap)
++ starts = selectable
+order_not_restored | albert_tf/preprocessing | predictions are in the order of the texts
+- row_of = np.argsort(self.order)
++ row_of = self.order
+last_batch_dropped | albert_tf/preprocessing | every text is in a batch
+- return np.array([*ends, len(lengths)])
++ return np.array(ends if len(ends) > 1 else [0, len(lengths)])
+labels_not_moved | albert_tf/preprocessing | a label stays with its text in batches
+- return pad(*tf.nest.map_structure(lambda x: tf.gather(x, rows), features))
++ x, y = features[:2], features[2:]
++             x = tf.nest.map_structure(lambda x: tf.gather(x, rows), x)
++             y = tf.nest.map_structure(lambda y: tf.gather(y, tf.sort(rows)), y)
++             return pad(*x, *y)
+words_shifted | albert_tf/preprocessing | words are masked where a segmenter found them
+- (len(row) + 1 for row in rows[:-1])
++ (len(row) for row in rows[:-1])
+jieba_pieces_shifted | zh -k segmentation | long texts are segmented at the right places
+- found.append(start + self._engine(text[start:end]))
++ found.append(self._engine(text[start:end]))
+sop_inverted | albert_tf/pretraining -k "pairs or make" | label 0 is "in order"
+- "sop": ("next", "previous")
++ "sop": ("previous", "next")
+seed_by_process | albert_tf/pretraining -k make | records are the same for any `workers`
+- default_rng([settings.seed, index, duplicate])
++ default_rng([settings.seed, __import__("os").getpid(), duplicate])
+last_shard_lost | albert_tf/pretraining -k dataset | each file is read by a host
+- own = self.files[shard::num_shards]
++ own = self.files[shard::num_shards][: len(self.files) // num_shards]
+resume_from_start | albert_tf/pretraining -k training | a resumed run repeats no batch
+- skip=state.steps,
++ skip=0,
+rate_not_decayed | albert_tf/training -k schedule | the learning rate falls to 0
+- ops.minimum(warmup, decay)
++ warmup
+no_trust_ratio | albert_tf/training -k lamb | LAMB scales updates by the trust ratio
+- update = _times_trust_ratio(update, w, self._parts[index])
++ pass
+sample_weight_ignored | albert_tf/models -k "fitting or weight" | `sample_weight` counts
+- self._grouped(x, y, sample_weight, shuffle=shuffle, **options)
++ self._grouped(x, y, None, shuffle=shuffle, **options)
+entities_merged | albert_tf/models -k tagging | two adjacent entities stay two
+- second[0] in "IE"
++ second[0] in "BIE"
+answer_too_long | albert_tf/models -k question | an answer ends at its last token
+- side="left") - 1
++ side="left")
+null_threshold_ignored | albert_tf/models -k question | `null_threshold` counts
+- null - (null_threshold or 0.0)
++ null
+threshold_exclusive | albert_tf/models -k multi | at its threshold a class is given
+- chosen = probabilities >= tf.cast
++ chosen = probabilities > tf.cast
+exit_of_layer_before | albert_tf/models -k exit | answers are of the exit layer
+- x = block(x, padding_mask=mask)
+-         given = task._classify(x, mask)
++ given = task._classify(x, mask)
++         x = block(x, padding_mask=mask)
+onnx_without_mask | albert_tf/export -k exported | an ONNX file ignores padding
+- scores = graph.node("Add", scores, self.key_bias)
++ pass
+saved_model_without_mask | albert_tf/export -k saved_model | so does a SavedModel
+- inputs = dict(zip(task.input, values, strict=True))
++ inputs = dict(zip(task.input, values, strict=True))
++             inputs["padding_mask"] = tf.ones_like(inputs["padding_mask"])
+labels_sorted | albert_tf/export -k exported | exported labels keep their order
+- "labels": task.class_names,
++ "labels": sorted(task.class_names),
+int8_of_nothing | albert_tf/export -k exported | an int8 file has a quarter of the size
+- ["MatMul", "Gather"]
++ ["Conv"]
+lite_lowercase_off | albert_tf_lite | an exported file tokenizes as the model does
+- return WordPieceTokenizer(tokens, lowercase)
++ return WordPieceTokenizer(tokens, False)
+exit_status_0 | albert_tf_cli | a command that fails exits with 1
+- sys.exit(1)
++ sys.exit(0)
+answers_beside_others | albert_tf_cli -k predict | an answer is beside its own text
+- in zip(answers, texts, strict=True)
++ in zip(answers, reversed(texts), strict=True)
+"""
+
+
+class Fault(NamedTuple):
+    name: str
+    promise: str
+    place: str  # The folder or file with the text.
+    arguments: list  # Of pytest, for the tests to run first.
+    old: str
+    new: str
+
+    def find(self):
+        """Return the path of the one file that holds the old text."""
+        files = [ROOT / self.place, *sorted((ROOT / self.place).rglob("*.py"))]
+        counts = {x: x.read_text("utf-8").count(self.old) for x in files if x.is_file()}
+        found = [file.relative_to(ROOT) for file in counts if counts[file]]
+        if sum(counts.values()) != 1:
+            raise ValueError(
+                f"{self.name}: this text should occur once in {self.place}, but is in "
+                f"{[str(file) for file in found]}. Mend the table.\n{self.old}"
+            )
+        return found[0]
+
+    def first_tests(self):
+        """Return the arguments of pytest for the tests that are run first."""
+        folder = "tests/" + re.sub("^albert_tf[_/]", "", self.place)
+        if any(x.startswith("tests") for x in self.arguments):
+            return self.arguments
+        return [folder if (ROOT / folder).is_dir() else "tests", *self.arguments]
+
+
+def read_faults(table):
+    """Return the faults of a table by name, a dict."""
+    faults = {}
+    for block in re.split(r"\n(?=\w)", table.strip()):
+        head, *lines = block.split("\n")
+        name, place, promise = head.split(" | ")
+        place, *arguments = shlex.split(place)
+        old, new = ("\n".join(x[2:] for x in lines if x[0] == sign) for sign in "-+")
+        faults[name] = Fault(name, promise, place, arguments, old, new)
+    return faults
+
+
+def find_failing(fault, options, ignored=()):
+    """Return the ids of the tests that fail with a fault (or `None`), a list."""
+    stages = [fault.first_tests(), ["tests"]] if fault else [["tests"]]
+    with tempfile.TemporaryDirectory(prefix="fault-") as folder:
+        tree = pathlib.Path(folder)
+        listed = subprocess.check_output(["git", "ls-files", "-z"], cwd=ROOT, text=True)
+        for name in listed.split("\0"):
+            if (ROOT / name).is_file():
+                (tree / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(ROOT / name, tree / name)
+        if fault:
+            file = tree / fault.find()
+            text = file.read_text("utf-8").replace(fault.old, fault.new)
+            file.write_text(text, "utf-8")
+        for tests in [options.tests] if options.tests else stages:
+            failing = run_pytest(tree, tests, options)
+            if failing := [x for x in failing if x not in ignored]:
+                return failing
+    return []
+
+
+def run_pytest(tree, tests, options):
+    """Run tests in a folder and return the ids of those that fail, a list."""
+    report, output = tree / "report.xml", tree / "output.txt"
+    report.unlink(missing_ok=True)
+    command = [sys.executable, "-m", "pytest", f"-n{options.workers}", "--tb=line"]
+    command += ["--dist=loadfile", "-pno:cacheprovider", "-ojunit_family=xunit1"]
+    command += [f"--junitxml={report}", "-m", options.m, *tests]
+    command += ["-x"] * options.stop_at_first
+    # PYTHONPATH for the processes that tests start, in whatever folder.
+    threads = {f"TF_NUM_{kind}_THREADS": "1" for kind in ("INTRAOP", "INTEROP")}
+    how = {"cwd": tree, "env": {**threads, **os.environ, "PYTHONPATH": str(tree)}}
+    with output.open("w") as file:
+        how.update(stdout=file, stderr=file, timeout=options.timeout)
+        try:
+            status = subprocess.run(command, **how).returncode
+        except subprocess.TimeoutExpired:
+            return [f"no end after {options.timeout} s"]
+    # 5: no tests were selected.
+    if status in (0, 5):
+        return []
+    if status == 4:
+        raise RuntimeError(f"pytest cannot run {tests}: {output.read_text()[-2000:]}")
+    if not report.exists():
+        return [f"pytest ended with status {status}"]
+    return [
+        _test_id(case.get("file", ""), case.get("classname"), case.get("name"))
+        for case in xml.etree.ElementTree.parse(report).iter("testcase")
+        if {child.tag for child in case} & {"failure", "error"}
+    ]
+
+
+def _test_id(file, class_name, name):
+    """Return the id of a test: its file, perhaps its class, and its name."""
+    inner = class_name[len(file.removesuffix(".py")) :].replace(".", "::")
+    return f"{file}{inner}::{name}"
+
+
+def main():
+    faults = read_faults(TABLE)
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    add = parser.add_argument
+    add("names", nargs="*", metavar="NAME", help="faults to plant; by default all")
+    add("--tests", nargs="+", metavar="PATH", help="run only these")
+    add("-m", metavar="MARKERS", help="by default that of `make test`")
+    add("--stop-at-first", action="store_true", help="stop at the first failing test")
+    add("--workers", type=int, default=0, help="processes of pytest-xdist")
+    add("--timeout", type=int, default=1800, help="seconds of a run of pytest")
+    add("--control", action="store_true", help="ignore tests that fail without a fault")
+    add("--output", type=pathlib.Path, help="JSON file for the results")
+    options = parser.parse_args()
+    if unknown := sorted(set(options.names) - set(faults)):
+        parser.error(f"unknown faults: {unknown}. Known: {', '.join(faults)}")
+    if options.m is None:
+        makefile = (ROOT / "Makefile").read_text("utf-8")
+        options.m = re.search(r"(?ms)^test:.*?-m '([^']*)'", makefile)[1]
+    chosen = [faults[name] for name in options.names or faults]
+    for fault in chosen:
+        fault.find()
+    ignored = find_failing(None, options) if options.control else []
+    results = {}
+    for fault in chosen:
+        start = time.monotonic()
+        failing = find_failing(fault, options, ignored)
+        seconds = round(time.monotonic() - start, 1)
+        results[fault.name] = {"failing": failing, "seconds": seconds}
+        if options.output:
+            text = json.dumps(results, indent=1, ensure_ascii=False)
+            options.output.write_text(f"{text}\n", "utf-8")
+        print(f"{fault.name}: {len(failing)} failing", flush=True)
+    for name, found in results.items():
+        first = (found["failing"] or ["NOT CAUGHT"])[0]
+        print(f"{name:24} {len(found['failing']):4} {found['seconds']:6} s  {first}")
+    caught = sum(bool(found["failing"]) for found in results.values())
+    print(f"caught {caught} of {len(results)}")
+    sys.exit(caught < len(results))
+
+
+if __name__ == "__main__":
+    main()
