@@ -45,7 +45,7 @@ def check_report(row, directory, train, unlabelled):
 
 def read_unlabelled(row, model, path):
     """The lines of a file, as x for the model."""
-    from albert_tf.data.encodings import read_lines
+    from albert_tf.data.reading import read_lines
 
     lines = [line for line in read_lines(path) if line.strip()]
     if not lines:

@@ -21,7 +21,7 @@ def refuse_missing_file(text):
 def lines_of(path, pairs, columns):
     """The texts of a file, or its pairs, as lines of it would be given."""
     from albert_tf.data import read_texts
-    from albert_tf.data.encodings import read_lines
+    from albert_tf.data.reading import read_lines
 
     if pathlib.Path(path).suffix == ".txt" and columns.text is None:
         lines = read_lines(path)

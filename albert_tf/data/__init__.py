@@ -1,10 +1,7 @@
-"""Reading labelled data."""
+"""Readers of labelled data."""
 
-from albert_tf.data.articles import read_articles
 from albert_tf.data.choices import ChoiceQuestions, read_choices
-from albert_tf.data.pairs import contrastive_pairs
 from albert_tf.data.span_questions import SpanQuestions, find_answer, read_squad
-from albert_tf.data.spelling import read_spelling
 from albert_tf.data.tables import (
     LabelledTexts,
     class_names,
@@ -13,6 +10,7 @@ from albert_tf.data.tables import (
 )
 from albert_tf.data.tagged import TaggedTexts, read_tagged_texts
 from albert_tf.data.tags import spans_to_tags, tags_to_spans
+from albert_tf.data.text_pairs import contrastive_pairs, read_articles, read_spelling
 
 __all__ = [
     "ChoiceQuestions",

@@ -1,14 +1,14 @@
-"""Reading questions on texts, in the form of SQuAD, CMRC 2018 and DRCD."""
+"""Read questions about texts, in the form of SQuAD, CMRC 2018 and DRCD."""
 
 from __future__ import annotations
 
 import dataclasses
 import os
 
-from albert_tf.data.json_files import field, read_json
+from albert_tf.data.reading import field, read_json
 
-# Where an answer starts in its context, in characters (`None` if it is not in it),
-# and its text.
+# The start of an answer in its context, in characters (`None` if the context does not
+# contain it), and its text.
 Answer = tuple[int | None, str]
 
 
@@ -19,14 +19,13 @@ class SpanQuestions:
     Attributes:
         questions: list of strings.
         contexts: list of strings, as many.
-        answers: list of lists of `(start, text)`: all that are right, none where
-            the context does not answer. `context[start:start + len(text)] == text`,
-            or `start` is `None` where the context does not hold the text: such
-            answers count in evaluation, and none can be learned.
+        answers: list of lists of `(start, text)`, the correct answers; an empty list
+            if the context does not answer. `context[start:start + len(text)] == text`,
+            or `start` is `None` if the context does not contain the text. Such an
+            answer counts in evaluation but cannot be learned.
         ids: list of strings.
-        moved: int. Answers whose `answer_start` was wrong and that were found
-            elsewhere in the context.
-        absent: int. Answers that their context does not hold.
+        moved: int. Answers whose `answer_start` was wrong and has been corrected.
+        absent: int. Answers that their context does not contain.
         skipped: int. Questions that `for_training` left out.
     """
 
@@ -43,18 +42,18 @@ class SpanQuestions:
 
     @property
     def x(self) -> tuple[list[str], list[str]]:
-        """Questions and contexts, as `fit` and `predict` take them."""
+        """Return questions and contexts, for `fit` and `predict`."""
         return self.questions, self.contexts
 
     @property
     def texts(self) -> list[list[str]]:
-        """The texts of the answers, as the scores take them."""
+        """Return the texts of the answers of each question, for the scores."""
         return [[text for _, text in answers] for answers in self.answers]
 
     def for_training(self) -> SpanQuestions:
-        """Those that can be learned: an answer is in the context, or there is none.
+        """Return the questions with an answer that the context contains, or with none.
 
-        What is left out is counted in `skipped`.
+        The others, which cannot be learned, are counted in `skipped`.
         """
         kept = [
             i
@@ -71,7 +70,7 @@ class SpanQuestions:
 
 
 def find_answer(context: str, start: int | None, text: str) -> int | None:
-    """Where a text is in its context: at `start`, or the nearest place to it.
+    """Find the occurrence of a text in its context that is nearest to `start`.
 
     Args:
         context: string.
@@ -79,7 +78,12 @@ def find_answer(context: str, start: int | None, text: str) -> int | None:
         text: string.
 
     Returns:
-        An int, or `None` if the context does not hold the text.
+        The start of the occurrence, or `None` if the context does not contain the text.
+
+    Example:
+
+    >>> find_answer("黄河长5464公里", 5, "5464公里")
+    3
     """
     start = 0 if start is None else start
     if start >= 0 and context.startswith(text, start):
@@ -91,20 +95,19 @@ def find_answer(context: str, start: int | None, text: str) -> int | None:
 
 
 def read_squad(path: str | os.PathLike) -> SpanQuestions:
-    """Read a file of the SQuAD form: v1.1, v2.0, CMRC 2018, DRCD.
+    """Read a file in the form of SQuAD: v1.1, v2.0, CMRC 2018, DRCD.
 
-    An answer whose `answer_start` does not point at its text is looked for in the
-    context, and the nearest place is taken.
+    A wrong `answer_start` is replaced by the nearest occurrence of the text.
 
     Args:
-        path: string, a `.json` file in UTF-8.
+        path: path of a `.json` file in UTF-8.
 
     Returns:
-        A `SpanQuestions`, which counts what was moved and what was not found.
+        A `SpanQuestions`, which counts corrected offsets and missing answers.
 
     Raises:
-        FileNotFoundError: if there is no such file.
-        ValueError: if it is no JSON, or an entry is not as SQuAD's, saying which.
+        FileNotFoundError: if the file does not exist.
+        ValueError: if the file is not JSON, or an entry has another form.
 
     Example:
     ```python
@@ -136,7 +139,7 @@ def read_squad(path: str | os.PathLike) -> SpanQuestions:
 
 
 def _questions(path):
-    """The context, the name of the entry and the entry of each question."""
+    """Yield the context, the place and the entry of each question."""
     articles = field(read_json(path), "data", list, str(path))
     for a, article in enumerate(articles):
         place = f"data[{a}]"

@@ -1,14 +1,17 @@
-"""Reading labelled texts from tsv, csv and JSON lines files."""
+"""Read labelled texts from tsv, csv and JSON lines files."""
 
+from __future__ import annotations
+
+import csv
 import dataclasses
 import math
 import os
 import pathlib
 from collections.abc import Iterable, Sequence
 
-from albert_tf.data.rows import LABEL_SEPARATOR, is_json_lines, read_rows
+from albert_tf.data.reading import numbered_lines, parse_json_lines, read_lines
 
-# The columns that are found by themselves, the first of these that a header has.
+# Names of columns in a header. The first name that a header has is taken.
 COLUMN_NAMES = {
     "label": (
         *("label", "labels", "class", "category", "sentiment", "target"),
@@ -26,19 +29,21 @@ COLUMN_NAMES = {
         *("文本2", "句子2", "问题2"),
     ),
 }
-
-# A column with more values than this may be text.
-MOST_CLASSES = 1000
+# A column with more distinct values than this may be text.
+MAX_CLASSES = 1000
+# Separates the labels of a text that has several.
+LABEL_SEPARATOR = "|"
 
 
 @dataclasses.dataclass(frozen=True)
 class LabelledTexts:
-    """Texts, or pairs of texts, and their labels.
+    """Texts or pairs of texts, and their labels.
 
     Attributes:
-        x: list of strings, or the tuple of two lists for pairs.
+        x: list of strings, or a tuple of two lists for pairs.
         labels: list of strings.
-        places: list of strings, where each example stands, such as "line 3 of a.tsv".
+        places: list of strings, the place of each example in its file, such as
+            "line 3 of a.tsv".
     """
 
     x: list[str] | tuple[list[str], list[str]]
@@ -47,65 +52,68 @@ class LabelledTexts:
 
     @property
     def pairs(self) -> bool:
+        """Return whether each example is a pair of texts."""
         return isinstance(self.x, tuple)
 
     def class_ids(self, classes: Sequence[str]) -> list[int]:
-        """The position of each label among the classes.
+        """Return the position of each label among the classes.
 
         Raises:
-            ValueError: if a label is empty, or not among them; it says which.
+            ValueError: if a label is empty or is not one of the classes.
         """
         positions = {name: position for position, name in enumerate(classes)}
         for i, label in enumerate(self.labels):
             if not label:
                 raise ValueError(
-                    f"The label of {self._place(i)} is empty. Give it one, or remove "
+                    f"The label of {self._place(i)} is empty. Fill it in or remove "
                     "the line."
                 )
             if label not in positions:
                 others = sum(x not in positions for x in self.labels[i + 1 :])
-                more = f" ({others} more are not, either)" if others else ""
+                more = f" ({others} more labels are not)" if others else ""
                 raise ValueError(
                     f"The label {label!r} of {self._place(i)} is not among the "
                     f"classes {list(classes)}{more}."
                 )
         return [positions[label] for label in self.labels]
 
-    def _place(self, i):
-        return self.places[i] if self.places else f"example {i + 1}"
-
     def label_lists(self) -> list[list[str]]:
-        """The labels of texts that may have several, "体育|娱乐", or none."""
+        """Return the list of labels of each text; "体育|娱乐" has two, "" none."""
         parts = (label.split(LABEL_SEPARATOR) for label in self.labels)
         return [[name.strip() for name in names if name.strip()] for names in parts]
 
     def scores(self) -> list[float]:
-        """The labels as numbers.
+        """Return the labels as numbers.
 
         Raises:
-            ValueError: if one is no finite number.
+            ValueError: if a label is not a finite number.
         """
-        return [_number(x, self._place(i)) for i, x in enumerate(self.labels)]
+        scores = []
+        for i, label in enumerate(self.labels):
+            try:
+                score = float(label)
+            except ValueError:
+                score = math.nan
+            if not math.isfinite(score):
+                raise ValueError(
+                    f"The label {label!r} of {self._place(i)} is not a finite number. "
+                    "Name the column of the numbers with `label=`."
+                )
+            scores.append(score)
+        return scores
 
-
-def _number(label, place):
-    try:
-        number = float(label)
-    except ValueError:
-        number = math.nan
-    if not math.isfinite(number):
-        raise ValueError(
-            f"The label {label!r} of {place} is no finite number. Say which "
-            "column has the numbers with `label=`."
-        )
-    return number
+    def _place(self, i):
+        return self.places[i] if self.places else f"example {i + 1}"
 
 
 def class_names(labels: Iterable[str]) -> list[str]:
-    """The distinct labels in order: by number if all are numbers, else by text."""
+    """Return the distinct labels, sorted by number if all are integers, else by text.
+
+    Empty labels are left out.
+    """
     names = set(labels) - {""}
-    whole = all(name.removeprefix("-").isdecimal() for name in names)
-    return sorted(names, key=int if whole else str)
+    are_integers = all(name.removeprefix("-").isdecimal() for name in names)
+    return sorted(names, key=int if are_integers else str)
 
 
 def read_labelled_texts(
@@ -118,44 +126,46 @@ def read_labelled_texts(
     """Read labelled texts.
 
     Args:
-        path: string: a `.tsv` or `.txt` file (tabs, no quoting), a `.csv` file
-            (commas, double quotes), or a `.jsonl` file (a JSON object a line).
-            UTF-8, or with a warning GB18030 or UTF-16; with a header line or without
-            one.
-        label, text, text_b: optional strings, the names of the columns, or
-            their numbers counted from 1. By default they are found: by name in
-            a header (`label`, `text`, `text_a`, `text_b`, `sentence1`, ...),
-            without one by content.
-        pairs: optional bool, whether pairs of texts are expected, or single texts.
+        path: path of a `.tsv` or `.txt` file (tabs, no quoting), a `.csv` file
+            (commas, double quotes), or a `.jsonl` or `.json` file (one JSON object
+            per line). UTF-8 or, with a warning, GB18030 or UTF-16. The header line is
+            optional.
+        label, text, text_b: optional, the names of the columns or their numbers
+            from 1. By default they are found by their names in the header (`label`,
+            `text`, `text_a`, `text_b`, `sentence1`, ...) or, without a header, by
+            their content.
+        pairs: optional bool. Whether to expect pairs of texts or single texts.
 
     Returns:
         A `LabelledTexts`.
 
     Raises:
-        FileNotFoundError: if there is no such file.
-        ValueError: if it is empty, in another encoding, of an unknown ending, has
-            lines of different lengths, has no such columns, or has pairs where single
-            texts are expected.
+        FileNotFoundError: if the file does not exist.
+        ValueError: if the file is empty or has another encoding, an unknown ending,
+            rows of different lengths or no such columns, or if it has pairs where
+            single texts are expected.
+
+    Example:
+    ```python
+    train = albert_tf.data.read_labelled_texts("train.tsv")
+    labels = albert_tf.data.class_names(train.labels)
+    classifier.fit(train.x, train.class_ids(labels))
+    ```
     """
-    path = pathlib.Path(path)
-    given = _given(label=label, text=text, text_b=text_b)
-    header, numbers, rows, has_header = _table(path, given)
-    columns = {role: _position(path, header, name) for role, name in given.items()}
-    if has_header:
-        _find_by_name(path, header, columns)
-    else:
+    given = {"label": label, "text": text, "text_b": text_b}
+    path, header, rows, columns, has_header = _read_table(path, given)
+    if not has_header:
         _find_by_content(path, rows, columns)
-    values = {role: [row[column] for row in rows] for role, column in columns.items()}
-    x = values["text"]
-    if "text_b" in values:
-        x = (x, values["text_b"])
-    if pairs not in (None, "text_b" in values):
+    _check_found(path, header, columns, ("label", "text"))
+    if pairs not in (None, "text_b" in columns):
         kinds = ("pairs of texts", "single texts")
         raise ValueError(
-            f"{path} has {kinds[pairs]} where {kinds[not pairs]} are expected. Say "
-            "which columns to read with `text=` and `text_b=`."
+            f"{path} has {kinds[pairs]} where {kinds[not pairs]} are expected. Name "
+            "the columns to read with `text=` and `text_b=`."
         )
-    places = [f"line {number} of {path}" for number in numbers]
+    values = {role: [row[i] for _, row in rows] for role, i in columns.items()}
+    x = (values["text"], values["text_b"]) if "text_b" in values else values["text"]
+    places = [place[0].lower() + place[1:] for place, _ in rows]
     return LabelledTexts(x, [value.strip() for value in values["label"]], places)
 
 
@@ -165,64 +175,62 @@ def read_texts(
     text_b: str | int | None = None,
     pairs: bool = False,
 ) -> list[str] | tuple[list[str], list[str]]:
-    """Read texts, or pairs of texts, without labels.
+    """Read texts or pairs of texts without labels.
 
     Args:
-        path: as for `read_labelled_texts`; a file with one column needs no header.
-        text, text_b: as for `read_labelled_texts`. Other columns are passed over.
-        pairs: bool, whether an example is a pair of texts.
+        path: as in `read_labelled_texts`. A file with one column needs no header.
+        text, text_b: as in `read_labelled_texts`. Other columns are ignored.
+        pairs: bool. Whether each example is a pair of texts.
 
     Returns:
-        List of strings, or the tuple of two lists for pairs.
+        A list of strings, or a tuple of two lists for pairs.
 
     Raises:
         FileNotFoundError, ValueError: as `read_labelled_texts`.
+
+    Example:
+    ```python
+    classifier.predict(albert_tf.data.read_texts("reviews.csv"))
+    ```
     """
-    path = pathlib.Path(path)
-    given = _given(text=text, text_b=text_b)
-    header, _, rows, has_header = _table(path, given)
-    columns = {role: _position(path, header, name) for role, name in given.items()}
-    roles = ("text", "text_b") if pairs else ("text",)
-    for place, role in enumerate(roles):
-        names = COLUMN_NAMES[role]
-        found = [i for i, name in enumerate(header) if name.strip().lower() in names]
-        if has_header and found:
-            columns.setdefault(role, found[0])
-        elif len(header) == len(roles):
-            columns.setdefault(role, place)
-        if role not in columns:
-            raise ValueError(
-                f"{path} has {len(header)} columns, {header}, and none is found to be "
-                f"the {role}. Say which it is with `{role}=`."
-            )
-    x = tuple([row[columns[role]] for row in rows] for role in roles)
+    path, header, rows, columns, _ = _read_table(path, {"text": text, "text_b": text_b})
+    roles = ("text", "text_b")[: 1 + pairs]
+    if len(header) == len(roles):
+        columns = {**{role: i for i, role in enumerate(roles)}, **columns}
+    _check_found(path, header, columns, roles)
+    x = tuple([row[columns[role]] for _, row in rows] for role in roles)
     return x if pairs else x[0]
 
 
-def _given(**columns):
-    return {role: str(name) for role, name in columns.items() if name is not None}
+def _read_table(path, given):
+    """Read a file and find its columns that are given or named in its header.
 
-
-def _table(path, given):
-    """The header, line numbers and rows of a file, and whether the header is its own.
-
-    A file without one has the numbers of the columns, from 1 on.
+    Returns:
+        The path, the header, the (place, cells) of each row, the columns by role, and
+        whether the file has a header. Otherwise the header has the column numbers.
     """
-    numbers, rows = read_rows(path)
+    path = pathlib.Path(path)
+    rows = _read_rows(path)
+    given = {role: str(name) for role, name in given.items() if name is not None}
     known = {name for names in COLUMN_NAMES.values() for name in names}
+    header = [cell.strip().lower() for cell in rows[0][1]]
     has_header = (
-        is_json_lines(path)
+        path.suffix.lower() in _JSON_ENDINGS
         or not all(name.isdecimal() for name in given.values())
-        or any(cell.strip().lower() in known for cell in rows[0])
+        or not known.isdisjoint(header)
     )
+    columns = {}
     if has_header:
-        header, *rows = rows
-        numbers = numbers[1:]
+        for role, names in COLUMN_NAMES.items():
+            found = [header.index(name) for name in names if name in header]
+            columns.update({role: found[0]} if found else {})
+        (_, header), *rows = rows
     else:
-        header = [str(number) for number in range(1, len(rows[0]) + 1)]
+        header = [str(i + 1) for i in range(len(header))]
     if not rows:
-        raise ValueError(f"{path} has a header line and no examples below it.")
-    return header, numbers, rows, has_header
+        raise ValueError(f"{path} has a header line but no examples.")
+    columns.update({x: _position(path, header, name) for x, name in given.items()})
+    return path, header, rows, columns, has_header
 
 
 def _position(path, header, name):
@@ -233,31 +241,26 @@ def _position(path, header, name):
     raise ValueError(f"{path} has no column {name!r}. Its columns are {header}.")
 
 
-def _find_by_name(path, header, columns):
-    """Add the columns that are not given, by their names."""
-    lower = [name.strip().lower() for name in header]
-    for role, names in COLUMN_NAMES.items():
-        found = [lower.index(name) for name in names if name in lower]
-        if found:
-            columns.setdefault(role, found[0])
-        elif role not in columns and role != "text_b":
+def _check_found(path, header, columns, roles):
+    for role in roles:
+        if role not in columns:
             raise ValueError(
-                f"{path} has no {role} column. Its columns are {header}. Say which "
-                f"it is with `{role}=`. (Found by itself: {names})"
+                f"{path} has no {role} column. Its columns are {header}. Name it with "
+                f"`{role}=`. (Recognized names: {COLUMN_NAMES[role]})"
             )
 
 
 def _find_by_content(path, rows, columns):
-    """Add the columns that are not given: the label has the fewest values."""
-    free = [i for i in range(len(rows[0])) if i not in columns.values()]
+    """Add the columns that are not given."""
+    free = [i for i in range(len(rows[0][1])) if i not in columns.values()]
     if "label" not in columns:
         columns["label"] = _label_column(path, rows, free)
         free.remove(columns["label"])
     if "text" not in columns:
         if not free or len(free) > 2:
             raise ValueError(
-                f"{path} has no header and {len(free)} columns that could be text, "
-                f"such as {rows[0]}. Say which is with `text=` (a number)."
+                f"{path} has no header and {len(free)} columns that may be text, such "
+                f"as {rows[0][1]}. Number the text column with `text=`."
             )
         columns["text"], *rest = free
         if rest:
@@ -265,18 +268,80 @@ def _find_by_content(path, rows, columns):
 
 
 def _label_column(path, rows, columns):
-    """The column with the fewest values; of those with as many, the shorter ones."""
+    """Return the column with the fewest distinct values; of several the shortest."""
 
     def size(column):
-        cells = [row[column] for row in rows]
+        cells = [row[column] for _, row in rows]
         return len(set(cells)), sum(map(len, cells))
 
-    most = max(1, min(MOST_CLASSES, len(rows) - 1))
-    found = [column for column in columns if size(column)[0] <= most]
+    limit = max(1, min(MAX_CLASSES, len(rows) - 1))
+    found = [column for column in columns if size(column)[0] <= limit]
     if not found:
         raise ValueError(
             f"{path} has no label column: in each column every line is different "
-            f"(first line: {rows[0]}). Say which it is with `label=`, or give "
-            "the file a header."
+            f"(first line: {rows[0][1]}). Number it with `label=`, or add a header."
         )
     return min(found, key=size)
+
+
+def _read_rows(path):
+    """Return the place and the cells of each row, the header included."""
+    reader = _READERS.get(path.suffix.lower())
+    if reader is None:
+        raise ValueError(
+            f"{path} has an unknown ending. Expected one of {', '.join(_READERS)} "
+            "(.json with one JSON object per line)."
+        )
+    rows = reader(path)
+    if not rows:
+        raise ValueError(f"{path} is empty. Expected one label and text per line.")
+    width = len(rows[0][1])
+    for place, row in rows:
+        if len(row) != width:
+            raise ValueError(
+                f"{place} has {len(row)} columns, but the first line has {width}: {row}"
+            )
+    return rows
+
+
+def _read_tsv(path):
+    lines = numbered_lines(path)
+    return [(place, line.split("\t")) for place, line in lines if line.strip()]
+
+
+def _read_csv(path):
+    reader = csv.reader((line + "\n" for line in read_lines(path)), strict=True)
+    try:
+        return [(f"Line {reader.line_num} of {path}", row) for row in reader if row]
+    except csv.Error as error:
+        place = f"Line {reader.line_num} of {path}"
+        raise ValueError(f"{place} is not CSV: {error}.") from error
+
+
+def _read_jsonl(path):
+    rows = []
+    for place, record in parse_json_lines(numbered_lines(path)):
+        if not isinstance(record, dict):
+            raise ValueError(
+                f'{place} should be a JSON object such as {{"label": "1", "text": '
+                f'"..."}}. Found: {str(record)[:80]}'
+            )
+        rows = rows or [(place, list(record))]
+        missing = [name for name in rows[0][1] if record.get(name) is None]
+        if missing:
+            raise ValueError(f"{place} lacks {missing}: {str(record)[:80]}")
+        rows.append((place, [_cell(record[name]) for name in rows[0][1]]))
+    return rows
+
+
+def _cell(value):
+    is_list = isinstance(value, list)
+    return LABEL_SEPARATOR.join(map(str, value)) if is_list else str(value)
+
+
+_JSON_ENDINGS = (".jsonl", ".json")
+_READERS = {
+    **dict.fromkeys((".tsv", ".txt"), _read_tsv),
+    ".csv": _read_csv,
+    **dict.fromkeys(_JSON_ENDINGS, _read_jsonl),
+}

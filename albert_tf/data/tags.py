@@ -1,28 +1,33 @@
-"""Tags of tokens, such as B-PER: their names, and the spans they stand for."""
+"""Tags of tokens, such as B-PER, and the spans of entities that they encode."""
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Sequence
 
-OUTSIDE = "O"
-# Begin, inside, end, single; BMES and BILOU call some of them otherwise.
-PREFIXES = {"B": "B", "I": "I", "M": "I", "E": "E", "L": "E", "S": "S", "U": "S"}
+from albert_tf_lite.tagging import OUTSIDE, PREFIXES
+
+# The prefixes that each scheme writes. All schemes of `PREFIXES` are read.
 SCHEMES = {"BIO": "BI", "BIOES": "BIES"}
 
-# (start, end, label) in tokens or characters, the end not included.
+# (start, end, label) in tokens or characters; `end` is exclusive.
 Span = tuple[int, int, str]
 
 
 def tag_names(labels: Sequence[str], scheme: str = "BIO") -> list[str]:
-    """The tags of some labels: `O`, then those of each label.
+    """Return the tags of some labels: `O`, then those of each label.
 
     Args:
-        labels: list of different strings, such as `["PER", "LOC"]`.
+        labels: list of distinct strings, such as `["PER", "LOC"]`.
         scheme: `"BIO"` or `"BIOES"`.
 
     Raises:
         ValueError: if the scheme is unknown, or labels are missing, empty or repeated.
+
+    Example:
+
+    >>> tag_names(["PER", "LOC"])
+    ['O', 'B-PER', 'I-PER', 'B-LOC', 'I-LOC']
     """
     if scheme not in SCHEMES:
         raise ValueError(f"`scheme` must be one of {list(SCHEMES)}. Received: {scheme}")
@@ -31,44 +36,49 @@ def tag_names(labels: Sequence[str], scheme: str = "BIO") -> list[str]:
     names = [str(label) for label in labels]
     if not names or "" in names or len(set(names)) < len(names):
         raise ValueError(
-            "`labels` should be the kinds of entities, each named differently, such "
-            f'as ["PER", "LOC", "ORG"]. Received: {labels}'
+            "`labels` should be distinct names of entity types, such as "
+            f'["PER", "LOC", "ORG"]. Received: {labels}'
         )
     return [OUTSIDE, *(f"{x}-{name}" for name in names for x in SCHEMES[scheme])]
 
 
 def split_tag(tag: str) -> tuple[str, str]:
-    """The prefix (`B`, `I`, `E`, `S`, or `O`) of a tag, and its label.
+    """Return the prefix (`B`, `I`, `E`, `S` or `O`) and the label of a tag.
 
     Raises:
-        ValueError: if it is none of these.
+        ValueError: if `tag` is not a tag of a known scheme.
     """
     if tag == OUTSIDE:
         return OUTSIDE, ""
     if len(tag) > 2 and tag[1] in "-_" and tag[0] in PREFIXES:
         return PREFIXES[tag[0]], tag[2:]
     raise ValueError(
-        f"{tag!r} is no tag. Expected O, or a prefix and a label such as B-PER; the "
+        f"{tag!r} is not a tag. Expected O, or a prefix and a label such as B-PER. The "
         f"prefixes are {' '.join(PREFIXES)}."
     )
 
 
 def tags_to_spans(tags: Iterable[str]) -> list[Span]:
-    """The spans of a sequence of tags, in tokens.
+    """Return the spans of a sequence of tags, in tokens.
 
-    As the script of CoNLL-2000 reads them: what is inside without a beginning begins
-    where it is first, so that IOB1 and IO are read, too.
+    As in the script of CoNLL-2000, an inside tag without a begin tag begins an entity,
+    so IOB1 and IO are read, too.
 
     Raises:
         ValueError: as `split_tag`.
+
+    Example:
+
+    >>> tags_to_spans(["B-PER", "I-PER", "O", "B-LOC"])
+    [(0, 2, 'PER'), (3, 4, 'LOC')]
     """
     spans, start, label = [], 0, None
     for position, (prefix, name) in enumerate([*map(split_tag, tags), (OUTSIDE, "")]):
-        goes_on = prefix in "IE" and name == label
-        if label is not None and not goes_on:
+        continues = prefix in "IE" and name == label
+        if label is not None and not continues:
             spans.append((start, position, label))
             label = None
-        if prefix != OUTSIDE and not goes_on:
+        if prefix != OUTSIDE and not continues:
             start, label = position, name
         if prefix in "ES":
             spans.append((start, position + 1, label))
@@ -77,7 +87,13 @@ def tags_to_spans(tags: Iterable[str]) -> list[Span]:
 
 
 def spans_to_tags(spans: Iterable[Span], length: int, scheme: str = "BIO") -> list[str]:
-    """The tags of `length` tokens of which some, by `spans`, are entities."""
+    """Return the tags of `length` tokens whose entities are `spans`, in tokens.
+
+    Example:
+
+    >>> spans_to_tags([(0, 2, "PER")], 3)
+    ['B-PER', 'I-PER', 'O']
+    """
     tags = [OUTSIDE] * length
     for start, end, label in spans:
         for position, prefix in enumerate(prefixes_of(end - start, scheme), start):
@@ -86,21 +102,21 @@ def spans_to_tags(spans: Iterable[Span], length: int, scheme: str = "BIO") -> li
 
 
 def prefixes_of(length: int, scheme: str) -> str:
-    """The prefixes of an entity of `length` tokens, such as `"BIE"`."""
+    """Return the prefixes of an entity of `length` tokens, such as `"BIE"`."""
     if scheme == "BIO":
         return "B" + "I" * (length - 1)
     return "S" if length == 1 else "B" + "I" * (length - 2) + "E"
 
 
 def check_spans(spans: Iterable, length: int) -> list[Span]:
-    """Spans as sorted tuples, within a text and apart from one another.
+    """Return spans as sorted tuples, after checking that they fit and do not overlap.
 
     Args:
         spans: list of (start, end, label).
-        length: int, of the text.
+        length: int. Length of the text.
 
     Raises:
-        ValueError: saying what is wrong with which.
+        ValueError: if a span is malformed, outside the text or overlaps another.
     """
     checked = []
     for span in spans:
@@ -111,13 +127,13 @@ def check_spans(spans: Iterable, length: int) -> list[Span]:
                 raise TypeError
         except (TypeError, ValueError):
             raise ValueError(
-                f"{span!r} is no span. Expected (start, end, label), with offsets in "
-                'characters, such as (0, 2, "LOC").'
+                f"{span!r} is not a span. Expected (start, end, label), with offsets "
+                'in characters, such as (0, 2, "LOC").'
             ) from None
         if not 0 <= start < end <= length:
             raise ValueError(
                 f"the span {(start, end, label)} does not lie in the text, which has "
-                f"{length} characters; its end is the position after the last."
+                f"{length} characters. The end is exclusive."
             )
         checked.append((start, end, label))
     checked.sort()

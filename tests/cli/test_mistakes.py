@@ -93,8 +93,8 @@ EARLY = {
     ),
     "no number": (
         train_on("words.tsv", "--task", "regression"),
-        "words.tsv: The label 'x' of line 2 of words.tsv is no finite number. Say "
-        "which column has the numbers with --label-column",
+        "words.tsv: The label 'x' of line 2 of words.tsv is not a finite number. Name "
+        "the column of the numbers with --label-column",
     ),
     "no pair": (
         train_on("words.tsv", "--task", "spelling-correction"),

@@ -119,23 +119,26 @@ STUDIO = (
 )
 MISTAKES = {
     "no tag": ("中 B-ORG\n国\n", "Line 2 of .*data.txt: '国' has one column"),
-    "other tag": ("中 B-ORG\n国 X-ORG\n", "Line 2 of .*'X-ORG' is no tag"),
-    "slash": ("小明/PER 在 \n", "Line 1 of .*'在' is no word", {"form": "slashes"}),
+    "other tag": ("中 B-ORG\n国 X-ORG\n", "Line 2 of .*'X-ORG' is not a tag"),
+    "slash": ("小明/PER 在 \n", "Line 1 of .*'在' is not a word", {"form": "slashes"}),
     "empty": (" \n", "is empty"),
     "encoding": ("中 O\n好 ".encode() + b"\x80 O\n", "not UTF-8: byte 0x80 in line 2"),
     "form": ("中 O\n", "`form` must be one of", {"form": "xml"}),
     "cut JSON": ('{"text": "a", "label": []}\n{"text": \n', "Line 2 of .* not JSON"),
-    "no text": ('{"label": []}\n', r"Line 1 of .*no text or data in \['label'\]"),
-    "no spans": ('{"text": "a"}\n', 'Line 1 of .*expected "label"'),
+    "no text": (
+        '{"label": []}\n',
+        r"Line 1 of .*no field 'text' or 'data'.*\['label'\]",
+    ),
+    "no spans": ('{"text": "a"}\n', "Line 1 of .*no field 'label' or"),
     "outside": ('\n{"text": "好", "label": [[0, 2, "X"]]}\n', "Line 2 of .*not lie"),
     "overlap": ('{"text": "很好", "label": [[0, 2, "X"], [1, 2, "Y"]]}\n', "overlap"),
     "cluener": (
         '{"text": "小明", "label": {"PER": {"小红": [[0, 1]]}}}\n',
-        "Line 1 of .*stands '小明', not '小红'",
+        "Line 1 of .*is '小明', expected '小红'",
     ),
     "studio cut": ("[\n{]", "Line 2 of .*not JSON"),
     "studio": (STUDIO.format('{"labels": ["X"]}'), r"Task 1 \(id 7\) of .*one label"),
-    "studio nothing": ('[{"data": {"text": "好"}}]', "holds no text with annotations"),
+    "studio nothing": ('[{"data": {"text": "好"}}]', "has no texts with annotations"),
 }
 
 
@@ -198,8 +201,8 @@ def test_wrong_spans_and_labels_are_named():
         ([(0, 6, "PER")], r"\(0, 6, 'PER'\) does not lie in the text.* 5 characters"),
         ([(2, 2, "PER")], "does not lie"),
         ([(3, 5, "A"), (1, 4, "B")], r"\(1, 4, 'B'\) and \(3, 5, 'A'\) overlap"),
-        ([("PER", 1, 4)], "is no span"),
-        ([(1, 4, None)], "is no span"),
+        ([("PER", 1, 4)], "is not a span"),
+        ([(1, 4, None)], "is not a span"),
     ):
         with pytest.raises(ValueError, match=message):
             check_spans(spans, 5)

@@ -218,11 +218,16 @@ MISTAKES = [
         ARTICLE + '{"article": [], "summary": "好"}',
         "Line 2 of .*list of sentences",
     ),
-    (read_articles, "a.jsonl", "\n", "holds no articles"),
+    (read_articles, "a.jsonl", "\n", "has no articles"),
     (read_spelling, "a.tsv", "好\t好\n好\n", "Line 2 of .*a.tsv has 1 columns"),
     (read_spelling, "a.tsv", "好\t好的\n", "Line 1 of .* texts of 1 and 2 characters"),
-    (read_spelling, "a.tsv", "\n", "a.tsv holds no texts"),
-    (read_spelling, "a.json", '[{"source": "好"}]', "Entry 1 of .* not an object with"),
+    (read_spelling, "a.tsv", "\n", "a.tsv has no texts"),
+    (
+        read_spelling,
+        "a.json",
+        '[{"source": "好"}]',
+        "Entry 1 of .* no field 'correct_text'",
+    ),
 ]
 
 

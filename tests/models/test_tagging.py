@@ -85,7 +85,7 @@ def test_a_long_text_is_decoded_to_its_end():
     [
         (["B-PER", "I-PER"], "O one of them"),
         (["O", "B-PER", "B-PER"], "should be different"),
-        (["O", "PER"], "'PER' is no tag"),
+        (["O", "PER"], "'PER' is not a tag"),
     ],
 )
 def test_wrong_tags_raise(tags, message):
