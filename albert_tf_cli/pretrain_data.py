@@ -5,12 +5,10 @@ from typing import Annotated
 import typer
 
 from albert_tf_cli.common import (
-    app,
     bytes_bar,
     choices,
     console,
     import_tensorflow,
-    in_options,
     print_summary,
 )
 
@@ -37,7 +35,6 @@ MarkedLabels = Annotated[
 ]
 
 
-@app.command("pretrain-data")
 def pretrain_data(
     files: Annotated[
         list[str],
@@ -159,7 +156,7 @@ def pretrain_data(
         )
     print_summary(manifest["counts"])
     for warning in manifest["warnings"]:
-        console.print(f"Warning: {in_options(warning)}", soft_wrap=True)
+        console.print(f"Warning: {warning}", soft_wrap=True)
     count = len(manifest["shards"])
     files = "1 file of records is" if count == 1 else f"{count} files of records are"
     console.print(f"{files} in {output}", soft_wrap=True)

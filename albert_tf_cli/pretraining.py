@@ -10,7 +10,6 @@ import typer
 
 from albert_tf_cli.common import (
     Layout,
-    app,
     check_checkpoint,
     choices,
     console,
@@ -29,7 +28,6 @@ Masking = choices("Masking", "static", "dynamic")
 Optimizer = choices("Optimizer", "lamb", "adamw", "muon")
 
 
-@app.command()
 def pretrain(
     context: typer.Context,
     data: Annotated[str, typer.Option(help="Directory of `pretrain-data`.")],
