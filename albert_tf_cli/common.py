@@ -245,17 +245,24 @@ def print_summary(values: dict):
     console.print(table)
 
 
+def _import_without_tensorflow():
+    """Import `albert_tf` so that readers report bad data before TensorFlow loads."""
+    os.environ["ALBERT_TF_LAZY"] = "1"
+    import albert_tf  # noqa: F401
+
+    del os.environ["ALBERT_TF_LAZY"]
+
+
 def main():
     """Run the command line.
 
     Errors that the user can fix end in one line; any other exception is a bug and
     shows its traceback.
     """
-    # Readers report bad data before TensorFlow is imported.
-    os.environ.setdefault("ALBERT_TF_LAZY", "1")
+    _import_without_tensorflow()
     warnings.formatwarning = lambda message, *_, **__: f"Warning: {message}\n"
     try:
         app()
-    except (AlbertError, OSError) as error:
+    except (ValueError, TypeError, ImportError, OSError) as error:
         errors.print(Text("Error:", style="bold red"), str(error), soft_wrap=True)
         sys.exit(1)
