@@ -111,18 +111,18 @@ def convert(
         done = convert_checkpoint(
             source,
             destination,
-            to.value,
+            to,
             config=config,
             vocabulary=vocab,
             progress=progress,
         )
     if verbose:
-        _show_names(done, to.value)
+        _show_names(done, to)
     sizes = [math.prod(shape) for *_, shape in done.moved]
     print_summary(
         {
             "read": f"{source} ({done.layout})",
-            "wrote": f"{destination} ({to.value})",
+            "wrote": f"{destination} ({to})",
             "files": sorted(file.name for file in pathlib.Path(destination).iterdir()),
             "weights": f"{len(sizes):,}, {sum(sizes):,} numbers",
             "left out": done.left_out,

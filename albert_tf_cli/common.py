@@ -2,7 +2,6 @@
 
 import contextlib
 import difflib
-import enum
 import importlib.metadata
 import importlib.util
 import json
@@ -11,7 +10,7 @@ import pathlib
 import sys
 import warnings
 from collections.abc import Callable, Iterator
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 import typer.core
@@ -125,13 +124,8 @@ TextBColumn = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
-def choices(name: str, *values: str) -> type[enum.Enum]:
-    """Return the type of an option that takes one of these strings."""
-    return enum.Enum(name, {value: value for value in values}, type=str)
-
-
-Layout = choices("Layout", "keras", "google", "albert_zh", "huggingface", "kerashub")
-Precision = choices("Precision", "float32", "bfloat16", "auto")
+Layout = Literal["keras", "google", "albert_zh", "huggingface", "kerashub"]
+Precision = Literal["float32", "bfloat16", "auto"]
 
 
 def import_tensorflow():

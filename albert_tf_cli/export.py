@@ -4,7 +4,7 @@ import dataclasses
 import os
 import pathlib
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -13,7 +13,6 @@ from albert_tf_cli.common import (
     TextAColumn,
     TextBColumn,
     check_files,
-    choices,
     console,
     import_tensorflow,
 )
@@ -66,8 +65,8 @@ def _formats():
     }
 
 
-FormatName = choices("FormatName", "savedmodel", "litert", "onnx")
-Precision = choices("Precision", "float32", "float16", "int8")
+FormatName = Literal["savedmodel", "litert", "onnx"]
+Precision = Literal["float32", "float16", "int8"]
 
 
 def export(
@@ -126,9 +125,9 @@ def export(
     import_tensorflow()
     from albert_tf.export.contents import is_supported
 
-    name = format_name.value if format_name else "savedmodel"
+    name = format_name or "savedmodel"
     form = _formats()[name]
-    precision = precision.value if precision else form.precisions[0]
+    precision = precision or form.precisions[0]
     if precision not in form.precisions:
         raise ValueError(
             f"--precision {precision}: {name} has {', '.join(form.precisions)}."

@@ -2,7 +2,7 @@
 
 import inspect
 import pathlib
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -18,7 +18,6 @@ from albert_tf_cli.common import (
     TextBColumn,
     check_checkpoint,
     check_files,
-    choices,
     console,
     import_tensorflow,
     random_backbone,
@@ -28,9 +27,10 @@ from albert_tf_cli.task_table import TASKS
 from albert_tf_cli.task_table.row import Columns, split
 from albert_tf_lite.errors import AlbertError
 
-TaskName = choices("TaskName", *(row.name for row in TASKS.values() if row.read))
-Freeze = choices("Freeze", "embeddings", "encoder")
-PoolingMode = choices("PoolingMode", "cls", "mean", "max", "first_last_mean")
+TASK_NAMES = tuple(row.name for row in TASKS.values() if row.read)
+TaskName = Literal[*TASK_NAMES]
+Freeze = Literal["embeddings", "encoder"]
+PoolingMode = Literal["cls", "mean", "max", "first_last_mean"]
 
 
 def finetune(
@@ -46,9 +46,9 @@ def finetune(
         typer.Option(
             rich_help_panel=DATA,
             metavar="TASK",
-            help=f"Task to learn: {', '.join(name.value for name in TaskName)}.",
+            help=f"Task to learn: {', '.join(TASK_NAMES)}.",
         ),
-    ] = TaskName["text-classification"],
+    ] = "text-classification",
     dev: Annotated[
         str | None,
         typer.Option(
@@ -220,7 +220,7 @@ def finetune(
     """
     folder = pathlib.Path(output)
     _check_output(folder, checkpoint, overwrite)
-    row = TASKS[task.value]
+    row = TASKS[task]
     columns = Columns(label_column, text_column, text_b_column)
     data = {"train": row.read(train, columns)}
     known = data["train"].arguments
@@ -253,10 +253,10 @@ def finetune(
 
     keras.utils.set_random_seed(seed)
     if precision:
-        keras.config.set_dtype_policy(as_dtype(precision.value))
+        keras.config.set_dtype_policy(as_dtype(precision))
     chosen = {
         "dropout": dropout,
-        "pooling_mode": pooling_mode and pooling_mode.value,
+        "pooling_mode": pooling_mode,
         "early_exit": early_exit or None,
     }
     arguments = {**row.fixed, **known, **_taken(row, row.model_class(), chosen)}
@@ -294,7 +294,7 @@ def finetune(
             maximise=row.maximise,
             tune=on_dev(row.tune),
             scores=on_dev(row.scores),
-            freeze=freeze and freeze.value,
+            freeze=freeze,
             patience=patience,
         )
     if test:

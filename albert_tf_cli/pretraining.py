@@ -4,14 +4,13 @@ import importlib.util
 import json
 import pathlib
 import shutil
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from albert_tf_cli.common import (
     Layout,
     check_checkpoint,
-    choices,
     console,
     import_tensorflow,
     random_backbone,
@@ -24,8 +23,8 @@ from albert_tf_cli.pretrain_data import (
     Ngram,
 )
 
-Masking = choices("Masking", "static", "dynamic")
-Optimizer = choices("Optimizer", "lamb", "adamw", "muon")
+Masking = Literal["static", "dynamic"]
+Optimizer = Literal["lamb", "adamw", "muon"]
 
 
 def pretrain(
@@ -47,7 +46,7 @@ def pretrain(
     ] = 1,
     optimizer: Annotated[
         Optimizer, typer.Option(help="LAMB as in the paper, AdamW, or Muon.")
-    ] = Optimizer.lamb,
+    ] = "lamb",
     learning_rate: Annotated[
         float, typer.Option(help="The peak, after warm-up; then linearly to 0.")
     ] = 0.00176,
@@ -60,7 +59,7 @@ def pretrain(
             help="The masks of masked records, or new ones each time a record is read. "
             "The next five options are for new ones, by default as masked records were."
         ),
-    ] = Masking.dynamic,
+    ] = "dynamic",
     mask_selection_rate: MaskSelectionRate = None,
     mask_selection_length: MaskSelectionLength = None,
     ngram: Ngram = None,
@@ -148,11 +147,11 @@ def pretrain(
     )
     model = _pretrainer(config, init, records)
     model.compile(
-        pretraining_optimizer(optimizer.value, learning_rate, steps, warmup, accumulate)
+        pretraining_optimizer(optimizer, learning_rate, steps, warmup, accumulate)
     )
     # Before the training what cannot be written afterwards.
     fitting = original_layout(model.backbone.get_config()).name
-    layout = layout.value if layout else fitting
+    layout = layout or fitting
     check_saving(model, output, layout, records.tokenizer)
     with TrainingProgress(steps, interval) as progress:
         done = pretrain(
@@ -197,7 +196,7 @@ def _refuse_finished(output):
 
 def _masks(records, masking, **given):
     """What masks the records, by the options given; `None` to keep their masks."""
-    if masking is Masking.dynamic:
+    if masking == "dynamic":
         return records.masks(**given)
     if not records.is_masked:
         raise ValueError(

@@ -38,7 +38,7 @@ def prune(
     ascii_characters: Annotated[
         bool, typer.Option(help="Keep all ASCII characters, with and without ##.")
     ] = True,
-    to: Annotated[Layout, typer.Option(help="Layout to write.")] = Layout.keras,
+    to: Annotated[Layout, typer.Option(help="Layout to write.")] = "keras",
     config: Config = None,
     vocab: Vocab = None,
     text_column: TextAColumn = None,
@@ -70,12 +70,12 @@ def prune(
     )
     small = keep_tokens(whole, tokens, tokenizer)
     kept = WordPieceTokenizer(tokens, lowercase=tokenizer.lowercase)
-    save_checkpoint(small, output, layout=to.value, tokenizer=kept)
+    save_checkpoint(small, output, layout=to, tokenizer=kept)
     before, after = (sum(x.numpy().nbytes for x in y.weights) for y in (whole, small))
     print_summary(
         {
             "read": model,
-            "wrote": f"{output} ({to.value})",
+            "wrote": f"{output} ({to})",
             "tokens": f"{len(tokens):,} of {tokenizer.vocabulary_size():,}",
             "weights": f"{after / 1e6:.2f} MB of {before / 1e6:.2f} MB",
         }

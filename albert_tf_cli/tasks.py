@@ -5,7 +5,7 @@ import json
 import pathlib
 import re
 import sys
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -16,7 +16,6 @@ from albert_tf_cli.common import (
     TextBColumn,
     check_checkpoint,
     check_files,
-    choices,
     console,
     errors,
     import_tensorflow,
@@ -30,8 +29,8 @@ from albert_tf_cli.task_table.row import Columns
 from albert_tf_cli.text_files import is_file, lines_of, refuse_missing_file
 
 Model = Annotated[str, typer.Argument(help="Directory written by `finetune`.")]
-AnyTask = choices("AnyTask", *TASKS)
-Engine = choices("Engine", "onnx", "litert")
+AnyTask = Literal[*TASKS]
+Engine = Literal["onnx", "litert"]
 PredictedBatchSize = Annotated[
     int | None,
     typer.Option(min=1, help="Examples per step. Default: more for shorter texts."),
@@ -214,7 +213,7 @@ def predict(
             f"--engine does not apply to {row.name}, which runs on TensorFlow only."
         )
     if engine:
-        options["engine"] = engine.value
+        options["engine"] = engine
     if classes:
         options["candidate_labels"] = classes
     if not texts:
@@ -252,7 +251,7 @@ def _load(model, task_name):
     if is_exported(model):
         return load_exported(model)
     import_tensorflow()
-    return load_for(task_name.value, model) if task_name else load(model)
+    return load_for(task_name, model) if task_name else load(model)
 
 
 def _columns(model, *given):

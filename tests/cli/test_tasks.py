@@ -1,6 +1,7 @@
 """Every task on the command line: from a file of examples to answers and an export."""
 
 import json
+import typing
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -367,8 +368,8 @@ def test_a_named_size_takes_any_vocabulary_and_all_choices_are_offered(
 ):
     size = ("--config", "albert_micro_zh", "--vocab", folder / "vocab.txt")
     assert start_of_training(size=size)[0].backbone.vocabulary_size == 120
-    assert {mode.value for mode in PoolingMode} == POOLING_MODES.keys()
-    assert {part.value for part in Freeze} == fine_tuning.FREEZABLE.keys()
+    assert {*typing.get_args(PoolingMode)} == POOLING_MODES.keys()
+    assert {*typing.get_args(Freeze)} == fine_tuning.FREEZABLE.keys()
 
 
 def test_without_dev_a_share_of_each_class_is_held_back():
