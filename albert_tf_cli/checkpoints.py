@@ -27,6 +27,7 @@ from albert_tf_cli.common import (
     releases,
     shown,
 )
+from albert_tf_lite.errors import AlbertError
 
 # Two implementations differ by about 5e-6 in float32, misplaced weights by far more.
 TOLERANCE = 1e-4
@@ -148,7 +149,7 @@ def _show_differences(differences):
         table.add_row(output, f"{difference:.1e}")
     console.print(table)
     if not all(difference <= TOLERANCE for difference in differences.values()):
-        raise ValueError(
+        raise AlbertError(
             "The outputs of the converted checkpoint differ from those of the source. "
             f"Expected differences of at most {TOLERANCE:.0e}."
         )
@@ -182,7 +183,7 @@ def download(
         return
     if name not in known:
         check_checkpoint(name)
-        raise ValueError(
+        raise AlbertError(
             f"{name} is not the name of a release. `albert-tf download` lists them."
         )
     import_tensorflow()

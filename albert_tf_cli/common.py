@@ -257,6 +257,6 @@ def main():
     warnings.formatwarning = lambda message, *_, **__: f"Warning: {message}\n"
     try:
         app()
-    except (ValueError, TypeError, ImportError, OSError) as error:
+    except (AlbertError, OSError) as error:
         errors.print(Text("Error:", style="bold red"), str(error), soft_wrap=True)
         sys.exit(1)

@@ -22,6 +22,7 @@ from albert_tf_cli.pretrain_data import (
     MaskSelectionRate,
     Ngram,
 )
+from albert_tf_lite.errors import AlbertError, MissingPackageError
 
 Masking = Literal["static", "dynamic"]
 Optimizer = Literal["lamb", "adamw", "muon"]
@@ -100,7 +101,7 @@ def pretrain(
     """
     interval = min(interval, steps)
     if (config is None) == (init is None):
-        raise ValueError(
+        raise AlbertError(
             "Give --config to train from random weights, or --init to start from a "
             "checkpoint."
         )
@@ -129,7 +130,7 @@ def pretrain(
     logs = []
     if tensorboard is not None:
         if importlib.util.find_spec("tensorboard") is None:
-            raise ImportError("--tensorboard needs: pip install tensorboard")
+            raise MissingPackageError("--tensorboard needs: pip install tensorboard")
         logs = [keras.callbacks.TensorBoard(tensorboard, update_freq=100)]
     keras.utils.set_random_seed(seed)
     if mixed_precision:
@@ -199,12 +200,12 @@ def _masks(records, masking, **given):
     if masking == "dynamic":
         return records.masks(**given)
     if not records.is_masked:
-        raise ValueError(
+        raise AlbertError(
             f"--masking static: the records of {records.folder} hold no masks. Leave "
             "it out, or make them with `albert-tf pretrain-data --masked`."
         )
     if names := [name for name, value in given.items() if value is not None]:
-        raise ValueError(
+        raise AlbertError(
             f"{', '.join(names)}: --masking static keeps the masks of the records. "
             "Leave it out."
         )

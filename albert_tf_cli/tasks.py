@@ -27,6 +27,7 @@ from albert_tf_cli.fine_tuned import check_model, load, load_for
 from albert_tf_cli.task_table import TASKS
 from albert_tf_cli.task_table.row import Columns
 from albert_tf_cli.text_files import is_file, lines_of, refuse_missing_file
+from albert_tf_lite.errors import AlbertError
 
 Model = Annotated[str, typer.Argument(help="Directory written by `finetune`.")]
 AnyTask = Literal[*TASKS]
@@ -75,13 +76,13 @@ def evaluate(
       albert-tf evaluate my_model test.tsv --report my_report --train train.tsv
     """
     if (train or unlabelled) and not report_directory:
-        raise ValueError("--train and --unlabelled need --report DIRECTORY.")
+        raise AlbertError("--train and --unlabelled need --report DIRECTORY.")
     check_model(model)
     check_files(file, train, unlabelled)
     import_tensorflow()
     row, task = load(model)
     if row.report is None:
-        raise ValueError(
+        raise AlbertError(
             f"{model} is a model for {row.name}, which cannot be evaluated."
         )
     columns = Columns(label_column, text_column, text_b_column)
@@ -187,7 +188,7 @@ def predict(
     classes = [x.strip() for x in re.split("[,，、]", candidate_labels or "")]
     classes = [x for x in classes if x]
     if bool(classes) != (task_name == "zero-shot-classification"):
-        raise ValueError(
+        raise AlbertError(
             "--task zero-shot-classification needs --candidate-labels, and no other "
             "task takes them. Example: --candidate-labels 体育,财经"
         )
@@ -205,11 +206,11 @@ def predict(
     explained = explainer(row, task) if explain else None
     options = {} if top_k is None else {"top_k": top_k or None}
     if options and not row.takes("top_k"):
-        raise ValueError(
+        raise AlbertError(
             f"--top-k does not apply to {row.name}, which has one answer per text."
         )
     if engine and not row.takes("engine"):
-        raise ValueError(
+        raise AlbertError(
             f"--engine does not apply to {row.name}, which runs on TensorFlow only."
         )
     if engine:

@@ -28,7 +28,7 @@ def segment(texts, segmenter=None):
 
     Raises:
         TypeError: if `texts` is one string rather than several.
-        ValueError: if the segmenter drops or changes characters.
+        AlbertError: if the segmenter drops or changes characters.
 
     Example:
     ```python
@@ -66,7 +66,7 @@ class Jieba:
 
     Raises:
         FileNotFoundError: if the user dictionary does not exist.
-        ValueError: if the user dictionary is not UTF-8, or separates by tabs.
+        AlbertError: if the user dictionary is not UTF-8, or separates by tabs.
 
     Example:
     ```python
