@@ -7,6 +7,7 @@ import os
 import pathlib
 
 from albert_tf.data.reading import field, numbered_lines, parse_json_lines, read_json
+from albert_tf_lite.errors import AlbertError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,7 +55,7 @@ def read_choices(path: str | os.PathLike) -> ChoiceQuestions:
 
     Raises:
         FileNotFoundError: if the file does not exist, or the directory has none.
-        ValueError: if an entry has another form, or only some questions have answers.
+        AlbertError: if an entry has another form, or only some questions have answers.
 
     Example:
     ```python
@@ -74,11 +75,11 @@ def read_choices(path: str | os.PathLike) -> ChoiceQuestions:
             raise FileNotFoundError(f"{path} holds no .txt or .json file of RACE.")
     rows = [row for file in files for row in _rows(file)]
     if not rows:
-        raise ValueError(f"{path} has no questions.")
+        raise AlbertError(f"{path} has no questions.")
     contexts, questions, choices, labels, ids = map(list, zip(*rows, strict=True))
     unlabelled = labels.count(None)
     if 0 < unlabelled < len(labels):
-        raise ValueError(
+        raise AlbertError(
             f"{path} has {unlabelled} questions without an answer among "
             f"{len(labels)}, the first with the id {ids[labels.index(None)]}. Expected "
             "answers for all questions or for none."
@@ -96,7 +97,7 @@ def _rows(path):
         return _race(content, str(path))
     if isinstance(content, list):
         return _c3(content, path)
-    raise ValueError(
+    raise AlbertError(
         f"{path} should be a list of documents (C3) or an object with `article` "
         f"(RACE). Found: {str(content)[:80]!r}"
     )
@@ -106,20 +107,20 @@ def _c3(content, path):
     for d, document in enumerate(content):
         place = f"[{d}] of {path}"
         if not isinstance(document, list) or len(document) < 2:
-            raise ValueError(
+            raise AlbertError(
                 f"{place} should be a list of a document, its questions and an id. "
                 f"Found: {str(document)[:80]!r}"
             )
         turns, questions, *rest = document
         context = "\n".join(_strings(turns, f"the document of {place}"))
         if not isinstance(questions, list):
-            raise ValueError(f"The questions of {place} should be a list.")
+            raise AlbertError(f"The questions of {place} should be a list.")
         for q, question in enumerate(questions):
             place = f"[{d}][1][{q}] of {path}"
             choices = _strings(field(question, "choice", list, place), place)
             answer = question.get("answer")
             if answer is not None and answer not in choices:
-                raise ValueError(
+                raise AlbertError(
                     f"The answer {answer!r} of {place} is none of its choices: "
                     f"{choices}"
                 )
@@ -134,7 +135,7 @@ def _race(record, place):
     options = field(record, "options", list, place)
     answers = record.get("answers") or [None] * len(questions)
     if not len(questions) == len(options) == len(answers):
-        raise ValueError(
+        raise AlbertError(
             f"{place} has {len(questions)} questions, {len(options)} lists of options "
             f"and {len(answers)} answers. Expected the same number of each."
         )
@@ -146,7 +147,7 @@ def _race(record, place):
             is_letter = isinstance(letter, str) and len(letter) == 1
             label = ord(letter) - ord("A") if is_letter else -1
             if not 0 <= label < len(choices):
-                raise ValueError(
+                raise AlbertError(
                     f"The answer of {name} should be a letter of its {len(choices)} "
                     f"options, from A. Found: {letter!r}"
                 )
@@ -155,11 +156,11 @@ def _race(record, place):
 
 def _strings(values, place):
     if not isinstance(values, list) or not values:
-        raise ValueError(
+        raise AlbertError(
             f"{place} should have a list of one or more strings. Found: "
             f"{str(values)[:80]!r}"
         )
     for value in values:
         if not isinstance(value, str):
-            raise ValueError(f"{place} should hold strings only. Found: {value!r}")
+            raise AlbertError(f"{place} should hold strings only. Found: {value!r}")
     return values

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from albert_tf.files import decode_utf8
+from albert_tf_lite.errors import AlbertError
 
 
 def read_text(path: str | os.PathLike) -> str:
@@ -18,7 +19,7 @@ def read_text(path: str | os.PathLike) -> str:
 
     Raises:
         FileNotFoundError: if the file does not exist.
-        ValueError: if the file has another encoding. Names the byte and its line.
+        AlbertError: if the file has another encoding. Names the byte and its line.
     """
     path = pathlib.Path(path)
     if not path.is_file():
@@ -48,14 +49,14 @@ def parse_json_lines(lines: Iterable[tuple[str, str]]) -> Iterator[tuple[str, An
     """Yield the JSON value of each `numbered_lines` that is not blank, with its place.
 
     Raises:
-        ValueError: if a line is not JSON. Names the line.
+        AlbertError: if a line is not JSON. Names the line.
     """
     for place, line in lines:
         if line.strip():
             try:
                 yield place, json.loads(line)
             except json.JSONDecodeError as error:
-                raise ValueError(f"{place} is not JSON: {error}.") from error
+                raise AlbertError(f"{place} is not JSON: {error}.") from error
 
 
 def read_json(path: str | os.PathLike) -> Any:
@@ -63,13 +64,13 @@ def read_json(path: str | os.PathLike) -> Any:
 
     Raises:
         FileNotFoundError: if the file does not exist.
-        ValueError: if the file is not JSON. Names the line.
+        AlbertError: if the file is not JSON. Names the line.
     """
     try:
         return json.loads(read_text(path))
     except json.JSONDecodeError as error:
         place = f"Line {error.lineno} of {path}"
-        raise ValueError(f"{place} is not JSON: {error.msg}.") from error
+        raise AlbertError(f"{place} is not JSON: {error.msg}.") from error
 
 
 def read_json_records(path: pathlib.Path) -> Iterator[tuple[str, Any]]:
@@ -95,24 +96,24 @@ def field(
         place: name of the object in error messages, such as "Line 3 of a.jsonl".
 
     Raises:
-        ValueError: if the field is missing or its value has another type.
+        AlbertError: if the field is missing or its value has another type.
     """
     names, kinds = (x if isinstance(x, tuple) else (x,) for x in (names, kinds))
     wanted = " or ".join(map(repr, names))
     if not isinstance(record, dict):
-        raise ValueError(
+        raise AlbertError(
             f"{place} should be an object with the field {wanted}. Found: "
             f"{str(record)[:80]!r}"
         )
     name = next((name for name in names if name in record), None)
     if name is None:
-        raise ValueError(
+        raise AlbertError(
             f"{place} has no field {wanted}. Its fields are {sorted(record)}."
         )
     value = record[name]
     if not isinstance(value, kinds) or isinstance(value, bool) and bool not in kinds:
         expected = " or ".join(_JSON_TYPES[kind] for kind in kinds)
-        raise ValueError(
+        raise AlbertError(
             f"{name!r} of {place} should be {expected}. Found: {str(value)[:80]!r}"
         )
     return value

@@ -6,6 +6,7 @@ import dataclasses
 import os
 
 from albert_tf.data.reading import field, read_json
+from albert_tf_lite.errors import AlbertError
 
 # The start of an answer in its context, in characters (`None` if the context does not
 # contain it), and its text.
@@ -107,7 +108,7 @@ def read_squad(path: str | os.PathLike) -> SpanQuestions:
 
     Raises:
         FileNotFoundError: if the file does not exist.
-        ValueError: if the file is not JSON, or an entry has another form.
+        AlbertError: if the file is not JSON, or an entry has another form.
 
     Example:
     ```python
@@ -134,7 +135,7 @@ def read_squad(path: str | os.PathLike) -> SpanQuestions:
         text = field(question, "question", str, entry)
         rows.append((text, context, answers, str(question.get("id", len(rows)))))
     if not rows:
-        raise ValueError(f"{path} has no questions.")
+        raise AlbertError(f"{path} has no questions.")
     return SpanQuestions(*map(list, zip(*rows, strict=True)), **counts)
 
 

@@ -10,6 +10,7 @@ import pathlib
 from collections.abc import Iterable, Sequence
 
 from albert_tf.data.reading import numbered_lines, parse_json_lines, read_lines
+from albert_tf_lite.errors import AlbertError
 
 # Names of columns in a header. The first name that a header has is taken.
 COLUMN_NAMES = {
@@ -59,19 +60,19 @@ class LabelledTexts:
         """Return the position of each label among the classes.
 
         Raises:
-            ValueError: if a label is empty or is not one of the classes.
+            AlbertError: if a label is empty or is not one of the classes.
         """
         positions = {name: position for position, name in enumerate(classes)}
         for i, label in enumerate(self.labels):
             if not label:
-                raise ValueError(
+                raise AlbertError(
                     f"The label of {self._place(i)} is empty. Fill it in or remove "
                     "the line."
                 )
             if label not in positions:
                 others = sum(x not in positions for x in self.labels[i + 1 :])
                 more = f" ({others} more labels are not)" if others else ""
-                raise ValueError(
+                raise AlbertError(
                     f"The label {label!r} of {self._place(i)} is not among the "
                     f"classes {list(classes)}{more}."
                 )
@@ -86,7 +87,7 @@ class LabelledTexts:
         """Return the labels as numbers.
 
         Raises:
-            ValueError: if a label is not a finite number.
+            AlbertError: if a label is not a finite number.
         """
         scores = []
         for i, label in enumerate(self.labels):
@@ -95,7 +96,7 @@ class LabelledTexts:
             except ValueError:
                 score = math.nan
             if not math.isfinite(score):
-                raise ValueError(
+                raise AlbertError(
                     f"The label {label!r} of {self._place(i)} is not a finite number. "
                     "Name the column of the numbers with `label=`."
                 )
@@ -141,7 +142,7 @@ def read_labelled_texts(
 
     Raises:
         FileNotFoundError: if the file does not exist.
-        ValueError: if the file is empty or has another encoding, an unknown ending,
+        AlbertError: if the file is empty or has another encoding, an unknown ending,
             rows of different lengths or no such columns, or if it has pairs where
             single texts are expected.
 
@@ -159,7 +160,7 @@ def read_labelled_texts(
     _check_found(path, header, columns, ("label", "text"))
     if pairs not in (None, "text_b" in columns):
         kinds = ("pairs of texts", "single texts")
-        raise ValueError(
+        raise AlbertError(
             f"{path} has {kinds[pairs]} where {kinds[not pairs]} are expected. Name "
             "the columns to read with `text=` and `text_b=`."
         )
@@ -228,7 +229,7 @@ def _read_table(path, given):
     else:
         header = [str(i + 1) for i in range(len(header))]
     if not rows:
-        raise ValueError(f"{path} has a header line but no examples.")
+        raise AlbertError(f"{path} has a header line but no examples.")
     columns.update({x: _position(path, header, name) for x, name in given.items()})
     return path, header, rows, columns, has_header
 
@@ -238,13 +239,13 @@ def _position(path, header, name):
         return header.index(name)
     if name.isdecimal() and 1 <= int(name) <= len(header):
         return int(name) - 1
-    raise ValueError(f"{path} has no column {name!r}. Its columns are {header}.")
+    raise AlbertError(f"{path} has no column {name!r}. Its columns are {header}.")
 
 
 def _check_found(path, header, columns, roles):
     for role in roles:
         if role not in columns:
-            raise ValueError(
+            raise AlbertError(
                 f"{path} has no {role} column. Its columns are {header}. Name it with "
                 f"`{role}=`. (Recognized names: {COLUMN_NAMES[role]})"
             )
@@ -258,7 +259,7 @@ def _find_by_content(path, rows, columns):
         free.remove(columns["label"])
     if "text" not in columns:
         if not free or len(free) > 2:
-            raise ValueError(
+            raise AlbertError(
                 f"{path} has no header and {len(free)} columns that may be text, such "
                 f"as {rows[0][1]}. Number the text column with `text=`."
             )
@@ -277,7 +278,7 @@ def _label_column(path, rows, columns):
     limit = max(1, min(MAX_CLASSES, len(rows) - 1))
     found = [column for column in columns if size(column)[0] <= limit]
     if not found:
-        raise ValueError(
+        raise AlbertError(
             f"{path} has no label column: in each column every line is different "
             f"(first line: {rows[0][1]}). Number it with `label=`, or add a header."
         )
@@ -288,17 +289,17 @@ def _read_rows(path):
     """Return the place and the cells of each row, the header included."""
     reader = _READERS.get(path.suffix.lower())
     if reader is None:
-        raise ValueError(
+        raise AlbertError(
             f"{path} has an unknown ending. Expected one of {', '.join(_READERS)} "
             "(.json with one JSON object per line)."
         )
     rows = reader(path)
     if not rows:
-        raise ValueError(f"{path} is empty. Expected one label and text per line.")
+        raise AlbertError(f"{path} is empty. Expected one label and text per line.")
     width = len(rows[0][1])
     for place, row in rows:
         if len(row) != width:
-            raise ValueError(
+            raise AlbertError(
                 f"{place} has {len(row)} columns, but the first line has {width}: {row}"
             )
     return rows
@@ -315,21 +316,21 @@ def _read_csv(path):
         return [(f"Line {reader.line_num} of {path}", row) for row in reader if row]
     except csv.Error as error:
         place = f"Line {reader.line_num} of {path}"
-        raise ValueError(f"{place} is not CSV: {error}.") from error
+        raise AlbertError(f"{place} is not CSV: {error}.") from error
 
 
 def _read_jsonl(path):
     rows = []
     for place, record in parse_json_lines(numbered_lines(path)):
         if not isinstance(record, dict):
-            raise ValueError(
+            raise AlbertError(
                 f'{place} should be a JSON object such as {{"label": "1", "text": '
                 f'"..."}}. Found: {str(record)[:80]}'
             )
         rows = rows or [(place, list(record))]
         missing = [name for name in rows[0][1] if record.get(name) is None]
         if missing:
-            raise ValueError(f"{place} lacks {missing}: {str(record)[:80]}")
+            raise AlbertError(f"{place} lacks {missing}: {str(record)[:80]}")
         rows.append((place, [_cell(record[name]) for name in rows[0][1]]))
     return rows
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from albert_tf.data.reading import field, numbered_lines, parse_json_lines
 from albert_tf.data.tags import Span, check_spans, split_tag, tags_to_spans
+from albert_tf_lite.errors import AlbertError
 
 # Characters from here on are written without spaces between words.
 _FIRST_UNSPACED = "\u2e80"
@@ -66,7 +67,7 @@ def read_tagged_texts(
 
     Raises:
         FileNotFoundError: if the file does not exist.
-        ValueError: if the file is empty, has another encoding or another form. Names
+        AlbertError: if the file is empty, has another encoding or another form. Names
             the line.
 
     Example:
@@ -78,10 +79,10 @@ def read_tagged_texts(
     lines = list(numbered_lines(path))
     first = next((line.lstrip() for _, line in lines if line.strip()), None)
     if first is None:
-        raise ValueError(f"{path} is empty. Expected texts with entities.")
+        raise AlbertError(f"{path} is empty. Expected texts with entities.")
     form = form or _find_form(first)
     if form not in _READERS:
-        raise ValueError(f"`form` must be one of {list(_READERS)}. Received: {form}")
+        raise AlbertError(f"`form` must be one of {list(_READERS)}. Received: {form}")
     options = {"separator": separator, "joiner": joiner} if form == "columns" else {}
     texts, rows, skipped = [], [], 0
     for place, text, spans in _READERS[form](lines, **options):
@@ -90,7 +91,7 @@ def read_tagged_texts(
         rows.append(kept)
         skipped += len(spans) - len(kept)
     if not texts:
-        raise ValueError(f"{path} has no texts with annotations (as {form}).")
+        raise AlbertError(f"{path} has no texts with annotations (as {form}).")
     return TaggedTexts(texts, rows, skipped)
 
 
@@ -110,7 +111,7 @@ def _check(place, text, spans, skip_wrong):
         try:
             return check_spans(spans, len(text))
         except ValueError as error:
-            raise ValueError(f"{place}: {error}") from None
+            raise AlbertError(f"{place}: {error}") from None
     kept = []
     for span in spans:
         try:
@@ -151,7 +152,7 @@ def _cells(place, line, separator):
         # The token is a space.
         cells = [line[0], *cells]
     if len(cells) < 2:
-        raise ValueError(
+        raise AlbertError(
             f"{place}: {line!r} has one column. Expected a token and its tag, such as "
             f"'中 B-ORG', separated by {separator or 'white space'!r}."
         )
@@ -159,7 +160,7 @@ def _cells(place, line, separator):
     try:
         split_tag(tag)
     except ValueError as error:
-        raise ValueError(f"{place}: {error}") from None
+        raise AlbertError(f"{place}: {error}") from None
     return token or " ", tag
 
 
@@ -174,7 +175,7 @@ def _read_slashes(lines) -> Iterator[tuple]:
         for part in line.split():
             word, _, label = part.rpartition("/")
             if not (word and label):
-                raise ValueError(
+                raise AlbertError(
                     f"{place}: {part!r} is not a word and its label, such as "
                     "'中共中央/nt'."
                 )
@@ -197,7 +198,7 @@ def _read_cluener(lines) -> Iterator[tuple]:
                 for start, end in places
             ]
         except (AttributeError, TypeError, ValueError) as error:
-            raise ValueError(
+            raise AlbertError(
                 f'{place}: expected "label": {{"name": {{"叶老桂": [[9, 11]]}}}}. '
                 f"Found: {labels!r} ({error})"
             ) from None
@@ -224,11 +225,11 @@ def _read_label_studio(lines) -> Iterator[tuple]:
         tasks = json.loads("\n".join(line for _, line in lines))
     except json.JSONDecodeError as error:
         place = lines[error.lineno - 1][0]
-        raise ValueError(f"{place} is not JSON: {error.msg}.") from None
+        raise AlbertError(f"{place} is not JSON: {error.msg}.") from None
     path = lines[0][0].removeprefix("Line 1 of ")
     for number, task in enumerate(tasks, start=1):
         if not isinstance(task, dict):
-            raise ValueError(f"Task {number} of {path} is not a JSON object: {task!r}")
+            raise AlbertError(f"Task {number} of {path} is not a JSON object: {task!r}")
         name = f"{number} (id {task['id']})" if "id" in task else number
         place = f"Task {name} of {path}"
         values = _studio_values(task)
@@ -258,7 +259,7 @@ def _studio_span(place, text, value):
         (label,) = value["labels"]
         return _located(text, value["start"], value["end"], value.get("text"), label)
     except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(
+        raise AlbertError(
             f'{place}: expected {{"start": 0, "end": 2, "labels": ["PER"]}}, with one '
             f"label. Found: {value!r} ({error})"
         ) from None
@@ -273,7 +274,7 @@ def _located(text, start, end, surface, label) -> Span:
     if inside.decode("utf-16-le", "replace") == surface:
         start = len(before.decode("utf-16-le", "replace"))
         return start, start + len(surface), label
-    raise ValueError(
+    raise AlbertError(
         f"text[{start}:{end}] is {text[start:end]!r}, expected {surface!r}"
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable, Sequence
 
+from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.tagging import OUTSIDE, PREFIXES
 
 # The prefixes that each scheme writes. All schemes of `PREFIXES` are read.
@@ -22,7 +23,7 @@ def tag_names(labels: Sequence[str], scheme: str = "BIO") -> list[str]:
         scheme: `"BIO"` or `"BIOES"`.
 
     Raises:
-        ValueError: if the scheme is unknown, or labels are missing, empty or repeated.
+        AlbertError: if the scheme is unknown, or labels are missing, empty or repeated.
 
     Example:
 
@@ -30,12 +31,14 @@ def tag_names(labels: Sequence[str], scheme: str = "BIO") -> list[str]:
     ['O', 'B-PER', 'I-PER', 'B-LOC', 'I-LOC']
     """
     if scheme not in SCHEMES:
-        raise ValueError(f"`scheme` must be one of {list(SCHEMES)}. Received: {scheme}")
+        raise AlbertError(
+            f"`scheme` must be one of {list(SCHEMES)}. Received: {scheme}"
+        )
     if isinstance(labels, str):
-        raise ValueError(f"`labels` should be a list of strings, not {labels!r}.")
+        raise AlbertError(f"`labels` should be a list of strings, not {labels!r}.")
     names = [str(label) for label in labels]
     if not names or "" in names or len(set(names)) < len(names):
-        raise ValueError(
+        raise AlbertError(
             "`labels` should be distinct names of entity types, such as "
             f'["PER", "LOC", "ORG"]. Received: {labels}'
         )
@@ -46,13 +49,13 @@ def split_tag(tag: str) -> tuple[str, str]:
     """Return the prefix (`B`, `I`, `E`, `S` or `O`) and the label of a tag.
 
     Raises:
-        ValueError: if `tag` is not a tag of a known scheme.
+        AlbertError: if `tag` is not a tag of a known scheme.
     """
     if tag == OUTSIDE:
         return OUTSIDE, ""
     if len(tag) > 2 and tag[1] in "-_" and tag[0] in PREFIXES:
         return PREFIXES[tag[0]], tag[2:]
-    raise ValueError(
+    raise AlbertError(
         f"{tag!r} is not a tag. Expected O, or a prefix and a label such as B-PER. The "
         f"prefixes are {' '.join(PREFIXES)}."
     )
@@ -65,7 +68,7 @@ def tags_to_spans(tags: Iterable[str]) -> list[Span]:
     so IOB1 and IO are read, too.
 
     Raises:
-        ValueError: as `split_tag`.
+        AlbertError: as `split_tag`.
 
     Example:
 
@@ -116,7 +119,7 @@ def check_spans(spans: Iterable, length: int) -> list[Span]:
         length: int. Length of the text.
 
     Raises:
-        ValueError: if a span is malformed, outside the text or overlaps another.
+        AlbertError: if a span is malformed, outside the text or overlaps another.
     """
     checked = []
     for span in spans:
@@ -126,12 +129,12 @@ def check_spans(spans: Iterable, length: int) -> list[Span]:
             if not isinstance(label, str):
                 raise TypeError
         except (TypeError, ValueError):
-            raise ValueError(
+            raise AlbertError(
                 f"{span!r} is not a span. Expected (start, end, label), with offsets "
                 'in characters, such as (0, 2, "LOC").'
             ) from None
         if not 0 <= start < end <= length:
-            raise ValueError(
+            raise AlbertError(
                 f"the span {(start, end, label)} does not lie in the text, which has "
                 f"{length} characters. The end is exclusive."
             )
@@ -139,7 +142,7 @@ def check_spans(spans: Iterable, length: int) -> list[Span]:
     checked.sort()
     for first, second in zip(checked, checked[1:], strict=False):
         if second[0] < first[1]:
-            raise ValueError(
+            raise AlbertError(
                 f"the spans {first} and {second} overlap. A character has one label."
             )
     return checked

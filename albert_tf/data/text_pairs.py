@@ -12,6 +12,7 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 
 from albert_tf.data.reading import field, numbered_lines, read_json_records
+from albert_tf_lite.errors import AlbertError
 
 
 def read_articles(path: str | os.PathLike) -> tuple[list, list[str]]:
@@ -28,7 +29,7 @@ def read_articles(path: str | os.PathLike) -> tuple[list, list[str]]:
 
     Raises:
         FileNotFoundError: if the file does not exist.
-        ValueError: if the file has no articles, or an entry has another form.
+        AlbertError: if the file has no articles, or an entry has another form.
 
     Example:
     ```python
@@ -43,13 +44,13 @@ def read_articles(path: str | os.PathLike) -> tuple[list, list[str]]:
         keys = ("summary", "summarization", "title")
         summaries.append(field(record, keys, str, place))
         if article == [] or not all(isinstance(x, str) for x in article):
-            raise ValueError(
+            raise AlbertError(
                 f"The article of {place} should be a string or a list of sentences. "
                 f"Found: {str(article)[:80]!r}"
             )
         articles.append(article)
     if not articles:
-        raise ValueError(f"{path} has no articles.")
+        raise AlbertError(f"{path} has no articles.")
     return articles, summaries
 
 
@@ -67,7 +68,7 @@ def read_spelling(path: str | os.PathLike) -> tuple[list[str], list[str]]:
 
     Raises:
         FileNotFoundError: if the file does not exist.
-        ValueError: if the file has no texts, an entry has another form, or its two
+        AlbertError: if the file has no texts, an entry has another form, or its two
             texts differ in length.
 
     Example:
@@ -80,14 +81,14 @@ def read_spelling(path: str | os.PathLike) -> tuple[list[str], list[str]]:
     sources, targets = [], []
     for place, source, target in (_json_pairs if is_json else _tab_pairs)(path):
         if len(source) != len(target):
-            raise ValueError(
+            raise AlbertError(
                 f"{place} has texts of {len(source)} and {len(target)} characters. "
                 f"Expected the same length: {source[:50]!r}, {target[:50]!r}"
             )
         sources.append(source)
         targets.append(target)
     if not sources:
-        raise ValueError(f"{path} has no texts.")
+        raise AlbertError(f"{path} has no texts.")
     return sources, targets
 
 
@@ -103,7 +104,7 @@ def _tab_pairs(path):
         if parts == [""]:
             continue
         if len(parts) != 2:
-            raise ValueError(
+            raise AlbertError(
                 f"{place} has {len(parts)} columns. Expected the misspelt and the "
                 f"correct text, separated by a tab: {line[:80]!r}"
             )
@@ -132,7 +133,7 @@ def contrastive_pairs(
         `AlbertTextEmbedder.fit`.
 
     Raises:
-        ValueError: if the numbers of labels and texts differ, or there are fewer than
+        AlbertError: if the numbers of labels and texts differ, or there are fewer than
             two classes, or a class has fewer than two texts.
 
     Example:
@@ -144,12 +145,12 @@ def contrastive_pairs(
         [SetFit](https://arxiv.org/abs/2209.11055), section 3.
     """
     if len(texts) != len(labels):
-        raise ValueError(f"There are {len(texts)} texts, but {len(labels)} labels.")
+        raise AlbertError(f"There are {len(texts)} texts, but {len(labels)} labels.")
     positions = {label: i for i, label in enumerate(dict.fromkeys(labels))}
     classes = np.array([positions[label] for label in labels])
     counts = np.bincount(classes, minlength=len(positions))
     if len(counts) < 2 or counts.min() < 2:
-        raise ValueError(
+        raise AlbertError(
             "Expected two classes or more, with two texts or more each. Found: "
             f"{dict(zip(positions, counts.tolist(), strict=True))}"
         )
