@@ -1,7 +1,7 @@
-"""What runs files of `albert_tf.export`: text in, answers out, without TensorFlow.
+"""Run files of `albert_tf.export` on texts, without TensorFlow.
 
-It imports NumPy, and what runs the file: ai-edge-litert or onnxruntime. The folder can
-be copied by itself.
+The package imports NumPy and either ai-edge-litert or onnxruntime. The folder can be
+copied on its own.
 """
 
 from albert_tf_lite.litert_model import LiteRTModel

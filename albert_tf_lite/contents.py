@@ -1,4 +1,4 @@
-"""What an exported file holds besides the network: its settings and its vocabulary."""
+"""Settings and vocabulary in an exported file."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.sentence_piece import SentencePieceTokenizer
 from albert_tf_lite.word_piece import WordPieceTokenizer
 
-# Raised when files of before could not be read, or be read wrongly.
+# Increased when older files can no longer be read.
 FORM = 1
 SETTINGS = "albert_tf.json"
-# By the kind of tokenizer, the name of the vocabulary.
+# File name of the vocabulary by kind of tokenizer.
 VOCABULARIES = {"word_piece": "vocab.txt", "sentence_piece": "spiece.model"}
 
 
 @dataclasses.dataclass(frozen=True)
 class Contents:
-    """Settings and vocabulary.
+    """Settings and vocabulary of an exported file.
 
     Attributes:
-        settings: dict that JSON can hold:
+        settings: dict of JSON values:
             `task`: string, one of `albert_tf_lite.answers.ANSWERS`; `pairs`: bool,
-            whether it was trained on pairs of texts (older files do not say it);
+            whether it was trained on pairs of texts (missing in older files);
             `tokenizer`: string, one of `VOCABULARIES`; `lowercase`: bool;
-            `sequence_length`: int, most tokens of an example;
-            `lengths`: list of ints, for LiteRT those there is a signature for;
+            `sequence_length`: int, maximum number of tokens per example;
+            `lengths`: list of ints, the signatures of a LiteRT file;
             `output`: string, the name of the network's output; `units`: int, its width;
-            and what the answers of the task read, such as `labels`.
+            and what the answers of the task need, such as `labels`.
         vocabulary: bytes, a vocab.txt or a SentencePiece model.
     """
 
@@ -38,7 +38,7 @@ class Contents:
     vocabulary: bytes
 
     def files(self) -> dict[str, bytes]:
-        """The contents by name, as they are written into a file."""
+        """Return the files to write, bytes by name."""
         settings = {"form": FORM, **self.settings}
         text = json.dumps(settings, ensure_ascii=False, indent=1)
         name = VOCABULARIES[self.settings["tokenizer"]]
@@ -46,30 +46,30 @@ class Contents:
 
     @classmethod
     def of(cls, files: Mapping[str, bytes], source: Any) -> Contents:
-        """The contents of what `files` gave.
+        """Return the contents that `files` wrote.
 
         Args:
             files: bytes by name.
-            source: what to call the file in errors.
+            source: name of the exported file in error messages.
 
         Raises:
-            AlbertError: if something is missing, or of a later form.
+            AlbertError: if a file is missing or has a later form.
         """
         if SETTINGS not in files:
             raise not_ours(source)
         settings = json.loads(files[SETTINGS])
         if settings["form"] != FORM:
             raise AlbertError(
-                f"{source} has the form {settings['form']}, and this albert_tf_lite "
-                f"reads form {FORM}. Use the one of the release that wrote the file."
+                f"{source} has form {settings['form']}, but this albert_tf_lite reads "
+                f"form {FORM}. Use the release that wrote the file."
             )
         name = VOCABULARIES[settings["tokenizer"]]
         if name not in files:
-            raise AlbertError(f"{source} has lost its {name}. Export the model again.")
+            raise AlbertError(f"{source} lacks its {name}. Export the model again.")
         return cls(settings, files[name])
 
     def build_tokenizer(self) -> WordPieceTokenizer | SentencePieceTokenizer:
-        """The tokenizer of the vocabulary."""
+        """Build the tokenizer of the vocabulary."""
         lowercase = self.settings["lowercase"]
         if self.settings["tokenizer"] == "sentence_piece":
             return SentencePieceTokenizer(self.vocabulary, lowercase)
@@ -78,10 +78,9 @@ class Contents:
 
 
 def not_ours(source: Any) -> ValueError:
-    """The error for a file that holds no settings of ours."""
+    """Return the error for a file without settings."""
     return AlbertError(
-        f"{source} is cut short, or was not written by albert_tf.export: it says "
-        "neither its task nor its vocabulary. Expected a file of "
-        "albert_tf.export.litert (for LiteRTModel) or albert_tf.export.onnx (for "
-        "OnnxModel)."
+        f"{source} is cut short, or was not written by albert_tf.export: it has no "
+        "settings and no vocabulary. Expected a file of albert_tf.export.litert (for "
+        "LiteRTModel) or albert_tf.export.onnx (for OnnxModel)."
     )

@@ -1,4 +1,4 @@
-"""What a LiteRT and an ONNX file have in common: texts in, answers out."""
+"""Base class of models in LiteRT and ONNX files."""
 
 from __future__ import annotations
 
@@ -13,14 +13,13 @@ import numpy as np
 from albert_tf_lite.answers import ANSWERS, TEXTS_OF_AN_EXAMPLE, TOKEN_CLASSIFICATION
 from albert_tf_lite.contents import Contents
 from albert_tf_lite.errors import AlbertError
-from albert_tf_lite.packing import pack, pad
+from albert_tf_lite.packing import pack, pad, windows_of
 from albert_tf_lite.plain_answers import PLAIN_ANSWERS, cosines_of, scores_of
 from albert_tf_lite.tagging import Tagging
-from albert_tf_lite.windows import windows_of
 
 
 class ExportedModel:
-    """A model in a file that answers texts.
+    """Base class of models in files that answer texts.
 
     A subclass opens the file and runs the network (`call`).
 
@@ -43,8 +42,8 @@ class ExportedModel:
         self.pairs = self.settings.get("pairs", False)
         if self.task not in ANSWERS:
             raise AlbertError(
-                f"The file is of the task {self.task!r}, which this albert_tf_lite "
-                f"does not know. It knows {', '.join(ANSWERS)}."
+                f"The file has the task {self.task!r}, which this albert_tf_lite does "
+                f"not support. It supports {', '.join(ANSWERS)}."
             )
         self.tokenizer = contents.build_tokenizer()
         self.sequence_length = self.settings["sequence_length"]
@@ -124,7 +123,7 @@ class ExportedModel:
         return np.array(outputs, "float32").reshape(-1, self.settings["units"])
 
     def _segments(self, texts):
-        """The one or two lists of strings."""
+        """Return the one or two lists of strings of some texts."""
         segments = texts if isinstance(texts, tuple) else (texts,)
         allowed = TEXTS_OF_AN_EXAMPLE.get(self.task, (1, 2))
         if len(segments) not in allowed:
@@ -146,15 +145,15 @@ class ExportedModel:
         return segments
 
     def _pack(self, segments):
-        """The ids of each example, and how many are of its first text."""
+        """Return the ids of each example, and the number of ids of its first text."""
         tokenized = [map(self.tokenizer.tokenize, texts) for texts in segments]
         packed = [self._pack_one(example) for example in zip(*tokenized, strict=True)]
         cut = sum(was_cut for _, _, was_cut in packed)
         if cut:
             warnings.warn(
                 f"{cut} of {len(packed)} texts are longer than the "
-                f"{self.sequence_length} tokens that the file is for, and were cut; "
-                "what follows was not read.",
+                f"{self.sequence_length} tokens that the file takes. They were "
+                "truncated.",
                 stacklevel=4,
             )
         return [(ids, first_length) for ids, first_length, _ in packed]
@@ -204,12 +203,12 @@ class ExportedModel:
 
 
 def existing_file(path: str | os.PathLike) -> pathlib.Path:
-    """The path of a file, which must be there."""
+    """Return the path of a file after checking that it exists."""
     path = pathlib.Path(path)
     if not path.is_file():
         raise FileNotFoundError(
-            f"{path} does not exist or is no file. Expected what albert_tf.export "
-            "wrote."
+            f"{path} does not exist or is not a file. Expected a file written by "
+            "albert_tf.export."
         )
     return path
 

@@ -17,17 +17,17 @@ INPUTS = ("token_ids", "segment_ids", "padding_mask")
 
 
 class LiteRTModel(ExportedModel):
-    """A file of `albert_tf.export.litert`: strings in, answers out.
+    """Model in a file of `albert_tf.export.litert` that answers strings.
 
-    It needs the package ai-edge-litert and NumPy. Several threads may call it; the
-    network answers them one after the other.
+    It needs the package ai-edge-litert and NumPy. Several threads may call it; their
+    requests are run in turn.
 
     Args:
-        path: string, the .tflite file. Settings and vocabulary are in it.
-        threads: optional int, that the network runs on.
+        path: path of the .tflite file, which holds settings and vocabulary, too.
+        threads: optional int. Threads of the network.
 
     Raises:
-        FileNotFoundError: if there is no such file.
+        FileNotFoundError: if the file does not exist.
         ImportError: if ai-edge-litert is not installed.
         AlbertError: if the file was not written by `albert_tf.export.litert`.
 
@@ -47,8 +47,8 @@ class LiteRTModel(ExportedModel):
         self.lengths = self.settings.get("lengths")
         if not self.lengths:
             raise not_ours(path)
-        # In memory, each weight is packed for the processor once, and not for each
-        # layer and length that uses it: of the base size 0.1 GB, and not 1.4.
+        # With the cache each weight is packed for the processor once, instead of once
+        # per layer and length: 0.1 instead of 1.4 GB for the base size.
         cache = {"xnnpack_weight_cache_path": ":memory"}
         cpu = options.CpuOptions(num_threads=threads or 0, **cache)
         with silent_stderr():
@@ -59,7 +59,7 @@ class LiteRTModel(ExportedModel):
         self._lock = threading.Lock()
 
     def __del__(self):
-        # The library tells what it frees.
+        # The library logs what it frees.
         with silent_stderr():
             self._network = self._buffers = None
 
@@ -70,30 +70,29 @@ class LiteRTModel(ExportedModel):
             return np.stack([self._call_one(*row) for row in rows])
 
     def _call_one(self, *row):
-        """The output of one example, by the signature that is just long enough."""
+        """Run one example by the shortest signature that is long enough."""
         tokens = np.flatnonzero(row[INPUTS.index("padding_mask")])
         needed = tokens[-1] + 1 if len(tokens) else 1
         fitting = [length for length in self.lengths if length >= needed]
         if not fitting:
             raise AlbertError(
-                f"The example has {needed} tokens, and the file is for "
-                f"{self.lengths[-1]} at most. Export it with a larger number in "
-                "`lengths`."
+                f"The example has {needed} tokens, but the file takes at most "
+                f"{self.lengths[-1]}. Export it with a larger number in `lengths`."
             )
         length = fitting[0]
         inputs, outputs = self._buffers_of(length)
         for name, values in zip(INPUTS, row, strict=True):
-            inputs[name].write(_of_length(values[np.newaxis], length, axis=1))
+            inputs[name].write(_resize(values, length)[np.newaxis])
         self._network.run_by_name(f"tokens_{length}", inputs, outputs)
         units = self.settings["units"]
         (output,) = outputs.values()
         if self.task != TOKEN_CLASSIFICATION:
             return output.read(units, np.float32).copy()
         values = output.read(length * units, np.float32).reshape(length, units)
-        return _of_length(values, len(row[0]), axis=0)
+        return _resize(values, len(row[0]))
 
     def _buffers_of(self, length):
-        """What a signature reads and what it writes, by name."""
+        """Return the input and output buffers of a signature, by name."""
         if length not in self._buffers:
             name, network = f"tokens_{length}", self._network
             output = self.settings["output"]
@@ -102,23 +101,21 @@ class LiteRTModel(ExportedModel):
                     x: network.create_input_buffer_by_name(name, x) for x in INPUTS
                 }
                 outputs = {output: network.create_output_buffer_by_name(name, output)}
-                # The first time it is written to, the library greets once more.
+                # The library logs at the first write.
                 inputs["token_ids"].write(np.zeros([1, length], "int32"))
             self._buffers[length] = inputs, outputs
         return self._buffers[length]
 
 
-def _of_length(array, length, axis):
-    """An array whose axis is cut, or filled up with zeros."""
-    array = array.take(range(min(length, array.shape[axis])), axis)
-    missing = [
-        (0, length - array.shape[i] if i == axis else 0) for i in range(array.ndim)
-    ]
-    return np.pad(array, missing)
+def _resize(array, length):
+    """Cut the first axis of an array to a length, or fill it with zeros."""
+    result = np.zeros((length, *array.shape[1:]), array.dtype)
+    result[: len(array)] = array[:length]
+    return result
 
 
 def _appended_files(path):
-    """The files in the zip archive that is appended to the network."""
+    """Read the files in the zip archive that is appended to the network."""
     try:
         with zipfile.ZipFile(path) as archive:
             return {name: archive.read(name) for name in archive.namelist()}

@@ -10,23 +10,23 @@ from albert_tf_lite.contents import Contents, not_ours
 from albert_tf_lite.exported_model import ExportedModel, existing_file
 from albert_tf_lite.extra import import_extra
 
-# How bytes stand in a file that holds strings.
+# Begins the names of our strings in the metadata of an ONNX file.
 PREFIX = "albert_tf/"
 
 
 class OnnxModel(ExportedModel):
-    """A file of `albert_tf.export.onnx`: strings in, answers out.
+    """Model in a file of `albert_tf.export.onnx` that answers strings.
 
     It needs the package onnxruntime and NumPy. Several threads may call it.
 
     Args:
-        path: string, the .onnx file. Settings and vocabulary are in it.
-        threads: optional int, that the network runs on.
-        batch_size: int, examples that the network is given at a time.
+        path: path of the .onnx file, which holds settings and vocabulary, too.
+        threads: optional int. Threads of the network.
+        batch_size: int. Examples per run of the network.
         providers: names of execution providers of ONNX Runtime.
 
     Raises:
-        FileNotFoundError: if there is no such file.
+        FileNotFoundError: if the file does not exist.
         ImportError: if onnxruntime is not installed.
         AlbertError: if the file was not written by `albert_tf.export.onnx`.
 
@@ -66,7 +66,7 @@ class OnnxModel(ExportedModel):
 
 
 def strings_of(files: dict[str, bytes]) -> dict[str, str]:
-    """Files as the strings that an ONNX file can hold; what is no UTF-8 as base64."""
+    """Encode files as strings for the metadata; those that are not UTF-8 as base64."""
     strings = {}
     for name, content in files.items():
         try:
@@ -78,7 +78,7 @@ def strings_of(files: dict[str, bytes]) -> dict[str, str]:
 
 
 def bytes_of(strings: dict[str, str]) -> dict[str, bytes]:
-    """The inverse of `strings_of`."""
+    """Decode what `strings_of` encoded."""
     files = {}
     for name, content in strings.items():
         name = name.removeprefix(PREFIX)

@@ -1,8 +1,9 @@
-"""One or two tokenized texts as the sequences that a model reads."""
+"""Tokenized texts as the sequences that a model reads."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,18 +11,18 @@ import numpy as np
 def pack(
     segments: Sequence[list[int]], cls_id: int, sep_id: int, sequence_length: int
 ) -> tuple[list[int], int, bool]:
-    """`[CLS] a [SEP]`, or of a pair `[CLS] a [SEP] b [SEP]`.
+    """Pack a text as `[CLS] a [SEP]`, or a pair as `[CLS] a [SEP] b [SEP]`.
 
-    Of a pair that is too long, tokens are dropped from the end of the longer text, of
-    the second if they are equal. A second text without tokens is none.
+    Too long pairs lose tokens from the end of the longer text, or of the second text if
+    both have the same length. An empty second text is left out.
 
     Args:
         segments: the ids of one or two texts.
         cls_id, sep_id: int.
-        sequence_length: int. Most tokens, the special ones included.
+        sequence_length: int. Maximum number of tokens, special tokens included.
 
     Returns:
-        The ids, how many of them are of the first segment, and whether tokens were
+        The ids, the number of ids of the first segment, and whether tokens were
         dropped.
 
     Reference:
@@ -46,7 +47,7 @@ def pad(
     sequence_length: int,
     multiple: int = 8,
 ) -> dict[str, np.ndarray]:
-    """Packed rows as the inputs of a model, int32 arrays [batch, time].
+    """Return packed rows as the inputs of a model, int32 arrays [batch, time].
 
     `time` is the longest row, rounded up to a `multiple`, at most `sequence_length`.
     """
@@ -62,3 +63,32 @@ def pad(
         "segment_ids": is_second.astype("int32"),
         "padding_mask": is_token.astype("int32"),
     }
+
+
+class Window(NamedTuple):
+    """A window of a text that is longer than a model's positions, in tokens.
+
+    It reads `start` to `end` and decides `first` to `last` (ends exclusive). Each token
+    is decided by the window that has most context on both sides of it.
+    """
+
+    start: int
+    end: int
+    first: int
+    last: int
+
+
+def windows_of(length: int, size: int, stride: int) -> list[Window]:
+    """Return the windows of a text, like `albert_tf.preprocessing.windows`.
+
+    Args:
+        length: int. Tokens of the text.
+        size: int. Maximum number of tokens per window.
+        stride: int. Tokens between the starts of two windows. The last window ends
+            with the text.
+    """
+    beyond = max(length - size, 0)
+    starts = [min(start, beyond) for start in range(0, beyond + stride, stride)]
+    ends = [min(start + size, length) for start in starts]
+    middles = [(a + b + 1) // 2 for a, b in zip(starts[1:], ends, strict=False)]
+    return [*map(Window, starts, ends, [0, *middles], [*middles, length])]

@@ -1,4 +1,4 @@
-"""Native libraries that greet on standard error, which no log level turns off."""
+"""Silence native libraries whose messages no log level turns off."""
 
 import contextlib
 import os
@@ -8,23 +8,23 @@ import tempfile
 
 @contextlib.contextmanager
 def silent_stderr():
-    """Keep what native code prints to standard error, and show it on failure."""
+    """Hide what native code prints to standard error, unless an error is raised."""
     if sys.stderr is not None:
         sys.stderr.flush()
     try:
         saved = os.dup(2)
-    except OSError:  # There is none.
+    except OSError:  # The process has no standard error.
         yield
         return
-    with tempfile.TemporaryFile() as kept:
-        os.dup2(kept.fileno(), 2)
+    with tempfile.TemporaryFile() as hidden:
+        os.dup2(hidden.fileno(), 2)
         try:
             yield
         except ModuleNotFoundError:
             raise
         except BaseException:
-            kept.seek(0)
-            os.write(saved, kept.read())
+            hidden.seek(0)
+            os.write(saved, hidden.read())
             raise
         finally:
             os.dup2(saved, 2)

@@ -1,4 +1,4 @@
-"""Google ALBERT's tokenizer of English in Python, on the package `sentencepiece`."""
+"""Google ALBERT's tokenizer of English, with the package `sentencepiece`."""
 
 from __future__ import annotations
 
@@ -14,20 +14,26 @@ SPACE_PIECE = "\u2581"
 
 
 class SentencePieceTokenizer:
-    """Strings to ids, as `albert_tf.tokenizers.SentencePieceTokenizer` gives them.
+    """Tokenizer with the ids of `albert_tf.tokenizers.SentencePieceTokenizer`.
 
-    Where two ways to cut a word are equally likely, releases of SentencePiece after
-    0.2.1 choose the other one than TensorFlow Text does.
+    If two segmentations of a word are equally likely, releases of SentencePiece after
+    0.2.1 choose another one than TensorFlow Text.
 
     Args:
-        proto: bytes, a SentencePiece model with `<pad>`, `[CLS]` and `[SEP]`.
-        lowercase: bool. Lower-case. Accents are dropped in any case.
+        proto: bytes. A SentencePiece model with `<pad>`, `[CLS]` and `[SEP]`.
+        lowercase: bool. Whether to lower-case. Accents are dropped in any case.
 
     Attributes:
         pad_token_id, cls_token_id, sep_token_id: int.
 
     Raises:
         ImportError: if sentencepiece is not installed.
+
+    Example:
+    ```python
+    tokenizer = SentencePieceTokenizer(open("30k-clean.model", "rb").read())
+    tokenizer.tokenize("A café in 2018, maybe")  # [21, 6241, 19, 1110, 15, 913]
+    ```
 
     Reference:
         google-research/albert `tokenization.py`, `preprocess_text` and `encode_ids`.
@@ -46,7 +52,7 @@ class SentencePieceTokenizer:
         self._is_blank = functools.cache(self._is_blank)
 
     def tokenize(self, text: str) -> list[int]:
-        """The ids of a text, without special tokens."""
+        """Return the ids of a text, without special tokens."""
         text = _without_surrogates(text)
         cleaned = self._decompose(" ".join(text.split()))
         ids = self._processor.encode(cleaned, out_type=int)
@@ -55,10 +61,10 @@ class SentencePieceTokenizer:
     def tokenize_with_offsets(
         self, text: str
     ) -> tuple[list[int], list[int], list[int]]:
-        """The ids of a text, and of each where it starts and ends, in characters.
+        """Return the ids of a text and their starts and ends, in characters.
 
-        The offsets of a piece are without the space before its word; a piece that is
-        only a space has those of the next text, with nothing between them.
+        Offsets exclude the space before a word. A piece that is only a space has an
+        empty span at the next text.
         """
         places = [i for i, c in enumerate(text) if not _is_surrogate(c)]
         places.append(len(text))
@@ -82,15 +88,15 @@ class SentencePieceTokenizer:
         return text.lower() if self.lowercase else text
 
     def _is_blank(self, cleaned):
-        """Whether cleaned text leaves nothing but space in pieces."""
+        """Return whether the pieces of cleaned text are nothing but spaces."""
         ids = self._processor.encode(cleaned, out_type=int)
         return all(number == self._space_id for number in ids)
 
     def _parts(self, number):
-        """What becomes of a piece: ids, and how many bytes of its text follow each.
+        """Return the ids that replace a piece, and the bytes of its text after each.
 
-        A number is taken apart from the comma that follows it. As in the original the
-        digits are encoded again, where they get a space piece also within a word.
+        A number is separated from the comma that follows it. As in the original the
+        digits are encoded again, which adds a space piece also inside a word.
         """
         piece = self._processor.id_to_piece(number)
         if len(piece) < 2 or piece[-1] != "," or not piece[-2].isdigit():
@@ -102,8 +108,8 @@ class SentencePieceTokenizer:
         return list(zip(map(self._processor.piece_to_id, parts), after, strict=True))
 
     def _encode_with_offsets(self, cleaned):
-        """The id, first byte and byte after the last of each piece."""
-        # The only form with offsets that all releases of SentencePiece give.
+        """Yield the id, the first byte and the end byte of each piece."""
+        # The only form with offsets in all releases of SentencePiece.
         proto = self._processor.encode(cleaned, out_type="serialized_proto")
         for field, piece in _fields(proto):
             if field == 2:
@@ -112,13 +118,14 @@ class SentencePieceTokenizer:
 
 
 class _Alignment:
-    """Which characters of a text the bytes of its cleaned form come from.
+    """Map from the bytes of a cleaned text to the characters they come from.
 
-    It counts only bytes that end up in pieces; white space, and characters that the
+    It counts the bytes that pieces contain. White space, and characters that the
     model's own normalization removes, are blank.
 
     Attributes:
-        text_before: by byte of the cleaned text, bytes before it that are not blank.
+        text_before: list of ints. Bytes before each byte of the cleaned text that are
+            not blank.
     """
 
     def __init__(self, text, decompose, is_blank):
@@ -135,11 +142,11 @@ class _Alignment:
             sizes += [0 if blank else 1] * size
             self._origin += [] if blank else [i] * size
         self.text_before = [0, *itertools.accumulate(sizes)]
-        # For a span after the last text.
+        # For a span after the end of the text.
         self._origin.append(len(text))
 
     def span(self, start, end):
-        """A span of bytes that are not blank, in characters of the text."""
+        """Return a span of bytes that are not blank as a span of characters."""
         first = self._origin[start]
         if start >= end:
             return first, first
@@ -150,7 +157,7 @@ class _Alignment:
 
 
 def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """The numbers and values of the fields of a protocol buffer of these two kinds."""
+    """Yield number and value of the integer and bytes fields of a protocol buffer."""
     position = 0
 
     def read_integer():

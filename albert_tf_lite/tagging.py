@@ -1,4 +1,4 @@
-"""Tag scores to entities, under the rules of a tagging scheme; in NumPy."""
+"""Decode tag scores to entities by the rules of a tagging scheme, in NumPy."""
 
 from __future__ import annotations
 
@@ -7,19 +7,17 @@ from collections.abc import Sequence
 import numpy as np
 
 OUTSIDE = "O"
-# Begin, inside, end, single; BMES and BILOU call some of them otherwise.
+# Prefixes of BMES and BILOU as those of BIOES: begin, inside, end, single.
 PREFIXES = {"B": "B", "I": "I", "M": "I", "E": "E", "L": "E", "S": "S", "U": "S"}
-# Below any sum of log-probabilities that a text could have.
+# Below any sum of log-probabilities of a text.
 _NEVER = np.float32(-1e9)
 
 
 class Tagging:
-    """The tags of a model: which may follow which, and what they stand for.
-
-    It decides as `albert_tf.models.AlbertTokenClassifier` does.
+    """Decoder of tags, with the results of `albert_tf.models.AlbertTokenClassifier`.
 
     Args:
-        tags: list of strings in the order of the outputs: `O`, and others such as
+        tags: list of strings in the order of the outputs: `O` and tags such as
             `B-PER`.
     """
 
@@ -32,16 +30,16 @@ class Tagging:
     def entities(
         self, logits: np.ndarray, starts: Sequence[int], ends: Sequence[int]
     ) -> list[tuple[int, int, str, float]]:
-        """The entities of a text, by the most probable tags that follow the rules.
+        """Return the entities of a text, by the most probable valid tags.
 
         Args:
             logits: float32 array [tokens, tags].
-            starts, ends: the characters of each token. A token whose characters are all
-                of the one before it is left out.
+            starts, ends: the characters of each token. A token within the characters of
+                the token before it is skipped.
 
         Returns:
-            A list of (start, end, label, score), the score being the mean probability
-            of the tags.
+            A list of (start, end, label, score). The score is the mean probability of
+            the tags.
         """
         starts, ends = without_overlap(starts, ends)
         kept = np.flatnonzero(starts < ends)
@@ -57,18 +55,18 @@ class Tagging:
         return entities
 
     def _rule(self, first, second):
-        """What is added to a score where the second tag follows the first."""
-        if _goes_on(first, second):
+        """Return 0 if the second tag may follow the first, else `_NEVER`."""
+        if _continues(first, second):
             return 0
         prefix, label = first
         is_open = prefix in "BI" and ("E", label) in self._pairs
-        # A label that has no B begins with I.
+        # A label without a B tag begins with I.
         has_begin = ("B", second[1]) in self._pairs
         begins = second[0] != "E" and (second[0] != "I" or not has_begin)
         return 0 if begins and not is_open else _NEVER
 
     def _best(self, scores):
-        """The tags [tokens] with the highest sum of scores [tokens, tags]."""
+        """Find the tags [tokens] with the highest sum of scores [tokens, tags]."""
         edge = np.full(scores.shape[1], _NEVER)
         edge[self._outside] = 0
         # Outside before the text and after it.
@@ -77,7 +75,7 @@ class Tagging:
             paths = best[:, np.newaxis] + self._transitions
             came_from.append(paths.argmax(axis=0))
             best = paths.max(axis=0) + step
-            # Only differences count, and sums over a long text would lose them.
+            # Sums over a long text would lose the differences, which decide.
             best = best - best.max()
         tag, tags = self._outside, []
         for before in reversed(came_from[1:]):
@@ -86,7 +84,7 @@ class Tagging:
         return np.array(tags[::-1], int)
 
     def _runs(self, tags):
-        """The first and last token of each entity."""
+        """Yield the first and the last token of each entity."""
         first = None
         for position, tag in enumerate(tags):
             if tag == self._outside:
@@ -95,7 +93,7 @@ class Tagging:
             if first is None:
                 first = position
             following = tags[position + 1 : position + 2]
-            if not any(_goes_on(here, self._pairs[other]) for other in following):
+            if not any(_continues(here, self._pairs[other]) for other in following):
                 yield first, position
                 first = None
 
@@ -103,7 +101,7 @@ class Tagging:
 def without_overlap(
     starts: Sequence[int], ends: Sequence[int]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The offsets, with each character left to the first token made of it."""
+    """Return offsets in which each character belongs to its first token only."""
     starts, ends = np.array(starts, int), np.array(ends, int)
     starts = np.maximum(starts, np.concatenate([[0], ends])[:-1])
     return starts, np.maximum(starts, ends)
@@ -113,8 +111,8 @@ def _split(tag):
     return (OUTSIDE, "") if tag == OUTSIDE else (PREFIXES[tag[0]], tag[2:])
 
 
-def _goes_on(first, second):
-    """Whether a tag (prefix, label) is of the same entity as the one before it."""
+def _continues(first, second):
+    """Return whether two tags (prefix, label) in a row are of the same entity."""
     return first[0] in "BI" and second[0] in "IE" and first[1] == second[1]
 
 

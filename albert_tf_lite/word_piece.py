@@ -1,4 +1,4 @@
-"""BERT's WordPiece tokenizer in plain Python: ids, and where in the text they stand."""
+"""BERT's WordPiece tokenizer in plain Python, with offsets."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from albert_tf_lite.errors import AlbertError
 
 MAX_CHARACTERS_PER_WORD = 100
-# Words of which the pieces are remembered.
-REMEMBERED_WORDS = 2**16
+# Number of words whose pieces are cached.
+CACHED_WORDS = 2**16
 
-# `_is_chinese_char` of the original: each of these is a word of its own.
+# The characters of the original's `_is_chinese_char`, each of which is a word.
 IDEOGRAPHS = (
     range(0x3400, 0x4DC0),
     range(0x4E00, 0xA000),
@@ -21,17 +21,17 @@ IDEOGRAPHS = (
     range(0x2A700, 0x2CEB0),
     range(0x2F800, 0x2FA20),
 )
-# No text, and nothing that UTF-8 could hold.
+# Unicode category of code points that UTF-8 cannot encode.
 SURROGATE = "Cs"
 
 
 class WordPieceTokenizer:
-    """Strings to ids, equal to those of `albert_tf.tokenizers.WordPieceTokenizer`.
+    """Tokenizer with the ids of `albert_tf.tokenizers.WordPieceTokenizer`.
 
     Args:
-        tokens: list of strings, the vocabulary; the position is the id. It must hold
+        tokens: list of strings, the vocabulary. The position is the id. It must contain
             `[PAD]`, `[UNK]`, `[CLS]` and `[SEP]`.
-        lowercase: bool. Lower-case, and strip accents.
+        lowercase: bool. Whether to lower-case and strip accents.
 
     Attributes:
         pad_token_id, cls_token_id, sep_token_id: int.
@@ -39,13 +39,19 @@ class WordPieceTokenizer:
     Raises:
         AlbertError: if one of these tokens is missing.
 
+    Example:
+
+    >>> tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "你", "好", "he", "##y"]
+    >>> WordPieceTokenizer(tokens).tokenize_with_offsets("Hey你")
+    ([6, 7, 4], [0, 2, 3], [2, 3, 4])
+
     Reference:
         google-research/bert `tokenization.py`, `BasicTokenizer` and
         `WordpieceTokenizer`.
     """
 
     def __init__(self, tokens: Sequence[str], lowercase: bool = True):
-        # Of a repeated token the original keeps the last row.
+        # The original keeps the last row of a repeated token.
         self.ids = {token: number for number, token in enumerate(tokens)}
         special = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
         missing = [token for token in special if token not in self.ids]
@@ -61,12 +67,12 @@ class WordPieceTokenizer:
         longest = max(map(len, self.ids))
         self._longest = min(longest, MAX_CHARACTERS_PER_WORD)
         self._cleaning = _Cleaning()
-        remember = functools.lru_cache(REMEMBERED_WORDS)
-        self._pieces = remember(self._pieces)
-        self._ids_of_word = remember(self._ids_of_word)
+        cached = functools.lru_cache(CACHED_WORDS)
+        self._pieces = cached(self._pieces)
+        self._ids_of_word = cached(self._ids_of_word)
 
     def tokenize(self, text: str) -> list[int]:
-        """The ids of a text, without special tokens."""
+        """Return the ids of a text, without special tokens."""
         ids = []
         for word in text.translate(self._cleaning).split():
             ids += self._ids_of_word(word)
@@ -75,17 +81,17 @@ class WordPieceTokenizer:
     def tokenize_with_offsets(
         self, text: str
     ) -> tuple[list[int], list[int], list[int]]:
-        """The ids of a text, and of each where it starts and ends, in characters.
+        """Return the ids of a text and their starts and ends, in characters.
 
-        `text[start:end]` is what a piece was made of. Accents that were stripped belong
-        to the character before them.
+        `text[start:end]` is the text of a piece. Stripped accents belong to the
+        character before them.
         """
         places = [i for i, c in enumerate(text) if unicodedata.category(c) != SURROGATE]
         characters = [text[i] for i in places]
         ids, starts, ends = [], [], []
         for word in self._words(characters):
             normalized = self._normalize("".join(characters[i] for i in word))
-            # The character that each byte of the word was made from, in bytes, for
+            # The character that each byte of the word comes from. Bytes, because
             # combining marks of several sizes may change places.
             origin = [i for i in word for _ in self._normalize(characters[i]).encode()]
             end = 0
@@ -99,7 +105,7 @@ class WordPieceTokenizer:
         return ids, starts, ends
 
     def _words(self, characters):
-        """The words between spaces, each a list of positions in `characters`."""
+        """Return the words between spaces, lists of positions in `characters`."""
         words = [[]]
         for i, character in enumerate(characters):
             for cleaned in character.translate(self._cleaning):
@@ -110,7 +116,7 @@ class WordPieceTokenizer:
         return filter(None, words)
 
     def _after_accents(self, characters, i):
-        """The first position from `i` on that is no accent which was stripped."""
+        """Return the first position from `i` that is not a stripped accent."""
         while i < len(characters) and self._is_stripped(characters[i]):
             i += 1
         return i
@@ -126,12 +132,12 @@ class WordPieceTokenizer:
         return "".join(c for c in decomposed if unicodedata.category(c) != "Mn")
 
     def _ids_of_word(self, word):
-        """The ids of what stands between two spaces."""
+        """Return the ids of the text between two spaces."""
         parts = _split_punctuation(self._normalize(word))
         return [number for part in parts for number, _ in self._pieces(part)]
 
     def _pieces(self, word):
-        """The id and the bytes of each piece of a word, the longest first."""
+        """Return id and number of bytes of each piece of a word."""
         whole = [(self.unk_token_id, len(word.encode()))]
         if len(word) > MAX_CHARACTERS_PER_WORD:
             return whole
@@ -150,7 +156,7 @@ class WordPieceTokenizer:
 
 
 class _Cleaning(dict):
-    """What a character becomes: itself, nothing, a space, or itself between spaces."""
+    """Table for `str.translate` that keeps, drops or separates a character."""
 
     def __missing__(self, code):
         character = chr(code)
@@ -168,7 +174,7 @@ class _Cleaning(dict):
 
 
 def _split_punctuation(word):
-    """The words of a word: each punctuation character is one."""
+    """Split a word at its punctuation; each such character is a word."""
     if word.isalnum():
         return (word,)
     spaced = (f" {c} " if _is_punctuation(c) else c for c in word)
@@ -176,7 +182,7 @@ def _split_punctuation(word):
 
 
 def _is_punctuation(character):
-    # The original counts all symbols of ASCII, such as "$" and "`".
+    # The original includes all ASCII symbols, such as "$" and "`".
     if character.isascii():
         return not character.isalnum()
     return unicodedata.category(character).startswith("P")
