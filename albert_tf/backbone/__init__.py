@@ -1,4 +1,4 @@
-"""The ALBERT encoder, and the sizes it was released in."""
+"""ALBERT encoder and the sizes of its releases."""
 
 from albert_tf.backbone.albert_backbone import AlbertBackbone
 from albert_tf.backbone.precision import Precision, choose_precision

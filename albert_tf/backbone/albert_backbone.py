@@ -27,7 +27,7 @@ from albert_tf_lite.errors import AlbertError
 
 @keras.saving.register_keras_serializable(package="albert_tf")
 class AlbertBackbone(Presets, Lora, Quantization, keras_hub.models.Backbone):
-    """The ALBERT encoder as a functional model.
+    """ALBERT encoder as a functional model.
 
     Parameters are shared across layers in groups of consecutive layers, the
     attention half and the feed-forward half independently:
@@ -39,13 +39,11 @@ class AlbertBackbone(Presets, Lora, Quantization, keras_hub.models.Backbone):
     | feed-forward only | `num_layers` | 1 |
     | nothing (BERT) | `num_layers` | `num_layers` |
 
-    With everything shared the model holds one `EncoderBlock` and calls it
-    `num_layers` times.
+    If all is shared, the model calls one `EncoderBlock` `num_layers` times.
 
     Args:
         vocabulary_size: int. Rows of the token table.
-        num_layers: int. Times an encoder block is run (times
-            `num_inner_repetitions`).
+        num_layers: int. Number of layers, of `num_inner_repetitions` blocks each.
         num_heads: int. Attention heads; must divide `hidden_dim`.
         embedding_dim: int. Width of the token table (the paper's E).
         hidden_dim: int. Width of the hidden states (the paper's H).
@@ -58,12 +56,12 @@ class AlbertBackbone(Presets, Lora, Quantization, keras_hub.models.Backbone):
             `"after_layer_norm"` (Google). See `FactorizedEmbedding`.
         normalize_first: bool. Pre-LN blocks. As in albert_zh, no LayerNorm follows
             the last one.
-        activation: string or callable. `"gelu_approximate"` (what the original
-            configs call "gelu"), or any Keras activation.
-        hidden_dropout: float. 0 by default: the paper removes dropout.
-        attention_dropout: float. Rate on the attention probabilities.
-        max_sequence_length: int. Positions the model knows, in tokens.
-        num_segments: int. Segment (token type) ids the model knows.
+        activation: string or callable. `"gelu_approximate"` (called "gelu" in the
+            original configs), or any Keras activation.
+        hidden_dropout: float. Dropout rate; 0 by default, as in the paper.
+        attention_dropout: float. Dropout rate of the attention probabilities.
+        max_sequence_length: int. Rows of the position table, in tokens.
+        num_segments: int. Rows of the segment (token type) table.
         pooler: bool. `False` for a model without `pooled_output`, as masked
             language models and taggers are often saved.
         dtype: string or `keras.DTypePolicy`, such as `"mixed_bfloat16"`.
@@ -74,13 +72,12 @@ class AlbertBackbone(Presets, Lora, Quantization, keras_hub.models.Backbone):
         padding).
 
     Returns:
-        A dict: `sequence_output` [batch, time, hidden_dim] and `pooled_output`
-        [batch, hidden_dim] (a dense tanh layer over the first position; not
-        without `pooler`).
+        A dict: `sequence_output` [batch, time, hidden_dim] and, with `pooler`,
+        `pooled_output` [batch, hidden_dim] (a dense tanh layer at the first position).
 
     Raises:
-        AlbertError: if `num_heads` does not divide `hidden_dim`, or there are
-            more groups than layers, or fewer than one.
+        AlbertError: if `num_heads` does not divide `hidden_dim`, or the number of
+            groups is not between 1 and `num_layers`.
 
     Example:
     ```python
@@ -164,7 +161,7 @@ class AlbertBackbone(Presets, Lora, Quantization, keras_hub.models.Backbone):
             for name in ("token_ids", "segment_ids", "padding_mask")
         }
         outputs, _ = self._encode(inputs)
-        # Of a map of policies the model itself has the default one.
+        # The model itself has the default policy of a map.
         policy = policy_at(dtype, path="")
         super().__init__(inputs=inputs, outputs=outputs, dtype=policy, **kwargs)
 
@@ -187,14 +184,14 @@ class AlbertBackbone(Presets, Lora, Quantization, keras_hub.models.Backbone):
         self.num_segments = num_segments
 
     def _encode(self, inputs, attention_scores=False):
-        """The outputs, and what every layer gave on the way."""
+        """Return the outputs and a dict of the outputs of every layer."""
         x = self.embedding(inputs["token_ids"], inputs["segment_ids"])
         mask = inputs["padding_mask"]
         hidden_states, scores = [x], []
         for block in self.encoder_blocks:
             if attention_scores:
-                # By halves, for Keras wants the nodes of one layer in a graph
-                # to have as many outputs each, and the block's have one.
+                # By halves, because Keras expects all calls of one layer in a graph
+                # to have the same number of outputs.
                 x, layer_scores = block.attention(
                     x, padding_mask=mask, return_attention_scores=True
                 )
@@ -210,16 +207,16 @@ class AlbertBackbone(Presets, Lora, Quantization, keras_hub.models.Backbone):
         return outputs, {"hidden_states": hidden_states, **scores}
 
     def with_intermediates(self, attention_scores: bool = False) -> keras.Model:
-        """A functional model with this one's weights and every layer's output.
+        """Return a functional model that shares the weights and returns all layers.
 
         Args:
-            attention_scores: bool. Also give the attention probabilities.
+            attention_scores: bool. Whether to return the attention probabilities, too.
 
         Returns:
-            A `keras.Model` with the inputs of this one. Its outputs add
-            `hidden_states`, a list of [batch, time, hidden_dim], the embedding first,
-            then each block's; and if asked `attention_scores`, a list of
-            [batch, num_heads, time, time], one for each block.
+            A `keras.Model` with the same inputs. Its outputs add `hidden_states`, a
+            list of [batch, time, hidden_dim] of the embedding and each block, and
+            optionally `attention_scores`, a list of [batch, num_heads, time, time] of
+            each block.
         """
         outputs, intermediates = self._encode(self.input, attention_scores)
         return keras.Model(
@@ -227,18 +224,24 @@ class AlbertBackbone(Presets, Lora, Quantization, keras_hub.models.Backbone):
         )
 
     def pool(self, inputs: dict[str, Tensor]) -> Tensor:
-        """The graph of `pooled_output` alone, from the inputs of the model.
+        """Compute `pooled_output` alone from the inputs of the model.
 
-        The last block computes the first position only, which is all that the
-        pooler reads: a quarter less work in a model of four layers.
+        The last block computes the first position only, which saves a quarter of the
+        time of a model with four layers.
+
+        Args:
+            inputs: dict of int32 tensors [batch, time], as for the model.
+
+        Returns:
+            A float tensor [batch, hidden_dim].
 
         Raises:
             AlbertError: if the model was built without pooler.
         """
         if self.pooled_dense is None:
             raise AlbertError(
-                "This backbone has no pooler (`pooler=False`), which a model of "
-                "whole texts reads. Use a checkpoint that has one."
+                "This backbone has no pooler (`pooler=False`), but models of whole "
+                "texts need it. Use a checkpoint with a pooler."
             )
         x = self.embedding(inputs["token_ids"], inputs["segment_ids"])
         *blocks, last = self.encoder_blocks
@@ -248,21 +251,21 @@ class AlbertBackbone(Presets, Lora, Quantization, keras_hub.models.Backbone):
         return self.pooled_dense(x[:, 0, :])
 
     def freeze_embeddings(self) -> None:
-        """Train the encoder only, as a small data set moves few rows of the tables.
+        """Freeze the embedding, because small data sets train few rows of its tables.
 
-        The output weights of a masked language model are the same token table, so they
-        stay, too. As after every change of what trains, compile the model again.
+        This freezes the output weights of a masked language model, too, which are the
+        token table. Compile the model again afterwards.
         """
         self.embedding.trainable = False
 
     @property
     def attention_blocks(self) -> dict[tuple[int, int], AttentionBlock]:
-        """The distinct attention halves, by (group, inner layer)."""
+        """Return the distinct attention halves by (group, inner layer)."""
         return self._halves("attention", self.num_attention_groups)
 
     @property
     def feed_forward_blocks(self) -> dict[tuple[int, int], FeedForwardBlock]:
-        """The distinct feed-forward halves, by (group, inner layer)."""
+        """Return the distinct feed-forward halves by (group, inner layer)."""
         return self._halves("feed_forward", self.num_ffn_groups)
 
     def _halves(self, name, num_groups):
@@ -275,7 +278,7 @@ class AlbertBackbone(Presets, Lora, Quantization, keras_hub.models.Backbone):
 
     @property
     def token_embedding(self) -> TokenEmbedding:
-        """The `keras.layers.Embedding` that holds the token table."""
+        """Return the `keras.layers.Embedding` with the token table."""
         return self.embedding.token_embedding
 
     def get_config(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Which encoder block each layer of ALBERT runs."""
+"""Encoder blocks of the layers of ALBERT, shared by groups."""
 
 import functools
 from typing import Any
@@ -8,7 +8,7 @@ from albert_tf_lite.errors import AlbertError
 
 
 def group_of_layer(layer: int, num_layers: int, num_groups: int) -> int:
-    """The group whose parameters a layer uses (`transformer_model` of Google)."""
+    """Return the group of a layer, as in `transformer_model` of Google's code."""
     return int(layer / (num_layers / num_groups))
 
 
@@ -21,9 +21,16 @@ def encoder_blocks(
     feed_forward: dict[str, Any],
     **both: Any,
 ) -> list[EncoderBlock]:
-    """The block each layer runs, in order; shared ones are the same object.
+    """Return the block of each layer, in order; layers share the same object.
 
-    `attention`, `feed_forward` and `both` are the arguments of the halves.
+    Args:
+        num_layers, num_attention_groups, num_ffn_groups, num_inner_repetitions: ints,
+            as in `AlbertBackbone`.
+        attention, feed_forward: dicts of the arguments of either half.
+        **both: arguments of both halves.
+
+    Raises:
+        AlbertError: if the number of groups is not between 1 and `num_layers`.
     """
     for name, groups in (
         ("num_attention_groups", num_attention_groups),
@@ -31,7 +38,7 @@ def encoder_blocks(
     ):
         if not 1 <= groups <= num_layers:
             raise AlbertError(
-                f"`{name}` must lie between 1 (shared by all layers) and "
+                f"`{name}` must be between 1 (shared by all layers) and "
                 f"`num_layers` (nothing shared). Received: {name}={groups}, "
                 f"num_layers={num_layers}"
             )

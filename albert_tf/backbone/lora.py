@@ -1,4 +1,4 @@
-"""Low-rank adaptation of a backbone whose query, key and value are one matrix."""
+"""Low-rank adaptation of a backbone whose blocks are shared."""
 
 import os
 from collections.abc import Sequence
@@ -6,20 +6,27 @@ from collections.abc import Sequence
 import h5py
 import keras
 
+from albert_tf.layers.private_keras import inner_layers
 from albert_tf_lite.errors import AlbertError
 
 
 class Lora:
-    """KerasHub's LoRA methods for a backbone whose blocks are shared.
+    """LoRA methods of KerasHub for a backbone whose blocks are shared.
 
-    A shared block is one layer, so it is adapted once, for all the layers it runs as.
+    A shared block is adapted once for all layers that run it.
+
+    Example:
+    ```python
+    backbone.enable_lora(8)
+    backbone.save_lora_weights("task.lora.h5")
+    ```
 
     Reference:
         [LoRA](https://arxiv.org/abs/2106.09685)
     """
 
     def default_lora_layer_names(self) -> list[str]:
-        """KerasHub's hook: what `enable_lora` adapts by default."""
+        """Return the names of the layers that `enable_lora` adapts by default."""
         return ["query_key_value"]
 
     def enable_lora(
@@ -27,19 +34,18 @@ class Lora:
     ) -> None:
         """Freeze all weights and add low-rank ones to some layers.
 
-        As after every change of what trains, compile a model on this backbone again.
+        Compile a model on this backbone again afterwards.
 
         Args:
             rank: int. Rank of the factorization.
             target_layer_names: optional strings, the names of the dense layers to
-                adapt. By default `["query_key_value"]`, which is every attention's
-                input.
+                adapt. By default `["query_key_value"]`, the inputs of attention.
 
         Raises:
-            AlbertError: if a name is that of no dense layer.
+            AlbertError: if there is no dense layer of a name.
         """
         names = list(target_layer_names or self.default_lora_layer_names())
-        dense = [x for x in self._flatten_layers() if isinstance(x, keras.layers.Dense)]
+        dense = self._dense_layers()
         known = {layer.name for layer in dense}
         if unknown := sorted(set(names) - known):
             raise AlbertError(
@@ -47,35 +53,47 @@ class Lora:
                 f"Received: {', '.join(map(repr, unknown))}"
             )
         super().enable_lora(rank, target_layer_names=names)
-        self._lora_layer_names = names
         for layer in dense:
             if layer.name in names and layer.bias is not None:
-                # `save_lora_weights` would leave it behind.
+                # `save_lora_weights` does not save biases.
                 layer.bias.trainable = False
-        # What Keras has traced computes without the new weights.
+        # The traced functions compute without the new weights.
         self.train_function = self.test_function = self.predict_function = None
 
     def save_lora_weights(self, filepath: str | os.PathLike) -> None:
         """Save the low-rank weights in a file whose name ends in `.lora.h5`."""
         super().save_lora_weights(filepath)
+        adapted = self._adapted_layers()
         with h5py.File(filepath, "r+") as file:
-            file["lora"].attrs["rank"] = self._lora_rank
-            file["lora"].attrs["target_layer_names"] = self._lora_layer_names
+            file["lora"].attrs["rank"] = adapted[0].lora_rank
+            file["lora"].attrs["target_layer_names"] = _names(adapted)
 
     def load_lora_weights(self, filepath: str | os.PathLike) -> None:
-        """Load what `save_lora_weights` wrote; if no layer is adapted, as it was there.
+        """Load a file of `save_lora_weights`, and enable LoRA as in it if needed.
 
         Raises:
-            AlbertError: if other layers were adapted already, or with another rank.
+            AlbertError: if other layers are adapted.
+            ValueError: if they have another rank.
         """
         with h5py.File(filepath, "r") as file:
             rank = int(file["lora"].attrs["rank"])
             names = list(file["lora"].attrs["target_layer_names"])
-        if not getattr(self, "_lora_enabled_layers", None):
+        adapted = _names(self._adapted_layers())
+        if not adapted:
             self.enable_lora(rank, names)
-        elif set(names) != set(self._lora_layer_names):
+        elif set(names) != set(adapted):
             raise AlbertError(
-                f"{filepath} adapts the layers {names}, this backbone adapts "
-                f"{self._lora_layer_names}: load into one that was not adapted."
+                f"{filepath} adapts the layers {names}, but this backbone adapts "
+                f"{adapted}. Load the file into a backbone without LoRA."
             )
         super().load_lora_weights(filepath)
+
+    def _dense_layers(self):
+        return [x for x in inner_layers(self) if isinstance(x, keras.layers.Dense)]
+
+    def _adapted_layers(self):
+        return [layer for layer in self._dense_layers() if layer.lora_enabled]
+
+
+def _names(layers):
+    return sorted({layer.name for layer in layers})

@@ -1,4 +1,4 @@
-"""What to compute in on this machine, by a measured rule."""
+"""Choose the fastest precision by a measurement."""
 
 import dataclasses
 import pathlib
@@ -11,22 +11,21 @@ from keras import ops
 
 from albert_tf_lite.errors import AlbertError
 
-# What /proc/cpuinfo calls units for bfloat16, of x86 and of ARM. Without them
-# TensorFlow computes it by way of float32, several times slower.
+# Names of bfloat16 units in /proc/cpuinfo, on x86 and ARM. Without them TensorFlow
+# converts to float32, which is several times slower.
 BFLOAT16_FLAGS = ("avx512_bf16", "amx_bf16", "bf16", "svebf16")
-# So many times as fast a matrix product must be: some of it goes into casts, and
-# softmax and LayerNorm are no faster.
-LEAST_GAIN = 1.25
+# The minimum speed-up of a matrix product. Casts, softmax and LayerNorm gain nothing.
+MIN_GAIN = 1.25
 _ROUNDS = 7
 _CPU_INFO = pathlib.Path("/proc/cpuinfo")
 
 
 @dataclasses.dataclass(frozen=True)
 class Precision:
-    """What to compute in, and why.
+    """A precision and the reason to choose it.
 
     Attributes:
-        dtype: `"float32"` or `"mixed_bfloat16"`, as Keras takes it.
+        dtype: `"float32"` or `"mixed_bfloat16"`, a policy of Keras.
         reason: string.
     """
 
@@ -38,31 +37,42 @@ class Precision:
 
 
 def choose_precision(width: int = 1024) -> Precision:
-    """bfloat16 where the processor has units for it and is faster with them.
+    """Choose bfloat16 if the processor has bfloat16 units and is faster with them.
 
-    Measures a matrix product in both for some tenths of a second, in turn. The weights
-    are float32 in either.
+    It times a matrix product in both types, which takes a few tenths of a second. The
+    weights remain float32.
 
     Args:
-        width: int. Of the matrices, such as the `hidden_dim` of the model.
+        width: int. Width of the matrices, such as the `hidden_dim` of the model.
+
+    Returns:
+        A `Precision`.
+
+    Example:
+
+    >>> print(albert_tf.backbone.choose_precision(312))
+    Computing in float32: the processor has no units for bfloat16.
     """
     if not _has_gpu():
         flags = _processor_flags()
         if flags is not None and not flags & set(BFLOAT16_FLAGS):
             return Precision("float32", "the processor has no units for bfloat16")
     gain = _bfloat16_gain(width)
-    told = f"a matrix product is {gain:.2f} times as fast in bfloat16"
-    if gain < LEAST_GAIN:
-        return Precision("float32", f"{told}, less than {LEAST_GAIN}")
-    return Precision("mixed_bfloat16", told)
+    reason = f"a matrix product is {gain:.2f} times as fast in bfloat16"
+    if gain < MIN_GAIN:
+        return Precision("float32", f"{reason}, less than {MIN_GAIN}")
+    return Precision("mixed_bfloat16", reason)
 
 
 def as_dtype(precision: str, width: int = 1024) -> str:
-    """The policy that a name stands for; what `"auto"` chose goes to standard error.
+    """Return the Keras policy of a precision; print the choice of `"auto"` to stderr.
 
     Args:
         precision: `"auto"`, `"float32"` or `"bfloat16"`.
-        width: as for `choose_precision`.
+        width: int, as in `choose_precision`.
+
+    Raises:
+        AlbertError: if `precision` is unknown.
     """
     policies = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
     if precision == "auto":
@@ -71,7 +81,7 @@ def as_dtype(precision: str, width: int = 1024) -> str:
         return chosen.dtype
     if precision not in policies:
         raise AlbertError(
-            f"`precision` should be 'auto' or in {list(policies)}. Received: "
+            f"`precision` must be 'auto' or one of {list(policies)}. Received: "
             f"{precision!r}"
         )
     return policies[precision]
@@ -82,27 +92,27 @@ def _has_gpu():
 
 
 def _processor_flags():
-    """The names of what the processor can do, `None` where it is not told."""
+    """Return the feature flags of the processor, `None` if unknown."""
     try:
         lines = _CPU_INFO.read_text().splitlines()
     except OSError:
         return None
-    told = (line.partition(":") for line in lines)
-    found = [flags for name, _, flags in told if name.strip() in ("flags", "Features")]
+    parts = (line.partition(":") for line in lines)
+    found = [flags for name, _, flags in parts if name.strip() in ("flags", "Features")]
     return set(found[0].split()) if found else None
 
 
 def _bfloat16_gain(width):
-    """How many times as fast a matrix product is in bfloat16."""
+    """Measure the speed-up of a matrix product in bfloat16."""
     a = keras.random.normal((1024, width), seed=1)
     b = keras.random.normal((width, 4 * width), seed=2)
     pairs = {x: (ops.cast(a, x), ops.cast(b, x)) for x in ("float32", "bfloat16")}
     times = {dtype: [] for dtype in pairs}
-    # The first round is not counted: kernels are chosen in it.
+    # The first round, which chooses kernels, is not counted.
     for number in range(_ROUNDS + 1):
         for dtype, (left, right) in pairs.items():
             start = time.perf_counter()
-            # The number waits for the product, on a GPU, too.
+            # The conversion waits for the product, on a GPU, too.
             float(ops.matmul(left, right)[0, 0])
             if number:
                 times[dtype].append(time.perf_counter() - start)

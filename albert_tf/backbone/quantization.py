@@ -1,49 +1,52 @@
-"""Quantization of a backbone whose blocks run at several depths."""
+"""Quantization of a backbone whose blocks are shared."""
 
 from typing import Any
 
 import keras
 
+from albert_tf.layers.private_keras import inner_layers
 from albert_tf_lite.errors import AlbertError
 
 
 class Quantization:
-    """KerasHub's quantization for a backbone whose blocks are shared.
+    """Quantization methods of KerasHub for a backbone whose blocks are shared.
 
-    Every dense layer and the token table are quantized; LayerNorms, biases, segments
-    and positions stay as they are.
+    The dense layers and the token table are quantized. LayerNorms, biases, segments and
+    positions remain as they are.
     """
 
     def quantize(
         self, mode: str | None = None, config: Any = None, **kwargs: Any
     ) -> None:
-        """Quantize the dense layers and the token table, such as with `"int8"`.
+        """Quantize the dense layers and the token table, for example to `"int8"`.
 
-        Args as of `keras.Model.quantize`; the modes `"gptq"` and `"awq"` are refused.
+        The arguments are those of `keras.Model.quantize`.
+
+        Raises:
+            AlbertError: if the mode is `"gptq"` or `"awq"`.
         """
         self.get_quantization_layer_structure(mode or getattr(config, "mode", None))
         super().quantize(mode, config=config, **kwargs)
 
     def get_quantization_layer_structure(self, mode: str | None = None) -> None:
-        """KerasHub's hook for modes that calibrate one block after the other."""
+        """Refuse modes that calibrate the blocks one by one."""
         if mode in ("gptq", "awq"):
             raise AlbertError(
-                f'Quantization by "{mode}" calibrates a block by the inputs of one '
-                "layer, and ALBERT runs a block as several layers. Use "
-                '`quantize("int8")`.'
+                f'Quantization by "{mode}" calibrates a block with the inputs of one '
+                'layer, but layers of ALBERT share blocks. Use `quantize("int8")`.'
             )
 
     def get_config(self) -> dict[str, Any]:
-        """The config, with the mode of each quantized layer by its path."""
+        """Return the config, with the mode of each quantized layer by its path."""
         modes = {
             layer.path: layer.dtype_policy.name.partition("_from_")[0]
-            for layer in self._flatten_layers(include_self=False)
+            for layer in inner_layers(self)
             if layer.quantization_mode
         }
         if not modes:
             return super().get_config()
-        # Not KerasHub's map of policies, which its `from_preset` drops, and with which
-        # Keras cannot save a second time.
+        # KerasHub's map of policies is dropped by its `from_preset`, and Keras cannot
+        # save it a second time.
         return {
             "name": self.name,
             "trainable": self.trainable,
@@ -53,7 +56,7 @@ class Quantization:
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> "Quantization":
-        """Build a backbone with its layers quantized as they were."""
+        """Build a backbone with the quantized layers of the config."""
         config = dict(config)
         modes = config.pop("quantized_layers", None)
         if not modes:

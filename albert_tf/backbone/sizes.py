@@ -1,16 +1,24 @@
-"""The sizes ALBERT was released in, as arguments of `AlbertBackbone`."""
+"""Sizes of the releases of ALBERT, as arguments of `AlbertBackbone`."""
+
+from typing import Any
 
 
 def albert_size(
-    num_layers,
-    hidden_dim,
-    num_heads,
-    vocabulary_size,
-    intermediate_dim=None,
-    embedding_dim=128,
-    **other,
-):
-    """The arguments of `AlbertBackbone`; `intermediate_dim` is `4 * hidden_dim`."""
+    num_layers: int,
+    hidden_dim: int,
+    num_heads: int,
+    vocabulary_size: int,
+    intermediate_dim: int | None = None,
+    embedding_dim: int = 128,
+    **other: Any,
+) -> dict[str, Any]:
+    """Return the arguments of `AlbertBackbone`; `intermediate_dim` is `4 * hidden_dim`.
+
+    Example:
+    ```python
+    AlbertBackbone(**albert_size(4, 312, 12, vocabulary_size=21128))
+    ```
+    """
     return {
         "vocabulary_size": vocabulary_size,
         "num_layers": num_layers,
@@ -28,7 +36,7 @@ def _english(*size):
     )
 
 
-# The paper's Table 2.
+# Table 2 of the paper.
 SIZES = {
     "albert_base_en": _english(12, 768, 12),
     "albert_large_en": _english(24, 1024, 16),

@@ -7,6 +7,7 @@ from keras import ops
 
 from albert_tf.backbone.albert_backbone import AlbertBackbone
 from albert_tf.layers import FactorizedEmbedding
+from albert_tf.layers.private_keras import inner_layers
 from albert_tf.models.task import AlbertTask
 
 
@@ -56,4 +57,4 @@ def rebuild(task: AlbertTask, positions: int) -> AlbertTask:
 def _matrices(task):
     """The layers that LoRA may adapt."""
     kinds = (keras.layers.Dense, keras.layers.Embedding)
-    return [layer for layer in task._flatten_layers() if isinstance(layer, kinds)]
+    return [layer for layer in inner_layers(task) if isinstance(layer, kinds)]

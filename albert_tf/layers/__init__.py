@@ -1,4 +1,4 @@
-"""The layers ALBERT is made of, each usable in a model of your own."""
+"""Layers of ALBERT, each usable in your own models."""
 
 from albert_tf.layers.attention_block import AttentionBlock
 from albert_tf.layers.encoder_block import EncoderBlock

@@ -6,26 +6,34 @@ from keras import ops
 from albert_tf.layers.common import Tensor, dense_in, layer_norm
 from albert_tf_lite.errors import AlbertError
 
-# What the originals add to the score of a masked key. Kept, rather than minus
-# infinity, so that a text that is all padding gives the same numbers too.
+# Added to the score of a masked key, as in the original code. Not minus infinity, so
+# that a text that is all padding has the same outputs, too.
 MASKED_SCORE = -10000.0
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
 class AttentionBlock(keras.layers.Layer):
-    """The attention half of an encoder block, with residual and LayerNorm.
+    """Attention half of an encoder block, with residual and LayerNorm.
 
-    Query, key and value are one matrix product; their kernels stand side by
-    side in `query_key_value`.
+    Query, key and value are one matrix product: `query_key_value` holds their kernels
+    side by side.
 
     Args:
         num_heads: int. Attention heads; must divide the width of the input.
-        hidden_dropout: float. Rate on the output before the residual is added.
-        attention_dropout: float. Rate on the attention probabilities.
-        normalize_first: bool. LayerNorm on the way in (pre-LN) instead of after the
+        hidden_dropout: float. Dropout rate of the output, before the residual.
+        attention_dropout: float. Dropout rate of the attention probabilities.
+        normalize_first: bool. LayerNorm on the input (pre-LN) instead of after the
             residual (post-LN).
 
-    Call arguments and what is returned: as of `EncoderBlock`.
+    The call arguments and the returns are those of `EncoderBlock`.
+
+    Raises:
+        AlbertError: if `num_heads` does not divide the width of the input.
+
+    Example:
+
+    >>> albert_tf.layers.AttentionBlock(num_heads=4)(np.ones([2, 8, 48])).shape
+    TensorShape([2, 8, 48])
 
     Reference:
         [Attention is all you need, section 3.2](https://arxiv.org/abs/1706.03762)
@@ -99,7 +107,7 @@ class AttentionBlock(keras.layers.Layer):
     def compute_output_spec(
         self, inputs, *args, return_attention_scores=False, output_length=None, **kwargs
     ):
-        # Said rather than traced: a deep model is built ten times faster.
+        # Without tracing a deep model is built ten times faster.
         batch, time, hidden_dim = inputs.shape
         queries = output_length or time
         spec = keras.KerasTensor((batch, queries, hidden_dim), self.compute_dtype)
@@ -109,14 +117,14 @@ class AttentionBlock(keras.layers.Layer):
         return spec, keras.KerasTensor(scores, self.compute_dtype)
 
     def _query_key_value(self, x):
-        """Three tensors [batch, heads, time, head_dim]."""
+        """Return three tensors [batch, heads, time, head_dim]."""
         batch, time, hidden_dim = ops.shape(x)
         x = self.query_key_value(ops.reshape(x, (-1, hidden_dim)))
         x = ops.reshape(x, (batch, time, 3, self.num_heads, self.head_dim))
         return ops.unstack(ops.transpose(x, (2, 0, 3, 1, 4)), 3)
 
     def _score_masks(self, padding_mask, attention_mask):
-        """What each mask adds to the scores [batch, heads, query, key]."""
+        """Yield the summand of each mask to the scores [batch, heads, query, key]."""
         if padding_mask is not None:
             padding_mask = ops.expand_dims(padding_mask, 1)
         for mask in (padding_mask, attention_mask):

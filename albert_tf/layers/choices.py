@@ -1,17 +1,17 @@
-"""Between examples of several choices and the sequences that the encoder reads."""
+"""Reshape examples of several choices to the sequences of the encoder and back."""
 
 from __future__ import annotations
 
 import keras
 from keras import ops
 
-# The score where an example has fewer choices than others.
+# The score of a missing choice, if an example has fewer choices than others.
 NO_CHOICE = -1e9
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
 class FlattenChoices(keras.layers.Layer):
-    """[batch, choices, time] to [batch * choices, time]."""
+    """Reshape [batch, choices, time] to [batch * choices, time]."""
 
     def call(self, inputs):
         return ops.reshape(inputs, (-1, ops.shape(inputs)[-1]))
@@ -22,12 +22,12 @@ class FlattenChoices(keras.layers.Layer):
 
 @keras.saving.register_keras_serializable(package="albert_tf")
 class UnflattenScores(keras.layers.Layer):
-    """Scores [batch * choices, 1] to [batch, choices], -1e9 for no choice.
+    """Reshape scores [batch * choices, 1] to [batch, choices].
 
     Call arguments:
         scores: float tensor [batch * choices, 1].
         padding_mask: int tensor [batch, choices, time]. A choice without any token is
-            none.
+            missing and has the score -1e9.
     """
 
     def call(self, scores, padding_mask):

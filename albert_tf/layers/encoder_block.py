@@ -9,19 +9,19 @@ from albert_tf.layers.feed_forward_block import FeedForwardBlock
 
 @keras.saving.register_keras_serializable(package="albert_tf")
 class EncoderBlock(keras.layers.Layer):
-    """A transformer encoder block: attention half, then feed-forward half.
+    """Transformer encoder block: attention half, then feed-forward half.
 
-    Call one object several times and its parameters are shared across layers,
-    which is what ALBERT does. To share only one half, give several blocks the
-    same `attention` (or `feed_forward`) object.
+    A block that is called several times shares its parameters across layers, as in
+    ALBERT. To share one half only, pass the same `attention` (or `feed_forward`) to
+    several blocks.
 
     Args:
         intermediate_dim: int. Width inside the feed-forward half.
         num_heads: int. Attention heads; must divide the width of the input.
-        activation: string or callable. `"gelu_approximate"` (what the original
-            configs call "gelu"), or any Keras activation.
-        hidden_dropout: float. Rate after each half, before its residual.
-        attention_dropout: float. Rate on the attention probabilities.
+        activation: string or callable. `"gelu_approximate"` (called "gelu" in the
+            original configs), or any Keras activation.
+        hidden_dropout: float. Dropout rate after each half, before its residual.
+        attention_dropout: float. Dropout rate of the attention probabilities.
         normalize_first: bool. Pre-LN instead of post-LN.
         attention: optional `AttentionBlock` to use instead of a new one.
         feed_forward: optional `FeedForwardBlock` to use instead of a new one.
@@ -29,21 +29,21 @@ class EncoderBlock(keras.layers.Layer):
     Call arguments:
         inputs: float tensor [batch, time, hidden].
         padding_mask: optional tensor [batch, time], 0 or False at padding.
-        attention_mask: optional tensor [batch, time, time], 0 or False where
-            the query (axis 1) may not look at the key (axis 2).
+        attention_mask: optional tensor [batch, time, time], 0 or False where the query
+            (axis 1) may not attend to the key (axis 2).
         return_attention_scores: bool. Also return the attention probabilities
             [batch, heads, time, time].
-        output_length: optional int. Compute the first positions only; they
-            still look at all. 1 is what a classifier needs of the last layer.
+        output_length: optional int. Compute the first positions only, which attend to
+            all. A classifier needs 1 in the last layer.
 
     Returns:
-        A float tensor [batch, time, hidden], or that and the probabilities.
+        A float tensor [batch, time, hidden], or a tuple of it and the probabilities.
 
     Example:
     ```python
     x = keras.Input((None, 48))
     block = albert_tf.layers.EncoderBlock(intermediate_dim=96, num_heads=4)
-    model = keras.Model(x, block(block(block(x))))  # three layers, one's weights
+    model = keras.Model(x, block(block(block(x))))  # Three layers that share weights.
     ```
 
     Reference:
@@ -65,7 +65,7 @@ class EncoderBlock(keras.layers.Layer):
         super().__init__(**kwargs)
         self.supports_masking = True
         given = {"attention": attention, "feed_forward": feed_forward}
-        # For the config; as objects, since Keras then sees that two blocks share one.
+        # For the config. As objects, so that Keras notices halves that blocks share.
         self._given_halves = {name: half for name, half in given.items() if half}
         self.attention = attention or AttentionBlock(
             num_heads,
@@ -115,7 +115,7 @@ class EncoderBlock(keras.layers.Layer):
         return self.attention.compute_output_spec(inputs, *args, **kwargs)
 
     def get_config(self) -> dict[str, Any]:
-        # A given half has arguments of its own, which are the block's, too.
+        # The arguments of a given half are those of the block.
         return {
             **self.feed_forward.get_config(),
             **self.attention.get_config(),

@@ -20,14 +20,14 @@ PROJECTION_ORDERS = ("before_layer_norm", "after_layer_norm")
 class FactorizedEmbedding(keras.layers.Layer):
     """Token, segment and position embeddings with a factorized token table.
 
-    The token table is `embedding_dim` wide and a projection widens it to
-    `hidden_dim`. The two released families differ in where it stands:
+    The token table is `embedding_dim` wide and is projected to `hidden_dim`. The two
+    released families differ in the place of the projection:
 
-    - `"after_layer_norm"` (Google): tokens, segments and positions are all
-      `embedding_dim` wide, are added and normalised, then projected with a bias.
-    - `"before_layer_norm"` (albert_zh): only the token embedding is projected,
-      without bias; segments and positions are `hidden_dim` wide and are added
-      after it, then all is normalised.
+    - `"after_layer_norm"` (Google): token, segment and position embeddings are
+      `embedding_dim` wide. Their sum is normalised, then projected with a bias.
+    - `"before_layer_norm"` (albert_zh): the token embedding is projected without bias.
+      Segment and position embeddings are `hidden_dim` wide and are added to it, then
+      the sum is normalised.
 
     Args:
         vocabulary_size: int. Rows of the token table.
@@ -36,7 +36,7 @@ class FactorizedEmbedding(keras.layers.Layer):
         max_sequence_length: int. Rows of the position table, in tokens.
         num_segments: int. Rows of the segment table.
         projection: `"before_layer_norm"` or `"after_layer_norm"`.
-        dropout: float. Rate applied to the normalised embedding.
+        dropout: float. Dropout rate of the normalised embedding.
 
     Call arguments:
         token_ids: int tensor [batch, time].
@@ -48,6 +48,12 @@ class FactorizedEmbedding(keras.layers.Layer):
     Raises:
         AlbertError: if `projection` is unknown, or if the texts have more than
             `max_sequence_length` tokens.
+
+    Example:
+
+    >>> layer = albert_tf.layers.FactorizedEmbedding(100, 16, 48)
+    >>> layer(np.zeros([2, 8], "int32"), np.zeros([2, 8], "int32")).shape
+    TensorShape([2, 8, 48])
 
     Reference:
         [ALBERT, section 3.1](https://arxiv.org/abs/1909.11942); albert_zh
@@ -101,9 +107,9 @@ class FactorizedEmbedding(keras.layers.Layer):
             "projection",
             self.hidden_dim,
             use_bias=not self.project_first,
-            # With the original's 0.02 the token part of albert_zh's sum begins several
-            # times smaller than the position part, and a model trained from random
-            # weights sees little but positions for hundreds of steps (measured).
+            # With the original's 0.02 the tokens begin several times smaller than the
+            # positions in albert_zh's sum, and a model trained from random weights sees
+            # little but positions for hundreds of steps (measured).
             kernel_initializer=(
                 keras.initializers.VarianceScaling()
                 if self.project_first
@@ -127,7 +133,7 @@ class FactorizedEmbedding(keras.layers.Layer):
 
     @property
     def token_table(self) -> keras.Variable:
-        """The table of the token embedding [vocabulary_size, embedding_dim]."""
+        """Return the token table [vocabulary_size, embedding_dim]."""
         return self.token_embedding.embeddings
 
     def call(
@@ -147,8 +153,8 @@ class FactorizedEmbedding(keras.layers.Layer):
         """Score hidden states against the token table (tied output weights).
 
         Args:
-            x: float tensor [..., hidden_dim] for `"before_layer_norm"` (the transposed
-                projection comes first), [..., embedding_dim] for `"after_layer_norm"`.
+            x: float tensor [..., hidden_dim] for `"before_layer_norm"`, which projects
+                it back first, or [..., embedding_dim] for `"after_layer_norm"`.
 
         Returns:
             A float tensor [..., vocabulary_size].
@@ -163,16 +169,16 @@ class FactorizedEmbedding(keras.layers.Layer):
     def _projection_kernel(self):
         if self.projection.quantization_mode is None:
             return self.projection.kernel
-        # Only a call knows what the numbers of a quantized kernel stand for.
+        # A call scales the integers of a quantized kernel.
         return self.projection(ops.eye(self.embedding_dim, dtype=self.compute_dtype))
 
     def _check_length(self, length):
         if length is not None and length > self.max_sequence_length:
             raise AlbertError(
-                f"The input has {length} tokens a text, but this model has "
-                f"positions for {self.max_sequence_length} only. Cut the texts "
-                "(`sequence_length` of the preprocessor does it), or build the "
-                "model with a larger `max_sequence_length`."
+                f"The input has {length} tokens per text, but this model has only "
+                f"{self.max_sequence_length} positions. Truncate the texts "
+                "(`sequence_length` of the preprocessor), or build the model with a "
+                "larger `max_sequence_length`."
             )
 
     def compute_output_spec(self, token_ids, segment_ids=None, training=None):

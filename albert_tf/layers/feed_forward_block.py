@@ -15,14 +15,14 @@ from albert_tf.layers.common import (
 
 @keras.saving.register_keras_serializable(package="albert_tf")
 class FeedForwardBlock(keras.layers.Layer):
-    """The feed-forward half of an encoder block, with residual and LayerNorm.
+    """Feed-forward half of an encoder block, with residual and LayerNorm.
 
     Args:
         intermediate_dim: int. Width between the two dense layers.
-        activation: string or callable. `"gelu_approximate"` (what the original
-            configs call "gelu"), or any Keras activation.
-        hidden_dropout: float. Rate on the output before the residual is added.
-        normalize_first: bool. LayerNorm on the way in (pre-LN) instead of after the
+        activation: string or callable. `"gelu_approximate"` (called "gelu" in the
+            original configs), or any Keras activation.
+        hidden_dropout: float. Dropout rate of the output, before the residual.
+        normalize_first: bool. LayerNorm on the input (pre-LN) instead of after the
             residual (post-LN).
 
     Call arguments:
@@ -30,6 +30,11 @@ class FeedForwardBlock(keras.layers.Layer):
 
     Returns:
         A float tensor of the same shape.
+
+    Example:
+
+    >>> albert_tf.layers.FeedForwardBlock(96)(np.ones([2, 8, 48])).shape
+    TensorShape([2, 8, 48])
 
     Reference:
         [Attention is all you need, section 3.3](https://arxiv.org/abs/1706.03762)
@@ -71,8 +76,8 @@ class FeedForwardBlock(keras.layers.Layer):
 
     def call(self, inputs: Tensor, training: bool | None = None) -> Tensor:
         x = self.layer_norm(inputs) if self.normalize_first else inputs
-        # As a matrix: TensorFlow fuses product, bias and activation of two axes
-        # only, which saves a sixth of a small model's time on a CPU.
+        # TensorFlow fuses product, bias and activation of matrices only, which saves a
+        # sixth of a small model's time on a CPU.
         x = ops.reshape(x, (-1, x.shape[-1]))
         x = self.output_dense(self.intermediate_dense(x))
         x = self.hidden_dropout(x, training=training)

@@ -17,15 +17,14 @@ from albert_tf.layers.factorized_embedding import FactorizedEmbedding
 
 @keras.saving.register_keras_serializable(package="albert_tf")
 class MaskedLMHead(keras.layers.Layer):
-    """Scores of every token of the vocabulary at the masked positions.
+    """Masked LM head, which scores all tokens of the vocabulary at masked positions.
 
-    A dense layer, activation and LayerNorm, then the token table transposed
-    (tied to the embedding) and a bias. Google's head narrows to `embedding_dim`
-    first; albert_zh's stays `hidden_dim` wide and goes back through the
-    transposed projection.
+    It is a dense layer with activation and LayerNorm, then the transposed token table
+    (tied to the embedding) and a bias. Google's dense layer is `embedding_dim` wide;
+    albert_zh's is `hidden_dim` wide, and its output passes the transposed projection.
 
     Args:
-        embedding: the `FactorizedEmbedding` whose table is the output matrix.
+        embedding: the `FactorizedEmbedding` with the tied table.
         activation: string or callable, as in `FeedForwardBlock`.
 
     Call arguments:
@@ -34,6 +33,12 @@ class MaskedLMHead(keras.layers.Layer):
 
     Returns:
         Logits, a float tensor [batch, predictions, vocabulary_size].
+
+    Example:
+    ```python
+    head = albert_tf.layers.MaskedLMHead(backbone.embedding)
+    logits = head(backbone(inputs)["sequence_output"], mask_positions)
+    ```
 
     Reference:
         google-research/albert `run_pretraining.py`, `get_masked_lm_output`.
@@ -51,8 +56,7 @@ class MaskedLMHead(keras.layers.Layer):
 
     def build(self, sequence_output_shape, mask_positions_shape=None):
         hidden_dim = sequence_output_shape[-1]
-        # The width at which the embeddings were added is the width that
-        # `embedding.reverse` takes, in both families.
+        # `embedding.reverse` takes the width of the sum of embeddings in both families.
         width = self.embedding.sum_dim
         self.dense = dense_in(self, "dense", width, activation=self.activation)
         self.layer_norm = layer_norm(dtype=self.dtype_policy, name="layer_norm")
@@ -70,7 +74,7 @@ class MaskedLMHead(keras.layers.Layer):
         positions = ops.expand_dims(mask_positions, -1)
         x = ops.take_along_axis(sequence_output, positions, axis=1)
         x = self.layer_norm(self.dense(x))
-        # In float32 at least, whatever is computed in: the loss is taken of it.
+        # The loss needs float32 at least.
         dtype = at_least_float32(self.compute_dtype)
         logits = ops.cast(self.embedding.reverse(x), dtype)
         return logits + ops.cast(self.bias, dtype)

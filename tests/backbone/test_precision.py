@@ -42,7 +42,7 @@ def test_a_task_takes_the_chosen_precision(monkeypatch, tmp_path, capsys):
     assert task.weights[0].dtype == "float32"
     assert widths == [task.backbone.hidden_dim]
     assert "2.00 times as fast in bfloat16" in capsys.readouterr().err
-    for wrong, message in (({"dtype": "float32"}, "not both"), ({}, "'auto' or in")):
+    for wrong, message in (({"dtype": "float32"}, "not both"), ({}, "'auto' or one")):
         with pytest.raises(ValueError, match=message):
             AlbertTextClassifier.from_checkpoint(
                 path, precision="int3", **options, **wrong

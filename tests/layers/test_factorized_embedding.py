@@ -49,7 +49,7 @@ def test_too_long_texts_are_refused_with_both_lengths():
     ids = np.ones((2, LONGEST + 1), "int32")
     assert layer(ids[:, 1:], ids[:, 1:]).shape == (2, LONGEST, HIDDEN)
     for too_long in (ids, keras.Input((LONGEST + 1,), dtype="int32")):
-        with pytest.raises(ValueError, match="21 tokens.* 20 only.*sequence_length"):
+        with pytest.raises(ValueError, match="21 tokens.* 20 positions.*length"):
             layer(too_long, too_long)
     with pytest.raises(ValueError, match="before_layer_norm.*after.*'between'"):
         FactorizedEmbedding(VOCABULARY, WIDTH, HIDDEN, projection="between")
