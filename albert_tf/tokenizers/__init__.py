@@ -1,4 +1,4 @@
-"""From strings to ids, as TensorFlow operations."""
+"""Tokenizers as TensorFlow operations."""
 
 from albert_tf.tokenizers.load_tokenizer import load_tokenizer
 from albert_tf.tokenizers.sentence_piece_tokenizer import SentencePieceTokenizer

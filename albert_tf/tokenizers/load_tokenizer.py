@@ -10,21 +10,25 @@ MODEL_ENDINGS = (".model", ".spm")
 def load_tokenizer(
     vocabulary: str | os.PathLike | bytes | Sequence[str], lowercase: bool = True
 ) -> WordPieceTokenizer | SentencePieceTokenizer:
-    """The tokenizer that a vocabulary is for.
+    """Load the tokenizer of a vocabulary.
 
     Args:
-        vocabulary: path of a `vocab.txt` or list of tokens, for a
-            `WordPieceTokenizer`; or path of a SentencePiece model, which ends in
-            `.model` or `.spm`, or its content as bytes, for a
-            `SentencePieceTokenizer`.
+        vocabulary: path of a `vocab.txt` or list of tokens for a `WordPieceTokenizer`;
+            path of a SentencePiece model (`.model` or `.spm`) or its content as bytes
+            for a `SentencePieceTokenizer`.
         lowercase: bool. Whether to lower-case text.
 
     Returns:
         A `WordPieceTokenizer` or a `SentencePieceTokenizer`.
 
     Raises:
-        FileNotFoundError: if there is no such file.
-        AlbertError: if it is damaged, or lacks tokens that every model needs.
+        FileNotFoundError: if the file does not exist.
+        AlbertError: if the file is damaged or lacks a required token.
+
+    Example:
+
+    >>> load_tokenizer("30k-clean.model")(["A café"])
+    <tf.RaggedTensor [[21, 6241]]>
     """
     is_path = isinstance(vocabulary, (str, os.PathLike))
     if isinstance(vocabulary, bytes) or (

@@ -1,4 +1,4 @@
-"""A SentencePiece model: reading it, its tokens, and the engine that finds them."""
+"""SentencePiece model: its file, its tokens and the engine that finds them."""
 
 import itertools
 import os
@@ -14,12 +14,12 @@ REQUIRED_TOKENS = ("<pad>", "<unk>", "[CLS]", "[SEP]")
 # Stands for a space, at the start of a word.
 SPACE_PIECE = "\u2581"
 
-# What each piece of a serialized model begins with; then comes its length.
+# The first byte of each piece in a serialized model. The next byte is its length.
 FIRST_FIELD = 0x0A
 
 
 class SentencePieceModel:
-    """Tokens by id, ids by token, and the engine, which gives ids or pieces."""
+    """Tokens by id, ids by token, and the engine, which returns ids or pieces."""
 
     def __init__(self, proto, as_pieces=False):
         self.proto, source = read_proto(proto)
@@ -33,14 +33,14 @@ class SentencePieceModel:
         self._encode_with_offsets = self._graph_function(with_offsets=True)
 
     def encode(self, text):
-        """The ids (or pieces) of cleaned strings [batch], ragged."""
+        """Return the ids (or pieces) of cleaned strings [batch], ragged."""
         tokens, ids = self._encode(text)
         return self._commas.split(tokens, ids)
 
     def encode_with_offsets(self, text, alignment):
-        """Ids (or pieces), starts and ends of cleaned strings, all ragged.
+        """Return ids (or pieces), starts and ends of cleaned strings, all ragged.
 
-        The `Alignment` of the original text makes them spans of its characters.
+        Starts and ends are characters of the original text by its `Alignment`.
         """
         tokens, ids, starts, ends = self._encode_with_offsets(text)
         starts = alignment.text_positions(starts)
@@ -49,16 +49,16 @@ class SentencePieceModel:
         return self._commas.split(tokens, ids), *alignment.spans(starts, ends)
 
     def is_blank(self, text):
-        """Which of the strings [strings] leave nothing but space in pieces."""
+        """Return which strings [strings] have no pieces but spaces."""
         _, ids = self._encode(text)
         return tf.reduce_all(ids == self.ids.get(SPACE_PIECE, -1), axis=1)
 
     def _graph_function(self, with_offsets):
-        """The engine as a function of strings [batch].
+        """Return the engine as a function of strings [batch].
 
-        It makes the engine inside its graph, as an operation that holds the
-        model. An engine made outside would be a resource that SavedModels take
-        only where the user's module keeps track of it.
+        The engine is created in the graph of the function, as an operation that holds
+        the model. Created outside, it would be a resource that a user's module must
+        track for SavedModels.
         """
         out_type = tf.string if self.as_pieces else tf.int32
 
@@ -76,16 +76,14 @@ class SentencePieceModel:
 
 
 class CommaSplits:
-    """What becomes of pieces that end in a digit and a comma.
+    """Table of the parts of pieces that end in a digit and a comma.
 
-    The original takes them apart, so that a number is the same piece whether a
-    comma follows it or not: it encodes the digits again and adds the comma. What a
-    piece becomes depends on nothing else, so it is a table.
+    The original splits them, so that a number is the same piece with and without a
+    comma: it encodes the digits again and adds the comma.
 
-    The original also means to drop the space piece that the second encoding adds to
-    digits from inside a word. But there it compares a character with bytes, which
-    never are equal, and keeps it. In the released model all such pieces are the
-    start of a word.
+    It also intends to drop the space piece that the second encoding adds to digits
+    inside a word, but compares a character with bytes, which never are equal, and so
+    keeps the piece. In the released model all such pieces are the start of a word.
     """
 
     def __init__(self, processor, tokens, as_pieces):
@@ -97,18 +95,18 @@ class CommaSplits:
         self._bytes_after = list(itertools.chain.from_iterable(map(bytes_after, rows)))
 
     def split(self, tokens, ids):
-        """The tokens (ids or pieces) [batch, (tokens)], with those taken apart."""
+        """Return tokens (ids or pieces) [batch, (tokens)] with these pieces split."""
         parts = self._look_up(self._parts, ids)
         values = parts.values
         if self._as_pieces:
-            # An unknown piece is the text that it stands for.
+            # An unknown piece is its text.
             lengths = parts.row_lengths()
             is_whole = tf.repeat(lengths == 1, lengths)
             values = tf.where(is_whole, tf.repeat(tokens.values, lengths), values)
         return _regroup(tokens, parts, values)
 
     def split_spans(self, starts, ends, ids):
-        """The spans of what `split` gives, in bytes of text."""
+        """Return the spans of the tokens of `split`, in bytes of text."""
         after = self._look_up(self._bytes_after, ids)
         part_ends = tf.repeat(ends.values, after.row_lengths()) - after.values
         part_starts = tf.tensor_scatter_nd_update(
@@ -126,14 +124,14 @@ class CommaSplits:
 
 
 def _regroup(tokens, parts, values):
-    """The values of the parts of tokens [tokens, (parts)] as [batch, (parts)]."""
-    # int64, as TensorFlow's own ragged tensors have them, that all can be combined.
+    """Regroup the values of parts [tokens, (parts)] to [batch, (parts)]."""
+    # int64, as in TensorFlow's own ragged tensors, which combine with these.
     row_splits = tf.cast(tf.gather(parts.row_splits, tokens.row_splits), tf.int64)
     return tf.RaggedTensor.from_row_splits(values, row_splits, validate=False)
 
 
 def comma_parts(processor, token):
-    """The pieces of `<digits>,`, or the token itself."""
+    """Return the pieces of `<digits>,`, or the token itself."""
     if len(token) < 2 or token[-1] != "," or not token[-2].isdigit():
         return [token]
     number = token[:-1].replace(SPACE_PIECE, "")
@@ -141,13 +139,13 @@ def comma_parts(processor, token):
 
 
 def bytes_after(parts):
-    """How many bytes of text follow each part in the piece."""
+    """Return the number of bytes of text after each part of a piece."""
     sizes = [len(part.replace(SPACE_PIECE, "").encode()) for part in parts]
     return [sum(sizes[i + 1 :]) for i in range(len(sizes))]
 
 
 def read_proto(proto):
-    """The bytes of a model, and what to call it in messages."""
+    """Return the bytes of a model and its name in messages."""
     if isinstance(proto, bytes):
         return proto, "The SentencePiece model given as bytes"
     if not isinstance(proto, (str, os.PathLike)):
@@ -158,7 +156,7 @@ def read_proto(proto):
     source = f"SentencePiece model '{os.fspath(proto)}'"
     if not os.path.isfile(proto):
         raise FileNotFoundError(
-            f"{source} does not exist or is no file. Expected the path of a .model "
+            f"{source} does not exist or is not a file. Expected the path of a .model "
             "or .spm file, such as the 30k-clean.model of a release."
         )
     with open(proto, "rb") as file:
@@ -177,16 +175,16 @@ def open_processor(proto, source):
         ) from error
     if is_cut_after_a_piece(proto):
         raise AlbertError(
-            f"{source}, {len(proto)} bytes, is cut short: it does not say how to "
+            f"{source}, {len(proto)} bytes, is cut short: it lacks the rules to "
             "normalize text. Copy the .model file of the release again."
         )
     return processor
 
 
 def is_cut_after_a_piece(proto):
-    """Whether there is nothing after the pieces, each under 128 bytes.
+    """Return whether nothing follows the pieces, which have less than 128 bytes each.
 
-    SentencePiece takes this for a model, of another vocabulary.
+    SentencePiece loads such a file as a model of another vocabulary.
     """
     end = 0
     while end + 1 < len(proto) and proto[end] == FIRST_FIELD:

@@ -16,33 +16,37 @@ from albert_tf.tokenizers.text_tokenizer import TextTokenizer
 class SentencePieceTokenizer(TextTokenizer):
     """Google's tokenizer of the English ALBERT models as TensorFlow ops.
 
-    The ids equal those of the original Python (`preprocess_text` and
-    `encode_ids` of google-research/albert): white space is collapsed, text
-    decomposed (NFKD), accents dropped, letters lower-cased, and after
-    SentencePiece a number is taken apart from the comma that follows it.
-    Without this clean-up, as other tokenizers have it, English text too gets
-    ids that the models were not trained on.
+    The ids are those of the original Python (`preprocess_text` and `encode_ids` of
+    google-research/albert): white space is collapsed, text decomposed (NFKD), accents
+    dropped, letters lower-cased, and after SentencePiece a number is separated from the
+    comma that follows it. Tokenizers without this clean-up return ids that the models
+    were not trained on, for English text, too.
 
-    Text is bytes in UTF-8; invalid bytes are dropped. Names of special tokens
-    in the text are ordinary text.
+    Text is UTF-8; invalid bytes are skipped. Names of special tokens in the text are
+    ordinary text.
 
-    A piece that begins with `▁` is the start of a word, and its offsets are
-    those of the word, without the space. `▁` alone stands for no text: its
-    offsets are those of the next text, with nothing between them.
+    A piece that begins with `▁` is the start of a word. Its offsets are those of the
+    word, without the space. `▁` alone has an empty span at the next text.
 
     Args:
-        proto: path of a SentencePiece model, such as `30k-clean.model`, or its
-            content as bytes. It must hold `<pad>`, `<unk>`, `[CLS]` and
-            `[SEP]`; `[MASK]` is optional. `None` if a preset or `set_proto()`
-            gives it later.
-        lowercase: bool. Whether to lower-case. Accents are dropped in any
-            case, as by the original.
-        dtype: `"int32"` or `"int64"` for ids, `"string"` for pieces. The piece
-            of an unknown token is its text.
+        proto: path of a SentencePiece model, such as `30k-clean.model`, or its content
+            as bytes. It must contain `<pad>`, `<unk>`, `[CLS]` and `[SEP]`; `[MASK]` is
+            optional. `None` if a preset or `set_proto()` sets it later.
+        lowercase: bool. Whether to lower-case. Accents are dropped in any case, as in
+            the original.
+        dtype: `"int32"` or `"int64"` for ids, `"string"` for pieces. The piece of an
+            unknown token is its text.
 
     Call arguments:
-        inputs: strings of any shape. A string gives a tensor `[tokens]`, a
-            batch `[batch]` a `tf.RaggedTensor` `[batch, (tokens)]`.
+        inputs: strings of any shape.
+
+    Returns:
+        A tensor `[tokens]` for a string, a `tf.RaggedTensor` `[batch, (tokens)]` for a
+        batch `[batch]`.
+
+    Raises:
+        FileNotFoundError: if the file does not exist.
+        AlbertError: if the file is damaged or lacks a required token.
 
     Example:
 
@@ -75,17 +79,17 @@ class SentencePieceTokenizer(TextTokenizer):
         self.set_proto(proto)
 
     def set_proto(self, proto: str | os.PathLike | bytes | None) -> None:
-        """Sets the model from a file path or its content as bytes."""
+        """Set the model from a file path or its content as bytes."""
         self._set_source(proto)
 
     @property
     def proto(self) -> bytes | None:
-        """The serialized model, bytes, or `None`."""
+        """Return the serialized model as bytes, or `None`."""
         return self._vocabulary.proto if self._vocabulary else None
 
     @property
     def fingerprint(self) -> tuple[Any, ...]:
-        # Equal tokens may have unequal scores.
+        # Models with equal tokens may have different scores.
         return *super().fingerprint, self.proto
 
     def _read(self, source):

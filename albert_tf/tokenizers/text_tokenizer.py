@@ -1,4 +1,4 @@
-"""What the WordPiece and the SentencePiece tokenizer have in common."""
+"""Base class of the WordPiece and the SentencePiece tokenizer."""
 
 import json
 import os
@@ -21,16 +21,16 @@ SPECIAL_NAMES = ("pad", "unk", "cls", "sep", "mask")
 
 
 class TextTokenizer(keras_hub.tokenizers.Tokenizer):
-    """Strings in, ragged ids out, with lookups, saving and presets.
+    """Base class of tokenizers, with lookups, saving and presets.
 
-    A subclass names its special tokens, its files and the argument that its
-    vocabulary comes from, and has the methods
+    A subclass names its special tokens, its files and the argument for its vocabulary,
+    and has the methods
 
-    - `_read(source)`: what holds the vocabulary, with `tokens`, and `ids` by token;
-    - `_write(path)`: writes a file that `_read` takes;
-    - `_tokenize_batch(text)`: ragged ids (or pieces) of strings [batch];
-    - `_tokenize_batch_with_offsets(text)`: these, their starts and their ends;
-    - `_join(pieces)`: the text of pieces [..., (tokens)].
+    - `_read(source)`: return the vocabulary, with `tokens` and `ids` (by token);
+    - `_write(path)`: write a file for `_read`;
+    - `_tokenize_batch(text)`: return ragged ids (or pieces) of strings [batch];
+    - `_tokenize_batch_with_offsets(text)`: return these, their starts and their ends;
+    - `_join(pieces)`: return the text of pieces [..., (tokens)].
 
     Args:
         lowercase: bool. Whether to lower-case.
@@ -43,10 +43,10 @@ class TextTokenizer(keras_hub.tokenizers.Tokenizer):
     sep_token = "[SEP]"
     mask_token = "[MASK]"
 
-    # Set by a subclass, as are `pad_token` and `unk_token`.
-    asset_file_name = None  # In a preset, the name that KerasHub gives it.
-    original_file_name = None  # Beside a released checkpoint.
-    source_argument = None  # What the vocabulary comes from.
+    # Set by subclasses, like `pad_token` and `unk_token`.
+    asset_file_name = None  # In a preset, as in KerasHub.
+    original_file_name = None  # In a release.
+    source_argument = None  # The argument for the vocabulary.
 
     def __init__(self, lowercase: bool, dtype: str, **kwargs: Any):
         super().__init__(dtype=dtype, **kwargs)
@@ -57,12 +57,12 @@ class TextTokenizer(keras_hub.tokenizers.Tokenizer):
             )
         self.lowercase = lowercase
         self.file_assets = [self.asset_file_name]
-        # It has nothing to build, and Keras warns of layers in layers that are not.
+        # There is nothing to build, but Keras warns of inner layers that are not built.
         self.built = True
 
     @property
     def fingerprint(self) -> tuple[Any, ...]:
-        """What the ids depend on: tokenizers with equal ones give equal ids."""
+        """Return the settings that determine the ids, to compare tokenizers."""
         return type(self), self.lowercase, self.get_vocabulary()
 
     def _set_source(self, source):
@@ -120,23 +120,23 @@ class TextTokenizer(keras_hub.tokenizers.Tokenizer):
         return keras.KerasTensor((*inputs.shape, None), dtype=self.compute_dtype)
 
     def tokenize(self, inputs: Strings) -> Tensor:
-        """Returns the ids (or pieces) of each string."""
+        """Return the ids (or pieces) of each string."""
         return apply_to_batch(self._tokenize_batch, inputs)
 
     def tokenize_with_offsets(self, inputs: Strings) -> tuple[Tensor, Tensor, Tensor]:
-        """Returns `(ids, starts, ends)`, all of the shape of `tokenize()`.
+        """Return `(ids, starts, ends)`, all with the shape of `tokenize()`.
 
-        `text[start:end]` is what a piece was made of. Offsets count characters
-        (Unicode code points) of the original string, invalid bytes left out.
-        Accents that were stripped belong to the character before them.
+        `text[start:end]` is the text of a piece. Offsets count characters (Unicode code
+        points) of the original string without invalid bytes. Stripped accents belong to
+        the character before them.
         """
         return apply_to_batch(self._tokenize_batch_with_offsets, inputs)
 
     def detokenize(self, inputs: Any) -> tf.Tensor:
-        """Joins the ids of each sequence to a string.
+        """Join the ids of each sequence to a string.
 
-        Padding, `[CLS]`, `[SEP]` and `[MASK]` are left out; the unknown token
-        stays, for it stands where there was text.
+        Padding, `[CLS]`, `[SEP]` and `[MASK]` are left out. The unknown token remains,
+        because it represents text.
         """
         tokens = self._required_vocabulary().tokens
         if isinstance(inputs, (list, tuple)):
@@ -147,20 +147,20 @@ class TextTokenizer(keras_hub.tokenizers.Tokenizer):
             return self._join(tf.gather(tf.constant(pieces), inputs))
 
     def get_config(self) -> dict[str, Any]:
-        # The vocabulary travels as an asset, as in KerasHub: a path would
-        # point at this machine.
+        # The vocabulary is saved as an asset, as in KerasHub, because a path is valid
+        # on one machine only.
         config = {self.source_argument: None, "lowercase": self.lowercase}
         return {**super().get_config(), **config}
 
     def with_lowercase(self, lowercase: bool) -> "TextTokenizer":
-        """Returns a tokenizer of the same vocabulary that lower-cases or not."""
+        """Return a tokenizer with the same vocabulary that lower-cases or not."""
         config = {**self.get_config(), "lowercase": lowercase}
         tokenizer = type(self).from_config(config)
         tokenizer._use(self._vocabulary)
         return tokenizer
 
     def save_original(self, directory: str | os.PathLike) -> str:
-        """Writes the file that releases have into a directory; returns its path."""
+        """Write the vocabulary file of a release into a directory; return its path."""
         path = os.path.join(directory, self.original_file_name)
         self._write(path)
         return path
@@ -178,10 +178,13 @@ class TextTokenizer(keras_hub.tokenizers.Tokenizer):
         config_file: str = "tokenizer.json",
         **kwargs: Any,
     ) -> "TextTokenizer":
-        """Loads the tokenizer of a preset.
+        """Load the tokenizer of a preset.
 
-        KerasHub reads only presets that hold a model; a local directory
-        written by `tokenizer.save_to_preset()` alone is read here too.
+        KerasHub requires a preset with a model. This method also reads a local
+        directory of `tokenizer.save_to_preset()`.
+
+        Raises:
+            AlbertError: if the preset has a tokenizer of another class.
         """
         preset = os.fspath(preset)
         path = pathlib.Path(preset, config_file)
@@ -192,13 +195,13 @@ class TextTokenizer(keras_hub.tokenizers.Tokenizer):
         tokenizer = keras.saving.deserialize_keras_object(config)
         if not isinstance(tokenizer, cls):
             held = type(tokenizer).__name__
-            raise AlbertError(f"'{preset}' holds a {held}. Call {held}.from_preset().")
+            raise AlbertError(f"'{preset}' has a {held}. Call {held}.from_preset().")
         tokenizer.load_preset_assets(preset)
         return tokenizer
 
 
 def apply_to_batch(function: Callable[..., Any], inputs: Strings) -> Any:
-    """Calls `function` (batch of strings to ragged) on inputs of any rank."""
+    """Call a function of strings [batch] to ragged tensors on inputs of any rank."""
     with tf.device("cpu"):
         text = as_strings(inputs)
         if isinstance(text, tf.RaggedTensor):
@@ -219,7 +222,7 @@ def as_strings(inputs: Strings) -> Tensor:
     if inputs.dtype == tf.string:
         return inputs
     if 0 in inputs.shape:
-        # An empty Python list or NumPy array comes as float.
+        # Empty Python lists and NumPy arrays are float.
         return tf.zeros(inputs.shape, tf.string)
     raise AlbertError(
         "The tokenizer expects strings: a str, a list of them, or a string "

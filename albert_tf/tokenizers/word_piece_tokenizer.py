@@ -1,17 +1,27 @@
 import os
+import unicodedata
 from collections.abc import Sequence
 from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
+import tensorflow_text as tf_text
 
-from albert_tf.tokenizers.normalization import normalize, original_offsets
+from albert_tf.files import decode_utf8
+from albert_tf.tokenizers.normalization import (
+    MAX_CHARACTERS_PER_WORD,
+    UNREACHABLE_MARK,
+    normalize,
+    original_offsets,
+)
 from albert_tf.tokenizers.text_tokenizer import Strings, TextTokenizer, as_strings
-from albert_tf.tokenizers.vocabulary import Vocabulary
+from albert_tf_lite.errors import AlbertError
 
-# What is written without spaces: ideographs, kana, full-width forms and the
-# punctuation between them.
+REQUIRED_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
+BLANKS = " \t\r\n"
+# Characters that are written without spaces: ideographs, kana, full-width forms and
+# their punctuation.
 UNSPACED = (
     r"\x{2014}\x{2018}-\x{201d}\x{2026}\x{2e80}-\x{312f}\x{3190}-\x{9fff}"
     r"\x{f900}-\x{faff}\x{fe30}-\x{fe4f}\x{ff00}-\x{ff9f}\x{20000}-\x{3ffff}"
@@ -22,27 +32,33 @@ UNSPACED = (
 class WordPieceTokenizer(TextTokenizer):
     """BERT's WordPiece tokenizer as TensorFlow ops.
 
-    The ids equal those of the original Python tokenizer (`BasicTokenizer` and
-    `WordpieceTokenizer` of google-research/bert, which albert_zh uses) for
-    Chinese and any other text. Other tokenizers in the graph fold full-width
-    letters and punctuation and so change Chinese text.
+    The ids are those of the original Python tokenizer (`BasicTokenizer` and
+    `WordpieceTokenizer` of google-research/bert, which albert_zh uses) for Chinese and
+    any other text. Other tokenizers in the graph fold full-width letters and
+    punctuation, which changes Chinese text.
 
-    Text is bytes in UTF-8; invalid bytes are dropped. Names of special tokens
-    in the text are ordinary text, as in the original: `"[MASK]"` becomes
-    `[`, `mask`, `]`.
+    Text is UTF-8; invalid bytes are skipped. Names of special tokens in the text are
+    ordinary text, as in the original: `"[MASK]"` becomes `[`, `mask`, `]`.
 
     Args:
-        vocabulary: path of a `vocab.txt` (one token a line, a second column
-            is ignored) or a list of tokens; the line number is the id. It
-            must hold `[PAD]`, `[UNK]`, `[CLS]` and `[SEP]`; `[MASK]` is
-            optional. `None` if a preset or `set_vocabulary()` gives it later.
-        lowercase: bool. Whether to lower-case and strip accents. `False` for
-            cased vocabularies.
+        vocabulary: path of a `vocab.txt` (one token per line, a second column is
+            ignored) or a list of tokens; the line number is the id. It must contain
+            `[PAD]`, `[UNK]`, `[CLS]` and `[SEP]`; `[MASK]` is optional. `None` if a
+            preset or `set_vocabulary()` sets it later.
+        lowercase: bool. Whether to lower-case and strip accents. `False` for cased
+            vocabularies.
         dtype: `"int32"` or `"int64"` for ids, `"string"` for pieces.
 
     Call arguments:
-        inputs: strings of any shape. A string gives a tensor `[tokens]`, a
-            batch `[batch]` a `tf.RaggedTensor` `[batch, (tokens)]`.
+        inputs: strings of any shape.
+
+    Returns:
+        A tensor `[tokens]` for a string, a `tf.RaggedTensor` `[batch, (tokens)]` for a
+        batch `[batch]`.
+
+    Raises:
+        FileNotFoundError: if the file does not exist.
+        AlbertError: if the file is damaged or lacks a required token.
 
     Example:
 
@@ -78,11 +94,11 @@ class WordPieceTokenizer(TextTokenizer):
     def set_vocabulary(
         self, vocabulary: str | os.PathLike | Sequence[str] | None
     ) -> None:
-        """Sets the vocabulary from a file path or a list of tokens."""
+        """Set the vocabulary from a file path or a list of tokens."""
         self._set_source(vocabulary)
 
     def unknown_words(self, texts: Strings) -> list[str]:
-        """The words of strings [batch] that are `[UNK]`, normalized, in their order."""
+        """Return the normalized words of strings [batch] that are `[UNK]`, in order."""
         with tf.device("cpu"):
             text = normalize(as_strings(texts), self.lowercase)
             engine = self._required_vocabulary().engine
@@ -123,9 +139,94 @@ class WordPieceTokenizer(TextTokenizer):
         text = tf.strings.reduce_join(pieces, axis=-1, separator=" ")
         text = tf.strings.regex_replace(text, "(^| +)##", "")
         text = tf.strings.strip(tf.strings.regex_replace(text, " +", " "))
-        # Twice, for matches do not overlap.
+        # Twice, because matches do not overlap.
         for _ in range(2):
             text = tf.strings.regex_replace(
                 text, f"([{UNSPACED}]) ([{UNSPACED}])", r"\1\2"
             )
         return text
+
+
+class Vocabulary:
+    """Tokens by id, ids by token, and the WordPiece engine."""
+
+    def __init__(self, vocabulary):
+        if isinstance(vocabulary, (str, os.PathLike)):
+            source = f"Vocabulary file '{os.fspath(vocabulary)}'"
+            self.tokens = read_tokens(vocabulary, source)
+        else:
+            source = "The list of tokens"
+            self.tokens = check_tokens(vocabulary)
+        # The original keeps the last row of a repeated token.
+        self.ids = {token: i for i, token in enumerate(self.tokens)}
+        missing = [token for token in REQUIRED_TOKENS if token not in self.ids]
+        if missing:
+            begin = f"its {len(self.tokens)} tokens begin with {self.tokens[:4]}"
+            raise AlbertError(
+                f"{source} lacks {' '.join(missing)}; "
+                f"{begin if self.tokens else 'it is empty'}. "
+                "Use the vocab.txt that came with the checkpoint."
+            )
+        try:
+            self.engine = build_engine(self.tokens, self.ids)
+        except RuntimeError as error:
+            raise AlbertError(
+                f"{source} has special tokens only and may be cut short. Use the "
+                "vocab.txt that came with the checkpoint."
+            ) from error
+
+
+def read_tokens(path, source):
+    if not os.path.isfile(path):
+        raise FileNotFoundError(
+            f"{source} does not exist or is not a file. Expected a text file with one "
+            "token per line, such as the vocab.txt of a release."
+        )
+    with open(path, "rb") as file:
+        content = file.read()
+    hint = "Save it as UTF-8; the name of a SentencePiece model must end in .model."
+    text = decode_utf8(content, source, hint)
+    # Not splitlines(): U+2028 is a token of the released vocabularies.
+    rows = [row.strip(BLANKS).replace("\t", " ") for row in text.split("\n")]
+    tokens = [row.split(" ", 1)[0] for row in rows]
+    while tokens and not tokens[-1]:
+        tokens.pop()
+    return tokens
+
+
+def check_tokens(tokens):
+    tokens = [t.strip(BLANKS) if isinstance(t, str) else t for t in tokens]
+    for i, token in enumerate(tokens):
+        if not isinstance(token, str) or any(blank in token for blank in BLANKS):
+            raise AlbertError(
+                f"Token {i} of the list is {token!r}. Expected a string without "
+                "spaces, tabs and line ends."
+            )
+    if tokens and not tokens[-1]:
+        # A vocabulary file cannot end with an empty token.
+        raise AlbertError("The list of tokens ends with an empty token. Remove it.")
+    return tokens
+
+
+def build_engine(tokens, ids):
+    # FastWordpiece refuses repeated tokens and, unlike the original, finds tokens that
+    # contain white space. Rows that the original never returns get a name that cleaned
+    # text cannot contain.
+    rows = [
+        token if ids[token] == i and is_reachable(token) else f"{UNREACHABLE_MARK}{i}"
+        for i, token in enumerate(tokens)
+    ]
+    with tf.init_scope(), tf.device("cpu"):
+        return tf_text.FastWordpieceTokenizer(
+            rows,
+            # In bytes. A word of 100 characters has at most 400.
+            max_bytes_per_word=4 * MAX_CHARACTERS_PER_WORD,
+            token_out_type=tf.int32,
+        )
+
+
+def is_reachable(token):
+    length = len(token.removeprefix("##"))
+    return 0 < length <= MAX_CHARACTERS_PER_WORD and not any(
+        unicodedata.category(c) in ("Cc", "Cf", "Zl", "Zp", "Zs") for c in token
+    )
