@@ -28,47 +28,48 @@ def saved_model(
 ) -> pathlib.Path:
     """Write a SavedModel that takes strings, for TensorFlow Serving.
 
-    It answers two signatures, whose names are public interface (docs/serving.md):
+    It has two signatures, whose names are public interface (docs/serving.md):
 
     - `serving_default`: the texts of the task, string tensors [batch] or [batch, 1].
-      For a classifier `text`, and for one of pairs `text_b`, too. An empty `text_b` is
-      no second text.
+      For a classifier `text` and, if it takes pairs, `text_b`. An empty `text_b` is
+      ignored.
     - `tokens`: the inputs of the model, `token_ids`, `segment_ids`, `padding_mask`,
       int32 [batch, time].
 
-    Both give what `task.answers` gives. For a classifier: `label` (string),
-    `label_id` (int32) and `probabilities` (float32 [batch, num_classes]). Whoever
-    loads it needs tensorflow and tensorflow_text, and of the latter only what
-    TensorFlow Serving links. Beside the graph, with the vocabulary in it, and the
-    weights stand a model card (`README.md`), `labels.json` for a task with labels, and
-    requests that warm a server up.
+    Both return the outputs of `task.answers`. For a classifier: `label` (string),
+    `label_id` (int32) and `probabilities` (float32 [batch, num_classes]). Loading needs
+    tensorflow and the ops of tensorflow_text that TensorFlow Serving links. The
+    directory contains the graph with the vocabulary, the weights, a model card
+    (`README.md`), `labels.json` for a task with labels, and warm-up requests.
 
     Args:
         task: a task on texts with a preprocessor, such as an
             `AlbertTextClassifier`.
-        directory: string. With `version` the name of the model, such as
-            `"serving/reviews"`; else the directory to write, whose name is a version
-            number, such as `"serving/reviews/1"`. What is in such a one is replaced.
-        pairs: optional bool. Whether the model takes pairs of texts. By default
-            what it was last fitted on.
+        directory: path. With `version` the directory of all versions of the model, such
+            as `"serving/reviews"`; otherwise the directory to write, whose name is a
+            version number, such as `"serving/reviews/1"`. An earlier export in it is
+            replaced as a whole.
+        pairs: optional bool. Whether the model takes pairs of texts. By default as in
+            its last `fit`.
         version: optional int from 0, or `"next"` for the one after the highest in
-            `directory`. A version that is there is never replaced.
-        dtype: optional string, what the weights are written in: `"float32"`, or
-            `"bfloat16"` for half the bytes; they are cast back for each request. By
-            default as they are.
-        **options: passed on to `task.answers`. For a classifier `labels`, the names
-            of the classes, by default its own or the class numbers; and `early_exit`,
-            as for its `predict`.
+            `directory`. An existing version is never replaced.
+        dtype: optional string, the type of the written weights: `"float32"`, or
+            `"bfloat16"` for half the size, which each request casts back. By default
+            the type of the variables.
+        **options: passed to `task.answers`. For a classifier `labels`, the names of
+            the classes (by default its own or the class numbers), and `early_exit`, as
+            in its `predict`.
 
     Returns:
         The path of the SavedModel.
 
     Raises:
-        AlbertError: if Keras runs on another backend, the task has no preprocessor,
-            an argument is none of those above, or what `task.answers` raises: for a
-            classifier, if `labels` has not one name a class.
-        FileExistsError: if `version` is there.
-        OSError: if it cannot be written, such as to a full disk; then nothing was.
+        AlbertError: if Keras has another backend, the task has no preprocessor, or an
+            argument is invalid, for example if the number of `labels` is not the number
+            of classes.
+        FileExistsError: if `version` exists, or `directory` holds other files.
+        OSError: if writing fails, for example because the disk is full. Then nothing is
+            changed.
 
     Example:
     ```python
@@ -101,19 +102,19 @@ def saved_model(
 def _check(task, pairs, dtype):
     if keras.backend.backend() != "tensorflow":
         raise AlbertError(
-            f"Keras runs on {keras.backend.backend()}, and a SavedModel is written on "
-            "TensorFlow. Save the model by `save_to_preset`, and export that where "
-            "KERAS_BACKEND=tensorflow."
+            f"Keras runs on {keras.backend.backend()}, but a SavedModel needs "
+            "TensorFlow. Save the model with `save_to_preset`, and export it in a "
+            "process with KERAS_BACKEND=tensorflow."
         )
     if task.preprocessor is None:
         raise AlbertError(
-            "This model takes ids, for it has no preprocessor, and cannot be "
-            "exported to take strings. Give it one, with the vocabulary."
+            "This model has no preprocessor, so an exported model cannot take strings. "
+            "Pass a preprocessor with the vocabulary."
         )
     if pairs is not None and task.text_inputs[0] != "text":
         raise AlbertError(
-            f"`pairs` is for tasks on single texts or pairs. This one takes "
-            f"{', '.join(task.text_inputs)}: leave it out."
+            f"`pairs` is for tasks on single texts or pairs. This task takes "
+            f"{', '.join(task.text_inputs)}. Leave `pairs` out."
         )
     if dtype not in _DTYPES:
         raise AlbertError(f"`dtype` must be one of {_DTYPES}. Received: {dtype!r}")

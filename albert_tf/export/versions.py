@@ -1,4 +1,7 @@
-"""`NAME/VERSION/`, complete or absent: a server loads whatever has a number."""
+"""Directories `NAME/VERSION`, which are complete or absent.
+
+A server loads every directory whose name is a number.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,14 @@ from collections.abc import Iterator
 
 import tensorflow as tf
 
-from albert_tf.files import complete_directory, make_folder
+from albert_tf.files import make_folder
 from albert_tf_lite.errors import AlbertError
+
+# The files and directories of an export.
+_EXPORTED = {
+    *("saved_model.pb", "fingerprint.pb", "variables", "assets", "assets.extra"),
+    *("README.md", "labels.json"),
+}
 
 
 @dataclasses.dataclass
@@ -22,8 +31,8 @@ class Written:
     """A directory that is being written.
 
     Attributes:
-        temporary: where to write; its name is no number.
-        path: where it stands afterwards.
+        temporary: path to write to, whose name is not a number.
+        path: the final path.
     """
 
     temporary: pathlib.Path
@@ -34,39 +43,67 @@ class Written:
 def written_directory(
     directory: str | os.PathLike, version: int | str | None = None
 ) -> Iterator[Written]:
-    """A `Written`, which gets its name in one step when all is written.
+    """Yield a `Written`, which gets its final name in one step at the end.
 
     Args:
-        directory: the directory itself; with `version` the one it is in.
+        directory: path of the directory, or with `version` of its parent. Without
+            `version`, an earlier export is replaced as a whole.
         version: optional int from 0, or `"next"`.
 
     Raises:
-        FileExistsError: if there is such a version, or a file in the way.
-        AlbertError: if `version` is none.
+        FileExistsError: if the version exists, or the directory holds other files.
+        AlbertError: if `version` is not a version.
     """
     directory = pathlib.Path(directory)
     if version is None:
-        with complete_directory(directory) as temporary:
-            yield Written(temporary, directory)
-        return
-    if version != "next":
+        _check_is_export(directory)
+    elif version != "next":
         _check_is_free(directory, version)
-    make_folder(directory)
-    temporary = tempfile.mkdtemp(prefix=".export.", suffix=".part", dir=directory)
+    parent = directory.parent if version is None else directory
+    make_folder(parent)
+    temporary = tempfile.mkdtemp(prefix=".export.", suffix=".part", dir=parent)
     written = Written(pathlib.Path(temporary), directory)
     try:
         yield written
         written.temporary.chmod(0o755)
-        written.path = _named(written.temporary, directory, version)
+        if version is None:
+            _replace(written.temporary, directory)
+        else:
+            written.path = _rename(written.temporary, directory, version)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
 def versions(directory: str | os.PathLike) -> list[int]:
-    """The versions of a model, from low to high, as a server finds them by name."""
+    """Return the versions of a model in ascending order."""
     folder = pathlib.Path(directory)
     names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
     return sorted(int(name) for name in names if name.isascii() and name.isdigit())
+
+
+def _check_is_export(directory):
+    if directory.exists() and not directory.is_dir():
+        raise FileExistsError(f"{directory} is a file. Choose another directory.")
+    found = {path.name for path in directory.iterdir()} if directory.exists() else set()
+    if others := sorted(found - _EXPORTED):
+        raise FileExistsError(
+            f"{directory} holds files that are not of an export: {', '.join(others)}. "
+            "Move them, or choose another directory."
+        )
+
+
+def _replace(source, target):
+    _check_is_export(target)
+    former = source.with_suffix(".former")
+    if target.exists():
+        os.rename(target, former)
+    try:
+        os.rename(source, target)
+    except OSError:
+        if former.exists():
+            os.rename(former, target)
+        raise
+    shutil.rmtree(former, ignore_errors=True)
 
 
 def _check_is_free(directory, version):
@@ -74,16 +111,16 @@ def _check_is_free(directory, version):
         raise AlbertError(
             f'`version` must be a number from 0, or "next". Received: {version!r}'
         )
-    there = versions(directory)
-    if version in there:
+    existing = versions(directory)
+    if version in existing:
         raise FileExistsError(
-            f"{directory} has version {version}, which is never replaced. Take "
-            f'{there[-1] + 1}, or version="next".'
+            f"{directory} has version {version}, which is never replaced. Use "
+            f'{existing[-1] + 1}, or version="next".'
         )
 
 
-def _named(temporary, directory, version):
-    """Rename to the version; to the next one, whoever else writes there."""
+def _rename(temporary, directory, version):
+    """Rename to the version, or to the next one that no other process takes."""
     while True:
         if version == "next":
             number = max(versions(directory), default=0) + 1
@@ -92,7 +129,7 @@ def _named(temporary, directory, version):
             number = version
         path = directory / str(number)
         try:
-            # Of a directory that is not empty this fails, and replaces nothing.
+            # This fails for a directory that is not empty, and so replaces nothing.
             os.rename(temporary, path)
             return path
         except OSError:
@@ -102,7 +139,7 @@ def _named(temporary, directory, version):
 
 @contextlib.contextmanager
 def plain_errors(directory: str | os.PathLike) -> Iterator[None]:
-    """One clear `OSError` for all that TensorFlow says where it cannot write."""
+    """Raise one clear `OSError` for all errors of TensorFlow while writing."""
     try:
         yield
     except FileExistsError:
@@ -113,9 +150,9 @@ def plain_errors(directory: str | os.PathLike) -> Iterator[None]:
             folder = folder.parent
         free = shutil.disk_usage(folder).free
         reason = str(getattr(error, "message", None) or error).splitlines()[0]
-        # Without the names of TensorFlow's functions.
+        # Remove the names of TensorFlow's functions.
         reason = re.sub(r"^\{\{.*?\}\} ?| \[Op:.*?\]", "", reason)
         raise OSError(
             f"{directory} could not be written: {reason}. {free / 1e6:,.1f} MB are "
-            "free there; make room or take another disk. Nothing was left behind."
+            "free there. Free some space or use another disk. Nothing was written."
         ) from error

@@ -42,7 +42,7 @@ def test_next_version_is_one_more_than_the_highest(tmp_path):
 def test_versions_that_are_refused(tmp_path):
     write(tmp_path / "model", 1, "old")
     for version, error, message in (
-        (1, FileExistsError, "has version 1, which is never replaced. Take 2"),
+        (1, FileExistsError, "has version 1, which is never replaced. Use 2"),
         (-1, ValueError, "a number from 0"),
         ("newest", ValueError, 'or "next"'),
     ):
@@ -50,6 +50,14 @@ def test_versions_that_are_refused(tmp_path):
             write(tmp_path / "model", version)
     assert (tmp_path / "model" / "1" / "model").read_text() == "old"
     assert os.listdir(tmp_path / "model") == ["1"]
+
+
+def test_a_directory_with_other_files_is_refused(tmp_path):
+    (tmp_path / "saved_model.pb").write_text("old")
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(FileExistsError, match="not of an export: notes.txt. Move"):
+        write(tmp_path, None)
+    assert sorted(os.listdir(tmp_path)) == ["notes.txt", "saved_model.pb"]
 
 
 def test_two_who_export_at_once_get_a_version_each(tmp_path):
@@ -139,8 +147,11 @@ def test_a_failed_export_keeps_what_was_there(classifier, tmp_path, monkeypatch)
             albert_tf.export.saved_model(classifier, directory)
         assert [path.name for path in directory.rglob("*")] == ["saved_model.pb"]
         assert (directory / "saved_model.pb").read_text() == "old"
-    # Without a failure it is replaced.
+    # Without a failure the earlier export is replaced as a whole.
+    (directory / "variables").mkdir()
+    (directory / "variables" / "stale").write_text("old")
     albert_tf.export.saved_model(classifier, directory)
+    assert not (directory / "variables" / "stale").exists()
     served = tf.saved_model.load(str(directory)).signatures["serving_default"]
     assert len(served(text=tf.constant(TEXTS))["label"]) == len(TEXTS)
     assert os.listdir(tmp_path / "serving") == ["1"]
