@@ -1,4 +1,6 @@
-"""Writing files so that they are complete or absent."""
+"""Write files and directories that are complete or absent."""
+
+from __future__ import annotations
 
 import contextlib
 import hashlib
@@ -8,6 +10,8 @@ import pathlib
 import secrets
 import shutil
 import tempfile
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from albert_tf_lite.errors import AlbertError
 
@@ -17,27 +21,36 @@ except ImportError:  # Windows.
     fcntl = None
 
 
-# The folder of a training that is not done, in its output directory.
+# The folder in an output directory with the state of an unfinished training.
 BACKUP = ".training"
 
 
 @contextlib.contextmanager
-def complete_directory(path):
-    """A directory to write into, which gets its name only when all is written.
+def complete_directory(path: str | os.PathLike) -> Iterator[pathlib.Path]:
+    """Yield a temporary directory, which gets its final name at the end of the block.
 
     Args:
-        path: string or path, the final name. Files already there stay, but for
-            those of the same name, which are replaced.
+        path: string or path, the final name. Existing files remain, except those with
+            the name of a new file, which are replaced.
 
     Yields:
-        The path of a temporary directory beside it. If the block raises, it is
-        removed and nothing under the final name has changed.
+        The path of the temporary directory, a `pathlib.Path`. If the block raises, it
+        is removed and the final directory is unchanged.
+
+    Raises:
+        FileExistsError: if `path` or one of its parents is a file.
+
+    Example:
+    ```python
+    with complete_directory("model") as directory:
+        (directory / "config.json").write_text("{}")
+    ```
     """
     path = pathlib.Path(path)
     if path.exists() and not path.is_dir():
         raise FileExistsError(
-            f"{path} is a file; a directory is to be written under this name. "
-            "Remove the file or choose another name."
+            f"{path} is a file, but a directory of this name is to be written. Remove "
+            "the file or choose another name."
         )
     make_folder(path.parent)
     temporary = pathlib.Path(
@@ -51,19 +64,19 @@ def complete_directory(path):
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def make_folder(path):
-    """Make a directory and those it is in, unless they are there."""
+def make_folder(path: pathlib.Path) -> None:
+    """Create a directory and its parents if they do not exist."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):
         raise FileExistsError(
-            f"The directory {path} cannot be made: it, or one that it is in, is a "
-            "file. Choose another name."
+            f"The directory {path} cannot be created, because it or one of its parents "
+            "is a file. Choose another name."
         ) from None
 
 
 def _move(source, target):
-    """Rename `source` to `target`, or its files one by one into `target`."""
+    """Rename `source` to `target`, or move its files into an existing `target`."""
     if not target.exists():
         os.replace(source, target)
         return
@@ -76,14 +89,13 @@ def _move(source, target):
 
 
 @contextlib.contextmanager
-def complete_file(path):
-    """A file to write, which gets its name only when all is written.
+def complete_file(path: str | os.PathLike) -> Iterator[pathlib.Path]:
+    """Yield the path of a temporary file, which gets its final name at the end.
 
-    Yields the path of a temporary file beside it. If the block raises, it is removed
-    and what was under the final name is still there.
+    If the block raises, the temporary file is removed and the final one is unchanged.
     """
     path = pathlib.Path(path)
-    # Several may write the same file at a time: each its own.
+    # Unique, because several processes may write the same file.
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
         yield temporary
@@ -93,10 +105,13 @@ def complete_file(path):
 
 
 @contextlib.contextmanager
-def only_writer(directory):
-    """Keep other processes of this machine from writing to a directory, too.
+def only_writer(directory: str | os.PathLike) -> Iterator[None]:
+    """Lock a directory against other writers on this machine.
 
-    It ends with the process, however that ends. On Windows it does nothing.
+    The lock ends with the process, even if it is killed. On Windows there is no lock.
+
+    Raises:
+        BlockingIOError: if another process has the lock.
     """
     if fcntl is None:
         yield
@@ -107,8 +122,8 @@ def only_writer(directory):
     except BlockingIOError:
         os.close(descriptor)
         raise BlockingIOError(
-            f"Another process is writing to {directory}. Wait until it has ended, or "
-            "give another directory."
+            f"Another process is writing to {directory}. Wait until it ends, or choose "
+            "another directory."
         ) from None
     try:
         yield
@@ -116,8 +131,10 @@ def only_writer(directory):
         os.close(descriptor)
 
 
-def file_digest(path, progress=lambda count: None):
-    """The SHA-256 of a file; `progress` is given how many bytes were read each time."""
+def file_digest(
+    path: str | os.PathLike, progress: Callable[[int], Any] = lambda count: None
+) -> str:
+    """Return the SHA-256 of a file, and report each number of bytes to `progress`."""
     digest = hashlib.sha256()
     with open(path, "rb") as file:
         while part := file.read(2**24):
@@ -126,27 +143,27 @@ def file_digest(path, progress=lambda count: None):
     return digest.hexdigest()
 
 
-def write_text(path, text):
-    """Write a UTF-8 file, complete or not at all."""
+def write_text(path: str | os.PathLike, text: str) -> None:
+    """Write a UTF-8 file completely or not at all."""
     with complete_file(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 
-def write_json(path, fields):
-    """Write a JSON file for people to read, complete or not at all."""
+def write_json(path: str | os.PathLike, fields: Any) -> None:
+    """Write an indented JSON file completely or not at all."""
     write_text(path, json.dumps(fields, ensure_ascii=False, indent=2) + "\n")
 
 
-def decode_utf8(data, source, hint):
-    """Text of a file in UTF-8, with or without byte order mark.
+def decode_utf8(data: bytes, source: Any, hint: str) -> str:
+    """Decode UTF-8 text with or without byte order mark.
 
     Args:
         data: bytes.
-        source: what to call the file in the message.
-        hint: string, what to do about a file that is not UTF-8.
+        source: name of the file in the message.
+        hint: string. Advice if the file is not UTF-8.
 
     Raises:
-        AlbertError: if it is not, saying which byte in which line.
+        AlbertError: if the text is not UTF-8. Names the byte and its line.
     """
     try:
         return data.decode("utf-8-sig")

@@ -26,27 +26,26 @@ def litert(
 ) -> None:
     """Write a LiteRT file, for phones and small servers.
 
-    It has a signature `tokens_N` for each length N, which takes `token_ids`,
-    `segment_ids` and `padding_mask`, int32 [1, N]; the weights are in it once. The
-    vocabulary and all that an answer needs are in a zip archive at its end, so that
-    `albert_tf_lite.LiteRTModel` takes strings. What runs it needs no TensorFlow.
+    The file has a signature `tokens_N` for each length N, which takes `token_ids`,
+    `segment_ids` and `padding_mask`, int32 [1, N]. All signatures share the weights. A
+    zip archive at the end holds the settings and the vocabulary, so that
+    `albert_tf_lite.LiteRTModel` takes strings, without TensorFlow.
 
     Args:
         task: an `AlbertTextClassifier`, `AlbertTextRegressor`,
             `AlbertTokenClassifier`, `AlbertTextEmbedder` or `AlbertSentenceOrder` with
             a preprocessor.
-        path: string, the file, such as `"model.tflite"`.
-        precision: `"float32"`; `"float16"` for half the size; `"int8"` for a quarter,
-            and the fastest: weights in 8 bits, each batch of activations quantized as
-            it comes.
-        lengths: ints, the tokens of each signature. A text is run by the shortest that
-            holds it, and cut to the longest. None is longer than the
-            `sequence_length` of the preprocessor.
+        path: path of the file, such as `"model.tflite"`.
+        precision: `"float32"`; `"float16"` for half the size; `"int8"` for a quarter of
+            the size and the highest speed (weights in 8 bits, activations quantized
+            when they are computed).
+        lengths: ints. Tokens of each signature, at most the `sequence_length` of the
+            preprocessor. A text is run by the shortest signature that holds it, and
+            truncated to the longest.
 
     Raises:
-        TypeError: if the task is none of these.
-        AlbertError: if `precision` is unknown, `lengths` are not positive, or the model
-            has no preprocessor or was quantized.
+        AlbertError: if the class of the task or `precision` is not supported, a length
+            is below 5, or the model has no preprocessor or is quantized.
 
     Example:
     ```python
@@ -57,13 +56,13 @@ def litert(
     check_precision(precision, PRECISIONS)
     if keras.backend.backend() != "tensorflow":
         raise AlbertError(
-            f"Keras runs on {keras.backend.backend()}, and a LiteRT file is written on "
-            "TensorFlow. Save the model by `save_to_preset`, and export that where "
-            "KERAS_BACKEND=tensorflow."
+            f"Keras runs on {keras.backend.backend()}, but a LiteRT file needs "
+            "TensorFlow. Save the model with `save_to_preset`, and export it in a "
+            "process with KERAS_BACKEND=tensorflow."
         )
     if not lengths or min(lengths) < 5:
         raise AlbertError(
-            "`lengths` must be one number or more, of 5 tokens at least, which is "
+            "`lengths` must be one or more numbers from 5, the tokens of "
             f"[CLS] a [SEP] b [SEP]. Received: {list(lengths)}"
         )
     contents = contents_of(task)
@@ -75,19 +74,19 @@ def litert(
     )
     with complete_file(path) as temporary:
         temporary.write_bytes(network)
-        # As TensorFlow's own tools append files: interpreters do not read that far.
+        # As TensorFlow's own tools do. Interpreters do not read that far.
         with zipfile.ZipFile(temporary, "a", zipfile.ZIP_DEFLATED) as archive:
             for name, content in contents.files().items():
                 archive.writestr(name, content)
 
 
 def _convert(task, lengths, precision, settings):
-    """The network, bytes."""
+    """Return the network as bytes."""
     module = tf.Module()
     module.weights = [variable.value for variable in task.weights]
     functions = {f"tokens_{n}": _function(task, n, settings) for n in lengths}
     with tempfile.TemporaryDirectory() as folder:
-        # From the variables themselves: a concrete function would hold their values.
+        # From the variables. Concrete functions would each hold a copy of their values.
         tf.saved_model.save(module, folder, signatures=functions)
         converter = tf.lite.TFLiteConverter.from_saved_model(
             folder, signature_keys=list(functions)

@@ -1,4 +1,4 @@
-"""A task as LiteRT's converter takes it well."""
+"""Rebuild a task in a form that LiteRT's converter handles well."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from albert_tf.models.task import AlbertTask
 
 
 class _LooksUpPositions(FactorizedEmbedding):
-    """Positions are rows of the table, rather than a slice of it.
+    """Embedding that looks up positions instead of slicing their table.
 
-    A slice of fixed length is a constant, and the converter would write one of each
-    length, in float32.
+    A slice of fixed length is a constant, which the converter would write for each
+    length in float32.
     """
 
     def _positions(self, token_ids):
         length = token_ids.shape[1]
-        # The second is never smaller; without it these were constants, too.
+        # The second operand is never smaller, but prevents another constant.
         rows = ops.minimum(ops.arange(length, dtype="int32"), token_ids + length)
         return ops.take(self.position_table, rows, axis=0)
 
@@ -30,11 +30,11 @@ class _Backbone(AlbertBackbone):
 
 
 def rebuild(task: AlbertTask, positions: int) -> AlbertTask:
-    """A task with the weights of another, which computes in float32.
+    """Copy a task to a task that computes in float32.
 
     Args:
         task: a task, which may compute in another type and have LoRA weights.
-        positions: int, how many the new one knows.
+        positions: int. Rows of the position table of the copy.
     """
     changed = {"dtype": "float32", "max_sequence_length": positions}
     backbone = _Backbone.from_config({**task.backbone.get_config(), **changed})
@@ -44,10 +44,10 @@ def rebuild(task: AlbertTask, positions: int) -> AlbertTask:
     rebuilt = type(task)(backbone=backbone, preprocessor=None, compile=False, **config)
     weights = [x for x in task.weights if not x.name.startswith("lora_")]
     for weight, other in zip(rebuilt.weights, weights, strict=True):
-        # The position table may have fewer rows.
+        # The position table of the copy may have fewer rows.
         weight.assign(ops.cast(other, "float32")[: weight.shape[0]])
     for layer, other in zip(_matrices(rebuilt), _matrices(task), strict=True):
-        # With LoRA a matrix is a sum.
+        # With LoRA the matrix is a sum.
         if getattr(other, "lora_enabled", False):
             name = "kernel" if hasattr(other, "kernel") else "embeddings"
             getattr(layer, name).assign(getattr(other, name))
@@ -55,6 +55,6 @@ def rebuild(task: AlbertTask, positions: int) -> AlbertTask:
 
 
 def _matrices(task):
-    """The layers that LoRA may adapt."""
+    """Return the layers that LoRA may adapt."""
     kinds = (keras.layers.Dense, keras.layers.Embedding)
     return [layer for layer in inner_layers(task) if isinstance(layer, kinds)]

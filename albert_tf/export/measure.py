@@ -1,4 +1,4 @@
-"""How an exported model compares with the one it was made from."""
+"""Compare an exported model with its task: outputs and latency."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from albert_tf.models.token_outputs import is_per_token
 
 
 class ServedModel:
-    """A SavedModel of `albert_tf.export.saved_model`, called as `LiteRTModel` is.
+    """SavedModel of `albert_tf.export.saved_model` with the methods of `LiteRTModel`.
 
     Args:
-        path: string, its directory.
+        path: path of its directory.
     """
 
     def __init__(self, path: Any):
@@ -26,12 +26,12 @@ class ServedModel:
         self._signatures = self._model.signatures
 
     def call(self, features: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """What the signature `tokens` answers."""
+        """Return the outputs of the signature `tokens`."""
         tensors = {name: tf.constant(x) for name, x in features.items()}
         return _as_arrays(self._signatures["tokens"](**tensors))
 
     def predict(self, texts: Any, batch_size: int = 32) -> dict[str, Any]:
-        """What the signature `serving_default` answers to strings."""
+        """Return the outputs of the signature `serving_default` for strings."""
         function = self._signatures["serving_default"]
         names = ("text", "text_b")
         segments = texts if isinstance(texts, tuple) else (texts,)
@@ -64,12 +64,12 @@ def _spans(answers):
 
 
 def example_features(task: AlbertTask, length: int) -> dict[str, np.ndarray]:
-    """The inputs of a task for one example of `length` random tokens."""
+    """Return the inputs of a task for one example of `length` random tokens."""
     known = task.backbone.vocabulary_size
     rng = np.random.default_rng(0)
     features = {}
     for name, tensor in task.input.items():
-        # Of several choices two.
+        # Two, if the task has several choices.
         shape = (1, *[2] * (len(tensor.shape) - 2), length)
         features[name] = np.zeros(shape, "int32")
     features["token_ids"][:] = rng.integers(known, size=features["token_ids"].shape)
@@ -78,7 +78,7 @@ def example_features(task: AlbertTask, length: int) -> dict[str, np.ndarray]:
 
 
 def keras_call(task: AlbertTask) -> Callable[[dict[str, np.ndarray]], Any]:
-    """A task as a function of features, in a graph, of any batch and length."""
+    """Return a task as a graph function of features of any batch and length."""
     specs = {x: tf.TensorSpec(t.shape, t.dtype) for x, t in task.input.items()}
     graph = tf.function(
         lambda features: task(features, training=False), input_signature=[specs]
@@ -94,17 +94,15 @@ def keras_call(task: AlbertTask) -> Callable[[dict[str, np.ndarray]], Any]:
 def latencies(
     calls: Sequence[Callable], features: dict[str, np.ndarray], seconds: float = 2.0
 ) -> list[float]:
-    """The median time of each function, in milliseconds.
-
-    They take turns, so that what else the machine does slows all of them.
+    """Measure the median time of functions, which take turns, in milliseconds.
 
     Args:
         calls: functions of features.
         features: arrays by name.
-        seconds: float, how long to measure; each is called 7 times at least.
+        seconds: float. Duration of the measurement, of at least 7 calls each.
     """
     for call in calls:
-        # The first call of some prepares the others.
+        # The first call prepares some engines.
         call(features)
     times = [[] for _ in calls]
     end = time.perf_counter() + seconds
@@ -117,12 +115,12 @@ def latencies(
 
 
 def largest_difference(task: AlbertTask, model: Any, texts: Any) -> float:
-    """The largest difference of an exported model's outputs from Keras'.
+    """Return the largest difference between the outputs of a file and its task.
 
     Args:
-        task: the task it was made from, of texts.
+        task: the exported task on texts.
         model: a `LiteRTModel`, an `OnnxModel` or a `ServedModel`.
-        texts: list of strings, or for pairs the tuple of two such lists.
+        texts: list of strings, or a tuple of two lists for pairs.
     """
     features = {name: x.numpy() for name, x in task.preprocessor(texts).items()}
     found = model.call(features)

@@ -1,4 +1,4 @@
-"""What an exported model says of itself to whoever finds the folder."""
+"""Write the model card of a SavedModel."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ A SavedModel that takes strings, written by `albert_tf.export.saved_model`.
 {signatures}
 
 Names of inputs and outputs are those of docs/serving.md of albert-tf. The vocabulary is
-in the graph: the folder can be moved as it is. Whoever loads it needs `tensorflow` and
-`tensorflow_text`, and not `albert_tf`:
+in the graph, so the folder can be moved. Loading needs `tensorflow` and
+`tensorflow_text`, but not `albert_tf`:
 
 ```python
 import tensorflow as tf
@@ -48,8 +48,8 @@ def write_card(
     Args:
         task: a task on texts.
         functions: the signatures, `tf.function`s with an input signature, by name.
-        labels: optional list of strings, instead of those of the task.
-        directory: of the SavedModel.
+        labels: optional list of strings that replaces the labels of the task.
+        directory: path of the SavedModel.
     """
     labels = labels_of(task) if labels is None else [str(label) for label in labels]
     if labels is not None:
@@ -70,7 +70,7 @@ def write_card(
 
 
 def labels_of(task: AlbertTask) -> list[str] | None:
-    """The names of what a task tells apart, in the order of its outputs."""
+    """Return the class names or tags of a task, in the order of its outputs."""
     for attribute in ("class_names", "tags"):
         if hasattr(task, attribute):
             return list(getattr(task, attribute))
@@ -80,13 +80,13 @@ def labels_of(task: AlbertTask) -> list[str] | None:
 def _facts(task, labels):
     backbone, preprocessor = task.backbone, task.preprocessor
     layers, hidden = backbone.num_layers, backbone.hidden_dim
-    # Not imported, for the package imports this.
+    # Not imported, because the package imports this module.
     version = sys.modules["albert_tf"].__version__
     return [
         ("task", type(task).__name__),
         ("encoder", f"{layers} layers, {hidden} wide, {task.count_params():,} weights"),
         ("vocabulary", f"{preprocessor.tokenizer.vocabulary_size():,} tokens"),
-        ("tokens read of a text", preprocessor.sequence_length),
+        ("maximum number of tokens per text", preprocessor.sequence_length),
         *([("labels", ", ".join(labels))] if labels else []),
         ("written by", f"albert-tf {version}, Keras {keras.__version__}"),
         ("TensorFlow", tf.__version__),

@@ -19,22 +19,21 @@ def onnx(
 ) -> None:
     """Write an ONNX file, for ONNX Runtime, OpenVINO and Triton.
 
-    It takes `token_ids`, `segment_ids` and `padding_mask`, int32 [batch, time], of any
-    batch and of any length up to the model's positions. Weights that layers share are
-    in it once. The vocabulary and all that an answer needs are in its metadata, so that
-    `albert_tf_lite.OnnxModel` takes strings. What runs it needs no TensorFlow.
+    The file takes `token_ids`, `segment_ids` and `padding_mask`, int32 [batch, time],
+    of any batch and of any length up to the model's positions. It holds shared weights
+    once. The metadata hold the settings and the vocabulary, so that
+    `albert_tf_lite.OnnxModel` takes strings, without TensorFlow.
 
     Args:
-        task: as for `albert_tf.export.litert`.
-        path: string, the file, such as `"model.onnx"`.
-        precision: `"float32"`; or `"int8"` for a quarter of the size, and faster:
-            weights in 8 bits, each batch of activations quantized as it comes.
+        task: as in `albert_tf.export.litert`.
+        path: path of the file, such as `"model.onnx"`.
+        precision: `"float32"`, or `"int8"` for a quarter of the size and more speed
+            (weights in 8 bits, activations quantized when they are computed).
 
     Raises:
         ImportError: if onnx, or for int8 onnxruntime, is not installed.
-        TypeError: if the task is none of these.
-        AlbertError: if `precision` or the activation is unknown, or the model has no
-            preprocessor or was quantized.
+        AlbertError: if the class of the task, `precision` or the activation is not
+            supported, or the model has no preprocessor or is quantized.
 
     Example:
     ```python
@@ -54,10 +53,10 @@ def onnx(
 
 
 def _quantize(model):
-    """The model with weights in 8 bits, and activations quantized as they come."""
+    """Return the model with weights in 8 bits and dynamic quantization."""
     quantization = import_extra("onnxruntime.quantization")
     onnx = import_extra("onnx")
-    # There is nothing to simplify or fuse beforehand, of which it warns otherwise.
+    # Avoids a warning about preprocessing, which this graph does not need.
     onnx.helper.set_model_props(model, {"onnx.quant.pre_process": "onnxruntime.quant"})
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "int8.onnx")
@@ -67,7 +66,7 @@ def _quantize(model):
             op_types_to_quantize=["MatMul", "Gather"],
             weight_type=quantization.QuantType.QInt8,
             per_channel=True,
-            # 7 bits of a weight: with 8, sums overflow on processors without VNNI.
+            # 7 bits, because with 8 sums overflow on processors without VNNI.
             reduce_range=True,
         )
         return onnx.load(path)

@@ -1,7 +1,7 @@
-"""The network of a task as an ONNX graph, written from the layers of `AlbertBackbone`.
+"""Build the ONNX graph of a task from the layers of `AlbertBackbone`.
 
-There is one block, and no converter between: layers that share weights name the same
-ones, where a converter of traced graphs writes them for each layer.
+The graph holds shared weights once. A converter of traced graphs would write them for
+each layer.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from albert_tf.layers.common import LAYER_NORM_EPSILON
 from albert_tf.models.task import AlbertTask
 from albert_tf_lite.extra import import_extra
 
-# The oldest with LayerNormalization, which Triton's and OpenVINO's releases read too.
+# The oldest with LayerNormalization, for Triton and OpenVINO.
 OPSET = 17
 IR_VERSION = 8
 
 
 def build_model(task: AlbertTask, output: str) -> Any:
-    """An `onnx.ModelProto` of a task.
+    """Build the `onnx.ModelProto` of a task.
 
     Args:
-        task: a task that `add_head` knows.
-        output: string, the name of what it gives.
+        task: a task that `add_head` supports.
+        output: string. Name of the output.
 
     Raises:
-        AlbertError: if ONNX has no such activation.
+        AlbertError: if the activation is not supported.
     """
     onnx = import_extra("onnx")
     helper, types = onnx.helper, onnx.TensorProto
@@ -58,7 +58,7 @@ def build_model(task: AlbertTask, output: str) -> Any:
 
 
 class Network:
-    """The tensors of a backbone, by name; each call adds their nodes."""
+    """Builder of the nodes of a backbone; methods return names of tensors."""
 
     def __init__(self, graph, backbone):
         self.graph = graph
@@ -68,16 +68,16 @@ class Network:
         self.mask = graph.node("Unsqueeze", mask, graph.constant([2]))
         blocked = graph.node("Sub", graph.constant(np.float32(1)), mask)
         blocked = graph.node("Unsqueeze", blocked, graph.constant([1, 2]))
-        # [batch, 1, 1, time], what is added to the score of each key.
+        # [batch, 1, 1, time], added to the score of each key.
         self.key_bias = graph.node(
             "Mul", blocked, graph.constant(np.float32(MASKED_SCORE))
         )
 
     def states(self, first_only=False):
-        """The output of the embedding and of each block.
+        """Return the outputs of the embedding and of each block.
 
         Args:
-            first_only: bool. Of the last block only the first position.
+            first_only: bool. Whether the last block computes the first position only.
         """
         states = [self._embedding(self.backbone.embedding)]
         *blocks, last = self.backbone.encoder_blocks
@@ -87,7 +87,7 @@ class Network:
         return states
 
     def pooled(self):
-        """The pooled output [batch, hidden_dim]."""
+        """Return the pooled output [batch, hidden_dim]."""
         x = self.first_position(self.states(first_only=True)[-1])
         return self.graph.dense(self.backbone.pooled_dense, x)
 
@@ -147,7 +147,7 @@ class Network:
         return x if half.normalize_first else self._layer_norm(half.layer_norm, x)
 
     def _first(self, x):
-        """The first position [batch, 1, ...]."""
+        """Return the first position [batch, 1, ...]."""
         zero, one = self.graph.constant([0]), self.graph.constant([1])
         return self.graph.node("Slice", x, zero, one, one)
 

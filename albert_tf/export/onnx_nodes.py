@@ -1,4 +1,4 @@
-"""Nodes and weights of an ONNX graph that is being written."""
+"""Nodes and weights of an ONNX graph under construction."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from albert_tf_lite.errors import AlbertError
 
 
 class Nodes:
-    """The nodes and weights of a graph; each weight and constant is in it once.
+    """Nodes and weights of a graph, which holds each weight and constant once.
 
     Args:
-        onnx: the module.
+        onnx: the module `onnx`.
 
     Attributes:
         nodes: list of `onnx.NodeProto`.
@@ -40,12 +40,12 @@ class Nodes:
         Args:
             kind: the operator.
             *inputs: names of tensors.
-            output: optional name of what it gives.
-            outputs: int, how many tensors it gives.
-            **attributes: of the operator.
+            output: optional string. Name of the output.
+            outputs: int. Number of outputs.
+            **attributes: attributes of the operator.
 
         Returns:
-            The name of its output, or the list of them.
+            The name of the output, or the list of names.
         """
         name = f"{kind}_{len(self.nodes)}"
         names = (
@@ -59,7 +59,7 @@ class Nodes:
         return names[0] if outputs == 1 else names
 
     def weight(self, variable: keras.Variable, owner: Any = None) -> str:
-        """The name of a variable; of a tensor computed by a layer, say its `owner`."""
+        """Return the name of a variable, or of a tensor computed by its `owner`."""
         key = id(owner or variable)
         if key not in self._weights:
             values = keras.ops.convert_to_numpy(keras.ops.cast(variable, "float32"))
@@ -68,7 +68,7 @@ class Nodes:
         return self._weights[key]
 
     def constant(self, value: Any) -> str:
-        """The name of a constant; Python's ints are int64."""
+        """Return the name of a constant; Python's ints are int64."""
         value = np.asarray(value)
         key = (value.dtype.str, value.shape, value.tobytes())
         if key not in self._constants:
@@ -81,23 +81,23 @@ class Nodes:
         return name
 
     def dense(self, layer: keras.layers.Dense, x: str) -> str:
-        """A dense layer with its activation."""
-        # With LoRA the kernel is computed anew each time it is asked for.
+        """Add a dense layer with its activation."""
+        # With LoRA each access computes another tensor.
         x = self.node("MatMul", x, self.weight(layer.kernel, owner=layer))
         if layer.use_bias:
             x = self.node("Add", x, self.weight(layer.bias))
         return self.activation(layer.activation, x)
 
     def activation(self, function: Any, x: str) -> str:
-        """An activation of Keras.
+        """Add an activation of Keras.
 
         Raises:
-            AlbertError: if ONNX has none such.
+            AlbertError: if the activation is not supported.
         """
         if function not in _ACTIVATIONS:
             known = ", ".join(f.__name__ for f in _ACTIVATIONS)
             raise AlbertError(
-                f"The activation {function} cannot be written to ONNX. Known are: "
+                f"The activation {function} cannot be exported to ONNX. Supported: "
                 f"{known}."
             )
         return _ACTIVATIONS[function](self, x)
@@ -112,7 +112,7 @@ def _gelu(nodes, x):
 
 
 def _gelu_approximate(nodes, x):
-    # In the order of operations that ONNX Runtime knows and runs as one.
+    # ONNX Runtime fuses operations in this order.
     half, one, three, cubic, root = (
         nodes.constant(np.float32(value))
         for value in (0.5, 1, 3, 0.044715, (2 / np.pi) ** 0.5)

@@ -1,4 +1,4 @@
-"""Requests that TensorFlow Serving runs before it takes others."""
+"""Warm-up requests for TensorFlow Serving."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ import tensorflow as tf
 
 from albert_tf.models.task import AlbertTask
 
-# The graph takes any length; a first request of some length may cost more than others.
+# The first request of a length may take longer than others.
 _LENGTHS = (16, 32, 64, 128, 256, 512)
 
 
 def write_warmup(task: AlbertTask, specs: list[tf.TensorSpec], directory: str) -> None:
-    """Write `assets.extra/tf_serving_warmup_requests`, a request per length group.
+    """Write `assets.extra/tf_serving_warmup_requests`, one request per length.
 
     Args:
         task: a task on texts.
-        specs: its texts, `tf.TensorSpec`s with names.
-        directory: of the SavedModel.
+        specs: `tf.TensorSpec`s of its texts, with names.
+        directory: path of the SavedModel.
     """
     folder = pathlib.Path(directory, "assets.extra")
     folder.mkdir()
@@ -28,8 +28,8 @@ def write_warmup(task: AlbertTask, specs: list[tf.TensorSpec], directory: str) -
 
 
 def warmup_texts(specs: list[tf.TensorSpec], length: int) -> dict[str, tf.Tensor]:
-    """Texts of an example of about `length` tokens, string tensors [1] or [1, 1]."""
-    # A Chinese character is a token in every vocabulary, known or not.
+    """Return the texts of an example of about `length` tokens, [1] or [1, 1]."""
+    # A Chinese character is one token in every vocabulary.
     texts = ["一[MASK]"] * len(specs)
     texts[0] += " 一" * max(length - 6, 0)
     return {
@@ -39,12 +39,11 @@ def warmup_texts(specs: list[tf.TensorSpec], length: int) -> dict[str, tf.Tensor
 
 
 def prediction_log(inputs: dict[str, tf.Tensor]) -> bytes:
-    """A serialized `tensorflow.serving.PredictionLog` of a predict request.
+    """Serialize a predict request as a `tensorflow.serving.PredictionLog`.
 
-    Written by hand, for its messages are in tensorflow-serving-api alone, and three
-    fields are all it takes: PredictionLog.predict_log = 6, PredictLog.request = 1,
-    PredictRequest.model_spec = 1 with signature_name = 3, and PredictRequest.inputs
-    = 2, a map.
+    Its message classes are in tensorflow-serving-api only, but a few fields suffice:
+    PredictionLog.predict_log = 6, PredictLog.request = 1, PredictRequest.model_spec = 1
+    with signature_name = 3, and PredictRequest.inputs = 2, a map.
 
     Args:
         inputs: dict of tensors by name.
@@ -64,7 +63,7 @@ def _lengths(longest):
 
 
 def _field(number, data):
-    """A field of bytes: its number and wire type 2, the length, the bytes."""
+    """Encode a field of bytes: number and wire type 2, length, bytes."""
     return _varint(number << 3 | 2) + _varint(len(data)) + data
 
 

@@ -315,14 +315,14 @@ def test_what_cannot_be_written_is_refused(write, tmp_path):
     task, _ = small_task("labels")
     with pytest.raises(ValueError, match="float32.*int8.*Received: 'int4'"):
         write(task, path, precision="int4")
-    with pytest.raises(TypeError, match="AlbertMaskedLM, which"):
+    with pytest.raises(ValueError, match="AlbertMaskedLM, which"):
         write(AlbertMaskedLM.from_checkpoint(MICRO), path)
     if write is litert:
-        with pytest.raises(ValueError, match="5 tokens at least"):
+        with pytest.raises(ValueError, match="numbers from 5"):
             litert(task, path, lengths=(4, 32))
     else:
         mish, _ = small_task("labels", activation="mish")
-        with pytest.raises(ValueError, match="mish.*cannot be written to ONNX"):
+        with pytest.raises(ValueError, match="mish.*cannot be exported to ONNX"):
             onnx(mish, path)
     task.quantize("int8")
     with pytest.raises(ValueError, match="quantized by Keras"):
