@@ -8,6 +8,7 @@ from typing import Any
 
 import keras
 
+from albert_tf.layers.private_keras import moving_averages
 from albert_tf.training import adamw, fine_tuning_learning_rate
 from albert_tf_lite.errors import AlbertError
 
@@ -171,7 +172,7 @@ class AutoCompile:
         if initial_epoch and optimizer.use_ema:
             # Keras begins an average with the weights only at the first step of all.
             optimizer.build(self.trainable_variables)
-            averages = optimizer._model_variables_moving_average
+            averages = moving_averages(optimizer)
             for average, weight in zip(averages, self.trainable_variables, strict=True):
                 average.assign(weight)
 

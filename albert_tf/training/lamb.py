@@ -1,6 +1,8 @@
 import keras
 from keras import ops
 
+from albert_tf.layers.private_keras import variable_index
+
 # Biases and LayerNorm: "LayerNorm", "layer_norm" and "bias" in `create_optimizer` of
 # google-research/albert `optimization.py`.
 EXCLUDED = ("bias", "gamma", "beta")
@@ -81,7 +83,7 @@ class Lamb(keras.optimizers.Optimizer):
         self._parts = [3 if x.path.endswith(FUSED) else 1 for x in variables]
 
     def update_step(self, gradient, variable, learning_rate):
-        index = self._get_variable_index(variable)
+        index = variable_index(self, variable)
         momentum, velocity = self._momentums[index], self._velocities[index]
         # At least float32, for squares are summed; the original has nothing else.
         dtype = keras.backend.result_type(

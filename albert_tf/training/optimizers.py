@@ -5,6 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from albert_tf.layers.private_keras import adam_moments
 from albert_tf.training.schedules import WarmupLinearDecay
 
 WARMUP_SHARE = 0.1
@@ -35,14 +36,14 @@ class AdamW(keras.optimizers.AdamW):
             return super().update_step(gradient, variable, learning_rate)
         from tensorflow import raw_ops
 
-        index = self._get_variable_index(variable)
+        momentum, velocity = adam_moments(self, variable)
         dtype = keras.backend.standardize_dtype(variable.dtype)
         beta_1, beta_2 = (ops.cast(x, dtype) for x in (self.beta_1, self.beta_2))
         step = ops.cast(self.iterations + 1, dtype)
         raw_ops.ResourceApplyAdam(
             var=variable.handle,
-            m=self._momentums[index].value.handle,
-            v=self._velocities[index].value.handle,
+            m=momentum.value.handle,
+            v=velocity.value.handle,
             beta1_power=ops.power(beta_1, step),
             beta2_power=ops.power(beta_2, step),
             lr=ops.cast(learning_rate, dtype),
