@@ -4,10 +4,11 @@ import contextlib
 import os
 import sys
 import tempfile
+from collections.abc import Iterator
 
 
 @contextlib.contextmanager
-def silent_stderr():
+def silent_stderr() -> Iterator[None]:
     """Hide what native code prints to standard error, unless an error is raised."""
     if sys.stderr is not None:
         sys.stderr.flush()

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from albert_tf.backbone.albert_backbone import AlbertBackbone
 from albert_tf.export.onnx_heads import add_head
 from albert_tf.export.onnx_nodes import Nodes
 from albert_tf.layers.attention_block import MASKED_SCORE
@@ -60,7 +61,7 @@ def build_model(task: AlbertTask, output: str) -> Any:
 class Network:
     """Builder of the nodes of a backbone; methods return names of tensors."""
 
-    def __init__(self, graph, backbone):
+    def __init__(self, graph: Nodes, backbone: AlbertBackbone):
         self.graph = graph
         self.backbone = backbone
         mask = graph.node("Cast", "padding_mask", to=1)
@@ -73,7 +74,7 @@ class Network:
             "Mul", blocked, graph.constant(np.float32(MASKED_SCORE))
         )
 
-    def states(self, first_only=False):
+    def states(self, first_only: bool = False) -> list[str]:
         """Return the outputs of the embedding and of each block.
 
         Args:
@@ -86,12 +87,12 @@ class Network:
         states.append(self._block(last, states[-1], first_only))
         return states
 
-    def pooled(self):
+    def pooled(self) -> str:
         """Return the pooled output [batch, hidden_dim]."""
         x = self.first_position(self.states(first_only=True)[-1])
         return self.graph.dense(self.backbone.pooled_dense, x)
 
-    def first_position(self, x):
+    def first_position(self, x: str) -> str:
         return self.graph.node("Gather", x, self.graph.constant(0), axis=1)
 
     def _embedding(self, layer):

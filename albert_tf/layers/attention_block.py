@@ -3,7 +3,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from albert_tf.layers.common import Tensor, dense_in, layer_norm
+from albert_tf.layers.common import Shape, Tensor, dense_in, layer_norm
 from albert_tf_lite.errors import AlbertError
 
 # Added to the score of a masked key, as in the original code. Not minus infinity, so
@@ -54,7 +54,7 @@ class AttentionBlock(keras.layers.Layer):
         self.attention_dropout_rate = attention_dropout
         self.normalize_first = normalize_first
 
-    def build(self, inputs_shape):
+    def build(self, inputs_shape: Shape) -> None:
         hidden_dim = inputs_shape[-1]
         if hidden_dim % self.num_heads:
             raise AlbertError(
@@ -105,8 +105,13 @@ class AttentionBlock(keras.layers.Layer):
         return (x, probabilities) if return_attention_scores else x
 
     def compute_output_spec(
-        self, inputs, *args, return_attention_scores=False, output_length=None, **kwargs
-    ):
+        self,
+        inputs: keras.KerasTensor,
+        *args: Any,
+        return_attention_scores: bool = False,
+        output_length: int | None = None,
+        **kwargs: Any,
+    ) -> Any:
         # Without tracing a deep model is built ten times faster.
         batch, time, hidden_dim = inputs.shape
         queries = output_length or time

@@ -5,6 +5,8 @@ from __future__ import annotations
 import keras
 from keras import ops
 
+from albert_tf.layers.common import Tensor
+
 # The score of a missing choice, if an example has fewer choices than others.
 NO_CHOICE = -1e9
 
@@ -13,10 +15,10 @@ NO_CHOICE = -1e9
 class FlattenChoices(keras.layers.Layer):
     """Reshape [batch, choices, time] to [batch * choices, time]."""
 
-    def call(self, inputs):
+    def call(self, inputs: Tensor) -> Tensor:
         return ops.reshape(inputs, (-1, ops.shape(inputs)[-1]))
 
-    def compute_output_spec(self, inputs):
+    def compute_output_spec(self, inputs: keras.KerasTensor) -> keras.KerasTensor:
         return keras.KerasTensor((None, inputs.shape[-1]), inputs.dtype)
 
 
@@ -30,10 +32,12 @@ class UnflattenScores(keras.layers.Layer):
             missing and has the score -1e9.
     """
 
-    def call(self, scores, padding_mask):
+    def call(self, scores: Tensor, padding_mask: Tensor) -> Tensor:
         is_choice = ops.any(ops.cast(padding_mask, "bool"), axis=-1)
         scores = ops.reshape(scores, ops.shape(is_choice))
         return ops.where(is_choice, scores, NO_CHOICE)
 
-    def compute_output_spec(self, scores, padding_mask):
+    def compute_output_spec(
+        self, scores: keras.KerasTensor, padding_mask: keras.KerasTensor
+    ) -> keras.KerasTensor:
         return keras.KerasTensor(padding_mask.shape[:2], scores.dtype)

@@ -8,6 +8,7 @@ import keras
 # A tensor of Keras' backend, symbolic or not, or an array.
 Tensor: TypeAlias = Any
 Activation: TypeAlias = str | Callable[[Tensor], Tensor]
+Shape: TypeAlias = tuple[int | None, ...]
 Policy: TypeAlias = str | keras.DTypePolicy | None
 
 # As in all layers of both original code bases, the masked LM head included.

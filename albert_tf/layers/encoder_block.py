@@ -3,7 +3,7 @@ from typing import Any
 import keras
 
 from albert_tf.layers.attention_block import AttentionBlock
-from albert_tf.layers.common import Activation, Tensor
+from albert_tf.layers.common import Activation, Shape, Tensor
 from albert_tf.layers.feed_forward_block import FeedForwardBlock
 
 
@@ -84,7 +84,7 @@ class EncoderBlock(keras.layers.Layer):
             name="feed_forward",
         )
 
-    def build(self, inputs_shape):
+    def build(self, inputs_shape: Shape) -> None:
         for half in (self.attention, self.feed_forward):
             if not half.built:
                 half.build(inputs_shape)
@@ -111,7 +111,9 @@ class EncoderBlock(keras.layers.Layer):
         x = self.feed_forward(x, training=training)
         return (x, scores) if return_attention_scores else x
 
-    def compute_output_spec(self, inputs, *args, **kwargs):
+    def compute_output_spec(
+        self, inputs: keras.KerasTensor, *args: Any, **kwargs: Any
+    ) -> Any:
         return self.attention.compute_output_spec(inputs, *args, **kwargs)
 
     def get_config(self) -> dict[str, Any]:

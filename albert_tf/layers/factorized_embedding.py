@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from albert_tf.layers.common import (
+    Shape,
     Tensor,
     albert_initializer,
     dense_in,
@@ -94,7 +95,9 @@ class FactorizedEmbedding(keras.layers.Layer):
             dropout, dtype=self.dtype_policy, name="dropout"
         )
 
-    def build(self, token_ids_shape, segment_ids_shape=None):
+    def build(
+        self, token_ids_shape: Shape, segment_ids_shape: Shape | None = None
+    ) -> None:
         self.token_embedding = TokenEmbedding(
             self.vocabulary_size,
             self.embedding_dim,
@@ -181,7 +184,12 @@ class FactorizedEmbedding(keras.layers.Layer):
                 "larger `max_sequence_length`."
             )
 
-    def compute_output_spec(self, token_ids, segment_ids=None, training=None):
+    def compute_output_spec(
+        self,
+        token_ids: keras.KerasTensor,
+        segment_ids: Any = None,
+        training: Any = None,
+    ) -> keras.KerasTensor:
         self._check_length(token_ids.shape[1])
         return keras.KerasTensor(
             (*token_ids.shape, self.hidden_dim), dtype=self.compute_dtype

@@ -5,6 +5,7 @@ from keras import ops
 
 from albert_tf.layers.common import (
     Activation,
+    Shape,
     Tensor,
     dense_in,
     get_activation,
@@ -55,7 +56,7 @@ class FeedForwardBlock(keras.layers.Layer):
         self.hidden_dropout_rate = hidden_dropout
         self.normalize_first = normalize_first
 
-    def build(self, inputs_shape):
+    def build(self, inputs_shape: Shape) -> None:
         hidden_dim = inputs_shape[-1]
         policy = self.dtype_policy
         self.intermediate_dense = dense_in(
@@ -84,7 +85,9 @@ class FeedForwardBlock(keras.layers.Layer):
         x = inputs + ops.reshape(x, ops.shape(inputs))
         return x if self.normalize_first else self.layer_norm(x)
 
-    def compute_output_spec(self, inputs, training=None):
+    def compute_output_spec(
+        self, inputs: keras.KerasTensor, training: Any = None
+    ) -> keras.KerasTensor:
         return keras.KerasTensor(inputs.shape, self.compute_dtype)
 
     def get_config(self) -> dict[str, Any]:

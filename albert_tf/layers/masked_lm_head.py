@@ -5,6 +5,7 @@ from keras import ops
 
 from albert_tf.layers.common import (
     Activation,
+    Shape,
     Tensor,
     at_least_float32,
     dense_in,
@@ -54,7 +55,9 @@ class MaskedLMHead(keras.layers.Layer):
         self.embedding = embedding
         self.activation = get_activation(activation)
 
-    def build(self, sequence_output_shape, mask_positions_shape=None):
+    def build(
+        self, sequence_output_shape: Shape, mask_positions_shape: Shape | None = None
+    ) -> None:
         hidden_dim = sequence_output_shape[-1]
         # `embedding.reverse` takes the width of the sum of embeddings in both families.
         width = self.embedding.sum_dim

@@ -1,5 +1,7 @@
 """BERT's clean-up of text as TensorFlow ops, and offsets in the original text."""
 
+from collections.abc import Callable
+
 import tensorflow as tf
 import tensorflow_text as tf_text
 
@@ -33,7 +35,9 @@ SPACE_MARK = "\x0b"
 UNREACHABLE_MARK = "\x02"
 
 
-def map_rows(function, text, rows):
+def map_rows(
+    function: Callable[[tf.Tensor], tf.Tensor], text: tf.Tensor, rows: tf.Tensor
+) -> tf.Tensor:
     """Apply a function to the strings where `rows` is true."""
     indices = tf.where(rows)
     return tf.tensor_scatter_nd_update(
@@ -41,7 +45,7 @@ def map_rows(function, text, rows):
     )
 
 
-def normalize(text, lowercase):
+def normalize(text: tf.Tensor, lowercase: bool) -> tf.Tensor:
     """Clean text so that FastWordpiece finds the words of the original tokenizer."""
     plain = tf.strings.regex_full_match(text, PLAIN_TEXT)
     cleaned = map_rows(
@@ -50,7 +54,7 @@ def normalize(text, lowercase):
     return tf.strings.lower(cleaned) if lowercase else cleaned
 
 
-def clean(text, lowercase):
+def clean(text: tf.Tensor, lowercase: bool) -> tf.Tensor:
     text = tf.strings.unicode_transcode(text, "UTF-8", "UTF-8", errors="ignore")
     text = tf.strings.regex_replace(text, CONTROL, "")
     if not lowercase:
@@ -62,7 +66,7 @@ def clean(text, lowercase):
     return tf.strings.regex_replace(text, f"{ACCENT}+", "")
 
 
-def mark_long_words(text):
+def mark_long_words(text: tf.Tensor) -> tf.Tensor:
     """Mark words over 100 characters, which are unknown in every vocabulary."""
 
     def mark(rows):
@@ -73,7 +77,13 @@ def mark_long_words(text):
     return map_rows(mark, text, tf.strings.regex_full_match(text, MAYBE_LONG_WORD))
 
 
-def original_offsets(text, normalized, starts, ends, lowercase):
+def original_offsets(
+    text: tf.Tensor,
+    normalized: tf.Tensor,
+    starts: tf.RaggedTensor,
+    ends: tf.RaggedTensor,
+    lowercase: bool,
+) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
     """Map byte offsets in normalised text to characters of the original."""
     characters = tf.strings.unicode_decode(text, "UTF-8", errors="ignore")
     sizes, is_accent = cleaned_sizes(characters.flat_values, lowercase)
@@ -93,7 +103,9 @@ def original_offsets(text, normalized, starts, ends, lowercase):
     )
 
 
-def cleaned_sizes(characters, lowercase):
+def cleaned_sizes(
+    characters: tf.Tensor, lowercase: bool
+) -> tuple[tf.Tensor, tf.Tensor]:
     """Return the cleaned bytes of each character, and whether it is a stripped accent.
 
     Clean-up acts on single characters, except for the order of marks and the form of a
@@ -106,7 +118,9 @@ def cleaned_sizes(characters, lowercase):
     return tf.gather(sizes, index), tf.gather(is_accent, index)
 
 
-def cleaned_position(normalized, offsets, row):
+def cleaned_position(
+    normalized: tf.Tensor, offsets: tf.Tensor, row: tf.Tensor
+) -> tf.Tensor:
     """Return positions in all cleaned bytes of the batch, without the marks."""
     data = tf.io.decode_raw(tf.strings.reduce_join(normalized), tf.uint8)
     is_mark = (data == ord(UNKNOWN_MARK)) | (data == ord(SPACE_MARK))
@@ -116,7 +130,7 @@ def cleaned_position(normalized, offsets, row):
     return position - tf.gather(marks_before, position)
 
 
-def next_base(is_accent):
+def next_base(is_accent: tf.Tensor) -> tf.Tensor:
     """Return the index of the first character after each that is not an accent."""
     is_base = tf.logical_not(is_accent)
     bases = tf.cast(tf.where(is_base)[:, 0], tf.int32)

@@ -2,6 +2,7 @@
 
 import functools
 import unicodedata
+from collections.abc import Callable
 
 import tensorflow as tf
 import tensorflow_text as tf_text
@@ -32,7 +33,7 @@ NUL_MARK = "\ufdd0"
 
 
 @functools.cache
-def combining_marks():
+def combining_marks() -> str:
     """Return an RE2 class of the characters that clean-up drops.
 
     RE2 has general categories such as Mn, but not the canonical combining class. As in
@@ -45,7 +46,7 @@ def combining_marks():
     return f"[{''.join(ranges)}]"
 
 
-def clean_up(text, lowercase):
+def clean_up(text: tf.Tensor, lowercase: bool) -> tf.Tensor:
     """Clean strings [batch] like google-research/albert's `preprocess_text`."""
     is_plain = tf.strings.regex_full_match(text, PLAIN_TEXT)
     is_line = tf.strings.regex_full_match(text, PLAIN_LINE)
@@ -54,18 +55,18 @@ def clean_up(text, lowercase):
     return tf.strings.lower(text) if lowercase else text
 
 
-def clean_any(text, lowercase):
+def clean_any(text: tf.Tensor, lowercase: bool) -> tf.Tensor:
     text = tf.strings.unicode_transcode(text, "UTF-8", "UTF-8", errors="ignore")
     return decompose(join_words(text), lowercase)
 
 
-def join_words(text):
+def join_words(text: tf.Tensor) -> tf.Tensor:
     text = tf.strings.regex_replace(text, TOO_MUCH_SPACE, " ")
     # `strip` removes ASCII white space, of which only spaces are left.
     return tf.strings.strip(text)
 
 
-def decompose(text, lowercase):
+def decompose(text: tf.Tensor, lowercase: bool) -> tf.Tensor:
     text = tf_text.normalize_utf8(text, "NFKD")
     text = tf.strings.regex_replace(text, f"{combining_marks()}+", "")
     if not lowercase:
@@ -90,7 +91,12 @@ class Alignment:
         is_blank: function of cleaned characters, strings [characters], to bools.
     """
 
-    def __init__(self, text, lowercase, is_blank):
+    def __init__(
+        self,
+        text: tf.Tensor,
+        lowercase: bool,
+        is_blank: Callable[[tf.Tensor], tf.Tensor],
+    ):
         characters = tf.strings.unicode_decode(text, "UTF-8", errors="ignore")
         self.row_starts = tf.cast(characters.row_starts(), tf.int32)
         self.row_limits = tf.cast(characters.row_limits(), tf.int32)
@@ -125,14 +131,16 @@ class Alignment:
         )
         return is_space & after_space[:-1]
 
-    def text_positions(self, offsets):
+    def text_positions(self, offsets: tf.RaggedTensor) -> tf.RaggedTensor:
         """Convert byte offsets in cleaned rows to positions in text of the batch."""
         row_starts = tf.gather(self.bytes_before, self.row_starts)
         row_start = tf.gather(row_starts, offsets.value_rowids())
         positions = row_start + tf.cast(offsets.values, tf.int32)
         return offsets.with_values(tf.gather(self.text_before, positions))
 
-    def spans(self, starts, ends):
+    def spans(
+        self, starts: tf.RaggedTensor, ends: tf.RaggedTensor
+    ) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
         """Convert spans of text positions to spans of characters of their row.
 
         A span without text is empty and lies where the next text begins.

@@ -1,5 +1,7 @@
 """SentencePiece model: its file, its tokens and the engine that finds them."""
 
+from __future__ import annotations
+
 import itertools
 import os
 
@@ -8,6 +10,7 @@ import sentencepiece
 import tensorflow as tf
 import tensorflow_text as tf_text
 
+from albert_tf.tokenizers.sentence_piece_clean_up import Alignment
 from albert_tf_lite.errors import AlbertError
 
 REQUIRED_TOKENS = ("<pad>", "<unk>", "[CLS]", "[SEP]")
@@ -21,7 +24,7 @@ FIRST_FIELD = 0x0A
 class SentencePieceModel:
     """Tokens by id, ids by token, and the engine, which returns ids or pieces."""
 
-    def __init__(self, proto, as_pieces=False):
+    def __init__(self, proto: str | os.PathLike | bytes, as_pieces: bool = False):
         self.proto, source = read_proto(proto)
         processor = open_processor(self.proto, source)
         self.as_pieces = as_pieces
@@ -32,12 +35,14 @@ class SentencePieceModel:
         self._encode = self._graph_function(with_offsets=False)
         self._encode_with_offsets = self._graph_function(with_offsets=True)
 
-    def encode(self, text):
+    def encode(self, text: tf.Tensor) -> tf.RaggedTensor:
         """Return the ids (or pieces) of cleaned strings [batch], ragged."""
         tokens, ids = self._encode(text)
         return self._commas.split(tokens, ids)
 
-    def encode_with_offsets(self, text, alignment):
+    def encode_with_offsets(
+        self, text: tf.Tensor, alignment: Alignment
+    ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
         """Return ids (or pieces), starts and ends of cleaned strings, all ragged.
 
         Starts and ends are characters of the original text by its `Alignment`.
@@ -48,7 +53,7 @@ class SentencePieceModel:
         starts, ends = self._commas.split_spans(starts, ends, ids)
         return self._commas.split(tokens, ids), *alignment.spans(starts, ends)
 
-    def is_blank(self, text):
+    def is_blank(self, text: tf.Tensor) -> tf.Tensor:
         """Return which strings [strings] have no pieces but spaces."""
         _, ids = self._encode(text)
         return tf.reduce_all(ids == self.ids.get(SPACE_PIECE, -1), axis=1)
@@ -86,7 +91,12 @@ class CommaSplits:
     keeps the piece. In the released model all such pieces are the start of a word.
     """
 
-    def __init__(self, processor, tokens, as_pieces):
+    def __init__(
+        self,
+        processor: sentencepiece.SentencePieceProcessor,
+        tokens: list[str],
+        as_pieces: bool,
+    ):
         self._as_pieces = as_pieces
         rows = [comma_parts(processor, token) for token in tokens]
         parts = list(itertools.chain.from_iterable(rows))
@@ -94,7 +104,7 @@ class CommaSplits:
         self._parts = parts if as_pieces else [processor.piece_to_id(p) for p in parts]
         self._bytes_after = list(itertools.chain.from_iterable(map(bytes_after, rows)))
 
-    def split(self, tokens, ids):
+    def split(self, tokens: tf.RaggedTensor, ids: tf.RaggedTensor) -> tf.RaggedTensor:
         """Return tokens (ids or pieces) [batch, (tokens)] with these pieces split."""
         parts = self._look_up(self._parts, ids)
         values = parts.values
@@ -105,7 +115,9 @@ class CommaSplits:
             values = tf.where(is_whole, tf.repeat(tokens.values, lengths), values)
         return _regroup(tokens, parts, values)
 
-    def split_spans(self, starts, ends, ids):
+    def split_spans(
+        self, starts: tf.RaggedTensor, ends: tf.RaggedTensor, ids: tf.RaggedTensor
+    ) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
         """Return the spans of the tokens of `split`, in bytes of text."""
         after = self._look_up(self._bytes_after, ids)
         part_ends = tf.repeat(ends.values, after.row_lengths()) - after.values
@@ -130,7 +142,9 @@ def _regroup(tokens, parts, values):
     return tf.RaggedTensor.from_row_splits(values, row_splits, validate=False)
 
 
-def comma_parts(processor, token):
+def comma_parts(
+    processor: sentencepiece.SentencePieceProcessor, token: str
+) -> list[str]:
     """Return the pieces of `<digits>,`, or the token itself."""
     if len(token) < 2 or token[-1] != "," or not token[-2].isdigit():
         return [token]
@@ -138,13 +152,13 @@ def comma_parts(processor, token):
     return [*processor.encode(number, out_type=str), ","]
 
 
-def bytes_after(parts):
+def bytes_after(parts: list[str]) -> list[int]:
     """Return the number of bytes of text after each part of a piece."""
     sizes = [len(part.replace(SPACE_PIECE, "").encode()) for part in parts]
     return [sum(sizes[i + 1 :]) for i in range(len(sizes))]
 
 
-def read_proto(proto):
+def read_proto(proto: str | os.PathLike | bytes) -> tuple[bytes, str]:
     """Return the bytes of a model and its name in messages."""
     if isinstance(proto, bytes):
         return proto, "The SentencePiece model given as bytes"
@@ -163,7 +177,7 @@ def read_proto(proto):
         return file.read(), source
 
 
-def open_processor(proto, source):
+def open_processor(proto: bytes, source: str) -> sentencepiece.SentencePieceProcessor:
     processor = sentencepiece.SentencePieceProcessor()
     try:
         processor.LoadFromSerializedProto(proto)
@@ -181,7 +195,7 @@ def open_processor(proto, source):
     return processor
 
 
-def is_cut_after_a_piece(proto):
+def is_cut_after_a_piece(proto: bytes) -> bool:
     """Return whether nothing follows the pieces, which have less than 128 bytes each.
 
     SentencePiece loads such a file as a model of another vocabulary.
@@ -192,7 +206,7 @@ def is_cut_after_a_piece(proto):
     return end == len(proto)
 
 
-def check_tokens(tokens, source):
+def check_tokens(tokens: list[str], source: str) -> None:
     missing = [token for token in REQUIRED_TOKENS if token not in tokens]
     if missing:
         raise AlbertError(

@@ -116,7 +116,9 @@ class TextTokenizer(keras_hub.tokenizers.Tokenizer):
     def call(self, inputs: Strings, training: bool | None = None) -> Tensor:
         return self.tokenize(inputs)
 
-    def compute_output_spec(self, inputs, training=None):
+    def compute_output_spec(
+        self, inputs: keras.KerasTensor, training: bool | None = None
+    ) -> keras.KerasTensor:
         return keras.KerasTensor((*inputs.shape, None), dtype=self.compute_dtype)
 
     def tokenize(self, inputs: Strings) -> Tensor:

@@ -150,7 +150,7 @@ class WordPieceTokenizer(TextTokenizer):
 class Vocabulary:
     """Tokens by id, ids by token, and the WordPiece engine."""
 
-    def __init__(self, vocabulary):
+    def __init__(self, vocabulary: str | os.PathLike | Sequence[str]):
         if isinstance(vocabulary, (str, os.PathLike)):
             source = f"Vocabulary file '{os.fspath(vocabulary)}'"
             self.tokens = read_tokens(vocabulary, source)
@@ -176,7 +176,7 @@ class Vocabulary:
             ) from error
 
 
-def read_tokens(path, source):
+def read_tokens(path: str | os.PathLike, source: str) -> list[str]:
     if not os.path.isfile(path):
         raise FileNotFoundError(
             f"{source} does not exist or is not a file. Expected a text file with one "
@@ -194,7 +194,7 @@ def read_tokens(path, source):
     return tokens
 
 
-def check_tokens(tokens):
+def check_tokens(tokens: Sequence[str]) -> list[str]:
     tokens = [t.strip(BLANKS) if isinstance(t, str) else t for t in tokens]
     for i, token in enumerate(tokens):
         if not isinstance(token, str) or any(blank in token for blank in BLANKS):
@@ -208,7 +208,9 @@ def check_tokens(tokens):
     return tokens
 
 
-def build_engine(tokens, ids):
+def build_engine(
+    tokens: list[str], ids: dict[str, int]
+) -> tf_text.FastWordpieceTokenizer:
     # FastWordpiece refuses repeated tokens and, unlike the original, finds tokens that
     # contain white space. Rows that the original never returns get a name that cleaned
     # text cannot contain.
@@ -225,7 +227,7 @@ def build_engine(tokens, ids):
         )
 
 
-def is_reachable(token):
+def is_reachable(token: str) -> bool:
     length = len(token.removeprefix("##"))
     return 0 < length <= MAX_CHARACTERS_PER_WORD and not any(
         unicodedata.category(c) in ("Cc", "Cf", "Zl", "Zp", "Zs") for c in token
