@@ -6,10 +6,11 @@ import functools
 import itertools
 import unicodedata
 from collections.abc import Iterator
+from typing import Any
 
 from albert_tf_lite.extra import import_extra
 
-# Stands for a space, at the start of a word.
+# Represents a space, at the start of a word.
 SPACE_PIECE = "\u2581"
 
 
@@ -93,19 +94,9 @@ class SentencePieceTokenizer:
         return all(number == self._space_id for number in ids)
 
     def _parts(self, number):
-        """Return the ids that replace a piece, and the bytes of its text after each.
-
-        A number is separated from the comma that follows it. As in the original the
-        digits are encoded again, which adds a space piece also inside a word.
-        """
         piece = self._processor.id_to_piece(number)
-        if len(piece) < 2 or piece[-1] != "," or not piece[-2].isdigit():
-            return [(number, 0)]
-        digits = piece[:-1].replace(SPACE_PIECE, "")
-        parts = [*self._processor.encode(digits, out_type=str), ","]
-        sizes = [len(part.replace(SPACE_PIECE, "").encode()) for part in parts]
-        after = [sum(sizes[i + 1 :]) for i in range(len(sizes))]
-        return list(zip(map(self._processor.piece_to_id, parts), after, strict=True))
+        parts = comma_parts(self._processor, piece)
+        return [(self._processor.piece_to_id(part), after) for part, after in parts]
 
     def _encode_with_offsets(self, cleaned):
         """Yield the id, the first byte and the end byte of each piece."""
@@ -115,6 +106,26 @@ class SentencePieceTokenizer:
             if field == 2:
                 values = dict(_fields(piece))
                 yield tuple(values.get(name, 0) for name in (2, 4, 5))
+
+
+def comma_parts(processor: Any, piece: str) -> list[tuple[str, int]]:
+    """Return the pieces that replace a piece, and the bytes of its text after each.
+
+    The original separates a number from the comma that follows it, so that a number is
+    the same piece with and without a comma: it encodes the digits again and adds the
+    comma. It also intends to drop the space piece that this adds to digits inside a
+    word, but compares a character with bytes, which never are equal, and so keeps it.
+
+    Args:
+        processor: a `sentencepiece.SentencePieceProcessor`.
+        piece: string.
+    """
+    if len(piece) < 2 or piece[-1] != "," or not piece[-2].isdigit():
+        return [(piece, 0)]
+    digits = piece[:-1].replace(SPACE_PIECE, "")
+    parts = [*processor.encode(digits, out_type=str), ","]
+    sizes = [len(part.replace(SPACE_PIECE, "").encode()) for part in parts]
+    return [(part, sum(sizes[i + 1 :])) for i, part in enumerate(parts)]
 
 
 class _Alignment:

@@ -12,11 +12,9 @@ import tensorflow_text as tf_text
 
 from albert_tf.tokenizers.sentence_piece_clean_up import Alignment
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.sentence_piece import SPACE_PIECE, comma_parts
 
 REQUIRED_TOKENS = ("<pad>", "<unk>", "[CLS]", "[SEP]")
-# Stands for a space, at the start of a word.
-SPACE_PIECE = "\u2581"
-
 # The first byte of each piece in a serialized model. The next byte is its length.
 FIRST_FIELD = 0x0A
 
@@ -81,15 +79,7 @@ class SentencePieceModel:
 
 
 class CommaSplits:
-    """Table of the parts of pieces that end in a digit and a comma.
-
-    The original splits them, so that a number is the same piece with and without a
-    comma: it encodes the digits again and adds the comma.
-
-    It also intends to drop the space piece that the second encoding adds to digits
-    inside a word, but compares a character with bytes, which never are equal, and so
-    keeps the piece. In the released model all such pieces are the start of a word.
-    """
+    """Table of the `comma_parts` of all pieces, for ragged tensors of ids."""
 
     def __init__(
         self,
@@ -99,10 +89,9 @@ class CommaSplits:
     ):
         self._as_pieces = as_pieces
         rows = [comma_parts(processor, token) for token in tokens]
-        parts = list(itertools.chain.from_iterable(rows))
+        parts, self._bytes_after = map(list, zip(*itertools.chain(*rows), strict=True))
         self._row_splits = np.cumsum([0, *map(len, rows)], dtype="int32")
         self._parts = parts if as_pieces else [processor.piece_to_id(p) for p in parts]
-        self._bytes_after = list(itertools.chain.from_iterable(map(bytes_after, rows)))
 
     def split(self, tokens: tf.RaggedTensor, ids: tf.RaggedTensor) -> tf.RaggedTensor:
         """Return tokens (ids or pieces) [batch, (tokens)] with these pieces split."""
@@ -140,22 +129,6 @@ def _regroup(tokens, parts, values):
     # int64, as in TensorFlow's own ragged tensors, which combine with these.
     row_splits = tf.cast(tf.gather(parts.row_splits, tokens.row_splits), tf.int64)
     return tf.RaggedTensor.from_row_splits(values, row_splits, validate=False)
-
-
-def comma_parts(
-    processor: sentencepiece.SentencePieceProcessor, token: str
-) -> list[str]:
-    """Return the pieces of `<digits>,`, or the token itself."""
-    if len(token) < 2 or token[-1] != "," or not token[-2].isdigit():
-        return [token]
-    number = token[:-1].replace(SPACE_PIECE, "")
-    return [*processor.encode(number, out_type=str), ","]
-
-
-def bytes_after(parts: list[str]) -> list[int]:
-    """Return the number of bytes of text after each part of a piece."""
-    sizes = [len(part.replace(SPACE_PIECE, "").encode()) for part in parts]
-    return [sum(sizes[i + 1 :]) for i in range(len(sizes))]
 
 
 def read_proto(proto: str | os.PathLike | bytes) -> tuple[bytes, str]:
