@@ -7,10 +7,13 @@ from collections.abc import Sequence
 
 import keras
 import tensorflow as tf
+from keras import ops
 
+from albert_tf.backbone.albert_backbone import AlbertBackbone
 from albert_tf.export.contents import check_precision, contents_of
-from albert_tf.export.litert_task import rebuild
 from albert_tf.files import complete_file
+from albert_tf.layers import FactorizedEmbedding
+from albert_tf.layers.private_keras import inner_layers
 from albert_tf.models.task import AlbertTask
 from albert_tf_lite.errors import AlbertError
 
@@ -70,7 +73,7 @@ def litert(
     lengths = sorted({min(int(length), most) for length in lengths})
     contents.settings.update(lengths=lengths, sequence_length=lengths[-1])
     network = _convert(
-        rebuild(task, lengths[-1]), lengths, precision, contents.settings
+        _rebuild(task, lengths[-1]), lengths, precision, contents.settings
     )
     with complete_file(path) as temporary:
         temporary.write_bytes(network)
@@ -108,3 +111,47 @@ def _function(task, length, settings):
         return {settings["output"]: task(inputs, training=False)}
 
     return call
+
+
+class _LooksUpPositions(FactorizedEmbedding):
+    """Embedding that looks up positions instead of slicing their table.
+
+    A slice of fixed length is a constant, which the converter would write for each
+    length in float32.
+    """
+
+    def _positions(self, token_ids):
+        length = token_ids.shape[1]
+        # The second operand is never smaller, but prevents another constant.
+        rows = ops.minimum(ops.arange(length, dtype="int32"), token_ids + length)
+        return ops.take(self.position_table, rows, axis=0)
+
+
+class _Backbone(AlbertBackbone):
+    embedding_cls = _LooksUpPositions
+
+
+def _rebuild(task: AlbertTask, positions: int) -> AlbertTask:
+    """Copy a task, with or without LoRA, to one of `positions` in float32."""
+    changed = {"dtype": "float32", "max_sequence_length": positions}
+    backbone = _Backbone.from_config({**task.backbone.get_config(), **changed})
+    config = task.get_config()
+    for name in ("backbone", "preprocessor", "dtype", "compile"):
+        config.pop(name, None)
+    rebuilt = type(task)(backbone=backbone, preprocessor=None, compile=False, **config)
+    weights = [x for x in task.weights if not x.name.startswith("lora_")]
+    for weight, other in zip(rebuilt.weights, weights, strict=True):
+        # The position table of the copy may have fewer rows.
+        weight.assign(ops.cast(other, "float32")[: weight.shape[0]])
+    for layer, other in zip(_matrices(rebuilt), _matrices(task), strict=True):
+        # With LoRA the matrix is a sum.
+        if getattr(other, "lora_enabled", False):
+            name = "kernel" if hasattr(other, "kernel") else "embeddings"
+            getattr(layer, name).assign(getattr(other, name))
+    return rebuilt
+
+
+def _matrices(task):
+    """Return the layers that LoRA may adapt."""
+    kinds = (keras.layers.Dense, keras.layers.Embedding)
+    return [layer for layer in inner_layers(task) if isinstance(layer, kinds)]

@@ -10,11 +10,12 @@ import tensorflow as tf
 from albert_tf.export.model_card import write_card
 from albert_tf.export.serving_module import ServingModule
 from albert_tf.export.versions import plain_errors, written_directory
-from albert_tf.export.warmup import write_warmup
 from albert_tf.models.task import AlbertTask
 from albert_tf_lite.errors import AlbertError
 
 _DTYPES = (None, "float32", "bfloat16")
+# The first request of a length may take longer than others.
+_WARMUP_LENGTHS = (16, 32, 64, 128, 256, 512)
 
 
 def saved_model(
@@ -94,7 +95,7 @@ def saved_model(
             signatures=module.functions,
             options=tf.saved_model.SaveOptions(experimental_debug_stripper=True),
         )
-        write_warmup(task, specs, temporary)
+        _write_warmup(task, specs, temporary)
         write_card(task, module.functions, options.get("labels"), temporary)
     return written.path
 
@@ -118,3 +119,55 @@ def _check(task, pairs, dtype):
         )
     if dtype not in _DTYPES:
         raise AlbertError(f"`dtype` must be one of {_DTYPES}. Received: {dtype!r}")
+
+
+def _write_warmup(task, specs, directory):
+    """Write `assets.extra/tf_serving_warmup_requests`, one request per length."""
+    folder = pathlib.Path(directory, "assets.extra")
+    folder.mkdir()
+    longest = task.preprocessor.sequence_length
+    lengths = [*(length for length in _WARMUP_LENGTHS if length < longest), longest]
+    with tf.io.TFRecordWriter(str(folder / "tf_serving_warmup_requests")) as writer:
+        for length in lengths:
+            writer.write(_prediction_log(_warmup_texts(specs, length)))
+
+
+def _warmup_texts(specs: list[tf.TensorSpec], length: int) -> dict[str, tf.Tensor]:
+    """Return the texts of an example of about `length` tokens, [1] or [1, 1]."""
+    # A Chinese character is one token in every vocabulary.
+    texts = ["一[MASK]"] * len(specs)
+    texts[0] += " 一" * max(length - 6, 0)
+    return {
+        spec.name: tf.constant(text, shape=[1] * spec.shape.rank)
+        for spec, text in zip(specs, texts, strict=True)
+    }
+
+
+def _prediction_log(inputs: dict[str, tf.Tensor]) -> bytes:
+    """Serialize a predict request as a `tensorflow.serving.PredictionLog`.
+
+    Its message classes are in tensorflow-serving-api only, but a few fields suffice:
+    PredictionLog.predict_log = 6, PredictLog.request = 1, PredictRequest.model_spec = 1
+    with signature_name = 3, and PredictRequest.inputs = 2, a map.
+
+    Reference:
+        tensorflow/serving `prediction_log.proto`, `predict.proto`, `model.proto`.
+    """
+    request = _field(1, _field(3, b"serving_default"))
+    for name, tensor in inputs.items():
+        proto = tf.make_tensor_proto(tensor).SerializeToString()
+        request += _field(2, _field(1, name.encode()) + _field(2, proto))
+    return _field(6, _field(1, request))
+
+
+def _field(number, data):
+    """Encode a field of bytes: number and wire type 2, length, bytes."""
+    return _varint(number << 3 | 2) + _varint(len(data)) + data
+
+
+def _varint(value):
+    data = bytearray()
+    while value > 127:
+        data.append(value & 127 | 128)
+        value >>= 7
+    return bytes([*data, value])
