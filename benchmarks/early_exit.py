@@ -2,9 +2,9 @@
 
     python benchmarks/early_exit.py /path/of/chnsenticorp_clean.zip [--layers 12]
 
-Fine-tunes a plain classifier and one with early exit from the same weights, and predicts
-the test texts with every setting in turn. Times are measured from strings to outputs.
-The speed is relative to the plain model in the same round.
+Fine-tunes a plain classifier and one with early exit from the same weights, and
+predicts the test texts with every setting in turn. Times are measured from strings to
+outputs. The speed is relative to the plain model in the same round.
 
 `never` is a control: no text can meet its condition, so every text passes all layers
 and its ratio should be 1. When other processes disturb the measurement, the ratio
