@@ -5,9 +5,9 @@
 
 ASSETS is a folder with data/lcqmc/dev.tsv, data/chnsenticorp_clean.zip,
 data/cmrc2018/cmrc2018_dev.json and released/vocab/vocab_zh_21128.txt. All engines
-(see `engines.py`) run the same model size from random weights, with the same vocabulary,
-batch size and texts, in turn. A warm-up run of each engine, which traces and compiles,
-is not counted.
+(see `engines.py`) run in turn, with the same model size, random weights, vocabulary,
+batch size and texts. A warm-up run of each engine, which traces and compiles, is not
+counted.
 """
 
 import argparse

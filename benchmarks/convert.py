@@ -1,10 +1,11 @@
 """Measure the time and memory of converting the largest ALBERT.
 
-Writes a checkpoint with the shape of albert_xxlarge, random weights and both pretraining
-heads. Then it runs, in turn and each in a separate process, a baseline that reads all
-tensors by `tf.train.load_checkpoint` and writes them by NumPy, and `convert_checkpoint`
-to every layout. Prints the seconds, their ratio to the baseline, and the peak memory
-above that of the imported libraries, as a multiple of the checkpoint's size.
+Writes a checkpoint with the shape of albert_xxlarge, random weights and both
+pretraining heads. Then it runs, in turn and each in a separate process, a baseline that
+reads all tensors by `tf.train.load_checkpoint` and writes them by NumPy, and
+`convert_checkpoint` to every layout. Prints the seconds, their ratio to the baseline,
+and the peak memory above that of the imported libraries, as a multiple of the
+checkpoint's size.
 
 Run: make benchmark-convert (or python benchmarks/convert.py --size albert_base_en)
 """

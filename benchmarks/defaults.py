@@ -1,8 +1,8 @@
 """Check that the defaults of `albert-tf finetune` train every size.
 
 Fine-tunes a classifier on the demo's reviews with no option but the size, from random
-weights and from the shipped checkpoint, and prints its test accuracy next to that of the
-most frequent class. Results are cached in OUTPUT; finished runs are skipped.
+weights and from the shipped checkpoint, and prints its test accuracy next to that of
+the most frequent class. Results are cached in OUTPUT; finished runs are skipped.
 
 Run: python benchmarks/defaults.py OUTPUT --sizes albert_micro_zh albert_tiny_zh
 """

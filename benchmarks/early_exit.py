@@ -2,15 +2,15 @@
 
     python benchmarks/early_exit.py /path/of/chnsenticorp_clean.zip [--layers 12]
 
-Fine-tunes two classifiers from the same weights, with `early_exit=True` and without,
-and predicts the test texts by every rule in turn. Times are measured from strings to
+Fine-tunes a plain classifier and one with early exit from the same weights, and
+predicts the test texts with every setting in turn. Times are measured from strings to
 outputs. The speed is relative to the plain model in the same round.
 
-`never` is a control: no text can meet its condition, so every text passes all layers and
-its ratio should be 1. When other processes disturb the measurement, the ratio differs
-and the script prints a warning. `layers`, the mean number of layers per text, does not
-depend on a clock, and `cpu_ratio`, based on processor time, is hardly affected by other
-processes.
+`never` is a control: no text can meet its condition, so every text passes all layers
+and its ratio should be 1. When other processes disturb the measurement, the ratio
+differs and the script prints a warning. `layers`, the mean number of layers per text,
+does not depend on a clock, and `cpu_ratio`, based on processor time, is hardly affected
+by other processes.
 """
 
 import argparse
@@ -102,7 +102,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", help="chnsenticorp_clean.zip")
     parser.add_argument("--checkpoint", default=str(MICRO))
-    parser.add_argument("--layers", type=int, help="number of layers (default: the checkpoint's)")
+    parser.add_argument("--layers", type=int, help="default: as in the checkpoint")
     parser.add_argument("--train", type=int, help="training examples (default: all)")
     parser.add_argument("--test", type=int, help="test examples (default: all)")
     parser.add_argument("--epochs", type=int, default=3)

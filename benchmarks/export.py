@@ -6,8 +6,8 @@
 For each size, exports a classifier with random weights to every format and runs single
 texts of 32 and 128 tokens in turn, from ids to logits, on the given number of threads.
 `difference` is the largest difference from the logits of Keras. With `--model`, a
-directory written by `albert-tf finetune`, and labelled `--texts`, the script also prints
-how often each format agrees with Keras, and its accuracy.
+directory written by `albert-tf finetune`, and labelled `--texts`, the script also
+prints how often each format agrees with Keras, and its accuracy.
 """
 
 import argparse
@@ -63,7 +63,7 @@ def main():
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--model", help="directory written by `albert-tf finetune`")
-    parser.add_argument("--texts", nargs="*", default=[], help="files of labelled texts")
+    parser.add_argument("--texts", nargs="*", default=[], help="labelled texts (files)")
     parser.add_argument("--examples", type=int, default=2000)
     arguments = parser.parse_args()
     tf.config.threading.set_intra_op_parallelism_threads(arguments.threads)

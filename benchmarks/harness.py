@@ -82,8 +82,8 @@ def forward_gflop(sizes, tokens, length):
     """Return the billions of operations of the encoder for `tokens` tokens.
 
     Counts matrix products only, 2 operations per multiply-add: the embedding projection
-    and, in each layer, four projections of attention, two products for its scores
-    (which depend on the `length` of the texts) and two of the feed-forward half.
+    and, in each layer, four projections of attention, two products of its scores
+    (proportional to the text `length`) and two of the feed-forward half.
     """
     hidden = sizes["hidden_dim"]
     layer = 4 * hidden**2 + 2 * length * hidden + 2 * hidden * sizes["intermediate_dim"]

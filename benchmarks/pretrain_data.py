@@ -80,7 +80,7 @@ def main():
     # With fewer blocks of 4 MB the workers would only start and stop.
     least = 8 * len(os.sched_getaffinity(0))
     if arguments.megabytes < least and not arguments.memory:
-        parser.error(f"--megabytes is {arguments.megabytes}; use at least {least} on these cores")
+        parser.error(f"--megabytes must be at least {least} on these cores")
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         if arguments.memory:

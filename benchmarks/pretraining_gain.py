@@ -1,9 +1,9 @@
 """Measure the gain from pretraining: accuracy by the number of labelled examples.
 
-Fine-tunes with the package's defaults from checkpoints and from random weights, with the
-same examples and seeds, and fits a simple baseline: TF-IDF of characters with logistic
-regression. The score is the accuracy on test texts that were not used to choose any
-setting. Results are cached in OUTPUT; finished runs are skipped.
+Fine-tunes with the package's defaults from checkpoints and from random weights, with
+the same examples and seeds, and fits a simple baseline: TF-IDF of characters with
+logistic regression. The score is the accuracy on test texts that were not used to
+choose any setting. Results are cached in the output file; finished runs are skipped.
 
 Run: python benchmarks/pretraining_gain.py --start shipped examples/albert_micro_zh \\
     --data reviews examples/reviews --data ChnSentiCorp chnsenticorp_clean.zip
@@ -78,8 +78,8 @@ def read_arguments():
     sizes = {"nargs": "+", "default": ["50", "200", "500", "all"]}
     parser.add_argument("--sizes", **sizes, help="numbers of labelled examples")
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--epochs", type=int, default=3, help="epochs for large training sets")
-    parser.add_argument("--report", action="store_true", help="show and draw the cached results only")
+    parser.add_argument("--epochs", type=int, default=3, help="for large data sets")
+    parser.add_argument("--report", action="store_true", help="only draw results")
     parser.add_argument("--output", default="pretraining_gain.json")
     return parser.parse_args()
 
@@ -112,7 +112,7 @@ def columns(text):
 
 
 def choose(texts, labels, size, seed):
-    """Draw `size` examples with the class frequencies of the whole set."""
+    """Draw `size` examples by seed, with the class frequencies of the whole set."""
     if size == "all" or int(size) >= len(texts):
         return texts, labels
     chosen, _ = train_test_split(

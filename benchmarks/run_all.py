@@ -3,8 +3,8 @@
     python benchmarks/run_all.py [--assets ../shared] [--quick]
 
 Each script writes `results/NAME.json` and overwrites the previous one. `--report` only
-draws the table and the plot from the existing files. For figures to publish, run nothing
-else at the same time and name the machine, which each file records.
+draws the table and the plot from the existing files. For figures to publish, run
+nothing else at the same time and name the machine, which each file records.
 """
 
 import argparse
@@ -16,6 +16,12 @@ import sys
 
 HERE = pathlib.Path(__file__).parent
 RESULTS = HERE / "results"
+LEGEND = """\
+`ratio` is the median speed over the rounds, relative to the row with ratio 1, with the
+smallest and the largest. `cpu_ratio` is the same by processor time. `share` is the rate
+of operations relative to that of a matrix product, measured just before and after.
+`of KerasHub` is the time relative to KerasHub, and `90%` the 90th percentile.
+"""
 # Script, its arguments, and additional ones for `--quick`.
 RUNS = (
     ("tokenizers_rate.py", (), ("--rounds", "2")),
@@ -45,7 +51,7 @@ def report():
     matplotlib.use("agg")
     from matplotlib import pyplot
 
-    lines, bars = ["# Results", ""], {}
+    lines, bars = ["# Results", "", LEGEND], {}
     files = {x.stem: json.loads(x.read_text("utf-8")) for x in RESULTS.glob("*.json")}
     for name, found in sorted(files.items()):
         jobs = found.get("jobs") or {"": found}
@@ -93,7 +99,7 @@ def main():
     default = os.environ.get("ALBERT_TF_ASSETS", "../shared")
     parser.add_argument("--assets", default=default, help="folder with the data")
     parser.add_argument("--quick", action="store_true", help="few texts and rounds")
-    parser.add_argument("--report", action="store_true", help="only draw existing results")
+    parser.add_argument("--report", action="store_true", help="only draw results")
     arguments = parser.parse_args()
     environment = {**os.environ, "ALBERT_TF_ASSETS": arguments.assets}
     failed = []

@@ -9,8 +9,8 @@ eight texts of 1 to 500 characters, mostly short ones. The benchmark has three p
    start (after 1,000 requests) and at the end.
 2. kill: the process is killed under load and another one loads the model. Reports the
    seconds from the kill to the first answer.
-3. swap: a second version is loaded under load and replaces the first. Every request must
-   be answered by one of the two.
+3. swap: a second version is loaded under load and replaces the first. Every request
+   must be answered by one of the two.
 
 The benchmark measures the graph on this machine, without TensorFlow Serving's overhead.
 """
@@ -53,7 +53,7 @@ def resident():
 
 
 def texts_of_mixed_length(seed=0):
-    """Generate strings of 1 to 500 characters, median 30, and a few invalid ones."""
+    """Generate strings of 1 to 500 characters, median 30, a few empty or with NUL."""
     rng = np.random.default_rng(seed)
     lengths = np.clip(np.exp(rng.normal(3.4, 1.0, TEXTS)), 1, 500).astype(int)
     texts = [
@@ -212,7 +212,7 @@ def lines_of(process):
 
 
 def killed_and_reloaded(folder, given):
-    """Kill a process under load; return the seconds until the next one is ready."""
+    """Kill a process under load; return the seconds until the next answer."""
     first = worker(folder, given)
     for line in lines_of(first):
         if "done" in line or "load" in line:

@@ -82,7 +82,7 @@ def main():
         name = f"albert-tf predict {pathlib.Path(model).name}"
         rows[name] = {"seconds": statistics.median(times)}
 
-    # Imported last, because the processes above measure the time of its imports.
+    # Imported last: it imports the packages whose imports are timed above.
     from harness import console, table_of, write_results
 
     imported, peak = (statistics.median(column) for column in zip(*memory, strict=True))
