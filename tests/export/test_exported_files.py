@@ -166,7 +166,7 @@ def test_a_sentence_piece_model_travels_in_the_file(write, tmp_path):
     size = SentencePieceTokenizer(proto).vocabulary_size()
     backbone = small_backbone(vocabulary_size=size, max_sequence_length=20)
     kind = AlbertTokenClassifier
-    task = randomised(kind.from_backbone(backbone, proto, labels=["A"]))
+    task = randomised(kind.from_backbone(backbone, proto, labels=["A", "B", "C"]))
     model = write(task, tmp_path / "model", **ONE_LENGTH[write])
     texts = sentence_piece_reference.TEXT.splitlines()[:3]
     found = [[span[:3] for span in row] for row in model.predict(texts)["spans"]]
