@@ -82,10 +82,6 @@ def finetune(
         Freeze | None,
         typer.Option(help="What does not train; without the encoder only the head."),
     ] = None,
-    r_drop: Annotated[
-        float | None,
-        typer.Option(min=0, help="Weight of R-Drop, of a classifier; such as 1."),
-    ] = None,
     early_exit: Annotated[
         bool,
         typer.Option("--early-exit", help="Every layer of a classifier classifies."),
@@ -181,7 +177,6 @@ def finetune(
         learning_rate=learning_rate,
         ema_momentum=ema_momentum,
         gradient_accumulation_steps=gradient_accumulation_steps,
-        **_taken(row, model.compile, {"r_drop": r_drop}),
     )
 
     options = {name: x for name, x in context.params.items() if name != "output"}

@@ -10,7 +10,6 @@ from albert_tf.models.class_weights import WeighsClasses
 from albert_tf.models.early_exit import ExitsEarly, check_can_exit
 from albert_tf.models.label_kinds import GivesLabels
 from albert_tf.models.pooling import check_pooling_mode, pool_text
-from albert_tf.models.r_drop import RDrop
 from albert_tf.models.task import AlbertTask, warn_of_new_head
 from albert_tf.models.text_fitting import FitsTexts
 from albert_tf.models.text_windows import ReadsWindows
@@ -21,7 +20,6 @@ from albert_tf.preprocessing.examples import check_class_names
 
 @keras.saving.register_keras_serializable(package="albert_tf")
 class AlbertTextClassifier(
-    RDrop,
     WeighsClasses,
     TunesThresholds,
     GivesLabels,

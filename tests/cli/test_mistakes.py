@@ -175,8 +175,8 @@ LATE = {
         "There is no vocabulary beside",
     ),
     "option": (
-        ("finetune", "--task", "regression", *DATA, *START, "--r-drop", 1),
-        "--r-drop is not for --task regression: leave it out",
+        ("finetune", "--task", "regression", *DATA, *START, "--early-exit"),
+        "--early-exit is not for --task regression: leave it out",
     ),
     "single": (
         ("predict", "pairs", "很好"),

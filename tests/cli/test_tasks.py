@@ -334,7 +334,7 @@ def test_defaults_and_options_reach_the_training(start_of_training):
         *("--epochs", 5, "--batch-size", 8, "--learning-rate", 0.002),
         *("--dropout", 0.3, "--sequence-length", 20, "--mixed-precision"),
         *("--pooling-mode", "mean", "--freeze", "encoder", "--patience", 2),
-        *("--r-drop", 0.5, "--ema-momentum", 0.9, "--label-column", "domain"),
+        *("--ema-momentum", 0.9, "--label-column", "domain"),
         *("--gradient-accumulation-steps", 4),
     )
     assert {
@@ -346,7 +346,7 @@ def test_defaults_and_options_reach_the_training(start_of_training):
     assert settings_of(model)["learning_rate"] == 0.002
     assert settings_of(model)["ema_momentum"] == 0.9
     assert model.optimizer.gradient_accumulation_steps == 4
-    assert (model.dropout, model.r_drop, model.pooling_mode) == (0.3, 0.5, "mean")
+    assert (model.dropout, model.pooling_mode) == (0.3, "mean")
     assert model.preprocessor.sequence_length == 20
     assert model.backbone.compute_dtype == "bfloat16"
     assert (model.labels, set(train[1])) == (["a", "b"], {0, 1})
