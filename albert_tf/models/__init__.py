@@ -18,7 +18,6 @@ from albert_tf.models.attributions import (
     IntegratedGradients,
     integrated_gradients,
 )
-from albert_tf.models.exit_rules import ConfidenceWindow, Patience
 from albert_tf.models.features import text_features
 from albert_tf.models.zero_shot_classifier import ZeroShotClassifier
 
@@ -38,9 +37,7 @@ __all__ = [
     "AlbertTextRegressor",
     "AlbertTokenClassifier",
     "Attributions",
-    "ConfidenceWindow",
     "IntegratedGradients",
-    "Patience",
     "ZeroShotClassifier",
     "integrated_gradients",
     "text_features",

@@ -11,13 +11,11 @@ import tensorflow as tf
 from keras import ops
 
 from albert_tf.layers.common import at_least_float32
-from albert_tf.models.exit_rules import ConfidenceWindow, Patience, exit_rule
+from albert_tf.models.exit_rules import Patience
 from albert_tf.models.pooling import POOLING_MODES
 from albert_tf.models.predicting import predict_grouped
 from albert_tf.models.token_outputs import outputs_of_nothing
 from albert_tf.preprocessing.examples import count_examples, is_pair
-
-Rule = Patience | ConfidenceWindow
 
 
 class ExitsEarly:
@@ -29,8 +27,7 @@ class ExitsEarly:
     `evaluate`, and `predict` without `early_exit`, are those of the last layer.
 
     Reference:
-        [PABEE](https://arxiv.org/abs/2006.04152), equation 5;
-        [ELBERT](https://arxiv.org/abs/2107.00175).
+        [PABEE](https://arxiv.org/abs/2006.04152), equation 5.
     """
 
     early_exit = False
@@ -86,17 +83,17 @@ class ExitsEarly:
         x: Any = None,
         batch_size: int | None = None,
         max_tokens: int | None = None,
-        early_exit: Rule | int | float | None = None,
+        early_exit: int | None = None,
         **kwargs: Any,
     ) -> Any:
         """As `FitsTexts.predict`, with the speed to choose.
 
         Args:
             x, batch_size, max_tokens, **kwargs: as for `FitsTexts.predict`.
-            early_exit: optional rule that says when a text is done, `Patience` or
-                `ConfidenceWindow`; for short their first argument, an int or a float.
-                A text that is done leaves its batch, and its answer is that of the
-                layer it has come to. By default all texts go through all layers.
+            early_exit: optional int, the patience: a text is done when that many
+                layers after one have all predicted its class. It then leaves its batch,
+                and its output is that of the layer it has reached. By default all texts
+                go through all layers.
         """
         if early_exit is None:
             return super().predict(x, batch_size, max_tokens, **kwargs)
@@ -111,8 +108,8 @@ class ExitsEarly:
         texts = self._grouped(x, batch_size=batch_size)
         return predict_grouped(model, texts, model.predict, **kwargs)
 
-    def exiting(self, early_exit: Rule | int | float) -> keras.Model:
-        """A model of the same weights from which texts leave by a rule.
+    def exiting(self, early_exit: int) -> keras.Model:
+        """A model of the same weights from which texts exit early.
 
         Args:
             early_exit: as for `predict`.
@@ -125,7 +122,7 @@ class ExitsEarly:
         check_can_exit(self)
         if keras.backend.backend() != "tensorflow":
             raise ValueError("`early_exit` needs Keras on TensorFlow.")
-        rule = exit_rule(early_exit)
+        rule = Patience(early_exit)
         if "_exiting" not in vars(self):
             # In a function, where Keras does not take it for a part of this model.
             self._exiting = functools.cache(
@@ -152,13 +149,13 @@ class ExitingModel(keras.Model):
         return self._function(inputs)
 
 
-def run_until_done(task: ExitsEarly, inputs: dict, rule: Rule) -> tf.Tensor:
+def run_until_done(task: ExitsEarly, inputs: dict, rule: Patience) -> tf.Tensor:
     """The outputs of a batch, each of the layer after which its text was done.
 
     Args:
         task: the classifier.
         inputs: what `AlbertBackbone` takes, int tensors [batch, time].
-        rule: a rule of `exit_rules`.
+        rule: decides after each layer which texts are done.
 
     Returns:
         A float tensor [batch, num_classes].

@@ -15,15 +15,9 @@ from small_classifier import (
 )
 
 import albert_tf
-from albert_tf.models import AlbertTextClassifier, ConfidenceWindow, Patience
+from albert_tf.models import AlbertTextClassifier
 
 LAYERS = 4
-RULES = [
-    Patience(1),
-    Patience(2),
-    ConfidenceWindow(0.5, 3),
-    ConfidenceWindow(0.9, None),
-]
 # Enough texts that some leave after every layer.
 MANY = [text + more for text in TEXTS for more in ("", "好", "去！吃")]
 
@@ -59,47 +53,34 @@ def softmax(logits):
     return powers / powers.sum(-1, keepdims=True)
 
 
-def exit_layer(rule, probabilities):
-    """Return the layer (from 0) that a text leaves after, as the papers define it."""
-    labels, most = probabilities.argmax(-1), probabilities.max(-1)
-    for layer in range(LAYERS - 1):
-        if isinstance(rule, Patience):
-            seen = labels[max(layer - rule.layers, 0) : layer + 1]
-            if len(seen) == rule.layers + 1 and len(set(seen)) == 1:
-                return layer
-            continue
-        p = probabilities[layer]
-        if -(p * np.log(p)).sum() / np.log(len(p)) < rule.entropy:
+def exit_layer(patience, logits):
+    """Return the layer (from 0) that a text leaves after, as the paper defines it."""
+    labels = logits.argmax(-1)
+    for layer in range(patience, LAYERS - 1):
+        if len(set(labels[layer - patience : layer + 1])) == 1:
             return layer
-        first = layer - (rule.window or LAYERS) + 1
-        window = slice(max(first, 0), layer + 1)
-        if first >= 0 and len(set(labels[window])) == 1:
-            rises = (np.diff(most[window]) >= 0).all()
-            if rises and most[first] > 1 / 3 + rule.margin:
-                return layer
     return LAYERS - 1
 
 
 def test_each_text_gets_the_output_of_its_exit_layer(model):
     outputs = layer_outputs(model, MANY).swapaxes(0, 1)
-    for rule, options in zip(RULES, ({}, {"batch_size": 3}) * 2, strict=True):
-        left = [exit_layer(rule, softmax(rows)) for rows in outputs]
+    for patience, options in ((1, {}), (2, {"batch_size": 3})):
+        left = [exit_layer(patience, rows) for rows in outputs]
         assert len(set(left)) > 1 and min(left) < LAYERS - 1
         expected = [rows[layer] for rows, layer in zip(outputs, left, strict=True)]
-        given = predict(model, MANY, early_exit=rule, **options)
+        given = predict(model, MANY, early_exit=patience, **options)
         np.testing.assert_allclose(given, expected, atol=1e-5)
 
 
-def test_without_a_rule_it_is_the_plain_model(model):
+def test_without_early_exit_it_is_the_plain_model(model):
     plain = classifier(early_exit=False)
     plain.set_weights(model.get_weights())
     assert model.get_config()["early_exit"] and not plain.get_config()["early_exit"]
     expected = predict(plain, TEXTS)
     np.testing.assert_array_equal(predict(model, TEXTS), expected)
-    # No text fulfils these rules.
-    for rule in (Patience(LAYERS), 0.0):
-        slow = predict(model, TEXTS, early_exit=rule)
-        np.testing.assert_allclose(slow, expected, atol=1e-5)
+    # No text can leave early.
+    slow = predict(model, TEXTS, early_exit=LAYERS)
+    np.testing.assert_allclose(slow, expected, atol=1e-5)
 
 
 def test_early_exit_of_pairs_datasets_windows_and_token_budgets(model):
@@ -111,7 +92,7 @@ def test_early_exit_of_pairs_datasets_windows_and_token_budgets(model):
     given = predict(model, dataset.map(model.preprocessor), early_exit=1)
     np.testing.assert_allclose(given, expected, atol=1e-5)
     long = ["好吃不好" * 12, "差"]
-    whole = predict(model, long, windows="mean", early_exit=Patience(LAYERS))
+    whole = predict(model, long, windows="mean", early_exit=LAYERS)
     np.testing.assert_allclose(whole, predict(model, long, windows="mean"), atol=1e-5)
     assert predict(model, [], early_exit=1).shape == (0, 3)
 
@@ -137,10 +118,10 @@ def test_training_adds_the_losses_of_all_layers():
 @pytest.mark.slow
 def test_early_exit_with_mean_pooling_probabilities_and_int8():
     mean, texts = classifier(pooling_mode="mean", activation="softmax"), TEXTS[:3]
-    slow = predict(mean, texts, early_exit=Patience(LAYERS))
+    slow = predict(mean, texts, early_exit=LAYERS)
     np.testing.assert_allclose(slow, predict(mean, texts), atol=1e-5)
     mean.quantize("int8")
-    after = predict(mean, texts, early_exit=Patience(LAYERS))
+    after = predict(mean, texts, early_exit=LAYERS)
     np.testing.assert_allclose(after, predict(mean, texts), atol=1e-5)
     assert np.abs(after - slow).max() > 0
 
@@ -161,7 +142,7 @@ def test_a_preset_and_a_saved_model_keep_early_exit(model, tmp_path):
     np.testing.assert_allclose(answers["probabilities"], probabilities, atol=1e-5)
 
 
-def test_models_and_rules_without_early_exit_raise(model):
+def test_models_and_values_without_early_exit_raise(model):
     plain = classifier(sizes={"num_ffn_groups": 2}, early_exit=False)
     with pytest.raises(ValueError, match="num_ffn_groups=2"):
         predict(plain, TEXTS, early_exit=1)
@@ -171,8 +152,8 @@ def test_models_and_rules_without_early_exit_raise(model):
     ):
         with pytest.raises(ValueError, match=message):
             classifier(**kwargs)
-    for wrong, message in ((0, "1 at least"), (1.5, "between 0 and 1")):
-        with pytest.raises(ValueError, match=message):
+    with pytest.raises(ValueError, match="at least 1. Received: 0"):
+        predict(model, TEXTS, early_exit=0)
+    for wrong in (0.1, True, "fast"):
+        with pytest.raises(TypeError, match="`early_exit` should be an int"):
             predict(model, TEXTS, early_exit=wrong)
-    with pytest.raises(TypeError, match="Patience"):
-        predict(model, TEXTS, early_exit="fast")
