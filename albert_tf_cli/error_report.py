@@ -17,10 +17,6 @@ _NOTES = {
         "By falling loss of a logistic regression, cross-validated, on the TF-IDF of "
         "characters (of pairs on the model's features); chosen by confident learning.",
     ),
-    "to_label": (
-        "Texts to label next",
-        "The most uncertain that are unlike one another, by falling entropy (nats).",
-    ),
 }
 _COLOURS = (
     f" In the first {EXPLAINED}, blue speaks for what was predicted and orange against "
@@ -28,14 +24,13 @@ _COLOURS = (
 )
 
 
-def check_report(row, directory, train, unlabelled):
+def check_report(row, directory, train):
     """Refuse what cannot be reported before anything is computed."""
     from albert_tf.evaluation import check_report_directory
 
     options = {
         "mistakes": ("--report", directory),
         "suspicious": ("--train", train),
-        "to_label": ("--unlabelled", unlabelled),
     }
     for field, (option, given) in options.items():
         if given and getattr(row, field) is None:
@@ -43,19 +38,7 @@ def check_report(row, directory, train, unlabelled):
     check_report_directory(directory)
 
 
-def read_unlabelled(row, model, path):
-    """The lines of a file, as x for the model."""
-    from albert_tf.data.encodings import read_lines
-
-    lines = [line for line in read_lines(path) if line.strip()]
-    if not lines:
-        raise ValueError(f"{path} has no texts. Expected one a line.")
-    return row.inputs(model, lines)
-
-
-def write_report(
-    row, model, examples, report, batch_size, directory, title, train, unlabelled
-):
+def write_report(row, model, examples, report, batch_size, directory, title, train):
     """Write the report of a task; gives what to tell the user."""
     from albert_tf.evaluation import write_error_report
 
@@ -63,8 +46,6 @@ def write_report(
     lists = [_list("mistakes", rows, _attributions(row, model, rows))]
     if train:
         lists.append(_list("suspicious", row.suspicious(model, train, batch_size)))
-    if unlabelled:
-        lists.append(_list("to_label", row.to_label(model, unlabelled, batch_size)))
     labels = getattr(model, "class_names", None)
     named = write_error_report(directory, title, report.values, lists, labels)
     counts = ", ".join(f"{len(part.rows)} {part.name}" for part in lists)

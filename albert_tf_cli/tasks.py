@@ -22,7 +22,7 @@ from albert_tf_cli.common import (
     import_readers,
     import_tensorflow,
 )
-from albert_tf_cli.error_report import check_report, read_unlabelled, write_report
+from albert_tf_cli.error_report import check_report, write_report
 from albert_tf_cli.explain import attributions_json, coloured, explainer
 from albert_tf_cli.exported_file import check_exported, is_exported, load_exported
 from albert_tf_cli.fine_tuned import check_model, load, load_for
@@ -65,22 +65,16 @@ def evaluate(
             "looks wrong."
         ),
     ] = None,
-    unlabelled: Annotated[
-        str | None,
-        typer.Option(
-            help="With --report: texts, one a line, to list those to label next."
-        ),
-    ] = None,
 ):
     """Score a model on labelled examples, by the scores of its task.
 
     Example: albert-tf evaluate my_model test.tsv
     Example: albert-tf evaluate my_model test.tsv --report my_report --train train.tsv
     """
-    if (train or unlabelled) and not report_directory:
-        raise ValueError("--train and --unlabelled need --report DIRECTORY.")
+    if train and not report_directory:
+        raise ValueError("--train needs --report DIRECTORY.")
     check_model(model)
-    check_files(file, train, unlabelled)
+    check_files(file, train)
     import_tensorflow()
     row, task = load(model)
     if row.report is None:
@@ -90,18 +84,14 @@ def evaluate(
     columns = Columns(label_column, text_column, text_b_column)
     config = task.get_config()
     if report_directory:
-        check_report(row, report_directory, train, unlabelled)
+        check_report(row, report_directory, train)
     examples = read_examples(row, model, file, columns, config)
     report = row.report(task, examples, batch_size)
     if report_directory:
-        others = {
-            "train": train and row.read(train, columns, config),
-            "unlabelled": unlabelled and read_unlabelled(row, task, unlabelled),
-        }
+        known = train and row.read(train, columns, config)
         title = f"{model} on {file}"
         told = write_report(
-            *(row, task, examples, report, batch_size, report_directory, title),
-            **others,
+            row, task, examples, report, batch_size, report_directory, title, known
         )
         # To standard error, for --json.
         errors.print(told, soft_wrap=True)

@@ -1,6 +1,5 @@
 """The scores that each field uses, computed by kept libraries where there are such."""
 
-from albert_tf.evaluation.active_learning import next_to_label
 from albert_tf.evaluation.answers import (
     answer_scores,
     best_null_threshold,
@@ -73,7 +72,6 @@ __all__ = [
     "level_scores",
     "multi_label_report",
     "multi_label_scores",
-    "next_to_label",
     "oracle_labels",
     "regression_scores",
     "rouge_scores",

@@ -112,23 +112,6 @@ def suspicious(model, examples, batch_size):
     ]
 
 
-def to_label(model, x, batch_size):
-    from albert_tf.evaluation import next_to_label
-    from albert_tf.models import text_features
-
-    features, probabilities = text_features(model, x, batch_size)
-    return [
-        {
-            "example": found["index"] + 1,
-            "predicted": model.class_names[found["predicted_id"]],
-            "probability": found["predicted_probability"],
-            "entropy": found["entropy"],
-            **columns_of(x, found["index"]),
-        }
-        for found in next_to_label(probabilities, features)
-    ]
-
-
 def explain(model):
     from albert_tf.models import IntegratedGradients
 
@@ -144,6 +127,5 @@ ROW = Row(
     cells=cells,
     mistakes=mistakes,
     suspicious=suspicious,
-    to_label=to_label,
     explain=explain,
 )

@@ -137,7 +137,7 @@ EARLY = {
     ),
     "no report": (
         ("evaluate", "model", "train.tsv", "--train", "train.tsv"),
-        "--train and --unlabelled need --report DIRECTORY",
+        "--train needs --report DIRECTORY",
     ),
     "no texts": (("predict", "model", "no.csv"), "no.csv is no file. Expected texts"),
     "answers": (

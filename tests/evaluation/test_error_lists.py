@@ -8,7 +8,6 @@ from albert_tf.evaluation import (
     character_features,
     confident_issues,
     cross_validated,
-    next_to_label,
     suspicious_labels,
     worst_entity_mistakes,
     worst_mistakes,
@@ -131,21 +130,12 @@ def test_classes_too_small_to_judge():
         suspicious_labels(features, np.repeat([0, 1], [12, 1]))
 
 
-def test_texts_to_label_are_uncertain_and_unlike():
-    # Two groups of equal texts are uncertain, the third is not.
-    probabilities = np.repeat([[0.5, 0.5], [0.6, 0.4], [0.99, 0.01]], 3, axis=0)
-    found = next_to_label(probabilities, np.repeat(np.eye(3), 3, axis=0), count=2)
-    assert [row["index"] // 3 for row in found] == [0, 1]
-    assert found[0]["entropy"] == pytest.approx(np.log(2))
-
-
 def test_arrays_that_do_not_fit_are_named():
     for call, message in (
         (lambda: worst_mistakes([[2.0, -1.0]], [0]), "should sum to 1"),
         (lambda: worst_mistakes([0.5, 0.5], [0]), r"shape \[examples, classes\]"),
         (lambda: worst_mistakes([[0.5, 0.5]], [0, 1]), "each of the 1 examples"),
         (lambda: worst_mistakes([[0.5, 0.5]], [2]), "between 0 and 1"),
-        (lambda: next_to_label([[0.5, 0.5]], np.ones((2, 3))), "row for each of the 1"),
     ):
         with pytest.raises(ValueError, match=message):
             call()
