@@ -54,14 +54,14 @@ def evaluate(
         str | None,
         typer.Option(
             "--report",
-            help="Directory to write report.html to: scores, confusion matrix, the "
-            "worst mistakes; with report.json and a .tsv of each list.",
+            help="Directory to write report.html and report.json to: scores, "
+            "confusion matrix and the worst mistakes.",
         ),
     ] = None,
     train: Annotated[
         str | None,
         typer.Option(
-            help="With --report: the examples trained on, to list those whose label "
+            help="With --report: the training examples, to list those whose label "
             "looks wrong."
         ),
     ] = None,

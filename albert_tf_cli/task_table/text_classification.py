@@ -103,8 +103,8 @@ def suspicious(model, examples, batch_size):
         {
             "example": found["index"] + 1,
             "label": model.class_names[found["label_id"]],
-            "suggested": model.class_names[found["suggested_id"]],
-            "probability": found["suggested_probability"],
+            "suggested": model.class_names[found["predicted_id"]],
+            "probability": found["predicted_probability"],
             "of_label": found["label_probability"],
             **columns_of(examples.x, found["index"]),
         }

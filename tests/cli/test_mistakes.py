@@ -212,7 +212,7 @@ LATE = {
     ),
     "report folder": (
         ("evaluate", "model", "train.tsv", "--report", "report"),
-        "report is not a directory for a report: it holds mine",
+        "report contains files that are not part of a report: mine",
     ),
     "precision": (
         ("export", "model", "out", "--format", "savedmodel", "--precision", "int8"),

@@ -223,10 +223,7 @@ def test_a_report_of_a_classifier(folder, tmp_path):
     assert all(row["label"] != row["suggested"] for row in suspicious)
     page = (report / "report.html").read_text("utf-8")
     assert "<span style=" in page and "<b>" not in page
-    assert {path.name for path in report.iterdir()} == {
-        *("report.html", "report.json", "confusion.png"),
-        *("mistakes.tsv", "suspicious.tsv"),
-    }
+    assert {path.name for path in report.iterdir()} == {"report.html", "report.json"}
 
 
 @pytest.mark.slow
@@ -243,6 +240,5 @@ def test_reports_of_pairs_label_lists_and_entities(folder, tmp_path):
         assert (row["text"], row["text_b"]) in {("好", "很好"), ("差", "吃")}
     for row in lists["multi"]:
         assert re.search(r"(好评|差|中) 0\.\d{4}", row["missed"] + row["wrong"])
-    assert not (tmp_path / "multi" / "confusion.png").exists()
     missed = " ".join(row["missed"] for row in lists["tagger"])
     assert "小明/PER@0" in missed or "大地/LOC@0" in missed
