@@ -1,4 +1,4 @@
-"""What ALBERT needs for Chinese: words, sentences, data sets, sizes."""
+"""Chinese words, sentences, data sets and sizes of ALBERT."""
 
 from zh import datasets
 from zh.segmentation import Jieba, Whitespace, segment
