@@ -107,9 +107,9 @@ labels_not_moved | albert_tf/preprocessing | a label stays with its text in batc
 words_shifted | albert_tf/preprocessing | words are masked where a segmenter found them
 - (len(row) + 1 for row in rows[:-1])
 + (len(row) for row in rows[:-1])
-jieba_pieces_shifted | zh -k segmentation | long texts are segmented at the right places
-- found.append(start + self._engine(text[start:end]))
-+ found.append(self._engine(text[start:end]))
+jieba_words_shifted | zh -k segmentation | words begin at the right places
+- return np.cumsum(lengths) - lengths
++ return np.cumsum(lengths)
 sop_inverted | albert_tf/pretraining -k "pairs or make" | label 0 is "in order"
 - "sop": ("next", "previous")
 + "sop": ("previous", "next")

@@ -15,7 +15,7 @@ _KINDS = {"rouge_1": "rouge1", "rouge_2": "rouge2", "rouge_l": "rougeL"}
 
 
 class _Characters:
-    """Chinese characters, and words of anything else, in the form of rouge-score."""
+    """A tokenizer of Chinese characters and other words for rouge-score."""
 
     def tokenize(self, text):
         return _TOKEN.findall(text.lower())
@@ -24,21 +24,21 @@ class _Characters:
 def rouge_scores(
     summaries: Sequence[str], references: Sequence[str]
 ) -> dict[str, float]:
-    """ROUGE F1, by character in Chinese and by word elsewhere.
+    """Compute ROUGE F1 with rouge-score, by Chinese character and by other word.
 
-    Computed by rouge-score, Google's. Punctuation does not count.
+    Punctuation does not count.
 
     Args:
-        summaries: strings, those of a model.
-        references: strings, those that are right.
+        summaries: strings, the summaries of a model.
+        references: strings, the right summaries.
 
     Returns:
         `rouge_1`, `rouge_2` (common characters, and pairs of them) and `rouge_l`
         (longest common subsequence), the means over all summaries.
 
     Raises:
-        ValueError: if there are not as many of both, or none.
-        ImportError: without rouge-score, which is in the extra `evaluation`.
+        ValueError: if the numbers of summaries and references differ or are 0.
+        ImportError: if rouge-score is not installed.
 
     Reference:
         [Lin, 2004](https://aclanthology.org/W04-1013).
