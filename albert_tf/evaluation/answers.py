@@ -34,7 +34,7 @@ def squad_scores(
     If there is none, only `""` is right.
 
     Args:
-        predictions: list of strings, `""` for no answer.
+        predictions: list of strings. `""` means no answer.
         answers: list of lists of strings, the right answers. An empty list or `[""]`
             means that there is no answer.
 

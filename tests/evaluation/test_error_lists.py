@@ -1,4 +1,4 @@
-"""Which examples an error report lists, against cases done by hand."""
+"""The examples that an error report lists, against cases done by hand."""
 
 import numpy as np
 import pytest

@@ -129,7 +129,7 @@ def test_jieba_is_pickled_without_its_dictionary(fast):
 
 
 def test_repr_names_the_words_and_not_the_engine():
-    """By it a run of `pretrain-data` recognises its settings."""
+    """A run of `pretrain-data` recognises its settings by the repr."""
     assert repr(zh.Jieba()) == repr(zh.Jieba(fast=False)) == "Jieba(hmm=True)"
     one, same, other = (
         repr(zh.Jieba(user_dictionary=[word])) for word in ("一", "一", "二")
