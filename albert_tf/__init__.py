@@ -24,7 +24,6 @@ __all__ = [
     "load_checkpoint",
     "models",
     "pipeline",
-    "pipelines",
     "preprocessing",
     "pretraining",
     "save_checkpoint",
@@ -52,18 +51,15 @@ if importlib.util.find_spec("tensorflow"):
     )
     from albert_tf.checkpoints import inspect_checkpoint, load_checkpoint
     from albert_tf.conversion import save_checkpoint
+    from albert_tf.pipeline import pipeline
 
     # What registers no class with Keras waits until it is asked for.
-    _LATER = {name: name for name in ("export", "pipelines", "pretraining")}
-    _LATER["pipeline"] = "pipelines"
+    _LATER = ("export", "pretraining")
 
     def __getattr__(name):
         if name not in _LATER:
             raise AttributeError(f"module 'albert_tf' has no attribute {name!r}")
-        module = importlib.import_module(f"albert_tf.{_LATER[name]}")
-        value = module.pipeline if name == "pipeline" else module
-        globals()[name] = value
-        return value
+        return importlib.import_module(f"albert_tf.{name}")
 else:
 
     def __getattr__(name):

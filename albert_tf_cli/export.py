@@ -196,12 +196,12 @@ def _print_comparison(name, path, row, task, exported, examples):
         rows[0].append("")
         rows[1].append(f"{difference:.1e}")
     if examples:
-        table.add_column(row.maximise)
+        table.add_column(row.monitor)
         for cells, scored in zip(
             rows, (task, ExportedTask(task, exported)), strict=True
         ):
             values = row.report(scored, examples, 32).values
-            cells.append(f"{values[row.maximise]:.4f}")
+            cells.append(f"{values[row.monitor]:.4f}")
     for cells in rows:
         table.add_row(*cells)
     console.print(table)

@@ -203,13 +203,10 @@ def predict(
     from albert_tf.files import write_text
 
     explained = explainer(row, task) if explain else None
+    answer_texts = _answering(row, task, engine and engine.value)
     options = {} if top_k is None else {"top_k": top_k or None}
-    if options and not row.takes("top_k"):
+    if options and not row.takes_top_k:
         raise ValueError(f"--top-k: a model for {row.name} has one answer a text.")
-    if engine and not row.takes("engine"):
-        raise ValueError(f"--engine: a model for {row.name} runs on TensorFlow only.")
-    if engine:
-        options["engine"] = engine.value
     if classes:
         options["candidate_labels"] = classes
     if not texts:
@@ -220,7 +217,7 @@ def predict(
     elif len(texts) == 1 and is_file(texts[0]):
         columns = _columns(model, None, text_column, text_b_column)
         texts = lines_of(texts[0], row.reads_pairs(task), columns)
-    answers = row.answers(task, row.inputs(task, texts), batch_size, **options)
+    answers = answer_texts(row.inputs(task, texts), batch_size=batch_size, **options)
     lines = []
     for answer, text in zip(answers, texts, strict=True):
         found = explained and explained(text)
@@ -249,6 +246,20 @@ def _load(model, task_name):
         return load_exported(model)
     import_tensorflow()
     return load_for(task_name.value, model) if task_name else load(model)
+
+
+def _answering(row, model, engine):
+    """Return the function of texts that returns their answers."""
+    if not hasattr(model, "predict_dicts"):
+        # An exported file.
+        return model.answers
+    if not engine:
+        return model.predict_dicts
+    from albert_tf.export import exported
+
+    if not getattr(model, "exported_settings", lambda: None)():
+        raise ValueError(f"--engine: a model for {row.name} runs on TensorFlow only.")
+    return exported(model, engine).answers
 
 
 def _columns(model, *given):

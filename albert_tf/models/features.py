@@ -35,11 +35,12 @@ def text_features(
     ```
     """
     if not count_examples(x):
-        raise ValueError("`x` should have one text at least. It is empty.")
+        raise ValueError("`x` is empty. Expected at least one text.")
     head = classifier.output_dense
-    grouped = classifier._grouped(x, batch_size=batch_size)
-    features = pass_through(classifier, head).predict(grouped.dataset, verbose=0)
-    probabilities = classifier.answers(head(features))["probabilities"]
-    # Half precision is not for those who read this.
+    packed = classifier.preprocessor.pack_texts(x)
+    batches = classifier.prediction_batches(packed, batch_size)
+    features = pass_through(classifier, head).predict(batches.dataset, verbose=0)
+    probabilities = classifier.probabilities(head(features))
+    # In float32, as programs that read this take no half precision.
     found = (np.asarray(x, "float32") for x in (features, probabilities))
-    return grouped.restore(tuple(found))
+    return batches.restore(tuple(found))

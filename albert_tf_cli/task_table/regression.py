@@ -39,7 +39,6 @@ def cells(answer):
 
 ROW = Row(
     name="regression",
-    maximise="spearman",
     read=read,
     report=report,
     cells=cells,

@@ -136,8 +136,9 @@ def explain(model):
 
 
 ROW = Row(
+    takes_top_k=True,
+    lists_answers=True,
     name="text-classification",
-    maximise="accuracy",
     read=read,
     summary=summary,
     report=report,

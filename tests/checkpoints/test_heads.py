@@ -13,13 +13,14 @@ from albert_tf.checkpoints import (
 )
 from albert_tf.checkpoints.heads import architectures, heads_in
 from albert_tf.checkpoints.layouts import HUGGINGFACE
-from albert_tf.conversion import build, convert_checkpoint, save_checkpoint
+from albert_tf.conversion import convert_checkpoint, save_checkpoint
 from albert_tf.models import (
     AlbertPretrainer,
     AlbertTextClassifier,
     AlbertTextRegressor,
     AlbertTokenClassifier,
 )
+from albert_tf.models.building import build_model
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +79,7 @@ def test_classifiers_and_regressors_keep_their_kind(backbone, kind, tmp_path):
     save_checkpoint(model, tmp_path / "there", layout)
     convert_checkpoint(tmp_path / "there", tmp_path / "back", "google")
     for folder in ("there", "back"):
-        again = build.build_model(open_checkpoint(tmp_path / folder))
+        again = build_model(open_checkpoint(tmp_path / folder))
         assert type(again) is cls
         assert arguments.items() <= again.get_config().items()
         assert_same_weights(again, model)

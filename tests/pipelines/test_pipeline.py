@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from albert_tf.pipelines import PIPELINES
 from small_classifier import VOCABULARY, call, randomised, small_backbone
 
 import albert_tf
 from albert_tf import models
-from albert_tf.pipelines import PIPELINES
 from albert_tf_cli.task_table import TASKS
 
 MICRO = pathlib.Path(__file__).parents[2] / "examples" / "albert_micro_zh"
