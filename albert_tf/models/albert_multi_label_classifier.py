@@ -54,6 +54,8 @@ class AlbertMultiLabelClassifier(AlbertTextClassifier):
     ```
     """
 
+    # Hidden from `keras_hub.models.TextClassifier.from_preset`, see `Presets`.
+    backbone_cls = None
     name_of_task = "multi-label"
     monitor = "micro_f1"
     multi_label = True

@@ -126,7 +126,7 @@ class AlbertMultipleChoice(AlbertTask, keras_hub.models.Task):
         return tf.reduce_max(x["padding_mask"], axis=2)
 
     def predictions(self, x, packed, outputs):
-        """Return logits [examples, choices], -inf after the last choice of an example."""
+        """Return logits [examples, choices], -inf after an example's last choice."""
         most = max(map(len, outputs), default=0)
         logits = np.full((len(outputs), most), -np.inf, "float32")
         for row, values in zip(logits, outputs, strict=True):

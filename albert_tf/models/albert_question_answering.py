@@ -34,10 +34,10 @@ class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
     context. Contexts longer than the model's positions are read in overlapping windows,
     and the best answer over all windows is returned.
 
-    An answer whose `start` does not point at its text is moved to the nearest place that
-    does. If an example has a list of several answers, the first that its context holds
-    is learned. A dataset has batches `((questions, contexts), (starts, texts))` and is
-    read into memory.
+    An answer whose `start` does not point at its text is moved to the nearest place
+    that does. If an example has a list of several answers, the first that its context
+    holds is learned. A dataset has batches `((questions, contexts), (starts, texts))`
+    and is read into memory.
 
     Args:
         backbone: an `AlbertBackbone`.
@@ -150,7 +150,7 @@ class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
         of the model.
         """
         if packed is None:
-            return outputs if isinstance(x, tuple) is False else []
+            return [] if isinstance(x, tuple) else outputs
         ranked = self._ranked(x, packed, outputs, 1)
         return [answers[0] for answers in ranked]
 

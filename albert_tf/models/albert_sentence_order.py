@@ -120,7 +120,7 @@ class AlbertSentenceOrder(AlbertTask, keras_hub.models.Task):
         return {"task": self.name_of_task, "output": "logits"}
 
     def answers(self, outputs: Any) -> dict[str, Any]:
-        """Return `in_order`, the probability that a pair is in order, float32 [batch]."""
+        """Return `in_order` [batch], the probability that a pair is in order."""
         return {"in_order": tf.nn.softmax(outputs)[:, 0]}
 
     def get_config(self) -> dict[str, Any]:

@@ -188,11 +188,11 @@ class AlbertSummarizer(AlbertTask, keras_hub.models.Task):
         return summaries
 
     def answers(self, outputs: Any) -> dict[str, Any]:
-        """Return `scores` [batch, time], the probability of the sentence that begins there."""
+        """Return `scores` [batch, time], the probabilities of sentences."""
         return {"scores": tf.sigmoid(outputs)}
 
     def text_answers(self, texts: Any, call: Any) -> dict[str, Any]:
-        """Return `sentences` and `scores` [batch, sentences] of whole articles, in order.
+        """Return `sentences` and `scores` [batch, sentences] of whole articles.
 
         They are empty and -1 after the last sentence of an article.
         """

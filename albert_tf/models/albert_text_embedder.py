@@ -159,7 +159,7 @@ class AlbertTextEmbedder(AlbertTask, keras_hub.models.TextEmbedder):
         return {"embedding": outputs}
 
     def predict_dicts(self, x, batch_size=None):
-        """Return `embedding`, the vector of each text; of a pair `score`, the cosine."""
+        """Return the `embedding` of each text; for pairs `score`, the cosine."""
         if isinstance(x, tuple):
             vectors = (self.encode_text(part, batch_size) for part in x)
             return scores_of(cosines_of(*vectors))

@@ -155,7 +155,7 @@ class AlbertTokenClassifier(AlbertTask, keras_hub.models.Task):
         return super().prepare_fit(x, y)
 
     def targets(self, x: Any, y: Any, packed=None) -> tf.RaggedTensor:
-        """Return the tag of each token, int32 [windows, (tokens)], special ones included.
+        """Return the tag of each token, int32 [windows, (tokens)].
 
         It is `PADDING_TARGET` where another window decides the token.
         """

@@ -14,6 +14,9 @@ import tensorflow as tf
 from albert_tf.models.token_outputs import pad_target, split_ragged
 from albert_tf.preprocessing.length_grouping import FixedSize
 from albert_tf.preprocessing.packed_texts import PackedTexts
+from albert_tf.preprocessing.text_classifier_preprocessor import (
+    AlbertTextClassifierPreprocessor as TextPreprocessor,
+)
 from albert_tf.preprocessing.token_budget import TokenBudget
 
 DEFAULT_BATCH_SIZE = 32
@@ -258,7 +261,8 @@ def bucket_by_length(
     """Rebatch a dataset of texts by length, in one pass, so that little is padded.
 
     `fit`, `evaluate` and `predict` batch lists of texts by length without this. It
-    is for tasks with one label per text. The number of batches is not known in
+    is for tasks with one label per text or pair, and not for pairs of an
+    `AlbertTextEmbedder`. The number of batches is not known in
     advance, so that the learning rate of `optimizer="auto"` is constant.
 
     Args:
@@ -273,7 +277,8 @@ def bucket_by_length(
         A `tf.data.Dataset` with padded ids instead of the texts.
 
     Raises:
-        ValueError: if the dataset is empty, or an argument is wrong.
+        ValueError: if the dataset is empty, an argument is wrong, or the task has other
+            labels.
 
     Example:
     ```python
@@ -281,6 +286,11 @@ def bucket_by_length(
     classifier.fit(grouped, epochs=3)
     ```
     """
+    if type(preprocessor).pack_texts is not TextPreprocessor.pack_texts:
+        raise ValueError(
+            "`bucket_by_length` is for tasks with one label per text. Give "
+            f"lists, which are batched by length. Received: {type(preprocessor).__name__}"
+        )
     packer = preprocessor.packer
     if batch_size is None and max_tokens is None:
         batch_size = _first_batch_size(dataset)

@@ -47,6 +47,9 @@ class AlbertEarlyExitClassifier(AlbertTextClassifier):
         [PABEE](https://arxiv.org/abs/2006.04152), section 3.2 and equation 5.
     """
 
+    # Hidden from `keras_hub.models.TextClassifier.from_preset`, see `Presets`.
+    backbone_cls = None
+
     def __init__(
         self,
         backbone,
@@ -175,7 +178,7 @@ class AlbertEarlyExitClassifier(AlbertTextClassifier):
         if "_exiting" not in vars(self):
             # In a function, where Keras does not take it for a part of this model.
             self._exiting = functools.cache(
-                lambda patience: _ExitingModel(
+                lambda patience: ExitingModel(
                     lambda x: _run_until_done(self, x, patience)
                 )
             )
@@ -187,7 +190,7 @@ class AlbertEarlyExitClassifier(AlbertTextClassifier):
         vars(self).pop("_exiting", None)
 
 
-class _ExitingModel(keras.Model):
+class ExitingModel(keras.Model):
     """A function of a batch, with Keras' `predict`."""
 
     def __init__(self, function: Callable[[dict], tf.Tensor]):
