@@ -137,6 +137,11 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
             warn_of_new_head(checkpoint, "classifier", wanted)
         return {**arguments, "num_classes": wanted}, ["classifier"]
 
+    @classmethod
+    def has_heads_in(cls, checkpoint):
+        config = checkpoint.head_config("classifier")
+        return bool(config) and config.get("multi_label", False) >= cls.multi_label
+
     # === Labels in ===
 
     @property

@@ -92,6 +92,10 @@ class AlbertTextRegressor(AlbertTask, keras_hub.models.Task):
                 warn_of_new_head(checkpoint, head, 1)
         return arguments, ["regressor"]
 
+    @classmethod
+    def has_heads_in(cls, checkpoint):
+        return not cls.read_heads(checkpoint, {})[1]
+
     def default_loss(self):
         return keras.losses.MeanSquaredError()
 

@@ -663,10 +663,7 @@ class AlbertTask(AutoCompile, Presets):
     @classmethod
     def has_heads_in(cls, checkpoint: Checkpoint) -> bool:
         """Return whether a checkpoint has the trained heads of the task."""
-        names = checkpoint.layout.names(cls.heads)
-        if not names or not checkpoint.shapes.keys() >= set(names):
-            return not cls.heads
-        return not cls.read_heads(checkpoint, {})[1]
+        return set(cls.heads) <= set(checkpoint.heads)
 
     @classmethod
     def from_backbone(
