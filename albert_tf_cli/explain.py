@@ -36,7 +36,7 @@ def coloured(found):
     for text, values in zip(found.texts, found.values, strict=True):
         part = Text()
         for piece, colour in coloured_runs(text, values, strongest):
-            part.append(piece, colour and f"black on #{bytes(colour).hex()}")
+            part.append(piece, colour and f"black on {colour}")
         shown.append(part)
     return Text("\t").join(shown)
 

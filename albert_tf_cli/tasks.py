@@ -22,7 +22,7 @@ from albert_tf_cli.common import (
     import_readers,
     import_tensorflow,
 )
-from albert_tf_cli.error_report import check_report, read_unlabelled, write_report
+from albert_tf_cli.error_report import check_report, write_report
 from albert_tf_cli.explain import attributions_json, coloured, explainer
 from albert_tf_cli.exported_file import check_exported, is_exported, load_exported
 from albert_tf_cli.fine_tuned import check_model, load, load_for
@@ -54,21 +54,15 @@ def evaluate(
         str | None,
         typer.Option(
             "--report",
-            help="Directory to write report.html to: scores, confusion matrix, the "
-            "worst mistakes; with report.json and a .tsv of each list.",
+            help="Directory to write report.html and report.json to: scores, "
+            "confusion matrix and the worst mistakes.",
         ),
     ] = None,
     train: Annotated[
         str | None,
         typer.Option(
-            help="With --report: the examples trained on, to list those whose label "
+            help="With --report: the training examples, to list those whose label "
             "looks wrong."
-        ),
-    ] = None,
-    unlabelled: Annotated[
-        str | None,
-        typer.Option(
-            help="With --report: texts, one a line, to list those to label next."
         ),
     ] = None,
 ):
@@ -77,10 +71,10 @@ def evaluate(
     Example: albert-tf evaluate my_model test.tsv
     Example: albert-tf evaluate my_model test.tsv --report my_report --train train.tsv
     """
-    if (train or unlabelled) and not report_directory:
-        raise ValueError("--train and --unlabelled need --report DIRECTORY.")
+    if train and not report_directory:
+        raise ValueError("--train needs --report DIRECTORY.")
     check_model(model)
-    check_files(file, train, unlabelled)
+    check_files(file, train)
     import_tensorflow()
     row, task = load(model)
     if row.report is None:
@@ -90,18 +84,14 @@ def evaluate(
     columns = Columns(label_column, text_column, text_b_column)
     config = task.get_config()
     if report_directory:
-        check_report(row, report_directory, train, unlabelled)
+        check_report(row, report_directory, train)
     examples = read_examples(row, model, file, columns, config)
     report = row.report(task, examples, batch_size)
     if report_directory:
-        others = {
-            "train": train and row.read(train, columns, config),
-            "unlabelled": unlabelled and read_unlabelled(row, task, unlabelled),
-        }
+        known = train and row.read(train, columns, config)
         title = f"{model} on {file}"
         told = write_report(
-            *(row, task, examples, report, batch_size, report_directory, title),
-            **others,
+            row, task, examples, report, batch_size, report_directory, title, known
         )
         # To standard error, for --json.
         errors.print(told, soft_wrap=True)

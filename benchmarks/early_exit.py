@@ -3,11 +3,11 @@
     python benchmarks/early_exit.py /path/of/chnsenticorp_clean.zip [--layers 12]
 
 Fine-tunes two classifiers from the same weights, with `early_exit=True` and without,
-and predicts the test texts by every rule in turn. The time is that from strings to
+and predicts the test texts with each patience in turn. The time is that from strings to
 outputs; the speed, times that of the plain model in the same round.
 
-`never` is a rule that no text can meet: it goes through all layers, and its ratio is 1
-where the times mean something. Beside other work it is not, and the script says so.
+`never` is a patience that no text can meet: all texts go through all layers, and its
+ratio is 1 on a quiet machine. Otherwise the script prints a warning.
 `layers`, the layers that a text goes through on average, depends on no clock, and
 `cpu_ratio`, by processor time, on little else.
 """
@@ -30,7 +30,8 @@ from harness import (
     write_results,
 )
 
-from albert_tf.models import AlbertTextClassifier, ConfidenceWindow, Patience
+from albert_tf.models import AlbertTextClassifier
+from albert_tf.models.exit_rules import Patience
 
 matplotlib.use("agg")
 from matplotlib import pyplot  # noqa: E402
@@ -38,11 +39,7 @@ from matplotlib import pyplot  # noqa: E402
 MICRO = pathlib.Path(__file__).parents[1] / "examples" / "albert_micro_zh"
 # How far the control may be off 1.
 TOLERANCE = 0.05
-RULES = {
-    **{f"patience {n}": Patience(n) for n in (1, 2, 3, 4, 6)},
-    **{f"entropy {x}": ConfidenceWindow(x, None) for x in (0.05, 0.1, 0.2, 0.4, 0.6)},
-    **{f"window 4, {x}": ConfidenceWindow(x, 4) for x in (0.05, 0.1, 0.2, 0.4)},
-}
+PATIENCES = {f"patience {n}": n for n in (1, 2, 3, 4, 6)}
 
 
 def build(arguments, early_exit):
@@ -61,8 +58,9 @@ def build(arguments, early_exit):
     )
 
 
-def mean_layers(model, x, rule):
+def mean_layers(model, x, patience):
     """The layers that a text goes through, from the hidden states of all of them."""
+    rule = Patience(patience)
     last, counts = model.backbone.num_layers, []
     network = model.backbone.with_intermediates()
     for start in range(0, len(x), 64):
@@ -81,7 +79,7 @@ def mean_layers(model, x, rule):
 
 def draw(rows, speed, path):
     figure, axes = pyplot.subplots(figsize=(6, 4))
-    for kind in ("plain", "joint", "patience", "entropy", "window"):
+    for kind in ("plain", "joint", "patience"):
         points = [
             (row[speed], row["accuracy"])
             for name, row in rows.items()
@@ -120,22 +118,24 @@ def main():
     layers = models["plain"].backbone.num_layers
 
     jobs = {"plain": (models["plain"], None), "joint": (models["joint"], None)}
-    rules = {"never": Patience(layers), **RULES}
-    jobs.update({name: (models["joint"], rule) for name, rule in rules.items()})
+    patiences = {"never": layers, **PATIENCES}
+    jobs.update({name: (models["joint"], n) for name, n in patiences.items()})
     outputs = {}
 
     def job(name):
-        model, rule = jobs[name]
+        model, patience = jobs[name]
         options = {"batch_size": arguments.batch_size, "verbose": 0}
-        outputs[name] = model.predict(test_x, early_exit=rule, **options)
+        outputs[name] = model.predict(test_x, early_exit=patience, **options)
 
     rate = matrix_rate()
     calls = {name: lambda name=name: job(name) for name in jobs}
     rows = compared(in_turn(calls, arguments.rounds), to="plain")
     for name, row in rows.items():
         row["accuracy"] = float(np.mean(outputs[name].argmax(-1) == test_y))
-        rule = jobs[name][1]
-        row["layers"] = mean_layers(models["joint"], test_x, rule) if rule else layers
+        patience = jobs[name][1]
+        row["layers"] = (
+            mean_layers(models["joint"], test_x, patience) if patience else layers
+        )
     control = rows["never"]
     valid = {x: abs(control[x] - 1) < TOLERANCE for x in ("ratio", "cpu_ratio")}
     console.print(f"{layers} layers, {len(test_x):,} test texts")
@@ -143,7 +143,7 @@ def main():
     console.print(table_of(rows, columns))
     if not valid["ratio"]:
         console.print(
-            "The machine is not quiet: a rule that never fires reads "
+            "The machine is not quiet: a patience that no text meets reads "
             f"{control['ratio']:.2f}, by processor time {control['cpu_ratio']:.2f}. "
             "Do not use `ratio`."
         )

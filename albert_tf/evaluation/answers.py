@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-# What CMRC 2018 removes. It names the ellipsis of two characters, too, but compares
-# with single ones, so that "…" stays.
+# The punctuation that CMRC 2018 removes. Its list has the ellipsis of two characters,
+# which never equals a single character, so that "…" stays.
 CMRC_PUNCTUATION = frozenset("-:_*^/\\~`+=，。：？！“”；’《》·、「」（）－～『』")
 _HAN = re.compile("[\u4e00-\u9fa5]")
 # Where the Penn Treebank's rules cut a text that has no Chinese in it.
@@ -152,10 +152,10 @@ def best_null_threshold(
     order = np.argsort(margins, kind="stable")
     margins = margins[order]
     gains = (np.asarray(answered) - np.asarray(unanswered))[order]
-    # Of answering the first 0, 1, ... of these.
+    # Gains if only the first 0, 1, ... questions are answered.
     totals = np.concatenate([[0.0], np.cumsum(gains)])
     bounds = np.concatenate([[margins[0] - 1], margins, [margins[-1] + 1]])
-    # Those of one margin are answered together.
+    # Questions of equal margins are answered together.
     apart = np.concatenate([[True], margins[1:] > margins[:-1], [True]])
     cut = np.argmax(np.where(apart, totals, -np.inf))
     if 0 < cut < len(margins):

@@ -1,4 +1,4 @@
-"""Scores of summaries, and what a summary is compared with."""
+"""Scores and baselines of summaries."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from albert_tf.evaluation.extra import import_extra
+from albert_tf.evaluation.scores import import_extra
 
 _HAN = "\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _TOKEN = re.compile(rf"[{_HAN}]|[^\W_{_HAN}]+")
@@ -57,18 +57,18 @@ def rouge_scores(
 
 
 def oracle_labels(sentences: Sequence[str], reference: str, most: int = 3) -> list[int]:
-    """Which sentences to learn for a summary that someone wrote.
+    """Label the sentences that together are closest to a written summary.
 
-    One after the other, that which raises the sum of ROUGE-1 and ROUGE-2 F1 most, until
-    none does.
+    Sentences are added one by one, each time the one that raises the sum of ROUGE-1 and
+    ROUGE-2 F1 most, until none raises it.
 
     Args:
         sentences: strings, the article.
         reference: string, its summary.
-        most: int. Most sentences to choose.
+        most: int. Maximum number of sentences.
 
     Returns:
-        A list of 1 and 0, one a sentence.
+        A list of 1 and 0, one per sentence.
 
     Reference:
         [Liu and Lapata, 2019](https://arxiv.org/abs/1908.08345), section 4.1.
@@ -90,10 +90,10 @@ def oracle_labels(sentences: Sequence[str], reference: str, most: int = 3) -> li
 
 
 def centroid_scores(sentences: Sequence[str]) -> np.ndarray:
-    """How near each sentence is to the middle of its article: a baseline, untrained.
+    """Score sentences by their distance to the centre of the article, a baseline.
 
-    The cosine of its TF-IDF, of one and two characters over the sentences of the
-    article, and their mean. By scikit-learn.
+    The score is the cosine of the TF-IDF of a sentence (one and two characters, over
+    the sentences of the article) and the mean of all sentences.
 
     Args:
         sentences: strings, the article.

@@ -31,7 +31,7 @@ def text_features(
     Example:
     ```python
     features, probabilities = albert_tf.models.text_features(classifier, texts)
-    albert_tf.evaluation.next_to_label(probabilities, features)
+    albert_tf.evaluation.suspicious_labels(features, class_ids)
     ```
     """
     if not count_examples(x):

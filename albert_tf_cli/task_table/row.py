@@ -142,8 +142,6 @@ class Row:
             the class it is asked about in `predicted`.
         suspicious: optional function of the same, for `--train`: the examples whose
             label looks wrong.
-        to_label: optional function of model, x and batch size, for `--unlabelled`: the
-            examples to label next.
         explain: optional function of the model, which gives a function of a text (or a
             tuple of texts) and a class (or `None`): its `Attributions`.
     """
@@ -160,7 +158,6 @@ class Row:
     inputs: Callable = texts_or_pairs
     mistakes: Callable | None = None
     suspicious: Callable | None = None
-    to_label: Callable | None = None
     explain: Callable | None = None
 
     def reads_pairs(self, model):

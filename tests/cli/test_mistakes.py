@@ -137,7 +137,7 @@ EARLY = {
     ),
     "no report": (
         ("evaluate", "model", "train.tsv", "--train", "train.tsv"),
-        "--train and --unlabelled need --report DIRECTORY",
+        "--train needs --report DIRECTORY",
     ),
     "no texts": (("predict", "model", "no.csv"), "no.csv is no file. Expected texts"),
     "answers": (
@@ -212,7 +212,7 @@ LATE = {
     ),
     "report folder": (
         ("evaluate", "model", "train.tsv", "--report", "report"),
-        "report is not a directory for a report: it holds mine",
+        "report contains files that are not part of a report: mine",
     ),
     "precision": (
         ("export", "model", "out", "--format", "savedmodel", "--precision", "int8"),
