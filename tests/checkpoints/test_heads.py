@@ -15,6 +15,7 @@ from albert_tf.checkpoints.heads import architectures, heads_in
 from albert_tf.checkpoints.layouts import HUGGINGFACE
 from albert_tf.conversion import convert_checkpoint, save_checkpoint
 from albert_tf.models import (
+    AlbertMultiLabelClassifier,
     AlbertPretrainer,
     AlbertTextClassifier,
     AlbertTextRegressor,
@@ -53,11 +54,11 @@ def test_a_head_of_an_unknown_task_is_reported_only(backbone, tmp_path):
     assert open_checkpoint(tmp_path).num_classes("classifier") == 0
 
 
-MULTI_LABEL = {"num_classes": 2, "labels": ["体育", "财经"], "multi_label": True}
+MULTI_LABEL = {"num_classes": 2, "labels": ["体育", "财经"]}
 MULTI_LABEL["thresholds"] = [0.25, 0.75]
 KINDS = {
     "one class": (AlbertTextClassifier, {"num_classes": 1, "dropout": 0.2}),
-    "multi-label": (AlbertTextClassifier, MULTI_LABEL),
+    "multi-label": (AlbertMultiLabelClassifier, MULTI_LABEL),
     "regressor": (AlbertTextRegressor, {"dropout": 0.2}),
     "mean": (AlbertTextClassifier, {"num_classes": 3, "pooling_mode": "mean"}),
     "mean regressor": (AlbertTextRegressor, {"pooling_mode": "mean"}),

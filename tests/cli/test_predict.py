@@ -14,6 +14,7 @@ from small_classifier import LABELS, TEXTS, VOCABULARY, small_backbone, small_cl
 import albert_tf
 import albert_tf_cli.tasks
 from albert_tf.models import (
+    AlbertMultiLabelClassifier,
     AlbertTextRegressor,
     AlbertTokenClassifier,
     integrated_gradients,
@@ -31,7 +32,7 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("predict")
     small_classifier(labels=NAMES).save_to_preset(folder / "single")
     small_classifier(2, pairs=True).save_to_preset(folder / "pairs")
-    multi = small_classifier(labels=NAMES, multi_label=True)
+    multi = small_classifier(cls=AlbertMultiLabelClassifier, labels=NAMES)
     multi.save_to_preset(folder / "multi")
     tagger = AlbertTokenClassifier.from_backbone(
         small_backbone(), VOCABULARY, labels=["PER", "LOC"]

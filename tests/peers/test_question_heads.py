@@ -105,7 +105,7 @@ def test_answers_are_read_as_their_pipeline_does():
     characters = np.array(vocabulary()[5:25])
     contexts = ["".join(rng.choice(characters, n)) for n in rng.integers(1, 18, 200)]
     questions = ["".join(rng.choice(characters, n)) for n in rng.integers(0, 9, 200)]
-    windowed = model.preprocessor.windows((questions, contexts))
+    windowed = model.preprocessor.pack_texts((questions, contexts))
     assert len(windowed) == 200 and SIZES["max_sequence_length"] == 33
     lengths = windowed.tokens.row_lengths().numpy()
     logits = {
