@@ -205,7 +205,7 @@ class AlbertMaskedLM(AlbertTask, keras_hub.models.MaskedLM):
         return self.fill(x, top_k=top_k, targets=targets, batch_size=batch_size)
 
     def answers(self, outputs: Any, top_k: int = 5) -> dict[str, Any]:
-        """Return the likeliest `tokens`, `token_ids`, `scores`, [batch, masks, top_k]."""
+        """Return the `tokens`, `token_ids` and `scores` [batch, masks, top_k]."""
         scores, token_ids = tf.math.top_k(self.probabilities(outputs), top_k)
         tokens = tf.constant(self.preprocessor.tokenizer.get_vocabulary())
         return {

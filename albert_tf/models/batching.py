@@ -289,7 +289,8 @@ def bucket_by_length(
     if type(preprocessor).pack_texts is not TextPreprocessor.pack_texts:
         raise ValueError(
             "`bucket_by_length` is for tasks with one label per text. Give "
-            f"lists, which are batched by length. Received: {type(preprocessor).__name__}"
+            "lists, which are batched by length. Received: "
+            f"{type(preprocessor).__name__}"
         )
     packer = preprocessor.packer
     if batch_size is None and max_tokens is None:

@@ -204,11 +204,11 @@ LATE = {
     ),
     "explain": (
         ("predict", "regressor", "好", "--explain"),
-        "--explain is for models of these tasks: text-classification",
+        "--explain is for models of these tasks: multi-label, text-class",
     ),
     "report": (
         ("evaluate", "regressor", "train.tsv", "--report", "new"),
-        "--report is for models of these tasks: text-classification",
+        "--report is for models of these tasks: multi-label, text-class",
     ),
     "report folder": (
         ("evaluate", "model", "train.tsv", "--report", "report"),
