@@ -80,7 +80,7 @@ def test_their_multiple_choice(tmp_path, kind):
 
 def test_their_multiple_choice_of_a_config_that_does_not_say_so(tmp_path):
     folder = save(peer("AlbertForMultipleChoice"), tmp_path, "bin")
-    with pytest.warns(UserWarning, match="does not say AlbertForMultipleChoice"):
+    with pytest.warns(UserWarning, match="does not name AlbertForMultipleChoice"):
         AlbertMultipleChoice.from_checkpoint(folder, vocabulary=vocabulary())
 
 
