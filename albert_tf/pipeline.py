@@ -10,6 +10,7 @@ from typing import Any
 from albert_tf.checkpoints import open_checkpoint
 from albert_tf.models.building import build_model, task_class
 from albert_tf.models.task import TASKS, AlbertTask
+from albert_tf_lite.errors import AlbertError
 
 # Names of transformers.
 ALIASES = {
@@ -54,7 +55,7 @@ class Pipeline:
 
         Raises:
             TypeError: if an option is unknown, or an example is of another form.
-            ValueError: if an example lacks a field.
+            AlbertError: if an example lacks a field.
         """
         fields = self.answerer.fields
         parts = {name: options.pop(name) for name in fields if name in options}
@@ -69,7 +70,7 @@ class Pipeline:
         if not examples:
             return []
         if optional and len(self.model.text_inputs) > len(examples[0]):
-            raise ValueError(
+            raise AlbertError(
                 "This model takes pairs of texts: tuples, or dicts of "
                 f"{' and '.join(fields)}. Received: {examples[0][0][:80]!r}"
             )
@@ -145,7 +146,7 @@ def pipeline(
     Raises:
         FileNotFoundError, albert_tf.checkpoints.CheckpointError: as
             `albert_tf.load_checkpoint`.
-        ValueError: if the task is unknown, or the model is not trained for it.
+        AlbertError: if the task is unknown, or the model is not trained for it.
 
     Example:
     ```python
@@ -159,9 +160,11 @@ def pipeline(
     if path is None and name not in TASKS:
         task, path, name = None, task, None
     if path is None:
-        raise ValueError("The model is missing. Give its `path`: pipeline(task, path).")
+        raise AlbertError(
+            "The model is missing. Give its `path`: pipeline(task, path)."
+        )
     if task is not None and name not in TASKS:
-        raise ValueError(
+        raise AlbertError(
             f"Unknown task {task!r}. Expected one of {', '.join(TASKS)}; or "
             f"{', '.join(ALIASES)}."
         )
@@ -179,7 +182,7 @@ def load_task(path: Any, cls: type | None = None) -> AlbertTask:
         cls: class of a task; by default that of the checkpoint.
 
     Raises:
-        ValueError: if the model is not trained for the task.
+        AlbertError: if the model is not trained for the task.
     """
     checkpoint = open_checkpoint(path)
     # Presets, `.keras` files and model objects are whole.
@@ -190,7 +193,7 @@ def load_task(path: Any, cls: type | None = None) -> AlbertTask:
             model = build_model(checkpoint) if found else None
         else:
             if not cls.has_heads_in(checkpoint):
-                raise ValueError(
+                raise AlbertError(
                     f"{checkpoint.path} is not trained for {cls.name_of_task}: it has "
                     f"no {' and '.join(cls.heads)}. Its heads: {checkpoint.heads}. "
                     f"Fine-tune it, by {cls.__name__} or albert-tf finetune --task "
@@ -201,12 +204,12 @@ def load_task(path: Any, cls: type | None = None) -> AlbertTask:
             model = (found if is_kind else cls).from_checkpoint(checkpoint)
     if getattr(model, "name_of_task", None) is None:
         what = type(model).__name__ if model is not None else "a pretrained model"
-        raise ValueError(
+        raise AlbertError(
             f"{checkpoint.path} is {what}, without a fine-tuned head. Name the task: "
             f"one of {', '.join(TASKS)}."
         )
     if model.preprocessor is None:
-        raise ValueError(
+        raise AlbertError(
             f"{checkpoint.path} takes ids, as it has no vocabulary. Pass a model with "
             "one, such as AlbertTextClassifier.from_checkpoint(path, vocabulary=...)."
         )
@@ -230,7 +233,7 @@ def read_examples(
 
     Raises:
         TypeError: if an example has another form.
-        ValueError: if an example lacks a field, or has one that others lack.
+        AlbertError: if an example lacks a field, or has one that others lack.
     """
     if isinstance(given, (str, tuple, dict)):
         parts = _example(given, fields, optional, "The input")
@@ -251,7 +254,7 @@ def read_examples(
     for i, example in enumerate(examples):
         number = "" if is_one else f" {i}"
         if len(example) != len(examples[0]):
-            raise ValueError(
+            raise AlbertError(
                 f"Example{number} has {len(example)} of the fields {list(fields)}, the "
                 f"first has {len(examples[0])}. Give all of the same kind."
             )
@@ -266,7 +269,7 @@ def _example(given, fields, optional, name):
         unknown = sorted(set(given) - set(fields))
         missing = [x for x in fields if given.get(x) is None and x not in optional]
         if unknown or missing:
-            raise ValueError(
+            raise AlbertError(
                 f"{name} must have the fields {list(fields)}. Missing: {missing}; "
                 f"unknown: {unknown}."
             )
@@ -277,7 +280,7 @@ def _example(given, fields, optional, name):
             f"{type(given).__name__} {str(given)[:80]}"
         )
     if not len(fields) - len(optional) <= len(given) <= len(fields):
-        raise ValueError(
+        raise AlbertError(
             f"{name} must be {_shown(fields, optional)}. Received {len(given)} of "
             f"these: {str(given)[:80]}"
         )
@@ -289,7 +292,7 @@ def _rows(parts, fields):
     columns = [part if isinstance(part, str) else list(part) for part in parts]
     counts = {len(x) for x in columns if not isinstance(x, str)}
     if len(counts) > 1:
-        raise ValueError(
+        raise AlbertError(
             f"The lists of {', '.join(fields)} must have the same length. Received "
             f"the lengths {sorted(counts)}."
         )

@@ -22,6 +22,7 @@ from albert_tf_cli.exported_task import ExportedTask
 from albert_tf_cli.fine_tuned import check_model, load
 from albert_tf_cli.task_table.row import Columns
 from albert_tf_cli.tasks import read_examples
+from albert_tf_lite.errors import AlbertError
 
 # Of several lengths, and with what tokenizers treat unlike letters.
 TEXTS = [
@@ -117,7 +118,7 @@ def export(
     Example: albert-tf export my_model my.onnx --format onnx --check test.tsv
     """
     if check and not format_name:
-        raise ValueError("--check needs --format.")
+        raise AlbertError("--check needs --format.")
     check_model(model)
     check_files(check)
     there = os.listdir(path) if os.path.isdir(path) else os.path.lexists(path)
@@ -133,14 +134,14 @@ def export(
     form = _formats()[name]
     precision = precision.value if precision else form.precisions[0]
     if precision not in form.precisions:
-        raise ValueError(
+        raise AlbertError(
             f"--precision {precision}: {name} has {', '.join(form.precisions)}."
         )
     row, task = load(model)
     examples = None
     if check:
         if row.report is None or not is_supported(task):
-            raise ValueError(f"--check: there is no score of {row.name} here.")
+            raise AlbertError(f"--check: there is no score of {row.name} here.")
         columns = Columns(label_column, text_column, text_b_column)
         examples = read_examples(row, model, check, columns, task.get_config())
     form.write(task, path, precision)

@@ -4,6 +4,7 @@ import pathlib
 
 from albert_tf_cli.common import check_files
 from albert_tf_cli.task_table import TASKS
+from albert_tf_lite.errors import AlbertError
 
 # By the end of its name, the class of `albert_tf_lite` that opens a file.
 FORMATS = {".onnx": "OnnxModel", ".tflite": "LiteRTModel"}
@@ -17,7 +18,7 @@ def is_exported(model):
 def check_exported(file, other_option):
     """Refuse what is no file, and an option that needs the model itself."""
     if other_option:
-        raise ValueError(
+        raise AlbertError(
             f"--task, --engine and --explain are not for an exported file, {file}."
         )
     check_files(file)

@@ -25,6 +25,7 @@ from albert_tf_cli.common import (
 )
 from albert_tf_cli.task_table import TASKS
 from albert_tf_cli.task_table.row import Columns, split
+from albert_tf_lite.errors import AlbertError
 
 TaskName = choices("TaskName", *(row.name for row in TASKS.values() if row.read))
 Freeze = choices("Freeze", "embeddings", "encoder")
@@ -144,7 +145,7 @@ def finetune(
     if checkpoint:
         check_checkpoint(checkpoint)
     elif not (config and vocab):
-        raise ValueError(
+        raise AlbertError(
             "Give --checkpoint to start from, or --config and --vocab to train from "
             "random weights."
         )
@@ -172,7 +173,7 @@ def finetune(
         from albert_tf.models import AlbertEarlyExitClassifier as model_class
 
         if row.model_class.name_of_task != model_class.name_of_task:
-            raise ValueError(
+            raise AlbertError(
                 f"--early-exit is not for --task {row.name}: leave it out."
             )
     arguments = {**known, **_taken(row, model_class, chosen)}
@@ -267,7 +268,7 @@ def _taken(row, function, options):
     options = {name: value for name, value in options.items() if value is not None}
     for name in options:
         if name not in inspect.signature(function).parameters:
-            raise ValueError(
+            raise AlbertError(
                 f"--{name.replace('_', '-')} is not for --task {row.name}: leave it "
                 "out."
             )

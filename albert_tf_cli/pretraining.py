@@ -24,6 +24,7 @@ from albert_tf_cli.pretrain_data import (
     MaskSelectionRate,
     Ngram,
 )
+from albert_tf_lite.errors import AlbertError
 
 Masking = choices("Masking", "static", "dynamic")
 Optimizer = choices("Optimizer", "lamb", "adamw")
@@ -103,7 +104,7 @@ def pretrain(
     """
     interval = min(interval, steps)
     if (config is None) == (init is None):
-        raise ValueError(
+        raise AlbertError(
             "Give --config to train from random weights, or --init to start from a "
             "checkpoint."
         )
@@ -202,12 +203,12 @@ def _masks(records, masking, **given):
     if masking is Masking.dynamic:
         return records.masks(**given)
     if not records.is_masked:
-        raise ValueError(
+        raise AlbertError(
             f"--masking static: the records of {records.folder} hold no masks. Leave "
             "it out, or make them with `albert-tf pretrain-data --masked`."
         )
     if names := [name for name, value in given.items() if value is not None]:
-        raise ValueError(
+        raise AlbertError(
             f"{', '.join(names)}: --masking static keeps the masks of the records. "
             "Leave it out."
         )

@@ -29,6 +29,7 @@ from albert_tf_cli.fine_tuned import check_model, load, load_for
 from albert_tf_cli.task_table import TASKS
 from albert_tf_cli.task_table.row import Columns
 from albert_tf_cli.text_files import is_file, lines_of, refuse_missing_file
+from albert_tf_lite.errors import AlbertError
 
 Model = Annotated[str, typer.Argument(help="A directory that `finetune` has written.")]
 AnyTask = choices("AnyTask", *TASKS)
@@ -72,13 +73,13 @@ def evaluate(
     Example: albert-tf evaluate my_model test.tsv --report my_report --train train.tsv
     """
     if train and not report_directory:
-        raise ValueError("--train needs --report DIRECTORY.")
+        raise AlbertError("--train needs --report DIRECTORY.")
     check_model(model)
     check_files(file, train)
     import_tensorflow()
     row, task = load(model)
     if row.report is None:
-        raise ValueError(
+        raise AlbertError(
             f"{model} is a model for {row.name}, which has no scores here."
         )
     columns = Columns(label_column, text_column, text_b_column)
@@ -177,7 +178,7 @@ def predict(
     classes = [x.strip() for x in re.split("[,，、]", candidate_labels or "")]
     classes = [x for x in classes if x]
     if bool(classes) != (task_name == "zero-shot-classification"):
-        raise ValueError(
+        raise AlbertError(
             "--task zero-shot-classification and --candidate-labels go together. "
             "Example: --candidate-labels 体育,财经"
         )
@@ -196,7 +197,7 @@ def predict(
     answer_texts = _answering(row, task, engine and engine.value)
     options = {} if top_k is None else {"top_k": top_k or None}
     if options and not row.takes_top_k:
-        raise ValueError(f"--top-k: a model for {row.name} has one answer a text.")
+        raise AlbertError(f"--top-k: a model for {row.name} has one answer a text.")
     if classes:
         options["candidate_labels"] = classes
     if not texts:
@@ -248,7 +249,7 @@ def _answering(row, model, engine):
     from albert_tf.export import exported
 
     if not getattr(model, "exported_settings", lambda: None)():
-        raise ValueError(f"--engine: a model for {row.name} runs on TensorFlow only.")
+        raise AlbertError(f"--engine: a model for {row.name} runs on TensorFlow only.")
     return exported(model, engine).answers
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from albert_tf_lite.answers import ANSWERS, TEXTS_OF_AN_EXAMPLE, TOKEN_CLASSIFICATION
 from albert_tf_lite.contents import Contents
+from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.packing import pack, pad
 from albert_tf_lite.plain_answers import PLAIN_ANSWERS, cosines_of, scores_of
 from albert_tf_lite.tagging import Tagging
@@ -41,7 +42,7 @@ class ExportedModel:
         self.task = self.settings["task"]
         self.pairs = self.settings.get("pairs", False)
         if self.task not in ANSWERS:
-            raise ValueError(
+            raise AlbertError(
                 f"The file is of the task {self.task!r}, which this albert_tf_lite "
                 f"does not know. It knows {', '.join(ANSWERS)}."
             )
@@ -80,7 +81,7 @@ class ExportedModel:
 
         Raises:
             TypeError: if something is no string.
-            ValueError: if the two lists of pairs are of unequal lengths, or the task
+            AlbertError: if the two lists of pairs are of unequal lengths, or the task
                 takes no pairs, or only pairs.
         """
         if self._tagging:
@@ -104,7 +105,7 @@ class ExportedModel:
             `score` of each entity; `embedding`.
 
         Raises:
-            TypeError, ValueError: as `predict`, or for an option.
+            TypeError, AlbertError: as `predict`, or for an option.
         """
         if self.task == "text-embedding" and isinstance(texts, tuple):
             vectors = (self.outputs(part, batch_size) for part in texts)
@@ -123,7 +124,7 @@ class ExportedModel:
             A float32 array [texts, units].
 
         Raises:
-            TypeError, ValueError: as `predict`.
+            TypeError, AlbertError: as `predict`.
         """
         outputs = self._outputs(self._pack(self._segments(texts)), batch_size)
         return np.array(outputs, "float32").reshape(-1, self.settings["units"])
@@ -137,14 +138,14 @@ class ExportedModel:
                 {1: "a list of strings", 2: "the tuple of two lists of strings"}[count]
                 for count in allowed
             )
-            raise ValueError(
+            raise AlbertError(
                 f"A model for {self.task} takes {expected}. Received {len(segments)} "
                 f"{'list' if len(segments) == 1 else 'lists'}."
             )
         segments = [_as_strings(segment) for segment in segments]
         lengths = [len(segment) for segment in segments]
         if len(set(lengths)) > 1:
-            raise ValueError(
+            raise AlbertError(
                 "The two lists of a pair must have the same length. Received "
                 f"{lengths[0]} and {lengths[1]} texts."
             )

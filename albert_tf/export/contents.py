@@ -5,6 +5,7 @@ from __future__ import annotations
 from albert_tf.models.task import TASKS, AlbertTask
 from albert_tf.tokenizers import SentencePieceTokenizer
 from albert_tf_lite.contents import Contents
+from albert_tf_lite.errors import AlbertError
 
 
 def is_supported(task: AlbertTask) -> bool:
@@ -20,10 +21,10 @@ def contents_of(task: AlbertTask) -> Contents:
 
     Raises:
         TypeError: if it is a task that these files are not written for.
-        ValueError: if it has no preprocessor, or is quantized.
+        AlbertError: if it has no preprocessor, or is quantized.
     """
     if task.preprocessor is None:
-        raise ValueError(
+        raise AlbertError(
             "This model takes ids, as it has no preprocessor, and cannot be exported "
             "to take strings. Give it one, with the vocabulary."
         )
@@ -40,7 +41,7 @@ def contents_of(task: AlbertTask) -> Contents:
             f"{type(task).__name__}, which albert_tf.export.saved_model may take."
         )
     if any(getattr(x, "quantization_mode", None) for x in task._flatten_layers()):
-        raise ValueError(
+        raise AlbertError(
             "This model was quantized by Keras. Export the one it was made from, with "
             'precision="int8".'
         )
@@ -66,6 +67,6 @@ def contents_of(task: AlbertTask) -> Contents:
 def check_precision(precision: str, known: tuple[str, ...]) -> None:
     """Raise a `ValueError` unless the precision is known."""
     if precision not in known:
-        raise ValueError(
+        raise AlbertError(
             f"`precision` must be one of {', '.join(known)}. Received: {precision!r}"
         )

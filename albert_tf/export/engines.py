@@ -13,6 +13,7 @@ from albert_tf.export.onnx import onnx
 from albert_tf.models.task import AlbertTask
 from albert_tf.training.run_state import weights_digest
 from albert_tf_lite import LiteRTModel, OnnxModel
+from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.exported_model import ExportedModel
 
 # By engine, what writes a file and what runs it.
@@ -41,7 +42,7 @@ def exported(task: AlbertTask, engine: str = "onnx") -> ExportedModel:
     Raises:
         ImportError: if the engine is not installed.
         TypeError: if there is no such file for the task.
-        ValueError: if the engine is unknown, or as `albert_tf.export.onnx`.
+        AlbertError: if the engine is unknown, or as `albert_tf.export.onnx`.
 
     Example:
     ```python
@@ -50,7 +51,7 @@ def exported(task: AlbertTask, engine: str = "onnx") -> ExportedModel:
     ```
     """
     if engine not in _FORMATS:
-        raise ValueError(
+        raise AlbertError(
             f"`engine` must be one of {', '.join(_FORMATS)}. Received: {engine!r}"
         )
     write, opens = _FORMATS[engine]

@@ -9,6 +9,7 @@ from keras import ops
 
 from albert_tf.models.albert_text_classifier import AlbertTextClassifier
 from albert_tf.models.batching import DEFAULT_BATCH_SIZE
+from albert_tf_lite.errors import AlbertError
 
 # What must be alike for the classes of one to be those of the other.
 _ALIKE = ("num_classes", "multi_label", "labels")
@@ -36,7 +37,7 @@ class AlbertDistiller:
             texts with labels.
 
     Raises:
-        ValueError: if the classes differ, the models share weights, or
+        AlbertError: if the classes differ, the models share weights, or
             `student_loss_weight` is not between 0 and 1.
 
     Example:
@@ -59,7 +60,7 @@ class AlbertDistiller:
     ):
         _check_classes(teacher, student)
         if not 0 <= student_loss_weight <= 1:
-            raise ValueError(
+            raise AlbertError(
                 "`student_loss_weight` must be between 0 and 1. Received: "
                 f"{student_loss_weight}"
             )
@@ -186,7 +187,7 @@ class AlbertDistiller:
 def _check_classes(teacher, student):
     for role, model in (("teacher", teacher), ("student", student)):
         if not isinstance(model, AlbertTextClassifier) or model.preprocessor is None:
-            raise ValueError(
+            raise AlbertError(
                 f"The {role} must be a text classifier that takes strings. "
                 f"Received: {model}"
             )
@@ -194,9 +195,9 @@ def _check_classes(teacher, student):
         first, second = (getattr(model, name) for model in (teacher, student))
         unnamed = name == "labels" and None in (first, second)
         if first != second and not unnamed:
-            raise ValueError(
+            raise AlbertError(
                 f"Teacher and student must have the same `{name}`. "
                 f"Received: {first} and {second}"
             )
     if {id(x) for x in teacher.weights} & {id(x) for x in student.weights}:
-        raise ValueError("Teacher and student share weights: build them separately.")
+        raise AlbertError("Teacher and student share weights: build them separately.")

@@ -17,6 +17,7 @@ from albert_tf.preprocessing import AlbertMaskedLMPreprocessor
 from albert_tf.preprocessing.examples import is_pair
 from albert_tf.preprocessing.marked_labels import marked_label_ids, plain_token_ids
 from albert_tf.preprocessing.texts import Texts
+from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.plain_answers import check_top_k
 
 
@@ -152,7 +153,7 @@ class AlbertMaskedLM(AlbertTask, keras_hub.models.MaskedLM):
             of texts a list of what each text gets.
 
         Raises:
-            ValueError: if a text has no mask, or one beyond `sequence_length`, or
+            AlbertError: if a text has no mask, or one beyond `sequence_length`, or
                 `targets` are not tokens of the vocabulary.
         """
         return fill_masks(self, texts, top_k, targets, batch_size)
@@ -227,7 +228,7 @@ class AlbertMaskedLM(AlbertTask, keras_hub.models.MaskedLM):
     def targets(self, x: Texts, y: None, packed=None) -> tf.RaggedTensor:
         """Return where words begin, from which the masks of a batch are drawn."""
         if y is not None:
-            raise ValueError(
+            raise AlbertError(
                 "A masked language model learns the texts themselves. Leave out `y`."
             )
         return self.preprocessor.word_starts(x)
@@ -246,7 +247,7 @@ class AlbertMaskedLM(AlbertTask, keras_hub.models.MaskedLM):
         if is_pair(dataset) is None and not is_packed:
             return dataset
         if is_packed and self.preprocessor.segmenter is not None:
-            raise ValueError(
+            raise AlbertError(
                 "A segmenter needs the texts, not their ids. Give the texts as a list, "
                 "or set `preprocessor.segmenter = None`."
             )

@@ -16,6 +16,7 @@ from albert_tf.models.albert_text_classifier import (
 from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
 from albert_tf.preprocessing.labels import multi_hot
 from albert_tf_lite.answers import classify_multi_label
+from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.plain_answers import chosen_of
 
 DEFAULT_THRESHOLD = 0.5
@@ -41,7 +42,7 @@ class AlbertMultiLabelClassifier(AlbertTextClassifier):
         Logits, or the result of `activation`, [batch, num_classes].
 
     Raises:
-        ValueError: as for `AlbertTextClassifier`, or if `thresholds` has not one
+        AlbertError: as for `AlbertTextClassifier`, or if `thresholds` has not one
             number per class.
 
     Example:
@@ -169,10 +170,10 @@ def tune_thresholds(
         batch_size: optional int.
 
     Raises:
-        ValueError: if the classifier is not multi-label, or `y` not as for `fit`.
+        AlbertError: if the classifier is not multi-label, or `y` not as for `fit`.
     """
     if not isinstance(classifier, AlbertMultiLabelClassifier):
-        raise ValueError(
+        raise AlbertError(
             "Only an AlbertMultiLabelClassifier has thresholds. Received: "
             f"{type(classifier).__name__}"
         )
@@ -190,7 +191,7 @@ def _checked(
     if thresholds is None:
         return None
     if len(thresholds) != num_classes:
-        raise ValueError(
+        raise AlbertError(
             f"`thresholds` must have a number for each of the {num_classes} classes. "
             f"Received {len(thresholds)}: {list(thresholds)}"
         )

@@ -16,6 +16,7 @@ from albert_tf.preprocessing.multiple_choice_preprocessor import (
     AlbertMultipleChoicePreprocessor,
     ragged_choices,
 )
+from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.plain_answers import best_of, choices_of
 
 
@@ -116,7 +117,7 @@ class AlbertMultipleChoice(AlbertTask, keras_hub.models.Task):
         y = check_class_ids(x, y)
         for position, (label, count) in enumerate(zip(y, counts, strict=True)):
             if not 0 <= label < count:
-                raise ValueError(
+                raise AlbertError(
                     f"Element {position} of `y` is {label}, but its question has "
                     f"{count} choices, counted from 0."
                 )

@@ -9,6 +9,7 @@ from albert_tf.backbone import AlbertBackbone
 from albert_tf.layers import MaskedLMHead
 from albert_tf.models.arguments import warn_of_new_head
 from albert_tf.models.task import AlbertTask
+from albert_tf_lite.errors import AlbertError
 
 
 def masked_lm_head(backbone: AlbertBackbone) -> MaskedLMHead:
@@ -63,7 +64,7 @@ class AlbertPretrainer(AlbertTask, keras_hub.models.Task):
         **kwargs: Any,
     ):
         if num_sop_classes and backbone.pooled_dense is None:
-            raise ValueError(
+            raise AlbertError(
                 "The backbone has no pooler, which the sentence-order head reads. Give "
                 "num_sop_classes=0 for a model without that head."
             )

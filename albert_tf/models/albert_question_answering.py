@@ -22,6 +22,7 @@ from albert_tf.preprocessing.question_answering_preprocessor import (
     as_questions,
 )
 from albert_tf.preprocessing.texts import without_invalid_bytes
+from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.plain_answers import check_top_k
 
 
@@ -213,7 +214,7 @@ class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
             null_threshold, max_answer_length: as for `predict_n_best`.
         """
         if top_k is None:
-            raise ValueError("`top_k` of answers must be a number. Received: None")
+            raise AlbertError("`top_k` of answers must be a number. Received: None")
         check_top_k(top_k)
         options = {"batch_size": batch_size, "verbose": 0}
         answers = self.predict_n_best(
@@ -265,7 +266,7 @@ class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
 
     def text_answers(self, texts, call, **options):
         if options:
-            raise ValueError(f"There are no options. Received: {sorted(options)}")
+            raise AlbertError(f"There are no options. Received: {sorted(options)}")
         questions, contexts = map(without_invalid_bytes, texts)
         windowed = self.preprocessor.pack_texts((questions, contexts))
         packed = windowed.tokens, windowed.first_lengths

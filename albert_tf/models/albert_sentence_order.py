@@ -12,6 +12,7 @@ from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
 from albert_tf.preprocessing.examples import check_class_ids, is_pair
 from albert_tf_lite.answers import tell_order
+from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.plain_answers import orders_of
 
 
@@ -30,7 +31,7 @@ class AlbertSentenceOrder(AlbertTask, keras_hub.models.Task):
         Logits, [batch, num_sop_classes]: class 0 = in order, 1 = swapped.
 
     Raises:
-        ValueError: of `from_checkpoint`, if the checkpoint has no such head.
+        AlbertError: of `from_checkpoint`, if the checkpoint has no such head.
 
     Example:
     ```python
@@ -73,7 +74,7 @@ class AlbertSentenceOrder(AlbertTask, keras_hub.models.Task):
     def read_heads(cls, checkpoint, arguments):
         found = checkpoint.num_classes("sop_head")
         if not found:
-            raise ValueError(
+            raise AlbertError(
                 f"{checkpoint.path} has no sentence-order head, as masked language "
                 "models and Google's TF-Hub modules have none. Use a checkpoint of a "
                 "pretraining, such as albert_tiny_zh."
@@ -91,7 +92,7 @@ class AlbertSentenceOrder(AlbertTask, keras_hub.models.Task):
 
     def prepare_fit(self, x, y):
         if is_pair(x) is False:
-            raise ValueError(
+            raise AlbertError(
                 "The order is one of two texts: fit((first, second), labels). Received "
                 f"`x` of type {type(x).__name__}."
             )

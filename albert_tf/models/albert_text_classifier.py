@@ -15,6 +15,7 @@ from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
 from albert_tf.preprocessing.examples import check_class_names
 from albert_tf.preprocessing.labels import class_ids, dataset_class_ids
 from albert_tf_lite.answers import classify
+from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.plain_answers import ranked
 
 # Losses of Keras that take probabilities if they are given by name.
@@ -54,7 +55,7 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
         Logits, or the result of `activation`, [batch, num_classes].
 
     Raises:
-        ValueError: if `labels` has not `num_classes` different names, `pooling_mode`
+        AlbertError: if `labels` has not `num_classes` different names, `pooling_mode`
             is unknown, or the preprocessor does not fit the backbone.
 
     Example:
@@ -117,7 +118,7 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
     def read_heads(cls, checkpoint, arguments):
         config = checkpoint.head_config("classifier")
         if config.pop("multi_label", False) and not cls.multi_label:
-            raise ValueError(
+            raise AlbertError(
                 f"{checkpoint.path} is a multi-label classifier. Load it by "
                 "AlbertMultiLabelClassifier.from_checkpoint."
             )
@@ -127,7 +128,7 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
         named = len(arguments.get("labels") or ())
         wanted = arguments.get("num_classes") or named or found
         if not wanted:
-            raise ValueError(
+            raise AlbertError(
                 f"{checkpoint.path} has no classification head. Give `num_classes=` "
                 "or `labels=` to begin with a new one."
             )
@@ -210,7 +211,7 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
         """Return the names given to `answers`, one per class, or `class_names`."""
         names = self.class_names if labels is None else list(map(str, labels))
         if len(names) != self.num_classes:
-            raise ValueError(
+            raise AlbertError(
                 f"`labels` must name each of the {self.num_classes} classes. "
                 f"Received {len(names)}: {names}"
             )

@@ -16,6 +16,7 @@ from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
 from albert_tf.preprocessing.examples import count_examples, is_pair
 from albert_tf.preprocessing.texts import as_segments
 from albert_tf.training import PairLoss
+from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.plain_answers import cosines_of, scores_of
 
 
@@ -42,7 +43,7 @@ class AlbertTextEmbedder(AlbertTask, keras_hub.models.TextEmbedder):
         A float tensor [batch, hidden_dim].
 
     Raises:
-        ValueError: if `pooling_mode` is unknown.
+        AlbertError: if `pooling_mode` is unknown.
 
     Example:
     ```python
@@ -136,10 +137,10 @@ class AlbertTextEmbedder(AlbertTask, keras_hub.models.TextEmbedder):
             such lists.
 
         Raises:
-            ValueError: if `corpus` is empty.
+            AlbertError: if `corpus` is empty.
         """
         if len(corpus) == 0:
-            raise ValueError("`corpus` is empty. Expected at least one text.")
+            raise AlbertError("`corpus` is empty. Expected at least one text.")
         vectors = isinstance(corpus, np.ndarray) and corpus.dtype.kind == "f"
         documents = corpus if vectors else self.encode_text(corpus)
         scores = self.similarity(self.encode_text(query), documents)
@@ -175,7 +176,7 @@ class AlbertTextEmbedder(AlbertTask, keras_hub.models.TextEmbedder):
         count = count_examples(x)
         y = np.full(count, np.nan) if y is None else np.asarray(y)
         if y.shape != (count,) or not count or y.dtype.kind not in "iufb":
-            raise ValueError(
+            raise AlbertError(
                 "`y` must be a number for each pair, at least one pair. Received "
                 f"{count} pairs, and `y` of shape {y.shape} and type {y.dtype}."
             )
@@ -194,13 +195,13 @@ class AlbertTextEmbedder(AlbertTask, keras_hub.models.TextEmbedder):
     ):
         """Return batches in which the texts of a pair are neighbours."""
         if not isinstance(x, tuple):
-            raise ValueError(
+            raise AlbertError(
                 "An embedder learns from pairs of texts: fit((first, second), scores), "
                 "or fit((first, second)) for pairs that belong together. Received "
                 f"`x` of type {type(x).__name__}."
             )
         if sample_weight is not None:
-            raise ValueError("Pairs have no `sample_weight`: their loss is a ranking.")
+            raise AlbertError("Pairs have no `sample_weight`: their loss is a ranking.")
         scores = self.targets(x, y)
         texts, _ = _interleaved(as_segments(x))
         packed = self.preprocessor.pack_texts(texts)
@@ -231,7 +232,7 @@ class AlbertTextEmbedder(AlbertTask, keras_hub.models.TextEmbedder):
 
     def read_texts(self, x):
         if is_pair(x):
-            raise ValueError(
+            raise AlbertError(
                 "An embedder takes texts one by one, not in pairs: `encode_text` them "
                 "all, then compare by `similarity`."
             )

@@ -20,6 +20,7 @@ from albert_tf.preprocessing.token_classifier_preprocessor import (
     AlbertTokenClassifierPreprocessor,
     refuse_pairs,
 )
+from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.plain_answers import entities_of
 
 
@@ -52,7 +53,7 @@ class AlbertTokenClassifier(AlbertTask, keras_hub.models.Task):
         Logits [batch, time, num_tags].
 
     Raises:
-        ValueError: if `labels` or `tags` are missing, repeated or no tags, or the
+        AlbertError: if `labels` or `tags` are missing, repeated or no tags, or the
             preprocessor's vocabulary or `sequence_length` does not fit the backbone.
 
     Example:
@@ -111,7 +112,7 @@ class AlbertTokenClassifier(AlbertTask, keras_hub.models.Task):
         wanted = arguments.get("tags") or (labels and tag_names(labels, scheme))
         if wanted is None and named is None:
             what = "does not name its tags" if count else "has no token classifier"
-            raise ValueError(
+            raise AlbertError(
                 f'{checkpoint.path} {what}. Give `labels=`, such as ["PER", "LOC"].'
             )
         same = wanted is None or set(wanted) == set(named or ())
@@ -134,7 +135,7 @@ class AlbertTokenClassifier(AlbertTask, keras_hub.models.Task):
         labels = kwargs.get("labels") or model.labels
         scheme = kwargs.get("scheme") or model.scheme
         if (set(labels), scheme) != (set(model.labels), model.scheme):
-            raise ValueError(
+            raise AlbertError(
                 f"{preset} has a head for {model.labels} in {model.scheme}. To begin "
                 "with a new one call from_checkpoint(preset, labels=...)."
             )

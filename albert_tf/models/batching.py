@@ -18,6 +18,7 @@ from albert_tf.preprocessing.text_classifier_preprocessor import (
     AlbertTextClassifierPreprocessor as TextPreprocessor,
 )
 from albert_tf.preprocessing.token_budget import TokenBudget
+from albert_tf_lite.errors import AlbertError
 
 DEFAULT_BATCH_SIZE = 32
 # By default, prediction batches hold the tokens of 32 texts of full length. Past this
@@ -77,7 +78,7 @@ class TextBatcher:
         """Return the size of batches; arguments as for `batches`.
 
         Raises:
-            ValueError: if both are given, or `max_tokens` is below 1.
+            AlbertError: if both are given, or `max_tokens` is below 1.
         """
         packer = self.preprocessor.packer
         if max_tokens is None:
@@ -86,13 +87,15 @@ class TextBatcher:
             most = DEFAULT_BATCH_SIZE * packer.sequence_length
             return TokenBudget(most, packer, ENOUGH_TOKENS)
         if batch_size is not None:
-            raise ValueError(
+            raise AlbertError(
                 "`batch_size` counts the examples of a batch and `max_tokens` their "
                 f"tokens: give one of them. Received: batch_size={batch_size}, "
                 f"max_tokens={max_tokens}"
             )
         if max_tokens < 1:
-            raise ValueError(f"`max_tokens` must be at least 1. Received: {max_tokens}")
+            raise AlbertError(
+                f"`max_tokens` must be at least 1. Received: {max_tokens}"
+            )
         return TokenBudget(max_tokens, packer)
 
 
@@ -207,10 +210,10 @@ class TextBatches:
             **kwargs: passed on to `predict`.
 
         Raises:
-            ValueError: if `steps` is given.
+            AlbertError: if `steps` is given.
         """
         if kwargs.get("steps") is not None:
-            raise ValueError(
+            raise AlbertError(
                 "`steps` counts the batches of a dataset; lists of texts are predicted "
                 f"completely. Received: steps={kwargs['steps']}"
             )
@@ -277,7 +280,7 @@ def bucket_by_length(
         A `tf.data.Dataset` with padded ids instead of the texts.
 
     Raises:
-        ValueError: if the dataset is empty, an argument is wrong, or the task has other
+        AlbertError: if the dataset is empty, an argument is wrong, or the task has other
             labels.
 
     Example:
@@ -287,7 +290,7 @@ def bucket_by_length(
     ```
     """
     if type(preprocessor).pack_texts is not TextPreprocessor.pack_texts:
-        raise ValueError(
+        raise AlbertError(
             "`bucket_by_length` is for tasks with one label per text. Give "
             "lists, which are batched by length. Received: "
             f"{type(preprocessor).__name__}"
@@ -332,7 +335,7 @@ def bucket_by_length(
 def _first_batch_size(dataset):
     for batch in dataset.take(1):
         return int(tf.shape(tf.nest.flatten(batch)[0])[0])
-    raise ValueError("The dataset is empty. Expected batches of texts.")
+    raise AlbertError("The dataset is empty. Expected batches of texts.")
 
 
 def _boundaries(sequence_length):

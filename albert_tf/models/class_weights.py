@@ -23,7 +23,7 @@ def class_weights(y: Any, labels: Sequence[str] | None = None) -> dict[int, floa
         A dict of floats by class id.
 
     Raises:
-        ValueError: if `y` is empty, or a name is not among `labels`.
+        AlbertError: if `y` is empty, or a name is not among `labels`.
 
     Example:
     ```python

@@ -14,6 +14,7 @@ from albert_tf.layers.common import at_least_float32
 from albert_tf.models.albert_text_classifier import AlbertTextClassifier
 from albert_tf.models.pooling import POOLING_MODES
 from albert_tf.models.token_outputs import empty_outputs
+from albert_tf_lite.errors import AlbertError
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
@@ -31,7 +32,7 @@ class AlbertEarlyExitClassifier(AlbertTextClassifier):
             `"mean"` or `"max"`.
 
     Raises:
-        ValueError: if the encoder has several different layers, there are fewer than
+        AlbertError: if the encoder has several different layers, there are fewer than
             two classes, or `pooling_mode` reads several layers.
 
     Example:
@@ -145,7 +146,7 @@ class AlbertEarlyExitClassifier(AlbertTextClassifier):
             The outputs [examples, num_classes], each of the layer where the text left.
 
         Raises:
-            ValueError: if `patience` is below 1, or Keras runs on another backend than
+            AlbertError: if `patience` is below 1, or Keras runs on another backend than
                 TensorFlow.
         """
         model = self.exiting(patience)
@@ -166,12 +167,12 @@ class AlbertEarlyExitClassifier(AlbertTextClassifier):
             patience: as for `predict_early`.
         """
         if isinstance(patience, bool) or not isinstance(patience, int) or patience < 1:
-            raise ValueError(
+            raise AlbertError(
                 "`patience` must be an int, at least 1, the number of layers that "
                 f"confirm a class. Received: {patience!r}"
             )
         if keras.backend.backend() != "tensorflow":
-            raise ValueError(
+            raise AlbertError(
                 "Early exit needs Keras on TensorFlow. Received: "
                 f"KERAS_BACKEND={keras.backend.backend()}"
             )
@@ -244,18 +245,18 @@ def _run_until_done(task, inputs, patience):
 
 def _check_can_exit(backbone, num_classes, pooling_mode):
     if len({id(block) for block in backbone.encoder_blocks}) > 1:
-        raise ValueError(
+        raise AlbertError(
             "Early exit is for encoders whose layers are all one function. This one "
             f"has num_attention_groups={backbone.num_attention_groups}, num_ffn_groups="
             f"{backbone.num_ffn_groups}, num_inner_repetitions="
             f"{backbone.num_inner_repetitions}: all must be 1."
         )
     if num_classes < 2:
-        raise ValueError(
+        raise AlbertError(
             f"Early exit needs at least two classes. Received: {num_classes}"
         )
     if pooling_mode == "first_last_mean":
-        raise ValueError(
+        raise AlbertError(
             'Early exit needs pooling_mode="cls", "mean" or "max", which read one '
             'layer. Received: "first_last_mean"'
         )

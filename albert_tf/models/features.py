@@ -9,6 +9,7 @@ import numpy as np
 from albert_tf.models.pass_through import pass_through
 from albert_tf.preprocessing.examples import count_examples
 from albert_tf.preprocessing.texts import Texts
+from albert_tf_lite.errors import AlbertError
 
 
 def text_features(
@@ -26,7 +27,7 @@ def text_features(
         [examples, classes].
 
     Raises:
-        ValueError: if there are no texts.
+        AlbertError: if there are no texts.
 
     Example:
     ```python
@@ -35,7 +36,7 @@ def text_features(
     ```
     """
     if not count_examples(x):
-        raise ValueError("`x` is empty. Expected at least one text.")
+        raise AlbertError("`x` is empty. Expected at least one text.")
     head = classifier.output_dense
     packed = classifier.preprocessor.pack_texts(x)
     batches = classifier.prediction_batches(packed, batch_size)

@@ -11,6 +11,7 @@ import tensorflow as tf
 from albert_tf.preprocessing.offsets import tokenize_with_offsets
 from albert_tf.preprocessing.packed_texts import WindowedTexts
 from albert_tf.preprocessing.windows import Windows
+from albert_tf_lite.errors import AlbertError
 
 
 def predict_windows(
@@ -39,7 +40,7 @@ def predict_windows(
         An array [texts, ...], as of `task.predict`.
 
     Raises:
-        ValueError: if there are no texts or pairs, or an argument is wrong.
+        AlbertError: if there are no texts or pairs, or an argument is wrong.
 
     Example:
     ```python
@@ -47,9 +48,9 @@ def predict_windows(
     ```
     """
     if combine not in ("mean", "max"):
-        raise ValueError(f'`combine` must be "mean" or "max". Received: {combine!r}')
+        raise AlbertError(f'`combine` must be "mean" or "max". Received: {combine!r}')
     if isinstance(texts, (str, tuple, tf.data.Dataset)) or not len(texts):
-        raise ValueError(
+        raise AlbertError(
             "`texts` must be a list of single texts, at least one. Received: "
             f"{type(texts).__name__}"
         )
@@ -68,7 +69,7 @@ def _windows(preprocessor, texts, stride):
     size = packer.sequence_length - 2
     stride = stride or max(size // 2, 1)
     if not 0 < stride <= size:
-        raise ValueError(
+        raise AlbertError(
             f"`stride` must be between 1 and the {size} tokens of a window. "
             f"Received: {stride}"
         )

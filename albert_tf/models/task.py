@@ -40,6 +40,7 @@ from albert_tf.preprocessing.text_classifier_preprocessor import check_fits
 from albert_tf.preprocessing.texts import Texts
 from albert_tf.tokenizers.load_tokenizer import load_tokenizer
 from albert_tf.training.loss_watch import with_loss_watch
+from albert_tf_lite.errors import AlbertError
 
 # The tasks by name: each class with a `name_of_task` of its own.
 TASKS: dict[str, type] = {}
@@ -338,11 +339,11 @@ class AlbertTask(AutoCompile, Presets):
             A `keras.callbacks.History`.
 
         Raises:
-            ValueError: if `x` and `y` are of unequal lengths or empty, the labels are
+            AlbertError: if `x` and `y` are of unequal lengths or empty, the labels are
                 wrong, or an argument is not for the task.
         """
         if class_weight is not None and not self._takes_class_weight:
-            raise ValueError(
+            raise AlbertError(
                 "`class_weight` is for classifiers with one class per text. Use "
                 f"`sample_weight` or a loss of your own for {type(self).__name__}."
             )
@@ -591,13 +592,13 @@ class AlbertTask(AutoCompile, Presets):
         Raises:
             FileNotFoundError: if a file is missing.
             albert_tf.checkpoints.CheckpointError: as `albert_tf.load_checkpoint`.
-            ValueError: if the vocabulary has not the checkpoint's size, or
+            AlbertError: if the vocabulary has not the checkpoint's size, or
                 `num_classes` is not given and the checkpoint has no head.
         """
         checkpoint = open_checkpoint(path, config=config)
         if precision is not None:
             if dtype is not None:
-                raise ValueError("Give `dtype` or `precision`, not both.")
+                raise AlbertError("Give `dtype` or `precision`, not both.")
             dtype = as_dtype(precision, checkpoint.arguments["hidden_dim"])
         tokenizer = None
         if cls.preprocessor_cls is not None:
@@ -608,7 +609,7 @@ class AlbertTask(AutoCompile, Presets):
                     "*.model). Put it there or give it with `vocabulary=`."
                 )
         elif (vocabulary, sequence_length, lowercase) != (None, None, None):
-            raise ValueError(
+            raise AlbertError(
                 f"{cls.__name__} takes ids, not texts: leave out `vocabulary`, "
                 "`sequence_length` and `lowercase`."
             )
@@ -738,7 +739,7 @@ def _count_steps(x, y, batch_size, validation_split):
 
 def _refuse_budget(max_tokens):
     if max_tokens is not None:
-        raise ValueError(
+        raise AlbertError(
             "`max_tokens` is for lists of texts. For a dataset of texts use "
             "`albert_tf.models.bucket_by_length(dataset, task.preprocessor, "
             f"max_tokens={max_tokens})`."

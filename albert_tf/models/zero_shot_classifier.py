@@ -10,6 +10,7 @@ import numpy as np
 
 from albert_tf.models.albert_text_classifier import AlbertTextClassifier
 from albert_tf.models.task import TASKS
+from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.plain_answers import ranked
 
 # What data sets call the two.
@@ -32,7 +33,7 @@ class ZeroShotClassifier:
             default the first of `ENTAILMENT` and `CONTRADICTION` that it has.
 
     Raises:
-        ValueError: if one of them does not fit.
+        AlbertError: if one of them does not fit.
 
     Example:
     ```python
@@ -57,13 +58,13 @@ class ZeroShotClassifier:
         contradiction: str | None = None,
     ):
         if "{}" not in hypothesis_template:
-            raise ValueError(
+            raise AlbertError(
                 "`hypothesis_template` has no {} for the class: "
                 f"{hypothesis_template!r}"
             )
         linear = classifier.activation is keras.activations.linear
         if classifier.multi_label or not linear:
-            raise ValueError(
+            raise AlbertError(
                 "`classifier` must return logits for single classes, without "
                 "`activation` and not multi-label."
             )
@@ -90,7 +91,7 @@ class ZeroShotClassifier:
         """
         labels = list(candidate_labels)
         if isinstance(candidate_labels, str) or not labels:
-            raise ValueError(
+            raise AlbertError(
                 "`candidate_labels` must be a list of strings. Received: "
                 f"{candidate_labels!r}"
             )
@@ -144,7 +145,7 @@ def _find(names, usual, name):
     for wanted in usual if name is None else [name.lower()]:
         if wanted in names:
             return names.index(wanted)
-    raise ValueError(
+    raise AlbertError(
         f"The classifier has no label for {usual[0]}, {name or usual}, among {names}. "
         f"Say what it calls it: {usual[0]}=..."
     )
