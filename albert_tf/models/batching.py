@@ -280,8 +280,8 @@ def bucket_by_length(
         A `tf.data.Dataset` with padded ids instead of the texts.
 
     Raises:
-        AlbertError: if the dataset is empty, an argument is wrong, or the task has other
-            labels.
+        AlbertError: if the dataset is empty, an argument is wrong, or the task has
+            other labels.
 
     Example:
     ```python

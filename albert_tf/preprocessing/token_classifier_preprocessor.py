@@ -37,8 +37,8 @@ class AlbertTokenClassifierPreprocessor(AlbertTextClassifierPreprocessor):
             padding and special tokens.
 
     Raises:
-        AlbertError: if windows that far apart would leave tokens out, or a pair of texts
-            is given.
+        AlbertError: if windows that far apart would leave tokens out, or a pair of
+            texts is given.
     """
 
     def __init__(
