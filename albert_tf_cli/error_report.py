@@ -3,6 +3,7 @@
 import pathlib
 
 from albert_tf_cli.explain import refusal
+from albert_tf_lite.errors import AlbertError
 
 # Number of mistakes with colours. Each takes as long as 100 predictions.
 EXPLAINED = 20
@@ -32,7 +33,7 @@ def check_report(row, directory, train):
     options = {"mistakes": ("--report", directory), "suspicious": ("--train", train)}
     for field, (option, given) in options.items():
         if given and getattr(row, field) is None:
-            raise ValueError(refusal(option, field, row))
+            raise AlbertError(refusal(option, field, row))
     check_report_directory(directory)
 
 

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from albert_tf_lite.errors import AlbertError
+
 
 def ranked(
     names: Sequence[str], probabilities: np.ndarray, top_k: int | None = 1
@@ -25,6 +27,23 @@ def best_of(answers: Sequence[list], top_k: int | None = 1) -> list:
     """Of lists with the best first, the first; with `top_k` other than 1 so many."""
     check_top_k(top_k)
     return [row[0] if top_k == 1 else row[:top_k] for row in answers]
+
+
+def choices_of(choices: Sequence[Sequence[str]], logits: np.ndarray) -> list[list]:
+    """`label`, `label_id` and `score` of the choices of each question, best first.
+
+    `choices` are lists of strings; `logits` a float array [questions, choices], -inf
+    after the choices of a question.
+    """
+    answers = []
+    for texts, row in zip(choices, logits, strict=True):
+        row = np.exp(row - row.max())
+        row /= row.sum()
+        order = np.argsort(-row[: len(texts)], kind="stable").tolist()
+        answers.append(
+            [{"label": texts[i], "label_id": i, "score": float(row[i])} for i in order]
+        )
+    return answers
 
 
 def chosen_of(
@@ -89,7 +108,7 @@ def orders_of(in_order: np.ndarray) -> list[dict[str, Any]]:
 def check_top_k(top_k: int | None) -> None:
     """Raise a `ValueError` unless it is a number of answers, or `None` for all."""
     if top_k is not None and (not isinstance(top_k, int) or top_k < 1):
-        raise ValueError(
+        raise AlbertError(
             f"`top_k` should be a number from 1 on, or None for all. Received: {top_k}"
         )
 

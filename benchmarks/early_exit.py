@@ -2,7 +2,7 @@
 
     python benchmarks/early_exit.py /path/of/chnsenticorp_clean.zip [--layers 12]
 
-Fine-tunes two classifiers from the same weights, with `early_exit=True` and without,
+Fine-tunes an `AlbertEarlyExitClassifier` and a plain classifier from the same weights,
 and predicts the test texts with each patience in turn. The time is that from strings to
 outputs; the speed, times that of the plain model in the same round.
 
@@ -30,8 +30,7 @@ from harness import (
     write_results,
 )
 
-from albert_tf.models import AlbertTextClassifier
-from albert_tf.models.exit_rules import Patience
+from albert_tf.models import AlbertEarlyExitClassifier, AlbertTextClassifier
 
 matplotlib.use("agg")
 from matplotlib import pyplot  # noqa: E402
@@ -42,25 +41,23 @@ TOLERANCE = 0.05
 PATIENCES = {f"patience {n}": n for n in (1, 2, 3, 4, 6)}
 
 
-def build(arguments, early_exit):
+def build(arguments, cls):
     """A classifier whose block runs as often as asked: all layers are one."""
     folder = pathlib.Path(arguments.checkpoint)
     config = json.loads(next(folder.glob("*config*.json")).read_text("utf-8"))
     if arguments.layers:
         config["num_hidden_layers"] = arguments.layers
     keras.utils.set_random_seed(arguments.seed)
-    return AlbertTextClassifier.from_checkpoint(
+    return cls.from_checkpoint(
         folder,
         config=config,
         num_classes=2,
         sequence_length=arguments.sequence_length,
-        early_exit=early_exit,
     )
 
 
 def mean_layers(model, x, patience):
     """The layers that a text goes through, from the hidden states of all of them."""
-    rule = Patience(patience)
     last, counts = model.backbone.num_layers, []
     network = model.backbone.with_intermediates()
     for start in range(0, len(x), 64):
@@ -68,11 +65,12 @@ def mean_layers(model, x, patience):
         mask = features["padding_mask"]
         states = network(features)["hidden_states"][1:]
         left = np.full(len(mask), last)
-        memory = np.tile(np.float32([rule.beginning]), (len(mask), 1))
+        label, confirmed = np.full(len(mask), -1), np.zeros(len(mask), int)
         for number, state in enumerate(states[:-1], start=1):
-            logits = model.class_logits(model._classify(state, mask))
-            done, memory = rule.step(keras.ops.softmax(logits), memory)
-            left = np.where(np.array(done), np.minimum(left, number), left)
+            outputs = np.array(model.classify_states(state, mask))
+            same = outputs.argmax(-1) == label
+            label, confirmed = outputs.argmax(-1), np.where(same, confirmed + 1, 0)
+            left = np.where(confirmed >= patience, np.minimum(left, number), left)
         counts.extend(left)
     return float(np.mean(counts))
 
@@ -111,8 +109,9 @@ def main():
     x, y = read_reviews(arguments.data, "train.tsv", arguments.train)
     test_x, test_y = read_reviews(arguments.data, "test.tsv", arguments.test)
     models = {}
-    for name, early_exit in (("plain", False), ("joint", True)):
-        models[name] = build(arguments, early_exit)
+    classes = {"plain": AlbertTextClassifier, "joint": AlbertEarlyExitClassifier}
+    for name, cls in classes.items():
+        models[name] = build(arguments, cls)
         console.print(f"{name}: fit on {len(x):,} texts")
         models[name].fit(x, y, epochs=arguments.epochs, verbose=2)
     layers = models["plain"].backbone.num_layers
@@ -125,7 +124,10 @@ def main():
     def job(name):
         model, patience = jobs[name]
         options = {"batch_size": arguments.batch_size, "verbose": 0}
-        outputs[name] = model.predict(test_x, early_exit=patience, **options)
+        if patience is None:
+            outputs[name] = model.predict(test_x, **options)
+        else:
+            outputs[name] = model.predict_early(test_x, patience, **options)
 
     rate = matrix_rate()
     calls = {name: lambda name=name: job(name) for name in jobs}

@@ -1,7 +1,7 @@
-"""Spam among short messages: spam.py [FILE]
+"""Detect spam among short messages: spam.py [FILE]
 
-FILE has a label and a text a line, .tsv, .csv or .jsonl. Without
-one it learns from the 120 messages of `data/spam/messages.tsv`.
+FILE (.tsv, .csv or .jsonl) has one label and text per line; the last fifth is for
+testing. The default is `data/spam/messages.tsv` with 120 messages.
 """
 
 import pathlib
@@ -25,7 +25,8 @@ keras.utils.set_random_seed(1)
 classifier = albert_tf.models.AlbertTextClassifier.from_checkpoint(
     HERE / "albert_micro_zh", labels=class_names(data.labels)
 )
-classifier.fit(*train, epochs=16, verbose=2, class_weight="balanced")
+weights = albert_tf.models.class_weights(data.labels[:cut], classifier.labels)
+classifier.fit(*train, epochs=16, verbose=2, class_weight=weights)
 
 
 def predict(texts):

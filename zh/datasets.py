@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from albert_tf.data import find_answer
+from albert_tf_lite.errors import AlbertError
 
 # Number of rejected records that are named.
 NAMED = 5
@@ -102,7 +103,7 @@ def load(name: str, path: str | os.PathLike, split: str = "train") -> Examples:
 
     Raises:
         FileNotFoundError: if the files of the split do not exist.
-        ValueError: if the data set is unknown, a JSON file is damaged, or no records
+        AlbertError: if the data set is unknown, a JSON file is damaged, or no records
             are left.
 
     Example:
@@ -116,7 +117,9 @@ def load(name: str, path: str | os.PathLike, split: str = "train") -> Examples:
     ```
     """  # noqa: E501 (a table)
     if name not in DATASETS:
-        raise ValueError(f"There is no data set {name!r}. Known: {', '.join(DATASETS)}")
+        raise AlbertError(
+            f"There is no data set {name!r}. Known: {', '.join(DATASETS)}"
+        )
     row = DATASETS[name]
     found, rejects = [], []
     files = _split_files(pathlib.Path(path), row.patterns(split), name)
@@ -160,7 +163,7 @@ def _report(kept, counts, named, files):
         f"{reasons}. The first: {'; '.join(named)}"
     )
     if not kept:
-        raise ValueError(shown if left_out else f"{files} holds no records.")
+        raise AlbertError(shown if left_out else f"{files} holds no records.")
     if left_out:
         warnings.warn(shown, stacklevel=3)
 
@@ -193,10 +196,10 @@ class _File(NamedTuple):
         try:
             value = json.loads(self.read())
         except (json.JSONDecodeError, UnicodeDecodeError) as error:
-            raise ValueError(f"{self} is not JSON: {error}") from None
+            raise AlbertError(f"{self} is not JSON: {error}") from None
         if not isinstance(value, kind):
             expected = {list: "list", dict: "object"}[kind]
-            raise ValueError(
+            raise AlbertError(
                 f"{self} should hold a JSON {expected}. Found: {str(value)[:80]}"
             )
         return value
@@ -211,7 +214,7 @@ def _split_files(path, patterns, name):
         try:
             archive = zipfile.ZipFile(path)
         except zipfile.BadZipFile as error:
-            raise ValueError(
+            raise AlbertError(
                 f"{path} is damaged or not a zip archive: {error}"
             ) from None
         names = (x for x in archive.namelist() if not x.endswith("/"))
@@ -242,7 +245,7 @@ def _matching(path, names, pattern, name):
         depth = min((x.count("/") for x in found), default=0)
         found = [x for x in found if x.count("/") == depth]
         if len(found) > 1:
-            raise ValueError(
+            raise AlbertError(
                 f"{path} holds several files for {name}: {sorted(found)}. Give the "
                 "folder of one, or the file."
             )

@@ -14,6 +14,7 @@ import numpy as np
 from jieba import finalseg
 
 from albert_tf.preprocessing.words import checked_words
+from albert_tf_lite.errors import AlbertError
 
 
 def segment(texts, segmenter=None):
@@ -30,7 +31,7 @@ def segment(texts, segmenter=None):
 
     Raises:
         TypeError: if `texts` is a single string.
-        ValueError: if the segmenter drops or changes characters.
+        AlbertError: if the segmenter drops or changes characters.
 
     Example:
     ```python
@@ -63,7 +64,7 @@ class Jieba:
 
     Raises:
         FileNotFoundError: if the user dictionary does not exist.
-        ValueError: if the user dictionary is not UTF-8 or contains tabs.
+        AlbertError: if the user dictionary is not UTF-8 or contains tabs.
 
     Example:
     ```python
@@ -215,14 +216,14 @@ def _read_dictionary(dictionary):
     try:
         lines = data.decode().split("\n")
     except UnicodeDecodeError as error:
-        raise ValueError(
+        raise AlbertError(
             f"{name} is not UTF-8: {error}. If it is GBK or GB18030, convert it: iconv "
             "-f GB18030 -t UTF-8."
         ) from error
     for number, line in enumerate(lines, start=1):
         # jieba would take the whole line as the word.
         if "\t" in line.strip():
-            raise ValueError(
+            raise AlbertError(
                 f"{name} has a tab in line {number}: {line.strip()!r}. Expected "
                 "'word [frequency] [tag]', separated by one space each."
             )

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from albert_tf_lite.errors import AlbertError
+
 # The punctuation that CMRC 2018 removes. Its list has the ellipsis of two characters,
 # which never equals a single character, so that "…" stays.
 CMRC_PUNCTUATION = frozenset("-:_*^/\\~`+=，。：？！“”；’《》·、「」（）－～『』")
@@ -44,7 +46,7 @@ def squad_scores(
         `unanswerable_exact_match`.
 
     Raises:
-        ValueError: if the numbers of predictions and answers differ or are 0.
+        AlbertError: if the numbers of predictions and answers differ or are 0.
 
     Example:
 
@@ -107,18 +109,18 @@ def score_answers(
         kind: `"squad"` or `"cmrc"`.
     """
     if len(predictions) != len(answers) or not len(answers):
-        raise ValueError(
+        raise AlbertError(
             "There must be as many predictions as lists of answers, at least one. "
             f"Received: {len(predictions)} and {len(answers)}."
         )
     for position, texts in enumerate(answers):
         if isinstance(texts, str):
-            raise ValueError(
+            raise AlbertError(
                 "`answers` should hold a list of strings for each question. Element "
                 f"{position} is {texts!r}."
             )
     if kind not in _KINDS:
-        raise ValueError(f"Unknown scores {kind!r}. Known: {list(_KINDS)}")
+        raise AlbertError(f"Unknown scores {kind!r}. Known: {list(_KINDS)}")
     return np.array(
         [
             [

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from albert_tf.evaluation.scores import import_extra
+from albert_tf_lite.errors import AlbertError
 
 # Keeps the logarithm of a probability of 0 finite.
 LEAST_PROBABILITY = 1e-12
@@ -30,7 +31,7 @@ def worst_mistakes(
         `label_probability` and `predicted_probability`.
 
     Raises:
-        ValueError: if the probabilities of an example do not sum to 1.
+        AlbertError: if the probabilities of an example do not sum to 1.
 
     Example:
 
@@ -40,7 +41,7 @@ def worst_mistakes(
     probabilities, truth = np.asarray(probabilities, "float64"), np.asarray(truth)
     # Sums of bfloat16 are off by about 1 %.
     if not np.allclose(probabilities.sum(axis=-1), 1, atol=0.05):
-        raise ValueError(
+        raise AlbertError(
             "The `probabilities` of each example should sum to 1. For the logits of a "
             'classifier, pass `answers(outputs)["probabilities"]`.'
         )
@@ -147,7 +148,7 @@ def suspicious_labels(
 
     Raises:
         ImportError: if scikit-learn is not installed.
-        ValueError: if fewer than two classes have two examples.
+        AlbertError: if fewer than two classes have two examples.
     """
     model_selection = import_extra("sklearn.model_selection")
     linear_model = import_extra("sklearn.linear_model")
@@ -157,7 +158,7 @@ def suspicious_labels(
     judged = np.flatnonzero(sizes[truth] > 1)
     classes, labels = np.unique(truth[judged], return_inverse=True)
     if len(classes) < 2:
-        raise ValueError(
+        raise AlbertError(
             "At least two classes should have two examples each. Received classes of "
             f"{sizes.tolist()} examples."
         )

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from albert_tf.files import complete_directory, write_json, write_text
+from albert_tf_lite.errors import AlbertError
 
 PAGE, VALUES = "report.html", "report.json"
 # A page with this tag may be replaced by a newer report.
@@ -164,7 +165,7 @@ def _named_rows(values):
 def _confusion_table(matrix, labels):
     matrix = np.asarray(matrix)
     if matrix.shape != (len(labels), len(labels)):
-        raise ValueError(
+        raise AlbertError(
             "The confusion matrix should have a row and a column for each of the "
             f"{len(labels)} labels. Received shape: {matrix.shape}"
         )
@@ -222,11 +223,11 @@ def coloured_runs(
         values near 0.
 
     Raises:
-        ValueError: if there is not one value per character.
+        AlbertError: if there is not one value per character.
     """
     values = np.asarray(values, "float64")
     if len(values) != len(text):
-        raise ValueError(
+        raise AlbertError(
             f"`values` should have one number for each of the {len(text)} characters. "
             f"Received: {len(values)}"
         )

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from albert_tf_lite.errors import AlbertError
+
 # Separates the levels of a label such as "体育/足球".
 LEVEL_SEPARATOR = "/"
 
@@ -218,7 +220,7 @@ def entity_scores(
 
     Raises:
         ImportError: if seqeval is not installed.
-        ValueError: if the two lists have different lengths.
+        AlbertError: if the two lists have different lengths.
 
     Example:
     ```python
@@ -229,7 +231,7 @@ def entity_scores(
         [CoNLL-2003](https://aclanthology.org/W03-0419), section 3; seqeval.
     """
     if len(truth) != len(predicted):
-        raise ValueError(
+        raise AlbertError(
             "`truth` and `predicted` must have a list of spans for each text. Received "
             f"{len(truth)} and {len(predicted)}."
         )
@@ -293,7 +295,7 @@ def spelling_scores(
 
     Raises:
         ImportError: if scikit-learn is not installed.
-        ValueError: if the numbers of texts differ, or the lengths of a text.
+        AlbertError: if the numbers of texts differ, or the lengths of a text.
 
     Example:
     ```python
@@ -305,14 +307,14 @@ def spelling_scores(
         [Tseng et al., 2015](https://aclanthology.org/W15-3106), section 4.
     """
     if not len(sources) == len(targets) == len(predicted):
-        raise ValueError(
+        raise AlbertError(
             "There should be as many sources, targets and predicted texts. Received "
             f"{len(sources)}, {len(targets)} and {len(predicted)}."
         )
     rows = list(zip(sources, targets, predicted, strict=True))
     for i, row in enumerate(rows):
         if len(set(map(len, row))) > 1:
-            raise ValueError(f"The texts {i} differ in length: {row}")
+            raise AlbertError(f"The texts {i} differ in length: {row}")
     detected = [_changed(s, p) == _changed(s, t) for s, t, p in rows]
     corrected = [p == t for _, t, p in rows]
     has_errors = np.array([s != t for s, t, _ in rows])

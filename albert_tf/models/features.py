@@ -9,6 +9,7 @@ import numpy as np
 from albert_tf.models.pass_through import pass_through
 from albert_tf.preprocessing.examples import count_examples
 from albert_tf.preprocessing.texts import Texts
+from albert_tf_lite.errors import AlbertError
 
 
 def text_features(
@@ -26,7 +27,7 @@ def text_features(
         [examples, classes].
 
     Raises:
-        ValueError: if there are no texts.
+        AlbertError: if there are no texts.
 
     Example:
     ```python
@@ -35,11 +36,12 @@ def text_features(
     ```
     """
     if not count_examples(x):
-        raise ValueError("`x` should have one text at least. It is empty.")
+        raise AlbertError("`x` is empty. Expected at least one text.")
     head = classifier.output_dense
-    grouped = classifier._grouped(x, batch_size=batch_size)
-    features = pass_through(classifier, head).predict(grouped.dataset, verbose=0)
-    probabilities = classifier.answers(head(features))["probabilities"]
-    # Half precision is not for those who read this.
+    packed = classifier.preprocessor.pack_texts(x)
+    batches = classifier.prediction_batches(packed, batch_size)
+    features = pass_through(classifier, head).predict(batches.dataset, verbose=0)
+    probabilities = classifier.probabilities(head(features))
+    # In float32, as programs that read this take no half precision.
     found = (np.asarray(x, "float32") for x in (features, probabilities))
-    return grouped.restore(tuple(found))
+    return batches.restore(tuple(found))

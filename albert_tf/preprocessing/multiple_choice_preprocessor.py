@@ -6,11 +6,13 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from albert_tf.preprocessing.packed_texts import PackedTexts, warn_of_truncation
 from albert_tf.preprocessing.segment_packer import SegmentPacker
 from albert_tf.preprocessing.text_classifier_preprocessor import (
     AlbertTextClassifierPreprocessor,
 )
 from albert_tf.preprocessing.texts import as_segments, as_string_tensor
+from albert_tf_lite.errors import AlbertError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,13 +69,18 @@ class AlbertMultipleChoicePreprocessor(AlbertTextClassifierPreprocessor):
         """Tokenize a batch.
 
         Returns:
-            The packed tokens, ragged int32 [batch, (choices), (tokens)], and how many
-            of them belong to the context, ragged int64 [batch, (choices)].
+            The packed tokens, ragged int32 [batch, (choices), (tokens)], and the number
+            of tokens of the context, ragged int64 [batch, (choices)].
         """
-        return self.tokenize_and_pack(x)[:2]
+        return self._pack(x)[:2]
 
-    def tokenize_and_pack(self, x):
-        """As `pack`, and how many examples were cut to `sequence_length`."""
+    def pack_texts(self, x: Any) -> PackedTexts:
+        """Tokenize lists of contexts, questions and choices; warn of truncation."""
+        tokens, first_lengths, truncated = self._pack(x)
+        warn_of_truncation(truncated, len(x[0]), self.sequence_length)
+        return PackedTexts(tokens=tokens, first_lengths=first_lengths)
+
+    def _pack(self, x):
         choices = ragged_choices(x)
         contexts, questions = as_segments(x[:2])
         example = choices.value_rowids()
@@ -83,22 +90,23 @@ class AlbertMultipleChoicePreprocessor(AlbertTextClassifierPreprocessor):
         seconds = tf.concat([questions, self.tokenizer(choices.values)], axis=1)
         more = seconds.row_lengths()
         length = contexts.row_lengths() + 2 + more + tf.minimum(more, 1)
-        is_cut = tf.cast(length > self.sequence_length, tf.int32)
-        cut = tf.math.unsorted_segment_max(is_cut, example, choices.nrows())
+        is_long = tf.cast(length > self.sequence_length, tf.int32)
+        truncated = tf.math.unsorted_segment_max(is_long, example, choices.nrows())
         packed = self.packer.pack([contexts, seconds])
-        return *map(choices.with_values, packed), tf.reduce_sum(tf.maximum(cut, 0))
+        count = tf.reduce_sum(tf.maximum(truncated, 0))
+        return *map(choices.with_values, packed), count
 
 
 def ragged_choices(x: Any) -> tf.RaggedTensor:
     """The choices of `(contexts, questions, choices)`, strings [batch, (choices)].
 
     Raises:
-        ValueError: if it is no such tuple, there are not as many lists of choices as
+        AlbertError: if it is no such tuple, there are not as many lists of choices as
             contexts, or one is empty.
     """
     if not isinstance(x, tuple) or len(x) != 3:
         count = f" of {len(x)}" if isinstance(x, tuple) else ""
-        raise ValueError(
+        raise AlbertError(
             "`x` should be the tuple (contexts, questions, choices). Received: "
             f"{type(x).__name__}{count}"
         )
@@ -109,13 +117,13 @@ def ragged_choices(x: Any) -> tf.RaggedTensor:
         more = tf.cumsum(tf.cast(choices != "", tf.int32), axis=1, reverse=True)
         return tf.ragged.boolean_mask(choices, more > 0)
     if len(choices) != len(contexts):
-        raise ValueError(
+        raise AlbertError(
             "There must be a list of choices for each context. Received: "
             f"{len(choices)} lists and {len(contexts)} contexts."
         )
     for position, texts in enumerate(choices):
         if isinstance(texts, (str, bytes)) or len(texts) == 0:
-            raise ValueError(
+            raise AlbertError(
                 "`choices` should hold a list of strings for each example, at least "
                 f"one string. Element {position} is {texts!r}."
             )

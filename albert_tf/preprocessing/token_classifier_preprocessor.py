@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,32 +7,13 @@ import keras
 import tensorflow as tf
 
 from albert_tf.preprocessing.offsets import tokenize_with_offsets, without_overlap
+from albert_tf.preprocessing.packed_texts import WindowedTexts
 from albert_tf.preprocessing.text_classifier_preprocessor import (
     AlbertTextClassifierPreprocessor,
 )
 from albert_tf.preprocessing.texts import as_segments
 from albert_tf.preprocessing.windows import Windows
-
-
-@dataclasses.dataclass(frozen=True)
-class WindowedTexts:
-    """Texts, their tokens, and the windows that a model reads.
-
-    Attributes:
-        starts, ends: ragged int32 tensors [texts, (tokens)], the characters of each
-            token. No character is in two tokens, so that some tokens are empty.
-        windows: `Windows` of the tokens.
-        tokens, first_lengths: the windows as `SegmentPacker.pack` gives them.
-    """
-
-    starts: tf.RaggedTensor
-    ends: tf.RaggedTensor
-    windows: Windows
-    tokens: tf.RaggedTensor
-    first_lengths: tf.Tensor
-
-    def __len__(self) -> int:
-        return len(self.windows)
+from albert_tf_lite.errors import AlbertError
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
@@ -41,7 +21,7 @@ class AlbertTokenClassifierPreprocessor(AlbertTextClassifierPreprocessor):
     """Strings in, what `AlbertBackbone` takes out; long texts in windows.
 
     Called on strings it gives one example a text, cut to `sequence_length`, as
-    `AlbertTextClassifierPreprocessor`; `windows` loses nothing.
+    `AlbertTextClassifierPreprocessor`; `pack_texts` reads it all.
 
     Args:
         tokenizer: a `WordPieceTokenizer` or a `SentencePieceTokenizer`.
@@ -57,8 +37,8 @@ class AlbertTokenClassifierPreprocessor(AlbertTextClassifierPreprocessor):
             padding and special tokens.
 
     Raises:
-        ValueError: if windows that far apart would leave tokens out, or a pair of texts
-            is given.
+        AlbertError: if windows that far apart would leave tokens out, or a pair of
+            texts is given.
     """
 
     def __init__(
@@ -70,7 +50,7 @@ class AlbertTokenClassifierPreprocessor(AlbertTextClassifierPreprocessor):
     ):
         super().__init__(tokenizer, sequence_length=sequence_length, **kwargs)
         if stride is not None and not 1 <= stride <= sequence_length - 2:
-            raise ValueError(
+            raise AlbertError(
                 "`stride` must be from 1 to the tokens that a window holds, "
                 f"sequence_length - 2 = {sequence_length - 2}. Received: {stride}"
             )
@@ -100,19 +80,29 @@ class AlbertTokenClassifierPreprocessor(AlbertTextClassifierPreprocessor):
         last = tf.reduce_sum(features["padding_mask"], axis=1, keepdims=True) - 1
         return tf.where((position > 0) & (position < last), features["token_ids"], -1)
 
-    def windows(self, x: Sequence[str]) -> WindowedTexts:
-        """The windows of texts, a list of any Python strings."""
+    def pack_texts(self, x: Sequence[str]) -> WindowedTexts:
+        """Tokenize a list of Python strings and cut them into windows.
+
+        No character is in two tokens, so that some tokens are empty.
+        """
         refuse_pairs(x)
         return self.cut(*tokenize_with_offsets(self.tokenizer, x))
 
     def cut(
         self, ids: tf.RaggedTensor, starts: tf.RaggedTensor, ends: tf.RaggedTensor
     ) -> WindowedTexts:
-        """The windows of tokens with offsets, in a graph, too."""
+        """Cut tokens with offsets into windows; also works in a graph."""
         size = self.sequence_length - 2
         windows = Windows.of(ids, size, self.stride or max(size * 3 // 4, 1))
-        packed = self.packer.pack([windows.of_windows(ids.values)])
-        return WindowedTexts(*without_overlap(starts, ends), windows, *packed)
+        starts, ends = without_overlap(starts, ends)
+        tokens, first_lengths = self.packer.pack([windows.of_windows(ids.values)])
+        return WindowedTexts(
+            tokens=tokens,
+            first_lengths=first_lengths,
+            starts=starts,
+            ends=ends,
+            windows=windows,
+        )
 
     def get_config(self):
         return {**super().get_config(), "stride": self.stride}
@@ -121,7 +111,7 @@ class AlbertTokenClassifierPreprocessor(AlbertTextClassifierPreprocessor):
 def refuse_pairs(x: Any) -> None:
     """Raise an error for pairs of texts, of which there is no one text to tag."""
     if isinstance(x, tuple) and len(as_segments(x)) > 1:
-        raise ValueError(
+        raise AlbertError(
             "A token classifier takes one text an example, as a list of strings. "
             "Received a tuple of two lists, which is a pair of texts."
         )

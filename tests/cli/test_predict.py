@@ -14,6 +14,7 @@ from small_classifier import LABELS, TEXTS, VOCABULARY, small_backbone, small_cl
 import albert_tf
 import albert_tf_cli.tasks
 from albert_tf.models import (
+    AlbertMultiLabelClassifier,
     AlbertTextRegressor,
     AlbertTokenClassifier,
     integrated_gradients,
@@ -31,7 +32,7 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("predict")
     small_classifier(labels=NAMES).save_to_preset(folder / "single")
     small_classifier(2, pairs=True).save_to_preset(folder / "pairs")
-    multi = small_classifier(labels=NAMES, multi_label=True)
+    multi = small_classifier(cls=AlbertMultiLabelClassifier, labels=NAMES)
     multi.save_to_preset(folder / "multi")
     tagger = AlbertTokenClassifier.from_backbone(
         small_backbone(), VOCABULARY, labels=["PER", "LOC"]
@@ -105,7 +106,7 @@ def test_a_file_is_answered_as_its_texts(folder, tmp_path):
     output = ("--output", tmp_path / "found.tsv")
     assert "3 answers are in" in run(*predict, tmp_path / "a.csv", *output).stdout
     assert output[1].read_text("utf-8") == expected
-    assert "found.tsv is there" in refused(*predict, "好", *output)
+    assert "found.tsv already exists" in refused(*predict, "好", *output)
     # Of pairs, two columns.
     (tmp_path / "b.csv").write_text("text_a,text_b\n你好,你还好吗\n,\n", "utf-8")
     pairs = run("predict", folder / "pairs", tmp_path / "b.csv").stdout
@@ -137,7 +138,7 @@ def test_fill_mask_and_sentence_order_of_a_checkpoint(tmp_path):
             assert cell.split(" ") == words
     pipeline.model.save_to_preset(str(tmp_path))
     error = refused("evaluate", tmp_path, __file__)
-    assert "is a model for sentence-order, which has no scores" in error
+    assert "is a model for sentence-order, which cannot be evaluated" in error
 
 
 def test_classes_in_words(folder, tmp_path):
@@ -157,7 +158,7 @@ def test_classes_in_words(folder, tmp_path):
     assert row == [best["labels"][0], f"{best['scores'][0]:.4f}", texts[0]]
     for options in (zero_shot, ("predict", tmp_path / "nli", *named)):
         error = refused(*options, "很好吃")
-        assert "zero-shot-classification and --candidate-labels go" in error
+        assert "zero-shot-classification needs --candidate-labels" in error
 
 
 @needs_onnx

@@ -5,22 +5,29 @@ import pytest
 from scipy.special import log_softmax, softmax
 from small_classifier import (
     LABELS,
+    OTHERS,
     TEXTS,
     VOCABULARY,
     call,
-    predict,
     randomised,
     small_backbone,
     small_classifier,
 )
 
-from albert_tf.models import AlbertDistiller, AlbertTextClassifier
+from albert_tf.models import (
+    AlbertDistiller,
+    AlbertMultiLabelClassifier,
+    AlbertTextClassifier,
+)
 
 KINDS = {
     "logits": {},
     "probabilities": {"activation": "softmax", "pooling_mode": "mean"},
-    "multi-label": {"multi_label": True},
-    "multi-label probabilities": {"multi_label": True, "activation": "sigmoid"},
+    "multi-label": {"cls": AlbertMultiLabelClassifier},
+    "multi-label probabilities": {
+        "cls": AlbertMultiLabelClassifier,
+        "activation": "sigmoid",
+    },
 }
 MULTI_HOT = np.array([[0, 1, 1], [0, 0, 0], [1, 1, 1], [1, 0, 0]] + 3 * [[0, 1, 0]])
 
@@ -97,11 +104,21 @@ def test_the_student_learns_from_unlabelled_texts():
     assert taught["agreement"] > untaught["agreement"] + 0.2
     assert taught["loss"] < 0.7 * untaught["loss"]
     assert history["val_agreement"][-1] == pytest.approx(taught["agreement"])
-    given = distiller.predict(texts, verbose=0)
-    np.testing.assert_allclose(given, predict(student, texts), atol=1e-6)
     # The teacher is unchanged and still trainable.
     assert all(map(np.array_equal, before, teacher.weights))
     assert len(teacher.trainable_variables) == len(teacher.weights)
+
+
+def test_pairs_with_labels_are_learned():
+    teacher, student = small_classifier(), student_of()
+    distiller = AlbertDistiller(teacher, student)
+    distiller.compile(learning_rate=2e-2)
+    before = evaluate(distiller, (TEXTS, OTHERS))["loss"]
+    distiller.fit((TEXTS, OTHERS), LABELS, epochs=2, batch_size=7, verbose=0)
+    assert evaluate(distiller, (TEXTS, OTHERS))["loss"] < before
+    assert student.pairs
+    # It is compiled for its own task again.
+    assert student.evaluate((TEXTS, OTHERS), LABELS, verbose=0)
 
 
 def test_models_that_cannot_be_distilled_raise():
