@@ -15,7 +15,6 @@ _TENSORFLOW_FOLDERS = (
     "evaluation",
     "export",
     "models",
-    "pipelines",
     "preprocessing",
     "pretraining",
     "tokenizers",
@@ -25,7 +24,7 @@ _FUNCTIONS = {
     "AlbertError": "albert_tf_lite.errors",
     "inspect_checkpoint": "albert_tf.checkpoints",
     "load_checkpoint": "albert_tf.checkpoints",
-    "pipeline": "albert_tf.pipelines",
+    "pipeline": "albert_tf.pipeline",
     "save_checkpoint": "albert_tf.conversion",
 }
 
@@ -62,5 +61,8 @@ if not os.environ.get("ALBERT_TF_LAZY"):
 
         _import_tensorflow()
         from albert_tf import models  # noqa: F401
+
+        # Here, because the module of the same name would hide the function.
+        from albert_tf.pipeline import pipeline  # noqa: F401
     else:
         from albert_tf import backbone  # noqa: F401

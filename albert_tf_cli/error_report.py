@@ -1,82 +1,54 @@
-"""`albert-tf evaluate --report`: what a model gets wrong, as a page."""
+"""`albert-tf evaluate --report`: a page of scores and mistakes."""
 
 import pathlib
 
 from albert_tf_cli.explain import refusal
 from albert_tf_lite.errors import AlbertError
 
-# So many of the worst mistakes have colours: each costs as much as 100 predictions.
+# Number of mistakes with colours. Each takes as long as 100 predictions.
 EXPLAINED = 20
 
 _NOTES = {
     "mistakes": (
         "The worst mistakes",
-        "By falling loss. Examples are counted from 1 in the file, without its header.",
+        "Sorted by loss. Examples are counted from 1, without the header of the file.",
     ),
     "suspicious": (
         "Training examples whose label looks wrong",
-        "By falling loss of a logistic regression, cross-validated, on the TF-IDF of "
-        "characters (of pairs on the model's features); chosen by confident learning.",
-    ),
-    "to_label": (
-        "Texts to label next",
-        "The most uncertain that are unlike one another, by falling entropy (nats).",
+        "A cross-validated logistic regression on the TF-IDF of characters (for pairs, "
+        "on the features of the model) predicts another label. Sorted by the "
+        "probability of the given label.",
     ),
 }
 _COLOURS = (
-    f" In the first {EXPLAINED}, blue speaks for what was predicted and orange against "
-    "it (integrated gradients)."
+    f" In the first {EXPLAINED}, blue supports the prediction and orange opposes it "
+    "(integrated gradients)."
 )
 
 
-def check_report(row, directory, train, unlabelled):
-    """Refuse what cannot be reported before anything is computed."""
+def check_report(row, directory, train):
+    """Raise before anything is computed if the report cannot be written."""
     from albert_tf.evaluation import check_report_directory
 
-    options = {
-        "mistakes": ("--report", directory),
-        "suspicious": ("--train", train),
-        "to_label": ("--unlabelled", unlabelled),
-    }
+    options = {"mistakes": ("--report", directory), "suspicious": ("--train", train)}
     for field, (option, given) in options.items():
         if given and getattr(row, field) is None:
             raise AlbertError(refusal(option, field, row))
     check_report_directory(directory)
 
 
-def read_unlabelled(row, model, path):
-    """The lines of a file, as x for the model."""
-    from albert_tf.data.reading import read_lines
-
-    lines = [line for line in read_lines(path) if line.strip()]
-    if not lines:
-        raise AlbertError(f"{path} has no texts. Expected one a line.")
-    return row.inputs(model, lines)
-
-
-def write_report(
-    row, model, examples, report, batch_size, directory, title, train, unlabelled
-):
-    """Write the report of a task; gives what to tell the user."""
+def write_report(row, model, examples, report, batch_size, directory, title, train):
+    """Write the report of a task. Returns a message for the user."""
     from albert_tf.evaluation import write_error_report
 
     rows = row.mistakes(model, examples, batch_size)
     lists = [_list("mistakes", rows, _attributions(row, model, rows))]
     if train:
         lists.append(_list("suspicious", row.suspicious(model, train, batch_size)))
-    if unlabelled:
-        lists.append(_list("to_label", row.to_label(model, unlabelled, batch_size)))
     labels = getattr(model, "class_names", None)
-    named = write_error_report(directory, title, report.values, lists, labels)
+    write_error_report(directory, title, report.values, lists, labels)
     counts = ", ".join(f"{len(part.rows)} {part.name}" for part in lists)
-    told = f"Wrote {pathlib.Path(directory) / 'report.html'} ({counts})."
-    if not named:
-        told += (
-            " No installed font has all characters of the classes: the picture has "
-            "numbers, and the page says what they stand for. With a font such as Noto "
-            "Sans CJK it has the names."
-        )
-    return told
+    return f"Wrote {pathlib.Path(directory) / 'report.html'} ({counts})."
 
 
 def _list(name, rows, attributions=()):
@@ -88,7 +60,7 @@ def _list(name, rows, attributions=()):
 
 
 def _attributions(row, model, rows):
-    """What each character of the first texts does for the predicted class."""
+    """The attributions of the first texts to the predicted class, by column."""
     if row.explain is None or not rows:
         return ()
     explain = row.explain(model)

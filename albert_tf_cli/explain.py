@@ -1,4 +1,4 @@
-"""`albert-tf predict --explain`: which characters speak for an answer."""
+"""`albert-tf predict --explain`: characters coloured by attribution."""
 
 from rich.text import Text
 
@@ -7,7 +7,7 @@ from albert_tf_lite.errors import AlbertError
 
 
 def explainer(row, model):
-    """A function of a line, which gives its `Attributions`."""
+    """Return a function from a line to its `Attributions`."""
     if row.explain is None:
         raise AlbertError(refusal("--explain", "explain", row))
     explain = row.explain(model)
@@ -20,15 +20,15 @@ def explainer(row, model):
 
 
 def refusal(option, field, row):
-    """That an option is for models of the tasks whose rows have a field."""
+    """Return the message that an option is only for tasks whose rows have a field."""
     names = ", ".join(name for name, other in TASKS.items() if getattr(other, field))
     return f"{option} is for models of these tasks: {names}. This one is of {row.name}."
 
 
 def coloured(found):
-    """The text of `Attributions` for a terminal; the two of a pair with a tab between.
+    """Return the text of `Attributions` for a terminal, a pair with a tab between.
 
-    The same colours mean the same in both.
+    Both texts of a pair share one scale.
     """
     from albert_tf.evaluation import coloured_runs
 
@@ -37,13 +37,13 @@ def coloured(found):
     for text, values in zip(found.texts, found.values, strict=True):
         part = Text()
         for piece, colour in coloured_runs(text, values, strongest):
-            part.append(piece, colour and f"black on #{bytes(colour).hex()}")
+            part.append(piece, colour and f"black on {colour}")
         shown.append(part)
     return Text("\t").join(shown)
 
 
 def attributions_json(found):
-    """`Attributions` as JSON has them: a list of numbers for each text."""
+    """Return `Attributions` as JSON: a list of numbers for each text."""
     return {
         "label": found.label,
         "probability": found.output,

@@ -137,7 +137,7 @@ def export(
     examples = None
     if check:
         if row.report is None or not is_supported(task):
-            raise AlbertError(f"--check is not supported for {row.name}.")
+            raise AlbertError(f"--check: there is no score of {row.name} here.")
         columns = Columns(label_column, text_column, text_b_column)
         examples = read_examples(row, model, check, columns, task.get_config())
     form.write(task, path, precision)
@@ -193,12 +193,12 @@ def _print_comparison(name, path, row, task, exported, examples):
         rows[0].append("")
         rows[1].append(f"{difference:.1e}")
     if examples:
-        table.add_column(row.maximise)
+        table.add_column(row.monitor)
         for cells, scored in zip(
             rows, (task, ExportedTask(task, exported)), strict=True
         ):
             values = row.report(scored, examples, 32).values
-            cells.append(f"{values[row.maximise]:.4f}")
+            cells.append(f"{values[row.monitor]:.4f}")
     for cells in rows:
         table.add_row(*cells)
     console.print(table)

@@ -1,11 +1,9 @@
 """`albert-tf predict` by a file of `albert_tf.export`, without TensorFlow."""
 
 import pathlib
-import types
 
 from albert_tf_cli.common import check_files
 from albert_tf_cli.task_table import TASKS
-from albert_tf_cli.task_table.row import Row
 from albert_tf_lite.errors import AlbertError
 
 # By the end of its name, the class of `albert_tf_lite` that opens a file.
@@ -27,24 +25,8 @@ def check_exported(file, other_option):
 
 
 def load_exported(file):
-    """The row of the task of an exported file, and the file opened."""
+    """Return the row of the task of an exported file, and the open file."""
     import albert_tf_lite
 
     model = getattr(albert_tf_lite, FORMATS[pathlib.Path(file).suffix])(file)
-    return ExportedRow(**vars(TASKS[model.task])), model
-
-
-class ExportedRow(Row):
-    """A row whose model is an exported file: it predicts, and no more."""
-
-    @property
-    def pipeline(self):
-        from albert_tf_lite.plain_answers import PLAIN_ANSWERS
-
-        return types.SimpleNamespace(
-            answers=PLAIN_ANSWERS[self.name], fields=("text", "text_pair")
-        )
-
-    def answers(self, model, x, batch_size, **options):
-        model.batch_size = batch_size or model.batch_size
-        return model.answers(x, **options)
+    return TASKS[model.task], model

@@ -37,13 +37,17 @@ def load(model):
     read_config(folder / "config.json")
     row = _row(folder / "task.json", read_config(folder / "task.json"))
     # Without it KerasHub would give the head random weights. An embedder has no head.
-    if row.model_class().heads:
+    if row.model_class.heads:
         _require(folder / "task.weights.h5")
-    return row, row.model_class().from_preset(model)
+    # The class may be another of the same task.
+    from albert_tf import models
+
+    name = read_config(folder / "task.json")["class_name"]
+    return row, getattr(models, name).from_preset(model)
 
 
 def _row(file, config):
-    row = task_of(config.get("class_name"), config.get("config") or {})
+    row = task_of(config.get("class_name"))
     if row is None:
         raise AlbertError(
             f"{file} is of the class {config.get('class_name')!r}. Expected a model of "
@@ -53,8 +57,8 @@ def _row(file, config):
 
 
 def load_for(name, path):
-    """The row of a task, and the model for it of a checkpoint of any form."""
+    """Return the row of a task, and what predicts it from a checkpoint of any form."""
     from albert_tf import pipeline
 
     found = pipeline(name, path)
-    return TASKS[found.task], found.model
+    return TASKS[found.task], found.answerer

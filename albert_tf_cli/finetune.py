@@ -257,10 +257,19 @@ def finetune(
     chosen = {
         "dropout": dropout,
         "pooling_mode": pooling_mode,
-        "early_exit": early_exit or None,
     }
-    arguments = {**row.fixed, **known, **_taken(row, row.model_class(), chosen)}
-    model = new_model(row, checkpoint, config, vocab, sequence_length, arguments)
+    model_class = row.model_class
+    if early_exit:
+        from albert_tf.models import AlbertEarlyExitClassifier as model_class
+
+        if row.model_class.name_of_task != model_class.name_of_task:
+            raise AlbertError(
+                f"--early-exit does not apply to --task {row.name}. Leave it out."
+            )
+    arguments = {**known, **_taken(row, model_class, chosen)}
+    model = new_model(
+        model_class, checkpoint, config, vocab, sequence_length, arguments
+    )
     if learning_rate is None and checkpoint is None:
         width = model.backbone.hidden_dim
         learning_rate = fine_tuning_learning_rate(width, random_weights=True)
@@ -291,7 +300,7 @@ def finetune(
             },
             callbacks=[progress],
             verbose=0,
-            maximise=row.maximise,
+            maximise=row.monitor,
             tune=on_dev(row.tune),
             scores=on_dev(row.scores),
             freeze=freeze,
@@ -303,10 +312,10 @@ def finetune(
         metrics["classes"] = known["labels"]
     metrics["settings"] = options
     write_json(folder / "metrics.json", metrics)
-    plot_history(metrics["history"], folder / "history.png", row.maximise)
+    plot_history(metrics["history"], folder / "history.png", row.monitor)
     done = len(metrics["history"]["loss"])
     scores = [
-        f"{name} {row.maximise} {metrics[name][row.maximise]:.4f}"
+        f"{name} {row.monitor} {metrics[name][row.monitor]:.4f}"
         for name in ("dev", "test")
         if name in metrics
     ]
@@ -366,12 +375,11 @@ def _scores(row, model, examples, batch_size):
     return values
 
 
-def new_model(row, checkpoint, config, vocab, sequence_length, arguments):
-    """Build a model of a task from a checkpoint or with random weights."""
+def new_model(model, checkpoint, config, vocab, sequence_length, arguments):
+    """Build a model of a class from a checkpoint or with random weights."""
     from albert_tf.checkpoints import open_checkpoint
     from albert_tf.tokenizers import load_tokenizer
 
-    model = row.model_class()
     if checkpoint:
         opened = open_checkpoint(checkpoint, config=config)
         length = min(sequence_length, opened.arguments["max_sequence_length"])

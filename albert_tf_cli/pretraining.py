@@ -25,7 +25,7 @@ from albert_tf_cli.pretrain_data import (
 from albert_tf_lite.errors import AlbertError, MissingPackageError
 
 Masking = Literal["static", "dynamic"]
-Optimizer = Literal["lamb", "adamw", "muon"]
+Optimizer = Literal["lamb", "adamw"]
 
 
 def pretrain(
@@ -46,7 +46,7 @@ def pretrain(
         typer.Option(min=1, help="Steps whose gradients are averaged for an update."),
     ] = 1,
     optimizer: Annotated[
-        Optimizer, typer.Option(help="LAMB as in the paper, AdamW, or Muon.")
+        Optimizer, typer.Option(help="LAMB as in the paper, or AdamW.")
     ] = "lamb",
     learning_rate: Annotated[
         float, typer.Option(help="The peak, after warm-up; then linearly to 0.")

@@ -85,7 +85,7 @@ def prune(
 def _open(model, config, vocab):
     """Load a fine-tuned model or a checkpoint; return the model and its tokenizer."""
     from albert_tf.checkpoints import open_checkpoint
-    from albert_tf.conversion.build import build_model
+    from albert_tf.models.building import build_model
 
     if pathlib.Path(model, "task.json").exists():
         task = load(model)[1]

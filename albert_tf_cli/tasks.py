@@ -20,7 +20,7 @@ from albert_tf_cli.common import (
     errors,
     import_tensorflow,
 )
-from albert_tf_cli.error_report import check_report, read_unlabelled, write_report
+from albert_tf_cli.error_report import check_report, write_report
 from albert_tf_cli.explain import attributions_json, coloured, explainer
 from albert_tf_cli.exported_file import check_exported, is_exported, load_exported
 from albert_tf_cli.fine_tuned import check_model, load, load_for
@@ -50,21 +50,15 @@ def evaluate(
         str | None,
         typer.Option(
             "--report",
-            help="Directory to write report.html to: scores, confusion matrix, the "
-            "worst mistakes; with report.json and a .tsv of each list.",
+            help="Directory to write report.html and report.json to: scores, "
+            "confusion matrix and the worst mistakes.",
         ),
     ] = None,
     train: Annotated[
         str | None,
         typer.Option(
-            help="With --report: the examples trained on, to list those whose label "
+            help="With --report: the training examples, to list those whose label "
             "looks wrong."
-        ),
-    ] = None,
-    unlabelled: Annotated[
-        str | None,
-        typer.Option(
-            help="With --report: texts, one a line, to list those to label next."
         ),
     ] = None,
 ):
@@ -75,10 +69,10 @@ def evaluate(
       albert-tf evaluate my_model test.tsv
       albert-tf evaluate my_model test.tsv --report my_report --train train.tsv
     """
-    if (train or unlabelled) and not report_directory:
-        raise AlbertError("--train and --unlabelled need --report DIRECTORY.")
+    if train and not report_directory:
+        raise AlbertError("--train needs --report DIRECTORY.")
     check_model(model)
-    check_files(file, train, unlabelled)
+    check_files(file, train)
     import_tensorflow()
     row, task = load(model)
     if row.report is None:
@@ -88,18 +82,14 @@ def evaluate(
     columns = Columns(label_column, text_column, text_b_column)
     config = task.get_config()
     if report_directory:
-        check_report(row, report_directory, train, unlabelled)
+        check_report(row, report_directory, train)
     examples = read_examples(row, model, file, columns, config)
     report = row.report(task, examples, batch_size)
     if report_directory:
-        others = {
-            "train": train and row.read(train, columns, config),
-            "unlabelled": unlabelled and read_unlabelled(row, task, unlabelled),
-        }
+        known = train and row.read(train, columns, config)
         title = f"{model} on {file}"
         told = write_report(
-            *(row, task, examples, report, batch_size, report_directory, title),
-            **others,
+            row, task, examples, report, batch_size, report_directory, title, known
         )
         # To standard error, for --json.
         errors.print(told, soft_wrap=True)
@@ -204,17 +194,12 @@ def predict(
     from albert_tf.files import write_text
 
     explained = explainer(row, task) if explain else None
+    answer_texts = _answering(row, task, engine)
     options = {} if top_k is None else {"top_k": top_k or None}
-    if options and not row.takes("top_k"):
+    if options and not row.takes_top_k:
         raise AlbertError(
             f"--top-k does not apply to {row.name}, which has one answer per text."
         )
-    if engine and not row.takes("engine"):
-        raise AlbertError(
-            f"--engine does not apply to {row.name}, which runs on TensorFlow only."
-        )
-    if engine:
-        options["engine"] = engine
     if classes:
         options["candidate_labels"] = classes
     if not texts:
@@ -225,7 +210,7 @@ def predict(
     elif len(texts) == 1 and is_file(texts[0]):
         columns = _columns(model, None, text_column, text_b_column)
         texts = lines_of(texts[0], row.reads_pairs(task), columns)
-    answers = row.answers(task, row.inputs(task, texts), batch_size, **options)
+    answers = answer_texts(row.inputs(task, texts), batch_size=batch_size, **options)
     lines = []
     for answer, text in zip(answers, texts, strict=True):
         found = explained and explained(text)
@@ -253,6 +238,22 @@ def _load(model, task_name):
         return load_exported(model)
     import_tensorflow()
     return load_for(task_name, model) if task_name else load(model)
+
+
+def _answering(row, model, engine):
+    """Return the function of texts that returns their answers."""
+    if not hasattr(model, "predict_dicts"):
+        # An exported file.
+        return model.answers
+    if not engine:
+        return model.predict_dicts
+    from albert_tf.export import exported
+
+    if not getattr(model, "exported_settings", lambda: None)():
+        raise AlbertError(
+            f"--engine does not apply to {row.name}, which runs on TensorFlow only."
+        )
+    return exported(model, engine).answers
 
 
 def _columns(model, *given):

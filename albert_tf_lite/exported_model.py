@@ -33,7 +33,7 @@ class ExportedModel:
         tokenizer: `WordPieceTokenizer` or `SentencePieceTokenizer`.
     """
 
-    # Examples that the network is given at a time.
+    # The number of examples per call of the network, by default.
     batch_size = 32
 
     def __init__(self, contents: Contents):
@@ -64,11 +64,12 @@ class ExportedModel:
         """
         raise NotImplementedError
 
-    def predict(self, texts: Any) -> dict[str, Any]:
-        """The answers to texts.
+    def predict(self, texts: Any, batch_size: int | None = None) -> dict[str, Any]:
+        """Return the answers to texts as arrays.
 
         Args:
             texts: list of strings, or for pairs the tuple of two such lists.
+            batch_size: optional int, examples per call of the network.
 
         Returns:
             A dict of arrays, the first axis that of the texts: for a classifier
@@ -83,15 +84,18 @@ class ExportedModel:
                 takes no pairs, or only pairs.
         """
         if self._tagging:
-            return {"spans": self._spans(self._segments(texts)[0])}
-        return ANSWERS[self.task](self.outputs(texts), self.settings)
+            return {"spans": self._spans(self._segments(texts)[0], batch_size)}
+        return ANSWERS[self.task](self.outputs(texts, batch_size), self.settings)
 
-    def answers(self, texts: Any, **options: Any) -> list:
-        """The answers as dicts of plain Python, which JSON can hold.
+    def answers(
+        self, texts: Any, batch_size: int | None = None, **options: Any
+    ) -> list:
+        """Return the answers as plain Python that JSON can hold.
 
         Args:
-            texts: as for `predict`; of an embedder also the tuple of two lists, whose
+            texts: as for `predict`; for an embedder also the tuple of two lists, whose
                 vectors are compared.
+            batch_size: optional int, examples per call of the network.
             **options: `top_k` of classifiers.
 
         Returns:
@@ -100,26 +104,28 @@ class ExportedModel:
             `score` of each entity; `embedding`.
 
         Raises:
-            TypeError, ValueError: as `predict`, or for an option.
+            TypeError, AlbertError: as `predict`, or for an option.
         """
         if self.task == "text-embedding" and isinstance(texts, tuple):
-            return scores_of(cosines_of(*map(self.outputs, texts)))
+            vectors = (self.outputs(part, batch_size) for part in texts)
+            return scores_of(cosines_of(*vectors))
         answers = PLAIN_ANSWERS[self.task]
-        return answers(texts, self.predict(texts), self.settings, **options)
+        found = self.predict(texts, batch_size)
+        return answers(texts, found, self.settings, **options)
 
-    def outputs(self, texts: Any) -> np.ndarray:
-        """What the network gives for texts, of one output a text.
+    def outputs(self, texts: Any, batch_size: int | None = None) -> np.ndarray:
+        """Return the outputs of the network, for tasks with one per text.
 
         Args:
-            texts: as for `predict`.
+            texts, batch_size: as for `predict`.
 
         Returns:
             A float32 array [texts, units].
 
         Raises:
-            TypeError, ValueError: as `predict`.
+            TypeError, AlbertError: as `predict`.
         """
-        outputs = self._outputs(self._pack(self._segments(texts)))
+        outputs = self._outputs(self._pack(self._segments(texts)), batch_size)
         return np.array(outputs, "float32").reshape(-1, self.settings["units"])
 
     def _segments(self, texts):
@@ -162,12 +168,13 @@ class ExportedModel:
         cls_id, sep_id = self.tokenizer.cls_token_id, self.tokenizer.sep_token_id
         return pack(example, cls_id, sep_id, self.sequence_length)
 
-    def _outputs(self, rows):
-        """What the network gives for each row, without padding, in their order."""
+    def _outputs(self, rows, batch_size=None):
+        """Return the outputs of each row, without padding, in their order."""
+        batch_size = batch_size or self.batch_size
         outputs = [None] * len(rows)
         order = sorted(range(len(rows)), key=lambda i: len(rows[i][0]))
-        for start in range(0, len(order), self.batch_size):
-            batch = order[start : start + self.batch_size]
+        for start in range(0, len(order), batch_size):
+            batch = order[start : start + batch_size]
             ids, first_lengths = zip(*(rows[i] for i in batch), strict=True)
             pad_id = self.tokenizer.pad_token_id
             features = pad(ids, first_lengths, pad_id, self.sequence_length)
@@ -175,7 +182,7 @@ class ExportedModel:
                 outputs[i] = output[: len(rows[i][0])] if self._tagging else output
         return outputs
 
-    def _spans(self, texts):
+    def _spans(self, texts, batch_size):
         """The entities of each text; long ones are read in windows."""
         size = self.sequence_length - 2
         stride = self.settings["stride"] or max(size * 3 // 4, 1)
@@ -188,7 +195,7 @@ class ExportedModel:
             for (ids, _, _), cut in zip(tokenized, windows, strict=True)
             for window in cut
         ]
-        outputs = iter(self._outputs(rows))
+        outputs = iter(self._outputs(rows, batch_size))
         spans = []
         for (_, starts, ends), cut in zip(tokenized, windows, strict=True):
             # After [CLS], the tokens that each window decides.

@@ -29,6 +29,23 @@ def best_of(answers: Sequence[list], top_k: int | None = 1) -> list:
     return [row[0] if top_k == 1 else row[:top_k] for row in answers]
 
 
+def choices_of(choices: Sequence[Sequence[str]], logits: np.ndarray) -> list[list]:
+    """`label`, `label_id` and `score` of the choices of each question, best first.
+
+    `choices` are lists of strings; `logits` a float array [questions, choices], -inf
+    after the choices of a question.
+    """
+    answers = []
+    for texts, row in zip(choices, logits, strict=True):
+        row = np.exp(row - row.max())
+        row /= row.sum()
+        order = np.argsort(-row[: len(texts)], kind="stable").tolist()
+        answers.append(
+            [{"label": texts[i], "label_id": i, "score": float(row[i])} for i in order]
+        )
+    return answers
+
+
 def chosen_of(
     names: Sequence[str],
     probabilities: np.ndarray,

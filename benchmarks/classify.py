@@ -73,8 +73,7 @@ def main():
         engine(arguments.size, vocabulary, sequence_length) for engine in installed()
     ]
     ours = next(engine for engine in engines if type(engine) is Ours)
-    tokens, _, _ = ours.model.preprocessor.tokenize_and_pack(x)
-    lengths = tokens.row_lengths().numpy()
+    lengths = ours.model.preprocessor.pack_texts(x).lengths.numpy()
     console.print(
         f"{arguments.data}, {len(y):,} examples of {lengths.mean():.1f} tokens, "
         f"{arguments.size}, batch {arguments.batch_size}"

@@ -23,13 +23,12 @@ texts, labels = data.x, data.label_lists()
 dev, test = len(texts) * 7 // 10, len(texts) * 4 // 5
 
 keras.utils.set_random_seed(1)
-classifier = albert_tf.models.AlbertTextClassifier.from_checkpoint(
+classifier = albert_tf.models.AlbertMultiLabelClassifier.from_checkpoint(
     HERE / "albert_micro_zh",
     labels=class_names(name for names in labels for name in names),
-    multi_label=True,
 )
 classifier.fit(texts[:dev], labels[:dev], epochs=8, verbose=2)
-classifier.tune_thresholds(texts[dev:test], labels[dev:test])
+albert_tf.models.tune_thresholds(classifier, texts[dev:test], labels[dev:test])
 
 
 def predict(texts):

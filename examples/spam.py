@@ -25,7 +25,8 @@ keras.utils.set_random_seed(1)
 classifier = albert_tf.models.AlbertTextClassifier.from_checkpoint(
     HERE / "albert_micro_zh", labels=class_names(data.labels)
 )
-classifier.fit(*train, epochs=16, verbose=2, class_weight="balanced")
+weights = albert_tf.models.class_weights(data.labels[:cut], classifier.labels)
+classifier.fit(*train, epochs=16, verbose=2, class_weight=weights)
 
 
 def predict(texts):

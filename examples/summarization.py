@@ -25,7 +25,7 @@ summarizer.compile(learning_rate=1e-3)
 summarizer.fit(*train, epochs=3, batch_size=8, verbose=2)
 
 articles, references = dev
-found = summarizer.predict(articles, sentences=1, verbose=0)
+found = summarizer.summarize(articles, sentences=1, verbose=0)
 
 
 def one_sentence(article, score):

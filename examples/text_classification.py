@@ -27,7 +27,7 @@ classifier.fit(train.x, train.labels, epochs=3, verbose=2)
 
 def predict(texts):
     # Reviews longer than the model's maximum length are split into windows.
-    outputs = classifier.predict(texts, windows="mean", verbose=0)
+    outputs = albert_tf.models.predict_windows(classifier, texts, verbose=0)
     return [label.decode() for label in classifier.answers(outputs)["label"].numpy()]
 
 

@@ -20,7 +20,7 @@ albert_tf.backbone.AlbertBackbone(**sizes)
 sys.stderr.write(" ".join(dir(albert_tf)))
 
 # Imported when they are used.
-assert not {"albert_tf.pretraining", "albert_tf.pipelines"} & sys.modules.keys()
+assert not {"albert_tf.pretraining", "albert_tf.export"} & sys.modules.keys()
 assert callable(albert_tf.pipeline) and albert_tf.pretraining.Corpus
 known = set(keras.saving.get_custom_objects())
 for name in sys.stdin.read().split():

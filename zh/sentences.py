@@ -2,8 +2,8 @@
 
 import re
 
-# They end a sentence wherever they stand. A semicolon does not: in Chinese it joins
-# clauses of one sentence, as a longer comma.
+# These always end a sentence. A semicolon does not, because in Chinese it joins clauses
+# of one sentence, like a longer comma.
 _FULL_MARKS = "。！？｡‼⁇⁈⁉"
 # These may be part of a word, an address or a pause: `Yahoo!`, `?id=1`, 我…我.
 _OTHER_MARKS = "!?.…‥⋯"
@@ -11,7 +11,7 @@ _QUOTES = "\"'"
 _CLOSERS = "”’」』﹂﹄）】》〉〕］｝〗〙〛»›)]}＂＇〞"
 _OPENERS = "“‘「『﹁﹃（【《〈〔［｛〖〘〚«‹([{〝"
 _BEGINS = _OPENERS + _QUOTES
-# What continues a sentence after a quotation or a pause: 『鸟！』，他说.
+# A sentence continues if these follow a quotation or a pause: 『鸟！』，他说.
 _CONTINUES = "，、；：,;:"
 
 _MARK = re.compile(
@@ -19,8 +19,8 @@ _MARK = re.compile(
     r"(?P<title>《[^《》\n]{1,60}》|〈[^〈〉\n]{1,60}〉)"
     # A single dot counts only before white space, which excludes 3.14 and a.com.
     rf"|(?:[{_FULL_MARKS}!?…‥⋯\n\r]|\.(?=[.\s]|[{re.escape(_CLOSERS + _QUOTES)}]+\s))"
-    # More marks, and what they close. Past white space a quote would be an opening
-    # one, and dots the beginning of a sentence.
+    # More marks and closing quotes. After white space a quote would be an opening one,
+    # and dots would begin a sentence.
     rf"(?:[{re.escape(_FULL_MARKS + _OTHER_MARKS + _CLOSERS + _QUOTES)}]+"
     rf"|\s+(?=[{re.escape(_FULL_MARKS + '!?' + _CLOSERS)}]))*\s*"
 )
@@ -65,8 +65,8 @@ def split_sentences(text):
         text: string.
 
     Returns:
-        A list of strings, none of them empty, that joined give the text. No
-        sentence but the first begins with an end mark or what closes.
+        A list of non-empty strings that joined are the text. Only the first may begin
+        with an end mark or a closing quote.
 
     Example:
     ```python
@@ -74,7 +74,7 @@ def split_sentences(text):
     # ["他说：“好吗？！”", "她说：“好……”"]
     ```
     """
-    # Of the same length, but one sees which quotes close.
+    # Replace straight quotes by pairs of the same length, to know which ones close.
     marked = _PAIRED_QUOTES.sub(r"“\1”", text)
     sentences, start = [], 0
     for match in _MARK.finditer(marked):
@@ -87,7 +87,7 @@ def split_sentences(text):
 
 
 def _is_end(text, start, match):
-    """Whether what was matched ends the sentence that begins at `start`."""
+    """Return True if the match ends the sentence that begins at `start`."""
     if match["title"]:
         return False
     marks = match.group()
@@ -111,14 +111,14 @@ def _is_full_stop(text, start, dot, following):
     begins = following.isalpha() and not following.islower()
     if not begins and following not in _BEGINS:
         return False
-    # No abbreviation is longer.
+    # The longest abbreviation has fewer characters.
     if _NO_END.search(text, max(start, dot - 8), dot):
         return False
     return not _ITEM_NUMBER.match(text, start, dot)
 
 
 def _is_last(text, start, match, following):
-    """Whether an ellipsis is the last of a sentence, not its first or a pause."""
+    """Return True if an ellipsis ends a sentence, not begins it or marks a pause."""
     if match.start() == start:
         return False
     before = text[match.start() - 1]

@@ -48,7 +48,15 @@ class Presets:
         """
         if _checkpoints and _checkpoints["is_checkpoint"](preset):
             return _checkpoints["load"](cls, preset, load_weights, **kwargs)
-        return super().from_preset(preset, load_weights=load_weights, **kwargs)
+        # A task without `backbone_cls` is hidden from KerasHub, which would pick any of
+        # several classes, and is loaded by its base.
+        owner = cls if getattr(cls, "backbone_cls", cls) else cls.__base__
+        model = super(Presets, owner).from_preset(
+            preset, load_weights=load_weights, **kwargs
+        )
+        return (
+            model if isinstance(model, cls) else cls.from_checkpoint(preset, **kwargs)
+        )
 
     def export_to_transformers(self, path):
         """Write a directory that `transformers` reads."""

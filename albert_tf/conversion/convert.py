@@ -7,9 +7,9 @@ import numpy as np
 
 from albert_tf.checkpoints.checkpoint import open_checkpoint
 from albert_tf.checkpoints.layout import numbers_of
-from albert_tf.conversion.build import build_model
 from albert_tf.conversion.contents import contents_of
 from albert_tf.conversion.saving import write_checkpoint
+from albert_tf.models.building import build_model
 from albert_tf_lite.errors import AlbertError
 
 

@@ -17,9 +17,9 @@ from albert_tf.checkpoints.head_fields import label_fields
 from albert_tf.checkpoints.heads import HEADS, architectures
 from albert_tf.checkpoints.layout import CheckpointError, listed
 from albert_tf.checkpoints.opening import FORMATS, find_checkpoints
-from albert_tf.conversion.build import build_model
 from albert_tf.conversion.contents import contents_of
 from albert_tf.files import complete_directory, write_json
+from albert_tf.models.building import build_model
 
 
 def save_checkpoint(model, path, layout="google", tokenizer=None):

@@ -1,6 +1,9 @@
-"""The scores that each field uses, computed by kept libraries where there are such."""
+"""Scores of each task and error reports.
 
-from albert_tf.evaluation.active_learning import next_to_label
+The scores come from scikit-learn, SciPy, seqeval and rouge-score. Only the answers of
+SQuAD and CMRC 2018 are scored here, because no maintained library has both.
+"""
+
 from albert_tf.evaluation.answers import (
     answer_scores,
     best_null_threshold,
@@ -9,41 +12,30 @@ from albert_tf.evaluation.answers import (
     score_answers,
     squad_scores,
 )
-from albert_tf.evaluation.attribution_colours import (
-    attribution_html,
-    character_colours,
-    coloured_runs,
-)
-from albert_tf.evaluation.classification import (
-    classification_report,
-    classification_scores,
-    level_scores,
-)
-from albert_tf.evaluation.confusion_picture import draw_confusion, find_font
-from albert_tf.evaluation.entities import entity_scores
-from albert_tf.evaluation.error_report import (
-    check_report_directory,
-    write_error_report,
-)
-from albert_tf.evaluation.label_errors import (
-    character_features,
-    confident_issues,
-    cross_validated,
-    suspicious_labels,
-)
 from albert_tf.evaluation.mistakes import (
+    character_features,
+    suspicious_labels,
     worst_entity_mistakes,
     worst_mistakes,
     worst_multi_label_mistakes,
 )
-from albert_tf.evaluation.multi_label import (
+from albert_tf.evaluation.report import (
+    ErrorList,
+    check_report_directory,
+    coloured_runs,
+    write_error_report,
+)
+from albert_tf.evaluation.scores import (
     best_thresholds,
+    classification_report,
+    classification_scores,
+    entity_scores,
+    level_scores,
     multi_label_report,
     multi_label_scores,
+    regression_scores,
+    spelling_scores,
 )
-from albert_tf.evaluation.regression import regression_scores
-from albert_tf.evaluation.report_page import ErrorList
-from albert_tf.evaluation.spelling import spelling_scores
 from albert_tf.evaluation.summaries import (
     centroid_scores,
     oracle_labels,
@@ -53,33 +45,26 @@ from albert_tf.evaluation.summaries import (
 __all__ = [
     "ErrorList",
     "answer_scores",
-    "attribution_html",
     "best_null_threshold",
     "best_thresholds",
     "centroid_scores",
-    "character_colours",
     "character_features",
     "check_report_directory",
     "classification_report",
     "classification_scores",
     "cmrc_scores",
     "coloured_runs",
-    "confident_issues",
-    "cross_validated",
-    "draw_confusion",
     "entity_scores",
-    "find_font",
     "kind_of_answers",
     "level_scores",
     "multi_label_report",
     "multi_label_scores",
-    "next_to_label",
     "oracle_labels",
     "regression_scores",
     "rouge_scores",
     "score_answers",
-    "squad_scores",
     "spelling_scores",
+    "squad_scores",
     "suspicious_labels",
     "worst_entity_mistakes",
     "worst_mistakes",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import difflib
 import re
 import string
 from collections.abc import Sequence
@@ -11,11 +12,11 @@ import numpy as np
 
 from albert_tf_lite.errors import AlbertError
 
-# What CMRC 2018 removes. It names the ellipsis of two characters, too, but compares
-# with single ones, so that "…" stays.
+# The punctuation that CMRC 2018 removes. Its list has the ellipsis of two characters,
+# which never equals a single character, so that "…" stays.
 CMRC_PUNCTUATION = frozenset("-:_*^/\\~`+=，。：？！“”；’《》·、「」（）－～『』")
 _HAN = re.compile("[\u4e00-\u9fa5]")
-# Where the Penn Treebank's rules cut a text that has no Chinese in it.
+# The rules of the Penn Treebank for a text without Chinese.
 _TREEBANK = re.compile(
     r"""(n't\b|'(?:s|m|d|ll|re|ve)\b|(?<!\w)'|'(?!\w)"""
     r"""|\.{2,}|\.\s*$|[,:](?!\d)|[][(){}<>"?!;@#$%&–—«»„‘])"""
@@ -28,16 +29,16 @@ _WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
 def squad_scores(
     predictions: Sequence[str], answers: Sequence[Sequence[str]]
 ) -> dict[str, float]:
-    """Exact match and F1 as the SQuAD scripts of v1.1 and v2.0 compute them.
+    """Compute exact match and F1 as the SQuAD scripts of v1.1 and v2.0 do.
 
-    Text is lower-cased, English articles, ASCII punctuation and surplus spaces are
-    removed. F1 is of the bags of words. Of several answers the best counts. Where
-    there is no answer, `""` is right and all else wrong.
+    Text is lower-cased. English articles, ASCII punctuation and surplus spaces are
+    removed. F1 compares bags of words. If there are several answers, the best counts.
+    If there is none, only `""` is right.
 
     Args:
-        predictions: list of strings, `""` for no answer.
-        answers: list of lists of strings, those that are right; an empty list, or
-            `[""]`, where there is no answer.
+        predictions: list of strings. `""` means no answer.
+        answers: list of lists of strings, the right answers. An empty list or `[""]`
+            means that there is no answer.
 
     Returns:
         `exact_match` and `f1` in percent, and `total`, the number of questions. If
@@ -45,7 +46,7 @@ def squad_scores(
         `unanswerable_exact_match`.
 
     Raises:
-        AlbertError: if there are not as many predictions as answers, or none.
+        AlbertError: if the numbers of predictions and answers differ or are 0.
 
     Example:
 
@@ -63,11 +64,11 @@ def squad_scores(
 def cmrc_scores(
     predictions: Sequence[str], answers: Sequence[Sequence[str]]
 ) -> dict[str, float]:
-    """Exact match and F1 as the script of CMRC 2018 computes them.
+    """Compute exact match and F1 as the script of CMRC 2018 does.
 
-    Text is lower-cased, and punctuation (`CMRC_PUNCTUATION`) is removed. F1 is of the
-    longest run of segments that both have, a segment being a Chinese character or a
-    word of anything else. Of several answers the best counts.
+    Text is lower-cased, and punctuation (`CMRC_PUNCTUATION`) is removed. F1 counts the
+    longest common run of segments. A segment is a Chinese character or another word. If
+    there are several answers, the best counts.
 
     Args, returns, raises: as `squad_scores`.
 
@@ -140,24 +141,25 @@ def kind_of_answers(texts: Sequence[str]) -> str:
 def best_null_threshold(
     margins: Sequence[float], answered: Sequence[float], unanswered: Sequence[float]
 ) -> float:
-    """The threshold with the best mean score: above it no answer is given.
+    """Choose the threshold with the best mean score. Above it no answer is given.
 
     Args:
-        margins: floats [questions], how much more likely it is that there is none.
-        answered: floats [questions], the score of the best answer.
-        unanswered: floats [questions], that of giving none.
+        margins: floats [questions], the score of no answer minus that of the best.
+        answered: floats [questions], the score if the best answer is given.
+        unanswered: floats [questions], the score if no answer is given.
 
     Returns:
-        A float between two margins, or 1 beyond them. Of equally good ones the lowest.
+        A float between two margins, or 1 beyond them. If several thresholds are equally
+        good, the lowest.
     """
     margins = np.asarray(margins, "float64")
     order = np.argsort(margins, kind="stable")
     margins = margins[order]
     gains = (np.asarray(answered) - np.asarray(unanswered))[order]
-    # Of answering the first 0, 1, ... of these.
+    # Gains if only the first 0, 1, ... questions are answered.
     totals = np.concatenate([[0.0], np.cumsum(gains)])
     bounds = np.concatenate([[margins[0] - 1], margins, [margins[-1] + 1]])
-    # Those of one margin are answered together.
+    # Questions of equal margins are answered together.
     apart = np.concatenate([[True], margins[1:] > margins[:-1], [True]])
     cut = np.argmax(np.where(apart, totals, -np.inf))
     if 0 < cut < len(margins):
@@ -197,7 +199,8 @@ def _cmrc_f1(answer, given):
     answer, given = _mixed_segments(answer), _mixed_segments(given)
     if not answer or not given:
         return float(answer == given)
-    return _f1(_longest_common_run(answer, given), len(answer), len(given))
+    matcher = difflib.SequenceMatcher(None, answer, given, autojunk=False)
+    return _f1(matcher.find_longest_match().size, len(answer), len(given))
 
 
 def _f1(common, answer, given):
@@ -216,17 +219,6 @@ def _mixed_segments(text):
         found = [part] if _HAN.match(part) else _TREEBANK.split(part)
         segments += [segment.strip() for segment in found if segment]
     return [segment for segment in segments if segment]
-
-
-def _longest_common_run(first, second):
-    """The length of the longest run of segments that is in both lists."""
-    longest, above = 0, [0] * (len(second) + 1)
-    for segment in first:
-        row = [0]
-        for position, other in enumerate(second):
-            row.append(above[position] + 1 if segment == other else 0)
-        longest, above = max(longest, *row), row
-    return longest
 
 
 _KINDS = {"squad": (_squad_exact, _squad_f1), "cmrc": (_cmrc_exact, _cmrc_f1)}

@@ -1,4 +1,4 @@
-"""Scores of summaries, and what a summary is compared with."""
+"""Scores and baselines of summaries."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from albert_tf.evaluation.extra import import_extra
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.extra import import_extra
 
 _HAN = "\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _TOKEN = re.compile(rf"[{_HAN}]|[^\W_{_HAN}]+")
@@ -16,7 +16,7 @@ _KINDS = {"rouge_1": "rouge1", "rouge_2": "rouge2", "rouge_l": "rougeL"}
 
 
 class _Characters:
-    """Chinese characters, and words of anything else, in the form of rouge-score."""
+    """A tokenizer of Chinese characters and other words for rouge-score."""
 
     def tokenize(self, text):
         return _TOKEN.findall(text.lower())
@@ -25,21 +25,21 @@ class _Characters:
 def rouge_scores(
     summaries: Sequence[str], references: Sequence[str]
 ) -> dict[str, float]:
-    """ROUGE F1, by character in Chinese and by word elsewhere.
+    """Compute ROUGE F1 with rouge-score, by Chinese character and by other word.
 
-    Computed by rouge-score, Google's. Punctuation does not count.
+    Punctuation does not count.
 
     Args:
-        summaries: strings, those of a model.
-        references: strings, those that are right.
+        summaries: strings, the summaries of a model.
+        references: strings, the right summaries.
 
     Returns:
         `rouge_1`, `rouge_2` (common characters, and pairs of them) and `rouge_l`
         (longest common subsequence), the means over all summaries.
 
     Raises:
-        AlbertError: if there are not as many of both, or none.
-        ImportError: without rouge-score, which is in the extra `evaluation`.
+        AlbertError: if the numbers of summaries and references differ or are 0.
+        ImportError: if rouge-score is not installed.
 
     Reference:
         [Lin, 2004](https://aclanthology.org/W04-1013).
@@ -58,18 +58,18 @@ def rouge_scores(
 
 
 def oracle_labels(sentences: Sequence[str], reference: str, most: int = 3) -> list[int]:
-    """Which sentences to learn for a summary that someone wrote.
+    """Label the sentences that together are closest to a written summary.
 
-    One after the other, that which raises the sum of ROUGE-1 and ROUGE-2 F1 most, until
-    none does.
+    Sentences are added one by one, each time the one that raises the sum of ROUGE-1 and
+    ROUGE-2 F1 most, until none raises it.
 
     Args:
         sentences: strings, the article.
         reference: string, its summary.
-        most: int. Most sentences to choose.
+        most: int. Maximum number of sentences.
 
     Returns:
-        A list of 1 and 0, one a sentence.
+        A list of 1 and 0, one per sentence.
 
     Reference:
         [Liu and Lapata, 2019](https://arxiv.org/abs/1908.08345), section 4.1.
@@ -91,10 +91,10 @@ def oracle_labels(sentences: Sequence[str], reference: str, most: int = 3) -> li
 
 
 def centroid_scores(sentences: Sequence[str]) -> np.ndarray:
-    """How near each sentence is to the middle of its article: a baseline, untrained.
+    """Score sentences by their distance to the centre of the article, a baseline.
 
-    The cosine of its TF-IDF, of one and two characters over the sentences of the
-    article, and their mean. By scikit-learn.
+    The score is the cosine of the TF-IDF of a sentence (one and two characters, over
+    the sentences of the article) and the mean of all sentences.
 
     Args:
         sentences: strings, the article.

@@ -1,13 +1,11 @@
-"""`predict` by another engine than TensorFlow, of a file in 8 bits."""
+"""Tasks computed in 8 bits by another engine than TensorFlow."""
 
 from __future__ import annotations
 
 import tempfile
+import threading
 import weakref
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from albert_tf.export.contents import contents_of
 from albert_tf.export.litert import litert
@@ -15,59 +13,54 @@ from albert_tf.export.onnx import onnx
 from albert_tf.models.task import AlbertTask
 from albert_tf.training.run_state import weights_digest
 from albert_tf_lite import LiteRTModel, OnnxModel
-from albert_tf_lite.answers import TOKEN_CLASSIFICATION
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.exported_model import ExportedModel
 
-# By engine, what writes a file, and what runs it.
+# By engine, what writes a file and what runs it.
 _FORMATS = {"onnx": (onnx, OnnxModel), "litert": (litert, LiteRTModel)}
-# By task and engine, what its weights were when it was exported, and the file opened.
+# By task and engine, the state of the task when it was exported, and the open file.
 _OPENED: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+_LOCK = threading.Lock()
 
 
-def outputs_of(
-    task: AlbertTask, x: Any, engine: str, batch_size: int | None = None
-) -> np.ndarray:
-    """What a task gives for texts, computed in 8 bits.
+def exported(task: AlbertTask, engine: str = "onnx") -> ExportedModel:
+    """Return a task in 8 bits, for fast prediction on a CPU.
+
+    Export and checksum of the weights take their time once: keep the returned object.
+    A further call returns the same one, or exports again if the weights have changed.
 
     Args:
-        task: a task that a file of the engine is written for, with one output a text.
-        x: list of strings, or for pairs the tuple of two such lists.
-        engine: `"onnx"` or `"litert"`.
-        batch_size: optional int, examples at a time.
+        task: a task that LiteRT and ONNX files are written for, see
+            `albert_tf.export.onnx`.
+        engine: `"onnx"` for ONNX Runtime or `"litert"` for LiteRT, extras of the same
+            names.
 
     Returns:
-        A float32 array [examples, units].
+        An `albert_tf_lite.OnnxModel` or `LiteRTModel`, with `predict`, `answers` and
+        `outputs` for lists of texts.
 
     Raises:
         ImportError: if the engine is not installed.
-        TypeError: if the task has no such file.
-        AlbertError: if there is no such engine, or as `albert_tf.export.onnx`.
+        TypeError: if there is no such file for the task.
+        AlbertError: if the engine is unknown, or as `albert_tf.export.onnx`.
+
+    Example:
+    ```python
+    fast = albert_tf.export.exported(classifier, "onnx")
+    fast.predict(["很好", "太差了"])["label"]
+    ```
     """
     if engine not in _FORMATS:
         raise AlbertError(
-            f"`engine` must be one of {', '.join(_FORMATS)}, or None for TensorFlow. "
-            f"Received: {engine!r}"
+            f"`engine` must be one of {', '.join(_FORMATS)}. Received: {engine!r}"
         )
-    model = _opened(task, engine)
-    model.batch_size = batch_size or type(model).batch_size
-    return model.outputs(x)
-
-
-def _opened(task, engine) -> ExportedModel:
-    """The file of the task, made anew where the weights are others than at its time."""
-    settings = contents_of(task).settings
-    if settings["task"] == TOKEN_CLASSIFICATION:
-        raise AlbertError(
-            "`engine` is for tasks of one output a text. Export a token classifier "
-            "by albert_tf.export, whose classes give its spans."
-        )
-    state = settings["sequence_length"], weights_digest(task)
-    opened = _OPENED.setdefault(task, {})
-    if engine not in opened or opened[engine][0] != state:
-        write, opens = _FORMATS[engine]
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder, "model")
-            write(task, path, precision="int8")
-            opened[engine] = state, opens(path)
-    return opened[engine][1]
+    write, opens = _FORMATS[engine]
+    with _LOCK:
+        state = contents_of(task), weights_digest(task)
+        opened = _OPENED.setdefault(task, {})
+        if engine not in opened or opened[engine][0] != state:
+            with tempfile.TemporaryDirectory() as folder:
+                path = Path(folder, "model")
+                write(task, path, precision="int8")
+                opened[engine] = state, opens(path)
+        return opened[engine][1]

@@ -41,7 +41,7 @@ class ServedModel:
             tensors = map(tf.constant, batch)
             answers = function(**dict(zip(names, tensors, strict=False)))
             parts.append(_as_arrays(answers))
-        if "start" in parts[0]:
+        if "spans" in parts[0]:
             return {"spans": [span for part in parts for span in _spans(part)]}
         return {
             name: np.concatenate([part[name] for part in parts]) for name in parts[0]
@@ -53,12 +53,12 @@ def _as_arrays(answers):
 
 
 def _spans(answers):
-    """The spans of each text; those with a negative start are filling."""
-    names = ("start", "end", "label", "score")
+    """Return the spans of each text; those with a negative start are padding."""
+    names = ("spans", "labels", "scores")
     for row in zip(*(answers[name] for name in names), strict=True):
         yield [
             (int(start), int(end), label.decode(), float(score))
-            for start, end, label, score in zip(*row, strict=True)
+            for (start, end), label, score in zip(*row, strict=True)
             if start >= 0
         ]
 

@@ -1,4 +1,4 @@
-"""What each task makes of the hidden states, as ONNX nodes."""
+"""Pooling and heads of tasks as ONNX nodes."""
 
 from __future__ import annotations
 
@@ -6,13 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from albert_tf.models import (
-    AlbertSentenceOrder,
-    AlbertTextClassifier,
-    AlbertTextEmbedder,
-    AlbertTextRegressor,
-    AlbertTokenClassifier,
-)
+from albert_tf.checkpoints.heads import HEADS
 
 
 def _mean(network, states):
@@ -48,46 +42,26 @@ _POOLING = {
 }
 
 
-def _pool_text(task, network):
-    if task.pooling_mode == "cls":
-        return network.pooled()
-    return _POOLING[task.pooling_mode](network)
+def add_head(task: Any, network: Any) -> str:
+    """Add the head of a task, and return the name of its output.
 
-
-def _classify(task, network):
-    return network.graph.dense(task.output_dense, _pool_text(task, network))
-
-
-def _tag(task, network):
-    return network.graph.dense(task.tag_dense, network.states()[-1])
-
-
-def _embed(task, network):
+    Args:
+        task: a task with a dense head, or an `AlbertTextEmbedder`.
+        network: the network of its backbone.
+    """
+    graph = network.graph
+    if task.heads:
+        head = HEADS[task.heads[0]]
+        if head.reads == "sequence":
+            given = network.states()[-1]
+        elif (mode := getattr(task, "pooling_mode", "cls")) == "cls":
+            given = network.pooled()
+        else:
+            given = _POOLING[mode](network)
+        return graph.dense(getattr(task, head.attribute), given)
     vectors = _POOLING[task.pooling_mode](network)
     if not task.normalize:
         return vectors
-    graph = network.graph
     length = graph.node("ReduceL2", vectors, axes=[-1], keepdims=1)
     smallest = graph.constant(np.float32(1e-7))
     return graph.node("Div", vectors, graph.node("Max", length, smallest))
-
-
-def _tell_order(task, network):
-    return network.graph.dense(task.sop_head, network.pooled())
-
-
-# By class, functions of a task and the network of its backbone, which give the name of
-# the output.
-_HEADS = {
-    AlbertTextClassifier: _classify,
-    AlbertTextRegressor: _classify,
-    AlbertTokenClassifier: _tag,
-    AlbertTextEmbedder: _embed,
-    AlbertSentenceOrder: _tell_order,
-}
-
-
-def add_head(task: Any, network: Any) -> str:
-    """Add the head of a task; gives the name of its output."""
-    head = next(head for x, head in _HEADS.items() if isinstance(task, x))
-    return head(task, network)

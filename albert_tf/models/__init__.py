@@ -1,8 +1,12 @@
-"""The models: a task a file, on `AlbertBackbone`."""
+"""The tasks on `AlbertBackbone`, one per file, and functions that use them."""
 
 from albert_tf.backbone import SIZES, AlbertBackbone
 from albert_tf.models.albert_distiller import AlbertDistiller
 from albert_tf.models.albert_masked_lm import AlbertMaskedLM
+from albert_tf.models.albert_multi_label_classifier import (
+    AlbertMultiLabelClassifier,
+    tune_thresholds,
+)
 from albert_tf.models.albert_multiple_choice import AlbertMultipleChoice
 from albert_tf.models.albert_pretrainer import AlbertPretrainer
 from albert_tf.models.albert_question_answering import AlbertQuestionAnswering
@@ -18,30 +22,40 @@ from albert_tf.models.attributions import (
     IntegratedGradients,
     integrated_gradients,
 )
-from albert_tf.models.exit_rules import ConfidenceWindow, Patience
+from albert_tf.models.batching import bucket_by_length
+from albert_tf.models.class_weights import class_weights
+from albert_tf.models.early_exit import AlbertEarlyExitClassifier
 from albert_tf.models.features import text_features
+from albert_tf.models.long_texts import predict_windows
+from albert_tf.models.task import TASKS, AlbertTask
 from albert_tf.models.zero_shot_classifier import ZeroShotClassifier
 
 __all__ = [
     "SIZES",
+    "TASKS",
     "AlbertBackbone",
     "AlbertDistiller",
+    "AlbertEarlyExitClassifier",
     "AlbertMaskedLM",
+    "AlbertMultiLabelClassifier",
     "AlbertMultipleChoice",
     "AlbertPretrainer",
     "AlbertQuestionAnswering",
     "AlbertSentenceOrder",
     "AlbertSpellingCorrector",
     "AlbertSummarizer",
+    "AlbertTask",
     "AlbertTextClassifier",
     "AlbertTextEmbedder",
     "AlbertTextRegressor",
     "AlbertTokenClassifier",
     "Attributions",
-    "ConfidenceWindow",
     "IntegratedGradients",
-    "Patience",
     "ZeroShotClassifier",
+    "bucket_by_length",
+    "class_weights",
     "integrated_gradients",
+    "predict_windows",
     "text_features",
+    "tune_thresholds",
 ]

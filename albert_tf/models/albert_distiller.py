@@ -1,51 +1,44 @@
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import keras
 import numpy as np
-import tensorflow as tf
 from keras import ops
 
 from albert_tf.models.albert_text_classifier import AlbertTextClassifier
-from albert_tf.models.auto_compile import AutoCompile
-from albert_tf.models.pooling import pool_states
-from albert_tf.models.text_fitting import FitsTexts
-from albert_tf.preprocessing.examples import is_pair
+from albert_tf.models.batching import DEFAULT_BATCH_SIZE
 from albert_tf_lite.errors import AlbertError
 
 # What must be alike for the classes of one to be those of the other.
 _ALIKE = ("num_classes", "multi_label", "labels")
 
 
-class AlbertDistiller(FitsTexts, AutoCompile, keras.Model):
+class AlbertDistiller:
     """Trains a student to answer as a teacher does, with or without labels.
 
-    Both are `AlbertTextClassifier`s and take strings. The teacher answers all texts
-    once, before the training, so it may have another vocabulary; it is not changed.
-    What is trained is the student itself, then used and saved as any classifier.
-    (A student that gives numbers needs no more than `fit(x, teacher.predict(x))`.)
+    Both are text classifiers that take strings. The teacher answers all texts once,
+    before the training, so it may have another vocabulary; it is not changed. The
+    student itself is trained, then used and saved as any classifier. (A student that
+    predicts numbers needs no more than `fit(x, teacher.predict(x))`.)
 
     The loss is Keras' `LogitsDistillation`: the Kullback-Leibler divergence of the
-    softened probabilities, times the temperature squared; with labels, the mean of it
-    and the student's own loss, weighted. Of a multi-label model each class is a choice
-    of two. The scores are `agreement`, how often student and teacher choose the same;
-    `student.evaluate(x, y)` gives those of the labels.
+    softened probabilities, times the temperature squared; with labels, the weighted
+    mean of it and the student's own loss. For a multi-label model each class is a
+    choice of two. The metric is `agreement`, how often student and teacher choose the
+    same; `student.evaluate(x, y)` scores the labels.
 
     Args:
-        teacher: an `AlbertTextClassifier`.
-        student: an `AlbertTextClassifier` of the same classes in the same order.
-        temperature: float. What the logits are divided by.
-        student_loss_weight: float from 0 to 1, the share of the student's own loss in
-            that of texts with labels.
-        hidden_state_weight: float. The weight of the mean squared difference of the
-            hidden states of both, Keras' `FeatureDistillation`; 0 for none. The
-            embedding and each layer of the student learn from those of the teacher at
-            the same share of its depth, through a linear map, trained along, if the
-            widths differ. Both must make the same tokens of a text.
+        teacher: an `AlbertTextClassifier` or `AlbertMultiLabelClassifier`.
+        student: a model of the same kind, with the same classes in the same order.
+        temperature: float. The divisor of the logits.
+        student_loss_weight: float from 0 to 1, the share of the student's own loss for
+            texts with labels.
 
     Raises:
-        AlbertError: if the classes differ, or with `hidden_state_weight` the tokens do.
+        AlbertError: if the classes differ, the models share weights, or
+            `student_loss_weight` is not between 0 and 1.
 
     Example:
     ```python
@@ -55,8 +48,7 @@ class AlbertDistiller(FitsTexts, AutoCompile, keras.Model):
     ```
 
     Reference:
-        [Hinton et al., 2015](https://arxiv.org/abs/1503.02531);
-        [TinyBERT](https://arxiv.org/abs/1909.10351), section 3, for the hidden states.
+        [Hinton et al., 2015](https://arxiv.org/abs/1503.02531).
     """
 
     def __init__(
@@ -65,144 +57,138 @@ class AlbertDistiller(FitsTexts, AutoCompile, keras.Model):
         student: AlbertTextClassifier,
         temperature: float = 2.0,
         student_loss_weight: float = 0.5,
-        hidden_state_weight: float = 0.0,
-        **kwargs: Any,
     ):
         _check_classes(teacher, student)
-        if not 0 <= student_loss_weight <= 1 or hidden_state_weight < 0:
+        if not 0 <= student_loss_weight <= 1:
             raise AlbertError(
-                "`student_loss_weight` must lie between 0 and 1, `hidden_state_weight` "
-                f"be 0 or more. Received: {student_loss_weight}, {hidden_state_weight}"
+                "`student_loss_weight` must be between 0 and 1. Received: "
+                f"{student_loss_weight}"
             )
-        super().__init__(**kwargs)
+        self.teacher = teacher
         self.student = student
+        self.temperature = temperature
         self.student_loss_weight = student_loss_weight
-        self.hidden_state_weight = hidden_state_weight
-        self.agreement = keras.metrics.Mean(name="agreement")
-        self._student_loss = student.default_loss()
-        # An instance: by its name, Keras 3.15 would compare logits without softmax.
-        self._logits_loss = keras.distillation.LogitsDistillation(
-            temperature, loss=keras.losses.KLDivergence()
+        self._options = {}
+
+    def compile(self, **options: Any) -> None:
+        """Set arguments of the student's `compile` for training.
+
+        Args:
+            **options: such as `optimizer` or `learning_rate`.
+        """
+        self._options = options
+
+    def fit(
+        self,
+        x: Any,
+        y: Any = None,
+        batch_size: int | None = None,
+        *,
+        validation_data: tuple[Any, Any] | None = None,
+        shuffle: bool = True,
+        max_tokens: int | None = None,
+        **kwargs: Any,
+    ) -> keras.callbacks.History:
+        """Train the student. Afterwards it is compiled with its defaults.
+
+        Args:
+            x: list of strings, or for pairs the tuple of two such lists.
+            y: optional labels, as the student takes them.
+            batch_size, shuffle, max_tokens: as for `AlbertTextClassifier.fit`.
+            validation_data: optional tuple `(x, y)`, where `y` is `None` if that of
+                the training is.
+            **kwargs: passed on to the student's `fit`, such as `epochs`.
+        """
+        if max_tokens is None:
+            batch_size = batch_size or DEFAULT_BATCH_SIZE
+        options = {"batch_size": batch_size, "max_tokens": max_tokens}
+        train = self._batches(x, y, shuffle=shuffle, **options)
+        if validation_data is not None:
+            validation_data = self._batches(*validation_data, **options)
+        self.student.prepare_fit(x, y)
+        with self._compiled(y is not None) as student:
+            return student.fit(train, validation_data=validation_data, **kwargs)
+
+    def evaluate(
+        self, x: Any, y: Any = None, batch_size: int | None = None, **kwargs: Any
+    ) -> Any:
+        """Return the loss and the agreement with the teacher.
+
+        Args:
+            x, y, batch_size: as for `fit`.
+            **kwargs: passed on to the student's `evaluate`.
+        """
+        batches = self._batches(x, y, batch_size=batch_size)
+        with self._compiled(y is not None) as student:
+            return student.evaluate(batches, **kwargs)
+
+    @contextlib.contextmanager
+    def _compiled(self, has_labels):
+        student = self.student
+        student.compile(
+            loss=self._loss(has_labels), metrics=[self._agreement()], **self._options
         )
-        self._feature_loss = keras.distillation.FeatureDistillation(loss="mse")
-        self._network = _network(student, bool(hidden_state_weight))
-        # Functions, for Keras would train a teacher that it finds among the attributes.
-        self._teach = lambda x: teacher.class_logits(teacher.predict(x, verbose=0))
-        self._teacher_states = self._state_dense = None
-        if hidden_state_weight:
-            _check_tokens(teacher, student)
-            network = _network(teacher, True)
-            self._teacher_states = lambda x: network(x, training=False)["states"]
-            if teacher.backbone.hidden_dim != student.backbone.hidden_dim:
-                self._state_dense = keras.layers.Dense(
-                    teacher.backbone.hidden_dim, use_bias=False, name="state_dense"
-                )
-                self._state_dense.build((None, student.backbone.hidden_dim))
-        self.compile()
+        try:
+            yield student
+        finally:
+            student.compile()
 
-    # === As a task on texts, the student's ===
-
-    @property
-    def backbone(self):
-        return self.student.backbone
-
-    @property
-    def preprocessor(self):
-        return self.student.preprocessor
-
-    @property
-    def pairs(self) -> bool:
-        return self.student.pairs
-
-    @pairs.setter
-    def pairs(self, pairs: bool):
-        self.student.pairs = pairs
-
-    def default_loss(self):
-        """None beside `compute_loss`."""
-        return None
-
-    def targets(self, x: Any, y: Any = None) -> dict[str, Any]:
-        """What the teacher says of the texts, and their labels if there are any."""
-        targets = {"teacher": ops.convert_to_numpy(self._teach(x))}
-        if y is not None:
-            targets["labels"] = self.student.targets(x, y)
-        return targets
-
-    def dataset_targets(self, dataset):
-        # Of ids, and answers beside them, are those that `fit` makes itself.
-        if is_pair(dataset) is not None:
+    def _batches(self, x, y=None, **options):
+        """Return batches whose targets are the teacher's logits, then the labels."""
+        student = self.student
+        if not student.takes_texts(x):
             raise TypeError(
                 "AlbertDistiller takes lists of texts, which the teacher answers once. "
-                "Received a tf.data.Dataset."
+                f"Received: {type(x).__name__}"
             )
-        return dataset
+        outputs = self.teacher.predict(x, verbose=0)
+        logits = ops.convert_to_numpy(self.teacher.class_logits(outputs))
+        targets = [logits.reshape(len(logits), -1)]
+        if y is not None:
+            labels = np.asarray(student.targets(x, y), "float32")
+            targets.append(labels.reshape(len(labels), -1))
+        packed = student.preprocessor.pack_texts(x)
+        targets = np.concatenate(targets, axis=1)
+        return student.batcher.batches(packed, targets, **options).dataset
 
-    def predict(self, x: Any = None, *args: Any, **kwargs: Any) -> np.ndarray:
-        """What the student gives."""
-        return self.student.predict(x, *args, **kwargs)
+    def _loss(self, has_labels):
+        student, share = self.student, self.student_loss_weight
+        own = student.default_loss()
+        # An instance: by its name, Keras 3.15 would compare logits without softmax.
+        distillation = keras.distillation.LogitsDistillation(
+            self.temperature, loss=keras.losses.KLDivergence()
+        )
 
-    # === The loss ===
+        def loss(y_true, y_pred):
+            logits = student.class_logits(y_pred)
+            taught, labels = self._split(y_true, logits)
+            value = distillation.compute_loss(taught, logits)
+            if not has_labels:
+                return value
+            return (1 - share) * value + share * own(labels, y_pred)
 
-    def call(self, inputs, training=None):
-        return self._network(inputs, training=training)
-
-    def compute_loss(
-        self, x=None, y=None, y_pred=None, sample_weight=None, training=True
-    ):
-        if sample_weight is not None:
-            raise AlbertError(
-                "Keras' distillation takes no `sample_weight`: leave it out."
-            )
-        outputs = y_pred["outputs"]
-        logits = self.student.class_logits(outputs)
-        same = ops.argmax(logits, axis=-1) == ops.argmax(y["teacher"], axis=-1)
-        self.agreement.update_state(ops.cast(same, "float32"))
-        loss = self._logits_loss.compute_loss(y["teacher"], logits)
-        if "labels" in y:
-            share = self.student_loss_weight
-            student_loss = self._student_loss(y["labels"], outputs)
-            loss = (1 - share) * loss + share * student_loss
-        if self.hidden_state_weight:
-            states = self._state_loss(x, y_pred["states"])
-            loss += self.hidden_state_weight * states
         return loss
 
-    def _state_loss(self, x, states):
-        """The mean over all layers, of tokens that are no padding."""
-        is_token = x["padding_mask"] > 0
-        taught = self._teacher_states(x)
-        share = (len(taught) - 1) / (len(states) - 1)
-        losses = []
-        for layer, state in enumerate(states):
-            if self._state_dense is not None:
-                state = self._state_dense(state)
-            given = taught[round(layer * share)], state
-            given = [tf.boolean_mask(ops.cast(s, "float32"), is_token) for s in given]
-            losses.append(self._feature_loss.compute_loss(*given))
-        return sum(losses) / len(losses)
+    def _agreement(self):
+        def same(y_true, y_pred):
+            logits = self.student.class_logits(y_pred)
+            taught, _ = self._split(y_true, logits)
+            found = ops.argmax(logits, axis=-1) == ops.argmax(taught, axis=-1)
+            return ops.cast(found, "float32")
 
+        return keras.metrics.MeanMetricWrapper(same, name="agreement")
 
-def _network(classifier, with_states):
-    """A classifier as a model that gives its hidden states beside its outputs."""
-    if not with_states:
-        return keras.Model(classifier.input, {"outputs": classifier.output})
-    backbone, mode = classifier.backbone, classifier.pooling_mode
-    given = backbone.with_intermediates().output
-    states = given["hidden_states"]
-    if mode == "cls":
-        pooled = given["pooled_output"]
-    else:
-        pooled = pool_states(backbone, mode, states)
-    outputs = classifier.output_dense(classifier.output_dropout(pooled))
-    return keras.Model(classifier.input, {"outputs": outputs, "states": states})
+    def _split(self, y_true, logits):
+        width = int(np.prod(logits.shape[1:]))
+        shape = (-1, *logits.shape[1:])
+        return ops.reshape(y_true[:, :width], shape), y_true[:, width:]
 
 
 def _check_classes(teacher, student):
     for role, model in (("teacher", teacher), ("student", student)):
         if not isinstance(model, AlbertTextClassifier) or model.preprocessor is None:
             raise AlbertError(
-                f"The {role} must be an AlbertTextClassifier that takes strings. "
+                f"The {role} must be a text classifier that takes strings. "
                 f"Received: {model}"
             )
     for name in _ALIKE:
@@ -214,22 +200,4 @@ def _check_classes(teacher, student):
                 f"Received: {first} and {second}"
             )
     if {id(x) for x in teacher.weights} & {id(x) for x in student.weights}:
-        raise AlbertError("Teacher and student share weights: build them apart.")
-
-
-def _check_tokens(teacher, student):
-    tokenizers = [model.preprocessor.tokenizer for model in (teacher, student)]
-    first, second = (tokenizer.fingerprint for tokenizer in tokenizers)
-    if first != second:
-        raise AlbertError(
-            "`hidden_state_weight` compares token by token, but teacher and student "
-            "have different vocabularies or tokenizers. Leave it out: the teacher's "
-            "answers need no common tokens."
-        )
-    positions = teacher.backbone.max_sequence_length
-    if student.preprocessor.sequence_length > positions:
-        raise AlbertError(
-            f"The teacher has {positions} positions, the student's texts have up to "
-            f"{student.preprocessor.sequence_length} tokens: give the student's "
-            f"preprocessor sequence_length={positions}."
-        )
+        raise AlbertError("Teacher and student share weights: build them separately.")

@@ -10,24 +10,25 @@ import tensorflow as tf
 
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.models.albert_pretrainer import masked_lm_head
+from albert_tf.models.batching import prefetched
 from albert_tf.models.mask_filling import fill_masks, pseudo_perplexity
 from albert_tf.models.task import AlbertTask
-from albert_tf.models.text_fitting import FitsTexts
 from albert_tf.preprocessing import AlbertMaskedLMPreprocessor
 from albert_tf.preprocessing.examples import is_pair
-from albert_tf.preprocessing.length_grouping import GroupedTexts, prefetched
 from albert_tf.preprocessing.marked_labels import marked_label_ids, plain_token_ids
 from albert_tf.preprocessing.texts import Texts
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.plain_answers import check_top_k
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
-class AlbertMaskedLM(FitsTexts, AlbertTask, keras_hub.models.MaskedLM):
+class AlbertMaskedLM(AlbertTask, keras_hub.models.MaskedLM):
     """ALBERT with its masked language model head: fills `[MASK]`, learns from texts.
 
-    `fit(texts)` continues the pretraining on raw strings, with masks drawn anew in each
-    epoch; `evaluate(texts)` has the same masks each time. `AlbertPretrainer`, which has
-    the sentence-order head, too, trains on records of a large corpus.
+    `fit(texts)` continues the pretraining on raw strings without labels, with masks
+    drawn anew in each epoch; `evaluate(texts)` has the same masks each time; so have
+    `validation_data=texts`. `AlbertPretrainer`, which also has the sentence-order head,
+    trains on records of a large corpus.
 
     Args:
         backbone: an `AlbertBackbone`.
@@ -58,6 +59,7 @@ class AlbertMaskedLM(FitsTexts, AlbertTask, keras_hub.models.MaskedLM):
         google-research/albert `run_pretraining.py`, `get_masked_lm_output`.
     """
 
+    name_of_task = "fill-mask"
     preprocessor_cls = AlbertMaskedLMPreprocessor
     heads = ("masked_lm_head",)
     keeps_pooler = True
@@ -88,7 +90,7 @@ class AlbertMaskedLM(FitsTexts, AlbertTask, keras_hub.models.MaskedLM):
 
     @classmethod
     def read_heads(cls, checkpoint, arguments):
-        """albert_zh's labels keep the `##` of its word marker."""
+        # albert_zh's labels keep the `##` of its word marker.
         return {"marked_labels": checkpoint.layout.name == "albert_zh", **arguments}, []
 
     @classmethod
@@ -101,7 +103,7 @@ class AlbertMaskedLM(FitsTexts, AlbertTask, keras_hub.models.MaskedLM):
         segmenter: Callable[[str], list[str]] | None = None,
         **kwargs: Any,
     ) -> AlbertMaskedLM:
-        """As of other tasks.
+        """Build the task on a backbone; as for other tasks.
 
         Args:
             marked_labels, segmenter: as for `AlbertMaskedLMPreprocessor`.
@@ -134,14 +136,14 @@ class AlbertMaskedLM(FitsTexts, AlbertTask, keras_hub.models.MaskedLM):
         targets: str | Sequence[str] | None = None,
         batch_size: int | None = None,
     ) -> list:
-        """The most likely tokens at each `[MASK]`, with the keys of transformers.
+        """Return the most likely tokens of each `[MASK]`, with transformers' keys.
 
         Args:
             texts: a string, or list of strings, with one `[MASK]` or more.
-            top_k: int. How many answers a mask gets.
+            top_k: int. The number of answers per mask.
             targets: optional tokens of the vocabulary, the only ones to choose from.
                 Their scores remain the probabilities among all tokens.
-            batch_size: optional int, more than 32 by default where texts are short.
+            batch_size: optional int, by default more than 32 for short texts.
 
         Returns:
             For one text a list of dicts, the likeliest first: `score`, a probability;
@@ -159,14 +161,14 @@ class AlbertMaskedLM(FitsTexts, AlbertTask, keras_hub.models.MaskedLM):
     def pseudo_perplexity(
         self, texts: Sequence[str], batch_size: int = 32
     ) -> np.ndarray:
-        """How unlikely each text is, with each of its tokens masked in turn.
+        """Return the pseudo-perplexity of texts, with each token masked in turn.
 
-        exp of the mean of -log P(token | all others): 1 for a text that could not be
-        otherwise. It takes as many rows of a batch as a text has tokens.
+        It is exp of the mean of -log P(token | all others), 1 for a text that could not
+        be otherwise. Each token of a text is a row of a batch.
 
         Args:
             texts: list of strings.
-            batch_size: int. Rows that are computed at once.
+            batch_size: int. Rows computed at once.
 
         Returns:
             A float array [texts]; NaN for a text without tokens.
@@ -178,7 +180,10 @@ class AlbertMaskedLM(FitsTexts, AlbertTask, keras_hub.models.MaskedLM):
         return pseudo_perplexity(self, texts, batch_size)
 
     def probabilities(self, logits: tf.Tensor) -> tf.Tensor:
-        """Of each token, `##` and a character counted as the character if marked."""
+        """Return the probabilities of tokens.
+
+        With marked labels, `##` and a character counts as the character.
+        """
         probabilities = tf.nn.softmax(logits)
         if self.preprocessor is None or not self.preprocessor.has_marked_labels:
             return probabilities
@@ -189,8 +194,19 @@ class AlbertMaskedLM(FitsTexts, AlbertTask, keras_hub.models.MaskedLM):
         )
         return tf.reshape(tf.transpose(summed), tf.shape(probabilities))
 
+    def predict_dicts(self, x, batch_size=None, top_k=5, targets=None):
+        """Return lists of `score`, `token`, `token_str`, `sequence`, `start` and `end`.
+
+        Args:
+            x: list of strings.
+            batch_size: optional int.
+            top_k, targets: as for `fill`.
+        """
+        check_top_k(top_k)
+        return self.fill(x, top_k=top_k, targets=targets, batch_size=batch_size)
+
     def answers(self, outputs: Any, top_k: int = 5) -> dict[str, Any]:
-        """The likeliest `tokens`, `token_ids` and `scores`, [batch, masks, top_k]."""
+        """Return the `tokens`, `token_ids` and `scores` [batch, masks, top_k]."""
         scores, token_ids = tf.math.top_k(self.probabilities(outputs), top_k)
         tokens = tf.constant(self.preprocessor.tokenizer.get_vocabulary())
         return {
@@ -200,8 +216,7 @@ class AlbertMaskedLM(FitsTexts, AlbertTask, keras_hub.models.MaskedLM):
         }
 
     def text_answers(self, texts: Any, call: Any, **options: Any) -> dict[str, Any]:
-        """As `answers`. Where a text has fewer masks than another, they are empty, -1
-        and 0."""
+        """As `answers`; empty, -1 and 0 after the last mask of a text."""
         features = self.preprocessor(texts)
         found = self.answers(call(features), **options)
         is_mask = (features["mask_positions"] > 0)[..., tf.newaxis]
@@ -210,84 +225,41 @@ class AlbertMaskedLM(FitsTexts, AlbertTask, keras_hub.models.MaskedLM):
 
     # === Training ===
 
-    def fit(
-        self,
-        x: Any = None,
-        y: None = None,
-        *args: Any,
-        validation_data: Any = None,
-        group_by_length: bool = False,
-        max_tokens: int | None = None,
-        **kwargs: Any,
-    ) -> keras.callbacks.History:
-        """Train on texts: as of other tasks, without `y`.
-
-        Args:
-            x: list of strings, the tuple of two such lists, or a `tf.data.Dataset` of
-                batches of strings.
-            y: `None`, as the labels are the tokens that are masked.
-            validation_data: optional list of strings, or dataset of such.
-            *args, group_by_length, max_tokens, **kwargs: as for
-                `AlbertTextClassifier.fit`.
-        """
-        if isinstance(validation_data, list):
-            validation_data = (validation_data, None)
-        budget = max_tokens if group_by_length else None
-        return super().fit(
-            self._masked_dataset(x, group_by_length, max_tokens),
-            y,
-            *args,
-            validation_data=self._masked_dataset(
-                validation_data, group_by_length, budget, fixed=True
-            ),
-            group_by_length=group_by_length,
-            max_tokens=None if isinstance(x, tf.data.Dataset) else max_tokens,
-            **kwargs,
-        )
-
-    def evaluate(self, x: Any = None, y: None = None, *args: Any, **kwargs: Any) -> Any:
-        """Loss and accuracy on texts, with the same masks each time."""
-        if isinstance(x, tf.data.Dataset):
-            grouped = kwargs.get("group_by_length", False)
-            budget = kwargs.pop("max_tokens", None)
-            x = self._masked_dataset(x, grouped, budget, fixed=True)
-        return super().evaluate(x, y, *args, **kwargs)
-
-    def targets(self, x: Texts, y: None) -> tf.RaggedTensor:
-        """Where words begin, of which the masks and labels of a batch are made."""
+    def targets(self, x: Texts, y: None, packed=None) -> tf.RaggedTensor:
+        """Return where words begin, from which the masks of a batch are drawn."""
         if y is not None:
             raise AlbertError(
                 "A masked language model learns the texts themselves. Leave out `y`."
             )
         return self.preprocessor.word_starts(x)
 
+    def training_batches(
+        self, x, y, sample_weight=None, *, fixed=False, **options
+    ) -> tf.data.Dataset:
+        """Return batches with masks, drawn anew in each epoch unless `fixed`."""
+        batches = super().training_batches(x, y, sample_weight, **options)
+        return prefetched(self._with_masks(batches, fixed))
+
+    def prepare_dataset(self, dataset, fixed=False):
+        spec = dataset.element_spec
+        x = spec[0] if isinstance(spec, tuple) and len(spec) < 2 else spec
+        is_packed = isinstance(x, dict) and "mask_positions" not in x
+        if is_pair(dataset) is None and not is_packed:
+            return dataset
+        if is_packed and self.preprocessor.segmenter is not None:
+            raise AlbertError(
+                "A segmenter needs the texts, not their ids. Give the texts as a list, "
+                "or set `preprocessor.segmenter = None`."
+            )
+        return self._with_masks(dataset, fixed)
+
+    def prediction_batches(self, packed, batch_size=None, max_tokens=None):
+        batches = super().prediction_batches(packed, batch_size, max_tokens)
+        return batches.map(self.preprocessor.with_mask_positions)
+
     def predicted_mask(self, x):
-        # No mask stands at the first position, which is that of [CLS].
+        # No mask is at the first position, which is that of [CLS].
         return tf.cast(x["mask_positions"] > 0, tf.int32)
-
-    def _grouped(self, x, *labels, shuffle=None, **options):
-        texts = super()._grouped(x, *labels, shuffle=bool(shuffle), **options)
-        if not labels:
-            return texts.map(self.preprocessor.with_mask_positions)
-        # `evaluate` does not say whether to shuffle.
-        masked = self._with_masks(texts.dataset, fixed=shuffle is None)
-        return GroupedTexts(lambda: prefetched(masked), texts.order)
-
-    def _masked_dataset(self, data, group_by_length, max_tokens=None, fixed=False):
-        """A dataset of texts as one of masked batches; other data as it is."""
-        if not isinstance(data, tf.data.Dataset) or is_pair(data) is None:
-            return data
-        self.pairs = is_pair(data)
-        batch_size = self._batching(data, None, max_tokens, group_by_length)
-        if group_by_length:
-            if self.preprocessor.segmenter is not None:
-                raise AlbertError(
-                    "`group_by_length` of a dataset goes without a segmenter, which "
-                    "needs the texts. Give the texts as a list, or set "
-                    "`preprocessor.segmenter = None`."
-                )
-            data = self._bucketed(data, batch_size)
-        return self._with_masks(data, fixed)
 
     def _with_masks(self, dataset, fixed):
         def mask(number, batch):
@@ -295,7 +267,7 @@ class AlbertMaskedLM(FitsTexts, AlbertTask, keras_hub.models.MaskedLM):
             seed = tf.stack([0, tf.cast(number, tf.int32)]) if fixed else None
             return self.preprocessor.masked(*batch, seed=seed)
 
-        # One after the other, for the state of the masks to give the same ones again.
+        # Not in parallel, so that the state of the generator repeats its masks.
         return dataset.enumerate().map(mask)
 
     def get_config(self) -> dict[str, Any]:

@@ -11,20 +11,20 @@ import tensorflow as tf
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.layers.choices import NO_CHOICE, FlattenChoices, UnflattenScores
 from albert_tf.models.task import AlbertTask
-from albert_tf.models.text_fitting import FitsTexts
 from albert_tf.preprocessing.examples import check_class_ids
 from albert_tf.preprocessing.multiple_choice_preprocessor import (
     AlbertMultipleChoicePreprocessor,
     ragged_choices,
 )
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.plain_answers import best_of, choices_of
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
-class AlbertMultipleChoice(FitsTexts, AlbertTask, keras_hub.models.Task):
+class AlbertMultipleChoice(AlbertTask, keras_hub.models.Task):
     """ALBERT that chooses between answers to a question on a text.
 
-    Each choice is read with its context and its question, and gets one score. `fit`,
+    Each choice is read with its context and its question, and has one score. `fit`,
     `evaluate` and `predict` take `(contexts, questions, choices)`; the questions may
     have different numbers of choices.
 
@@ -38,7 +38,7 @@ class AlbertMultipleChoice(FitsTexts, AlbertTask, keras_hub.models.Task):
 
     Returns:
         Logits [batch, choices], -1e9 where an example has fewer choices than others.
-        `predict` gives -inf there: `argmax` and softmax of a row are right.
+        `predict` returns -inf there: `argmax` and softmax of a row are right.
 
     Example:
     ```python
@@ -53,9 +53,11 @@ class AlbertMultipleChoice(FitsTexts, AlbertTask, keras_hub.models.Task):
         `AlbertForMultipleChoice`.
     """
 
+    name_of_task = "multiple-choice"
+    fields = ("context", "question", "choices")
     preprocessor_cls = AlbertMultipleChoicePreprocessor
     heads = ("choice_head",)
-    text_inputs = ("context", "question", "choices")
+    monitor = "accuracy"
 
     def __init__(
         self,
@@ -67,9 +69,7 @@ class AlbertMultipleChoice(FitsTexts, AlbertTask, keras_hub.models.Task):
         # === Layers ===
         self.backbone = backbone
         self.preprocessor = preprocessor
-        self.output_dropout = keras.layers.Dropout(
-            dropout, dtype=backbone.compute_dtype, name="output_dropout"
-        )
+        self.output_dropout = self.head_dropout(dropout)
         self.score_dense = self.dense_head(1, "score")
 
         # === Config ===
@@ -89,17 +89,16 @@ class AlbertMultipleChoice(FitsTexts, AlbertTask, keras_hub.models.Task):
 
     @classmethod
     def read_heads(cls, checkpoint, arguments):
-        if "choice_head" in checkpoint.heads:
-            return arguments, []
-        if checkpoint.num_classes("classifier"):
+        arguments, new_heads = super().read_heads(checkpoint, arguments)
+        if new_heads and checkpoint.num_classes("classifier"):
             warnings.warn(
-                f"The head of {checkpoint.path} is a text classifier's, for its config "
-                "does not say AlbertForMultipleChoice: the model begins with a new "
-                "one, with random weights. If it is a multiple choice head, put "
-                '"architectures": ["AlbertForMultipleChoice"] into the config.',
+                f"The head of {checkpoint.path} is that of a text classifier, as its "
+                "config does not name AlbertForMultipleChoice: the model begins with "
+                "a new one, with random weights. If it is a multiple choice head, add "
+                '"architectures": ["AlbertForMultipleChoice"] to the config.',
                 stacklevel=4,
             )
-        return arguments, ["choice_head"]
+        return arguments, new_heads
 
     def default_loss(self):
         return keras.losses.SparseCategoricalCrossentropy(from_logits=True)
@@ -112,8 +111,8 @@ class AlbertMultipleChoice(FitsTexts, AlbertTask, keras_hub.models.Task):
         *texts, _ = super().text_specs
         return [*texts, tf.TensorSpec([None, None], tf.string, name="choices")]
 
-    def targets(self, x: Any, y: Any) -> np.ndarray:
-        """The right choice of each example, an int array [examples]."""
+    def targets(self, x: Any, y: Any, packed=None) -> np.ndarray:
+        """Return the right choice of each example, an int array [examples]."""
         counts = ragged_choices(x).row_lengths().numpy()
         y = check_class_ids(x, y)
         for position, (label, count) in enumerate(zip(y, counts, strict=True)):
@@ -127,41 +126,30 @@ class AlbertMultipleChoice(FitsTexts, AlbertTask, keras_hub.models.Task):
     def predicted_mask(self, x):
         return tf.reduce_max(x["padding_mask"], axis=2)
 
-    def _bucketed(self, x, batch_size=None):
-        if isinstance(x, tf.data.Dataset):
-            raise AlbertError(
-                "A dataset of choices cannot be batched anew by length. Leave out "
-                "`group_by_length`, or give lists, which are."
-            )
-        return x
-
-    def predict(
-        self, x: Any = None, batch_size: int | None = None, **kwargs: Any
-    ) -> np.ndarray:
-        """The logits of the choices.
-
-        Args:
-            x: the tuple `(contexts, questions, choices)`, a dataset of batches of such,
-                or ids.
-            batch_size: optional int, more than 32 by default where texts are short.
-            **kwargs: passed on to `keras.Model.predict`.
-
-        Returns:
-            A float array [examples, choices], -inf after the choices of an example that
-            has fewer than others.
-        """
-        rows = super().predict(x, batch_size=batch_size, **kwargs)
-        logits = np.full(
-            (len(rows), max(map(len, rows), default=0)), -np.inf, "float32"
-        )
-        for row, values in zip(logits, rows, strict=True):
+    def predictions(self, x, packed, outputs):
+        """Return logits [examples, choices], -inf after an example's last choice."""
+        most = max(map(len, outputs), default=0)
+        logits = np.full((len(outputs), most), -np.inf, "float32")
+        for row, values in zip(logits, outputs, strict=True):
             row[: len(values)] = values
         return logits
 
-    def answers(self, outputs: Any) -> dict[str, Any]:
-        """`label_id`, the choice, and `probabilities` [batch, choices].
+    def predict_dicts(self, x, batch_size=None, top_k=1):
+        """Return `label`, the likeliest choice, its position `label_id`, and `score`.
 
-        Of an example without any choice these are -1 and 0.
+        Args:
+            x: as for `predict`.
+            batch_size: optional int.
+            top_k: optional int. With more than 1, return a list of the `top_k`
+                likeliest choices; `None` for all.
+        """
+        logits = self.predict(x, batch_size, verbose=0)
+        return best_of(choices_of(x[2], logits), top_k)
+
+    def answers(self, outputs: Any) -> dict[str, Any]:
+        """Return `label_id`, the choice, and `probabilities` [batch, choices].
+
+        They are -1 and 0 for an example without choices.
         """
         is_choice = outputs > NO_CHOICE
         # One column more, for a batch in which no example has a choice.

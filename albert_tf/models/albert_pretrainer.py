@@ -7,12 +7,13 @@ import keras_hub
 
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.layers import MaskedLMHead
-from albert_tf.models.task import AlbertTask, warn_of_new_head
+from albert_tf.models.arguments import warn_of_new_head
+from albert_tf.models.task import AlbertTask
 from albert_tf_lite.errors import AlbertError
 
 
 def masked_lm_head(backbone: AlbertBackbone) -> MaskedLMHead:
-    """The head of all tasks that predict tokens."""
+    """Return the head of the tasks that predict tokens."""
     return MaskedLMHead(
         backbone.embedding,
         activation=backbone.activation,
@@ -40,7 +41,8 @@ class AlbertPretrainer(AlbertTask, keras_hub.models.Task):
 
     Returns:
         A dict of logits: `mlm_logits` [batch, predictions, vocabulary_size] and
-        `sop_logits` [batch, 2], class 0 = in order, 1 = swapped.
+        `sop_logits` [batch, num_sop_classes], where class 0 is in order and 1 swapped;
+        without `sop_logits` for `num_sop_classes=0`.
 
     Example:
     ```python
@@ -113,12 +115,13 @@ class AlbertPretrainer(AlbertTask, keras_hub.models.Task):
         }
         return {"weighted_metrics": accuracies}
 
+    def predicted_mask(self, x):
+        # Every row has the same number of predictions.
+        return None
+
     @classmethod
     def read_heads(cls, checkpoint, arguments):
-        """As many sentence-order classes as the checkpoint has, unless given.
-
-        It has none in Google's TF-Hub modules and in masked language models.
-        """
+        # Google's TF-Hub modules and masked language models have no such head.
         found = checkpoint.num_classes("sop_head")
         wanted = arguments.get("num_sop_classes", found)
         new_heads = ["sop_head"] if wanted not in (0, found) else []

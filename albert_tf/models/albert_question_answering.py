@@ -6,7 +6,6 @@ from typing import Any
 import keras
 import keras_hub
 import numpy as np
-import tensorflow as tf
 
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.evaluation import best_null_threshold, score_answers
@@ -18,24 +17,28 @@ from albert_tf.models.answer_targets import (
     span_targets,
 )
 from albert_tf.models.task import AlbertTask
-from albert_tf.models.text_fitting import FitsTexts
 from albert_tf.preprocessing.question_answering_preprocessor import (
     AlbertQuestionAnsweringPreprocessor,
-    WindowedContexts,
     as_questions,
 )
 from albert_tf.preprocessing.texts import without_invalid_bytes
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.plain_answers import check_top_k
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
-class AlbertQuestionAnswering(FitsTexts, AlbertTask, keras_hub.models.Task):
+class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
     """ALBERT that marks the answer to a question in its context.
 
     `fit` and `evaluate` take `(questions, contexts)` and answers `(start, text)`, or
-    `None` where the context has none; `predict` gives answers with their place in the
-    context. Contexts longer than the model's positions are read in windows that
-    overlap, and the best answer over all windows is given.
+    `None` where the context has none; `predict` returns answers with their place in the
+    context. Contexts longer than the model's positions are read in overlapping windows,
+    and the best answer over all windows is returned.
+
+    An answer whose `start` does not point at its text is moved to the nearest place
+    that does. If an example has a list of several answers, the first that its context
+    holds is learned. A dataset has batches `((questions, contexts), (starts, texts))`
+    and is read into memory.
 
     Args:
         backbone: an `AlbertBackbone`.
@@ -66,9 +69,11 @@ class AlbertQuestionAnswering(FitsTexts, AlbertTask, keras_hub.models.Task):
         `AlbertForQuestionAnswering`.
     """
 
+    name_of_task = "question-answering"
+    fields = ("question", "context")
     preprocessor_cls = AlbertQuestionAnsweringPreprocessor
     heads = ("span_head",)
-    text_inputs = ("question", "context")
+    monitor = "f1"
 
     def __init__(
         self,
@@ -82,9 +87,7 @@ class AlbertQuestionAnswering(FitsTexts, AlbertTask, keras_hub.models.Task):
         # === Layers ===
         self.backbone = backbone
         self.preprocessor = preprocessor
-        self.output_dropout = keras.layers.Dropout(
-            dropout, dtype=backbone.compute_dtype, name="output_dropout"
-        )
+        self.output_dropout = self.head_dropout(dropout)
         self.span_dense = self.dense_head(2, "span_logits")
 
         # === Config ===
@@ -104,11 +107,6 @@ class AlbertQuestionAnswering(FitsTexts, AlbertTask, keras_hub.models.Task):
         }
         super().__init__(inputs=inputs, outputs=outputs, **kwargs)
 
-    @classmethod
-    def read_heads(cls, checkpoint, arguments):
-        found = "span_head" in checkpoint.heads
-        return arguments, [] if found else ["span_head"]
-
     def default_loss(self):
         return {
             name: keras.losses.SparseCategoricalCrossentropy(from_logits=True)
@@ -124,115 +122,115 @@ class AlbertQuestionAnswering(FitsTexts, AlbertTask, keras_hub.models.Task):
 
     # === Questions and answers in ===
 
-    def fit(self, x=None, y=None, *args: Any, **kwargs: Any):
-        """Train on questions, contexts and answers; as `FitsTexts.fit`.
-
-        Args:
-            x: the tuple of two lists of strings, `(questions, contexts)`; or a dataset
-                of batches `((questions, contexts), (starts, texts))`, which is read
-                into memory, or of ids and positions.
-            y: list of answers, one an example: `(start, text)`, with the first
-                character in the context, or `None` for no answer. A `start` that does
-                not point at the text is moved to the nearest place that does. Of a list
-                of several answers the first that the context holds is learned.
-            *args, **kwargs: as for `FitsTexts.fit`.
-
-        Raises:
-            AlbertError: if a context does not hold its answer.
-        """
+    def prepare_fit(self, x, y):
         x, y = in_memory(x, y)
-        if isinstance(kwargs.get("validation_data"), tf.data.Dataset):
-            kwargs["validation_data"] = in_memory(kwargs["validation_data"])
         is_new = self.null_threshold is None and y is not None
-        if is_new and self._takes_texts(x) and not all(answer_lists(y)):
+        if is_new and self.takes_texts(x) and not all(answer_lists(y)):
             self.null_threshold = 0.0
-        return super().fit(x, y, *args, **kwargs)
+        return x, y
 
-    def evaluate(self, x=None, y=None, *args: Any, **kwargs: Any):
-        """Loss and accuracy of the positions; arguments as for `fit`."""
-        return super().evaluate(*in_memory(x, y), *args, **kwargs)
-
-    def targets(self, x: Any, y: Any) -> dict[str, np.ndarray]:
-        """The first and last token of the answers, a dict of int arrays [windows]."""
+    def targets(self, x: Any, y: Any, packed=None) -> dict[str, np.ndarray]:
+        """Return the first and last token of the answers, int arrays [windows]."""
         x = as_questions(x)
-        return span_targets(self.preprocessor.windows(x), answer_characters(x[1], y))
+        packed = packed or self.preprocessor.pack_texts(x)
+        return span_targets(packed, answer_characters(x[1], y))
 
-    def _takes_texts(self, x):
-        return isinstance(x, WindowedContexts) or super()._takes_texts(x)
-
-    def _examples(self, x, *labels):
-        contexts = x
-        if not isinstance(x, WindowedContexts):
-            x = as_questions(x)
-            contexts = self.preprocessor.windows(x)
-        if labels:
-            y, *weights = labels
-            texts = contexts.windows.texts.numpy()
-            weights = [weight[texts] for weight in weights]
-            targets = span_targets(contexts, answer_characters(x[1], y))
-            labels = (targets, *weights)
-        return contexts.tokens, contexts.first_lengths, *labels
+    def _keras_data(self, x, y=None, *args, **kwargs):
+        return super()._keras_data(*in_memory(x, y), *args, **kwargs)
 
     # === Answers out ===
 
-    def predict(
+    def read_texts(self, x):
+        return in_memory(x)[0]
+
+    def predictions(self, x, packed, outputs):
+        """Return a dict of `answer`, `start`, `end` and `score` per question.
+
+        `context[start:end] == answer`, and `score` is the probability of the answer in
+        its window; the answer is `""` where there is none. For ids, return the outputs
+        of the model.
+        """
+        if packed is None:
+            return [] if isinstance(x, tuple) else outputs
+        ranked = self._ranked(x, packed, outputs, 1)
+        return [answers[0] for answers in ranked]
+
+    def predict_n_best(
         self,
         x: Any,
-        batch_size: int | None = None,
-        n_best: int = 1,
+        n_best: int = 5,
         null_threshold: float | str | None = "auto",
         max_answer_length: int | None = None,
-        **kwargs: Any,
-    ) -> list:
-        """The answers to questions.
+        batch_size: int | None = None,
+        verbose: str | int = "auto",
+    ) -> list[list[dict[str, Any]]]:
+        """Return several answers per question, the best first.
 
         Args:
             x: the tuple of two lists of strings, `(questions, contexts)`, or a dataset
-                of batches of such; or ids, as `keras.Model.predict` takes them.
-            batch_size: optional int, more than 32 by default where texts are short.
-            n_best: int. More than 1 for a list of so many answers a question at most,
-                the best first.
+                of batches of these.
+            n_best: int. Maximum number of answers.
             null_threshold: as for the class; `"auto"` for that of the model.
             max_answer_length: optional int, in tokens; by default that of the model.
+            batch_size: optional int, by default more than 32 for short texts.
+            verbose: as for `keras.Model.predict`.
+
+        Returns:
+            A list of dicts per question, as of `predict`.
+        """
+        x, packed, outputs = self.predict_rows(x, batch_size, verbose=verbose)
+        if packed is None:
+            return []
+        options = {"null_threshold": null_threshold, "most": max_answer_length}
+        return self._ranked(x, packed, outputs, n_best, **options)
+
+    def predict_logits(self, x: Any, batch_size: int | None = None, **kwargs: Any):
+        """Return the outputs of the model for `(questions, contexts)` or ids.
+
+        Args:
+            x, batch_size: as for `predict`.
             **kwargs: passed on to `keras.Model.predict`.
 
         Returns:
-            A dict for each question of `answer`, `start`, `end` and `score`, with
-            `context[start:end] == answer` and the probability of the answer in its
-            window; the answer is `""` where there is none. Of ids, the outputs of the
-            model.
+            A dict of `start_logits` and `end_logits`, each a list of float arrays
+            [tokens], one per window, in the order of `preprocessor.pack_texts(x)`.
         """
-        x, _ = in_memory(x)
-        if not self._takes_texts(x):
-            return super().predict(x, batch_size=batch_size, **kwargs)
-        options = {"batch_size": batch_size, **kwargs}
-        contexts, *found = self._best_spans(x, n_best, max_answer_length, options)
+        return self.predict_rows(x, batch_size, **kwargs)[2]
+
+    def predict_dicts(
+        self,
+        x,
+        batch_size=None,
+        top_k=1,
+        null_threshold="auto",
+        max_answer_length=None,
+    ):
+        """Return `answer`, `start`, `end` and `score` of each question.
+
+        Args:
+            x: as for `predict`.
+            batch_size: optional int.
+            top_k: int. With more than 1, return a list of at most `top_k` answers.
+            null_threshold, max_answer_length: as for `predict_n_best`.
+        """
+        if top_k is None:
+            raise AlbertError("`top_k` of answers must be a number. Received: None")
+        check_top_k(top_k)
+        options = {"batch_size": batch_size, "verbose": 0}
+        answers = self.predict_n_best(
+            x, top_k, null_threshold, max_answer_length, **options
+        )
+        return answers if top_k > 1 else [ranked[0] for ranked in answers]
+
+    def _ranked(self, x, packed, outputs, n_best, null_threshold="auto", most=None):
+        _, contexts = as_questions(x)
         if null_threshold == "auto":
             null_threshold = self.null_threshold
-        answers = [
+        found = best_spans(packed, outputs, n_best, most or self.max_answer_length)
+        return [
             ranked_answers(*row, null_threshold)[:n_best]
             for row in zip(contexts, *found, strict=True)
         ]
-        return answers if n_best > 1 else [ranked[0] for ranked in answers]
-
-    def _best_spans(self, x, n_best, max_answer_length, options):
-        """The contexts as strings, and what `best_spans` gives."""
-        x = as_questions(x)
-        if not x[0]:
-            return [], *[[]] * 4
-        contexts = self.preprocessor.windows(x)
-        logits = super().predict(contexts, **options)
-        most = max_answer_length or self.max_answer_length
-        return x[1], *best_spans(contexts, logits, n_best, most)
-
-    def predict_logits(self, x: Any, batch_size: int | None = None, **kwargs: Any):
-        """The outputs of the model for `(questions, contexts)` or ids.
-
-        Returns:
-            A dict of `start_logits` and `end_logits`, each a list of float arrays
-            [tokens], one a window, in the order of `preprocessor.windows(x)`.
-        """
-        return super().predict(x, batch_size=batch_size, **kwargs)
 
     def tune_null_threshold(
         self,
@@ -241,15 +239,16 @@ class AlbertQuestionAnswering(FitsTexts, AlbertTask, keras_hub.models.Task):
         scores: str = "squad",
         batch_size: int | None = None,
     ) -> float:
-        """Set `null_threshold` to what gives the best F1 on a dev set, and return it.
+        """Set `null_threshold` to that with the best F1 on a dev set, and return it.
 
         Args:
             x, y: as for `fit`, some with an answer and some without.
             scores: `"squad"`, or `"cmrc"` for Chinese.
-            batch_size: optional int, more than 32 by default where texts are short.
+            batch_size: optional int, by default more than 32 for short texts.
         """
-        options = {"batch_size": batch_size, "verbose": 0}
-        contexts, *spans, null = self._best_spans(x, 1, None, options)
+        x, packed, outputs = self.predict_rows(x, batch_size, verbose=0)
+        _, contexts = as_questions(x)
+        *spans, null = best_spans(packed, outputs, 1, self.max_answer_length)
         best, starts, ends = (part[:, 0] for part in spans)
         rows = zip(contexts, starts, ends, strict=True)
         predictions = [context[start:end] for context, start, end in rows]
@@ -262,14 +261,14 @@ class AlbertQuestionAnswering(FitsTexts, AlbertTask, keras_hub.models.Task):
         return self.null_threshold
 
     def answers(self, outputs: Any) -> dict[str, Any]:
-        """The logits; a SavedModel for strings gives what `predict` does."""
+        """Return the logits; a SavedModel for strings returns answers as `predict`."""
         return dict(outputs)
 
     def text_answers(self, texts, call, **options):
         if options:
             raise AlbertError(f"There are no options. Received: {sorted(options)}")
         questions, contexts = map(without_invalid_bytes, texts)
-        windowed = self.preprocessor.windows((questions, contexts))
+        windowed = self.preprocessor.pack_texts((questions, contexts))
         packed = windowed.tokens, windowed.first_lengths
         logits = call(self.preprocessor.packer.pad(*packed))
         return served_answers(

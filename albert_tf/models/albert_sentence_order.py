@@ -9,15 +9,16 @@ import tensorflow as tf
 
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.models.task import AlbertTask
-from albert_tf.models.text_fitting import FitsTexts
 from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
-from albert_tf.preprocessing.examples import check_class_ids
+from albert_tf.preprocessing.examples import check_class_ids, is_pair
+from albert_tf_lite.answers import tell_order
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.plain_answers import orders_of
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
-class AlbertSentenceOrder(FitsTexts, AlbertTask, keras_hub.models.Task):
-    """ALBERT with its sentence-order head: does the second text follow the first?
+class AlbertSentenceOrder(AlbertTask, keras_hub.models.Task):
+    """ALBERT with its sentence-order head: whether the second text follows the first.
 
     Args:
         backbone: an `AlbertBackbone`.
@@ -43,9 +44,11 @@ class AlbertSentenceOrder(FitsTexts, AlbertTask, keras_hub.models.Task):
         google-research/albert `run_pretraining.py`, `get_sentence_order_output`.
     """
 
+    name_of_task = "sentence-order"
+    fields = ("text", "text_pair")
     preprocessor_cls = AlbertTextClassifierPreprocessor
     heads = ("sop_head",)
-    # Of an example, not of what `fit` was given last: there is no order of one text.
+    # There is no order of one text.
     pairs = True
 
     def __init__(
@@ -84,31 +87,41 @@ class AlbertSentenceOrder(FitsTexts, AlbertTask, keras_hub.models.Task):
     def default_metrics(self):
         return {"metrics": [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]}
 
-    def targets(self, x, y):
-        if not isinstance(x, tuple):
+    def targets(self, x, y, packed=None):
+        return check_class_ids(x, y, self.num_sop_classes)
+
+    def prepare_fit(self, x, y):
+        if is_pair(x) is False:
             raise AlbertError(
                 "The order is one of two texts: fit((first, second), labels). Received "
                 f"`x` of type {type(x).__name__}."
             )
-        return check_class_ids(x, y, self.num_sop_classes)
+        return super().prepare_fit(x, y)
 
     def sentence_order(
         self, first: list[str], second: list[str], batch_size: int | None = None
     ) -> np.ndarray:
-        """How likely it is that each second text follows its first.
+        """Return the probability that each second text follows its first.
 
         Args:
-            first, second: lists of strings, as many.
-            batch_size: optional int, more than 32 by default where texts are short.
+            first, second: lists of strings of the same length.
+            batch_size: optional int, by default more than 32 for short texts.
 
         Returns:
             A float32 array [examples] of probabilities.
         """
         logits = self.predict((first, second), batch_size=batch_size, verbose=0)
-        return self.answers(logits)["in_order"].numpy()
+        return tell_order(logits, {})["in_order"]
+
+    def predict_dicts(self, x, batch_size=None):
+        """Return `label`, "in_order" or "swapped", and `score` of each pair."""
+        return orders_of(self.sentence_order(*x, batch_size=batch_size))
+
+    def exported_settings(self):
+        return {"task": self.name_of_task, "output": "logits"}
 
     def answers(self, outputs: Any) -> dict[str, Any]:
-        """`in_order`, the probability that a pair is in order, float32 [batch]."""
+        """Return `in_order` [batch], the probability that a pair is in order."""
         return {"in_order": tf.nn.softmax(outputs)[:, 0]}
 
     def get_config(self) -> dict[str, Any]:

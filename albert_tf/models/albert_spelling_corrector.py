@@ -9,7 +9,6 @@ import tensorflow as tf
 
 from albert_tf.models.albert_pretrainer import masked_lm_head
 from albert_tf.models.task import AlbertTask
-from albert_tf.models.text_fitting import FitsTexts
 from albert_tf.models.token_outputs import PADDING_TARGET
 from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
 from albert_tf.preprocessing.marked_labels import CHINESE
@@ -17,11 +16,11 @@ from albert_tf_lite.errors import AlbertError
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
-class AlbertSpellingCorrector(FitsTexts, AlbertTask, keras_hub.models.Task):
-    """ALBERT that puts wrong characters right: its masked LM head at every token.
+class AlbertSpellingCorrector(AlbertTask, keras_hub.models.Task):
+    """ALBERT that corrects wrong characters, by its masked LM head at every token.
 
-    Trained by `fit(texts, corrected)`, pairs of strings of the same length, as SIGHAN's
-    data sets have them. What is no Chinese character stays. Its scores are
+    It is trained by `fit(texts, corrected)`, pairs of strings of the same length, as in
+    the data sets of SIGHAN. Only Chinese characters are corrected. Its scores are
     `albert_tf.evaluation.spelling_scores`.
 
     Args:
@@ -39,7 +38,9 @@ class AlbertSpellingCorrector(FitsTexts, AlbertTask, keras_hub.models.Task):
     ```
     """
 
+    name_of_task = "spelling-correction"
     preprocessor_cls = AlbertTextClassifierPreprocessor
+    monitor = "correction_f1"
     heads = ("masked_lm_head",)
 
     def __init__(self, backbone, preprocessor=None, **kwargs: Any):
@@ -52,13 +53,18 @@ class AlbertSpellingCorrector(FitsTexts, AlbertTask, keras_hub.models.Task):
         outputs = self.masked_lm_head(hidden, positions)
         super().__init__(inputs=backbone.input, outputs=outputs, **kwargs)
 
+    @classmethod
+    def read_heads(cls, checkpoint, arguments):
+        # A head with random weights would not know a character.
+        return arguments, []
+
     def default_loss(self):
         return keras.losses.SparseCategoricalCrossentropy(
             from_logits=True, ignore_class=PADDING_TARGET
         )
 
-    def targets(self, x: list[str], y: list[str]) -> tf.RaggedTensor:
-        """The ids of the right characters; none where they are cut otherwise."""
+    def targets(self, x: list[str], y: list[str], packed=None) -> tf.RaggedTensor:
+        """Return the ids of the right characters, ragged int32 [texts, (tokens)]."""
         if y is None or len(x) != len(y) or len(x) == 0:
             raise AlbertError("`y` should be the corrected text of each text of `x`.")
         unlike = [(a, b) for a, b in zip(x, y, strict=True) if len(a) != len(b)]
@@ -75,19 +81,19 @@ class AlbertSpellingCorrector(FitsTexts, AlbertTask, keras_hub.models.Task):
         return packer.pack([tf.ragged.constant(labels, tf.int32, ragged_rank=1)])[0]
 
     def answers(self, outputs: Any) -> dict[str, Any]:
-        """The likeliest `tokens` at each place, and their `token_ids`."""
+        """Return the likeliest `tokens` of each position, and their `token_ids`."""
         ids = tf.argmax(outputs, axis=-1, output_type=tf.int32)
         tokens = tf.constant(self.preprocessor.tokenizer.get_vocabulary())
         return {"tokens": tf.gather(tokens, ids), "token_ids": ids}
 
     def text_answers(self, texts: Any, call: Any) -> dict[str, Any]:
-        """`corrected` [batch], each text put right, as `correct` does it."""
+        """Return `corrected` [batch], the texts corrected as by `correct`."""
         (text,) = texts
         ids, starts, ends = self.preprocessor.tokenizer.tokenize_with_offsets(text)
         packer = self.preprocessor.packer
         packed, first_lengths = packer.pack([ids])
         answers = self.answers(call(packer.pad(packed, first_lengths)))
-        # Without [CLS]. What lies beyond `sequence_length` stays as it is.
+        # Without [CLS]. Text beyond `sequence_length` stays as it is.
         read = packed.row_lengths() - 2
         right = tf.RaggedTensor.from_tensor(answers["tokens"][:, 1:], read)
         starts, ends = (
@@ -113,18 +119,30 @@ class AlbertSpellingCorrector(FitsTexts, AlbertTask, keras_hub.models.Task):
     def correct(
         self, texts: list[str], batch_size: int | None = None
     ) -> list[dict[str, Any]]:
-        """Each text put right: dicts of `source`, `target` and `errors`, which are
-        tuples: wrong character, right one, position."""
-        # Some at a time: the logits of a text are its tokens times the vocabulary.
+        """Correct the wrong characters of texts.
+
+        Args:
+            texts: list of strings.
+            batch_size: optional int, by default more than 32 for short texts.
+
+        Returns:
+            A dict per text: `source`, `target`, and `errors`, a list of tuples of the
+            wrong character, the right one and its position.
+        """
+        # Some at a time: a text has as many logits as tokens times the vocabulary.
         answers = []
         for part in (texts[i : i + 64] for i in range(0, len(texts), 64)):
             logits = self.predict(part, batch_size=batch_size, verbose=0)
             answers += map(self._corrected, part, self._tokens(part), logits)
         return answers
 
+    def predict_dicts(self, x, batch_size=None):
+        """Return `source`, `target` and `errors` of each text; see `correct`."""
+        return self.correct(x, batch_size)
+
     def _corrected(self, text, tokens, logits):
         target, errors = list(text), []
-        # Without [CLS]. What lies beyond `sequence_length` stays as it is.
+        # Without [CLS]. Text beyond `sequence_length` stays as it is.
         best = logits[1:-1].argmax(-1)
         for (_, start, end), token in zip(tokens, best, strict=False):
             right = self.preprocessor.tokenizer.id_to_token(token)
@@ -135,6 +153,6 @@ class AlbertSpellingCorrector(FitsTexts, AlbertTask, keras_hub.models.Task):
         return {"source": text, "target": "".join(target), "errors": errors}
 
     def _tokens(self, texts):
-        """Triples of id, start and end, a list for each text."""
+        """Return triples of id, start and end, a list for each text."""
         found = self.preprocessor.tokenizer.tokenize_with_offsets(texts)
         return list(map(list, map(zip, *(x.to_list() for x in found))))

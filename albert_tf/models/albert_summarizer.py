@@ -10,9 +10,8 @@ import tensorflow as tf
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.evaluation import oracle_labels
 from albert_tf.models.task import AlbertTask
-from albert_tf.models.text_fitting import FitsTexts
 from albert_tf.models.token_outputs import PADDING_TARGET
-from albert_tf.preprocessing.examples import is_pair
+from albert_tf.preprocessing.examples import is_pair, texts_in_memory
 from albert_tf.preprocessing.sentences import (
     choose_sentences,
     sentence_bounds,
@@ -21,16 +20,18 @@ from albert_tf.preprocessing.sentences import (
 )
 from albert_tf.preprocessing.summarizer_preprocessor import (
     AlbertSummarizerPreprocessor,
-    Articles,
 )
 from albert_tf.preprocessing.texts import as_string_tensor
 from albert_tf.training import SentenceLoss
 from albert_tf_lite.errors import AlbertError
 
+# Of a summary, as in most papers on news.
+SENTENCES = 3
+
 
 @keras.saving.register_keras_serializable(package="albert_tf")
-class AlbertSummarizer(FitsTexts, AlbertTask, keras_hub.models.Task):
-    """ALBERT that chooses the sentences of an article that say most.
+class AlbertSummarizer(AlbertTask, keras_hub.models.Task):
+    """ALBERT that summarizes an article by its most important sentences.
 
     Each sentence begins with its own [CLS], whose hidden state gives its score. An
     article is a string, or the list of its sentences, such as `zh.split_sentences`
@@ -56,14 +57,16 @@ class AlbertSummarizer(FitsTexts, AlbertTask, keras_hub.models.Task):
     ```python
     summarizer = albert_tf.models.AlbertSummarizer.from_checkpoint("albert_tiny_zh")
     summarizer.fit(articles, summaries)
-    summarizer.predict([article], sentences=2)[0]["summary"]
+    summarizer.summarize([article], sentences=2)[0]["summary"]
     ```
 
     Reference:
         [BertSum](https://arxiv.org/abs/1908.08345), sections 3.1 and 3.2.
     """
 
+    name_of_task = "summarization"
     preprocessor_cls = AlbertSummarizerPreprocessor
+    monitor = "rouge_l"
     heads = ("sentence_head",)
 
     def __init__(
@@ -76,9 +79,7 @@ class AlbertSummarizer(FitsTexts, AlbertTask, keras_hub.models.Task):
         # === Layers ===
         self.backbone = backbone
         self.preprocessor = preprocessor
-        self.output_dropout = keras.layers.Dropout(
-            dropout, dtype=backbone.compute_dtype, name="output_dropout"
-        )
+        self.output_dropout = self.head_dropout(dropout)
         self.sentence_dense = self.dense_head(1, "sentence_logits")
 
         # === Config ===
@@ -89,39 +90,21 @@ class AlbertSummarizer(FitsTexts, AlbertTask, keras_hub.models.Task):
         outputs = self.sentence_dense(self.output_dropout(hidden))[..., 0]
         super().__init__(inputs=backbone.input, outputs=outputs, **kwargs)
 
-    @classmethod
-    def read_heads(cls, checkpoint, arguments):
-        if "sentence_head" not in checkpoint.heads:
-            return arguments, ["sentence_head"]
-        return {**checkpoint.head_config("sentence_head"), **arguments}, []
-
     def default_loss(self):
         return SentenceLoss()
 
     # === Articles in ===
 
-    def _takes_texts(self, x):
-        return isinstance(x, Articles) or super()._takes_texts(x)
+    def targets(self, x: list, y: list, packed=None) -> tf.RaggedTensor:
+        """Return 1 or 0 at the [CLS] of each sentence, float [windows, (tokens)].
 
-    def _examples(self, x, *labels):
-        if isinstance(x, Articles):
-            return x.tokens, x.tokens.row_lengths()
-        sentences = sentences_of(x)
-        articles = self.preprocessor.articles(sentences)
-        if labels:
-            y, *weights = labels
-            weights = [tf.gather(weight, articles.article) for weight in weights]
-            labels = (sentence_targets(articles, sentences, y), *weights)
-        return articles.tokens, articles.tokens.row_lengths(), *labels
+        It is `PADDING_TARGET` elsewhere.
+        """
+        packed = packed or self.preprocessor.pack_texts(x)
+        return _sentence_targets(packed, sentences_of(x), y)
 
-    def targets(self, x: list, y: list) -> tf.RaggedTensor:
-        """Of each token of the windows, float [windows, (tokens)]: 1 or 0 at the [CLS]
-        of a sentence, `PADDING_TARGET` elsewhere."""
-        sentences = sentences_of(x)
-        return sentence_targets(self.preprocessor.articles(sentences), sentences, y)
-
-    def dataset_targets(self, dataset):
-        # Of ids, and targets beside them, are those that `fit` makes itself.
+    def prepare_dataset(self, dataset, fixed=False):
+        # Ids with targets are those that `fit` makes itself.
         if is_pair(dataset) is not None:
             raise TypeError(
                 "An AlbertSummarizer learns from lists of articles. Received a "
@@ -131,57 +114,69 @@ class AlbertSummarizer(FitsTexts, AlbertTask, keras_hub.models.Task):
 
     # === Summaries out ===
 
-    def sentence_scores(
-        self, x: list, batch_size: int | None = None, **kwargs: Any
-    ) -> list[np.ndarray]:
-        """The probability of each sentence to be in the summary, an array an article.
+    def read_texts(self, x):
+        return texts_in_memory(x)
 
-        Args:
-            x: list of articles.
-            batch_size: optional int, more than 32 by default where texts are short.
-            **kwargs: passed on to `keras.Model.predict`.
-        """
-        sentences = sentences_of(x)
-        if not sentences:
-            return []
-        articles = self.preprocessor.articles(sentences)
-        logits = super().predict(articles, batch_size=batch_size, **kwargs)
-        logits = np.concatenate(logits)[articles.positions.numpy()]
-        bounds = np.cumsum([len(row) for row in sentences])[:-1]
-        return np.split(keras.ops.convert_to_numpy(tf.sigmoid(logits)), bounds)
+    def predictions(self, x, packed, outputs):
+        return outputs if packed is None else self._summaries(x, packed, outputs)
 
-    def predict(
+    def summarize(
         self,
-        x: Any,
-        batch_size: int | None = None,
-        sentences: int = 3,
+        x: list,
+        sentences: int = SENTENCES,
         max_characters: int | None = None,
-        **kwargs: Any,
-    ) -> list:
-        """The summaries of articles.
+        batch_size: int | None = None,
+        verbose: str | int = "auto",
+    ) -> list[dict[str, Any]]:
+        """Return the summaries of articles; `predict` does so by the defaults.
 
         Args:
-            x: list of articles, or a dataset of batches of strings; or ids, as
-                `keras.Model.predict` takes them.
-            batch_size: optional int, more than 32 by default where texts are short.
-            sentences: int. Most sentences of a summary.
-            max_characters: optional int. Most characters of its sentences together.
-            **kwargs: passed on to `keras.Model.predict`.
+            x: list of articles, or a dataset of batches of strings.
+            sentences: int. Maximum number of sentences of a summary.
+            max_characters: optional int. Maximum number of characters of its
+                sentences together.
+            batch_size: optional int, by default more than 32 for short texts.
+            verbose: as for `keras.Model.predict`.
 
         Returns:
-            A dict for each article: `summary`, a string; and `sentences`, tuples
+            A dict per article: `summary`, a string; and `sentences`, tuples
             `(start, end, score)` in the order of the article, where
-            `article[start:end]` is the sentence (of a list, in what its sentences give
-            joined). Of ids an array of logits [tokens] for each example.
+            `article[start:end]` is the sentence (for a list, in its joined sentences).
         """
-        if isinstance(x, tf.data.Dataset) and is_pair(x) is False:
-            # What stands beside the texts is not for predicting.
-            batches = (x[0] if isinstance(x, tuple) else x for x in x)
-            x = [text for batch in batches for text in batch.numpy()]
-        if not self._takes_texts(x):
-            return super().predict(x, batch_size=batch_size, **kwargs)
+        found = self.predict_rows(x, batch_size, verbose=verbose)
+        return self._summaries(*found, sentences, max_characters)
+
+    def sentence_scores(
+        self, x: list, batch_size: int | None = None, verbose: str | int = "auto"
+    ) -> list[np.ndarray]:
+        """Return the probability of each sentence to be in the summary.
+
+        Args:
+            x, batch_size, verbose: as for `summarize`.
+
+        Returns:
+            A list of float arrays [sentences], one per article.
+        """
+        x, packed, outputs = self.predict_rows(x, batch_size, verbose=verbose)
+        return self._scores(sentences_of(x), packed, outputs)
+
+    def predict_dicts(
+        self, x, batch_size=None, sentences=SENTENCES, max_characters=None
+    ):
+        """Return `summary` and `sentences` of each article; see `summarize`."""
+        options = {"batch_size": batch_size, "verbose": 0}
+        return self.summarize(x, sentences, max_characters, **options)
+
+    def _scores(self, rows, packed, outputs):
+        if packed is None:
+            return []
+        logits = np.concatenate(outputs)[packed.positions.numpy()]
+        bounds = np.cumsum([len(row) for row in rows])[:-1]
+        return np.split(keras.ops.convert_to_numpy(tf.sigmoid(logits)), bounds)
+
+    def _summaries(self, x, packed, outputs, sentences=SENTENCES, max_characters=None):
         rows, summaries = sentences_of(x), []
-        scores = self.sentence_scores(rows, batch_size, **kwargs)
+        scores = self._scores(rows, packed, outputs)
         for row, row_scores in zip(rows, scores, strict=True):
             bounds = sentence_bounds(row)
             chosen = choose_sentences(row, row_scores, sentences, max_characters)
@@ -194,14 +189,13 @@ class AlbertSummarizer(FitsTexts, AlbertTask, keras_hub.models.Task):
         return summaries
 
     def answers(self, outputs: Any) -> dict[str, Any]:
-        """`scores` [batch, time], the probability of a sentence that begins there."""
+        """Return `scores` [batch, time], the probabilities of sentences."""
         return {"scores": tf.sigmoid(outputs)}
 
     def text_answers(self, texts: Any, call: Any) -> dict[str, Any]:
-        """`sentences` and `scores` [batch, sentences] of whole articles, in order.
+        """Return `sentences` and `scores` [batch, sentences] of whole articles.
 
-        The sentences joined give the article. Where it has fewer than another, they
-        are empty and -1.
+        They are empty and -1 after the last sentence of an article.
         """
         rows = split_sentences_in_graph(as_string_tensor(texts[0]))
         articles = self.preprocessor.cut(rows)
@@ -215,10 +209,7 @@ class AlbertSummarizer(FitsTexts, AlbertTask, keras_hub.models.Task):
         return {**super().get_config(), "dropout": self.dropout}
 
 
-def sentence_targets(
-    articles: Articles, sentences: list[list[str]], y: Any
-) -> tf.RaggedTensor:
-    """What `targets` gives, of articles that are cut already."""
+def _sentence_targets(articles, sentences, y):
     if y is None or len(y) != len(sentences):
         raise AlbertError(
             "`y` should have a summary, or a list of 1 and 0, for each article. "

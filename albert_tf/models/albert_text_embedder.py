@@ -9,25 +9,25 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.backbone import AlbertBackbone
+from albert_tf.models.batching import DEFAULT_BATCH_SIZE, TextBatches
 from albert_tf.models.pooling import check_pooling_mode, pool_hidden_states
 from albert_tf.models.task import AlbertTask
-from albert_tf.models.text_fitting import DEFAULT_BATCH_SIZE, FitsTexts
 from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
 from albert_tf.preprocessing.examples import count_examples, is_pair
-from albert_tf.preprocessing.length_grouping import GroupedTexts
 from albert_tf.preprocessing.texts import as_segments
 from albert_tf.training import PairLoss
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.plain_answers import cosines_of, scores_of
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
-class AlbertTextEmbedder(FitsTexts, AlbertTask, keras_hub.models.TextEmbedder):
-    """ALBERT that gives each text a vector, near those of texts that mean the same.
+class AlbertTextEmbedder(AlbertTask, keras_hub.models.TextEmbedder):
+    """ALBERT that maps texts to vectors, near each other for similar meanings.
 
-    What a checkpoint of a pretraining gives is a poor measure of meaning: train it on
+    The vectors of a pretrained checkpoint are a poor measure of meaning: train it on
     pairs of texts. `fit((first, second), scores)` ranks pairs by their scores (CoSENT);
-    `fit((first, second))` takes pairs that belong together, and all others of the batch
-    for pairs that do not. See `albert_tf.training.PairLoss`.
+    `fit((first, second))` takes pairs that belong together, and all others of the
+    batch as pairs that do not. See `albert_tf.training.PairLoss`.
 
     Args:
         backbone: an `AlbertBackbone`.
@@ -58,8 +58,12 @@ class AlbertTextEmbedder(FitsTexts, AlbertTask, keras_hub.models.TextEmbedder):
         `BertTextEmbedder`, whose names and defaults these are.
     """
 
+    name_of_task = "text-embedding"
+    fields = ("text", "text_pair")
+    optional_fields = ("text_pair",)
     preprocessor_cls = AlbertTextClassifierPreprocessor
-    # A text by itself, although `fit` takes pairs.
+    monitor = "spearman"
+    # Single texts, although `fit` takes pairs.
     text_inputs = ("text",)
 
     def __init__(
@@ -92,16 +96,16 @@ class AlbertTextEmbedder(FitsTexts, AlbertTask, keras_hub.models.TextEmbedder):
     def encode_text(
         self, texts: str | Sequence[str], batch_size: int | None = None, **kwargs: Any
     ) -> np.ndarray:
-        """The vectors of texts.
+        """Return the vectors of texts.
 
         Args:
             texts: a string, or list of strings.
-            batch_size: optional int, more than 32 by default where texts are short.
+            batch_size: optional int, by default more than 32 for short texts.
             **kwargs: passed on to `predict`.
 
         Returns:
-            A float32 array [texts, hidden_dim]; of one string [1, hidden_dim], as
-            KerasHub gives it.
+            A float32 array [texts, hidden_dim]; for one string [1, hidden_dim], as in
+            KerasHub.
         """
         texts = [texts] if isinstance(texts, str) else texts
         return self.predict(texts, batch_size=batch_size, **{"verbose": 0, **kwargs})
@@ -109,7 +113,7 @@ class AlbertTextEmbedder(FitsTexts, AlbertTask, keras_hub.models.TextEmbedder):
     def similarity(
         self, query_embeddings: np.ndarray, document_embeddings: np.ndarray
     ) -> np.ndarray:
-        """Cosines [queries, documents] of the vectors of both."""
+        """Return the cosines [queries, documents] of two sets of vectors."""
         first, second = map(_normalized, (query_embeddings, document_embeddings))
         return first @ second.T
 
@@ -119,12 +123,12 @@ class AlbertTextEmbedder(FitsTexts, AlbertTask, keras_hub.models.TextEmbedder):
         corpus: Sequence[str] | np.ndarray,
         top_k: int = 5,
     ) -> list:
-        """The texts that are nearest to a query.
+        """Return the texts that are nearest to a query.
 
         Args:
             query: a string, or list of strings.
-            corpus: list of strings, or what `encode_text` gave for it, so that it is
-                computed once.
+            corpus: list of strings, or its vectors by `encode_text`, to compute them
+                only once.
             top_k: int.
 
         Returns:
@@ -136,7 +140,7 @@ class AlbertTextEmbedder(FitsTexts, AlbertTask, keras_hub.models.TextEmbedder):
             AlbertError: if `corpus` is empty.
         """
         if len(corpus) == 0:
-            raise AlbertError("`corpus` should have one text at least. It is empty.")
+            raise AlbertError("`corpus` is empty. Expected at least one text.")
         vectors = isinstance(corpus, np.ndarray) and corpus.dtype.kind == "f"
         documents = corpus if vectors else self.encode_text(corpus)
         scores = self.similarity(self.encode_text(query), documents)
@@ -152,27 +156,73 @@ class AlbertTextEmbedder(FitsTexts, AlbertTask, keras_hub.models.TextEmbedder):
         return found[0] if isinstance(query, str) else found
 
     def answers(self, outputs: Any) -> dict[str, Any]:
-        """`embedding`, the vectors, float32 [batch, hidden_dim]."""
+        """Return `embedding`, the vectors, float32 [batch, hidden_dim]."""
         return {"embedding": outputs}
+
+    def predict_dicts(self, x, batch_size=None):
+        """Return the `embedding` of each text; for pairs `score`, the cosine."""
+        if isinstance(x, tuple):
+            vectors = (self.encode_text(part, batch_size) for part in x)
+            return scores_of(cosines_of(*vectors))
+        return [{"embedding": x} for x in self.encode_text(x, batch_size).tolist()]
+
+    def exported_settings(self):
+        return {"task": self.name_of_task, "output": "embedding"}
 
     # === Training ===
 
-    def targets(self, x: Any, y: Any) -> np.ndarray:
-        """The scores of pairs; NaN for pairs without."""
+    def targets(self, x: Any, y: Any, packed=None) -> np.ndarray:
+        """Return the scores of pairs; NaN for pairs without."""
+        count = count_examples(x)
+        y = np.full(count, np.nan) if y is None else np.asarray(y)
+        if y.shape != (count,) or not count or y.dtype.kind not in "iufb":
+            raise AlbertError(
+                "`y` must be a number for each pair, at least one pair. Received "
+                f"{count} pairs, and `y` of shape {y.shape} and type {y.dtype}."
+            )
+        return y.astype("float32")
+
+    def training_batches(
+        self,
+        x,
+        y,
+        sample_weight=None,
+        *,
+        batch_size=None,
+        max_tokens=None,
+        shuffle=False,
+        fixed=False,
+    ):
+        """Return batches in which the texts of a pair are neighbours."""
         if not isinstance(x, tuple):
             raise AlbertError(
                 "An embedder learns from pairs of texts: fit((first, second), scores), "
                 "or fit((first, second)) for pairs that belong together. Received "
                 f"`x` of type {type(x).__name__}."
             )
-        count = count_examples(x)
-        y = np.full(count, np.nan) if y is None else np.asarray(y)
-        if y.shape != (count,) or not count or y.dtype.kind not in "iufb":
-            raise AlbertError(
-                "`y` should be a number for each pair, one pair at least. Received "
-                f"{count} pairs, and `y` of shape {y.shape} and type {y.dtype}."
-            )
-        return y.astype("float32")
+        if sample_weight is not None:
+            raise AlbertError("Pairs have no `sample_weight`: their loss is a ranking.")
+        scores = self.targets(x, y)
+        texts, _ = _interleaved(as_segments(x))
+        packed = self.preprocessor.pack_texts(texts)
+        packer = self.preprocessor.packer
+
+        def pad(pairs, scores):
+            rows = tf.reshape(tf.stack([2 * pairs, 2 * pairs + 1], axis=1), [-1])
+            parts = packed.tokens, packed.first_lengths
+            features = packer.pad(*(tf.gather(part, rows) for part in parts))
+            return features, tf.repeat(scores, 2)
+
+        if max_tokens is None:
+            batch_size = batch_size or DEFAULT_BATCH_SIZE
+        return TextBatches.of(
+            (tf.range(len(scores)), scores),
+            packed.lengths.numpy().reshape(-1, 2).max(axis=1),
+            pad,
+            self.batcher.size(batch_size, max_tokens),
+            shuffle,
+            texts=2,
+        ).dataset
 
     def preprocess_samples(self, x, y=None, sample_weight=None):
         # Pairs of a dataset.
@@ -180,49 +230,13 @@ class AlbertTextEmbedder(FitsTexts, AlbertTask, keras_hub.models.TextEmbedder):
             x, y = _interleaved(x, y)
         return super().preprocess_samples(x, y, sample_weight)
 
-    def predict(self, x: Any = None, batch_size: int | None = None, **kwargs: Any):
-        """The vectors of texts, given as for other tasks."""
+    def read_texts(self, x):
         if is_pair(x):
             raise AlbertError(
                 "An embedder takes texts one by one, not in pairs: `encode_text` them "
                 "all, then compare by `similarity`."
             )
-        return super().predict(x, batch_size, **kwargs)
-
-    def _grouped(self, x, *labels, batch_size=None, shuffle=False):
-        """Pairs, whose texts are neighbours in a batch, grouped by the longer one."""
-        if not labels:
-            return super()._grouped(x, batch_size=batch_size)
-        scores, *weights = (self.targets(x, labels[0]), *labels[1:])
-        if any(weight is not None for weight in weights):
-            raise AlbertError("Pairs have no `sample_weight`: their loss is a ranking.")
-        texts, _ = _interleaved(as_segments(x))
-        tokens, first_lengths, _ = self.preprocessor.tokenize_and_pack(texts)
-        packer = self.preprocessor.packer
-
-        def pad(pairs, scores):
-            rows = tf.reshape(tf.stack([2 * pairs, 2 * pairs + 1], axis=1), [-1])
-            features = packer.pad(
-                tf.gather(tokens, rows), tf.gather(first_lengths, rows)
-            )
-            return features, tf.repeat(scores, 2)
-
-        return GroupedTexts.of(
-            (tf.range(len(scores)), scores),
-            tokens.row_lengths().numpy().reshape(-1, 2).max(axis=1),
-            pad,
-            batch_size or DEFAULT_BATCH_SIZE,
-            shuffle,
-            texts=2,
-        )
-
-    def _bucketed(self, x, batch_size=None):
-        if isinstance(x, tf.data.Dataset) and is_pair(x):
-            raise AlbertError(
-                "`group_by_length` of a dataset of pairs would part them. Give the "
-                "texts as two lists, which are grouped."
-            )
-        return super()._bucketed(x, batch_size)
+        return x
 
     def get_config(self) -> dict[str, Any]:
         return {
@@ -233,7 +247,7 @@ class AlbertTextEmbedder(FitsTexts, AlbertTask, keras_hub.models.TextEmbedder):
 
 
 def _interleaved(x, y=None):
-    """Pairs as one batch of texts, first, second, first, ..., and the score of each."""
+    """Return pairs as one batch, first, second, first, ..., and the score of each."""
     texts = tf.reshape(tf.stack(x, axis=1), [-1])
     if y is None:
         y = tf.fill([tf.shape(x[0])[0]], float("nan"))

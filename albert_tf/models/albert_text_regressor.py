@@ -8,20 +8,20 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.backbone import AlbertBackbone
+from albert_tf.models.arguments import warn_of_new_head
 from albert_tf.models.pooling import check_pooling_mode, pool_text
-from albert_tf.models.task import AlbertTask, warn_of_new_head
-from albert_tf.models.text_fitting import FitsTexts
-from albert_tf.models.text_windows import ReadsWindows
+from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
 from albert_tf.preprocessing.labels import scores
+from albert_tf_lite.plain_answers import scores_of
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
-class AlbertTextRegressor(ReadsWindows, FitsTexts, AlbertTask, keras_hub.models.Task):
-    """ALBERT that gives a number for a text, or for a pair: how alike the two are.
+class AlbertTextRegressor(AlbertTask, keras_hub.models.Task):
+    """ALBERT with a regression head: a number per text, or the similarity of a pair.
 
     `fit` takes a list of numbers, of any range; the loss is the squared error.
-    `predict` gives one float a text, [examples].
+    `predict` returns one float per text, [examples].
 
     Args:
         backbone: an `AlbertBackbone`.
@@ -47,8 +47,12 @@ class AlbertTextRegressor(ReadsWindows, FitsTexts, AlbertTask, keras_hub.models.
         google-research/albert `classifier_utils.py`, `create_model` for STS-B.
     """
 
+    name_of_task = "regression"
+    fields = ("text", "text_pair")
+    optional_fields = ("text_pair",)
     preprocessor_cls = AlbertTextClassifierPreprocessor
     heads = ("regressor",)
+    monitor = "spearman"
 
     def __init__(
         self,
@@ -62,9 +66,7 @@ class AlbertTextRegressor(ReadsWindows, FitsTexts, AlbertTask, keras_hub.models.
         # === Layers ===
         self.backbone = backbone
         self.preprocessor = preprocessor
-        self.output_dropout = keras.layers.Dropout(
-            dropout, dtype=backbone.compute_dtype, name="output_dropout"
-        )
+        self.output_dropout = self.head_dropout(dropout)
         self.output_dense = self.dense_head(1, "score")
 
         # === Config ===
@@ -90,28 +92,37 @@ class AlbertTextRegressor(ReadsWindows, FitsTexts, AlbertTask, keras_hub.models.
                 warn_of_new_head(checkpoint, head, 1)
         return arguments, ["regressor"]
 
+    @classmethod
+    def has_heads_in(cls, checkpoint):
+        return not cls.read_heads(checkpoint, {})[1]
+
     def default_loss(self):
         return keras.losses.MeanSquaredError()
 
     def default_metrics(self):
         return {"metrics": [keras.metrics.MeanAbsoluteError(name="mae")]}
 
-    def targets(self, x, y):
+    def targets(self, x, y, packed=None):
         return scores(x, y)
 
-    def fit(self, x=None, y=None, *args, **kwargs):
-        """As `FitsTexts.fit`; a new head starts from the mean of `y`."""
+    def prepare_fit(self, x, y):
         if y is not None and not np.any(self.output_dense.bias):
-            # Small steps from 0 would learn little else than the mean at first.
+            # From 0, small steps would learn little but the mean at first.
             self.output_dense.bias.assign([np.mean(self.targets(x, y))])
-        return super().fit(x, y, *args, **kwargs)
+        return super().prepare_fit(x, y)
 
-    def predict(self, x=None, batch_size=None, **kwargs):
-        outputs = super().predict(x, batch_size, **kwargs)
+    def predictions(self, x, packed, outputs):
         return np.reshape(outputs, [-1])
 
+    def predict_dicts(self, x, batch_size=None):
+        """Return `score`, the number of each text or pair."""
+        return scores_of(self.predict(x, batch_size, verbose=0))
+
+    def exported_settings(self):
+        return {"task": self.name_of_task, "output": "score"}
+
     def answers(self, outputs: Any) -> dict[str, Any]:
-        """`score` [batch], the numbers."""
+        """Return `score` [batch], the numbers."""
         return {"score": tf.reshape(outputs, [-1])}
 
     def get_config(self) -> dict[str, Any]:

@@ -14,26 +14,25 @@ from albert_tf.data.tags import tag_names
 from albert_tf.models.tag_spans import TagAccuracy, spans_of_logits, tags_of_spans
 from albert_tf.models.tagging import Tagging
 from albert_tf.models.task import AlbertTask
-from albert_tf.models.text_fitting import FitsTexts
 from albert_tf.models.token_outputs import PADDING_TARGET
-from albert_tf.preprocessing.examples import is_pair
+from albert_tf.preprocessing.examples import texts_in_memory
 from albert_tf.preprocessing.token_classifier_preprocessor import (
     AlbertTokenClassifierPreprocessor,
-    WindowedTexts,
     refuse_pairs,
 )
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.plain_answers import entities_of
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
-class AlbertTokenClassifier(FitsTexts, AlbertTask, keras_hub.models.Task):
-    """ALBERT with a tag for each token: entities with their place in the text.
+class AlbertTokenClassifier(AlbertTask, keras_hub.models.Task):
+    """ALBERT with a tag per token: entities with their place in the text.
 
-    `fit` and `evaluate` take texts and their spans; `predict` gives spans of texts, and
-    logits of ids. A span is `(start, end, label)`, in characters of the user's own
+    `fit` and `evaluate` take texts and their spans; `predict` returns spans for texts,
+    and logits for ids. A span is `(start, end, label)`, in characters of the user's own
     string: `text[start:end]` is the entity. Texts longer than the model's positions are
-    read in windows that overlap, and each token is decided by the window where it is
-    farthest from where the text was cut.
+    read in overlapping windows, and each token is decided by the window where it is
+    farthest from the cuts.
 
     A `tf.data.Dataset` to train on has batches of texts and the tags of their
     characters, positions in `tags`, as `albert_tf.data.spans_to_tags` names them. Its
@@ -71,7 +70,9 @@ class AlbertTokenClassifier(FitsTexts, AlbertTask, keras_hub.models.Task):
         `AlbertForTokenClassification`.
     """
 
+    name_of_task = "token-classification"
     preprocessor_cls = AlbertTokenClassifierPreprocessor
+    monitor = "f1"
     heads = ("token_classifier",)
 
     def __init__(
@@ -94,9 +95,7 @@ class AlbertTokenClassifier(FitsTexts, AlbertTask, keras_hub.models.Task):
         # === Layers ===
         self.backbone = backbone
         self.preprocessor = preprocessor
-        self.output_dropout = keras.layers.Dropout(
-            dropout, dtype=backbone.compute_dtype, name="output_dropout"
-        )
+        self.output_dropout = self.head_dropout(dropout)
         self.tag_dense = self.dense_head(len(self.tags), "tag_logits")
 
         # === Functional Model ===
@@ -152,83 +151,69 @@ class AlbertTokenClassifier(FitsTexts, AlbertTask, keras_hub.models.Task):
 
     # === Texts in ===
 
-    @property
-    def text_inputs(self):
-        return ("text",)
-
-    def _takes_texts(self, x):
+    def prepare_fit(self, x, y):
         refuse_pairs(x)
-        return isinstance(x, WindowedTexts) or super()._takes_texts(x)
+        return super().prepare_fit(x, y)
 
-    def _bucketed(self, x, batch_size=None):
-        if isinstance(x, tf.data.Dataset) and isinstance(x.element_spec, tuple):
-            raise AlbertError(
-                "A token classifier cannot group a labelled dataset by length. Give "
-                "lists, which always are, or leave out `group_by_length`."
-            )
-        return super()._bucketed(x, batch_size)
-
-    def targets(self, x: Any, y: Any) -> tf.RaggedTensor:
-        """The tag of each token, int32 [windows, (tokens)], special tokens included.
+    def targets(self, x: Any, y: Any, packed=None) -> tf.RaggedTensor:
+        """Return the tag of each token, int32 [windows, (tokens)].
 
         It is `PADDING_TARGET` where another window decides the token.
         """
-        return tags_of_spans(self._tagging, x, y, self.preprocessor.windows(x))
+        packed = packed or self.preprocessor.pack_texts(x)
+        return tags_of_spans(self._tagging, x, y, packed)
 
-    def _examples(self, x, *labels):
-        texts = x if isinstance(x, WindowedTexts) else self.preprocessor.windows(x)
-        if labels:
-            y, *weights = labels
-            # With an axis for the tokens, as the losses have one.
-            weights = [
-                tf.gather(weight, texts.windows.texts)[:, tf.newaxis]
-                for weight in weights
-            ]
-            labels = (tags_of_spans(self._tagging, x, y, texts), *weights)
-        return texts.tokens, texts.first_lengths, *labels
+    def row_weights(self, weights, packed):
+        # With an axis for the tokens, as the losses have one.
+        return packed.of_rows(weights)[:, tf.newaxis]
 
     # === Entities out ===
 
-    def predict(
-        self,
-        x: Any,
-        batch_size: int | None = None,
-        scores: bool = False,
-        **kwargs: Any,
-    ) -> list:
-        """The entities of texts.
+    def read_texts(self, x):
+        return texts_in_memory(x)
+
+    def predictions(self, x, packed, outputs):
+        """Return a list of `(start, end, label)` per text; for ids the logits."""
+        if packed is None:
+            return outputs
+        return [[span[:3] for span in row] for row in self._spans(packed, outputs)]
+
+    def predict_spans(
+        self, x: Any, batch_size: int | None = None, verbose: str | int = "auto"
+    ) -> list[list[tuple[int, int, str, float]]]:
+        """Return the entities of texts with their scores.
 
         Args:
-            x: list of strings, or a dataset of batches of strings; or ids, as
-                `keras.Model.predict` takes them.
-            batch_size: optional int, more than 32 by default where texts are short.
-            scores: bool. Give `(start, end, label, score)`, where the score is the mean
-                probability of the tags of the entity.
-            **kwargs: passed on to `keras.Model.predict`.
+            x: list of strings, or a dataset of batches of strings.
+            batch_size: optional int, by default more than 32 for short texts.
+            verbose: as for `keras.Model.predict`.
 
         Returns:
-            A list for each text of `(start, end, label)`, in the order of the text;
-            of ids an array of logits [tokens, num_tags] for each example.
+            A list per text of `(start, end, label, score)`, in the order of the text;
+            the score is the mean probability of the tags of the entity.
         """
-        if isinstance(x, tf.data.Dataset) and is_pair(x) is False:
-            # What stands beside the texts is not for predicting.
-            batches = (x[0] if isinstance(x, tuple) else x for x in x)
-            x = [text for batch in batches for text in batch.numpy()]
-        if not self._takes_texts(x):
-            return super().predict(x, batch_size=batch_size, **kwargs)
-        texts = self.preprocessor.windows(x)
-        logits = super().predict(texts, batch_size=batch_size, **kwargs)
-        if not logits:
-            return []
-        lengths = [len(window) for window in logits]
-        logits = tf.RaggedTensor.from_row_lengths(np.concatenate(logits), lengths)
-        columns = 4 if scores else 3
-        entities = spans_of_logits(self._tagging, texts, logits)
-        return [[entity[:columns] for entity in row] for row in entities]
+        _, packed, outputs = self.predict_rows(x, batch_size, verbose=verbose)
+        return [] if packed is None else self._spans(packed, outputs)
+
+    def predict_dicts(self, x, batch_size=None):
+        """Return `entity_group`, `word`, `start`, `end` and `score` of the entities."""
+        return entities_of(x, self.predict_spans(x, batch_size, verbose=0))
+
+    def _spans(self, packed, outputs):
+        lengths = [len(window) for window in outputs]
+        logits = tf.RaggedTensor.from_row_lengths(np.concatenate(outputs), lengths)
+        return spans_of_logits(self._tagging, packed, logits)
+
+    def exported_settings(self):
+        return {
+            "task": self.name_of_task,
+            "output": "logits",
+            "tags": list(self.tags),
+            "stride": self.preprocessor.stride,
+        }
 
     def answers(self, outputs: Any) -> dict[str, Any]:
-        """`tags`, `tag_ids` and `probabilities` of each token: of ids, where there is
-        no text to find entities in.
+        """Return `tags`, `tag_ids` and `probabilities` of each token, for ids.
 
         Args:
             outputs: float tensor [batch, time, num_tags], logits.
@@ -241,10 +226,10 @@ class AlbertTokenClassifier(FitsTexts, AlbertTask, keras_hub.models.Task):
         }
 
     def text_answers(self, texts: Any, call: Any) -> dict[str, Any]:
-        """The entities of texts, of long ones, too: `spans` [batch, entities, 2], where
-        each starts and ends, `labels` and `scores` [batch, entities].
+        """Return the entities of texts of any length.
 
-        Where a text has fewer entities than another, they are -1, empty and 0.
+        They are `spans` [batch, entities, 2], the start and end of each, `labels` and
+        `scores` [batch, entities]; -1, empty and 0 after the last entity of a text.
         """
         refuse_pairs(texts)
         preprocessor = self.preprocessor

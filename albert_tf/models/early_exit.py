@@ -1,4 +1,4 @@
-"""Texts that leave the encoder when an early layer has their answer."""
+"""Text classification that leaves the encoder when an early layer has the answer."""
 
 from __future__ import annotations
 
@@ -11,36 +11,76 @@ import tensorflow as tf
 from keras import ops
 
 from albert_tf.layers.common import at_least_float32
-from albert_tf.models.exit_rules import ConfidenceWindow, Patience, exit_rule
+from albert_tf.models.albert_text_classifier import AlbertTextClassifier
 from albert_tf.models.pooling import POOLING_MODES
-from albert_tf.models.predicting import predict_grouped
-from albert_tf.models.token_outputs import outputs_of_nothing
-from albert_tf.preprocessing.examples import count_examples, is_pair
+from albert_tf.models.token_outputs import empty_outputs
 from albert_tf_lite.errors import AlbertError
 
-Rule = Patience | ConfidenceWindow
 
+@keras.saving.register_keras_serializable(package="albert_tf")
+class AlbertEarlyExitClassifier(AlbertTextClassifier):
+    """ALBERT with a classification head after every layer, for early exit.
 
-class ExitsEarly:
-    """A classifier of single classes whose every layer can classify.
+    All layers of the encoder are one function, and pooler and head read the output of
+    any of them: early exit adds no parameters. All layers are trained at once, layer i
+    with a weight of i, as in PABEE. `predict` and `evaluate` use the last layer;
+    `predict_early` is faster.
 
-    All layers of the encoder are one function, and pooler and head read what any of
-    them gives: leaving early needs no weights besides. Built with `early_exit=True`
-    they are trained on all layers at once, layer i with a weight of i, as in PABEE;
-    `evaluate`, and `predict` without `early_exit`, are those of the last layer.
+    Args:
+        backbone: an `AlbertBackbone` whose layers are all one function.
+        **kwargs: as for `AlbertTextClassifier`; `pooling_mode` must be `"cls"`,
+            `"mean"` or `"max"`.
+
+    Raises:
+        AlbertError: if the encoder has several different layers, there are fewer than
+            two classes, or `pooling_mode` reads several layers.
+
+    Example:
+    ```python
+    classifier = albert_tf.models.AlbertEarlyExitClassifier.from_checkpoint(
+        "albert_tiny_zh", num_classes=2
+    )
+    classifier.fit(["很好", "太差了"], [1, 0])
+    classifier.predict_early(["还不错"], patience=1)
+    ```
 
     Reference:
-        [PABEE](https://arxiv.org/abs/2006.04152), equation 5;
-        [ELBERT](https://arxiv.org/abs/2107.00175).
+        [PABEE](https://arxiv.org/abs/2006.04152), section 3.2 and equation 5.
     """
 
-    early_exit = False
+    # Hidden from `keras_hub.models.TextClassifier.from_preset`, see `Presets`.
+    backbone_cls = None
+
+    def __init__(
+        self,
+        backbone,
+        num_classes,
+        preprocessor=None,
+        activation=None,
+        dropout=0.1,
+        labels=None,
+        pairs=False,
+        pooling_mode="cls",
+        **kwargs,
+    ):
+        _check_can_exit(backbone, num_classes, pooling_mode)
+        super().__init__(
+            backbone,
+            num_classes,
+            preprocessor,
+            activation=activation,
+            dropout=dropout,
+            labels=labels,
+            pairs=pairs,
+            pooling_mode=pooling_mode,
+            **kwargs,
+        )
 
     # === Training ===
 
     def call(self, inputs, training=None, **kwargs):
-        """As Keras'; in training [batch, layers, num_classes] with `early_exit`."""
-        if not (training and self.early_exit):
+        """As Keras'; in training [batch, layers, num_classes]."""
+        if not training:
             return super().call(inputs, training=training, **kwargs)
         backbone, mask = self.backbone, inputs["padding_mask"]
         x = backbone.embedding(
@@ -49,29 +89,30 @@ class ExitsEarly:
         outputs = []
         for block in backbone.encoder_blocks:
             x = block(x, padding_mask=mask, training=True)
-            outputs.append(self._classify(x, mask, training=True))
+            outputs.append(self.classify_states(x, mask, training=True))
         return ops.stack(outputs, axis=1)
 
     def compute_loss(
         self, x=None, y=None, y_pred=None, sample_weight=None, training=True
     ):
-        if not (training and self.early_exit):
+        if not training:
             return super().compute_loss(x, y, y_pred, sample_weight, training)
         layers = ops.unstack(y_pred, axis=1)
+        loss = super().compute_loss
         losses = (
-            number * super(ExitsEarly, self).compute_loss(x, y, layer, sample_weight)
+            number * loss(x, y, layer, sample_weight)
             for number, layer in enumerate(layers, start=1)
         )
         return sum(losses) / sum(range(1, len(layers) + 1))
 
     def compute_metrics(self, x, y, y_pred, sample_weight=None):
-        """As Keras', of the last layer."""
+        """As Keras', for the last layer."""
         if len(y_pred.shape) == 3:
             y_pred = y_pred[:, -1]
         return super().compute_metrics(x, y, y_pred, sample_weight)
 
-    def _classify(self, x, mask, training=False):
-        """What pooler and head make of the hidden states of a layer."""
+    def classify_states(self, x: Any, mask: Any, training: bool = False) -> Any:
+        """Return the outputs of pooler and head for the hidden states of a layer."""
         if self.pooling_mode == "cls":
             pooled = self.backbone.pooled_dense(x[:, 0, :])
         else:
@@ -82,57 +123,67 @@ class ExitsEarly:
 
     # === Prediction ===
 
-    def predict(
+    def predict_early(
         self,
-        x: Any = None,
+        x: Any,
+        patience: int,
         batch_size: int | None = None,
+        verbose: str | int = "auto",
+        *,
         max_tokens: int | None = None,
-        early_exit: Rule | int | float | None = None,
-        **kwargs: Any,
     ) -> Any:
-        """As `FitsTexts.predict`, with the speed to choose.
+        """Predict texts, each by the first layer that is sure enough.
+
+        A text leaves its batch when `patience` layers in a row have confirmed the
+        class of the layer before them.
 
         Args:
-            x, batch_size, max_tokens, **kwargs: as for `FitsTexts.predict`.
-            early_exit: optional rule that says when a text is done, `Patience` or
-                `ConfidenceWindow`; for short their first argument, an int or a float.
-                A text that is done leaves its batch, and its answer is that of the
-                layer it has come to. By default all texts go through all layers.
-        """
-        if early_exit is None:
-            return super().predict(x, batch_size, max_tokens, **kwargs)
-        model = self.exiting(early_exit)
-        batch_size = self._batching(x, batch_size, max_tokens)
-        if isinstance(x, tf.data.Dataset) and is_pair(x) is not None:
-            x = x.map(self.preprocessor)
-        if not self._takes_texts(x):
-            return model.predict(x, batch_size=batch_size, **kwargs)
-        if count_examples(x) == 0:
-            return outputs_of_nothing(self.output)
-        texts = self._grouped(x, batch_size=batch_size)
-        return predict_grouped(model, texts, model.predict, **kwargs)
+            x: list of strings, or for pairs the tuple of two such lists.
+            patience: int, at least 1; the larger, the slower and the more accurate.
+            batch_size, verbose, max_tokens: as for `predict`.
 
-    def exiting(self, early_exit: Rule | int | float) -> keras.Model:
-        """A model of the same weights from which texts leave by a rule.
-
-        Args:
-            early_exit: as for `predict`.
+        Returns:
+            The outputs [examples, num_classes], each of the layer where the text left.
 
         Raises:
-            AlbertError: if the layers of the encoder are not one function, or the model
-                has no one class a text, or Keras runs on another backend than
+            AlbertError: if `patience` is below 1, or Keras runs on another backend than
                 TensorFlow.
         """
-        check_can_exit(self)
+        model = self.exiting(patience)
+        if self.takes_texts(x):
+            if not len(x[0] if isinstance(x, tuple) else x):
+                return empty_outputs(self.output)
+            packed = self.preprocessor.pack_texts(x)
+            batches = self.prediction_batches(packed, batch_size, max_tokens)
+            return batches.predict(model, model.predict, verbose=verbose)
+        if isinstance(x, tf.data.Dataset):
+            x = x.map(self.preprocessor)
+        return model.predict(x, batch_size=batch_size, verbose=verbose)
+
+    def exiting(self, patience: int) -> keras.Model:
+        """Return a model of the same weights from which texts leave early.
+
+        Args:
+            patience: as for `predict_early`.
+        """
+        if isinstance(patience, bool) or not isinstance(patience, int) or patience < 1:
+            raise AlbertError(
+                "`patience` must be an int, at least 1, the number of layers that "
+                f"confirm a class. Received: {patience!r}"
+            )
         if keras.backend.backend() != "tensorflow":
-            raise AlbertError("`early_exit` needs Keras on TensorFlow.")
-        rule = exit_rule(early_exit)
+            raise AlbertError(
+                "Early exit needs Keras on TensorFlow. Received: "
+                f"KERAS_BACKEND={keras.backend.backend()}"
+            )
         if "_exiting" not in vars(self):
             # In a function, where Keras does not take it for a part of this model.
             self._exiting = functools.cache(
-                lambda rule: ExitingModel(lambda x: run_until_done(self, x, rule))
+                lambda patience: ExitingModel(
+                    lambda x: _run_until_done(self, x, patience)
+                )
             )
-        return self._exiting(rule)
+        return self._exiting(patience)
 
     def quantize(self, mode=None, config=None, **kwargs) -> None:
         super().quantize(mode, config=config, **kwargs)
@@ -153,17 +204,8 @@ class ExitingModel(keras.Model):
         return self._function(inputs)
 
 
-def run_until_done(task: ExitsEarly, inputs: dict, rule: Rule) -> tf.Tensor:
-    """The outputs of a batch, each of the layer after which its text was done.
-
-    Args:
-        task: the classifier.
-        inputs: what `AlbertBackbone` takes, int tensors [batch, time].
-        rule: a rule of `exit_rules`.
-
-    Returns:
-        A float tensor [batch, num_classes].
-    """
+def _run_until_done(task, inputs, patience):
+    """Return the outputs [batch, num_classes], each of the layer of its exit."""
     backbone = task.backbone
     mask = inputs["padding_mask"]
     x = backbone.embedding(inputs["token_ids"], inputs["segment_ids"])
@@ -171,48 +213,50 @@ def run_until_done(task: ExitsEarly, inputs: dict, rule: Rule) -> tf.Tensor:
     block, num_layers = backbone.encoder_blocks[0], len(backbone.encoder_blocks)
     batch = tf.shape(mask)[0]
     rows = tf.range(batch)
-    memory = tf.tile([tf.constant(rule.beginning)], [batch, 1])
+    # The class of the last layer, and how many layers have confirmed it.
+    labels, counts = tf.fill([batch], -1), tf.zeros([batch], tf.int32)
     outputs = tf.zeros([batch, task.num_classes], task.output_dense.compute_dtype)
 
-    def step(layer, x, mask, rows, memory, outputs):
+    def step(layer, x, mask, rows, labels, counts, outputs):
         x = block(x, padding_mask=mask)
-        given = task._classify(x, mask)
-        probabilities = tf.nn.softmax(tf.cast(task.class_logits(given), tf.float32))
-        done, memory = rule.step(probabilities, memory)
-        # Those that stay are written over later.
+        given = task.classify_states(x, mask)
+        now = tf.argmax(given, axis=1, output_type=tf.int32)
+        counts = tf.where(now == labels, counts + 1, 0)
+        # Those that stay are overwritten later.
         outputs = tf.tensor_scatter_nd_update(outputs, rows[:, tf.newaxis], given)
-        stay = tf.where(~done)[:, 0]
-        kept = (tf.gather(part, stay) for part in (x, mask, rows, memory))
+        stay = tf.where(counts < patience)[:, 0]
+        kept = (tf.gather(part, stay) for part in (x, mask, rows, now, counts))
         return layer + 1, *kept, outputs
 
-    def are_left(layer, x, mask, rows, memory, outputs):
+    def are_left(layer, x, mask, rows, labels, counts, outputs):
         return (layer < num_layers - 1) & (tf.size(rows) > 0)
 
-    state = (tf.constant(0), x, mask, rows, memory, outputs)
-    # The number of rows is free, and that of the layer has no axis.
+    state = (tf.constant(0), x, mask, rows, labels, counts, outputs)
+    # The number of rows may change; the layer number has no axis.
     shapes = [tf.TensorShape([None, *part.shape[1:]][: part.ndim]) for part in state]
     state = tf.while_loop(are_left, step, state, tuple(shapes))
-    _, x, mask, rows, _, outputs = state
-    # Of the last layer the pooler reads one position.
+    _, x, mask, rows, _, _, outputs = state
+    # The pooler reads one position of the last layer.
     length = 1 if task.pooling_mode == "cls" else None
-    given = task._classify(block(x, padding_mask=mask, output_length=length), mask)
+    x = block(x, padding_mask=mask, output_length=length)
+    given = task.classify_states(x, mask)
     return tf.tensor_scatter_nd_update(outputs, rows[:, tf.newaxis], given)
 
 
-def check_can_exit(task: ExitsEarly) -> None:
-    """Refuse a model that no text can leave early."""
-    backbone = task.backbone
+def _check_can_exit(backbone, num_classes, pooling_mode):
     if len({id(block) for block in backbone.encoder_blocks}) > 1:
         raise AlbertError(
-            "`early_exit` is for encoders whose layers are all one function. This one "
+            "Early exit is for encoders whose layers are all one function. This one "
             f"has num_attention_groups={backbone.num_attention_groups}, num_ffn_groups="
             f"{backbone.num_ffn_groups}, num_inner_repetitions="
-            f"{backbone.num_inner_repetitions}: all should be 1."
+            f"{backbone.num_inner_repetitions}: all must be 1."
         )
-    if task.multi_label or task.num_classes < 2:
-        raise AlbertError("`early_exit` is for texts of one class, of two at least.")
-    if task.pooling_mode == "first_last_mean":
+    if num_classes < 2:
         raise AlbertError(
-            '`early_exit` goes with pooling_mode="cls", "mean" or "max", which read '
-            'one layer. Received: "first_last_mean"'
+            f"Early exit needs at least two classes. Received: {num_classes}"
+        )
+    if pooling_mode == "first_last_mean":
+        raise AlbertError(
+            'Early exit needs pooling_mode="cls", "mean" or "max", which read one '
+            'layer. Received: "first_last_mean"'
         )

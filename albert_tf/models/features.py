@@ -32,15 +32,16 @@ def text_features(
     Example:
     ```python
     features, probabilities = albert_tf.models.text_features(classifier, texts)
-    albert_tf.evaluation.next_to_label(probabilities, features)
+    albert_tf.evaluation.suspicious_labels(features, class_ids)
     ```
     """
     if not count_examples(x):
-        raise AlbertError("`x` should have one text at least. It is empty.")
+        raise AlbertError("`x` is empty. Expected at least one text.")
     head = classifier.output_dense
-    grouped = classifier._grouped(x, batch_size=batch_size)
-    features = pass_through(classifier, head).predict(grouped.dataset, verbose=0)
-    probabilities = classifier.answers(head(features))["probabilities"]
-    # Half precision is not for those who read this.
+    packed = classifier.preprocessor.pack_texts(x)
+    batches = classifier.prediction_batches(packed, batch_size)
+    features = pass_through(classifier, head).predict(batches.dataset, verbose=0)
+    probabilities = classifier.probabilities(head(features))
+    # In float32, as programs that read this take no half precision.
     found = (np.asarray(x, "float32") for x in (features, probabilities))
-    return grouped.restore(tuple(found))
+    return batches.restore(tuple(found))

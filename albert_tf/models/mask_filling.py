@@ -1,4 +1,4 @@
-"""What a masked language model says of texts: answers for masks, and how likely."""
+"""Answers for masks, and the pseudo-perplexity of texts."""
 
 from __future__ import annotations
 
@@ -81,7 +81,8 @@ def pseudo_perplexity(model, texts: Any, batch_size: int) -> np.ndarray:
     """See `AlbertMaskedLM.pseudo_perplexity`."""
     preprocessor = model.preprocessor
     tokenizer, packer = preprocessor.tokenizer, preprocessor.packer
-    tokens, first_lengths, _ = preprocessor.tokenize_and_pack(texts)
+    packed = preprocessor.pack_texts(texts)
+    tokens, first_lengths = packed.tokens, packed.first_lengths
     lengths = tokens.row_lengths().numpy()
     # A row of a batch for each token that is not special.
     rows = np.repeat(np.arange(len(lengths)), lengths)

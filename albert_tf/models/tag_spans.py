@@ -12,7 +12,7 @@ import tensorflow as tf
 from albert_tf.data.tags import check_spans
 from albert_tf.models.tagging import Tagging
 from albert_tf.models.token_outputs import PADDING_TARGET
-from albert_tf.preprocessing.token_classifier_preprocessor import WindowedTexts
+from albert_tf.preprocessing.packed_texts import WindowedTexts
 from albert_tf_lite.errors import AlbertError
 
 # Tokens, padding included, that are decoded at a time.

@@ -1,18 +1,17 @@
-"""What every task is: a backbone, a head, perhaps a preprocessor."""
+"""Base class of all tasks."""
 
 from __future__ import annotations
 
 import contextlib
-import difflib
-import functools
-import inspect
 import os
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import keras
 import keras_hub
+import numpy as np
+import tensorflow as tf
 
 from albert_tf.backbone.albert_backbone import AlbertBackbone
 from albert_tf.backbone.precision import as_dtype
@@ -21,35 +20,77 @@ from albert_tf.checkpoints import open_checkpoint
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.heads import HEADS
 from albert_tf.layers.common import albert_initializer, at_least_float32
+from albert_tf.models.arguments import check_arguments, with_own_arguments
 from albert_tf.models.auto_compile import AutoCompile
+from albert_tf.models.batching import DEFAULT_BATCH_SIZE, TextBatcher, TextBatches
+from albert_tf.models.token_outputs import (
+    empty_outputs,
+    split_ragged,
+    targets_of_one_type,
+    without_padding,
+)
+from albert_tf.preprocessing.examples import (
+    check_batched,
+    count_examples,
+    is_pair,
+    split_off,
+)
+from albert_tf.preprocessing.packed_texts import PackedTexts
 from albert_tf.preprocessing.text_classifier_preprocessor import check_fits
+from albert_tf.preprocessing.texts import Texts
 from albert_tf.tokenizers.load_tokenizer import load_tokenizer
+from albert_tf.training.loss_watch import with_loss_watch
 from albert_tf_lite.errors import AlbertError
+
+# The tasks by name: each class with a `name_of_task` of its own.
+TASKS: dict[str, type] = {}
 
 
 class AlbertTask(AutoCompile, Presets):
-    """The base of all tasks on an `AlbertBackbone`.
+    """Base class of all tasks: a backbone, a head and an optional preprocessor.
 
-    A task inherits from this, and after it from `keras_hub.models.Task` or such as
-    `TextClassifier`. (This is no `Task` itself: Keras gives functional models other
-    bases, and fails where two paths lead to one.) It adds its heads, `default_loss`
-    and `default_metrics`, `get_config`, and where it takes texts, `FitsTexts`.
+    A task inherits from this class first, then from KerasHub's class for its kind,
+    such as `keras_hub.models.Task`. (This class cannot be a `Task` itself: Keras
+    replaces the bases of functional models, and fails where two paths lead to one.)
+    It describes itself in class attributes, from which pipelines, command line and
+    exports derive what they need, and defines `__init__`, `default_loss`, `targets`,
+    `answers`, `predict_dicts` and `get_config`. docs/new_task.md builds one.
 
     Attributes:
-        heads: the names of its heads, as checkpoints have them.
-        keeps_pooler: bool. Keep a checkpoint's pooler though no head reads it, for
-            those who start from what this task writes.
-        preprocessor_cls: the class that turns its texts into ids; `None` for a task
-            that takes ids.
+        name_of_task: string, its name in `TASKS`, in pipelines and on the command
+            line.
+        fields: tuple of strings, the parts of an example.
+        optional_fields: those of `fields` that may be left out, the last ones.
+        heads: the names of its heads, see `albert_tf.checkpoints.heads.HEADS`.
+        keeps_pooler: bool. Keep a checkpoint's pooler though no head reads it.
+        preprocessor_cls: class of the preprocessor; `None` for a task that takes ids.
+        monitor: string, the score on the dev set that chooses the best epoch.
+        pairs: bool. Whether an example is a pair of texts; `fit` sets it.
     """
 
     backbone_cls = AlbertBackbone
     preprocessor_cls = None
+    name_of_task: str | None = None
+    fields: tuple[str, ...] = ("text",)
+    optional_fields: tuple[str, ...] = ()
     heads: tuple[str, ...] = ()
     keeps_pooler = False
+    monitor: str | None = None
+    pairs = False
+    _takes_class_weight = False
+    _was_fitted = False
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "from_checkpoint" not in vars(cls):
+            function = vars(AlbertTask)["from_checkpoint"].__func__
+            cls.from_checkpoint = classmethod(with_own_arguments(cls, function))
+        if name := vars(cls).get("name_of_task"):
+            TASKS[name] = cls
 
     @property
     def preprocessor(self) -> keras_hub.models.Preprocessor | None:
+        """The preprocessor; one that does not fit the backbone is refused."""
         return getattr(self, "_preprocessor", None)
 
     @preprocessor.setter
@@ -61,13 +102,13 @@ class AlbertTask(AutoCompile, Presets):
 
     @property
     def head_dtype(self) -> str:
-        """What a head computes in: float32 at least, for the loss is taken of it."""
+        """The type that heads compute in: at least float32, as losses read them."""
         return at_least_float32(self.backbone.compute_dtype)
 
     def dense_head(
         self, units: int, name: str, activation: Any = None
     ) -> keras.layers.Dense:
-        """A dense layer for `units` outputs."""
+        """Return a dense layer with `units` outputs."""
         return keras.layers.Dense(
             units,
             activation=activation,
@@ -76,21 +117,441 @@ class AlbertTask(AutoCompile, Presets):
             name=name,
         )
 
-    def quantize(self, mode=None, config=None, **kwargs) -> None:
-        """Quantize the backbone, as `keras.Model.quantize`.
+    def head_dropout(self, rate: float) -> keras.layers.Dropout:
+        """Return the dropout layer before a head."""
+        return keras.layers.Dropout(
+            rate, dtype=self.backbone.compute_dtype, name="output_dropout"
+        )
 
-        A head keeps its numbers: it is small, and the answer is read from it.
-        """
+    def quantize(self, mode=None, config=None, **kwargs) -> None:
+        """Quantize the backbone, as `keras.Model.quantize`; heads keep their type."""
         self.backbone.quantize(mode, config=config, **kwargs)
         # As Keras after quantizing: these were traced with the old weights.
         self.train_function = self.test_function = self.predict_function = None
 
-    # === From a checkpoint, a backbone, a preset ===
+    # === Hooks of a task ===
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        if "from_checkpoint" not in vars(cls):
-            cls.from_checkpoint = classmethod(_naming_arguments(cls))
+    def targets(self, x: Texts, y: Any, packed: PackedTexts | None = None) -> Any:
+        """Check the `y` of `fit`, and turn it into what the loss takes.
+
+        Args:
+            x: the texts.
+            y: their labels, in the form of the task.
+            packed: the rows that the texts have become.
+
+        Returns:
+            An array [rows, ...]; or a `tf.RaggedTensor` [rows, (tokens)], which is
+            padded as the tokens are, with `PADDING_TARGET`; or a dict of these, by
+            output.
+        """
+        raise NotImplementedError
+
+    def row_weights(self, weights: np.ndarray, packed: PackedTexts) -> Any:
+        """Return the weights of rows for `sample_weight`, one per example."""
+        return packed.of_rows(weights)
+
+    def prepare_fit(self, x: Any, y: Any) -> tuple[Any, Any]:
+        """Set what `fit` takes from its data, and return the data."""
+        pairs = is_pair(x)
+        self.pairs = self.pairs if pairs is None else pairs
+        return x, y
+
+    def prepare_dataset(
+        self, dataset: tf.data.Dataset, fixed: bool = False
+    ) -> tf.data.Dataset:
+        """Return a dataset of batches as KerasHub takes it.
+
+        Args:
+            dataset: batches of `(x, y)` or `(x, y, sample_weight)`.
+            fixed: bool. Whether it is evaluated: nothing is to be drawn at random.
+        """
+        return dataset
+
+    def training_batches(
+        self,
+        x: Texts,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        batch_size: int | None = None,
+        max_tokens: int | None = None,
+        shuffle: bool = False,
+        fixed: bool = False,
+    ) -> tf.data.Dataset:
+        """Return batches of `(features, targets)`, or with weights of these three.
+
+        Args:
+            x, y, sample_weight: as for `fit`.
+            batch_size, max_tokens, shuffle: as for `TextBatcher.batches`.
+            fixed: bool, as for `prepare_dataset`.
+        """
+        packed = self.preprocessor.pack_texts(x)
+        labels = [self.targets(x, y, packed)]
+        if sample_weight is not None:
+            weights = np.asarray(sample_weight, "float32")
+            labels.append(self.row_weights(weights, packed))
+        return self.batcher.batches(
+            packed,
+            *labels,
+            batch_size=batch_size,
+            max_tokens=max_tokens,
+            shuffle=shuffle,
+        ).dataset
+
+    def prediction_batches(
+        self,
+        packed: PackedTexts,
+        batch_size: int | None = None,
+        max_tokens: int | None = None,
+    ) -> TextBatches:
+        """Return the rows to predict, in batches."""
+        options = {"batch_size": batch_size, "max_tokens": max_tokens}
+        return self.batcher.batches(packed, **options)
+
+    def predicted_mask(self, x: dict[str, tf.Tensor]) -> tf.Tensor | None:
+        """Return the mask of the places that outputs with an axis for tokens keep.
+
+        Returns:
+            An int tensor [batch, places], ones before zeros; `None` to keep all.
+        """
+        return x["padding_mask"]
+
+    def read_texts(self, x: Any) -> Any:
+        """Return the `x` of `predict`, with a dataset of texts read into memory.
+
+        Only tasks that read long texts in windows do that.
+        """
+        return x
+
+    def predictions(self, x: Any, packed: PackedTexts | None, outputs: Any) -> Any:
+        """Turn the outputs of the model into what `predict` returns.
+
+        Args:
+            x: what `predict` was given.
+            packed: the rows of the texts; `None` for ids, datasets and empty lists.
+            outputs: the outputs of each row.
+        """
+        return outputs
+
+    def predict_dicts(
+        self, x: Texts, batch_size: int | None = None, **options: Any
+    ) -> list:
+        """Return the answers as plain Python that JSON can hold, one per example.
+
+        Pipelines and the command line return these.
+
+        Args:
+            x: lists of texts, as for `predict`.
+            batch_size: optional int.
+            **options: options of the task, such as `top_k`.
+        """
+        raise NotImplementedError
+
+    def exported_settings(self) -> dict[str, Any] | None:
+        """Return what `albert_tf_lite` needs to know of the task.
+
+        Returns:
+            A dict for `albert_tf_lite.contents.Contents`; `None` for a task that
+            LiteRT and ONNX files are not written for.
+        """
+        return None
+
+    def answers(self, outputs: Any, **options: Any) -> dict[str, Any]:
+        """Return the meaning of the outputs as named tensors, those of a SavedModel.
+
+        Args:
+            outputs: the outputs of the model for a batch.
+            **options: options of the task, as given to
+                `albert_tf.export.saved_model`.
+        """
+        raise NotImplementedError
+
+    def text_answers(
+        self, texts: tuple[tf.Tensor, ...], call: Callable[[Any], Any], **options: Any
+    ) -> dict[str, Any]:
+        """Return the answers for strings: the outputs of a SavedModel.
+
+        Args:
+            texts: the texts of each example, string tensors [batch].
+            call: function of the model's inputs that returns its outputs.
+            **options: as for `answers`.
+        """
+        return self.answers(call(self.preprocessor(texts)), **options)
+
+    @property
+    def text_inputs(self) -> tuple[str, ...]:
+        """The names of the inputs of a SavedModel, one per text of an example."""
+        if self.fields[0] != "text":
+            return self.fields
+        return ("text", "text_b") if self.pairs else ("text",)
+
+    @property
+    def text_specs(self) -> list[tf.TensorSpec]:
+        """The inputs of a SavedModel."""
+        return [tf.TensorSpec([None], tf.string, name=x) for x in self.text_inputs]
+
+    # === Training and prediction ===
+
+    @property
+    def batcher(self) -> TextBatcher:
+        """The `TextBatcher` of the preprocessor."""
+        return TextBatcher(self.preprocessor)
+
+    def fit(
+        self,
+        x: Any = None,
+        y: Any = None,
+        batch_size: int | None = None,
+        epochs: int = 1,
+        verbose: str | int = "auto",
+        callbacks: Any = None,
+        validation_split: float = 0.0,
+        validation_data: Any = None,
+        shuffle: bool = True,
+        class_weight: dict[int, float] | None = None,
+        sample_weight: Any = None,
+        initial_epoch: int = 0,
+        steps_per_epoch: int | None = None,
+        validation_steps: int | None = None,
+        validation_batch_size: int | None = None,
+        validation_freq: int = 1,
+        *,
+        max_tokens: int | None = None,
+    ) -> keras.callbacks.History:
+        """Train on strings; as `keras.Model.fit`, which see for the other arguments.
+
+        Args:
+            x: list or array of strings, the tuple of two such lists for pairs, a
+                `tf.data.Dataset` of `(x, y)` or `(x, y, sample_weight)` batches, or
+                padded ids as the model takes them. Lists are tokenized once and
+                batched by length, so that little is padded.
+            y: the labels of the texts, in the form of the task; for a classifier
+                class ids or names.
+            batch_size: optional int, 32 by default.
+            validation_data: optional `(x, y)`, `(x, y, sample_weight)` or dataset.
+            class_weight: optional dict of weights by class id, for tasks with one
+                class per example; see `albert_tf.models.class_weights`.
+            max_tokens: optional int, instead of `batch_size`: a batch has as many
+                examples as fit in this number of tokens, padding included. Only for
+                lists; see `albert_tf.models.bucket_by_length` for datasets.
+
+        Returns:
+            A `keras.callbacks.History`.
+
+        Raises:
+            AlbertError: if `x` and `y` are of unequal lengths or empty, the labels are
+                wrong, or an argument is not for the task.
+        """
+        if class_weight is not None and not self._takes_class_weight:
+            raise AlbertError(
+                "`class_weight` is for classifiers with one class per text. Use "
+                f"`sample_weight` or a loss of your own for {type(self).__name__}."
+            )
+        x, y = self.prepare_fit(x, y)
+        if validation_split and validation_data is None and self.takes_texts(x):
+            (x, y, sample_weight), validation_data = split_off(
+                x, y, sample_weight, validation_split
+            )
+            validation_split = 0.0
+        validation_data = self._validation_data(
+            validation_data, validation_batch_size or batch_size, max_tokens
+        )
+        if max_tokens is None:
+            batch_size = batch_size or DEFAULT_BATCH_SIZE
+        x, y, sample_weight, batch_size = self._keras_data(
+            x, y, sample_weight, batch_size, max_tokens, shuffle=shuffle, fixed=False
+        )
+        steps = steps_per_epoch or _count_steps(x, y, batch_size, validation_split)
+        self.schedule_learning_rate(steps, epochs, initial_epoch)
+        if not (self._was_fitted or initial_epoch):
+            callbacks = with_loss_watch(callbacks)
+        self._was_fitted = True
+        is_dataset = isinstance(x, tf.data.Dataset)
+        with _without_expected_warnings(x):
+            return super().fit(
+                x,
+                y,
+                batch_size=None if is_dataset else batch_size,
+                epochs=epochs,
+                verbose=verbose,
+                callbacks=callbacks,
+                validation_split=validation_split,
+                validation_data=validation_data,
+                # Keras warns that it does not shuffle datasets.
+                shuffle=shuffle and not is_dataset,
+                class_weight=class_weight,
+                sample_weight=sample_weight,
+                initial_epoch=initial_epoch,
+                steps_per_epoch=steps_per_epoch,
+                validation_steps=validation_steps,
+                validation_batch_size=validation_batch_size,
+                validation_freq=validation_freq,
+            )
+
+    def evaluate(
+        self,
+        x: Any = None,
+        y: Any = None,
+        batch_size: int | None = None,
+        verbose: str | int = "auto",
+        sample_weight: Any = None,
+        steps: int | None = None,
+        callbacks: Any = None,
+        return_dict: bool = False,
+        *,
+        max_tokens: int | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Return loss and metrics on strings; as `keras.Model.evaluate`.
+
+        Args:
+            x, y, sample_weight, max_tokens: as for `fit`.
+            batch_size: optional int, by default more than 32 for short texts.
+            verbose, steps, callbacks, return_dict: as for `keras.Model.evaluate`.
+        """
+        # The validation data of `fit` were prepared there.
+        if not kwargs.get("_use_cached_eval_dataset"):
+            x, y, sample_weight, batch_size = self._keras_data(
+                x, y, sample_weight, batch_size, max_tokens, fixed=True
+            )
+        with _without_expected_warnings(x):
+            return super().evaluate(
+                x,
+                y,
+                batch_size=batch_size,
+                verbose=verbose,
+                sample_weight=sample_weight,
+                steps=steps,
+                callbacks=callbacks,
+                return_dict=return_dict,
+                **kwargs,
+            )
+
+    def predict(
+        self,
+        x: Any,
+        batch_size: int | None = None,
+        verbose: str | int = "auto",
+        steps: int | None = None,
+        callbacks: Any = None,
+        *,
+        max_tokens: int | None = None,
+    ) -> Any:
+        """Return the predictions for strings; as `keras.Model.predict`.
+
+        Args:
+            x: as for `fit`.
+            batch_size: optional int, by default more than 32 for short texts.
+            verbose, callbacks: as for `keras.Model.predict`.
+            steps: optional int, the number of batches of a dataset.
+            max_tokens: optional int, instead of `batch_size`, as for `fit`.
+
+        Returns:
+            The predictions in the order of `x`, in the form of the task. In general an
+            array [examples, ...] per output, or for an output with an axis for the
+            tokens a list of arrays [tokens, ...], special tokens included.
+        """
+        options = {"verbose": verbose, "steps": steps, "callbacks": callbacks}
+        found = self.predict_rows(x, batch_size, max_tokens=max_tokens, **options)
+        return self.predictions(*found)
+
+    def predict_rows(
+        self,
+        x: Any,
+        batch_size: int | None = None,
+        *,
+        max_tokens: int | None = None,
+        **kwargs: Any,
+    ) -> tuple[Any, PackedTexts | None, Any]:
+        """Return the texts, the rows they became, and the outputs of the rows.
+
+        Args:
+            x, batch_size, max_tokens: as for `predict`; `x` may be `PackedTexts`.
+            **kwargs: passed on to `keras.Model.predict`.
+        """
+        x = self.read_texts(x)
+        if isinstance(x, PackedTexts):
+            packed = x
+        elif not self.takes_texts(x):
+            _refuse_budget(max_tokens)
+            if isinstance(x, tf.data.Dataset):
+                check_batched(x)
+            outputs = super().predict(x, batch_size=batch_size, **kwargs)
+            return x, None, split_ragged(outputs)
+        elif count_examples(x) == 0:
+            return x, None, empty_outputs(self.output)
+        else:
+            packed = self.preprocessor.pack_texts(x)
+        batches = self.prediction_batches(packed, batch_size, max_tokens)
+        return x, packed, batches.predict(self, super().predict, **kwargs)
+
+    def predict_step(self, *args: Any) -> Any:
+        """As Keras', without the outputs of padding."""
+        outputs = super().predict_step(*args)
+        if keras.backend.backend() != "tensorflow":
+            return outputs
+        x, _, _ = keras.utils.unpack_x_y_sample_weight(args[-1])
+        mask = self.predicted_mask(x)
+        if mask is None:
+            return outputs
+        return without_padding(outputs, self.output, mask)
+
+    def takes_texts(self, x: Any) -> bool:
+        """Return whether `x` is texts in memory, which are batched by length.
+
+        Raises:
+            TypeError: if it is a single text.
+        """
+        parts = x if isinstance(x, tuple) else (x,)
+        if any(isinstance(part, (str, bytes)) for part in parts):
+            raise TypeError(
+                "`x` must be a list of strings, or the tuple of two such lists, "
+                f"not one example. Received: {x!r}"
+            )
+        texts = isinstance(x, (list, tuple)) or hasattr(x, "__array__")
+        return texts and self.preprocessor is not None
+
+    def _keras_data(
+        self,
+        x,
+        y=None,
+        sample_weight=None,
+        batch_size=None,
+        max_tokens=None,
+        *,
+        shuffle=False,
+        fixed=False,
+    ):
+        """Return `(x, y, sample_weight, batch_size)` as KerasHub takes them."""
+        if self.takes_texts(x):
+            dataset = self.training_batches(
+                x,
+                y,
+                sample_weight,
+                batch_size=batch_size,
+                max_tokens=max_tokens,
+                shuffle=shuffle,
+                fixed=fixed,
+            )
+            return dataset, None, None, None
+        _refuse_budget(max_tokens)
+        if isinstance(x, tf.data.Dataset):
+            x = self.prepare_dataset(check_batched(x), fixed)
+            return targets_of_one_type(x), y, sample_weight, None
+        return x, y, sample_weight, batch_size
+
+    def _validation_data(self, data, batch_size, max_tokens):
+        if data is None:
+            return None
+        x, *labels = data if isinstance(data, tuple) else (data,)
+        if isinstance(x, tf.data.Dataset):
+            max_tokens = None
+        labels += [None] * (2 - len(labels))
+        x, *labels, _ = self._keras_data(x, *labels, batch_size, max_tokens, fixed=True)
+        is_whole = all(label is None for label in labels)
+        return x if is_whole else keras.utils.pack_x_y_sample_weight(x, *labels)
+
+    # === From a checkpoint, a backbone, a preset ===
 
     @classmethod
     def from_checkpoint(
@@ -122,8 +583,8 @@ class AlbertTask(AutoCompile, Presets):
             precision: optional string in its place: `"float32"`, `"bfloat16"` (with
                 weights of 32 bits), or `"auto"` for what `choose_precision` finds
                 faster on this machine.
-            **kwargs: arguments of the task, such as `num_classes`. What is not
-                given is as the head of the checkpoint says.
+            **kwargs: arguments of the task, such as `num_classes`. By
+                default those of the checkpoint's head.
 
         Returns:
             A model of this class.
@@ -189,12 +650,21 @@ class AlbertTask(AutoCompile, Presets):
     def read_heads(
         cls, checkpoint: Checkpoint, arguments: dict[str, Any]
     ) -> tuple[dict[str, Any], list[str]]:
-        """The arguments of the task, completed by what the checkpoint says.
+        """Complete the arguments of the task by those that the checkpoint has.
 
         Returns:
-            These, and the names of the heads that start with random weights.
+            The arguments, and the names of the heads that start with random weights.
         """
-        return arguments, []
+        found = {}
+        for head in cls.heads:
+            found.update(checkpoint.head_config(head))
+        missing = [head for head in cls.heads if head not in checkpoint.heads]
+        return {**found, **arguments}, missing
+
+    @classmethod
+    def has_heads_in(cls, checkpoint: Checkpoint) -> bool:
+        """Return whether a checkpoint has the trained heads of the task."""
+        return set(cls.heads) <= set(checkpoint.heads)
 
     @classmethod
     def from_backbone(
@@ -257,44 +727,33 @@ class AlbertTask(AutoCompile, Presets):
             self.optimizer = optimizer
 
 
-def _naming_arguments(cls):
-    """`from_checkpoint` with the arguments of a task in its signature, for `help`."""
-    function = vars(AlbertTask)["from_checkpoint"].__func__
-
-    @functools.wraps(function)
-    def from_checkpoint(cls, *args, **kwargs):
-        return function(cls, *args, **kwargs)
-
-    *shared, rest = inspect.signature(function).parameters.values()
-    there = {"self", "backbone", "preprocessor", *(x.name for x in shared)}
-    own = [
-        x.replace(kind=x.KEYWORD_ONLY)
-        for x in inspect.signature(cls.__init__).parameters.values()
-        if x.name not in there and x.kind in (x.POSITIONAL_OR_KEYWORD, x.KEYWORD_ONLY)
-    ]
-    from_checkpoint.__signature__ = inspect.Signature([*shared, *own, rest])
-    return from_checkpoint
+def _count_steps(x, y, batch_size, validation_split):
+    """Return the steps of an epoch; 0 if unknown."""
+    if isinstance(x, tf.data.Dataset):
+        return max(int(x.cardinality()), 0)
+    if y is None:
+        return 0
+    count = int(count_examples(x) * (1 - (validation_split or 0)))
+    return -(-count // batch_size)
 
 
-def check_arguments(cls: type, given: dict[str, Any]) -> None:
-    """Refuse the arguments that no constructor of a task names."""
-    known = {"trainable"}.union(
-        *(inspect.signature(base.__init__).parameters for base in cls.__mro__)
-    )
-    for name in sorted(set(given) - known):
-        own = [x for x in inspect.signature(cls.__init__).parameters if x != "self"]
-        similar = difflib.get_close_matches(name, own, 1)
-        raise TypeError(
-            f"{cls.__name__} has no argument `{name}`. "
-            + (f"Did you mean `{similar[0]}`?" if similar else f"It has {own[1:-1]}.")
+def _refuse_budget(max_tokens):
+    if max_tokens is not None:
+        raise AlbertError(
+            "`max_tokens` is for lists of texts. For a dataset of texts use "
+            "`albert_tf.models.bucket_by_length(dataset, task.preprocessor, "
+            f"max_tokens={max_tokens})`."
         )
 
 
-def warn_of_new_head(checkpoint: Checkpoint, head: str, wanted: int) -> None:
-    """Say that a head of the checkpoint has another number of classes."""
-    warnings.warn(
-        f"The {head} of {checkpoint.path} has {checkpoint.num_classes(head)} classes, "
-        f"not {wanted}: the model begins with a new one, with random weights.",
-        # Of whoever called `from_checkpoint`.
-        stacklevel=6,
-    )
+@contextlib.contextmanager
+def _without_expected_warnings(x):
+    """Hide Keras' warnings of what is meant so here."""
+    pooler = r"\['pooled_dense/kernel', 'pooled_dense/bias'\]"
+    with warnings.catch_warnings():
+        # A pooler that the task only keeps.
+        warnings.filterwarnings("ignore", f"Gradients do not exist .* {pooler} when")
+        if isinstance(x, tf.data.Dataset) and int(x.cardinality()) < 0:
+            # A dataset of unknown length, as of `bucket_by_length`.
+            warnings.filterwarnings("ignore", "Your input ran out of data")
+        yield

@@ -66,8 +66,8 @@ def targets_of_one_type(dataset: tf.data.Dataset) -> tf.data.Dataset:
     return dataset.map(lambda x, y, *w: (x, tf.nest.map_structure(one_type, y), *w))
 
 
-def outputs_of_nothing(symbolic: Any) -> Any:
-    """What is predicted of no texts."""
+def empty_outputs(symbolic: Any) -> Any:
+    """Return the outputs for an empty list of texts."""
 
     def empty(symbolic):
         if is_per_token(symbolic):

@@ -1,4 +1,4 @@
-"""Classes that a model was never trained on, by what it knows of inference."""
+"""Zero-shot classification, by a model of natural language inference."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from typing import Any
 import keras
 import numpy as np
 
+from albert_tf.models.albert_text_classifier import AlbertTextClassifier
+from albert_tf.models.task import TASKS
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.plain_answers import ranked
 
 # What data sets call the two.
 ENTAILMENT = ("entailment", "entail", "蕴含", "蕴涵")
@@ -17,10 +20,10 @@ TEMPLATE = "这句话是关于{}的。"
 
 
 class ZeroShotClassifier:
-    """Classifies by classes given in words, with a model of natural language inference.
+    """Zero-shot classification with a model of natural language inference.
 
-    A text is the premise, the template with a class in it the hypothesis. How far one
-    entails the other says how well the class fits, as in transformers' pipeline.
+    A text is the premise, and the template with a class in it the hypothesis. The
+    probability of entailment is the score of the class, as in transformers' pipeline.
 
     Args:
         classifier: an `AlbertTextClassifier` of pairs that gives logits, fine-tuned on
@@ -41,6 +44,12 @@ class ZeroShotClassifier:
         [Benchmarking Zero-shot Text Classification](https://arxiv.org/abs/1909.00161).
     """
 
+    name_of_task = "zero-shot-classification"
+    fields = ("text",)
+    optional_fields = ()
+    # The class whose models it uses.
+    wrapped_cls = AlbertTextClassifier
+
     def __init__(
         self,
         classifier: Any,
@@ -56,7 +65,8 @@ class ZeroShotClassifier:
         linear = classifier.activation is keras.activations.linear
         if classifier.multi_label or not linear:
             raise AlbertError(
-                "`classifier` should give logits: no multi_label, no `activation`."
+                "`classifier` must return logits for single classes, without "
+                "`activation` and not multi-label."
             )
         self.classifier, self.hypothesis_template = classifier, hypothesis_template
         names = [name.lower() for name in classifier.class_names]
@@ -70,7 +80,7 @@ class ZeroShotClassifier:
         multi_label: bool = False,
         batch_size: int | None = None,
     ) -> np.ndarray:
-        """The probabilities of the classes, float64 [texts, classes].
+        """Return the probabilities of the classes, float64 [texts, classes].
 
         Args:
             texts: list of strings.
@@ -81,7 +91,10 @@ class ZeroShotClassifier:
         """
         labels = list(candidate_labels)
         if isinstance(candidate_labels, str) or not labels:
-            raise AlbertError(f"`candidate_labels` should be a list, not {labels}.")
+            raise AlbertError(
+                "`candidate_labels` must be a list of strings. Received: "
+                f"{candidate_labels!r}"
+            )
         hypotheses = [self.hypothesis_template.replace("{}", x) for x in labels]
         pairs = ([x for x in texts for _ in labels], hypotheses * len(texts))
         logits = self.classifier.predict(pairs, batch_size=batch_size, verbose=0)
@@ -93,9 +106,42 @@ class ZeroShotClassifier:
             return np.exp(entailed - both)
         return np.exp(entailed - np.logaddexp.reduce(entailed, axis=1, keepdims=True))
 
+    def predict_dicts(
+        self,
+        x: Sequence[str],
+        batch_size: int | None = None,
+        candidate_labels: Sequence[str] = (),
+        hypothesis_template: str | None = None,
+        multi_label: bool = False,
+    ) -> list[dict[str, Any]]:
+        """Return `sequence`, the text, `labels`, the likeliest first, and `scores`.
+
+        Args:
+            x: list of strings.
+            batch_size, candidate_labels, multi_label: as for `predict`.
+            hypothesis_template: optional string, instead of that of the class.
+        """
+        found = self
+        if hypothesis_template is not None:
+            found = ZeroShotClassifier(self.classifier, hypothesis_template)
+        rows = found.predict(x, candidate_labels, multi_label, batch_size)
+        return [
+            {
+                "sequence": text,
+                "labels": [one["label"] for one in answers],
+                "scores": [one["score"] for one in answers],
+            }
+            for text, answers in zip(
+                x, ranked(candidate_labels, rows, None), strict=True
+            )
+        ]
+
+
+TASKS[ZeroShotClassifier.name_of_task] = ZeroShotClassifier
+
 
 def _find(names, usual, name):
-    """The position of a label among those of the classifier."""
+    """Return the position of a label among those of the classifier."""
     for wanted in usual if name is None else [name.lower()]:
         if wanted in names:
             return names.index(wanted)

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.preprocessing.token_budget import TokenBudget
 from albert_tf_lite.errors import AlbertError
 
 
@@ -50,21 +49,15 @@ def split_off(x: Any, y: Any, sample_weight: Any, share: float) -> tuple:
     return part(slice(0, start)), part(slice(start, count))
 
 
-def count_steps(
-    x: Any,
-    y: Any,
-    batch_size: int | TokenBudget,
-    validation_split: float | None = None,
-) -> int:
-    """The steps of an epoch; 0 where they are not known, as of a `TokenBudget`."""
-    if isinstance(batch_size, TokenBudget):
-        return 0
-    if isinstance(x, tf.data.Dataset):
-        return max(int(x.cardinality()), 0)
-    if y is None:
-        return 0
-    count = int(count_examples(x) * (1 - (validation_split or 0)))
-    return -(-count // batch_size)
+def texts_in_memory(x: Any) -> Any:
+    """Return the texts of a dataset of batches of strings as a list, without labels.
+
+    Other data are returned as they are.
+    """
+    if not isinstance(x, tf.data.Dataset) or is_pair(x) is not False:
+        return x
+    batches = (batch[0] if isinstance(batch, tuple) else batch for batch in x)
+    return [text for batch in batches for text in batch.numpy()]
 
 
 def check_batched(dataset: tf.data.Dataset) -> tf.data.Dataset:

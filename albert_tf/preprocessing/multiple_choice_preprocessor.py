@@ -6,6 +6,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from albert_tf.preprocessing.packed_texts import PackedTexts, warn_of_truncation
 from albert_tf.preprocessing.segment_packer import SegmentPacker
 from albert_tf.preprocessing.text_classifier_preprocessor import (
     AlbertTextClassifierPreprocessor,
@@ -68,13 +69,18 @@ class AlbertMultipleChoicePreprocessor(AlbertTextClassifierPreprocessor):
         """Tokenize a batch.
 
         Returns:
-            The packed tokens, ragged int32 [batch, (choices), (tokens)], and how many
-            of them belong to the context, ragged int64 [batch, (choices)].
+            The packed tokens, ragged int32 [batch, (choices), (tokens)], and the number
+            of tokens of the context, ragged int64 [batch, (choices)].
         """
-        return self.tokenize_and_pack(x)[:2]
+        return self._pack(x)[:2]
 
-    def tokenize_and_pack(self, x):
-        """As `pack`, and how many examples were cut to `sequence_length`."""
+    def pack_texts(self, x: Any) -> PackedTexts:
+        """Tokenize lists of contexts, questions and choices; warn of truncation."""
+        tokens, first_lengths, truncated = self._pack(x)
+        warn_of_truncation(truncated, len(x[0]), self.sequence_length)
+        return PackedTexts(tokens=tokens, first_lengths=first_lengths)
+
+    def _pack(self, x):
         choices = ragged_choices(x)
         contexts, questions = as_segments(x[:2])
         example = choices.value_rowids()
@@ -84,10 +90,11 @@ class AlbertMultipleChoicePreprocessor(AlbertTextClassifierPreprocessor):
         seconds = tf.concat([questions, self.tokenizer(choices.values)], axis=1)
         more = seconds.row_lengths()
         length = contexts.row_lengths() + 2 + more + tf.minimum(more, 1)
-        is_cut = tf.cast(length > self.sequence_length, tf.int32)
-        cut = tf.math.unsorted_segment_max(is_cut, example, choices.nrows())
+        is_long = tf.cast(length > self.sequence_length, tf.int32)
+        truncated = tf.math.unsorted_segment_max(is_long, example, choices.nrows())
         packed = self.packer.pack([contexts, seconds])
-        return *map(choices.with_values, packed), tf.reduce_sum(tf.maximum(cut, 0))
+        count = tf.reduce_sum(tf.maximum(truncated, 0))
+        return *map(choices.with_values, packed), count
 
 
 def ragged_choices(x: Any) -> tf.RaggedTensor:

@@ -7,6 +7,7 @@ import keras
 import tensorflow as tf
 
 from albert_tf.preprocessing.offsets import tokenize_with_offsets
+from albert_tf.preprocessing.packed_texts import WindowedTexts
 from albert_tf.preprocessing.text_classifier_preprocessor import (
     AlbertTextClassifierPreprocessor,
 )
@@ -18,27 +19,13 @@ from albert_tf_lite.errors import AlbertError
 SHARED = 128
 
 
-@dataclasses.dataclass(frozen=True)
-class WindowedContexts:
-    """Questions, each with a window of its context: what a model reads.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class WindowedContexts(WindowedTexts):
+    """Questions, each with a window of its context.
 
-    Attributes:
-        starts, ends: ragged int32 tensors [examples, (tokens)], the characters of
-            each token of the contexts.
-        windows: `Windows` of the contexts' tokens.
-        tokens: ragged int32 tensor [windows, (tokens)], `[CLS] question [SEP] window
-            [SEP]`.
-        first_lengths: int64 tensor [windows], the tokens before the window.
+    `starts` and `ends` are those of the contexts; `first_lengths` counts the tokens
+    before the window: `[CLS] question [SEP] window [SEP]`.
     """
-
-    starts: tf.RaggedTensor
-    ends: tf.RaggedTensor
-    windows: Windows
-    tokens: tf.RaggedTensor
-    first_lengths: tf.Tensor
-
-    def __len__(self) -> int:
-        return len(self.windows)
 
     def characters(
         self, window: tf.Tensor, first: tf.Tensor, last: tf.Tensor
@@ -69,7 +56,7 @@ class AlbertQuestionAnsweringPreprocessor(AlbertTextClassifierPreprocessor):
     """Questions and contexts in, what `AlbertQuestionAnswering` takes out.
 
     A context too long for one example is cut into windows that overlap; see
-    `windows`. Called as a layer it gives one example a question, with the first
+    `pack_texts`. Called as a layer it gives one example a question, with the first
     window.
 
     Args:
@@ -108,7 +95,7 @@ class AlbertQuestionAnsweringPreprocessor(AlbertTextClassifierPreprocessor):
         self.stride = stride
         self.max_question_length = max_question_length
 
-    def windows(self, x: Any) -> WindowedContexts:
+    def pack_texts(self, x: Any) -> WindowedContexts:
         """Tokenize questions and contexts, and cut the contexts.
 
         Args:
@@ -136,11 +123,18 @@ class AlbertQuestionAnsweringPreprocessor(AlbertTextClassifierPreprocessor):
             stride = tf.minimum(size, self.stride)
         windows = Windows.of(tokens, size, stride)
         parts = tf.gather(questions, windows.texts), windows.of_windows(tokens.values)
-        return WindowedContexts(starts, ends, windows, *self.packer.pack(parts))
+        tokens, first_lengths = self.packer.pack(parts)
+        return WindowedContexts(
+            tokens=tokens,
+            first_lengths=first_lengths,
+            starts=starts,
+            ends=ends,
+            windows=windows,
+        )
 
     def pack(self, x):
         """Tokenize a batch, of each context the first window; as `SegmentPacker`."""
-        contexts = self.windows(tuple(map(tf.convert_to_tensor, as_segments(x))))
+        contexts = self.pack_texts(tuple(map(tf.convert_to_tensor, as_segments(x))))
         is_first = contexts.windows.starts == 0
         return (
             tf.ragged.boolean_mask(contexts.tokens, is_first),

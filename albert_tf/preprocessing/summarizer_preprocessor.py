@@ -6,31 +6,31 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from albert_tf.preprocessing.sentences import split_sentences_in_graph
+from albert_tf.preprocessing.packed_texts import PackedTexts
+from albert_tf.preprocessing.sentences import sentences_of, split_sentences_in_graph
 from albert_tf.preprocessing.text_classifier_preprocessor import (
     AlbertTextClassifierPreprocessor,
 )
 from albert_tf.preprocessing.texts import as_segments, as_string_tensor
 
 
-@dataclasses.dataclass(frozen=True)
-class Articles:
-    """The sentences of articles, in the windows that a model reads.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Articles(PackedTexts):
+    """Articles in windows of whole sentences: `[CLS] a [SEP] [CLS] b [SEP]`.
 
     Attributes:
-        tokens: ragged int32 tensor [windows, (tokens)], `[CLS] a [SEP] [CLS] b [SEP]`.
         window: int64 tensor [sentences of all articles], the window of each.
-        place: the same of its [CLS] in the window.
-        article: int64 tensor [windows], the article each is of.
+        place: int64 tensor [sentences], the position of its [CLS] in the window.
+        article: int64 tensor [windows], the article of each.
     """
 
-    tokens: tf.RaggedTensor
     window: tf.Tensor
     place: tf.Tensor
     article: tf.Tensor
 
-    def __len__(self) -> int:
-        return int(self.tokens.nrows())
+    @property
+    def examples(self):
+        return self.article
 
     @property
     def positions(self) -> tf.Tensor:
@@ -45,7 +45,7 @@ class AlbertSummarizerPreprocessor(AlbertTextClassifierPreprocessor):
     An article is a string, split at the ends of sentences, or the list of its
     sentences. As many whole sentences as fit are one window, so that each sentence is
     read once, among its neighbours; a sentence longer than a window is cut. Called on
-    strings it gives the first window of each article; `articles` loses nothing.
+    strings it gives the first window of each article; `pack_texts` reads it all.
 
     Args:
         tokenizer: a `WordPieceTokenizer` or a `SentencePieceTokenizer`.
@@ -65,14 +65,15 @@ class AlbertSummarizerPreprocessor(AlbertTextClassifierPreprocessor):
         tokens = tf.gather(articles.tokens, first)
         return tokens, tokens.row_lengths()
 
-    def articles(self, sentences: list[list[str]]) -> Articles:
-        """The windows of articles, lists of sentences as `sentences_of` gives them."""
-        flat = as_string_tensor([text for row in sentences for text in row])
-        lengths = [len(row) for row in sentences]
+    def pack_texts(self, x: Any) -> Articles:
+        """Tokenize articles, strings or lists of sentences, and cut them."""
+        rows = sentences_of(x)
+        flat = as_string_tensor([text for row in rows for text in row])
+        lengths = tf.constant([len(row) for row in rows], tf.int64)
         return self.cut(tf.RaggedTensor.from_row_lengths(flat, lengths))
 
     def cut(self, sentences: tf.RaggedTensor) -> Articles:
-        """The windows of strings [articles, (sentences)], in a graph, too."""
+        """Cut strings [articles, (sentences)] into windows; also works in a graph."""
         tokens, _ = self.packer.pack([self.tokenizer(sentences.values)])
         lengths, article = tokens.row_lengths(), sentences.value_rowids()
         window = _windows(lengths, article, self.sequence_length)
@@ -80,7 +81,13 @@ class AlbertSummarizerPreprocessor(AlbertTextClassifierPreprocessor):
         tokens = tf.RaggedTensor.from_row_lengths(tokens.values, sizes, validate=False)
         place = tf.cumsum(lengths, exclusive=True)
         place -= tf.gather(tokens.row_starts(), window)
-        return Articles(tokens, window, place, tf.math.segment_min(article, window))
+        return Articles(
+            tokens=tokens,
+            first_lengths=sizes,
+            window=window,
+            place=place,
+            article=tf.math.segment_min(article, window),
+        )
 
 
 @tf.function(

@@ -9,6 +9,7 @@ import keras_hub
 import tensorflow as tf
 
 from albert_tf.backbone.albert_backbone import AlbertBackbone
+from albert_tf.preprocessing.packed_texts import PackedTexts, warn_of_truncation
 from albert_tf.preprocessing.segment_packer import SegmentPacker
 from albert_tf.preprocessing.texts import Texts, as_segments
 from albert_tf.tokenizers.word_piece_tokenizer import WordPieceTokenizer
@@ -108,14 +109,16 @@ class AlbertTextClassifierPreprocessor(keras_hub.models.Preprocessor):
         """The ids of texts [batch], without special tokens."""
         return self.tokenizer(texts)
 
-    def tokenize_and_pack(
-        self, x: Texts, chunk: int = 1024
-    ) -> tuple[tf.RaggedTensor, tf.Tensor, int]:
-        """Tokenize all texts once, without padding, `chunk` at a time in each thread.
+    def pack_texts(self, x: Texts, chunk: int = 1024) -> PackedTexts:
+        """Tokenize lists of texts, `chunk` at a time in each thread.
+
+        Args:
+            x: list of strings, or for pairs the tuple of two such lists.
+            chunk: int.
 
         Returns:
-            What `SegmentPacker.pack` gives, and how many examples were cut to
-            `sequence_length`, an int.
+            `PackedTexts`. A warning counts the examples longer than
+            `sequence_length`, which are truncated.
         """
         segments = as_segments(x)
         function = self._packing_function(len(segments))
@@ -125,11 +128,11 @@ class AlbertTextClassifierPreprocessor(keras_hub.models.Preprocessor):
                 lambda start: function(*(s[start : start + chunk] for s in segments)),
                 starts,
             )
-            tokens, first_lengths, cut = zip(*packed, strict=True)
-        return (
-            tf.concat(tokens, axis=0),
-            tf.concat(first_lengths, axis=0),
-            sum(int(count) for count in cut),
+            tokens, first_lengths, truncated = zip(*packed, strict=True)
+        warn_of_truncation(sum(truncated), len(segments[0]), self.sequence_length)
+        return PackedTexts(
+            tokens=tf.concat(tokens, axis=0),
+            first_lengths=tf.concat(first_lengths, axis=0),
         )
 
     def _packing_function(self, num_segments):

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,6 +7,7 @@ import keras
 import tensorflow as tf
 
 from albert_tf.preprocessing.offsets import tokenize_with_offsets, without_overlap
+from albert_tf.preprocessing.packed_texts import WindowedTexts
 from albert_tf.preprocessing.text_classifier_preprocessor import (
     AlbertTextClassifierPreprocessor,
 )
@@ -16,33 +16,12 @@ from albert_tf.preprocessing.windows import Windows
 from albert_tf_lite.errors import AlbertError
 
 
-@dataclasses.dataclass(frozen=True)
-class WindowedTexts:
-    """Texts, their tokens, and the windows that a model reads.
-
-    Attributes:
-        starts, ends: ragged int32 tensors [texts, (tokens)], the characters of each
-            token. No character is in two tokens, so that some tokens are empty.
-        windows: `Windows` of the tokens.
-        tokens, first_lengths: the windows as `SegmentPacker.pack` gives them.
-    """
-
-    starts: tf.RaggedTensor
-    ends: tf.RaggedTensor
-    windows: Windows
-    tokens: tf.RaggedTensor
-    first_lengths: tf.Tensor
-
-    def __len__(self) -> int:
-        return len(self.windows)
-
-
 @keras.saving.register_keras_serializable(package="albert_tf")
 class AlbertTokenClassifierPreprocessor(AlbertTextClassifierPreprocessor):
     """Strings in, what `AlbertBackbone` takes out; long texts in windows.
 
     Called on strings it gives one example a text, cut to `sequence_length`, as
-    `AlbertTextClassifierPreprocessor`; `windows` loses nothing.
+    `AlbertTextClassifierPreprocessor`; `pack_texts` reads it all.
 
     Args:
         tokenizer: a `WordPieceTokenizer` or a `SentencePieceTokenizer`.
@@ -58,8 +37,8 @@ class AlbertTokenClassifierPreprocessor(AlbertTextClassifierPreprocessor):
             padding and special tokens.
 
     Raises:
-        AlbertError: if windows that far apart would skip tokens, or for a pair of
-            texts.
+        AlbertError: if windows that far apart would leave tokens out, or a pair of
+            texts is given.
     """
 
     def __init__(
@@ -101,19 +80,29 @@ class AlbertTokenClassifierPreprocessor(AlbertTextClassifierPreprocessor):
         last = tf.reduce_sum(features["padding_mask"], axis=1, keepdims=True) - 1
         return tf.where((position > 0) & (position < last), features["token_ids"], -1)
 
-    def windows(self, x: Sequence[str]) -> WindowedTexts:
-        """The windows of texts, a list of any Python strings."""
+    def pack_texts(self, x: Sequence[str]) -> WindowedTexts:
+        """Tokenize a list of Python strings and cut them into windows.
+
+        No character is in two tokens, so that some tokens are empty.
+        """
         refuse_pairs(x)
         return self.cut(*tokenize_with_offsets(self.tokenizer, x))
 
     def cut(
         self, ids: tf.RaggedTensor, starts: tf.RaggedTensor, ends: tf.RaggedTensor
     ) -> WindowedTexts:
-        """The windows of tokens with offsets, in a graph, too."""
+        """Cut tokens with offsets into windows; also works in a graph."""
         size = self.sequence_length - 2
         windows = Windows.of(ids, size, self.stride or max(size * 3 // 4, 1))
-        packed = self.packer.pack([windows.of_windows(ids.values)])
-        return WindowedTexts(*without_overlap(starts, ends), windows, *packed)
+        starts, ends = without_overlap(starts, ends)
+        tokens, first_lengths = self.packer.pack([windows.of_windows(ids.values)])
+        return WindowedTexts(
+            tokens=tokens,
+            first_lengths=first_lengths,
+            starts=starts,
+            ends=ends,
+            windows=windows,
+        )
 
     def get_config(self):
         return {**super().get_config(), "stride": self.stride}

@@ -1,53 +1,27 @@
-"""The tasks of the command line, a row each.
+"""The tasks of the command line, one module each.
 
-`finetune --task NAME`, `evaluate` and `predict` are driven by these rows alone. A row
-is added in two steps:
-
-1. A module here, named after the task, with a `Row` at its end. The functions of the
-   row (`read`, `report`, `cells`, and where needed `scores`, `tune`, `inputs`,
-   `summary`) stand above it and import TensorFlow, NumPy and `albert_tf` when they are
-   called. See `Row` for what each is given and gives. The model of a task and what it
-   answers are a row of the same name in `albert_tf.pipelines`.
-2. Its name in `_ROWS` below.
-
-Nothing outside of a row knows what labels, texts or scores of a task look like.
+A module is named after its task in `albert_tf.models.TASKS`, with underscores, and has
+a `ROW` at its end. The functions of the row (`read`, `report`, `cells`, and where
+needed `scores`, `tune`, `inputs`, `summary`) stand above it and import TensorFlow,
+NumPy and `albert_tf` when they are called, so that `--help` does not. See `Row` for
+their arguments. Each module of this folder is a row; nothing else lists them.
 """
 
-from albert_tf_cli.task_table import (
-    fill_mask,
-    multi_label,
-    multiple_choice,
-    question_answering,
-    regression,
-    sentence_order,
-    spelling_correction,
-    summarization,
-    text_classification,
-    text_embedding,
-    token_classification,
-    zero_shot_classification,
+import importlib
+import pkgutil
+
+_MODULES = (
+    importlib.import_module(f"{__name__}.{module.name}")
+    for module in pkgutil.iter_modules(__path__)
+    if module.name != "row"
 )
-
-_ROWS = (
-    text_classification.ROW,
-    multi_label.ROW,
-    regression.ROW,
-    token_classification.ROW,
-    question_answering.ROW,
-    multiple_choice.ROW,
-    text_embedding.ROW,
-    spelling_correction.ROW,
-    summarization.ROW,
-    fill_mask.ROW,
-    sentence_order.ROW,
-    zero_shot_classification.ROW,
-)
-TASKS = {row.name: row for row in _ROWS}
+TASKS = {module.ROW.name: module.ROW for module in _MODULES}
 
 
-def task_of(class_name, config):
-    """The row of a model of a class and config; `None` if it is of no task here."""
-    from albert_tf import pipelines
+def task_of(class_name):
+    """Return the row of a class of models, `None` if it has none."""
+    from albert_tf import models
 
-    found = pipelines.task_of(class_name, config)
-    return found and TASKS.get(found.name)
+    return TASKS.get(
+        getattr(getattr(models, class_name or "", None), "name_of_task", None)
+    )

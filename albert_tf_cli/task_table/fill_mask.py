@@ -12,4 +12,9 @@ def cells(answer):
     ]
 
 
-ROW = Row(name="fill-mask", cells=cells, inputs=lambda model, lines: lines)
+ROW = Row(
+    name="fill-mask",
+    takes_top_k=True,
+    cells=cells,
+    inputs=lambda model, lines: lines,
+)

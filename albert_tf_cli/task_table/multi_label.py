@@ -31,7 +31,9 @@ def read(path, columns, known=None):
 
 
 def tune(model, examples, batch_size):
-    model.tune_thresholds(examples.x, examples.y, batch_size)
+    from albert_tf.models import tune_thresholds
+
+    tune_thresholds(model, examples.x, examples.y, batch_size)
 
 
 def _chosen(model, examples, batch_size):
@@ -87,7 +89,7 @@ def mistakes(model, examples, batch_size):
 
 ROW = Row(
     name="multi-label",
-    maximise="micro_f1",
+    takes_top_k=True,
     read=read,
     summary=summary,
     report=report,

@@ -41,8 +41,9 @@ def cells(answer):
 
 
 ROW = Row(
+    takes_top_k=True,
+    lists_answers=True,
     name="multiple-choice",
-    maximise="accuracy",
     read=read,
     report=report,
     cells=cells,

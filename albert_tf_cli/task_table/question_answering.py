@@ -70,8 +70,9 @@ def cells(answer):
 
 
 ROW = Row(
+    takes_top_k=True,
+    lists_answers=True,
     name="question-answering",
-    maximise="f1",
     read=read,
     report=report,
     cells=cells,

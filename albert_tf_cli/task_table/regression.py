@@ -40,7 +40,6 @@ def cells(answer):
 
 ROW = Row(
     name="regression",
-    maximise="spearman",
     read=read,
     report=report,
     cells=cells,

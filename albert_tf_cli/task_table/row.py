@@ -2,7 +2,6 @@
 
 import collections
 import dataclasses
-import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -119,18 +118,17 @@ class Row:
     """A task of the command line.
 
     Its functions import what they need when they are called: `--help` has no
-    TensorFlow. Its model, and what that answers, are those of the row of the same name
-    in `albert_tf.pipelines`.
+    TensorFlow. Its model is the class of the same name in `albert_tf.models.TASKS`.
 
     Attributes:
         name: as `--task` takes it.
         cells: function of an answer, which gives the strings that `predict` prints in
             columns before the text.
-        maximise: the score of the dev examples by which the best epoch is chosen: one
-            that Keras computes, or one of `scores`. It, `read` and `report` are `None`
-            for a task that is for `predict` only.
-        read: function of a path, `Columns` and `known`, which gives `Examples`. `known`
-            is `None` for the examples to train on, else the arguments of the model.
+        takes_top_k: whether `predict` takes --top-k.
+        lists_answers: whether --top-k makes a list of answers, each with cells.
+        read: function of a path, `Columns` and `known` that returns `Examples`. `known`
+            is `None` for the examples to train on, else the arguments of the model. A
+            task that is for `predict` only has neither `read` nor `report`.
         report: function of model, `Examples` and batch size, which gives a `Report`.
         summary: function of `Examples.arguments`, which says in a few words what
             distinguishes these data; it ends in a full stop.
@@ -146,15 +144,14 @@ class Row:
             the class it is asked about in `predicted`.
         suspicious: optional function of the same, for `--train`: the examples whose
             label looks wrong.
-        to_label: optional function of model, x and batch size, for `--unlabelled`: the
-            examples to label next.
         explain: optional function of the model, which gives a function of a text (or a
             tuple of texts) and a class (or `None`): its `Attributions`.
     """
 
     name: str
     cells: Callable
-    maximise: str | None = None
+    takes_top_k: bool = False
+    lists_answers: bool = False
     read: Callable | None = None
     report: Callable | None = None
     summary: Callable = lambda arguments: ""
@@ -163,45 +160,27 @@ class Row:
     inputs: Callable = texts_or_pairs
     mistakes: Callable | None = None
     suspicious: Callable | None = None
-    to_label: Callable | None = None
     explain: Callable | None = None
 
-    @property
-    def pipeline(self):
-        """The row of `albert_tf.pipelines`."""
-        from albert_tf.pipelines import PIPELINES
-
-        return PIPELINES[self.name]
-
-    @property
-    def fixed(self):
-        """The arguments of the class that make it a model of this task."""
-        return self.pipeline.fixed
-
-    def model_class(self):
-        return self.pipeline.model
-
     def reads_pairs(self, model):
-        """Whether a model takes pairs of texts, two columns of a file."""
-        takes_two = "text_pair" in self.pipeline.fields
+        """Return whether a model takes pairs of texts, two columns of a file."""
+        takes_two = "text_pair" in getattr(model, "fields", ("text_pair",))
         return takes_two and getattr(model, "pairs", False)
 
-    def answers(self, model, x, batch_size, **options):
-        """What `predict --json` prints, for each example."""
-        return self.pipeline.answers(model, x, batch_size, **options)
+    @property
+    def model_class(self):
+        """The class of its models in `albert_tf.models`."""
+        from albert_tf.models import TASKS
 
-    def takes(self, option):
-        """Whether `answers` takes an option."""
-        return option in inspect.signature(self.pipeline.answers).parameters
+        return TASKS[self.name]
 
     @property
-    def default_top_k(self):
-        """How many answers an example has, `None` for a task that has always one."""
-        top_k = inspect.signature(self.pipeline.answers).parameters.get("top_k")
-        return top_k and top_k.default
+    def monitor(self):
+        """The score of the dev examples that chooses the best epoch."""
+        return self.model_class.monitor
 
     def ranked_cells(self, answer):
-        """The `cells` of an answer, or of the best of several one after the other."""
-        if self.default_top_k != 1 or isinstance(answer, dict):
+        """Return the cells of an answer, or of several one after the other."""
+        if isinstance(answer, dict) or not self.lists_answers:
             return self.cells(answer)
         return [cell for one in answer for cell in self.cells(one)]

@@ -104,29 +104,12 @@ def suspicious(model, examples, batch_size):
         {
             "example": found["index"] + 1,
             "label": model.class_names[found["label_id"]],
-            "suggested": model.class_names[found["suggested_id"]],
-            "probability": found["suggested_probability"],
+            "suggested": model.class_names[found["predicted_id"]],
+            "probability": found["predicted_probability"],
             "of_label": found["label_probability"],
             **columns_of(examples.x, found["index"]),
         }
         for found in suspicious_labels(features, examples.y)
-    ]
-
-
-def to_label(model, x, batch_size):
-    from albert_tf.evaluation import next_to_label
-    from albert_tf.models import text_features
-
-    features, probabilities = text_features(model, x, batch_size)
-    return [
-        {
-            "example": found["index"] + 1,
-            "predicted": model.class_names[found["predicted_id"]],
-            "probability": found["predicted_probability"],
-            "entropy": found["entropy"],
-            **columns_of(x, found["index"]),
-        }
-        for found in next_to_label(probabilities, features)
     ]
 
 
@@ -137,14 +120,14 @@ def explain(model):
 
 
 ROW = Row(
+    takes_top_k=True,
+    lists_answers=True,
     name="text-classification",
-    maximise="accuracy",
     read=read,
     summary=summary,
     report=report,
     cells=cells,
     mistakes=mistakes,
     suspicious=suspicious,
-    to_label=to_label,
     explain=explain,
 )

@@ -17,9 +17,10 @@ def read(path, columns, known=None):
 
 def scores(model, examples, batch_size):
     from albert_tf.evaluation import regression_scores
-    from albert_tf.pipelines.answers import cosines
+    from albert_tf_lite.plain_answers import cosines_of
 
-    found = regression_scores(examples.y, cosines(model, examples.x, batch_size))
+    vectors = (model.encode_text(part, batch_size) for part in examples.x)
+    found = regression_scores(examples.y, cosines_of(*vectors))
     # A cosine has another range than the scores.
     return {name: found[name] for name in ("pearson", "spearman")}
 
@@ -40,7 +41,6 @@ def cells(answer):
 
 ROW = Row(
     name="text-embedding",
-    maximise="spearman",
     read=read,
     report=report,
     cells=cells,

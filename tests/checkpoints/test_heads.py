@@ -13,13 +13,15 @@ from albert_tf.checkpoints import (
 )
 from albert_tf.checkpoints.heads import architectures, heads_in
 from albert_tf.checkpoints.layouts import HUGGINGFACE
-from albert_tf.conversion import build, convert_checkpoint, save_checkpoint
+from albert_tf.conversion import convert_checkpoint, save_checkpoint
 from albert_tf.models import (
+    AlbertMultiLabelClassifier,
     AlbertPretrainer,
     AlbertTextClassifier,
     AlbertTextRegressor,
     AlbertTokenClassifier,
 )
+from albert_tf.models.building import build_model
 
 
 @pytest.fixture(scope="module")
@@ -52,11 +54,11 @@ def test_a_head_of_an_unknown_task_is_reported_only(backbone, tmp_path):
     assert open_checkpoint(tmp_path).num_classes("classifier") == 0
 
 
-MULTI_LABEL = {"num_classes": 2, "labels": ["体育", "财经"], "multi_label": True}
+MULTI_LABEL = {"num_classes": 2, "labels": ["体育", "财经"]}
 MULTI_LABEL["thresholds"] = [0.25, 0.75]
 KINDS = {
     "one class": (AlbertTextClassifier, {"num_classes": 1, "dropout": 0.2}),
-    "multi-label": (AlbertTextClassifier, MULTI_LABEL),
+    "multi-label": (AlbertMultiLabelClassifier, MULTI_LABEL),
     "regressor": (AlbertTextRegressor, {"dropout": 0.2}),
     "mean": (AlbertTextClassifier, {"num_classes": 3, "pooling_mode": "mean"}),
     "mean regressor": (AlbertTextRegressor, {"pooling_mode": "mean"}),
@@ -78,7 +80,7 @@ def test_classifiers_and_regressors_keep_their_kind(backbone, kind, tmp_path):
     save_checkpoint(model, tmp_path / "there", layout)
     convert_checkpoint(tmp_path / "there", tmp_path / "back", "google")
     for folder in ("there", "back"):
-        again = build.build_model(open_checkpoint(tmp_path / folder))
+        again = build_model(open_checkpoint(tmp_path / folder))
         assert type(again) is cls
         assert arguments.items() <= again.get_config().items()
         assert_same_weights(again, model)

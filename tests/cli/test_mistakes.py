@@ -133,7 +133,7 @@ EARLY = {
     ),
     "no report": (
         ("evaluate", "model", "train.tsv", "--train", "train.tsv"),
-        "--train and --unlabelled need --report DIRECTORY",
+        "--train needs --report DIRECTORY",
     ),
     "no texts": (
         ("predict", "model", "no.csv"),
@@ -206,15 +206,15 @@ LATE = {
     ),
     "explain": (
         ("predict", "regressor", "好", "--explain"),
-        "--explain is for models of these tasks: text-classification",
+        "--explain is for models of these tasks: multi-label, text-class",
     ),
     "report": (
         ("evaluate", "regressor", "train.tsv", "--report", "new"),
-        "--report is for models of these tasks: text-classification",
+        "--report is for models of these tasks: multi-label, text-class",
     ),
     "report folder": (
         ("evaluate", "model", "train.tsv", "--report", "report"),
-        "report is not a directory for a report: it holds mine",
+        "report contains files that are not part of a report: mine",
     ),
     "precision": (
         ("export", "model", "out", "--format", "savedmodel", "--precision", "int8"),

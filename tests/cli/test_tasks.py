@@ -387,8 +387,8 @@ def test_without_dev_a_share_of_each_class_is_held_back():
         assert split(Examples(texts, y, count=40), 0.2, seed=3)[1].count == 8
 
 
-def test_a_model_is_of_the_task_that_fixes_most():
-    assert task_of("AlbertTextClassifier", {"multi_label": True}).name == "multi-label"
-    assert task_of("AlbertTextClassifier", {}).name == "text-classification"
-    assert task_of("AlbertPretrainer", {}) is None
-    assert list(TASKS)[0] == "text-classification"
+def test_the_task_of_a_class():
+    assert task_of("AlbertMultiLabelClassifier").name == "multi-label"
+    assert task_of("AlbertEarlyExitClassifier").name == "text-classification"
+    assert task_of("AlbertPretrainer") is None and task_of(None) is None
+    assert TASKS.keys() == albert_tf.models.TASKS.keys()

@@ -84,7 +84,7 @@ def test_a_threshold_lies_between_the_two_kinds():
 
 def test_correlations_by_hand(monkeypatch):
     scores = regression_scores([1, 2, 3, 4], np.array([[1], [2], [4], [3]], "float32"))
-    # Of ranks and of these values alike: 1 - 6 * 2 / (4 * 15).
+    # Ranks and values have the same correlation: 1 - 6 * 2 / (4 * 15).
     assert scores == pytest.approx({"pearson": 0.8, "spearman": 0.8, "mse": 0.5})
     assert regression_scores([1, 2, 3], [2, 2, 2])["spearman"] == 0.0
     monkeypatch.setitem(sys.modules, "scipy.stats", None)
@@ -147,7 +147,7 @@ CMRC = [
     # "-" is removed before the cut: sinosat2 ; brackets of ASCII are segments:
     # 鑫 诺 ( sinosat2 ).
     ("SINOSAT-2", ["鑫诺(SINOSAT-2)"], 0, 1, 5, 1),
-    # A last full stop of Latin is a segment of its own: mr. smith . / mr. smith.
+    # A final Latin full stop is a separate segment: mr. smith . / mr. smith.
     ("Mr. Smith.", ["mr. smith"], 0, 2, 2, 3),
     # Rare characters (㙍, not in U+4E00 to U+9FA5) make words: 㙍㙍 山.
     ("㙍㙍山", ["㙍山"], 0, 1, 2, 2),
@@ -232,7 +232,7 @@ def test_no_null_threshold_is_better(rows):
 
 
 def test_spelling_by_hand():
-    """Of SIGHAN: source, target, prediction."""
+    """Sources, targets and predictions as in SIGHAN."""
     missed, untouched = ("我再家", "我在家", "我再家"), ("很好", "很好", "很好")
     rows = [
         ("我再家", "我在家", "我在家"),
@@ -243,7 +243,7 @@ def test_spelling_by_hand():
         *(missed, untouched, untouched),
         ("很好", "很好", "很号"),
     ]
-    # Of 5 sentences with errors two are found, one is put right; of 3 others one is
+    # Two of 5 sentences with errors are found, one is corrected. One of 3 others is
     # changed.
     assert spelling_scores(*zip(*rows, strict=True)) == pytest.approx(
         {

@@ -1,14 +1,15 @@
-"""`predict(engine=...)`: answers of a quantized file, from the model itself."""
+"""`exported`: a quantized file of a task, written once per state of its weights."""
 
-import re
+import threading
 
 import numpy as np
 import pytest
 from lite_tasks import needs_litert, needs_onnx, small_task
-from small_classifier import predict
+from small_classifier import VOCABULARY, predict, small_backbone
 
 import albert_tf
-from albert_tf.export import LiteRTModel, OnnxModel, engines
+from albert_tf.export import LiteRTModel, OnnxModel, engines, exported
+from albert_tf.models import AlbertSpellingCorrector
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* texts are longer")
 ENGINES = [
@@ -18,20 +19,23 @@ ENGINES = [
 
 
 @pytest.mark.parametrize("engine, opens", ENGINES)
-def test_answers_are_those_of_the_int8_file(engine, opens, tmp_path):
+def test_outputs_are_those_of_the_int8_file(engine, opens, tmp_path):
     task, texts = small_task("google pairs")
     getattr(albert_tf.export, engine)(task, tmp_path / "model", precision="int8")
     expected = opens(tmp_path / "model").outputs(texts)
-    found = predict(task, texts, engine=engine)
+    model = exported(task, engine)
+    assert type(model) is opens
+    found = model.outputs(texts)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    # Activations are quantized per batch.
+    np.testing.assert_allclose(model.outputs(texts, 2), expected, atol=0.1)
     exact = predict(task, texts)
-    assert found.shape == exact.shape
-    np.testing.assert_allclose(found, expected.reshape(exact.shape), atol=1e-5)
     assert not np.array_equal(found, exact)
     assert np.corrcoef(found.ravel(), exact.ravel())[0, 1] > 0.98
 
 
 @needs_onnx
-def test_the_file_is_exported_again_when_weights_change(monkeypatch):
+def test_it_is_exported_again_only_when_weights_change(monkeypatch):
     written = []
     write, opens = engines._FORMATS["onnx"]
 
@@ -41,32 +45,34 @@ def test_the_file_is_exported_again_when_weights_change(monkeypatch):
 
     monkeypatch.setitem(engines._FORMATS, "onnx", (counted, opens))
     task, texts = small_task("labels")
-    first, again = (predict(task, texts, engine="onnx") for _ in range(2))
-    np.testing.assert_array_equal(first, again)
-    assert len(written) == 1
+    found = []
+    threads = [
+        threading.Thread(target=lambda: found.append(exported(task))) for _ in range(3)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(written) == 1 and found[0] is found[1] is found[2]
     bias = task.output_dense.bias
     bias.assign(bias + 5.0)
-    moved = predict(task, texts, engine="onnx")
-    np.testing.assert_allclose(moved, first + 5.0, atol=1e-4)
+    moved = exported(task).outputs(texts)
+    np.testing.assert_allclose(moved, found[0].outputs(texts) + 5.0, atol=1e-4)
     assert len(written) == 2
 
 
 @needs_onnx
 def test_no_text_and_a_pipeline():
     task, texts = small_task("labels")
-    assert predict(task, [], engine="onnx").shape == (0, 3)
+    assert exported(task).outputs([]).shape == (0, 3)
     answers = albert_tf.pipeline("text-classification", task, engine="onnx")(texts)
-    classes = predict(task, texts, engine="onnx").argmax(axis=1)
-    assert [x["label"] for x in answers] == [task.class_names[i] for i in classes]
+    assert answers == exported(task).answers(texts)
 
 
-def test_options_and_tasks_without_an_engine():
-    for name, options, error, message in (
-        ("labels", {"engine": "torch"}, ValueError, "one of onnx, litert"),
-        ("labels", {"engine": "onnx", "max_tokens": 64}, ValueError, "max_tokens=64"),
-        ("labels", {"engine": "onnx", "windows": "mean"}, ValueError, "as lists"),
-        ("tags", {"engine": "onnx"}, ValueError, "one output a text"),
-    ):
-        task, texts = small_task(name)
-        with pytest.raises(error, match=re.escape(message)):
-            predict(task, texts, **options)
+def test_engines_and_tasks_without_a_file():
+    with pytest.raises(ValueError, match="one of onnx, litert"):
+        exported(small_task("labels")[0], "torch")
+    backbone = small_backbone(num_layers=1)
+    task = AlbertSpellingCorrector.from_backbone(backbone, VOCABULARY)
+    with pytest.raises(TypeError, match="AlbertTextRegressor.*AlbertSpellingCorrector"):
+        exported(task)

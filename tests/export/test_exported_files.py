@@ -87,7 +87,7 @@ def test_answers_are_those_of_keras(name, write, written):
 
     answers = model.predict(texts)
     if "spans" in answers:
-        expected = task.predict(texts, scores=True, verbose=0)
+        expected = task.predict_spans(texts, verbose=0)
         assert [[span[:3] for span in row] for row in answers["spans"]] == [
             [span[:3] for span in row] for row in expected
         ]

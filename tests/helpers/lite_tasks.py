@@ -7,6 +7,7 @@ from small_classifier import OTHERS, TEXTS, VOCABULARY, randomised, small_backbo
 
 from albert_tf.export import LiteRTModel, OnnxModel, litert, onnx
 from albert_tf.models import (
+    AlbertMultiLabelClassifier,
     AlbertSentenceOrder,
     AlbertTextClassifier,
     AlbertTextEmbedder,
@@ -45,10 +46,9 @@ TASKS = {
         PAIRS,
     ),
     "multi-label": (
-        AlbertTextClassifier,
+        AlbertMultiLabelClassifier,
         dict(
             num_classes=4,
-            multi_label=True,
             thresholds=[0.3, 0.5, 0.6, 0.4],
             pooling_mode="first_last_mean",
         ),

@@ -45,11 +45,11 @@ def randomised(task, seed=0):
     return task
 
 
-def small_classifier(num_classes=3, sizes=None, seed=0, **kwargs):
+def small_classifier(
+    num_classes=3, sizes=None, seed=0, cls=AlbertTextClassifier, **kwargs
+):
     backbone = small_backbone(**(sizes or {}))
-    classifier = AlbertTextClassifier.from_backbone(
-        backbone, VOCABULARY, num_classes, **kwargs
-    )
+    classifier = cls.from_backbone(backbone, VOCABULARY, num_classes, **kwargs)
     return randomised(classifier, seed)
 
 

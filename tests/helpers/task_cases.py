@@ -16,7 +16,9 @@ from small_classifier import (
 from toy_tagger import ToyTagger
 
 from albert_tf.models import (
+    AlbertEarlyExitClassifier,
     AlbertMaskedLM,
+    AlbertMultiLabelClassifier,
     AlbertMultipleChoice,
     AlbertPretrainer,
     AlbertQuestionAnswering,
@@ -28,7 +30,6 @@ from albert_tf.models import (
     AlbertTextRegressor,
     AlbertTokenClassifier,
 )
-from albert_tf.models.text_fitting import FitsTexts
 
 COUNT = len(TEXTS)
 # [CLS], a token a character that is no space, [SEP].
@@ -72,8 +73,6 @@ class Case:
     # The shape of each output for `x`; a list has one for each text.
     outputs: Any
     sizes: dict = dataclasses.field(default_factory=dict)
-    # The class whose `predict` gives these, where that of the task says what they mean.
-    predicts: type | None = None
     # Whether a dataset's `y` has the form of that beside a list.
     fits_datasets: bool = True
     # Weights without gradient: a bias added to all that a softmax compares.
@@ -131,11 +130,10 @@ CASES = {
         (COUNT, 3),
     ),
     "multi-label classifier": Case(
-        AlbertTextClassifier,
+        AlbertMultiLabelClassifier,
         {
             "num_classes": 3,
             "labels": ["坏", "中", "好"],
-            "multi_label": True,
             "thresholds": [0.25, 0.5, 0.75],
             "pooling_mode": "mean",
         },
@@ -144,12 +142,19 @@ CASES = {
         (COUNT, 3),
         unmoved=("pooled_dense/kernel", "pooled_dense/bias"),
     ),
+    "early-exit classifier": Case(
+        AlbertEarlyExitClassifier,
+        {"num_classes": 3, "labels": ["坏", "中", "好"], "dropout": 0.25},
+        TEXTS,
+        LABELS,
+        (COUNT, 3),
+    ),
     "regressor": Case(
         AlbertTextRegressor,
         {"dropout": 0.25, "pairs": True},
         (TEXTS, OTHERS),
         np.linspace(-1, 5, COUNT),
-        (COUNT,),
+        (COUNT, 1),
     ),
     "pretrainer": Case(
         AlbertPretrainer,
@@ -165,7 +170,6 @@ CASES = {
         SPANS,
         [(length, 9) for length in LENGTHS],
         sizes={"pooler": False},
-        predicts=FitsTexts,
         fits_datasets=False,
     ),
     "question answering": Case(
@@ -175,7 +179,6 @@ CASES = {
         ANSWERS,
         {name: [(x,) for x in PAIR_LENGTHS] for name in ("start_logits", "end_logits")},
         sizes={"pooler": False},
-        predicts=FitsTexts,
         fits_datasets=False,
         unmoved=("span_logits/bias",),
     ),
@@ -185,7 +188,6 @@ CASES = {
         (TEXTS, OTHERS, CHOICES),
         [len(choices) - 1 for choices in CHOICES],
         [(len(choices),) for choices in CHOICES],
-        predicts=FitsTexts,
         fits_datasets=False,
         unmoved=("score/bias",),
         epochs=12,
@@ -222,7 +224,6 @@ CASES = {
         SENTENCE_LABELS,
         [(length + 2 * marks,) for length, marks in zip(LENGTHS, MORE, strict=True)],
         sizes={"pooler": False},
-        predicts=FitsTexts,
         fits_datasets=False,
     ),
     "text embedder": Case(

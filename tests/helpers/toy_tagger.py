@@ -5,13 +5,12 @@ import keras_hub
 import tensorflow as tf
 
 from albert_tf.models.task import AlbertTask
-from albert_tf.models.text_fitting import FitsTexts
 from albert_tf.models.token_outputs import PADDING_TARGET
 from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
 
 
 @keras.saving.register_keras_serializable(package="albert_tf_tests")
-class ToyTagger(FitsTexts, AlbertTask, keras_hub.models.Task):
+class ToyTagger(AlbertTask, keras_hub.models.Task):
     """`tags` [batch, time, num_tags] and `score` [batch, 1]."""
 
     preprocessor_cls = AlbertTextClassifierPreprocessor
@@ -35,7 +34,7 @@ class ToyTagger(FitsTexts, AlbertTask, keras_hub.models.Task):
         )
         return {"tags": tags, "score": keras.losses.MeanSquaredError()}
 
-    def targets(self, x, y):
+    def targets(self, x, y, packed=None):
         tags, scores = y
         return {
             "tags": tf.ragged.constant(tags, tf.int32),

@@ -7,8 +7,8 @@ from small_classifier import CLS, SEP, VOCABULARY, randomised, small_backbone, t
 
 import albert_tf
 from albert_tf.checkpoints import open_checkpoint
-from albert_tf.conversion.build import build_model
-from albert_tf.models import AlbertMultipleChoice
+from albert_tf.models import AlbertMultipleChoice, bucket_by_length
+from albert_tf.models.building import build_model
 
 CONTEXTS = ["我想吃鸡蛋。", "", "他去了" * 12, "中文"]
 QUESTIONS = ["谁吃", "好", "", "哪"]
@@ -70,8 +70,8 @@ def test_the_loss_and_datasets_padded_with_empty_strings(model, logits):
     np.testing.assert_allclose(given, logits, atol=1e-5)
     given = model.evaluate(data.batch(2), verbose=0)
     np.testing.assert_allclose(given, expected, rtol=1e-5)
-    with pytest.raises(ValueError, match="group_by_length"):
-        model.evaluate(data.batch(2), group_by_length=True, verbose=0)
+    with pytest.raises(ValueError, match="one label per text"):
+        bucket_by_length(data.batch(2), model.preprocessor)
 
 
 @pytest.mark.parametrize("layout", ["albert_zh", "keras"])

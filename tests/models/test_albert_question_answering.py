@@ -20,12 +20,12 @@ from small_classifier import (
 
 import albert_tf
 from albert_tf.checkpoints import open_checkpoint
-from albert_tf.conversion.build import build_model
 from albert_tf.data import read_squad
 from albert_tf.evaluation import squad_scores
 from albert_tf.models import AlbertQuestionAnswering
 from albert_tf.models.answer_spans import best_spans, ranked_answers
 from albert_tf.models.answer_targets import span_targets
+from albert_tf.models.building import build_model
 from albert_tf.preprocessing import AlbertQuestionAnsweringPreprocessor
 from albert_tf.tokenizers import WordPieceTokenizer
 
@@ -45,11 +45,19 @@ def predict(model, x, **options):
     return model.predict(x, verbose=0, **options)
 
 
+def n_best(model, x, count=1, **options):
+    return model.predict_n_best(x, count, verbose=0, **options)
+
+
+def best(model, x, **options):
+    return [answers[0] for answers in n_best(model, x, **options)]
+
+
 # === Windows ===
 
 
 def test_windows_cover_the_context_and_share_half(model):
-    contexts = model.preprocessor.windows((QUESTIONS, CONTEXTS))
+    contexts = model.preprocessor.pack_texts((QUESTIONS, CONTEXTS))
     tokens, windows = contexts.tokens.to_list(), contexts.windows
     assert max(map(len, tokens)) == 29
     for i, (question, starts, ends) in enumerate(
@@ -74,7 +82,7 @@ def test_windows_cover_the_context_and_share_half(model):
         assert "".join(surfaces) == "".join(read)
     options = {"sequence_length": 20, "stride": 5, "max_question_length": 2}
     preprocessor = type(model.preprocessor)(model.preprocessor.tokenizer, **options)
-    windows = preprocessor.windows((["好不好吗"], ["吃" * 30])).windows
+    windows = preprocessor.pack_texts((["好不好吗"], ["吃" * 30])).windows
     # 15 tokens of the context in each.
     assert windows.starts.numpy().tolist() == [0, 5, 10, 15]
 
@@ -85,7 +93,7 @@ def test_windows_cover_the_context_and_share_half(model):
 def test_targets_are_the_tokens_of_the_answer(model):
     answers = [(11, "太差了"), (2, "😀吃"), None, (3, "他去"), ""]
     targets = model.targets((QUESTIONS, CONTEXTS), answers)
-    contexts = model.preprocessor.windows((QUESTIONS, CONTEXTS))
+    contexts = model.preprocessor.pack_texts((QUESTIONS, CONTEXTS))
     found = set()
     for row, (first, last) in enumerate(zip(*targets.values(), strict=True)):
         example = int(contexts.windows.texts[row])
@@ -151,7 +159,7 @@ def test_answers_of_cmrc_are_tokens(assets):
     preprocessor = AlbertQuestionAnsweringPreprocessor(
         WordPieceTokenizer(str(vocabulary)), sequence_length=384
     )
-    contexts = preprocessor.windows(data.x)
+    contexts = preprocessor.pack_texts(data.x)
     spans = [(start, start + len(text)) for ((start, text),) in data.answers]
     targets = span_targets(contexts, spans)
     rows = np.flatnonzero(targets["start_logits"])
@@ -172,7 +180,7 @@ def test_answers_of_cmrc_are_tokens(assets):
 
 
 def test_answers_are_slices_of_the_context(model):
-    ranked = predict(model, (QUESTIONS, CONTEXTS), n_best=5)
+    ranked = n_best(model, (QUESTIONS, CONTEXTS), 5)
     for context, answers in zip(CONTEXTS, ranked, strict=True):
         for answer in answers:
             assert context[answer["start"] : answer["end"]] == answer["answer"]
@@ -180,11 +188,11 @@ def test_answers_are_slices_of_the_context(model):
         assert scores == sorted(scores, reverse=True)
         places = [(answer["start"], answer["end"]) for answer in answers]
         assert len(set(places)) == len(places) == (5 if context else 1)
-    best = predict(model, (QUESTIONS, CONTEXTS), batch_size=2)
-    for (first, *_), answer in zip(ranked, best, strict=True):
+    single = predict(model, (QUESTIONS, CONTEXTS), batch_size=2)
+    for (first, *_), answer in zip(ranked, single, strict=True):
         assert answer.pop("score") == pytest.approx(first.pop("score"), abs=1e-5)
         assert answer == first
-    assert best[-1]["answer"] == ""
+    assert single[-1]["answer"] == ""
     assert predict(model, ([], [])) == []
     contexts = [context.replace("\ud800", "") for context in CONTEXTS]
     expected = [answer["answer"] for answer in predict(model, (QUESTIONS, contexts))]
@@ -197,7 +205,7 @@ def test_answers_are_slices_of_the_context(model):
 def brute_force(model, question, context, most):
     """Return the probability of every span, by loops over windows and tokens."""
     x = [question], [context]
-    contexts = model.preprocessor.windows(x)
+    contexts = model.preprocessor.pack_texts(x)
     logits = model.predict_logits(x, verbose=0)
     starts, ends = contexts.starts[0].numpy(), contexts.ends[0].numpy()
     spans, null = {}, 1.0
@@ -226,7 +234,7 @@ def softmax(x):
 @pytest.mark.parametrize("most", [1, 4])
 def test_the_best_spans_are_those_of_a_search(model, most):
     x = QUESTIONS[:4], CONTEXTS[:4]
-    ranked = predict(model, x, n_best=6, max_answer_length=most, null_threshold=0.0)
+    ranked = n_best(model, x, 6, max_answer_length=most, null_threshold=0.0)
     for question, context, answers in zip(*x, ranked, strict=True):
         spans, null = brute_force(model, question, context, most)
         scores = sorted([*spans.values(), null], reverse=True)[:6]
@@ -250,7 +258,7 @@ def test_the_best_spans_are_those_of_a_search(model, most):
 def test_answers_in_500_random_contexts_are_slices(model, contexts, seed):
     """With random logits, the spans begin and end with a token."""
     rng = np.random.default_rng(seed)
-    windowed = model.preprocessor.windows((["好"] * len(contexts), contexts))
+    windowed = model.preprocessor.pack_texts((["好"] * len(contexts), contexts))
     lengths = windowed.tokens.row_lengths().numpy()
     logits = {
         name: [rng.normal(size=length).astype("float32") for length in lengths]
@@ -267,9 +275,9 @@ def test_answers_in_500_random_contexts_are_slices(model, contexts, seed):
 
 def test_the_null_threshold(model):
     x = QUESTIONS[:4], CONTEXTS[:4]
-    always = predict(model, x, null_threshold=None)
+    always = best(model, x, null_threshold=None)
     assert all(answer["answer"] for answer in always)
-    never = predict(model, x, null_threshold=-1e9)
+    never = best(model, x, null_threshold=-1e9)
     assert never == [
         {"answer": "", "start": 0, "end": 0, "score": answer["score"]}
         for answer in never
@@ -279,7 +287,7 @@ def test_the_null_threshold(model):
         for null, best in zip(never, always, strict=True)
     ]
     for margin, shift in itertools.product(margins, (-1e-3, 1e-3)):
-        given = predict(model, x, null_threshold=margin + shift)
+        given = best(model, x, null_threshold=margin + shift)
         expected = [
             "" if m > margin + shift else a["answer"]
             for m, a in zip(margins, always, strict=True)
@@ -289,13 +297,13 @@ def test_the_null_threshold(model):
 
 def test_the_tuned_threshold_is_the_best(model):
     x = QUESTIONS[:4], CONTEXTS[:4]
-    answers = predict(model, x, null_threshold=None)
+    answers = best(model, x, null_threshold=None)
     y = [(answer["start"], answer["answer"]) for answer in answers]
     y = [y[0], None, y[2], None]
     texts = [[answer[1]] if answer else [] for answer in y]
 
     def f1(threshold):
-        given = predict(model, x, null_threshold=threshold)
+        given = best(model, x, null_threshold=threshold)
         return squad_scores([answer["answer"] for answer in given], texts)["f1"]
 
     tuned = model.tune_null_threshold(x, y)

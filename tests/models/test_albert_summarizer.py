@@ -23,7 +23,7 @@ def summarizer():
 
 def test_sentences_are_slices_in_order(summarizer):
     articles = [ARTICLE, LONG, "", "😀。 \n e\u0301好！"]
-    summaries = summarizer.predict(articles, sentences=2, verbose=0)
+    summaries = summarizer.summarize(articles, sentences=2, verbose=0)
     for article, found in zip(articles, summaries, strict=True):
         spans = [(start, end) for start, end, _ in found["sentences"]]
         assert spans == sorted(spans)
@@ -31,15 +31,15 @@ def test_sentences_are_slices_in_order(summarizer):
         for start, end in spans:
             assert article[start:end] and article[start:end] in found["summary"]
         assert all(0 < score < 1 for *_, score in found["sentences"])
-    whole = summarizer.predict([ARTICLE], sentences=9, verbose=0)[0]
+    whole = summarizer.summarize([ARTICLE], sentences=9, verbose=0)[0]
     assert whole["summary"] == ARTICLE
     places = [ARTICLE[start:end] for start, end, _ in whole["sentences"]]
     assert places == ["我想你来吧。", "你好吗？", "他去了！", "太差了"]
-    short = summarizer.predict([ARTICLE], max_characters=5, verbose=0)[0]
+    short = summarizer.summarize([ARTICLE], max_characters=5, verbose=0)[0]
     assert sum(end - start for start, end, _ in short["sentences"]) in (3, 4)
     dataset = tf.data.Dataset.from_tensor_slices(articles).batch(2)
     for given in (dataset, np.array(articles)):
-        found = summarizer.predict(given, sentences=2, verbose=0)
+        found = summarizer.summarize(given, sentences=2, verbose=0)
         assert [x["summary"] for x in found] == [x["summary"] for x in summaries]
     assert summarizer.predict([]) == []
 
@@ -97,7 +97,7 @@ def test_it_learns_from_summaries():
     summarizer = AlbertSummarizer.from_backbone(backbone, VOCABULARY)
     randomised(summarizer).compile(learning_rate=2e-2)
     summarizer.fit(articles[:24], summaries[:24], epochs=8, batch_size=12, verbose=0)
-    found = summarizer.predict(articles[24:], sentences=1, verbose=0)
+    found = summarizer.summarize(articles[24:], sentences=1, verbose=0)
     right = [found[i]["summary"] == summaries[24 + i] for i in range(8)]
     # A quarter by chance.
     assert np.mean(right) > 0.7

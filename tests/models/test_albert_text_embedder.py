@@ -64,7 +64,7 @@ def test_search_returns_the_nearest(model):
     ):
         assert answer["index"] == other["index"] and "text" not in answer
         assert answer["score"] == pytest.approx(other["score"], abs=1e-6)
-    with pytest.raises(ValueError, match="one text at least"):
+    with pytest.raises(ValueError, match="at least one text"):
         model.search("好", [])
 
 
@@ -147,8 +147,6 @@ def test_a_dataset_of_pairs_has_the_loss_of_the_lists(model):
         expected = model.evaluate(*lists, verbose=0)
         found = model.evaluate(dataset, verbose=0)
         assert found == pytest.approx(expected, rel=1e-5)
-    with pytest.raises(ValueError, match="would part them"):
-        model.fit(data, group_by_length=True)
 
 
 def test_wrong_pairs_raise(model):

@@ -61,7 +61,7 @@ def tagger():
 def check_slices(tagger, texts):
     count = 0
     # One batch does not need a dataset.
-    entities = tagger.predict(texts, batch_size=10_000, verbose=0, scores=True)
+    entities = tagger.predict_spans(texts, batch_size=10_000, verbose=0)
     for text, row in zip(texts, entities, strict=True):
         before = 0
         for start, end, label, score in row:
@@ -192,7 +192,7 @@ def test_the_loss_counts_each_token_once():
     counted = tags.to_tensor(-1).numpy() >= 0
     # One token per character that is not a space.
     assert counted.sum() == sum(len(text.replace(" ", "")) for text in TEXTS)
-    windows = tagger.preprocessor.windows(TEXTS)
+    windows = tagger.preprocessor.pack_texts(TEXTS)
     features = tagger.preprocessor.packer.pad(windows.tokens, windows.first_lengths)
     logits = tagger(features).numpy()[:, : counted.shape[1]].astype("float64")
     logits -= np.log(np.exp(logits).sum(-1, keepdims=True))
@@ -232,8 +232,6 @@ def test_a_dataset_of_texts_and_character_tags(tagger):
     (_, given) = next(iter(dataset.batch(len(x)).map(tagger.preprocessor)))
     expected = tagger.targets(x, y).to_tensor(-1, shape=given.shape)
     assert given.numpy().tolist() == expected.numpy().tolist()
-    with pytest.raises(ValueError, match="cannot group a labelled dataset"):
-        tagger.fit(dataset.batch(2), group_by_length=True)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_classifier import CLS, PAD, SEP, TEXTS, call, small_classifier, token_id
 
-from albert_tf.models import IntegratedGradients, integrated_gradients, text_features
+from albert_tf.models import (
+    AlbertMultiLabelClassifier,
+    IntegratedGradients,
+    integrated_gradients,
+    text_features,
+)
 from albert_tf.models.attributions import _spread
 
 
@@ -35,7 +40,7 @@ def explain():
     "kwargs",
     [
         {},
-        {"pooling_mode": "first_last_mean", "multi_label": True},
+        {"pooling_mode": "first_last_mean", "cls": AlbertMultiLabelClassifier},
         pytest.param({"activation": "softmax"}, marks=pytest.mark.slow),
         pytest.param(
             {"sizes": {"embedding_projection": "after_layer_norm"}},

@@ -15,25 +15,16 @@ from small_classifier import (
 )
 
 import albert_tf
-from albert_tf.models import AlbertTextClassifier, ConfidenceWindow, Patience
+from albert_tf.models import AlbertEarlyExitClassifier, AlbertTextClassifier
 
 LAYERS = 4
-RULES = [
-    Patience(1),
-    Patience(2),
-    ConfidenceWindow(0.5, 3),
-    ConfidenceWindow(0.9, None),
-]
 # Enough texts that some leave after every layer.
 MANY = [text + more for text in TEXTS for more in ("", "好", "去！吃")]
 
 
-def classifier(sizes=None, **kwargs):
+def classifier(sizes=None, cls=AlbertEarlyExitClassifier, **kwargs):
     backbone = small_backbone(num_layers=LAYERS, num_heads=4, **(sizes or {}))
-    arguments = {"early_exit": True, **kwargs}
-    model = randomised(
-        AlbertTextClassifier.from_backbone(backbone, VOCABULARY, 3, **arguments)
-    )
+    model = randomised(cls.from_backbone(backbone, VOCABULARY, 3, **kwargs))
     # Larger kernels, so that the layers disagree.
     for weight in model.backbone.trainable_variables:
         if weight.name == "kernel":
@@ -59,61 +50,45 @@ def softmax(logits):
     return powers / powers.sum(-1, keepdims=True)
 
 
-def exit_layer(rule, probabilities):
-    """Return the layer (from 0) that a text leaves after, as the papers define it."""
-    labels, most = probabilities.argmax(-1), probabilities.max(-1)
-    for layer in range(LAYERS - 1):
-        if isinstance(rule, Patience):
-            seen = labels[max(layer - rule.layers, 0) : layer + 1]
-            if len(seen) == rule.layers + 1 and len(set(seen)) == 1:
-                return layer
-            continue
-        p = probabilities[layer]
-        if -(p * np.log(p)).sum() / np.log(len(p)) < rule.entropy:
+def exit_layer(patience, logits):
+    """Return the layer (from 0) that a text leaves after, as PABEE defines it."""
+    labels = logits.argmax(-1)
+    for layer in range(patience, LAYERS - 1):
+        if len(set(labels[layer - patience : layer + 1])) == 1:
             return layer
-        first = layer - (rule.window or LAYERS) + 1
-        window = slice(max(first, 0), layer + 1)
-        if first >= 0 and len(set(labels[window])) == 1:
-            rises = (np.diff(most[window]) >= 0).all()
-            if rises and most[first] > 1 / 3 + rule.margin:
-                return layer
     return LAYERS - 1
 
 
-def test_each_text_gets_the_output_of_its_exit_layer(model):
+def predict_early(model, x, patience=1, **options):
+    return model.predict_early(x, patience, verbose=0, **options)
+
+
+@pytest.mark.parametrize("options", [{}, {"batch_size": 3}, {"max_tokens": 64}])
+def test_each_text_gets_the_output_of_its_exit_layer(model, options):
     outputs = layer_outputs(model, MANY).swapaxes(0, 1)
-    for rule, options in zip(RULES, ({}, {"batch_size": 3}) * 2, strict=True):
-        left = [exit_layer(rule, softmax(rows)) for rows in outputs]
+    for patience in (1, 2):
+        left = [exit_layer(patience, rows) for rows in outputs]
         assert len(set(left)) > 1 and min(left) < LAYERS - 1
         expected = [rows[layer] for rows, layer in zip(outputs, left, strict=True)]
-        given = predict(model, MANY, early_exit=rule, **options)
+        given = predict_early(model, MANY, patience, **options)
         np.testing.assert_allclose(given, expected, atol=1e-5)
 
 
-def test_without_a_rule_it_is_the_plain_model(model):
-    plain = classifier(early_exit=False)
+def test_with_enough_patience_it_is_the_plain_model(model):
+    plain = classifier(cls=AlbertTextClassifier)
     plain.set_weights(model.get_weights())
-    assert model.get_config()["early_exit"] and not plain.get_config()["early_exit"]
     expected = predict(plain, TEXTS)
     np.testing.assert_array_equal(predict(model, TEXTS), expected)
-    # No text fulfils these rules.
-    for rule in (Patience(LAYERS), 0.0):
-        slow = predict(model, TEXTS, early_exit=rule)
-        np.testing.assert_allclose(slow, expected, atol=1e-5)
+    slow = predict_early(model, TEXTS, LAYERS)
+    np.testing.assert_allclose(slow, expected, atol=1e-5)
 
 
-def test_early_exit_of_pairs_datasets_windows_and_token_budgets(model):
+def test_early_exit_of_pairs_datasets_and_nothing(model):
     x = (TEXTS, OTHERS)
-    expected = predict(model, x, early_exit=1)
-    given = predict(model, x, early_exit=1, max_tokens=64)
-    np.testing.assert_allclose(given, expected, atol=1e-5)
+    expected = predict_early(model, x)
     dataset = tf.data.Dataset.from_tensor_slices((x,)).batch(3)
-    given = predict(model, dataset.map(model.preprocessor), early_exit=1)
-    np.testing.assert_allclose(given, expected, atol=1e-5)
-    long = ["好吃不好" * 12, "差"]
-    whole = predict(model, long, windows="mean", early_exit=Patience(LAYERS))
-    np.testing.assert_allclose(whole, predict(model, long, windows="mean"), atol=1e-5)
-    assert predict(model, [], early_exit=1).shape == (0, 3)
+    np.testing.assert_allclose(predict_early(model, dataset), expected, atol=1e-5)
+    assert predict_early(model, []).shape == (0, 3)
 
 
 def test_training_adds_the_losses_of_all_layers():
@@ -137,10 +112,10 @@ def test_training_adds_the_losses_of_all_layers():
 @pytest.mark.slow
 def test_early_exit_with_mean_pooling_probabilities_and_int8():
     mean, texts = classifier(pooling_mode="mean", activation="softmax"), TEXTS[:3]
-    slow = predict(mean, texts, early_exit=Patience(LAYERS))
+    slow = predict_early(mean, texts, LAYERS)
     np.testing.assert_allclose(slow, predict(mean, texts), atol=1e-5)
     mean.quantize("int8")
-    after = predict(mean, texts, early_exit=Patience(LAYERS))
+    after = predict_early(mean, texts, LAYERS)
     np.testing.assert_allclose(after, predict(mean, texts), atol=1e-5)
     assert np.abs(after - slow).max() > 0
 
@@ -150,9 +125,9 @@ def test_early_exit_with_mean_pooling_probabilities_and_int8():
 def test_a_preset_and_a_saved_model_keep_early_exit(model, tmp_path):
     model.save_to_preset(str(tmp_path / "preset"))
     loaded = AlbertTextClassifier.from_preset(str(tmp_path / "preset"))
-    assert loaded.early_exit
-    expected = predict(model, TEXTS, early_exit=1)
-    given = predict(loaded, TEXTS, early_exit=1)
+    assert isinstance(loaded, AlbertEarlyExitClassifier)
+    expected = predict_early(model, TEXTS)
+    given = predict_early(loaded, TEXTS)
     np.testing.assert_allclose(given, expected, atol=1e-6)
     albert_tf.export.saved_model(model, tmp_path / "1", early_exit=1)
     serve = tf.saved_model.load(str(tmp_path / "1")).signatures["serving_default"]
@@ -161,18 +136,13 @@ def test_a_preset_and_a_saved_model_keep_early_exit(model, tmp_path):
     np.testing.assert_allclose(answers["probabilities"], probabilities, atol=1e-5)
 
 
-def test_models_and_rules_without_early_exit_raise(model):
-    plain = classifier(sizes={"num_ffn_groups": 2}, early_exit=False)
-    with pytest.raises(ValueError, match="num_ffn_groups=2"):
-        predict(plain, TEXTS, early_exit=1)
-    for kwargs, message in (
-        ({"multi_label": True}, "one class"),
-        ({"pooling_mode": "first_last_mean"}, "first_last_mean"),
+def test_models_and_patience_without_early_exit_raise(model):
+    for sizes, kwargs, message in (
+        ({"num_ffn_groups": 2}, {}, "num_ffn_groups=2"),
+        ({}, {"pooling_mode": "first_last_mean"}, "first_last_mean"),
     ):
         with pytest.raises(ValueError, match=message):
-            classifier(**kwargs)
-    for wrong, message in ((0, "1 at least"), (1.5, "between 0 and 1")):
-        with pytest.raises(ValueError, match=message):
-            predict(model, TEXTS, early_exit=wrong)
-    with pytest.raises(TypeError, match="Patience"):
-        predict(model, TEXTS, early_exit="fast")
+            classifier(sizes, **kwargs)
+    for wrong in (0, 1.5, "fast"):
+        with pytest.raises(ValueError, match="`patience` must be an int"):
+            predict_early(model, TEXTS, wrong)

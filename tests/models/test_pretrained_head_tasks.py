@@ -25,6 +25,7 @@ from albert_tf.models import (
     AlbertPretrainer,
     AlbertSentenceOrder,
     AlbertSpellingCorrector,
+    bucket_by_length,
 )
 
 TEXTS = ["很好吃，我想你来吧", "", "差", "他 去 了吗"]
@@ -132,7 +133,7 @@ def test_texts_that_cannot_be_filled_raise(model):
     with pytest.raises(ValueError, match=r"Not in it: \['很好', '鑫'\]"):
         model.fill("很[MASK]", targets=["好", "很好", "鑫"])
     with (
-        pytest.warns(UserWarning, match="were cut"),
+        pytest.warns(UserWarning, match="were truncated"),
         pytest.raises(ValueError, match="only 1 within sequence_length=29"),
     ):
         model.fill("好" * 26 + "[MASK][MASK]")
@@ -225,10 +226,11 @@ def test_the_masked_lm_learns_from_lists_and_datasets():
     assert first == model.evaluate(data, verbose=0)
     # The same texts with other masks.
     assert first[0] == pytest.approx(after["loss"], rel=0.5)
-    model.fit(data.take(1), group_by_length=True, verbose=0)
+    grouped = bucket_by_length(data.take(1), model.preprocessor)
+    model.fit(grouped, verbose=0)
     model.preprocessor.segmenter = list
-    with pytest.raises(ValueError, match="goes without a segmenter"):
-        model.fit(data, group_by_length=True)
+    with pytest.raises(ValueError, match="segmenter needs the texts"):
+        model.fit(grouped)
     model.fit(data.take(1), validation_data=data.take(1), verbose=0)
     with pytest.raises(ValueError, match="Leave out `y`"):
         model.fit(["很好"], [1])

@@ -1,5 +1,6 @@
 """Every task of the table in `task_cases.py` keeps the same promises."""
 
+import inspect
 import warnings
 
 import h5py
@@ -10,6 +11,8 @@ import pytest
 import tensorflow as tf
 from small_classifier import VOCABULARY
 from task_cases import CASES, COUNT
+
+from albert_tf.models import TASKS, AlbertTask, bucket_by_length
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:Layer .* does not have a `quantize`"),
@@ -50,7 +53,8 @@ def outputs(case, task):
 
 
 def predict(case, task, x, **kwargs):
-    return (case.predicts or case.cls).predict(task, x, verbose=0, **kwargs)
+    """Return the outputs of the model, before `predict` says what they mean."""
+    return task.predict_rows(x, verbose=0, **kwargs)[2]
 
 
 def leaves(outputs):
@@ -72,6 +76,28 @@ def text_case(case):
     if not case.takes_texts:
         pytest.skip("takes ids")
     return case
+
+
+# === Signatures ===
+
+
+def test_every_task_has_a_case_and_describes_itself():
+    tested = {case.cls for case in CASES.values()}
+    tasks = {cls for cls in TASKS.values() if issubclass(cls, AlbertTask)}
+    assert tasks <= tested
+    for name, cls in TASKS.items():
+        assert cls.name_of_task == name and cls.fields
+        assert len(cls.__bases__) <= 2
+
+
+@pytest.mark.parametrize("method", ["fit", "evaluate", "predict"])
+def test_signatures_are_those_of_keras(case, method):
+    theirs = list(inspect.signature(getattr(keras.Model, method)).parameters.values())
+    ours = inspect.signature(getattr(case.cls, method)).parameters
+    for parameter, other in zip(theirs, ours.values(), strict=False):
+        if parameter.kind is parameter.POSITIONAL_OR_KEYWORD:
+            assert (parameter.name, parameter.default) == (other.name, other.default)
+    assert ours["max_tokens"].kind is inspect.Parameter.KEYWORD_ONLY
 
 
 # === Predict ===
@@ -149,7 +175,7 @@ def test_summary_and_misspelled_arguments(case, task, capsys, monkeypatch):
 def test_gradient_reaches_every_weight(case, task):
     features, y = case.features(task), case.y
     if case.takes_texts:
-        batches = task._grouped(case.train_x, y, None, batch_size=COUNT).dataset
+        batches = task.training_batches(case.train_x, y, batch_size=COUNT)
         features, y, *_ = next(iter(batches))
     with tf.GradientTape() as tape:
         given = task(features, training=True)
@@ -191,10 +217,13 @@ def test_fit_and_evaluate_take_datasets(case):
     task.compile(keras.optimizers.SGD(0.0))
     expected = task.evaluate(case.x, case.y, batch_size=3, verbose=0)
     data = case.dataset()
-    for grouped in [{}, {"group_by_length": True}][: 1 + case.takes_texts]:
+    datasets = [data]
+    if case.takes_texts:
+        datasets.append(bucket_by_length(data, task.preprocessor))
+    for dataset in datasets:
         with warnings.catch_warnings():
             warnings.filterwarnings("error", ".*ran out of data")
-            given = task.evaluate(data, verbose=0, **grouped)
+            given = task.evaluate(dataset, verbose=0)
         assert given == pytest.approx(expected, abs=1e-5)
     task.fit(data, validation_data=data, verbose=0)
 

@@ -21,8 +21,14 @@ from small_classifier import (
     small_classifier,
 )
 
-from albert_tf.models import AlbertTextClassifier, ZeroShotClassifier
-from albert_tf.models.class_weights import class_weights
+from albert_tf.models import (
+    AlbertMultiLabelClassifier,
+    AlbertTextClassifier,
+    ZeroShotClassifier,
+    class_weights,
+    predict_windows,
+    tune_thresholds,
+)
 
 NAMES = ["坏", "中", "好"]
 # Classes per text, and the same as 0 and 1.
@@ -34,7 +40,7 @@ from_checkpoint = AlbertTextClassifier.from_checkpoint
 
 
 def multi_label(**kwargs):
-    return small_classifier(labels=NAMES, multi_label=True, **kwargs)
+    return small_classifier(cls=AlbertMultiLabelClassifier, labels=NAMES, **kwargs)
 
 
 # === Checkpoints ===
@@ -128,10 +134,11 @@ def test_wrong_arguments_raise():
         ({"labels": ["a", "b"]}, "each of the 3 classes, each differently"),
         ({"labels": ["a", "b", "b"]}, "each of the 3 classes, each differently"),
         ({"pooling_mode": "sum"}, "should be one of .*mean.* Received: 'sum'"),
-        ({"multi_label": True, "thresholds": [0.5]}, "3 classes. Received 1"),
     ):
         with pytest.raises(ValueError, match=message):
             AlbertTextClassifier(small_backbone(), 3, **kwargs)
+    with pytest.raises(ValueError, match="3 classes. Received 1"):
+        multi_label(thresholds=[0.5])
 
 
 # === Several classes per text ===
@@ -144,8 +151,8 @@ def test_multi_label_loss_is_binary_cross_entropy():
     for model, y in ((classifier, Y), (multi_label(activation="sigmoid"), HOT)):
         loss = model.evaluate(TEXTS, y, verbose=0)[0]
         assert loss == pytest.approx(expected, rel=1e-4)
-    with pytest.raises(ValueError, match="one class each"):
-        classifier.fit(TEXTS, Y, class_weight="balanced")
+    with pytest.raises(ValueError, match="one class per text"):
+        classifier.fit(TEXTS, Y, class_weight={0: 2.0})
 
 
 def test_multi_label_thresholds_are_inclusive_tuned_and_saved(tmp_path):
@@ -166,30 +173,30 @@ def test_multi_label_thresholds_are_inclusive_tuned_and_saved(tmp_path):
     logits = predict(classifier, TEXTS)
     truth = logits >= np.sort(logits, axis=0)[[3, 5, 1], range(3)]
     assert not np.array_equal(truth, logits >= 0)
-    classifier.tune_thresholds(TEXTS, truth, batch_size=2)
+    tune_thresholds(classifier, TEXTS, truth, batch_size=2)
     assert np.array_equal(classifier.answers(logits)["chosen"], truth)
     classifier.save_to_preset(str(tmp_path))
-    restored = AlbertTextClassifier.from_preset(str(tmp_path))
+    restored = AlbertMultiLabelClassifier.from_preset(str(tmp_path))
     assert restored.thresholds == classifier.thresholds
     # A new head has none.
-    other = AlbertTextClassifier.from_preset(str(tmp_path), num_classes=2)
-    assert other.thresholds is None and other.multi_label
-    with pytest.raises(ValueError, match="Only a model with multi_label=True"):
-        small_classifier().tune_thresholds(TEXTS, Y)
+    other = AlbertMultiLabelClassifier.from_preset(str(tmp_path), num_classes=2)
+    assert other.thresholds is None
+    with pytest.raises(ValueError, match="Only an AlbertMultiLabelClassifier"):
+        tune_thresholds(small_classifier(), TEXTS, Y)
 
 
 # === Class weights and names as labels ===
 
 
-def test_class_weights_by_name_by_id_and_balanced():
+def test_class_weights_are_inverse_to_frequencies():
     y = np.array([0, 0, 0, 2, 2])
-    weights = class_weights("balanced", y, NAMES)
+    weights = class_weights(y, NAMES)
+    assert weights == class_weights([NAMES[i] for i in y], NAMES)
     expected = compute_class_weight("balanced", classes=np.array([0, 2]), y=y)
     assert [weights[0], weights[2]] == pytest.approx(list(expected))
-    assert class_weights({"好": 3, 0: 2}, None, NAMES) == {0: 2.0, 1: 1.0, 2: 3.0}
-    for given, message in (({"差": 1}, "not among"), ("equal", 'dict, or "balanced"')):
+    for given, message in ((["差"], "not among"), ([], "at least one")):
         with pytest.raises(ValueError, match=message):
-            class_weights(given, y, NAMES)
+            class_weights(given, NAMES)
 
 
 def test_names_as_labels_and_weights_per_class():
@@ -200,7 +207,7 @@ def test_names_as_labels_and_weights_per_class():
         return classifier
 
     names = [NAMES[i] for i in LABELS]
-    named = fitted(names, class_weight={"坏": 2.0, "好": 0.5})
+    named = fitted(names, class_weight={0: 2.0, 2: 0.5, 1: 1.0})
     by_text = fitted(LABELS, sample_weight=[[2.0, 1.0, 0.5][i] for i in LABELS])
     given, expected = call(named, TEXTS), call(by_text, TEXTS)
     np.testing.assert_allclose(given, expected, atol=1e-6)
@@ -222,18 +229,19 @@ def test_a_long_text_is_the_mean_or_maximum_of_its_windows():
     # 36 characters: 10 per window, one every 5 characters, the last at the end.
     pieces = [long[start : start + 10] for start in (*range(0, 30, 5), 26)]
     for windows, combine in (("mean", np.mean), ("max", np.max)):
-        given = predict(classifier, ["好", long, ""], windows=windows, batch_size=3)
+        options = {"batch_size": 3, "verbose": 0}
+        given = predict_windows(classifier, ["好", long, ""], windows, **options)
         expected = combine(call(classifier, pieces), axis=0)
         np.testing.assert_allclose(given[1], expected, atol=1e-5)
         short = call(classifier, ["好", ""])
         np.testing.assert_allclose(given[[0, 2]], short, atol=1e-5)
     for x, options, message in (
-        (["好"], {"windows": "sum"}, "must be in"),
-        ((["好"], ["坏"]), {"windows": "mean"}, "single texts"),
-        (["好"], {"windows": "mean", "stride": 11}, "between 1 and the 10 tokens"),
+        (["好"], {"combine": "sum"}, 'must be "mean" or "max"'),
+        ((["好"], ["坏"]), {}, "single texts"),
+        (["好"], {"stride": 11}, "between 1 and the 10 tokens"),
     ):
         with pytest.raises(ValueError, match=message):
-            predict(classifier, x, **options)
+            predict_windows(classifier, x, **options)
 
 
 # === Zero-shot classification ===

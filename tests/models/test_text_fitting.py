@@ -17,6 +17,8 @@ from small_classifier import (
     unequal_batches,
 )
 
+from albert_tf.models import bucket_by_length
+
 INVALID = b"\xff\xe5\xa5\xbd\xfe"  # The UTF-8 of 好 between invalid bytes.
 WEIGHTS = np.array([1.0, 0.0, 2.0, 0.5, 3.0, 0.25, 1.5])
 PAIRS = (TEXTS, OTHERS)
@@ -149,7 +151,8 @@ def test_datasets_grouped_by_length_keep_labels_and_weights(frozen, losses):
     # The last batch is smaller, and the weights distinguish the examples.
     dataset = unequal_batches((PAIRS, LABELS, WEIGHTS), 3, 3, 1)
     expected = (losses["pairs"] * WEIGHTS).mean()
-    history = fit(frozen, dataset, validation_data=dataset, group_by_length=True)
+    grouped = bucket_by_length(dataset, frozen.preprocessor)
+    history = fit(frozen, grouped, validation_data=grouped)
     assert history["loss"] == pytest.approx([expected], abs=1e-5)
     assert history["val_loss"] == pytest.approx([expected], abs=1e-5)
 
@@ -181,8 +184,8 @@ def test_a_token_budget_changes_no_output_and_no_loss(frozen, losses, logits):
     _, scores = batch_shapes(frozen, frozen.evaluate, PAIRS, LABELS, **options)
     assert scores[0] == pytest.approx((losses["pairs"] * WEIGHTS).mean(), abs=1e-5)
     dataset = unequal_batches((TEXTS, LABELS), 4, 3)
-    options = {"group_by_length": True, "max_tokens": 48}
-    shapes, scores = batch_shapes(frozen, frozen.evaluate, dataset, **options)
+    dataset = bucket_by_length(dataset, frozen.preprocessor, max_tokens=48)
+    shapes, scores = batch_shapes(frozen, frozen.evaluate, dataset)
     assert scores[0] == pytest.approx(losses["texts"].mean(), abs=1e-5)
     assert all(rows * time <= 48 for rows, time in shapes) and len(shapes) > 2
 
@@ -190,10 +193,10 @@ def test_a_token_budget_changes_no_output_and_no_loss(frozen, losses, logits):
 def test_an_impossible_token_budget_raises(frozen):
     with pytest.raises(ValueError, match="give one of them.*batch_size=3"):
         frozen.predict(TEXTS, batch_size=3, max_tokens=64)
-    with pytest.raises(ValueError, match="1 at least. Received: 0"):
+    with pytest.raises(ValueError, match="at least 1. Received: 0"):
         frozen.fit(TEXTS, LABELS, max_tokens=0)
     dataset = unequal_batches((TEXTS, LABELS), 4, 3)
-    with pytest.raises(ValueError, match="as lists, or `fit` a dataset of strings"):
+    with pytest.raises(ValueError, match="for lists of texts.*bucket_by_length"):
         frozen.evaluate(dataset, max_tokens=64)
 
 

@@ -17,7 +17,11 @@ from small_classifier import (
 )
 
 import albert_tf
-from albert_tf.models import AlbertMaskedLM, AlbertTextClassifier
+from albert_tf.models import (
+    AlbertMaskedLM,
+    AlbertMultiLabelClassifier,
+    AlbertTextClassifier,
+)
 
 pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -113,9 +117,8 @@ def assert_same_classes(ours, theirs):
 def test_classes_of_texts_and_pairs(tmp_path, multi_label):
     backbone = small_backbone(embedding_projection="after_layer_norm")
     labels = ["坏", "中", "好"]
-    model = AlbertTextClassifier.from_backbone(
-        backbone, VOCABULARY, labels=labels, num_classes=3, multi_label=multi_label
-    )
+    cls = AlbertMultiLabelClassifier if multi_label else AlbertTextClassifier
+    model = cls.from_backbone(backbone, VOCABULARY, labels=labels, num_classes=3)
     randomised(model).export_to_transformers(tmp_path)
     theirs = transformers.pipeline("text-classification", str(tmp_path))
     ours = albert_tf.pipeline("text-classification", tmp_path)

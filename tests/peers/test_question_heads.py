@@ -80,7 +80,7 @@ def test_their_multiple_choice(tmp_path, kind):
 
 def test_their_multiple_choice_of_a_config_that_does_not_say_so(tmp_path):
     folder = save(peer("AlbertForMultipleChoice"), tmp_path, "bin")
-    with pytest.warns(UserWarning, match="does not say AlbertForMultipleChoice"):
+    with pytest.warns(UserWarning, match="does not name AlbertForMultipleChoice"):
         AlbertMultipleChoice.from_checkpoint(folder, vocabulary=vocabulary())
 
 
@@ -105,7 +105,7 @@ def test_answers_are_read_as_their_pipeline_does():
     characters = np.array(vocabulary()[5:25])
     contexts = ["".join(rng.choice(characters, n)) for n in rng.integers(1, 18, 200)]
     questions = ["".join(rng.choice(characters, n)) for n in rng.integers(0, 9, 200)]
-    windowed = model.preprocessor.windows((questions, contexts))
+    windowed = model.preprocessor.pack_texts((questions, contexts))
     assert len(windowed) == 200 and SIZES["max_sequence_length"] == 33
     lengths = windowed.tokens.row_lengths().numpy()
     logits = {

@@ -110,7 +110,7 @@ def test_entities_are_those_of_their_pipeline(tmp_path):
     pipeline = transformers.pipeline(
         "token-classification", str(tmp_path), aggregation_strategy="simple"
     )
-    ours = model.predict(texts, verbose=0, scores=True)
+    ours = model.predict_spans(texts, verbose=0)
     count = 0
     for text, row, entities in zip(texts, ours, pipeline(texts), strict=True):
         theirs = [(x["start"], x["end"], x["entity_group"]) for x in entities]

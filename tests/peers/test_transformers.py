@@ -29,6 +29,7 @@ from peer_models import (
 import albert_tf
 from albert_tf.checkpoints import CheckpointError
 from albert_tf.models import (
+    AlbertMultiLabelClassifier,
     AlbertPretrainer,
     AlbertTextClassifier,
     AlbertTextRegressor,
@@ -203,10 +204,11 @@ def check_logits_and_loss(ours, model, labels):
 def test_their_multi_label_classifier(tmp_path):
     cls, problem = "AlbertForSequenceClassification", "multi_label_classification"
     model = peer(cls, id2label=dict(enumerate(LABELS)), problem_type=problem)
-    ours = AlbertTextClassifier.from_checkpoint(
-        save(model, tmp_path / "theirs"), vocabulary=vocabulary()
-    )
-    assert ours.multi_label and ours.labels == LABELS
+    path = save(model, tmp_path / "theirs")
+    with pytest.raises(ValueError, match="AlbertMultiLabelClassifier"):
+        AlbertTextClassifier.from_checkpoint(path, vocabulary=vocabulary())
+    ours = AlbertMultiLabelClassifier.from_checkpoint(path, vocabulary=vocabulary())
+    assert ours.labels == LABELS
     labels = np.array([[1, 0, 1], [0, 0, 0], [0, 1, 1]], "float32")
     check_logits_and_loss(ours, model, labels)
     theirs = run(model, inputs()).logits

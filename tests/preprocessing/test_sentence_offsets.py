@@ -60,7 +60,7 @@ def preprocessor(sequence_length):
 
 def test_windows_hold_whole_sentences_of_one_article():
     rows = [["好" * n for n in counts] for counts in ((1, 2, 3, 9, 1), (0,), (1, 1))]
-    articles = preprocessor(8).articles(rows)
+    articles = preprocessor(8).pack_texts(rows)
     # With [CLS] and [SEP] 3, 4, 5, 8 (cut), 3; 2; 3, 3.
     assert articles.tokens.row_lengths().numpy().tolist() == [7, 5, 8, 3, 2, 6]
     assert articles.window.numpy().tolist() == [0, 0, 1, 2, 3, 4, 5, 5]

@@ -1,5 +1,7 @@
 """Strings and pairs to ids: eagerly, in `tf.data`, with both tokenizers."""
 
+import warnings
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -65,9 +67,12 @@ def test_texts_and_pairs_become_ids(preprocessor):
     ids=["all fit", "two too long", "pairs", "pairs without second"],
 )
 def test_long_texts_are_truncated_and_counted(preprocessor, x, expected, count):
-    tokens, first_lengths, cut = preprocessor.tokenize_and_pack(x, chunk=2)
-    assert cut == count
-    features = preprocessor.packer.pad(tokens, first_lengths)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        packed = preprocessor.pack_texts(x, chunk=2)
+    said = [f"{count} of {len(packed)} texts"] * (count > 0)
+    assert [str(warning.message)[: len(said[0])] for warning in caught] == said
+    features = preprocessor.packer.pad(packed.tokens, packed.first_lengths)
     assert features["token_ids"][0].numpy().tolist() == expected
     for name, value in preprocessor(x).items():
         np.testing.assert_array_equal(features[name], value)
@@ -156,10 +161,10 @@ def test_sentence_pieces_are_packed(proto):
 @pytest.mark.traced
 def test_another_model_is_traced_anew(proto):
     preprocessor = english_preprocessor(proto)
-    before = preprocessor.tokenize_and_pack(ENGLISH)[0].to_list()
+    before = preprocessor.pack_texts(ENGLISH).tokens.to_list()
     other = train_model(model_type="bpe", vocab_size=150)
     preprocessor.tokenizer.set_proto(other)
-    after = preprocessor.tokenize_and_pack(ENGLISH)[0].to_list()
+    after = preprocessor.pack_texts(ENGLISH).tokens.to_list()
     assert after != before
     assert after == [packed(other, text) for text in ENGLISH]
 

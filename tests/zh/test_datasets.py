@@ -240,9 +240,9 @@ def test_mistakes_name_the_file_and_what_is_there(tmp_path):
     write(tmp_path, files)
     for name, path, error, message in (
         ("thucnews", tmp_path, ValueError, "no data set 'thucnews'. Known: afqmc"),
-        ("afqmc", tmp_path / "nowhere", FileNotFoundError, "There is no directory"),
+        ("afqmc", tmp_path / "nowhere", FileNotFoundError, "nowhere does not exist"),
         ("afqmc", tmp_path, FileNotFoundError, "holds no train.json. Found: .'a.json'"),
-        ("afqmc", tmp_path / "bad.zip", ValueError, "bad.zip is damaged, or no zip"),
+        ("afqmc", tmp_path / "bad.zip", ValueError, "bad.zip is damaged or not a zip"),
         ("c3", tmp_path, ValueError, "c3-d-train.json is not JSON"),
         ("afqmc", tmp_path / "a.json", ValueError, "a.json holds no records"),
     ):

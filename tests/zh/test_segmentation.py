@@ -4,6 +4,7 @@ import importlib.util
 import itertools
 import json
 import logging
+import pathlib
 import pickle
 import sys
 
@@ -15,7 +16,6 @@ from hypothesis import strategies as st
 
 import zh
 from albert_tf.preprocessing.words import word_boundaries
-from zh.segmentation import PIECE
 
 TEXTS = [
     "我想吃鸡蛋",
@@ -55,10 +55,10 @@ def test_a_segmenter_that_changes_the_text_is_refused():
         zh.segment("我想吃鸡蛋")
 
 
-# Texts that jieba and rjieba would cut otherwise: dictionary words that jieba takes
-# apart, numbers, symbols, characters outside its dictionary, white space, surrogates.
+# Texts that rjieba alone would cut differently: numbers, symbols, characters outside
+# jieba's dictionary, white space, surrogates.
 ODD = [
-    *("常在较陡峭的礁岸", "常在路下伤人", "一上a", "了的不", "龘靐", "约30-140厘米"),
+    *("一上a", "了的不", "龘靐", "约30-140厘米"),
     *("AT&T公司", "c++", "T恤衫", "江南style", "㐀好", "\u9fd6好", "𠀀𠀁", "豈更"),
     *("é한あ٣", "a\rb\n", "\u2028\u3000", " \t\x0b\x85\xa0", "\u200b\ufeff\x00"),
     *("\ud800好", "😀👨\u200d👩", "——……", "小明硕士毕业于中国科学院计算所"),
@@ -75,20 +75,8 @@ ANY_TEXT = st.lists(
 ).map("".join)
 
 
-@pytest.mark.parametrize(
-    ("fast", "hmm"),
-    [
-        pytest.param(True, True, marks=pytest.mark.slow),
-        (True, False),
-        pytest.param(False, True, marks=pytest.mark.slow),
-        pytest.param(False, False, marks=pytest.mark.slow),
-    ],
-)
-@settings(max_examples=50)
-@given(text=ANY_TEXT)
-def test_any_text_is_cut_as_jieba_cuts_it(fast, hmm, text):
-    segmenter = zh.Jieba(hmm=hmm, fast=fast)
-    words = jieba.lcut(text, HMM=hmm)
+def check_words(segmenter, text):
+    words = jieba.lcut(text, HMM=segmenter.hmm)
     expected = {0, *itertools.accumulate(map(len, words))} - {len(text)}
     expected |= {at for at, character in enumerate(text) if character == "\n"}
     boundaries = segmenter.boundaries(text)
@@ -98,9 +86,30 @@ def test_any_text_is_cut_as_jieba_cuts_it(fast, hmm, text):
         assert segmenter(text) == words
 
 
+@pytest.mark.parametrize(
+    ("fast", "hmm"),
+    [
+        (True, False),
+        pytest.param(False, True, marks=pytest.mark.slow),
+        pytest.param(False, False, marks=pytest.mark.slow),
+    ],
+)
+@settings(max_examples=50)
+@given(text=ANY_TEXT)
+def test_any_text_is_cut_as_jieba_cuts_it(fast, hmm, text):
+    check_words(zh.Jieba(hmm=hmm, fast=fast), text)
+
+
+@needs_rjieba
+def test_rjieba_with_hmm_cuts_texts_as_jieba_does():
+    reviews = pathlib.Path(__file__).parents[2] / "examples" / "reviews" / "test.tsv"
+    for text in (*ODD, reviews.read_text("utf-8")):
+        check_words(zh.Jieba(), text)
+
+
 def test_a_long_text_is_cut_as_its_lines():
     line = "他来到了网易杭研大厦。"
-    text = "\n".join([line] * (5 * PIECE // 2 // len(line)))
+    text = "\n".join([line] * 20_000)
     starts = np.cumsum([0, *map(len, [*jieba.lcut(line), "\n"])])
     found = zh.Jieba().boundaries(text)
     rows = np.arange(text.count("\n") + 1)[:, None] * starts[-1] + starts[:-1]
@@ -116,11 +125,11 @@ def test_jieba_is_pickled_without_its_dictionary(fast):
     assert len(pickled) < 1000
     copy = pickle.loads(pickled)
     assert (copy.hmm, copy.fast) == (False, fast)
-    assert copy.segment(TEXTS) == segmenter.segment(TEXTS)
+    assert zh.segment(TEXTS, copy) == zh.segment(TEXTS, segmenter)
 
 
 def test_repr_names_the_words_and_not_the_engine():
-    """By it a run of `pretrain-data` recognises its settings."""
+    """A run of `pretrain-data` recognises its settings by the repr."""
     assert repr(zh.Jieba()) == repr(zh.Jieba(fast=False)) == "Jieba(hmm=True)"
     one, same, other = (
         repr(zh.Jieba(user_dictionary=[word])) for word in ("一", "一", "二")
@@ -158,12 +167,13 @@ def test_a_user_dictionary_is_that_of_jieba(tmp_path):
     expected = jieba.Tokenizer()
     expected.load_userdict(str(path))
     words = [expected.lcut(text) for text in USER_TEXTS]
-    assert words != zh.Jieba().segment(USER_TEXTS)
+    assert words != zh.segment(USER_TEXTS)
     segmenter = zh.Jieba(user_dictionary=path)
     path.unlink()
-    assert pickle.loads(pickle.dumps(segmenter)).segment(USER_TEXTS) == words
+    copy = pickle.loads(pickle.dumps(segmenter))
+    assert zh.segment(USER_TEXTS, copy) == words
     lines = [line.strip() for line in DICTIONARY.split("\n") if line]
-    assert zh.Jieba(user_dictionary=lines).segment(USER_TEXTS) == words
+    assert zh.segment(USER_TEXTS, zh.Jieba(user_dictionary=lines)) == words
 
 
 def test_a_malformed_user_dictionary_is_refused(tmp_path):

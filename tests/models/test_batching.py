@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.preprocessing.length_grouping import GroupedTexts
+from albert_tf.models.batching import TextBatches
 from albert_tf.preprocessing.segment_packer import SegmentPacker
 from albert_tf.preprocessing.token_budget import TokenBudget
 
@@ -20,7 +20,7 @@ def skewed_lengths(count):
 def epochs_of(lengths, batch_size, shuffle=True, epochs=2):
     """The examples in each batch of each epoch, as a model gets them."""
     features = (tf.range(len(lengths)),)
-    dataset = GroupedTexts.of(
+    dataset = TextBatches.of(
         features, lengths, tf.identity, batch_size, shuffle
     ).dataset
     return [[batch.numpy() for batch in dataset] for _ in range(epochs)]
@@ -55,7 +55,7 @@ def test_epochs_are_complete_and_little_padded(count, batch_size, shuffle):
 
 def test_outputs_are_restored_to_input_order():
     lengths = skewed_lengths(50)
-    texts = GroupedTexts.of((tf.range(50),), lengths, tf.identity, 4)
+    texts = TextBatches.of((tf.range(50),), lengths, tf.identity, 4)
     rows = np.concatenate(list(texts.dataset.as_numpy_iterator()))
     assert (np.diff(lengths[rows]) >= 0).all()
     outputs = {"array": rows * 10, "both": (rows, [row.repeat(2) for row in rows])}
@@ -92,7 +92,7 @@ def test_each_epoch_is_shuffled_anew(seed):
 def test_labels_and_weights_stay_with_their_example():
     lengths = skewed_lengths(61)
     tokens = np.repeat(np.arange(61), lengths)
-    dataset = GroupedTexts.of(
+    dataset = TextBatches.of(
         (
             tf.RaggedTensor.from_row_lengths(tokens, lengths),
             np.arange(61) * 10,
@@ -129,7 +129,7 @@ def test_a_token_budget_is_kept_and_nearly_used(shuffle, texts):
     lengths = skewed_lengths(700)
     budget = TokenBudget(2048, SegmentPacker(2, 3, sequence_length=512))
     features = (tf.range(700),)
-    dataset = GroupedTexts.of(
+    dataset = TextBatches.of(
         features, lengths, tf.identity, budget, shuffle, texts
     ).dataset
     epochs = [[batch.numpy() for batch in dataset] for _ in range(2)]

@@ -11,10 +11,9 @@ from small_classifier import VOCABULARY, call, randomised, small_backbone
 
 import albert_tf
 from albert_tf import models
-from albert_tf.pipelines import PIPELINES
 from albert_tf_cli.task_table import TASKS
 
-MICRO = pathlib.Path(__file__).parents[2] / "examples" / "albert_micro_zh"
+MICRO = pathlib.Path(__file__).parents[1] / "examples" / "albert_micro_zh"
 TEXTS = ["很好吃，我想你来吧", "差", "他 去 了吗"]
 OTHERS = ["好", "不好吃", "你"]
 PAIRS = list(zip(TEXTS, OTHERS, strict=True))
@@ -48,10 +47,10 @@ CASES: dict[str, Case] = {
         {"num_classes": 3, "labels": ["坏", "中", "好"]},
     ),
     "multi-label": Case(
-        models.AlbertTextClassifier,
+        models.AlbertMultiLabelClassifier,
         PAIRS,
         LABEL,
-        {"num_classes": 3, "multi_label": True, "thresholds": [0.0, 0.9, 0.2]},
+        {"num_classes": 3, "thresholds": [0.0, 0.9, 0.2]},
         is_list=True,
     ),
     "regression": Case(models.AlbertTextRegressor, PAIRS, {"score": float}),
@@ -138,8 +137,8 @@ FAST = (
     ],
 )
 def test_one_example_or_many_in_any_form(built, name):
-    assert list(TASKS) == list(PIPELINES) == list(CASES)
-    case, pipeline, row = CASES[name], built(name), PIPELINES[name]
+    assert set(TASKS) == set(models.TASKS) == set(CASES)
+    case, pipeline, fields = CASES[name], built(name), models.TASKS[name].fields
     many = pipeline(case.examples)
     assert len(many) == len(case.examples) and any(many) and json.dumps(many)
     assert close(pipeline(case.examples[-1]), many[-1])
@@ -148,7 +147,7 @@ def test_one_example_or_many_in_any_form(built, name):
         assert all({x: type(v) for x, v in y.items()} == case.keys for y in found)
     # By name, in dicts, with a batch size.
     tuples = [x if isinstance(x, tuple) else (x,) for x in case.examples]
-    dicts = [dict(zip(row.fields, x, strict=False)) for x in tuples]
+    dicts = [dict(zip(fields, x, strict=False)) for x in tuples]
     columns = {field: [x[field] for x in dicts] for field in dicts[0]}
     assert close(pipeline(dicts, batch_size=2), many)
     assert close(pipeline(columns), many)
@@ -227,10 +226,10 @@ def test_the_files_determine_the_task(built, tmp_path):
     [
         ("text-classification", MICRO, "is not trained for text-class.*no class"),
         ("question-answering", MICRO, "it has no span_head"),
-        (None, MICRO, "no head but of the pretraining. Say which task: text-"),
-        ("classification", MICRO, "no task 'classification'. Expected one of"),
-        ("multi-label", "text-classification", "it is not for multi-label"),
-        ("fill-mask", None, "Which model"),
+        (None, MICRO, "without a fine-tuned head. Name the task: one of text-"),
+        ("classification", MICRO, "Unknown task 'classification'. Expected one of"),
+        ("multi-label", "text-classification", "not trained for multi-label"),
+        ("fill-mask", None, "The model is missing"),
     ],
 )
 def test_a_model_that_is_not_trained_for_the_task_raises(built, task, model, message):

@@ -1,0 +1,354 @@
+"""Batches of texts of similar length, and their outputs in input order."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from albert_tf.models.token_outputs import pad_target, split_ragged
+from albert_tf.preprocessing.length_grouping import FixedSize
+from albert_tf.preprocessing.packed_texts import PackedTexts
+from albert_tf.preprocessing.text_classifier_preprocessor import (
+    AlbertTextClassifierPreprocessor as TextPreprocessor,
+)
+from albert_tf.preprocessing.token_budget import TokenBudget
+from albert_tf_lite.errors import AlbertError
+
+DEFAULT_BATCH_SIZE = 32
+# By default, prediction batches hold the tokens of 32 texts of full length. Past this
+# number of tokens, a batch is closed rather than padded further.
+ENOUGH_TOKENS = 512
+
+
+class TextBatcher:
+    """Batches tokenized texts by length, so that little is padded.
+
+    Args:
+        preprocessor: the preprocessor that packed the texts.
+    """
+
+    def __init__(self, preprocessor: Any):
+        self.preprocessor = preprocessor
+
+    def batches(
+        self,
+        packed: PackedTexts,
+        *labels: Any,
+        batch_size: int | None = None,
+        max_tokens: int | None = None,
+        shuffle: bool = False,
+    ) -> TextBatches:
+        """Return the rows of packed texts in padded batches.
+
+        Args:
+            packed: `PackedTexts`.
+            *labels: targets and weights of the rows, (ragged) tensors or arrays
+                [rows, ...], or dicts of these. Those of tokens are padded as these.
+            batch_size: optional int, rows per batch.
+            max_tokens: optional int, tokens per batch, padding included. Without both,
+                batches have as many tokens as 32 texts of full length.
+            shuffle: bool. Draw a random order for each epoch; else from short to long.
+        """
+        packer = self.preprocessor.packer
+
+        def pad(tokens, first_lengths, *labels):
+            features = packer.pad(tokens, first_lengths)
+            shape = tf.shape(features["token_ids"], tf.int64)
+            labels = tf.nest.map_structure(lambda x: pad_target(x, shape), labels)
+            return (features, *labels) if labels else features
+
+        return TextBatches.of(
+            (packed.tokens, packed.first_lengths, *labels),
+            packed.lengths,
+            pad,
+            self.size(batch_size, max_tokens),
+            shuffle,
+            packed.texts_per_row,
+        )
+
+    def size(
+        self, batch_size: int | None = None, max_tokens: int | None = None
+    ) -> int | TokenBudget:
+        """Return the size of batches; arguments as for `batches`.
+
+        Raises:
+            AlbertError: if both are given, or `max_tokens` is below 1.
+        """
+        packer = self.preprocessor.packer
+        if max_tokens is None:
+            if batch_size is not None:
+                return batch_size
+            most = DEFAULT_BATCH_SIZE * packer.sequence_length
+            return TokenBudget(most, packer, ENOUGH_TOKENS)
+        if batch_size is not None:
+            raise AlbertError(
+                "`batch_size` counts the examples of a batch and `max_tokens` their "
+                f"tokens: give one of them. Received: batch_size={batch_size}, "
+                f"max_tokens={max_tokens}"
+            )
+        if max_tokens < 1:
+            raise AlbertError(
+                f"`max_tokens` must be at least 1. Received: {max_tokens}"
+            )
+        return TokenBudget(max_tokens, packer)
+
+
+@dataclasses.dataclass(frozen=True)
+class TextBatches:
+    """Padded batches of examples of similar length.
+
+    Attributes:
+        build: function that returns `dataset`.
+        order: int array [examples], from short to long: the example of each row of
+            the dataset, unless it is shuffled.
+        only_batch: function that returns the batch if there is only one, else `None`.
+    """
+
+    build: Callable[[], tf.data.Dataset]
+    order: np.ndarray
+    only_batch: Callable[[], Any] | None = None
+
+    @functools.cached_property
+    def dataset(self) -> tf.data.Dataset:
+        """The batches as a `tf.data.Dataset` of known length."""
+        return self.build()
+
+    @classmethod
+    def of(
+        cls,
+        features: tuple,
+        lengths: Any,
+        pad: Callable[..., Any],
+        size: int | TokenBudget,
+        shuffle: bool = False,
+        texts: int = 1,
+    ) -> TextBatches:
+        """Batch examples that are held in memory.
+
+        Args:
+            features: tuple of (ragged) tensors [examples, ...], or dicts of these:
+                the arguments of `pad`.
+            lengths: int array [examples], in tokens.
+            pad: function of a batch of `features` that returns the batch for Keras.
+            size: int, examples per batch, or a `TokenBudget`.
+            shuffle: bool. Draw a random order for each epoch; else from short to long.
+            texts: int. The number of texts of an example, each at most of that length.
+        """
+        lengths = np.asarray(lengths)
+        budget = isinstance(size, TokenBudget)
+        plan = size.shared_by(texts) if budget else FixedSize(size)
+        count = plan.count(lengths, shuffle)
+
+        # AutoGraph would take most of the time that building takes.
+        @tf.autograph.experimental.do_not_convert
+        def one_epoch(seed):
+            rows = plan.batches(lengths, seed if shuffle else None)
+            return tf.data.Dataset.from_tensor_slices(rows)
+
+        @tf.autograph.experimental.do_not_convert
+        def gather(rows):
+            return pad(*tf.nest.map_structure(lambda x: tf.gather(x, rows), features))
+
+        # Random operations inside a dataset start over with each epoch when a global
+        # seed is set, and would give every epoch the same order.
+        def build():
+            return prefetched(
+                tf.data.Dataset.random(rerandomize_each_iteration=True)
+                .take(1)
+                .flat_map(one_epoch)
+                .map(gather)
+                .apply(tf.data.experimental.assert_cardinality(count))
+            )
+
+        order = np.argsort(lengths, kind="stable")
+        return cls(
+            build, order, functools.partial(gather, order) if count == 1 else None
+        )
+
+    def map(self, function: Callable[[Any], Any]) -> TextBatches:
+        """Return the batches after a function of each."""
+        batch = self.only_batch
+        return TextBatches(
+            lambda: prefetched(self.dataset.map(function)),
+            self.order,
+            batch and (lambda: function(batch())),
+        )
+
+    def restore(self, outputs: Any) -> Any:
+        """Return outputs of the dataset's rows in the order of the examples.
+
+        Args:
+            outputs: an array [examples, ...], a list of one array per example, or a
+                dict or tuple of these.
+        """
+        if isinstance(outputs, dict):
+            return {name: self.restore(value) for name, value in outputs.items()}
+        if isinstance(outputs, tuple):
+            return tuple(map(self.restore, outputs))
+        row_of = np.argsort(self.order)
+        if isinstance(outputs, list):
+            return [outputs[row] for row in row_of]
+        return outputs[row_of]
+
+    def predict(
+        self, model: keras.Model, predict: Callable[..., Any], **kwargs: Any
+    ) -> Any:
+        """Return the outputs of a model in the order of the examples.
+
+        A single batch goes to the model without a dataset and shows no progress bar:
+        for one sentence, building a dataset takes ten times as long as a small model.
+
+        Args:
+            model: a built model.
+            predict: its `keras.Model.predict`.
+            **kwargs: passed on to `predict`.
+
+        Raises:
+            AlbertError: if `steps` is given.
+        """
+        if kwargs.get("steps") is not None:
+            raise AlbertError(
+                "`steps` counts the batches of a dataset; lists of texts are predicted "
+                f"completely. Received: steps={kwargs['steps']}"
+            )
+        model.make_predict_function()
+        function = model.predict_function
+        is_traced = model.steps_per_execution == 1 and isinstance(
+            function, tf.types.experimental.PolymorphicFunction
+        )
+        is_few = (
+            is_traced
+            and self.only_batch is not None
+            and kwargs.get("callbacks") is None
+            and model.distribute_strategy.num_replicas_in_sync == 1
+        )
+        batch = self.only_batch() if is_few else None
+        if is_traced and not function.experimental_get_tracing_count():
+            # For any length at once, where Keras would trace three times.
+            spec = (
+                keras.tree.map_structure(tf.TensorSpec.from_tensor, batch)
+                if is_few
+                else self.dataset.element_spec
+            )
+            spec = keras.tree.map_structure(_of_any_size, spec)
+            function.get_concrete_function([spec])
+        if is_few:
+            outputs = keras.tree.map_structure(_as_array, function([batch]))
+        else:
+            outputs = predict(self.dataset, **kwargs)
+        return self.restore(split_ragged(outputs))
+
+
+def prefetched(dataset: tf.data.Dataset) -> tf.data.Dataset:
+    """Prepare the next batches of a dataset while one is computed.
+
+    Without tf.data's autotuning, which takes a core's time from the model.
+    """
+    options = tf.data.Options()
+    options.autotune.enabled = False
+    return dataset.prefetch(2).with_options(options)
+
+
+def bucket_by_length(
+    dataset: tf.data.Dataset,
+    preprocessor: Any,
+    batch_size: int | None = None,
+    max_tokens: int | None = None,
+) -> tf.data.Dataset:
+    """Rebatch a dataset of texts by length, in one pass, so that little is padded.
+
+    `fit`, `evaluate` and `predict` batch lists of texts by length without this. It
+    is for tasks with one label per text or pair, and not for pairs of an
+    `AlbertTextEmbedder`. The number of batches is not known in
+    advance, so that the learning rate of `optimizer="auto"` is constant.
+
+    Args:
+        dataset: a `tf.data.Dataset` of batches of texts, or of tuples `(texts, y)` or
+            `(texts, y, sample_weight)`; pairs are the tuple of two tensors.
+        preprocessor: the preprocessor of the task.
+        batch_size: optional int, examples per batch. By default that of the dataset's
+            first batch.
+        max_tokens: optional int, tokens per batch instead, padding included.
+
+    Returns:
+        A `tf.data.Dataset` with padded ids instead of the texts.
+
+    Raises:
+        AlbertError: if the dataset is empty, an argument is wrong, or the task has
+            other labels.
+
+    Example:
+    ```python
+    grouped = albert_tf.models.bucket_by_length(dataset, classifier.preprocessor)
+    classifier.fit(grouped, epochs=3)
+    ```
+    """
+    if type(preprocessor).pack_texts is not TextPreprocessor.pack_texts:
+        raise AlbertError(
+            "`bucket_by_length` is for tasks with one label per text. Give "
+            "lists, which are batched by length. Received: "
+            f"{type(preprocessor).__name__}"
+        )
+    packer = preprocessor.packer
+    if batch_size is None and max_tokens is None:
+        batch_size = _first_batch_size(dataset)
+    size = TextBatcher(preprocessor).size(batch_size, max_tokens)
+    boundaries = _boundaries(packer.sequence_length)
+    sizes = [size] * (len(boundaries) + 1)
+    if isinstance(size, TokenBudget):
+        longest = [bound - 1 for bound in boundaries]
+        sizes = list(map(size.batch_size, [*longest, packer.sequence_length]))
+    if not isinstance(dataset.element_spec, tuple):
+        dataset = dataset.map(lambda texts: (texts,))
+        alone = True
+    else:
+        alone = False
+
+    def tokenize(texts, *rest):
+        return preprocessor.pack(texts), rest
+
+    def pad(packed, rest):
+        features = packer.pad(*packed)
+        return features if alone else (features, *rest)
+
+    return (
+        dataset.map(tokenize, num_parallel_calls=tf.data.AUTOTUNE)
+        .unbatch()
+        .bucket_by_sequence_length(
+            lambda packed, rest: tf.size(packed[0]),
+            bucket_boundaries=boundaries,
+            bucket_batch_sizes=sizes,
+            # Batches are ragged until `pad`.
+            no_padding=True,
+        )
+        .map(pad, num_parallel_calls=tf.data.AUTOTUNE)
+        .prefetch(tf.data.AUTOTUNE)
+    )
+
+
+def _first_batch_size(dataset):
+    for batch in dataset.take(1):
+        return int(tf.shape(tf.nest.flatten(batch)[0])[0])
+    raise AlbertError("The dataset is empty. Expected batches of texts.")
+
+
+def _boundaries(sequence_length):
+    """Return two boundaries per doubling: at most a third of a batch is padding."""
+    powers = (2**n for n in range(3, sequence_length.bit_length()))
+    both = (bound for power in powers for bound in (power + 1, power * 3 // 2 + 1))
+    return [bound for bound in both if bound <= sequence_length]
+
+
+def _of_any_size(spec):
+    return tf.TensorSpec([None] * spec.shape.rank, spec.dtype, spec.name)
+
+
+def _as_array(output) -> tf.RaggedTensor | np.ndarray:
+    is_ragged = isinstance(output, tf.RaggedTensor)
+    return output if is_ragged else keras.ops.convert_to_numpy(output)

@@ -1,0 +1,318 @@
+"""From strings to dicts in one line: `albert_tf.pipeline(task, path)`."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from albert_tf.checkpoints import open_checkpoint
+from albert_tf.models.building import build_model, task_class
+from albert_tf.models.task import TASKS, AlbertTask
+from albert_tf_lite.errors import AlbertError
+
+# Names of transformers.
+ALIASES = {
+    "feature-extraction": "text-embedding",
+    "ner": "token-classification",
+    "sentiment-analysis": "text-classification",
+}
+# The field whose value is a list of strings, not a string.
+_CHOICES = "choices"
+
+
+class Pipeline:
+    """Strings in, dicts of plain Python out; made by `albert_tf.pipeline`.
+
+    Attributes:
+        task: string, the name of the task.
+        model: the model, such as an `AlbertTextClassifier`.
+        answerer: the object whose `predict_dicts` answers: the model, or a
+            `ZeroShotClassifier` of it.
+        options: dict, the options of calls that pass none.
+    """
+
+    def __init__(self, answerer: Any, model: AlbertTask, **options: Any):
+        self.task = answerer.name_of_task
+        self.model = model
+        self.answerer = answerer
+        self._exported: dict[str, Any] = {}
+        self.options = self._checked(options)
+
+    def __call__(self, x: Any = None, **options: Any) -> Any:
+        """Return the answers.
+
+        Args:
+            x: an example or a list of examples. An example is a string, or a tuple or
+                dict of the fields of the task: `text` and `text_pair`; `question` and
+                `context`; `context`, `question` and `choices`.
+            **options: the fields by name, instead of `x`; and options of the task, as
+                for `albert_tf.pipeline`, for this call.
+
+        Returns:
+            The answer for one example, a list of answers for a list.
+
+        Raises:
+            TypeError: if an option is unknown, or an example is of another form.
+            AlbertError: if an example lacks a field.
+        """
+        fields = self.answerer.fields
+        parts = {name: options.pop(name) for name in fields if name in options}
+        if (x is None) != bool(parts):
+            raise TypeError(
+                f"Call it with examples, or with {', '.join(fields)} by name."
+            )
+        options = {**self.options, **self._checked(options)}
+        optional = self.answerer.optional_fields
+        given = parts if x is None else x
+        examples, is_one = read_examples(given, fields, optional)
+        if not examples:
+            return []
+        if optional and len(self.model.text_inputs) > len(examples[0]):
+            raise AlbertError(
+                "This model takes pairs of texts: tuples, or dicts of "
+                f"{' and '.join(fields)}. Received: {examples[0][0][:80]!r}"
+            )
+        columns = tuple(map(list, zip(*examples, strict=True)))
+        answers = self._answers(columns[0] if len(columns) == 1 else columns, **options)
+        return answers[0] if is_one else answers
+
+    def __repr__(self) -> str:
+        options = "".join(f", {name}={x!r}" for name, x in self.options.items())
+        return f"<pipeline {self.task} of {type(self.model).__name__}{options}>"
+
+    def _answers(self, x, engine=None, **options):
+        if engine is None:
+            return self.answerer.predict_dicts(x, **options)
+        if engine not in self._exported:
+            # Here, because `import albert_tf` imports this module.
+            from albert_tf.export.engines import exported
+
+            self._exported[engine] = exported(self.model, engine)
+        return self._exported[engine].answers(x, **options)
+
+    def _checked(self, options):
+        signature = inspect.signature(self.answerer.predict_dicts)
+        known = [*list(signature.parameters)[1:], "engine"]
+        unknown = sorted(set(options) - set(known))
+        if unknown:
+            raise TypeError(
+                f"The pipeline for {self.task} has no option {', '.join(unknown)}. Its "
+                f"options: {', '.join(known)}. Arguments of the model, such as "
+                "`vocabulary`, go to from_checkpoint of its class; pass that model."
+            )
+        return options
+
+
+def pipeline(
+    task: str | None = None,
+    path: str | os.PathLike | AlbertTask | None = None,
+    **options: Any,
+) -> Pipeline:
+    """Return a callable from texts to dicts with the keys of transformers.
+
+    | task | an example | its answer |
+    |---|---|---|
+    | `text-classification`, `sentiment-analysis` | `text`, or with `text_pair` | `label`, `score`; with `top_k` a list of them |
+    | `multi-label` | the same | a list of `label`, `score`: those it has, or the `top_k` likeliest |
+    | `regression` | the same | `score` |
+    | `token-classification`, `ner` | `text` | a list of `entity_group`, `word`, `start`, `end`, `score` |
+    | `question-answering` | `question`, `context` | `answer`, `start`, `end`, `score`; with `top_k` a list of them |
+    | `multiple-choice` | `context`, `question`, `choices` | `label`, `label_id`, `score`; with `top_k` a list of them |
+    | `text-embedding`, `feature-extraction` | `text`, or with `text_pair` | `embedding`, a list of floats; for two texts `score`, their cosine |
+    | `spelling-correction` | `text` | `source`, `target`, `errors` |
+    | `summarization` | `text` | `summary`, `sentences`: start, end and score of each |
+    | `fill-mask` | `text` | a list of `token_str`, `token`, `sequence`, `score`, `start`, `end`; for several masks a list of such lists |
+    | `zero-shot-classification` | `text`, with the option `candidate_labels` | `sequence`, `labels`, `scores`, the likeliest first |
+    | `sentence-order` | `text`, `text_pair` | `label` (`in_order`, `swapped`), `score` |
+
+    Args:
+        task: string, as above. Optional for a path that determines it: a preset, a
+            `.keras` file, a checkpoint with one fine-tuned head.
+        path: what `albert_tf.load_checkpoint` takes (a directory, a file, the name of a
+            release, `"hf://user/name"`), or a task model.
+        **options: of all calls: `batch_size`, as for `predict`; `top_k`, where the
+            table has it, `None` for all; `engine` (`"onnx"`, `"litert"`), see
+            `albert_tf.export.exported`, where the weights are those of the first
+            call; `targets` of `fill-mask`; `null_threshold` and `max_answer_length` of
+            `question-answering`; `sentences` and `max_characters` of `summarization`;
+            `candidate_labels` (a list), `hypothesis_template` and `multi_label` of
+            `zero-shot-classification`.
+
+    Returns:
+        A `Pipeline`.
+
+    Raises:
+        FileNotFoundError, albert_tf.checkpoints.CheckpointError: as
+            `albert_tf.load_checkpoint`.
+        AlbertError: if the task is unknown, or the model is not trained for it.
+
+    Example:
+    ```python
+    classify = albert_tf.pipeline("text-classification", "my_model")
+    classify("很好")  # {"label": "好评", "score": 0.98}
+    classify(["很好", "太差了"], top_k=2)  # A list of lists.
+    albert_tf.pipeline("fill-mask", "albert_tiny_zh")("今天[MASK]气很好")[0]
+    ```
+    """  # noqa: E501 (a table)
+    name = ALIASES.get(task, task)
+    if path is None and name not in TASKS:
+        task, path, name = None, task, None
+    if path is None:
+        raise AlbertError(
+            "The model is missing. Give its `path`: pipeline(task, path)."
+        )
+    if task is not None and name not in TASKS:
+        raise AlbertError(
+            f"Unknown task {task!r}. Expected one of {', '.join(TASKS)}; or "
+            f"{', '.join(ALIASES)}."
+        )
+    cls = TASKS.get(name)
+    wraps = getattr(cls, "wrapped_cls", None)
+    model = load_task(path, wraps or cls)
+    return Pipeline(cls(model) if wraps else model, model, **options)
+
+
+def load_task(path: Any, cls: type | None = None) -> AlbertTask:
+    """Load the model of a task from any kind of checkpoint.
+
+    Args:
+        path: as for `pipeline`.
+        cls: class of a task; by default that of the checkpoint.
+
+    Raises:
+        AlbertError: if the model is not trained for the task.
+    """
+    checkpoint = open_checkpoint(path)
+    # Presets, `.keras` files and model objects are whole.
+    model = getattr(checkpoint.source, "model", None)
+    if not isinstance(model, cls or AlbertTask):
+        found = task_class(checkpoint)
+        if cls is None:
+            model = build_model(checkpoint) if found else None
+        else:
+            if not cls.has_heads_in(checkpoint):
+                raise AlbertError(
+                    f"{checkpoint.path} is not trained for {cls.name_of_task}: it has "
+                    f"no {' and '.join(cls.heads)}. Its heads: {checkpoint.heads}. "
+                    f"Fine-tune it, by {cls.__name__} or albert-tf finetune --task "
+                    f"{cls.name_of_task}."
+                )
+            # A multi-label model is a text classifier, too.
+            is_kind = found is not None and issubclass(found, cls)
+            model = (found if is_kind else cls).from_checkpoint(checkpoint)
+    if getattr(model, "name_of_task", None) is None:
+        what = type(model).__name__ if model is not None else "a pretrained model"
+        raise AlbertError(
+            f"{checkpoint.path} is {what}, without a fine-tuned head. Name the task: "
+            f"one of {', '.join(TASKS)}."
+        )
+    if model.preprocessor is None:
+        raise AlbertError(
+            f"{checkpoint.path} takes ids, as it has no vocabulary. Pass a model with "
+            "one, such as AlbertTextClassifier.from_checkpoint(path, vocabulary=...)."
+        )
+    return model
+
+
+def read_examples(
+    given: Any, fields: Sequence[str], optional: Sequence[str] = ()
+) -> tuple[list[tuple], bool]:
+    """Read examples in any form.
+
+    Args:
+        given: one example: a string, a tuple or a dict of the fields; a list of
+            examples; or a tuple or dict of lists, one per field, in which a string is
+            the same for all examples.
+        fields: the names of the parts of an example.
+        optional: those that may be left out, the last ones.
+
+    Returns:
+        A list of tuples of the same length, and whether it is one example.
+
+    Raises:
+        TypeError: if an example has another form.
+        AlbertError: if an example lacks a field, or has one that others lack.
+    """
+    if isinstance(given, (str, tuple, dict)):
+        parts = _example(given, fields, optional, "The input")
+        texts = [x for name, x in zip(fields, parts, strict=False) if name != _CHOICES]
+        is_one = all(isinstance(x, str) for x in texts)
+        examples = [parts] if is_one else _rows(parts, fields)
+    elif isinstance(given, Iterable):
+        is_one = False
+        examples = [
+            _example(one, fields, optional, f"Element {i} of the input")
+            for i, one in enumerate(given)
+        ]
+    else:
+        raise TypeError(
+            f"The input must be {_shown(fields, optional)}; or a list of these. "
+            f"Received: {given!r}"
+        )
+    for i, example in enumerate(examples):
+        number = "" if is_one else f" {i}"
+        if len(example) != len(examples[0]):
+            raise AlbertError(
+                f"Example{number} has {len(example)} of the fields {list(fields)}, the "
+                f"first has {len(examples[0])}. Give all of the same kind."
+            )
+        _check_strings(example, fields, number)
+    return examples, is_one
+
+
+def _example(given, fields, optional, name):
+    if isinstance(given, str):
+        given = (given,)
+    elif isinstance(given, dict):
+        unknown = sorted(set(given) - set(fields))
+        missing = [x for x in fields if given.get(x) is None and x not in optional]
+        if unknown or missing:
+            raise AlbertError(
+                f"{name} must have the fields {list(fields)}. Missing: {missing}; "
+                f"unknown: {unknown}."
+            )
+        given = [given[x] for x in fields if given.get(x) is not None]
+    elif not isinstance(given, (tuple, list)):
+        raise TypeError(
+            f"{name} must be {_shown(fields, optional)}. Received: "
+            f"{type(given).__name__} {str(given)[:80]}"
+        )
+    if not len(fields) - len(optional) <= len(given) <= len(fields):
+        raise AlbertError(
+            f"{name} must be {_shown(fields, optional)}. Received {len(given)} of "
+            f"these: {str(given)[:80]}"
+        )
+    return tuple(given)
+
+
+def _rows(parts, fields):
+    """Return the examples of columns."""
+    columns = [part if isinstance(part, str) else list(part) for part in parts]
+    counts = {len(x) for x in columns if not isinstance(x, str)}
+    if len(counts) > 1:
+        raise AlbertError(
+            f"The lists of {', '.join(fields)} must have the same length. Received "
+            f"the lengths {sorted(counts)}."
+        )
+    (count,) = counts
+    columns = [[x] * count if isinstance(x, str) else x for x in columns]
+    return list(zip(*columns, strict=True))
+
+
+def _check_strings(example, fields, number):
+    for name, value in zip(fields, example, strict=False):
+        values = value if name == _CHOICES else [value]
+        is_list = isinstance(values, (list, tuple)) and len(values)
+        if not is_list or not all(isinstance(x, str) for x in values):
+            wanted = "a list of strings" if name == _CHOICES else "a string"
+            raise TypeError(
+                f"`{name}` of example{number} must be {wanted}. Received: "
+                f"{str(value)[:80]!r}"
+            )
+
+
+def _shown(fields, optional):
+    parts = f"a dict or tuple of {', '.join(fields)}"
+    return parts if len(fields) - len(optional) > 1 else f"a string, or {parts}"
