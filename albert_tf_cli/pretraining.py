@@ -26,7 +26,7 @@ from albert_tf_cli.pretrain_data import (
 )
 
 Masking = choices("Masking", "static", "dynamic")
-Optimizer = choices("Optimizer", "lamb", "adamw", "muon")
+Optimizer = choices("Optimizer", "lamb", "adamw")
 
 
 @app.command()
@@ -48,7 +48,7 @@ def pretrain(
         typer.Option(min=1, help="Steps whose gradients are averaged for an update."),
     ] = 1,
     optimizer: Annotated[
-        Optimizer, typer.Option(help="LAMB as in the paper, AdamW, or Muon.")
+        Optimizer, typer.Option(help="LAMB as in the paper, or AdamW.")
     ] = Optimizer.lamb,
     learning_rate: Annotated[
         float, typer.Option(help="The peak, after warm-up; then linearly to 0.")

@@ -10,13 +10,12 @@ import tensorflow as tf
 from albert_tf.files import BACKUP
 from albert_tf.pretraining.step_state import StepState
 from albert_tf.training.lamb import Lamb
-from albert_tf.training.muon import Muon
 from albert_tf.training.optimizers import AdamW
 from albert_tf.training.plots import draw
 from albert_tf.training.run_state import hold_state
 from albert_tf.training.schedules import WarmupLinearDecay
 
-OPTIMIZERS = {"lamb": Lamb, "adamw": AdamW, "muon": Muon}
+OPTIMIZERS = {"lamb": Lamb, "adamw": AdamW}
 # The titles of what is drawn, by metric.
 PANELS = {
     "loss": "loss",

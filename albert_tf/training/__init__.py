@@ -1,7 +1,6 @@
 """Optimizers and schedules that ALBERT is trained with, and resumable state."""
 
 from albert_tf.training.lamb import Lamb
-from albert_tf.training.muon import Muon
 from albert_tf.training.optimizers import adamw, fine_tuning_learning_rate
 from albert_tf.training.pair_loss import PairLoss
 from albert_tf.training.schedules import WarmupLinearDecay
@@ -9,7 +8,6 @@ from albert_tf.training.sentence_loss import SentenceLoss
 
 __all__ = [
     "Lamb",
-    "Muon",
     "PairLoss",
     "SentenceLoss",
     "WarmupLinearDecay",
