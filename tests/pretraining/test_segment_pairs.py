@@ -5,12 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from albert_tf.pretraining.segment_pairs import (
-    ORDERS,
-    Sentences,
-    assemble,
-    draw_segment_pairs,
-)
+from albert_tf.pretraining.segment_pairs import ORDERS, assemble, draw_segment_pairs
+from albert_tf.pretraining.sentences import Sentences
 
 CLS, SEP, PAD = 1, 2, 0
 CHI_SQUARE = {1: 10.83, 2: 13.82}

@@ -246,7 +246,7 @@ def test_dev_that_does_not_fit(data, tmp_path):
     other = write(tmp_path / "other", 9, 1)
     text = (other / "vocab.txt").read_text()
     (other / "vocab.txt").write_text(text.replace("\u4e03", "a"))
-    with pytest.raises(ValueError, match="token 8 is 'a' in the one, '\u4e03' in the"):
+    with pytest.raises(ValueError, match="token 8 is 'a' in the first, '\u4e03'"):
         start(records, tmp_path / "out", dev=PretrainingRecords(other))
     assert not (tmp_path / "out").exists()
 
@@ -287,7 +287,7 @@ def test_a_model_that_does_not_fit(data, tmp_path):
     ):
         with pytest.raises(ValueError, match=message):
             pretrain(other, records, tmp_path, 10, interval=10)
-    with pytest.raises(ValueError, match="multiple of those accumulated"):
+    with pytest.raises(ValueError, match="multiple of `accumulate`"):
         pretraining_optimizer("lamb", 1e-3, 10, accumulate=3)
-    with pytest.raises(ValueError, match="not be below 0.*Received: -1"):
+    with pytest.raises(ValueError, match="not be negative.*Received: -1"):
         pretraining_optimizer("lamb", -1, 10)
