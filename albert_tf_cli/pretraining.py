@@ -3,6 +3,7 @@
 import importlib.util
 import json
 import pathlib
+import re
 import shutil
 from typing import Annotated
 
@@ -18,12 +19,7 @@ from albert_tf_cli.common import (
     random_backbone,
     state_folder,
 )
-from albert_tf_cli.pretrain_data import (
-    MarkedLabels,
-    MaskSelectionLength,
-    MaskSelectionRate,
-    Ngram,
-)
+from albert_tf_cli.pretrain_data import MarkedLabels, MaskSelectionLength, Ngram
 
 Masking = choices("Masking", "static", "dynamic")
 Optimizer = choices("Optimizer", "lamb", "adamw")
@@ -56,6 +52,13 @@ def pretrain(
     warmup: Annotated[
         float, typer.Option(min=0, max=1, help="Share of the steps to warm up in.")
     ] = 0.1,
+    weight_average: Annotated[
+        float | None,
+        typer.Option(
+            help="Write and evaluate the exponential moving average of the weights, "
+            "with this share of its previous value per step, such as 0.999."
+        ),
+    ] = None,
     masking: Annotated[
         Masking,
         typer.Option(
@@ -63,7 +66,13 @@ def pretrain(
             "The next five options are for new ones, by default as masked records were."
         ),
     ] = Masking.dynamic,
-    mask_selection_rate: MaskSelectionRate = None,
+    mask_selection_rate: Annotated[
+        str | None,
+        typer.Option(
+            help="Share of the tokens to predict, 0.15 by default; 0.3:0.15 falls "
+            "linearly over the training."
+        ),
+    ] = None,
     mask_selection_length: MaskSelectionLength = None,
     ngram: Ngram = None,
     whole_word: Annotated[
@@ -142,7 +151,7 @@ def pretrain(
     masks = _masks(
         records,
         masking,
-        mask_selection_rate=mask_selection_rate,
+        mask_selection_rate=_rate(mask_selection_rate),
         mask_selection_length=mask_selection_length,
         ngram=ngram,
         whole_word=whole_word,
@@ -150,7 +159,9 @@ def pretrain(
     )
     model = _pretrainer(config, init, records)
     model.compile(
-        pretraining_optimizer(optimizer.value, learning_rate, steps, warmup, accumulate)
+        pretraining_optimizer(
+            optimizer.value, learning_rate, steps, warmup, accumulate, weight_average
+        )
     )
     # Before the training what cannot be written afterwards.
     fitting = original_layout(model.backbone.get_config()).name
@@ -197,8 +208,22 @@ def _refuse_finished(output):
     )
 
 
+def _rate(text):
+    """Parse a share such as "0.15", or the first and the last such as "0.3:0.15"."""
+    if text is None:
+        return None
+    number = r"\d*\.?\d+"
+    if not re.fullmatch(f"{number}(:{number})?", text):
+        raise ValueError(
+            "--mask-selection-rate must be a share such as 0.15, or the first and the "
+            f"last such as 0.3:0.15. Received: {text}"
+        )
+    first, *last = map(float, text.split(":"))
+    return (first, *last) if last else first
+
+
 def _masks(records, masking, **given):
-    """What masks the records, by the options given; `None` to keep their masks."""
+    """Return the generator of the given options; `None` to keep the masks."""
     if masking is Masking.dynamic:
         return records.masks(**given)
     if not records.is_masked:

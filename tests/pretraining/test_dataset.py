@@ -212,6 +212,26 @@ def test_batches_are_of_like_length_and_cut_to_it(tmp_path):
         assert np.array_equal(weights["sop_logits"], y["sop_logits"])
 
 
+def test_the_masked_share_falls_over_the_steps(made):
+    records = PretrainingRecords(made[False])
+    masks = records.masks(mask_selection_rate=(0.5, 0.1), ngram=1)
+    steps, size = 6, 100
+
+    def shares(**kwargs):
+        return [
+            np.count_nonzero(weights["mlm_logits"])
+            / (x["padding_mask"].numpy().sum() - 3 * size)
+            for x, _, weights in records.dataset(size, masks, **kwargs).take(steps)
+        ]
+
+    whole = shares(steps=steps)
+    expected = [0.5 - 0.4 * step / steps for step in range(steps)]
+    assert np.allclose(whole, expected, atol=0.02)
+    # A resumed training continues the schedule.
+    assert shares(steps=steps, skip=4)[:2] == whole[4:]
+    assert np.allclose(shares(training=False)[:2], 0.1, atol=0.02)
+
+
 def test_without_training_each_record_comes_once_with_the_same_masks(made):
     records = PretrainingRecords(made[False])
     first, second = (list(records.dataset(64, training=False)) for _ in range(2))
