@@ -266,16 +266,36 @@ class PretrainingRecords:
             batches = _grouped(records, count, batch_size, self.lengths, (seed, shard))
         else:
             batches = records.batch(batch_size, drop_remainder=training)
-        prepare = functools.partial(
-            _prepare,
-            lengths=self.lengths,
-            masks=masks,
-            plain_ids=label_tokens(self.tokenizer) if self.is_masked else None,
-            seed=(seed, shard),
-            has_order=self.order_classes > 0,
-            trims=trims,
-            steps=steps,
-        )
+        plain_ids = label_tokens(self.tokenizer) if self.is_masked else None
+
+        def prepare(
+            number: tf.Tensor, serialized: tf.Tensor
+        ) -> tuple[dict, dict, dict]:
+            """Return the arguments of `fit` for the batch of this number."""
+            batch = parse_records(serialized, self.lengths)
+            if trims:
+                batch = trimmed(batch, "padding_mask", LENGTH_STEP, _POSITIONAL)
+            if masks is not None:
+                ids = batch["token_ids"]
+                if self.is_masked:
+                    ids = unmask(batch, plain_ids)
+                own_seed = tf.random.fold_in(tf.constant((seed, shard)), number)
+                progress = 1.0
+                if steps is not None:
+                    progress = tf.minimum(tf.cast(number / steps, tf.float32), 1.0)
+                starts = batch.get("word_starts")
+                # `__call__` would convert the tensors for Keras' backend.
+                masked = masks.call(ids, starts, tf.cast(own_seed, tf.int32), progress)
+                batch.update(masked)
+            features, mask_ids, mask_weights = masked_features(batch, trims=trims)
+            y, weights = {"mlm_logits": mask_ids}, {"mlm_logits": mask_weights}
+            if self.order_classes:
+                y["sop_logits"] = batch["labels"]
+                # A sequence of one segment has no order.
+                has_two = tf.reduce_max(batch["segment_ids"], axis=1)
+                weights["sop_logits"] = tf.cast(has_two, tf.float32)
+            return features, y, weights
+
         batches = (
             batches.enumerate()
             .skip(skip)
@@ -342,40 +362,3 @@ def _grouped(
 
     windows = records.batch(together * batch_size, drop_remainder=True).enumerate()
     return windows.map(group, num_parallel_calls=2, deterministic=True).unbatch()
-
-
-def _prepare(
-    number: tf.Tensor,
-    serialized: tf.Tensor,
-    lengths: dict[str, int],
-    masks: WholeWordMaskGenerator | None,
-    plain_ids: list[int] | None,
-    seed: tuple[int, int],
-    has_order: bool,
-    trims: bool,
-    steps: int | None,
-) -> tuple[dict, dict, dict]:
-    """Parse and mask the batch of this number, and return the arguments of `fit`.
-
-    `plain_ids` maps the labels of masked records to tokens. `trims` leaves out columns
-    that no sequence uses.
-    """
-    batch = parse_records(serialized, lengths)
-    if trims:
-        batch = trimmed(batch, "padding_mask", LENGTH_STEP, _POSITIONAL)
-    if masks is not None:
-        ids = unmask(batch, plain_ids) if "mask_ids" in batch else batch["token_ids"]
-        own_seed = tf.cast(tf.random.fold_in(tf.constant(seed), number), tf.int32)
-        progress = 1.0
-        if steps is not None:
-            progress = tf.minimum(tf.cast(number / steps, tf.float32), 1.0)
-        # `__call__` would convert the tensors for Keras' backend.
-        batch.update(masks.call(ids, batch.get("word_starts"), own_seed, progress))
-    features, mask_ids, mask_weights = masked_features(batch, trims=trims)
-    y, weights = {"mlm_logits": mask_ids}, {"mlm_logits": mask_weights}
-    if has_order:
-        y["sop_logits"] = batch["labels"]
-        # A sequence of one segment has no order.
-        has_two = tf.reduce_max(batch["segment_ids"], axis=1)
-        weights["sop_logits"] = tf.cast(has_two, tf.float32)
-    return features, y, weights

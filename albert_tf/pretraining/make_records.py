@@ -11,15 +11,15 @@ import dataclasses
 import os
 import pathlib
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from albert_tf.files import complete_file, make_folder, only_writer, write_json
-from albert_tf.pretraining.corpus import Block, Corpus
+from albert_tf.pretraining.corpus import Corpus
 from albert_tf.pretraining.executors import ENGINES, run_jobs
-from albert_tf.pretraining.records import MANIFEST, count_records, read_manifest
+from albert_tf.pretraining.records import MANIFEST, read_manifest
 from albert_tf.pretraining.segment_pairs import ORDERS
-from albert_tf.pretraining.shards import PretrainingData, ShardMaker, shard_names
+from albert_tf.pretraining.shards import PretrainingData, ShardMaker
 from albert_tf.pretraining.text_files import printable
 from albert_tf.training.run_state import differences
 
@@ -95,43 +95,29 @@ def make_pretraining_data(
         ),
     )
     # Check the vocabulary before writing anything.
-    make_shards = ShardMaker(settings, output)
+    config = settings.get_config()
+    make_shards = ShardMaker(settings, output, config)
     make_folder(output)
     with only_writer(output):
         header = {
             "files": {printable(x.resolve()): x.stat().st_size for x in corpus.files},
-            "settings": settings.get_config(),
+            "settings": config,
             "vocabulary": vocabulary.name,
         }
         before = _claim(output, header, vocabulary)
-        # Records per file, by the index of the block.
-        complete: dict[int, dict[str, int]] = {}
-        single: list[int] = []
-        unpaired = 0
-
-        def missing() -> Iterator[tuple[tuple[Block, list[str]], tuple]]:
-            for block in corpus.blocks():
-                if len(block.documents) == 1:
-                    single.append(block.index)
-                names = shard_names(header["settings"], block)
-                counts = _complete_records(output, names)
-                if counts is None:
-                    yield (block, names), (block.index, block.documents, names)
-                else:
-                    complete[block.index] = counts
-
-        made = run_jobs(make_shards, missing(), engine, workers, address)
-        for (block, names), (counts, alone) in made:
-            complete[block.index] = dict(zip(names, counts, strict=True))
+        made: dict[int, list[dict[str, Any]]] = {}
+        unpaired = single = 0
+        jobs = ((x, (x.index, x.documents)) for x in corpus.blocks())
+        done = run_jobs(make_shards, jobs, engine, workers, address)
+        for block, (shards, alone) in done:
+            made[block.index] = shards
             unpaired += alone
+            if len(block.documents) == 1:
+                single += sum(shard["records"] for shard in shards)
             if progress is not None:
                 progress(block.position, corpus.total_bytes)
 
-        shards = [
-            {"file": name, "bytes": (output / name).stat().st_size, "records": count}
-            for index in sorted(complete)
-            for name, count in complete[index].items()
-        ]
+        shards = [shard for index in sorted(made) for shard in made[index]]
         if shards == before.get("shards"):
             unpaired = before["counts"][UNPAIRED]
         records = sum(shard["records"] for shard in shards)
@@ -145,10 +131,9 @@ def make_pretraining_data(
             raise ValueError(" ".join([_no_records(corpus), *corpus.warnings]))
         if single and "other" in ORDERS[settings.order]:
             manifest["warnings"].append(
-                f"{sum(sum(complete[x].values()) for x in single):,} sequences are "
-                "from blocks of a single document, so that no segment of another "
-                "could follow. Use larger blocks, and check that empty lines end the "
-                "documents."
+                f"{single:,} sequences are from blocks of a single document, so that "
+                "no segment of another could follow. Use larger blocks, and check "
+                "that empty lines end the documents."
             )
         # Files of text that has changed since.
         for name in set(_shards_in(output)) - {shard["file"] for shard in shards}:
@@ -200,16 +185,6 @@ def _claim(
     with complete_file(copy) as temporary:
         temporary.write_bytes(content)
     return before
-
-
-def _complete_records(output: pathlib.Path, names: list[str]) -> dict[str, int] | None:
-    """Return the records of each file; `None` if one is missing or damaged."""
-    if not all((output / name).exists() for name in names):
-        return None
-    try:
-        return {name: count_records(output / name) for name in names}
-    except ValueError:
-        return None
 
 
 def _no_records(corpus: Corpus) -> str:

@@ -151,7 +151,7 @@ def assemble(
 
     Returns:
         A dict of arrays [sequences, sequence_length]: `token_ids`, `segment_ids` and
-        `padding_mask` (int32), and `word_starts` (bool).
+        `padding_mask` (int32), `word_starts` (bool), and `labels` [sequences].
     """
     position = np.arange(sequence_length)
     (begin, end), (begin_2, end_2) = (
@@ -176,4 +176,5 @@ def assemble(
         "segment_ids": ((position > sep) & (position <= last)).astype("int32"),
         "padding_mask": (position <= last).astype("int32"),
         "word_starts": word_starts,
+        "labels": pairs.labels,
     }

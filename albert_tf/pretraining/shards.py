@@ -18,11 +18,9 @@ from albert_tf.preprocessing.masking import (
     WholeWordMaskGenerator,
     mask_settings,
 )
-from albert_tf.pretraining.corpus import Block
-from albert_tf.pretraining.records import write_records
+from albert_tf.pretraining.records import count_records, write_records
 from albert_tf.pretraining.segment_pairs import (
     ORDERS,
-    SegmentPairs,
     assemble,
     draw_segment_pairs,
 )
@@ -157,48 +155,40 @@ def _name_of(function: Callable | None) -> str | None:
     return re.sub(r" at 0x[0-9a-fA-F]+", "", name)
 
 
-def shard_names(config: dict[str, Any], block: Block) -> list[str]:
-    """Return the names of the files of a block, one per duplicate.
-
-    The name of a file contains a hash of the settings and of the text: a file with
-    this name is complete and need not be written again.
-    """
-    text = "\n\n".join("\n".join(document) for document in block.documents)
-    content = json.dumps(config, sort_keys=True) + "\n" + text
-    digest = hashlib.sha256(content.encode()).hexdigest()[:16]
-    first = block.index * config["duplicates"]
-    return [
-        f"pretrain-{number:05d}-{digest}.tfrecord"
-        for number in range(first, first + config["duplicates"])
-    ]
-
-
 class ShardMaker:
-    """Write the files of records of a block of text.
+    """Write the files of records of a block of text, unless they are complete.
 
-    The records depend on the block, its index and the settings only. Pickling leaves
-    out the vocabulary and the dictionary, which are then loaded again.
+    The records depend on the block, its index and the settings only. A file gets its
+    name, which contains a hash of the settings and the text, when it is complete.
+    Pickling leaves out the vocabulary and the dictionary, which are then loaded again.
 
     Args:
         settings: a `PretrainingData`.
         directory: string, the directory of the records.
+        config: dict, `settings.get_config()`. Not computed here, since the name of a
+            segmenter may differ between processes.
 
     Call arguments:
         index: int, the index of the block.
         documents: list of lists of lines.
-        names: list of strings, the name of each file.
 
     Returns:
-        The number of records of each file, a list, and the number of sentences that
-        stood alone.
+        A list with a dict of `file`, `bytes` and `records` per duplicate, and the
+        number of sentences that stood alone, without those of complete files.
 
     Raises:
         OSError: if a file cannot be written.
     """
 
-    def __init__(self, settings: PretrainingData, directory: str | os.PathLike):
+    def __init__(
+        self,
+        settings: PretrainingData,
+        directory: str | os.PathLike,
+        config: dict[str, Any],
+    ):
         self._settings = settings
         self._directory = pathlib.Path(directory)
+        self._config = config
         self._tokenizer = load_tokenizer(settings.vocabulary, settings.lowercase)
         self._sentences = SentenceTokenizer(
             self._tokenizer,
@@ -220,20 +210,29 @@ class ShardMaker:
         self._mask = tf.function(masks.call, input_signature=signature)
 
     def __reduce__(self) -> tuple:
-        return ShardMaker, (self._settings, self._directory)
+        return ShardMaker, (self._settings, self._directory, self._config)
 
     def __call__(
-        self, index: int, documents: list[list[str]], names: list[str]
-    ) -> tuple[list[int], int]:
-        sentences = self._sentences(documents)
-        counts, unpaired = [], 0
+        self, index: int, documents: list[list[str]]
+    ) -> tuple[list[dict[str, Any]], int]:
+        text = "\n\n".join("\n".join(document) for document in documents)
+        content = json.dumps(self._config, sort_keys=True) + "\n" + text
+        digest = hashlib.sha256(content.encode()).hexdigest()[:16]
+        sentences, shards, unpaired = None, [], 0
         # Each file is written before the next is drawn, which bounds the memory.
-        for duplicate, name in enumerate(names):
-            arrays, alone = self._sequences(sentences, index, duplicate)
-            _write_shard(self._directory / name, arrays)
-            counts.append(len(arrays["labels"]))
-            unpaired += alone
-        return counts, unpaired
+        for duplicate in range(self._settings.duplicates):
+            number = index * self._settings.duplicates + duplicate
+            path = self._directory / f"pretrain-{number:05d}-{digest}.tfrecord"
+            count = _complete_records(path)
+            if count is None:
+                sentences = sentences or self._sentences(documents)
+                arrays, alone = self._sequences(sentences, index, duplicate)
+                _write_shard(path, arrays)
+                count = len(arrays["labels"])
+                unpaired += alone
+            size = path.stat().st_size
+            shards.append({"file": path.name, "bytes": size, "records": count})
+        return shards, unpaired
 
     def _sequences(
         self, sentences: Sentences, index: int, duplicate: int
@@ -250,20 +249,12 @@ class ShardMaker:
             settings.keep_unpaired,
         )
         order = random.permutation(len(pairs.labels))
-        pairs = SegmentPairs(
-            pairs.first[order], pairs.second[order], pairs.labels[order], pairs.unpaired
-        )
-        arrays = assemble(
-            sentences,
-            pairs,
-            settings.sequence_length,
-            tokenizer.cls_token_id,
-            tokenizer.sep_token_id,
-            tokenizer.pad_token_id,
-        )
+        ids = tokenizer.cls_token_id, tokenizer.sep_token_id, tokenizer.pad_token_id
+        arrays = assemble(sentences, pairs, settings.sequence_length, *ids)
+        arrays = {name: values[order] for name, values in arrays.items()}
         if settings.masked:
             arrays.update(self._masked(arrays, random))
-        return {**arrays, "labels": pairs.labels}, pairs.unpaired
+        return arrays, pairs.unpaired
 
     def _masked(
         self, arrays: dict[str, np.ndarray], random: np.random.Generator
@@ -280,6 +271,14 @@ class ShardMaker:
         return {
             x: np.concatenate([part[x].numpy() for part in parts]) for x in parts[0]
         }
+
+
+def _complete_records(path: pathlib.Path) -> int | None:
+    """Return the number of records; `None` if the file is missing or damaged."""
+    try:
+        return count_records(path) if path.exists() else None
+    except ValueError:
+        return None
 
 
 def _write_shard(path: pathlib.Path, arrays: dict[str, np.ndarray]) -> None:

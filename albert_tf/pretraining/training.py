@@ -18,10 +18,9 @@ from albert_tf.models import AlbertPretrainer
 from albert_tf.preprocessing.masking import WholeWordMaskGenerator
 from albert_tf.pretraining.dataset import PretrainingRecords
 from albert_tf.training.lamb import Lamb
-from albert_tf.training.optimizers import AdamW
+from albert_tf.training.optimizers import AdamW, WarmupLinearDecay
 from albert_tf.training.plots import draw
 from albert_tf.training.run_state import TrainingState, hold_state
-from albert_tf.training.schedules import WarmupLinearDecay
 
 OPTIMIZERS = {"lamb": Lamb, "adamw": AdamW}
 # Titles of the plotted metrics.
@@ -111,7 +110,14 @@ def pretrain(
         masks = records.masks()
     backup = pathlib.Path(output) / BACKUP
     identity = {
-        **_identity(model, records, masks),
+        # Default names count the objects of the process.
+        "model": _without_names(model.backbone.get_config()),
+        "num_sop_classes": model.num_sop_classes,
+        "optimizer": _without_names(
+            keras.saving.serialize_keras_object(model.optimizer)
+        ),
+        "masks": masks and _without_names(masks.get_config()),
+        "records": records.fingerprint,
         "steps": steps,
         "batch_size": batch_size,
         "seed": seed,
@@ -216,23 +222,6 @@ def pretraining_optimizer(
     # Keras counts every batch as a step of the schedule, also with `accumulate`.
     schedule = WarmupLinearDecay(learning_rate, steps, int(steps * warmup))
     return OPTIMIZERS[name](schedule, **{**settings, **kwargs})
-
-
-def _identity(
-    model: AlbertPretrainer,
-    records: PretrainingRecords,
-    masks: WholeWordMaskGenerator | None,
-) -> dict[str, Any]:
-    """Return what distinguishes this training from others."""
-    # Default names count the objects of the process.
-    backbone = {**model.backbone.get_config(), "name": None}
-    optimizer = keras.saving.serialize_keras_object(model.optimizer)
-    return {
-        "model": {**backbone, "num_sop_classes": model.num_sop_classes},
-        "optimizer": _without_names(optimizer),
-        "masks": None if masks is None else {**masks.get_config(), "name": None},
-        "records": records.fingerprint,
-    }
 
 
 def _without_names(config: Any) -> Any:

@@ -52,7 +52,7 @@ def write(folder, documents=1500, files=2, order="sop", seed=0, masked=False):
         if masked:
             ids, starts = arrays["token_ids"], arrays["word_starts"]
             arrays.update(masks(ids, starts, seed=[seed, file]))
-        write_records(folder / f"{file}.tfrecord", {**arrays, "labels": pairs.labels})
+        write_records(folder / f"{file}.tfrecord", arrays)
     tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     tokens += [chr(0x4E00 + i) for i in range(VOCABULARY - 5)]
     (folder / "vocab.txt").write_text("\n".join(tokens) + "\n")

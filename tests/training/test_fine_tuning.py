@@ -323,7 +323,7 @@ def test_what_is_frozen_stays_and_trains_again_from_the_preset(tmp_path, freeze)
 def test_nothing_left_to_train_is_refused(tmp_path):
     model = AlbertTextEmbedder(new_backbone())
     data = (token_ids(4), LABELS)
-    with pytest.raises(ValueError, match="Without the encoder.*nothing to train"):
+    with pytest.raises(ValueError, match="freeze=.encoder. .*nothing to train"):
         fine_tune(model, data, data, tmp_path, freeze="encoder", verbose=0)
 
 
