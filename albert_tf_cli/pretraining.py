@@ -5,27 +5,25 @@ import json
 import pathlib
 import re
 import shutil
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from albert_tf_cli.common import (
     Layout,
-    app,
     check_checkpoint,
-    choices,
     console,
     import_tensorflow,
     random_backbone,
     state_folder,
 )
 from albert_tf_cli.pretrain_data import MarkedLabels, MaskSelectionLength, Ngram
+from albert_tf_lite.errors import AlbertError, MissingPackageError
 
-Masking = choices("Masking", "static", "dynamic")
-Optimizer = choices("Optimizer", "lamb", "adamw")
+Masking = Literal["static", "dynamic"]
+Optimizer = Literal["lamb", "adamw"]
 
 
-@app.command()
 def pretrain(
     context: typer.Context,
     data: Annotated[str, typer.Option(help="Directory of `pretrain-data`.")],
@@ -45,7 +43,7 @@ def pretrain(
     ] = 1,
     optimizer: Annotated[
         Optimizer, typer.Option(help="LAMB as in the paper, or AdamW.")
-    ] = Optimizer.lamb,
+    ] = "lamb",
     learning_rate: Annotated[
         float, typer.Option(help="The peak, after warm-up; then linearly to 0.")
     ] = 0.00176,
@@ -65,7 +63,7 @@ def pretrain(
             help="The masks of masked records, or new ones each time a record is read. "
             "The next five options are for new ones, by default as masked records were."
         ),
-    ] = Masking.dynamic,
+    ] = "dynamic",
     mask_selection_rate: Annotated[
         str | None,
         typer.Option(
@@ -112,7 +110,7 @@ def pretrain(
     """
     interval = min(interval, steps)
     if (config is None) == (init is None):
-        raise ValueError(
+        raise AlbertError(
             "Give --config to train from random weights, or --init to start from a "
             "checkpoint."
         )
@@ -141,7 +139,7 @@ def pretrain(
     logs = []
     if tensorboard is not None:
         if importlib.util.find_spec("tensorboard") is None:
-            raise ImportError("--tensorboard needs: pip install tensorboard")
+            raise MissingPackageError("--tensorboard needs: pip install tensorboard")
         logs = [keras.callbacks.TensorBoard(tensorboard, update_freq=100)]
     keras.utils.set_random_seed(seed)
     if mixed_precision:
@@ -160,12 +158,12 @@ def pretrain(
     model = _pretrainer(config, init, records)
     model.compile(
         pretraining_optimizer(
-            optimizer.value, learning_rate, steps, warmup, accumulate, weight_average
+            optimizer, learning_rate, steps, warmup, accumulate, weight_average
         )
     )
     # Before the training what cannot be written afterwards.
     fitting = original_layout(model.backbone.get_config()).name
-    layout = layout.value if layout else fitting
+    layout = layout or fitting
     check_saving(model, output, layout, records.tokenizer)
     with TrainingProgress(steps, interval) as progress:
         done = pretrain(
@@ -214,7 +212,7 @@ def _rate(text):
         return None
     number = r"\d*\.?\d+"
     if not re.fullmatch(f"{number}(:{number})?", text):
-        raise ValueError(
+        raise AlbertError(
             "--mask-selection-rate must be a share such as 0.15, or the first and the "
             f"last such as 0.3:0.15. Received: {text}"
         )
@@ -224,15 +222,15 @@ def _rate(text):
 
 def _masks(records, masking, **given):
     """Return the generator of the given options; `None` to keep the masks."""
-    if masking is Masking.dynamic:
+    if masking == "dynamic":
         return records.masks(**given)
     if not records.is_masked:
-        raise ValueError(
+        raise AlbertError(
             f"--masking static: the records of {records.folder} hold no masks. Leave "
             "it out, or make them with `albert-tf pretrain-data --masked`."
         )
     if names := [name for name, value in given.items() if value is not None]:
-        raise ValueError(
+        raise AlbertError(
             f"{', '.join(names)}: --masking static keeps the masks of the records. "
             "Leave it out."
         )

@@ -8,6 +8,7 @@ import zlib
 
 from albert_tf.checkpoints.layout import first_line
 from albert_tf.files import complete_directory
+from albert_tf_lite.errors import AlbertError
 
 ENDINGS = (".tar.gz", ".tgz", ".tar", ".zip")
 # The weights of the largest release are 0.9 GB, and 2.7 GB with optimizer slots.
@@ -21,7 +22,7 @@ _DAMAGE = (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, OSError)
 _DAMAGE += (RuntimeError, NotImplementedError)
 
 
-class ArchiveError(ValueError):
+class ArchiveError(AlbertError):
     """An archive is damaged, or does what no archive of a model needs to do."""
 
 

@@ -13,6 +13,7 @@ from albert_tf.checkpoints.hub import HUB, fetch_from_hub, kept_of_hub
 from albert_tf.checkpoints.layout import CheckpointError, first_line
 from albert_tf.checkpoints.releases import RELEASES, identify
 from albert_tf.files import make_folder, write_json
+from albert_tf_lite.errors import AlbertError, MissingPackageError
 
 TIMEOUT_SECONDS = 10, 30  # To connect, and between two pieces.
 RETRIES = 3
@@ -37,13 +38,13 @@ def archive_address(release):
     scheme and host: for a mirror inside a network that cannot reach the original.
 
     Raises:
-        ValueError: if the variable is no http or https address.
+        AlbertError: if the variable is no http or https address.
     """
     mirror = os.environ.get("ALBERT_TF_MIRROR")
     if not mirror:
         return release.url
     if not mirror.startswith(("http://", "https://")):
-        raise ValueError(
+        raise AlbertError(
             f"ALBERT_TF_MIRROR is {mirror!r}. Expected an address such as "
             "https://mirror.example.com"
         )
@@ -71,19 +72,19 @@ def download_release(name, cache=None, progress=None):
         in Hugging Face's form.
 
     Raises:
-        ValueError: if there is no release of that name, or no address for it.
+        AlbertError: if there is no release of that name, or no address for it.
         ImportError: if pooch is not installed.
         ConnectionError: if neither the archive nor a mirror can be fetched.
         FileExistsError: if other files have the place of the release.
         ArchiveError, CheckpointError: if what came is not the release.
     """
     if name not in RELEASES:
-        raise ValueError(
+        raise AlbertError(
             f"There is no release named {name!r}. The releases: {', '.join(RELEASES)}"
         )
     release = RELEASES[name]
     if release.url is None:
-        raise ValueError(
+        raise AlbertError(
             f"No public address of {name} is known, so it cannot be downloaded. "
             "Give the path of your copy instead."
         )
@@ -127,7 +128,7 @@ def _fetch(release, archive, given, progress):
     try:
         import pooch
     except ImportError as error:
-        raise ImportError(
+        raise MissingPackageError(
             f"{release.name} is fetched by pooch. Run: pip install 'albert-tf[hf]'"
         ) from error
     url = archive_address(release)

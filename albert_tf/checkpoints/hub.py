@@ -3,6 +3,8 @@
 import functools
 import pathlib
 
+from albert_tf_lite.errors import MissingPackageError
+
 HUB = "hf://"
 # Every form we read; of others' weights (Flax, ONNX, TensorFlow 2) nothing.
 _FILES = [
@@ -40,7 +42,7 @@ def fetch_from_hub(path):
     try:
         import huggingface_hub
     except ImportError as error:
-        raise ImportError(
+        raise MissingPackageError(
             f"{path} is fetched by huggingface_hub. Run: pip install 'albert-tf[hf]'"
         ) from error
     name, _, revision = path.removeprefix(HUB).partition("@")

@@ -7,8 +7,10 @@ import re
 import numpy as np
 import tensorflow as tf
 
+from albert_tf_lite.errors import AlbertError
 
-class CheckpointError(ValueError):
+
+class CheckpointError(AlbertError):
     """A checkpoint is damaged, incomplete, or not what its config says."""
 
 

@@ -20,6 +20,7 @@ from albert_tf.checkpoints.layouts import (
 )
 from albert_tf.checkpoints.plan import Plan, plan_writing
 from albert_tf.tokenizers import SentencePieceTokenizer
+from albert_tf_lite.errors import AlbertError
 
 LAYOUTS = {layout.name: layout for layout in (GOOGLE, ALBERT_ZH, HUGGINGFACE, KERASHUB)}
 
@@ -84,7 +85,7 @@ def contents_of(checkpoint, layout, tokenizer):
     """The `Contents` of a checkpoint; arguments and errors as of `save_checkpoint`."""
     known = [*LAYOUTS, "keras"]
     if layout not in known:
-        raise ValueError(f"Unknown layout {layout!r}. Known: {known}")
+        raise AlbertError(f"Unknown layout {layout!r}. Known: {known}")
     target = LAYOUTS.get(layout) or own_layout(checkpoint.arguments)
     _refuse_other_shape(target, checkpoint.arguments)
     parts = [part for part in checkpoint.parts if part in target.weights]

@@ -10,6 +10,7 @@ from albert_tf.checkpoints.layout import numbers_of
 from albert_tf.conversion.build import build_model
 from albert_tf.conversion.contents import contents_of
 from albert_tf.conversion.saving import write_checkpoint
+from albert_tf_lite.errors import AlbertError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,12 +52,12 @@ def convert_checkpoint(
     Raises:
         FileNotFoundError, CheckpointError: as `load_checkpoint`, and if the layout
             cannot hold the model.
-        ValueError: if the layout is unknown, or source and destination are one.
+        AlbertError: if the layout is unknown, or source and destination are one.
     """
     checkpoint = open_checkpoint(source, config=config, progress=progress)
     folders = [folder.resolve() for folder in checkpoint.source.folders]
     if pathlib.Path(destination).resolve() in folders:
-        raise ValueError(
+        raise AlbertError(
             f"{destination} is where the source is. Give another directory."
         )
     contents = contents_of(checkpoint, layout, vocabulary)

@@ -6,6 +6,7 @@ from albert_tf.backbone import AlbertBackbone
 from albert_tf.checkpoints import RELEASES, load_checkpoint, open_checkpoint
 from albert_tf.checkpoints.config import read_config
 from albert_tf.checkpoints.hub import fetch_from_hub, is_on_hub
+from albert_tf_lite.errors import AlbertError
 
 
 def is_checkpoint(preset):
@@ -33,7 +34,7 @@ def from_checkpoint(class_, preset, load_weights=True, **kwargs):
             return class_.from_preset(str(preset), load_weights=load_weights, **kwargs)
     if not load_weights:
         if not issubclass(class_, AlbertBackbone):
-            raise ValueError(
+            raise AlbertError(
                 "A task on random weights is built on a backbone of its own: "
                 "AlbertBackbone.from_preset(..., load_weights=False)."
             )

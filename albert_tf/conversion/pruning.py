@@ -13,6 +13,7 @@ from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing.marked_labels import CHINESE
 from albert_tf.tokenizers import WordPieceTokenizer
 from albert_tf.tokenizers.text_tokenizer import TextTokenizer
+from albert_tf_lite.errors import AlbertError
 
 _CHUNK = 1024
 
@@ -44,7 +45,7 @@ def prune_vocabulary(
 
     Raises:
         TypeError: if `model` is neither, or the tokenizer is of another kind.
-        ValueError: if a model of ids comes without tokenizer, or the corpus is empty.
+        AlbertError: if a model of ids comes without tokenizer, or the corpus is empty.
 
     Example:
     ```python
@@ -85,13 +86,13 @@ def needed_tokens(
 
     Raises:
         TypeError: if the tokenizer is no `WordPieceTokenizer`.
-        ValueError: if the corpus is empty, or `keep` names an unknown token.
+        AlbertError: if the corpus is empty, or `keep` names an unknown token.
     """
     _check_word_piece(tokenizer)
     if isinstance(corpus, (str, bytes)):
         raise TypeError("`corpus` should be a list of strings, not one string.")
     if min_count < 1:
-        raise ValueError(f"`min_count` should be 1 at least. Received: {min_count}")
+        raise AlbertError(f"`min_count` should be 1 at least. Received: {min_count}")
     tokens = tokenizer.get_vocabulary()
     # Of a repeated token the last, as the tokenizer gives it.
     ids = {token: i for i, token in enumerate(tokens)}
@@ -125,7 +126,7 @@ def keep_tokens(
 
     Raises:
         TypeError: as `prune_vocabulary`.
-        ValueError: if a token is not in the vocabulary, or a special one is missing.
+        AlbertError: if a token is not in the vocabulary, or a special one is missing.
     """
     tokenizer = _tokenizer_of(model, tokenizer)
     rows = [tokenizer.token_to_id(token) for token in tokens]
@@ -137,7 +138,7 @@ def keep_tokens(
     if len(model.weights) != len(smaller.weights) or any(
         old.path != new.path for old, new in pairs
     ):
-        raise ValueError(
+        raise AlbertError(
             "The weights are not those of the model's config, as with LoRA. Save the "
             "model, load it into a plain one, and prune that."
         )
@@ -183,7 +184,7 @@ def _counts(corpus, tokenizer, ids):
             for piece in _first_pieces(word, ids):
                 counts[ids[piece]] += 1
     if is_empty:
-        raise ValueError("`corpus` is empty. Give the texts that the model is for.")
+        raise AlbertError("`corpus` is empty. Give the texts that the model is for.")
     return counts
 
 
@@ -208,14 +209,14 @@ def _tokenizer_of(model, tokenizer):
     own = getattr(getattr(model, "preprocessor", None), "tokenizer", None)
     tokenizer = own or tokenizer
     if tokenizer is None:
-        raise ValueError(
+        raise AlbertError(
             "This model takes ids, and does not know its vocabulary. Give it with "
             '`tokenizer=`, such as WordPieceTokenizer("vocab.txt").'
         )
     _check_word_piece(tokenizer)
     backbone = getattr(model, "backbone", model)
     if tokenizer.vocabulary_size() != backbone.vocabulary_size:
-        raise ValueError(
+        raise AlbertError(
             f"The vocabulary has {tokenizer.vocabulary_size()} tokens, the model "
             f"{backbone.vocabulary_size}. Use the one that it was trained with."
         )
@@ -224,7 +225,7 @@ def _tokenizer_of(model, tokenizer):
 
 def _check_word_piece(tokenizer):
     if not isinstance(tokenizer, WordPieceTokenizer):
-        raise TypeError(
+        raise AlbertError(
             "Tokens can be left out of a WordPiece vocabulary. The pieces of a "
             "SentencePiece model compete by their scores, and without some of them "
             f"texts get other ids. Received: {type(tokenizer).__name__}"

@@ -44,7 +44,7 @@ def save_checkpoint(model, path, layout="google", tokenizer=None):
 
     Raises:
         TypeError: if `model` is no Keras model.
-        ValueError: if the layout is unknown.
+        AlbertError: if the layout is unknown.
         CheckpointError: if the layout cannot express the model, saying why.
         FileExistsError: if the directory holds files of another checkpoint.
     """  # noqa: E501 (a table)

@@ -6,6 +6,7 @@ import keras_hub
 import tensorflow as tf
 
 from albert_tf.preprocessing.ngrams import row_counts
+from albert_tf_lite.errors import AlbertError
 
 # `get_new_segment` of albert_zh's `create_pretraining_data.py` marks these by `##`.
 CHINESE = re.compile("[\u4e00-\u9fa5]")
@@ -21,7 +22,7 @@ def marked_tokens(tokenizer: keras_hub.tokenizers.Tokenizer) -> list[int]:
 def marked_label_ids(tokenizer: keras_hub.tokenizers.Tokenizer) -> list[int]:
     """Return the label of each token within a word, for `inner_labels`."""
     if not marked_tokens(tokenizer):
-        raise ValueError(
+        raise AlbertError(
             "Labels with ## need a vocabulary with Chinese characters after ##, such "
             "as ##中 of albert_zh. This one has none: leave out `marked_labels=`."
         )

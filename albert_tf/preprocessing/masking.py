@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from albert_tf.preprocessing.marked_labels import inner_labels, marked_label_ids
 from albert_tf.preprocessing.ngrams import choose_tokens, cut_into_ngrams
+from albert_tf_lite.errors import AlbertError
 
 # ALBERT's settings. For the default of the length see `max_predictions`.
 MASK_DEFAULTS: dict[str, Any] = {
@@ -86,7 +87,7 @@ class WholeWordMaskGenerator(keras.layers.Layer):
         and label of each prediction in text order, and 1.0, or 0.0 for padding.
 
     Raises:
-        ValueError: if a rate or a count is not allowed.
+        AlbertError: if a rate or a count is not allowed.
 
     Example:
     ```python
@@ -123,13 +124,13 @@ class WholeWordMaskGenerator(keras.layers.Layer):
     ):
         super().__init__(**kwargs)
         if not all(0 < rate < 1 for rate in _first_and_last(mask_selection_rate)):
-            raise ValueError(
+            raise AlbertError(
                 "`mask_selection_rate` must be above 0 and below 1, such as 0.15. "
                 f"Received: {mask_selection_rate}"
             )
         rates = (mask_token_rate, random_token_rate)
         if min(rates) < 0 or sum(rates) > 1 + 1e-9:
-            raise ValueError(
+            raise AlbertError(
                 "`mask_token_rate` and `random_token_rate` must be at least 0, and "
                 f"their sum at most 1, such as 0.8 and 0.1. Received: {rates}"
             )
@@ -138,7 +139,7 @@ class WholeWordMaskGenerator(keras.layers.Layer):
             ("ngram", ngram),
         ):
             if count < 1:
-                raise ValueError(f"`{name}` must be at least 1. Received: {count}")
+                raise AlbertError(f"`{name}` must be at least 1. Received: {count}")
         self.vocabulary_size = vocabulary_size
         self.mask_selection_rate = mask_selection_rate
         self.mask_token_id = mask_token_id
@@ -175,11 +176,11 @@ class WholeWordMaskGenerator(keras.layers.Layer):
             **kwargs: other arguments of the class.
 
         Raises:
-            ValueError: if the vocabulary has no mask token, or `marked_labels` is
+            AlbertError: if the vocabulary has no mask token, or `marked_labels` is
                 asked for and it has no Chinese character with `##`.
         """
         if tokenizer.mask_token_id is None:
-            raise ValueError(
+            raise AlbertError(
                 f"The vocabulary has no {tokenizer.mask_token}, which masking needs. "
                 "Add it as a line, or use the vocabulary of a release."
             )

@@ -19,6 +19,7 @@ from albert_tf.pretraining.text_files import (
     printable,
     read_lines,
 )
+from albert_tf_lite.errors import AlbertError
 
 JSON_ENDINGS = (".jsonl", ".json", ".ndjson")
 # Advice for the user by kind of skipped lines.
@@ -92,7 +93,7 @@ class Corpus:
     Raises:
         FileNotFoundError: if a file does not exist or a pattern matches none.
         OSError: if a file cannot be read or is a folder.
-        ValueError: if no file is given, one is an archive or has an unsupported
+        AlbertError: if no file is given, one is an archive or has an unsupported
             compression, `zstandard` is missing, or a size is not positive.
 
     Example:
@@ -115,7 +116,7 @@ class Corpus:
         sizes = {"block_bytes": block_bytes, "max_line_bytes": max_line_bytes}
         for name, size in sizes.items():
             if size < 1:
-                raise ValueError(f"`{name}` must be at least 1. Received: {size}")
+                raise AlbertError(f"`{name}` must be at least 1. Received: {size}")
         self.files = find_files(files, is_excluded)
         self.document_per_line = document_per_line
         self.block_bytes = block_bytes

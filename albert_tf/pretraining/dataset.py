@@ -34,6 +34,7 @@ from albert_tf.pretraining.records import (
     unmask,
 )
 from albert_tf.tokenizers import load_tokenizer
+from albert_tf_lite.errors import AlbertError
 
 # Settings of records without a manifest.
 DEFAULTS = {"order": "sop", "lowercase": True}
@@ -61,7 +62,7 @@ class PretrainingRecords:
 
     Raises:
         FileNotFoundError: if there are no records.
-        ValueError: if a file is damaged, or the records are incomplete or were written
+        AlbertError: if a file is damaged, or the records are incomplete or were written
             by an older version.
 
     Example:
@@ -96,7 +97,7 @@ class PretrainingRecords:
     def _read_shards(self, pattern: str) -> dict[pathlib.Path, int]:
         """Return the number of records per file of the manifest."""
         if "shards" not in self.manifest:
-            raise ValueError(
+            raise AlbertError(
                 f"{self.folder} holds only a part of its records: `albert-tf "
                 "pretrain-data` was interrupted. Run the same command again to resume."
             )
@@ -107,7 +108,7 @@ class PretrainingRecords:
                 continue
             size = file.stat().st_size if file.exists() else 0
             if size != shard["bytes"]:
-                raise ValueError(
+                raise AlbertError(
                     f"{file} has {size} bytes, but {shard['bytes']} in the manifest: "
                     "it is truncated or missing. Copy it again, or rebuild the records."
                 )
@@ -162,11 +163,11 @@ class PretrainingRecords:
         """Read all records and their checksums.
 
         Raises:
-            ValueError: if a file is damaged, naming it.
+            AlbertError: if a file is damaged, naming it.
         """
         for file in self.files:
             if (count := count_records(file, self.lengths)) != self.counts[file]:
-                raise ValueError(
+                raise AlbertError(
                     f"{file} has {count} records, but {self.counts[file]} in the "
                     "manifest. Copy it again, or rebuild the records."
                 )
@@ -182,11 +183,11 @@ class PretrainingRecords:
                 `albert_tf.preprocessing.masking.MASK_DEFAULTS`.
 
         Raises:
-            ValueError: if there is no vocabulary beside the records, or a value is not
+            AlbertError: if there is no vocabulary beside the records, or a value is not
                 allowed.
         """
         if self.tokenizer is None:
-            raise ValueError(
+            raise AlbertError(
                 f"Masking needs the one vocabulary of {self.folder}: a vocab.txt or a "
                 "SentencePiece model. Put it there"
                 + (", or keep the masks of the records." if self.is_masked else ".")
@@ -248,10 +249,10 @@ class PretrainingRecords:
             in sentence order.
 
         Raises:
-            ValueError: if there are fewer files than shards.
+            AlbertError: if there are fewer files than shards.
         """
         if len(self.files) < num_shards:
-            raise ValueError(
+            raise AlbertError(
                 f"{self.folder} has {len(self.files)} files of records, too few to "
                 f"share among {num_shards}. Make them with a smaller `block_size=`."
             )

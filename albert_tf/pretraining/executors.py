@@ -10,6 +10,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from albert_tf_lite.errors import AlbertError, MissingPackageError
+
 ENGINES = ("process", "ray")
 
 
@@ -24,7 +26,7 @@ class RayExecutor(concurrent.futures.Executor):
         try:
             import ray
         except ImportError as error:
-            raise ImportError(
+            raise MissingPackageError(
                 "The engine 'ray' needs Ray. Run: pip install 'albert-tf[ray]'"
             ) from error
         self._ray = ray
@@ -68,7 +70,7 @@ def run_jobs(
         `(key, result)`, in order of completion.
 
     Raises:
-        ValueError: if the function cannot be pickled.
+        AlbertError: if the function cannot be pickled.
         ChildProcessError: if a worker process dies.
     """
     call: tuple = (function,)
@@ -135,7 +137,7 @@ def _pickled(function: Callable) -> bytes:
     try:
         return pickle.dumps(function)
     except (pickle.PicklingError, AttributeError, TypeError) as error:
-        raise ValueError(
+        raise AlbertError(
             f"The settings cannot be sent to other processes: {error}. Use a segmenter "
             "that is a function at the top level of a module, or a single worker."
         ) from error

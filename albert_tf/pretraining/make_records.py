@@ -22,6 +22,7 @@ from albert_tf.pretraining.segment_pairs import ORDERS
 from albert_tf.pretraining.shards import PretrainingData, ShardMaker
 from albert_tf.pretraining.text_files import printable
 from albert_tf.training.run_state import differences
+from albert_tf_lite.errors import AlbertError
 
 _SHARD_NAME = re.compile(r"pretrain-\d{5,}-[0-9a-f]{16}\.tfrecord")
 UNPAIRED = "sentences without a second"
@@ -61,7 +62,7 @@ def make_pretraining_data(
 
     Raises:
         FileNotFoundError: if a file is missing.
-        ValueError: if the vocabulary lacks a token that masking needs, the directory
+        AlbertError: if the vocabulary lacks a token that masking needs, the directory
             holds records of other settings, or the text makes no records.
         OSError: if a file cannot be written, or another process writes to the
             directory. Complete files are kept.
@@ -75,9 +76,9 @@ def make_pretraining_data(
     ```
     """
     if engine not in ENGINES:
-        raise ValueError(f"Unknown engine {engine!r}. Known: {list(ENGINES)}")
+        raise AlbertError(f"Unknown engine {engine!r}. Known: {list(ENGINES)}")
     if address and engine != "ray":
-        raise ValueError(
+        raise AlbertError(
             f"`address` is for a Ray cluster. Received: engine={engine!r}. Use "
             "engine='ray' or leave out `address`."
         )
@@ -128,7 +129,7 @@ def make_pretraining_data(
             **header,
         }
         if not records:
-            raise ValueError(" ".join([_no_records(corpus), *corpus.warnings]))
+            raise AlbertError(" ".join([_no_records(corpus), *corpus.warnings]))
         if single and "other" in ORDERS[settings.order]:
             manifest["warnings"].append(
                 f"{single:,} sequences are from blocks of a single document, so that "
@@ -162,7 +163,7 @@ def _claim(
     before = read_manifest(output)
     copy, content = output / vocabulary.name, vocabulary.read_bytes()
     if not before and copy.exists() and copy.read_bytes() != content:
-        raise ValueError(
+        raise AlbertError(
             f"{copy} exists and would be replaced by another vocabulary. Choose "
             "another directory, or remove it."
         )
@@ -174,7 +175,7 @@ def _claim(
             for x in (before, header)
         )
         if differ := differences(old, new):
-            raise ValueError(
+            raise AlbertError(
                 f"{output} holds records made with other settings ({differ}). Choose "
                 "another directory, or remove it."
             )

@@ -16,6 +16,8 @@ import numpy as np
 import tensorflow as tf
 from google.protobuf.message import DecodeError
 
+from albert_tf_lite.errors import AlbertError
+
 MANIFEST = "manifest.json"
 # Only versions before 0.2 wrote this file.
 _OLD_JOURNAL = "progress.jsonl"
@@ -73,7 +75,7 @@ def record_lengths(path: str | os.PathLike) -> dict[str, int]:
         A dict of feature name to int; empty if the file is.
 
     Raises:
-        ValueError: if the file is not a TFRecord file, or its records lack a feature
+        AlbertError: if the file is not a TFRecord file, or its records lack a feature
             that pretraining reads.
     """
     try:
@@ -83,7 +85,7 @@ def record_lengths(path: str | os.PathLike) -> dict[str, int]:
             return {}
         features = tf.train.Example.FromString(first.numpy()).features.feature
     except (tf.errors.OpError, DecodeError, AttributeError) as error:
-        raise ValueError(
+        raise AlbertError(
             f"{path} cannot be read as TFRecords of tf.train.Example: it is damaged or "
             f"of another format. ({str(error).splitlines()[0]})"
         ) from error
@@ -97,7 +99,7 @@ def record_lengths(path: str | os.PathLike) -> dict[str, int]:
         needed.update(MASK_FEATURES)
     missing = [name for name in needed.values() if name not in lengths]
     if missing:
-        raise ValueError(
+        raise AlbertError(
             f"The records of {path} lack {missing}. Expected records of "
             "`albert-tf pretrain-data`, google-research/albert or albert_zh. Found: "
             f"{sorted(lengths)}"
@@ -118,7 +120,7 @@ def count_records(
         The number of records.
 
     Raises:
-        ValueError: if the file is damaged, or a record does not have these lengths.
+        AlbertError: if the file is damaged, or a record does not have these lengths.
     """
     records = tf.data.TFRecordDataset(str(path)).batch(256)
     if lengths is not None:
@@ -131,7 +133,7 @@ def count_records(
     except tf.errors.OpError as error:
         # Without the names of graph nodes.
         reason = re.sub(r"{{.*?}} | \[Op:.*", "", error.message.split("\n")[0])
-        raise ValueError(
+        raise AlbertError(
             f"{path} is damaged, or its records differ from those of the other files "
             f"({reason}). Copy it again, or remove it and rebuild the records."
         ) from error
@@ -177,11 +179,11 @@ def read_manifest(folder: pathlib.Path) -> dict[str, Any]:
     While the records are being made, it has no `shards`.
 
     Raises:
-        ValueError: if it is damaged or was written by an older version.
+        AlbertError: if it is damaged or was written by an older version.
     """
     file = folder / MANIFEST
     if (folder / _OLD_JOURNAL).exists():
-        raise ValueError(
+        raise AlbertError(
             f"{folder} holds records of an older version of albert-tf. Make them again "
             "with `albert-tf pretrain-data` and another --output."
         )
@@ -193,7 +195,7 @@ def read_manifest(folder: pathlib.Path) -> dict[str, Any]:
             shard["file"], shard["bytes"], shard["records"]
         manifest["files"], manifest["settings"], manifest["vocabulary"]
     except (ValueError, LookupError, TypeError, AttributeError) as error:
-        raise ValueError(
+        raise AlbertError(
             f"{file} is damaged or was not written by `albert-tf pretrain-data` "
             f"({error!r}). Copy the directory again, or choose another directory."
         ) from error

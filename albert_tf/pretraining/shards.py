@@ -26,6 +26,7 @@ from albert_tf.pretraining.segment_pairs import (
 )
 from albert_tf.pretraining.sentences import Sentences, SentenceTokenizer
 from albert_tf.tokenizers import load_tokenizer
+from albert_tf_lite.errors import AlbertError
 
 # Part of every shard's name: increase it when the same text gives other records.
 FORMAT = 2
@@ -69,7 +70,7 @@ class PretrainingData:
         seed: int.
 
     Raises:
-        ValueError: if a value is not allowed.
+        AlbertError: if a value is not allowed.
 
     Example:
     ```python
@@ -100,27 +101,27 @@ class PretrainingData:
 
     def __post_init__(self) -> None:
         if self.order not in ORDERS:
-            raise ValueError(f"Unknown order {self.order!r}. Known: {list(ORDERS)}")
+            raise AlbertError(f"Unknown order {self.order!r}. Known: {list(ORDERS)}")
         for name, minimum in _MINIMUM.items():
             value = getattr(self, name)
             if value < minimum:
-                raise ValueError(
+                raise AlbertError(
                     f"`{name}` must be at least {minimum}. Received: {value}"
                 )
         if not 0 <= self.short_sequence_rate <= 1:
-            raise ValueError(
+            raise AlbertError(
                 "`short_sequence_rate` must be from 0 to 1. Received: "
                 f"{self.short_sequence_rate}"
             )
         if self.keep_unpaired and self.masked:
-            raise ValueError(
+            raise AlbertError(
                 "`keep_unpaired=`: masked records have the form of the original, in "
                 "which every sequence has a label of sentence order. Leave out "
                 "`masked=` or `keep_unpaired=`."
             )
         given = [name for name in MASK_DEFAULTS if getattr(self, name) is not None]
         if given and not self.masked:
-            raise ValueError(
+            raise AlbertError(
                 f"{', '.join(given)}: records hold no masks, which are drawn when they "
                 "are read. Pass this to `PretrainingRecords.masks` or `albert-tf "
                 "pretrain`, or set `masked=` (True)."
@@ -277,7 +278,7 @@ def _complete_records(path: pathlib.Path) -> int | None:
     """Return the number of records; `None` if the file is missing or damaged."""
     try:
         return count_records(path) if path.exists() else None
-    except ValueError:
+    except AlbertError:
         return None
 
 

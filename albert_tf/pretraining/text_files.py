@@ -10,6 +10,8 @@ import types
 from collections.abc import Callable, Iterable, Iterator
 from typing import BinaryIO
 
+from albert_tf_lite.errors import AlbertError, MissingPackageError
+
 ZSTD_ENDINGS = (".zst", ".zstd")
 COMPRESSED_ENDINGS = (".gz", *ZSTD_ENDINGS)
 REFUSED_ENDINGS = (
@@ -37,7 +39,7 @@ def find_files(
         patterns = [patterns]
     paths = [x for pattern in patterns for x in _matches(str(pattern), is_excluded)]
     if not paths:
-        raise ValueError("No text to read: `files` is empty. Name at least one file.")
+        raise AlbertError("No text to read: `files` is empty. Name at least one file.")
     files: dict[str, pathlib.Path] = {}
     for path in sorted(paths, key=pathlib.Path.as_posix):
         _check(path)
@@ -72,7 +74,7 @@ def _check(path: pathlib.Path) -> None:
     if not path.is_file():
         raise FileNotFoundError(f"The file {name} does not exist.")
     if path.name.lower().endswith(REFUSED_ENDINGS):
-        raise ValueError(
+        raise AlbertError(
             f"{name} is an archive or has an unsupported compression. Unpack it or "
             "leave it out. Supported are text and JSON lines, uncompressed or as "
             f"{', '.join(COMPRESSED_ENDINGS)}."
@@ -94,7 +96,7 @@ def _import_zstandard(path: pathlib.Path) -> types.ModuleType:
     try:
         import zstandard
     except ImportError as error:
-        raise ValueError(
+        raise MissingPackageError(
             f"Reading {printable(path)} needs zstandard. Run: "
             "pip install 'albert-tf[fast]'"
         ) from error

@@ -21,6 +21,7 @@ from albert_tf.training.lamb import Lamb
 from albert_tf.training.optimizers import AdamW, WarmupLinearDecay
 from albert_tf.training.plots import draw
 from albert_tf.training.run_state import TrainingState, hold_state
+from albert_tf_lite.errors import AlbertError
 
 OPTIMIZERS = {"lamb": Lamb, "adamw": AdamW}
 # Titles of the plotted metrics.
@@ -81,7 +82,7 @@ def pretrain(
         interval lacks it), `steps` and `seconds` (of all runs).
 
     Raises:
-        ValueError: if `steps` is not a multiple of `interval`, the records do not fit
+        AlbertError: if `steps` is not a multiple of `interval`, the records do not fit
             the model or are damaged, `output` holds the state of another training, or
             the training diverges.
         BlockingIOError: if another process trains into `output`.
@@ -98,7 +99,7 @@ def pretrain(
     ```
     """
     if min(steps, interval) < 1 or steps % interval:
-        raise ValueError(
+        raise AlbertError(
             "`steps` must be a multiple of `interval`, and both at least 1. Received: "
             f"{steps:,} steps, an interval of {interval:,}."
         )
@@ -188,7 +189,7 @@ def pretraining_optimizer(
         **kwargs: other arguments of the optimizer, instead of those of the original.
 
     Raises:
-        ValueError: if `steps` is not a multiple of `accumulate`, the rate is negative,
+        AlbertError: if `steps` is not a multiple of `accumulate`, the rate is negative,
             or the share of the average is not between 0 and 1.
 
     Example:
@@ -199,12 +200,12 @@ def pretraining_optimizer(
     ```
     """
     if not learning_rate >= 0:
-        raise ValueError(
+        raise AlbertError(
             "`learning_rate` must not be negative; use for example 1e-3. Received: "
             f"{learning_rate}"
         )
     if steps % accumulate:
-        raise ValueError(
+        raise AlbertError(
             "The steps must be a multiple of `accumulate`. Received: "
             f"{steps}, {accumulate}"
         )
@@ -214,7 +215,7 @@ def pretraining_optimizer(
         settings["gradient_accumulation_steps"] = accumulate
     if weight_average is not None:
         if not 0 < weight_average < 1:
-            raise ValueError(
+            raise AlbertError(
                 "`weight_average` must be above 0 and below 1, such as 0.999. "
                 f"Received: {weight_average}"
             )
@@ -234,20 +235,20 @@ def _check_fits(model: AlbertPretrainer, records: PretrainingRecords) -> None:
     """Raise if a model cannot be trained on records."""
     positions = model.backbone.max_sequence_length
     if records.sequence_length > positions:
-        raise ValueError(
+        raise AlbertError(
             f"The records of {records.folder} have {records.sequence_length} tokens, "
             f"the model {positions} positions. Make records with "
             f"`sequence_length=` {positions}, or use a larger model."
         )
     if records.order_classes != model.num_sop_classes:
-        raise ValueError(
+        raise AlbertError(
             f"The records of {records.folder} have {records.order_classes} classes of "
             f"sentence order, the model {model.num_sop_classes}. Pass "
             f"`num_sop_classes={records.order_classes}` to the model."
         )
     tokens, rows = records.vocabulary_size, model.backbone.vocabulary_size
     if tokens not in (None, rows):
-        raise ValueError(
+        raise AlbertError(
             f"The vocabulary of {records.folder} has {tokens} tokens, the model "
             f"{rows}. Use the vocabulary of the model."
         )
@@ -265,7 +266,7 @@ def check_same_tokens(
     pairs = itertools.zip_longest(tokenizer.get_vocabulary(), other.get_vocabulary())
     for number, (token, other_token) in enumerate(pairs):
         if token != other_token:
-            raise ValueError(
+            raise AlbertError(
                 f"{name} and {other_name} have different vocabularies: token {number} "
                 f"is {token!r} in the first, {other_token!r} in the second. Make the "
                 "records with the same vocabulary."

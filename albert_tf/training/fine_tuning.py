@@ -13,6 +13,7 @@ from albert_tf.training.run_state import (
     data_digest,
     hold_state,
 )
+from albert_tf_lite.errors import AlbertError
 
 # The parts of a model that can be frozen, by name.
 FREEZABLE = {
@@ -69,7 +70,7 @@ def fine_tune(
         (metrics of that epoch) and `seconds` (of all runs).
 
     Raises:
-        ValueError: if the directory holds the state of a training with other
+        AlbertError: if the directory holds the state of a training with other
             settings, the training diverges, or `freeze` leaves nothing to train.
         BlockingIOError: if another process trains into the directory.
     """
@@ -128,7 +129,7 @@ def _frozen(model, freeze):
     part.trainable = False
     try:
         if not model.trainable_variables:
-            raise ValueError(
+            raise AlbertError(
                 f"With freeze={freeze!r} {type(model).__name__} has nothing to train, "
                 "because it has no head. Choose another part or none."
             )

@@ -5,6 +5,8 @@ from typing import Any
 import keras
 from keras import ops
 
+from albert_tf_lite.errors import AlbertError
+
 WARMUP_SHARE = 0.1
 # Biases and LayerNorm are not decayed (`exclude_from_weight_decay` of the
 # original `run_classifier.py`).
@@ -26,7 +28,7 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
 
     def __init__(self, peak_learning_rate: float, total_steps: int, warmup_steps: int):
         if not 0 <= warmup_steps <= total_steps:
-            raise ValueError(
+            raise AlbertError(
                 "`warmup_steps` must lie between 0 and `total_steps`. Received: "
                 f"warmup_steps={warmup_steps}, total_steps={total_steps}"
             )

@@ -12,6 +12,7 @@ import keras
 import numpy as np
 
 from albert_tf.files import make_folder, only_writer, write_text
+from albert_tf_lite.errors import AlbertError
 
 IDENTITY, HISTORY = "identity.json", "epochs.json"
 # Maximum numbers of differences in a message and of characters per value.
@@ -30,7 +31,7 @@ def hold_state(
         writes: bool. `False` for all but one of the hosts that share the directory.
 
     Raises:
-        ValueError: if the directory holds epochs of another training.
+        AlbertError: if the directory holds epochs of another training.
         BlockingIOError: if another process holds it.
     """
     make_folder(backup)
@@ -41,7 +42,7 @@ def hold_state(
         # A training without a complete epoch may be replaced.
         if file.exists() and (backup / HISTORY).exists():
             if differ := differences(json.loads(file.read_text("utf-8")), identity):
-                raise ValueError(
+                raise AlbertError(
                     f"{backup} holds the state of another training ({differ}). Choose "
                     f"another output directory, or remove {backup} to start over."
                 )
@@ -218,7 +219,7 @@ class TrainingState(keras.callbacks.Callback):
         kept = "Nothing was saved yet."
         if self.epochs:
             kept = f"The state of epoch {self.epochs} is kept in {self._directory}."
-        raise ValueError(
+        raise AlbertError(
             "The training has diverged: the loss or a weight is not finite. "
             f"{kept} Start over with a lower learning rate or a longer warm-up."
         )

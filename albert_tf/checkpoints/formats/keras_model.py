@@ -17,6 +17,7 @@ from albert_tf.checkpoints.layout import CheckpointError, first_line
 from albert_tf.checkpoints.layouts import KERASHUB, own_layout
 from albert_tf.checkpoints.weights import model_weights
 from albert_tf.tokenizers import SentencePieceTokenizer
+from albert_tf_lite.errors import AlbertError
 
 
 class KerasModel(Source):
@@ -66,7 +67,7 @@ class KerasModel(Source):
 
     def find_config(self, config=None):
         if config is not None:
-            raise ValueError(
+            raise AlbertError(
                 f"{self.path} is a Keras model and knows its sizes. Leave out "
                 f"`config=`. Received: {config}"
             )
