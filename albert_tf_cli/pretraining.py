@@ -1,4 +1,4 @@
-"""`albert-tf pretrain`, with `pretrain-data` beside it."""
+"""The command `albert-tf pretrain`."""
 
 import importlib.util
 import json
@@ -26,29 +26,36 @@ Optimizer = Literal["lamb", "adamw"]
 
 def pretrain(
     context: typer.Context,
-    data: Annotated[str, typer.Option(help="Directory of `pretrain-data`.")],
+    data: Annotated[
+        str, typer.Option(help="Directory of records from `pretrain-data`.")
+    ],
     output: Annotated[str, typer.Option(help="Directory to write to.")],
     config: Annotated[
         str | None,
         typer.Option(help="A size such as albert_tiny_zh, or a config file."),
     ] = None,
     init: Annotated[
-        str | None, typer.Option(help="Checkpoint to start from, of any form.")
+        str | None, typer.Option(help="Checkpoint to start from, of any layout.")
     ] = None,
-    steps: Annotated[int, typer.Option(min=1, help="Batches to train on.")] = 10_000,
-    batch_size: Annotated[int, typer.Option(min=1, help="Sequences a step.")] = 128,
+    steps: Annotated[
+        int, typer.Option(min=1, help="Number of training batches.")
+    ] = 10_000,
+    batch_size: Annotated[int, typer.Option(min=1, help="Sequences per step.")] = 128,
     accumulate: Annotated[
         int,
-        typer.Option(min=1, help="Steps whose gradients are averaged for an update."),
+        typer.Option(min=1, help="Steps per update, whose gradients are averaged."),
     ] = 1,
     optimizer: Annotated[
         Optimizer, typer.Option(help="LAMB as in the paper, or AdamW.")
     ] = "lamb",
     learning_rate: Annotated[
-        float, typer.Option(help="The peak, after warm-up; then linearly to 0.")
+        float,
+        typer.Option(
+            help="Peak of the learning rate, after warm-up and before linear decay."
+        ),
     ] = 0.00176,
     warmup: Annotated[
-        float, typer.Option(min=0, max=1, help="Share of the steps to warm up in.")
+        float, typer.Option(min=0, max=1, help="Share of the steps for warm-up.")
     ] = 0.1,
     weight_average: Annotated[
         float | None,
@@ -60,8 +67,9 @@ def pretrain(
     masking: Annotated[
         Masking,
         typer.Option(
-            help="The masks of masked records, or new ones each time a record is read. "
-            "The next five options are for new ones, by default as masked records were."
+            help="static keeps the masks of masked records; dynamic draws masks each "
+            "time a record is read. The next five options are for dynamic masks; by "
+            "default they are the settings of masked records."
         ),
     ] = "dynamic",
     mask_selection_rate: Annotated[
@@ -75,36 +83,36 @@ def pretrain(
     ngram: Ngram = None,
     whole_word: Annotated[
         bool | None,
-        typer.Option(help="Mask words whole, by default, or single tokens."),
+        typer.Option(help="Mask whole words (default) or single tokens."),
     ] = None,
     marked_labels: MarkedLabels = None,
     interval: Annotated[
-        int, typer.Option(min=1, help="Steps from one evaluation on --dev to the next.")
+        int, typer.Option(min=1, help="Steps between evaluations on --dev.")
     ] = 1000,
-    dev: Annotated[
-        str | None, typer.Option(help="Further records, to evaluate on.")
-    ] = None,
+    dev: Annotated[str | None, typer.Option(help="Records to evaluate on.")] = None,
     layout: Annotated[
         Layout | None,
-        typer.Option(help="Of the checkpoint; by default the TF1 layout it fits."),
+        typer.Option(
+            help="Layout of the checkpoint; by default the TF1 layout that it fits."
+        ),
     ] = None,
     tensorboard: Annotated[
-        str | None, typer.Option(help="Directory for TensorBoard's logs.")
+        str | None, typer.Option(help="Directory for TensorBoard logs.")
     ] = None,
     mixed_precision: Annotated[
         bool, typer.Option("--mixed-precision", help="Compute in bfloat16.")
     ] = False,
     seed: Annotated[
         int,
-        typer.Option(min=0, max=2**31 - 1, help="Of weights, order and masks."),
+        typer.Option(min=0, max=2**31 - 1, help="Seed of weights, order and masks."),
     ] = 1,
 ):
     """Pretrain on masked words and sentence order.
 
     Starts from random weights (--config) or from a checkpoint (--init). Writes the
-    checkpoint, history.json and loss.png to --output. A run that was cut off resumes if
-    it is started again with the same data and training: Ctrl-C and SIGTERM save it, and
-    nothing loses more than three minutes.
+    checkpoint, history.json and loss.png to --output. The same command resumes after an
+    interruption: Ctrl-C and SIGTERM save the state, which is also saved every three
+    minutes.
 
     Example: albert-tf pretrain --data records --config albert_tiny_zh --output my_model
     """
@@ -161,7 +169,7 @@ def pretrain(
             optimizer, learning_rate, steps, warmup, accumulate, weight_average
         )
     )
-    # Before the training what cannot be written afterwards.
+    # Report now what could not be written after the training.
     fitting = original_layout(model.backbone.get_config()).name
     layout = layout or fitting
     check_saving(model, output, layout, records.tokenizer)
@@ -185,7 +193,7 @@ def pretrain(
     del settings["output"]
     write_json(output / "history.json", {**done, "settings": settings})
     plot_pretraining(done["history"], interval, output / "loss.png")
-    # Last: a preset is written once only.
+    # Last, because an existing preset is not overwritten.
     save_checkpoint(model, output, layout, tokenizer=records.tokenizer)
     shutil.rmtree(state_folder(output))
     console.print(
@@ -195,14 +203,14 @@ def pretrain(
 
 
 def _refuse_finished(output):
-    """A training that is done is neither resumed nor trained over."""
+    """Raise if the directory holds a finished training."""
     history = output / "history.json"
     if not history.exists() or state_folder(output).exists():
         return
     steps = json.loads(history.read_text("utf-8")).get("steps")
     raise FileExistsError(
-        f"{output} holds a finished training of {steps} steps. To train on from it "
-        f"give --init {output} and another --output; to start over, remove it."
+        f"{output} holds a finished training of {steps} steps. To continue from it "
+        f"use --init {output} and another --output; to start over, remove it."
     )
 
 
@@ -238,7 +246,7 @@ def _masks(records, masking, **given):
 
 
 def _pretrainer(config, init, records):
-    """The model to train, with as many classes of sentence order as the records."""
+    """Return the model, with the classes of sentence order of the records."""
     from albert_tf.checkpoints import open_checkpoint
     from albert_tf.models import AlbertPretrainer
     from albert_tf.pretraining.training import check_same_tokens
@@ -254,6 +262,6 @@ def _pretrainer(config, init, records):
         )
         model = AlbertPretrainer.from_opened(checkpoint, num_sop_classes=classes)
     if not classes and model.backbone.pooled_dense is not None:
-        # Nothing reads it, but a classifier that begins with this checkpoint will.
+        # Unused here, but a classifier starts from it.
         model.backbone.pooled_dense.trainable = False
     return model

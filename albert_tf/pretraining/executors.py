@@ -73,6 +73,8 @@ def run_jobs(
         AlbertError: if the function cannot be pickled.
         ChildProcessError: if a worker process dies.
     """
+    if engine == "process":
+        workers = workers or _cpus()
     call: tuple = (function,)
     if engine == "ray" or workers != 1:
         call = (call_pickled, _pickled(function))
@@ -84,7 +86,6 @@ def run_jobs(
     elif workers == 1:
         executor, limit = concurrent.futures.ThreadPoolExecutor(1), 2
     else:
-        workers = workers or _cpus()
         # TensorFlow's threads do not survive a fork.
         executor = concurrent.futures.ProcessPoolExecutor(
             workers, multiprocessing.get_context("spawn"), _use_one_thread
@@ -98,7 +99,7 @@ def run_jobs(
                 yield from _completed(running)
         while running:
             yield from _completed(running)
-    except concurrent.futures.process.BrokenProcessPool as error:
+    except concurrent.futures.BrokenExecutor as error:
         raise ChildProcessError(
             "A worker process died, perhaps for lack of memory. Complete records are "
             "kept: run the same command with fewer workers to resume. A script that "

@@ -30,8 +30,6 @@ from albert_tf_lite.errors import AlbertError
 
 # Part of every shard's name: increase it when the same text gives other records.
 FORMAT = 2
-# Sequences per call of the mask generator.
-ROWS = 256
 _MINIMUM = {"sequence_length": 8, "duplicates": 1, "block_bytes": 1, "seed": 0}
 
 
@@ -202,13 +200,7 @@ class ShardMaker:
         masks = WholeWordMaskGenerator.for_tokenizer(
             self._tokenizer, **settings.mask_settings
         )
-        rows = [None, settings.sequence_length]
-        signature = [
-            tf.TensorSpec(rows, tf.int32),
-            tf.TensorSpec(rows, tf.bool),
-            tf.TensorSpec([2], tf.int32),
-        ]
-        self._mask = tf.function(masks.call, input_signature=signature)
+        self._mask = tf.function(masks.call, reduce_retracing=True)
 
     def __reduce__(self) -> tuple:
         return ShardMaker, (self._settings, self._directory, self._config)
@@ -254,24 +246,10 @@ class ShardMaker:
         arrays = assemble(sentences, pairs, settings.sequence_length, *ids)
         arrays = {name: values[order] for name, values in arrays.items()}
         if settings.masked:
-            arrays.update(self._masked(arrays, random))
+            seed = random.integers(2**31, size=2).astype("int32")
+            masked = self._mask(arrays["token_ids"], arrays["word_starts"], seed)
+            arrays.update({name: values.numpy() for name, values in masked.items()})
         return arrays, pairs.unpaired
-
-    def _masked(
-        self, arrays: dict[str, np.ndarray], random: np.random.Generator
-    ) -> dict[str, np.ndarray]:
-        """Return the masked token ids and the predictions."""
-        parts = [
-            self._mask(
-                arrays["token_ids"][row : row + ROWS],
-                arrays["word_starts"][row : row + ROWS],
-                random.integers(2**31, size=2).astype("int32"),
-            )
-            for row in range(0, max(len(arrays["token_ids"]), 1), ROWS)
-        ]
-        return {
-            x: np.concatenate([part[x].numpy() for part in parts]) for x in parts[0]
-        }
 
 
 def _complete_records(path: pathlib.Path) -> int | None:

@@ -297,7 +297,6 @@ class StepState(TrainingState):
         interval: int, steps per epoch of `fit`.
         steps: int, of the whole training.
         writes: bool, as for `TrainingState`.
-        save_every: float, seconds.
     """
 
     def __init__(
@@ -306,11 +305,9 @@ class StepState(TrainingState):
         interval: int,
         steps: int,
         writes: bool = True,
-        save_every: float = SAVE_EVERY,
     ):
         super().__init__(directory, monitor=None, writes=writes)
         self._interval, self._steps = interval, steps
-        self._save_every = save_every
         self._saved_metrics = self.saved.get("metrics") if self.step else None
         self._is_interrupted = False
 
@@ -356,7 +353,7 @@ class StepState(TrainingState):
             # `on_epoch_end` saves.
             return
         # On JAX the model has its weights at the end of an epoch only.
-        is_due = time.monotonic() - self._saved_at > self._save_every
+        is_due = time.monotonic() - self._saved_at > SAVE_EVERY
         if keras.backend.backend() == "tensorflow" and (is_due or self._is_interrupted):
             self.refuse_divergence(self.model.get_weights())
             self.write(metrics=[float(value) for value in self._metrics()])

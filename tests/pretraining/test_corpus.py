@@ -93,7 +93,7 @@ def test_json_lines(write, name, kwargs):
     texts[2] = texts[2].replace("\n", "\n \r\n")
     content = "\ufeff" + "\n\r\n".join(
         json.dumps({"id": 1, field: text}, ensure_ascii=position in (1, 4))
-        # Of a surrogate pair one half alone is left out.
+        # A single half of a surrogate pair is left out.
         for position, text in enumerate([*texts, "\n ", "\ud83d"])
     )
     corpus, documents = read([write(name, content)], **kwargs)

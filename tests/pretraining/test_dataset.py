@@ -71,7 +71,7 @@ def test_no_records(tmp_path):
 def test_a_pattern_takes_a_part_of_the_manifest(folder):
     records = PretrainingRecords(folder / "[02]*")
     assert names(records) == ["0.tfrecord", "2.tfrecord"]
-    # What is left out may be damaged.
+    # Files that do not match may be damaged.
     (folder / "1.tfrecord").unlink()
     assert names(PretrainingRecords(folder / "[02]*")) == names(records)
     with pytest.raises(FileNotFoundError, match="no records in .*x.*manifest.json"):
@@ -202,7 +202,7 @@ def test_batches_are_of_like_length_and_cut_to_it(tmp_path):
         mask.shape[1] == min(-(-most // 16) * 16, 43)
         for mask, most in zip(masks, longest, strict=True)
     )
-    # Of whole sequences nearly half were padding.
+    # Nearly half of the full sequences was padding.
     assert sum(mask.sum() for mask in masks) > 0.7 * sum(mask.size for mask in masks)
     # Short batches come between long ones.
     assert max(longest[:8]) > 2 * min(longest[:8])
@@ -255,7 +255,7 @@ def test_processes_read_files_of_their_own(made):
         set(texts(records.dataset(64, training=False, num_shards=3, shard=shard)))
         for shard in range(3)
     ]
-    # Those that train together need batches of one shape.
+    # Processes that train together need batches of one shape.
     (x, _, _), *_ = records.dataset(2, num_shards=3).take(1)
     assert x["token_ids"].shape == (2, records.sequence_length)
     # A few sequences are short, and equal by chance.
@@ -297,7 +297,7 @@ def with_marked_tokens(folder, tokens=slice(5, None)):
 
 
 def test_marked_labels_are_put_back_without(masked_folder):
-    """As albert_zh's generator writes: `##` before what does not begin a word."""
+    """albert_zh writes `##` before tokens within a word."""
     with_marked_tokens(masked_folder, slice(25, 45))
     plain = []
     for file in sorted(masked_folder.glob("*.tfrecord")):

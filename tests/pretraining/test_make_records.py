@@ -304,7 +304,7 @@ def test_changed_text_is_noticed(vocabulary, corpus, tmp_path):
     make_pretraining_data([corpus], output, settings(vocabulary))
     before = checksums(output)
     changed = pathlib.Path(corpus.replace("*", "3"))
-    # Of the same size, and so short that there are fewer files of records.
+    # The same size, then so short that there are fewer files of records.
     for text in ((TEXT * 3).replace("北京", "上海"), "北京。上海。"):
         changed.write_text(text, encoding="utf-8")
         made = make_pretraining_data([corpus], output, settings(vocabulary))
@@ -332,7 +332,7 @@ def test_a_full_disk_is_one_clear_error(vocabulary, corpus, tmp_path, monkeypatc
         PretrainingRecords(output)
 
 
-# === What is refused and what is left alone ===
+# === Refused, and left alone ===
 
 
 def test_other_settings_are_refused(vocabulary, corpus, tmp_path):
