@@ -130,7 +130,7 @@ class Corpus:
         self.counts = dict.fromkeys(("documents", "lines", "bytes", *_ADVICE), 0)
         self._damaged: list[str] = []
         # The files with skipped lines, by kind.
-        self._skipped_in = collections.defaultdict(list)
+        self._skipped_in: dict[str, list[pathlib.Path]] = collections.defaultdict(list)
         self._position = 0
 
     def blocks(self) -> Iterator[Block]:
@@ -142,7 +142,8 @@ class Corpus:
             `Block`s of at least one document.
         """
         self._reset()
-        block, document, size = Block(0), [], 0
+        block, size = Block(0), 0
+        document: list[str] = []
         for lines in self._read():
             for line in lines:
                 if not line:

@@ -40,8 +40,10 @@ class RayExecutor(concurrent.futures.Executor):
         """Number of CPUs of the cluster."""
         return int(self._ray.cluster_resources()["CPU"])
 
-    def submit(self, function: Callable, /, *args: Any) -> concurrent.futures.Future:
-        return self._task(function).remote(*args).future()
+    def submit(
+        self, function: Callable, /, *args: Any, **kwargs: Any
+    ) -> concurrent.futures.Future:
+        return self._task(function).remote(*args, **kwargs).future()
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         if self._is_owner:
@@ -73,24 +75,22 @@ def run_jobs(
         AlbertError: if the function cannot be pickled.
         ChildProcessError: if a worker process dies.
     """
-    if engine == "process":
-        workers = workers or _cpus()
     call: tuple = (function,)
-    if engine == "ray" or workers != 1:
-        call = (call_pickled, _pickled(function))
-    executor: concurrent.futures.Executor
+    executor: Any
     if engine == "ray":
+        call = (call_pickled, _pickled(function))
         executor = RayExecutor(address)
         # Jobs beyond the number of CPUs wait in the cluster for the next free one.
         limit = workers or 2 * executor.cpus
-    elif workers == 1:
+    elif (processes := workers or _cpus()) == 1:
         executor, limit = concurrent.futures.ThreadPoolExecutor(1), 2
     else:
+        call = (call_pickled, _pickled(function))
         # TensorFlow's threads do not survive a fork.
         executor = concurrent.futures.ProcessPoolExecutor(
-            workers, multiprocessing.get_context("spawn"), _use_one_thread
+            processes, multiprocessing.get_context("spawn"), _use_one_thread
         )
-        limit = workers + 2
+        limit = processes + 2
     running: dict[concurrent.futures.Future, Any] = {}
     try:
         for key, arguments in jobs:

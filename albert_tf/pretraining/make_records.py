@@ -122,7 +122,7 @@ def make_pretraining_data(
         if shards == before.get("shards"):
             unpaired = before["counts"][UNPAIRED]
         records = sum(shard["records"] for shard in shards)
-        manifest = {
+        manifest: dict[str, Any] = {
             "counts": {**corpus.counts, "records": records, UNPAIRED: unpaired},
             "warnings": corpus.warnings,
             "shards": shards,

@@ -79,7 +79,7 @@ def record_lengths(path: str | os.PathLike) -> dict[str, int]:
             that pretraining reads.
     """
     try:
-        first = next(iter(tf.data.TFRecordDataset(str(path)).take(1)), None)
+        first: Any = next(iter(tf.data.TFRecordDataset(str(path)).take(1)), None)
         # A file truncated within its first record yields none.
         if first is None and os.path.getsize(path) == 0:
             return {}

@@ -4,11 +4,11 @@ import codecs
 import collections
 import glob
 import gzip
+import io
 import os
 import pathlib
 import types
 from collections.abc import Callable, Iterable, Iterator
-from typing import BinaryIO
 
 from albert_tf_lite.errors import AlbertError, MissingPackageError
 
@@ -110,7 +110,7 @@ def printable(path: str | os.PathLike) -> str:
 
 def read_lines(
     path: pathlib.Path,
-    file: BinaryIO,
+    file: io.BufferedReader,
     max_line_bytes: int,
     skipped: collections.Counter,
 ) -> Iterator[list[str]]:
@@ -131,19 +131,21 @@ def read_lines(
             yield list(_decoded(data, max_line_bytes, skipped))
 
 
-def _chunks(path: pathlib.Path, file: BinaryIO) -> Iterator[bytes]:
+def _chunks(path: pathlib.Path, file: io.BufferedReader) -> Iterator[bytes]:
     """Yield the decompressed bytes of a file."""
     compression = endings(path)[1]
     if compression in ZSTD_ENDINGS:
         yield from _zstd_chunks(_import_zstandard(path), file)
         return
-    stream = gzip.GzipFile(fileobj=file) if compression else file
     # At a damage `read` loses the bytes before it; `read1` does not.
-    while chunk := stream.read1(_CHUNK):
+    read = gzip.GzipFile(fileobj=file).read1 if compression else file.read1
+    while chunk := read(_CHUNK):
         yield chunk
 
 
-def _zstd_chunks(zstandard: types.ModuleType, file: BinaryIO) -> Iterator[bytes]:
+def _zstd_chunks(
+    zstandard: types.ModuleType, file: io.BufferedReader
+) -> Iterator[bytes]:
     # `stream_reader` does not report a truncated file.
     decompressor = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW)
     frame = None

@@ -110,13 +110,12 @@ def pretrain(
     if masks is None and not records.is_masked:
         masks = records.masks()
     backup = pathlib.Path(output) / BACKUP
+    optimizer: Any = model.optimizer
     identity = {
         # Default names count the objects of the process.
         "model": _without_names(model.backbone.get_config()),
         "num_sop_classes": model.num_sop_classes,
-        "optimizer": _without_names(
-            keras.saving.serialize_keras_object(model.optimizer)
-        ),
+        "optimizer": _without_names(keras.saving.serialize_keras_object(optimizer)),
         "masks": masks and _without_names(masks.get_config()),
         "records": records.fingerprint,
         "steps": steps,
@@ -135,13 +134,13 @@ def pretrain(
             batch_size, None if dev.is_masked else masks, training=False
         )
         callbacks = [state, *callbacks]
-        if model.optimizer.use_ema:
+        if optimizer.use_ema:
             # Evaluates with the averages.
             callbacks.insert(0, keras.callbacks.SwapEMAWeights())
         if state.steps == steps:
             state.load(model)
             # With `use_ema` the averages become the weights, as at the end of `fit`.
-            model.optimizer.finalize_variable_values(model.trainable_variables)
+            optimizer.finalize_variable_values(model.trainable_variables)
         # First the rest of an interrupted interval, then complete ones.
         while state.steps < steps:
             with state.handling_signals():
@@ -335,11 +334,11 @@ class StepState(TrainingState):
             raise KeyboardInterrupt
         self._is_interrupted = True
 
-    def on_train_begin(self, logs: dict | None = None) -> None:
+    def on_train_begin(self, logs: Any = None) -> None:
         super().on_train_begin(logs)
         self._saved_at = time.monotonic()
 
-    def on_train_batch_end(self, batch: int, logs: dict | None = None) -> None:
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         super().on_train_batch_end(batch, logs)
         if self._saved_metrics is not None:
             # The variables are sums over batches, which Keras has reset.
@@ -360,7 +359,7 @@ class StepState(TrainingState):
             self._saved_at = time.monotonic()
         self._end_if_interrupted()
 
-    def on_epoch_end(self, epoch: int, logs: dict | None = None) -> None:
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         super().on_epoch_end(epoch, logs)
         self._saved_at = time.monotonic()
         if self.steps < self._steps:

@@ -77,8 +77,9 @@ def differences(old: dict[str, Any], new: dict[str, Any]) -> str:
 def _differences(old: Any, new: Any, name: str = "") -> Iterator[str]:
     if isinstance(old, dict) and isinstance(new, dict):
         for key in sorted({*old, *new}):
-            pair = (x.get(key, _ABSENT) for x in (old, new))
-            yield from _differences(*pair, f"{name}.{key}" if name else key)
+            below = f"{name}.{key}" if name else key
+            values = old.get(key, _ABSENT), new.get(key, _ABSENT)
+            yield from _differences(*values, below)
     elif old != new:
         yield f"{name}: {_shown(old)}, now {_shown(new)}"
 
@@ -131,7 +132,7 @@ class TrainingState(keras.callbacks.Callback):
         patience: int | None = None,
     ):
         super().__init__()
-        self.monitor = monitor
+        self.monitor: Any = monitor
         self.patience = patience
         self._directory = directory
         self._writes = writes
@@ -177,13 +178,13 @@ class TrainingState(keras.callbacks.Callback):
             model.optimizer.build(model.trainable_variables)
             model.load_weights(self.weights(self.epochs, self.step))
 
-    def on_train_begin(self, logs: dict | None = None) -> None:
+    def on_train_begin(self, logs: Any = None) -> None:
         self.load(self.model)
 
-    def on_train_batch_end(self, batch: int, logs: dict | None = None) -> None:
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         self.refuse_divergence([float(logs["loss"])])
 
-    def on_epoch_end(self, epoch: int, logs: dict | None = None) -> None:
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         # The loss does not yet show the effect of the last update.
         self.refuse_divergence([logs["loss"], *self.model.get_weights()])
         for name in {**self.history, **logs}:
