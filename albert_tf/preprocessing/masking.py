@@ -21,8 +21,7 @@ MASK_DEFAULTS: dict[str, Any] = {
     "ngram": 3,
     "marked_labels": False,
 }
-# Lengths are rounded up to multiples, because JAX compiles each shape.
-LENGTH_STEP = 16
+# Numbers of predictions are rounded up, because JAX compiles each shape.
 PREDICTIONS_STEP = 8
 _INPUTS = ("token_ids", "segment_ids", "padding_mask", "mask_positions")
 _PREDICTIONS = ("mask_positions", "mask_ids", "mask_weights")

@@ -8,6 +8,7 @@ import pathlib
 import warnings
 from typing import Any
 
+import keras
 import keras_hub
 import numpy as np
 import tensorflow as tf
@@ -15,7 +16,6 @@ import tensorflow as tf
 from albert_tf.preprocessing.length_grouping import shuffled_order
 from albert_tf.preprocessing.marked_labels import label_tokens
 from albert_tf.preprocessing.masking import (
-    LENGTH_STEP,
     MASK_DEFAULTS,
     WholeWordMaskGenerator,
     mask_settings,
@@ -45,6 +45,9 @@ SHUFFLED = 8192
 FILES_AT_ONCE = 16
 # Maximum number of batches that exchange records to have similar lengths.
 GROUPED_BATCHES = 64
+# Lengths are rounded up to multiples. JAX compiles each shape, which takes longer than
+# padding.
+LENGTH_STEP = 16 if keras.backend.backend() == "jax" else 4
 _POSITIONAL = ("token_ids", "segment_ids", "padding_mask", "word_starts")
 
 
