@@ -1,4 +1,4 @@
-"""`albert-tf pretrain-data`."""
+"""The command `albert-tf pretrain-data`."""
 
 from typing import Annotated, Literal
 
@@ -15,22 +15,19 @@ Order = Literal["sop", "nsp", "three_way", "none"]
 Engine = Literal["process", "ray"]
 Segmenter = Literal["jieba", "whitespace"]
 
-# How sequences are masked: options of `pretrain`, and of `pretrain-data --masked`.
-MaskSelectionRate = Annotated[
-    float | None,
-    typer.Option(
-        help="Share of the tokens to predict, 0.15 by default; albert_zh has 0.10."
-    ),
-]
+# Masking options of `pretrain` and of `pretrain-data --masked`.
 MaskSelectionLength = Annotated[
     int | None,
-    typer.Option(help="Most predictions of a sequence; a quarter more by default."),
+    typer.Option(
+        help="Maximum predictions per sequence; by default the rate plus a quarter."
+    ),
 ]
 Ngram = Annotated[
-    int | None, typer.Option(help="Most words masked together, 3 by default.")
+    int | None, typer.Option(help="Maximum words masked together, 3 by default.")
 ]
 MarkedLabels = Annotated[
-    bool | None, typer.Option(help="Labels with ##, to continue from albert_zh.")
+    bool | None,
+    typer.Option(help="Label inner characters with ##, to continue from albert_zh."),
 ]
 
 
@@ -39,49 +36,58 @@ def pretrain_data(
         list[str],
         typer.Option(
             "--input",
-            help="Text file or pattern, such as 'corpus/*.txt'; may be repeated. Also "
+            help="Text file or pattern such as 'corpus/*.txt'; may be repeated. Also "
             ".gz, .zst and JSON lines (.jsonl).",
         ),
     ],
-    vocab: Annotated[str, typer.Option(help="vocab.txt or a SentencePiece model.")],
+    vocab: Annotated[str, typer.Option(help="A vocab.txt or SentencePiece model.")],
     output: Annotated[str, typer.Option(help="Directory for the records.")],
-    sequence_length: Annotated[int, typer.Option(help="Tokens of a sequence.")] = 512,
+    sequence_length: Annotated[int, typer.Option(help="Tokens per sequence.")] = 512,
     whole_word: Annotated[
-        bool, typer.Option(help="Words to be masked whole, or single tokens.")
+        bool, typer.Option(help="Mask whole words instead of single tokens.")
     ] = True,
     segmenter: Annotated[
-        Segmenter, typer.Option(help="jieba, or white space in segmented text.")
+        Segmenter,
+        typer.Option(help="Word segmenter: jieba, or white space for segmented text."),
     ] = "jieba",
-    hmm: Annotated[bool, typer.Option(help="Find words jieba does not know.")] = True,
+    hmm: Annotated[
+        bool, typer.Option(help="Find words that are not in the dictionary of jieba.")
+    ] = True,
     user_dictionary: Annotated[
-        str | None, typer.Option(help="A dictionary of yours, in jieba's format.")
+        str | None, typer.Option(help="Your dictionary, in jieba's format.")
     ] = None,
     duplicates: Annotated[
-        int, typer.Option(help="Times the text is used, each in other pairs.")
+        int, typer.Option(help="Number of times the text is used, in other pairs each.")
     ] = 1,
     order: Annotated[
         Order,
         typer.Option(
-            help="sop (ALBERT), nsp (BERT), three_way (StructBERT), none (RoBERTa)."
+            help="Labels of pairs: sop (ALBERT), nsp (BERT), three_way (StructBERT), "
+            "none (RoBERTa)."
         ),
     ] = "sop",
     keep_unpaired: Annotated[
         bool,
         typer.Option(
             "--keep-unpaired",
-            help="Keep a sentence that has no second, as a sequence of one segment.",
+            help="Keep a sentence without a second as a sequence of one segment.",
         ),
     ] = False,
     masked: Annotated[
         bool,
         typer.Option(
             "--masked",
-            help="Mask the sequences now, as the original code reads them. By default "
-            "`pretrain` does, each time it reads one. The next four options are for "
-            "this.",
+            help="Write masked records for the original code. By default `pretrain` "
+            "masks a sequence each time it is read. The next four options are for "
+            "--masked.",
         ),
     ] = False,
-    mask_selection_rate: MaskSelectionRate = None,
+    mask_selection_rate: Annotated[
+        float | None,
+        typer.Option(
+            help="Share of the tokens to predict, 0.15 by default; albert_zh has 0.10."
+        ),
+    ] = None,
     mask_selection_length: MaskSelectionLength = None,
     ngram: Ngram = None,
     marked_labels: MarkedLabels = None,
@@ -89,33 +95,34 @@ def pretrain_data(
         bool,
         typer.Option(
             "--document-per-line",
-            help="A line is a document. By default a line is a sentence or paragraph "
-            "and an empty line ends a document.",
+            help="Each line is a document. By default a line is a sentence or "
+            "paragraph and an empty line ends a document.",
         ),
     ] = False,
     text_field: Annotated[
-        str, typer.Option(help="The field of JSON lines that holds the text.")
+        str, typer.Option(help="Field of the JSON lines with the text.")
     ] = "text",
     cased: Annotated[bool, typer.Option("--cased", help="Do not lower-case.")] = False,
     workers: Annotated[
-        int | None, typer.Option(min=1, help="At once; by default one a CPU.")
+        int | None,
+        typer.Option(min=1, help="Number of processes; one per CPU by default."),
     ] = None,
     engine: Annotated[
-        Engine, typer.Option(help="Processes here, or a Ray cluster.")
+        Engine, typer.Option(help="Run on this machine or on a Ray cluster.")
     ] = "process",
     address: Annotated[
-        str | None, typer.Option(help="Of the Ray cluster, such as auto.")
+        str | None, typer.Option(help="Address of the Ray cluster, for example auto.")
     ] = None,
     block_size: Annotated[
-        int, typer.Option(help="Bytes of text in a file of records.")
+        int, typer.Option(help="Bytes of text per file of records.")
     ] = 4_000_000,
-    seed: Annotated[int, typer.Option(help="Of pairs and order.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the pairs and their order.")] = 0,
 ):
-    """Turn text into TFRecords, to pretrain on.
+    """Turn text into TFRecords for pretraining.
 
-    The records have the feature names of google-research/albert and albert_zh. The same
-    seed gives the same records, whatever the number of workers. A run that was cut off
-    resumes if it is started again.
+    The records have the feature names of google-research/albert and albert_zh. They
+    depend on the seed, not on the number of workers. The same command resumes after an
+    interruption.
 
     Example: albert-tf pretrain-data --input 'corpus/*.txt' --vocab vocab.txt
     --output records

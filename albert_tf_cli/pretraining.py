@@ -1,8 +1,9 @@
-"""`albert-tf pretrain`, with `pretrain-data` beside it."""
+"""The command `albert-tf pretrain`."""
 
 import importlib.util
 import json
 import pathlib
+import re
 import shutil
 from typing import Annotated, Literal
 
@@ -16,12 +17,7 @@ from albert_tf_cli.common import (
     random_backbone,
     state_folder,
 )
-from albert_tf_cli.pretrain_data import (
-    MarkedLabels,
-    MaskSelectionLength,
-    MaskSelectionRate,
-    Ngram,
-)
+from albert_tf_cli.pretrain_data import MarkedLabels, MaskSelectionLength, Ngram
 from albert_tf_lite.errors import AlbertError, MissingPackageError
 
 Masking = Literal["static", "dynamic"]
@@ -30,72 +26,93 @@ Optimizer = Literal["lamb", "adamw"]
 
 def pretrain(
     context: typer.Context,
-    data: Annotated[str, typer.Option(help="Directory of `pretrain-data`.")],
+    data: Annotated[
+        str, typer.Option(help="Directory of records from `pretrain-data`.")
+    ],
     output: Annotated[str, typer.Option(help="Directory to write to.")],
     config: Annotated[
         str | None,
         typer.Option(help="A size such as albert_tiny_zh, or a config file."),
     ] = None,
     init: Annotated[
-        str | None, typer.Option(help="Checkpoint to start from, of any form.")
+        str | None, typer.Option(help="Checkpoint to start from, of any layout.")
     ] = None,
-    steps: Annotated[int, typer.Option(min=1, help="Batches to train on.")] = 10_000,
-    batch_size: Annotated[int, typer.Option(min=1, help="Sequences a step.")] = 128,
+    steps: Annotated[
+        int, typer.Option(min=1, help="Number of training batches.")
+    ] = 10_000,
+    batch_size: Annotated[int, typer.Option(min=1, help="Sequences per step.")] = 128,
     accumulate: Annotated[
         int,
-        typer.Option(min=1, help="Steps whose gradients are averaged for an update."),
+        typer.Option(min=1, help="Steps per update, whose gradients are averaged."),
     ] = 1,
     optimizer: Annotated[
         Optimizer, typer.Option(help="LAMB as in the paper, or AdamW.")
     ] = "lamb",
     learning_rate: Annotated[
-        float, typer.Option(help="The peak, after warm-up; then linearly to 0.")
+        float,
+        typer.Option(
+            help="Peak of the learning rate, after warm-up and before linear decay."
+        ),
     ] = 0.00176,
     warmup: Annotated[
-        float, typer.Option(min=0, max=1, help="Share of the steps to warm up in.")
+        float, typer.Option(min=0, max=1, help="Share of the steps for warm-up.")
     ] = 0.1,
+    weight_average: Annotated[
+        float | None,
+        typer.Option(
+            help="Write and evaluate the exponential moving average of the weights, "
+            "with this share of its previous value per step, such as 0.999."
+        ),
+    ] = None,
     masking: Annotated[
         Masking,
         typer.Option(
-            help="The masks of masked records, or new ones each time a record is read. "
-            "The next five options are for new ones, by default as masked records were."
+            help="static keeps the masks of masked records; dynamic draws masks each "
+            "time a record is read. The next five options are for dynamic masks; by "
+            "default they are the settings of masked records."
         ),
     ] = "dynamic",
-    mask_selection_rate: MaskSelectionRate = None,
+    mask_selection_rate: Annotated[
+        str | None,
+        typer.Option(
+            help="Share of the tokens to predict, 0.15 by default; 0.3:0.15 falls "
+            "linearly over the training."
+        ),
+    ] = None,
     mask_selection_length: MaskSelectionLength = None,
     ngram: Ngram = None,
     whole_word: Annotated[
         bool | None,
-        typer.Option(help="Mask words whole, by default, or single tokens."),
+        typer.Option(help="Mask whole words (default) or single tokens."),
     ] = None,
     marked_labels: MarkedLabels = None,
     interval: Annotated[
-        int, typer.Option(min=1, help="Steps from one evaluation on --dev to the next.")
+        int, typer.Option(min=1, help="Steps between evaluations on --dev.")
     ] = 1000,
-    dev: Annotated[
-        str | None, typer.Option(help="Further records, to evaluate on.")
-    ] = None,
+    dev: Annotated[str | None, typer.Option(help="Records to evaluate on.")] = None,
     layout: Annotated[
         Layout | None,
-        typer.Option(help="Of the checkpoint; by default the TF1 layout it fits."),
+        typer.Option(
+            help="Layout of the checkpoint; by default the TF1 layout that it fits."
+        ),
     ] = None,
     tensorboard: Annotated[
-        str | None, typer.Option(help="Directory for TensorBoard's logs.")
+        str | None, typer.Option(help="Directory for TensorBoard logs.")
     ] = None,
     mixed_precision: Annotated[
         bool, typer.Option("--mixed-precision", help="Compute in bfloat16.")
     ] = False,
     seed: Annotated[
         int,
-        typer.Option(min=0, max=2**31 - 1, help="Of weights, order and masks."),
+        typer.Option(min=0, max=2**31 - 1, help="Seed of weights, order and masks."),
     ] = 1,
 ):
     """Pretrain on masked words and sentence order.
 
     Starts from random weights (--config) or from a checkpoint (--init). Writes the
-    checkpoint, history.json and loss.png to --output. A run that was cut off resumes if
-    it is started again with the same data and training: Ctrl-C and SIGTERM save it, and
-    nothing loses more than three minutes.
+    checkpoint, history.json and loss.png to --output. The same command resumes after an
+    interruption: Ctrl-C and SIGTERM save the state, which is also saved every three
+    minutes.
 
     Example: albert-tf pretrain --data records --config albert_tiny_zh --output my_model
     """
@@ -140,7 +157,7 @@ def pretrain(
     masks = _masks(
         records,
         masking,
-        mask_selection_rate=mask_selection_rate,
+        mask_selection_rate=_rate(mask_selection_rate),
         mask_selection_length=mask_selection_length,
         ngram=ngram,
         whole_word=whole_word,
@@ -148,9 +165,11 @@ def pretrain(
     )
     model = _pretrainer(config, init, records)
     model.compile(
-        pretraining_optimizer(optimizer, learning_rate, steps, warmup, accumulate)
+        pretraining_optimizer(
+            optimizer, learning_rate, steps, warmup, accumulate, weight_average
+        )
     )
-    # Before the training what cannot be written afterwards.
+    # Report now what could not be written after the training.
     fitting = original_layout(model.backbone.get_config()).name
     layout = layout or fitting
     check_saving(model, output, layout, records.tokenizer)
@@ -174,7 +193,7 @@ def pretrain(
     del settings["output"]
     write_json(output / "history.json", {**done, "settings": settings})
     plot_pretraining(done["history"], interval, output / "loss.png")
-    # Last: a preset is written once only.
+    # Last, because an existing preset is not overwritten.
     save_checkpoint(model, output, layout, tokenizer=records.tokenizer)
     shutil.rmtree(state_folder(output))
     console.print(
@@ -184,19 +203,33 @@ def pretrain(
 
 
 def _refuse_finished(output):
-    """A training that is done is neither resumed nor trained over."""
+    """Raise if the directory holds a finished training."""
     history = output / "history.json"
     if not history.exists() or state_folder(output).exists():
         return
     steps = json.loads(history.read_text("utf-8")).get("steps")
     raise FileExistsError(
-        f"{output} holds a finished training of {steps} steps. To train on from it "
-        f"give --init {output} and another --output; to start over, remove it."
+        f"{output} holds a finished training of {steps} steps. To continue from it "
+        f"use --init {output} and another --output; to start over, remove it."
     )
 
 
+def _rate(text):
+    """Parse a share such as "0.15", or the first and the last such as "0.3:0.15"."""
+    if text is None:
+        return None
+    number = r"\d*\.?\d+"
+    if not re.fullmatch(f"{number}(:{number})?", text):
+        raise AlbertError(
+            "--mask-selection-rate must be a share such as 0.15, or the first and the "
+            f"last such as 0.3:0.15. Received: {text}"
+        )
+    first, *last = map(float, text.split(":"))
+    return (first, *last) if last else first
+
+
 def _masks(records, masking, **given):
-    """What masks the records, by the options given; `None` to keep their masks."""
+    """Return the generator of the given options; `None` to keep the masks."""
     if masking == "dynamic":
         return records.masks(**given)
     if not records.is_masked:
@@ -213,7 +246,7 @@ def _masks(records, masking, **given):
 
 
 def _pretrainer(config, init, records):
-    """The model to train, with as many classes of sentence order as the records."""
+    """Return the model, with the classes of sentence order of the records."""
     from albert_tf.checkpoints import open_checkpoint
     from albert_tf.models import AlbertPretrainer
     from albert_tf.pretraining.training import check_same_tokens
@@ -229,6 +262,6 @@ def _pretrainer(config, init, records):
         )
         model = AlbertPretrainer.from_opened(checkpoint, num_sop_classes=classes)
     if not classes and model.backbone.pooled_dense is not None:
-        # Nothing reads it, but a classifier that begins with this checkpoint will.
+        # Unused here, but a classifier starts from it.
         model.backbone.pooled_dense.trainable = False
     return model

@@ -1,6 +1,7 @@
 """From ids to what the models take."""
 
 from albert_tf.preprocessing.masked_lm_preprocessor import AlbertMaskedLMPreprocessor
+from albert_tf.preprocessing.masking import WholeWordMaskGenerator
 from albert_tf.preprocessing.multiple_choice_preprocessor import (
     AlbertMultipleChoicePreprocessor,
 )
@@ -17,7 +18,6 @@ from albert_tf.preprocessing.text_classifier_preprocessor import (
 from albert_tf.preprocessing.token_classifier_preprocessor import (
     AlbertTokenClassifierPreprocessor,
 )
-from albert_tf.preprocessing.whole_word_mask_generator import WholeWordMaskGenerator
 
 __all__ = [
     "AlbertMultipleChoicePreprocessor",

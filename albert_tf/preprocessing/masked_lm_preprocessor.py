@@ -9,40 +9,38 @@ import keras_hub
 import tensorflow as tf
 
 from albert_tf.preprocessing.marked_labels import marked_tokens
-from albert_tf.preprocessing.masked_batches import (
-    PREDICTIONS_STEP,
-    most_predictions,
-    trimmed,
-    with_mean_one,
+from albert_tf.preprocessing.masking import (
+    WholeWordMaskGenerator,
+    mask_settings,
+    masked_features,
 )
 from albert_tf.preprocessing.text_classifier_preprocessor import (
     AlbertTextClassifierPreprocessor,
 )
 from albert_tf.preprocessing.texts import Texts, as_segments
-from albert_tf.preprocessing.whole_word_mask_generator import WholeWordMaskGenerator
 from albert_tf.preprocessing.words import tokens_that_begin_words
 from albert_tf_lite.errors import AlbertError
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
 class AlbertMaskedLMPreprocessor(AlbertTextClassifierPreprocessor):
-    """Texts with `[MASK]` in them to what a masked language model fills.
+    """Preprocess texts with `[MASK]` for a masked language model.
 
-    A call finds the masks that the texts have. `masked` draws masks, as
-    `AlbertMaskedLM.fit` needs them (KerasHub's preprocessor does that at every call).
+    A call finds the masks in the texts. `masked` draws masks for
+    `AlbertMaskedLM.fit` (KerasHub's preprocessor does that at every call).
 
     Args:
         tokenizer, sequence_length, padding, pad_to_multiple_of: as for
             `AlbertTextClassifierPreprocessor`. The vocabulary must have `[MASK]`.
         mask_selection_rate: float. The share of the tokens that `masked` masks.
-        ngram: int. Most words that are masked together.
+        ngram: int. Maximum number of words masked together.
         mask_token_rate, random_token_rate: floats, as for `WholeWordMaskGenerator`.
-        marked_labels: bool. Whether `##` and a character means the character within a
-            word, as in the labels albert_zh was trained with. Without effect where the
-            vocabulary has no such tokens.
+        marked_labels: bool. Whether `##` and a character labels the character within a
+            word, as in the training of albert_zh. Without effect if the vocabulary
+            has no such tokens.
         segmenter: optional function of a string that returns its words, such as
             `zh.Jieba()`, for masks of whole words. Without it each token is a word.
-            A function, and so not kept in files.
+            Not saved in files.
 
     Call arguments:
         x: as for `AlbertTextClassifierPreprocessor`.
@@ -86,7 +84,7 @@ class AlbertMaskedLMPreprocessor(AlbertTextClassifierPreprocessor):
 
     @property
     def has_marked_labels(self) -> bool:
-        """Whether there are labels with `##`, in the settings and the vocabulary."""
+        """True if settings and vocabulary have labels with `##`."""
         return self.marked_labels and bool(marked_tokens(self.tokenizer))
 
     def call(self, x, y=None, sample_weight=None):
@@ -96,11 +94,11 @@ class AlbertMaskedLMPreprocessor(AlbertTextClassifierPreprocessor):
         return keras.utils.pack_x_y_sample_weight(features, y, sample_weight)
 
     def with_mask_positions(self, features: dict[str, Any]) -> dict[str, tf.Tensor]:
-        """The features, and where their masks stand, one place for them at least."""
+        """Return the features and the positions of their masks, at least one column."""
         is_mask = tf.equal(features["token_ids"], self.tokenizer.mask_token_id)
         counts = tf.reduce_sum(tf.cast(is_mask, tf.int32), axis=-1)
         most = tf.maximum(tf.reduce_max(counts), 1)
-        # Of equal values `top_k` gives the first in the text first.
+        # `top_k` returns equal values in text order.
         positions = tf.math.top_k(tf.cast(is_mask, tf.float32), most).indices
         there = tf.gather(is_mask, positions, batch_dims=is_mask.shape.rank - 1)
         return {**features, "mask_positions": tf.where(there, positions, 0)}
@@ -112,18 +110,18 @@ class AlbertMaskedLMPreprocessor(AlbertTextClassifierPreprocessor):
         sample_weight: tf.Tensor | None = None,
         seed: Any = None,
     ) -> tuple[dict[str, tf.Tensor], tf.Tensor, tf.Tensor]:
-        """A batch to train on, with masks of its own.
+        """Draw masks for a training batch.
 
         Args:
-            x: texts, or the features of texts that were packed.
+            x: texts, or the features of packed texts.
             word_starts: for features, int tensor [batch, time]: not 0 where a word
                 begins. By default each token is a word.
             sample_weight: optional float tensor [batch].
             seed: optional int tensor [2]: the same seed draws the same masks.
 
         Returns:
-            Features as of a call, the labels int32 [batch, masks], and their weights
-            float32 [batch, masks], whose mean over all places is 1.
+            The features of a call, the labels int32 [batch, masks], and their weights
+            float32 [batch, masks] with the mean 1.
         """
         features = x
         if not isinstance(x, dict):
@@ -131,20 +129,10 @@ class AlbertMaskedLMPreprocessor(AlbertTextClassifierPreprocessor):
             shape = tf.shape(features["token_ids"], tf.int64)
             word_starts = self.word_starts(x).to_tensor(1, shape=shape)
         masks = self._mask_generator()(features["token_ids"], word_starts, seed)
-        names = ("mask_positions", "mask_ids", "mask_weights")
-        masks = trimmed(masks, "mask_weights", PREDICTIONS_STEP, names)
-        weights = masks["mask_weights"]
-        if sample_weight is not None:
-            weights *= tf.cast(sample_weight, weights.dtype)[:, tf.newaxis]
-        features = {
-            **features,
-            "token_ids": masks["token_ids"],
-            "mask_positions": masks["mask_positions"],
-        }
-        return features, masks["mask_ids"], with_mean_one(weights)
+        return masked_features({**features, **masks}, sample_weight)
 
     def word_starts(self, x: Texts) -> tf.RaggedTensor:
-        """1 where a word begins, int32 [examples, (tokens)], packed as the ids are."""
+        """Return 1 where a word begins, int32 [examples, (tokens)], packed like ids."""
         if self.segmenter is None:
             return tf.ones_like(self.pack(x)[0])
         packer = dataclasses.replace(self.packer, cls_token_id=1, sep_token_id=1)
@@ -183,26 +171,26 @@ class AlbertMaskedLMPreprocessor(AlbertTextClassifierPreprocessor):
         )
         return _joined(starts.with_flat_values(tf.ensure_shape(begins, [None])), 1)
 
-    def _mask_generator(self):
-        """A function that draws masks; made once, for it holds a state."""
+    def _mask_generator(self) -> Callable[..., dict[str, tf.Tensor]]:
+        """Return a function that draws masks, made once because it holds a state."""
         settings = {
-            "mask_selection_rate": self.mask_selection_rate,
-            "mask_selection_length": most_predictions(
-                self.sequence_length, self.mask_selection_rate
+            **mask_settings(
+                self.sequence_length,
+                mask_selection_rate=self.mask_selection_rate,
+                ngram=self.ngram,
+                marked_labels=self.has_marked_labels,
             ),
-            "ngram": self.ngram,
             "mask_token_rate": self.mask_token_rate,
             "random_token_rate": self.random_token_rate,
-            "marked_labels": self.has_marked_labels,
         }
         key = (settings, self.tokenizer.fingerprint)
         if self._draw_masks_key != key:
-            # Not into the graph of a dataset, if it is asked for there.
+            # Outside of the graph of a dataset that calls this.
             with tf.init_scope():
                 generator = WholeWordMaskGenerator.for_tokenizer(
                     self.tokenizer, **settings
                 )
-            # Not by `__call__`: Keras may be on another backend than TensorFlow.
+            # `__call__` would convert the tensors for Keras' backend.
             self._draw_masks, self._draw_masks_key = generator.call, key
         return self._draw_masks
 
@@ -223,7 +211,7 @@ class AlbertMaskedLMPreprocessor(AlbertTextClassifierPreprocessor):
 
 
 def _joined(parts, between):
-    """[batch, parts, (tokens)] as [batch, (tokens)], a value between two parts."""
+    """Join [batch, parts, (tokens)] to [batch, (tokens)] with a value in between."""
     column = tf.fill([parts.values.nrows(), 1], between)
     closed = tf.concat([parts.values, column], axis=1)
     splits = tf.gather(closed.row_splits, parts.row_splits)

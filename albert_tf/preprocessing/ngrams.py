@@ -1,14 +1,17 @@
-"""Cutting sequences into n-grams of whole words, and choosing those to mask."""
+"""Divide sequences into n-grams of whole words and choose those to mask."""
 
 import numpy as np
 import tensorflow as tf
 
 
-def cut_into_ngrams(selectable, word_starts, ngram, seed):
+def cut_into_ngrams(
+    selectable: tf.Tensor, word_starts: tf.Tensor, ngram: int, seed: tf.Tensor
+) -> tf.Tensor:
     """Number the n-grams, of at most `ngram` words, of each sequence.
 
-    Returns an int32 tensor [batch, time]: the n-gram that a token is in, from 0 on, and
-    `time` for unselectable tokens.
+    Returns:
+        An int32 tensor [batch, time]: the number of each token's n-gram, counted from
+        0, and `time` for unselectable tokens.
     """
     time = tf.shape(selectable)[1]
     after_a_gap = ~tf.pad(selectable, [[0, 0], [1, 0]])[:, :-1]
@@ -23,8 +26,8 @@ def cut_into_ngrams(selectable, word_starts, ngram, seed):
     return tf.where(selectable, ngrams, time)
 
 
-def _draw_lengths(shape, ngram, seed):
-    """Words of each n-gram, by p(n) = (1/n) / sum(1/k)."""
+def _draw_lengths(shape: tf.Tensor, ngram: int, seed: tf.Tensor) -> tf.Tensor:
+    """Draw the words per n-gram with p(n) = (1/n) / sum(1/k)."""
     weights = 1 / np.arange(1, ngram + 1)
     limits = np.cumsum(weights / weights.sum())[:-1].astype("float32")
     draws = tf.random.stateless_uniform(shape, seed)
@@ -33,19 +36,21 @@ def _draw_lengths(shape, ngram, seed):
     )
 
 
-def choose_tokens(ngrams, rate, most, seed):
-    """Which tokens to mask, bool [batch, time].
+def choose_tokens(
+    ngrams: tf.Tensor, rate: tf.Tensor | float, most: int, seed: tf.Tensor
+) -> tf.Tensor:
+    """Choose the tokens to mask, bool [batch, time].
 
-    N-grams, as `cut_into_ngrams` numbers them, are chosen in random order until the
-    rate is reached. No sequence has more than `most` tokens.
+    The n-grams of `cut_into_ngrams` are chosen in random order until the rate is
+    reached, with at most `most` tokens per sequence.
     """
     time = tf.shape(ngrams)[1]
-    # [batch, time] tokens of each n-gram, 0 where there are fewer n-grams.
+    # [batch, time] tokens per n-gram, padded with 0.
     lengths = row_counts(ngrams, time + 1)[:, :time]
     order_seed, budget_seed = tf.unstack(tf.random.split(seed, 2))
     draws = tf.random.stateless_uniform(tf.shape(lengths), order_seed)
-    # What never fits is left out. The others have one token each at least: twice as
-    # many as can be masked, for some may not fit when it is their turn.
+    # Every possible n-gram has at least one token. Take twice as many n-grams as can
+    # be masked, because some may not fit when it is their turn.
     possible = (lengths > 0) & (lengths <= most)
     count = tf.minimum(2 * most, time)
     order = tf.math.top_k(tf.where(possible, draws, -1.0), count).indices
@@ -62,11 +67,11 @@ def choose_tokens(ngrams, rate, most, seed):
     return tf.gather(tf.pad(accepted, [[0, 0], [0, 1]]), ngrams, batch_dims=1)
 
 
-def _without_misfits(lengths, budget, most):
-    """The lengths with 0 for n-grams that do not fit when it is their turn."""
+def _without_misfits(lengths: tf.Tensor, budget: tf.Tensor, most: int) -> tf.Tensor:
+    """Set the lengths of n-grams to 0 that do not fit when it is their turn."""
 
-    def misfits(lengths):
-        # One in a row at most: after it the budget is reached.
+    def misfits(lengths: tf.Tensor) -> tf.Tensor:
+        # At most one per row: after it the budget is reached.
         before = tf.cumsum(lengths, axis=1, exclusive=True)
         return (before < budget) & (before + lengths > most)
 
@@ -77,25 +82,25 @@ def _without_misfits(lengths, budget, most):
     )[0]
 
 
-def _budget(lengths, rate, seed):
-    """How many tokens to reach, int32 [batch, 1].
+def _budget(lengths: tf.Tensor, rate: tf.Tensor | float, seed: tf.Tensor) -> tf.Tensor:
+    """Return the number of tokens to reach, int32 [batch, 1].
 
-    The n-gram that reaches it is masked, too, whatever its length: were it left out
-    where it is too long, long n-grams would be rarer than drawn. What it adds beyond
-    the budget (in renewal theory the overshoot, on average (E[l^2] / E[l] - 1) / 2 of
-    its length l) is taken off beforehand.
+    The n-gram that reaches the budget is masked whatever its length: leaving out long
+    ones there would make them rarer than drawn. The tokens beyond the budget (in
+    renewal theory the overshoot, on average (E[l^2] / E[l] - 1) / 2 for a length l)
+    are subtracted in advance.
     """
     lengths = tf.cast(lengths, tf.float32)
     tokens = tf.reduce_sum(lengths, axis=1, keepdims=True)
     squares = tf.reduce_sum(lengths**2, axis=1, keepdims=True)
     budget = rate * tokens - (tf.math.divide_no_nan(squares, tokens) - 1) / 2
-    # Up or down at random, so that the average is the budget.
+    # Rounded up or down at random: the average is the budget.
     rounded = tf.floor(budget + tf.random.stateless_uniform(tf.shape(budget), seed))
     return tf.maximum(tf.cast(rounded, tf.int32), 1)
 
 
-def row_counts(numbers, limit):
-    """How often each number from 0 to `limit` - 1 stands in each row."""
+def row_counts(numbers: tf.Tensor, limit: tf.Tensor | int) -> tf.Tensor:
+    """Count each number from 0 to `limit` - 1 in each row."""
     rows = tf.shape(numbers)[0]
     flat = numbers + limit * tf.range(rows)[:, tf.newaxis]
     counts = tf.math.unsorted_segment_sum(

@@ -1,4 +1,4 @@
-"""Where the words of a text begin, by any segmenter, and which tokens begin one."""
+"""Find where the words of a text begin, by any segmenter, and the tokens there."""
 
 import os
 
@@ -8,7 +8,7 @@ from albert_tf_lite.errors import AlbertError
 
 
 def word_boundaries(text, segmenter):
-    """Where the words of a long text begin.
+    """Return where the words of a long text begin.
 
     Args:
         text: string, of many lines.
@@ -18,8 +18,8 @@ def word_boundaries(text, segmenter):
             called with the text instead.
 
     Returns:
-        The positions as a sorted int64 array: those of characters, 0 among them, the
-        length of the text not. Every `"\\n"` is a word of its own.
+        A sorted int64 array of character positions, including 0 and excluding the
+        length of the text. Every `"\\n"` is a separate word.
 
     Raises:
         TypeError: if the words of the segmenter are not strings.
@@ -41,7 +41,7 @@ def _words_by_line(text, segmenter):
 
 
 def checked_words(words, text, name):
-    """The words that a segmenter returned, a list, if they are all of the text."""
+    """Return the words of a segmenter as a list if they contain the whole text."""
     words = list(words)
     try:
         joined = "".join(words)
@@ -54,20 +54,20 @@ def checked_words(words, text, name):
         start = max(0, len(os.path.commonprefix([joined, text])) - 20)
         raise AlbertError(
             f"The segmenter changed {name}: {text[start : start + 50]!r} became "
-            f"{joined[start : start + 50]!r}. Its words, joined, must give the text."
+            f"{joined[start : start + 50]!r}. Its joined words must equal the text."
         )
     return words
 
 
 def tokens_that_begin_words(rows, starts, ends, lengths, segmenter):
-    """Which tokens of some texts begin a word.
+    """Return which tokens of several texts begin a word.
 
     Args:
         rows: list of strings, the texts.
-        starts, ends: int arrays, the characters of each token in its text, the tokens
-            of all texts one after the other.
-        lengths: int array, the tokens of each text.
-        segmenter: as for `word_boundaries`, which is called once, for all.
+        starts, ends: int arrays, the character offsets of each token in its text, the
+            tokens of all texts in order.
+        lengths: int array, the number of tokens per text.
+        segmenter: as for `word_boundaries`, which is called once for all texts.
 
     Returns:
         A bool array, as long as `starts`.
@@ -80,11 +80,11 @@ def tokens_that_begin_words(rows, starts, ends, lengths, segmenter):
 
 
 def begins_word(starts, ends, cuts):
-    """Which tokens begin a word.
+    """Return which tokens, from characters `starts` to `ends`, begin a word.
 
-    A token, of the characters from `starts` to `ends`, begins one if a word begins (in
-    `cuts`, sorted) between the end of the token before it and its own start. A word
-    that begins within a token is no cut: both are one word then.
+    A token begins a word if a word begins (in `cuts`, sorted) between the end of the
+    token before and its start. A word that begins within a token is joined with the
+    word before.
     """
     if not len(starts):
         return np.zeros(0, bool)

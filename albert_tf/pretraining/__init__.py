@@ -1,8 +1,9 @@
-"""From a corpus to a pretrained model: records, and training on them."""
+"""Make the records of a corpus and pretrain on them."""
 
 from albert_tf.pretraining.corpus import Corpus
 from albert_tf.pretraining.dataset import PretrainingRecords
-from albert_tf.pretraining.make_records import PretrainingData, make_pretraining_data
+from albert_tf.pretraining.make_records import make_pretraining_data
+from albert_tf.pretraining.shards import PretrainingData
 from albert_tf.pretraining.training import pretrain, pretraining_optimizer
 
 __all__ = [

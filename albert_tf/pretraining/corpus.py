@@ -1,21 +1,28 @@
-"""Reading text to pretrain on as blocks of documents.
+"""Read text files as blocks of documents.
 
-A corpus is larger than memory, and somewhere in it a line is no text at all. So
-files are read as streams, what cannot be read is skipped and counted, and what is
-held at once is bounded by `block_bytes` and `max_line_bytes`, never by a file.
+A corpus may be larger than memory and contain lines that are not text. Files are read
+as streams, unreadable lines are skipped and counted, and memory is bounded by
+`block_bytes` and `max_line_bytes`.
 """
 
 import collections
 import dataclasses
 import json
+import os
+import pathlib
 import zlib
+from collections.abc import Callable, Iterable, Iterator
 
-from albert_tf.pretraining.corpus_files import endings, find_files, printable
-from albert_tf.pretraining.text_lines import read_lines
+from albert_tf.pretraining.text_files import (
+    endings,
+    find_files,
+    printable,
+    read_lines,
+)
 from albert_tf_lite.errors import AlbertError
 
 JSON_ENDINGS = (".jsonl", ".json", ".ndjson")
-# By kind of skipped lines, what to tell the user.
+# Advice for the user by kind of skipped lines.
 _ADVICE = {
     "not_utf8": "are not UTF-8. Convert them: iconv -f GB18030 -t UTF-8 (or -f UTF-16)",
     "too_long": (
@@ -23,27 +30,26 @@ _ADVICE = {
         "paragraph"
     ),
     "not_json": (
-        'are no JSON objects with a string "{0.text_field}". If the text is in another '
-        "field, name it with `text_field=`"
+        'are not JSON objects with a string "{0.text_field}". If the text is in '
+        "another field, name it with `text_field=`"
     ),
 }
 
 
 @dataclasses.dataclass
 class Block:
-    """Some documents of a corpus, in their order.
+    """Consecutive documents of a corpus.
 
     Attributes:
         index: int, counted from 0.
-        documents: list of lists of strings: lines without white space around them,
-            none of them empty.
-        position: int, bytes of the files, as they are on disk, read so far; in the
-            last block `Corpus.total_bytes`.
+        documents: list of lists of strings: the lines, stripped and not empty.
+        position: int, bytes of the files on disk that were read so far; in the last
+            block `Corpus.total_bytes`.
         bytes: int, the UTF-8 bytes of the lines.
     """
 
     index: int
-    documents: list = dataclasses.field(default_factory=list)
+    documents: list[list[str]] = dataclasses.field(default_factory=list)
     position: int = 0
     bytes: int = 0
 
@@ -51,93 +57,100 @@ class Block:
 class Corpus:
     """Text files read as blocks of documents.
 
-    A line is a sentence or a paragraph, an empty line ends a document, and so does
-    the end of a file. Lines end with "\\n" or "\\r\\n"; any other control character is
-    part of a line. White space around a line is dropped.
+    A line is a sentence or a paragraph. An empty line or the end of a file ends a
+    document. Lines end with "\\n" or "\\r\\n"; any other control character is part of a
+    line. White space around a line is dropped.
 
-    `.gz`, `.zst` and `.zstd` files are decompressed. A `.jsonl`, `.json` or
-    `.ndjson` file, compressed or not, has a JSON object a line: each is a document,
-    whose lines are those of the string in its `text_field`.
+    `.gz`, `.zst` and `.zstd` files are decompressed. Each line of a `.jsonl`, `.json`
+    or `.ndjson` file, compressed or not, is a JSON object: one document, whose lines
+    are those of the string in its `text_field`.
 
-    Skipped are lines that are not UTF-8, longer than `max_line_bytes`, or no JSON
-    object with a text; the document continues after them. Of a file that turns out to
-    be damaged the whole lines before the damage are kept.
+    Lines that are not UTF-8, longer than `max_line_bytes` or not JSON objects with a
+    text are skipped; the document continues after them. The lines of a damaged file
+    are kept up to the damage.
 
     Args:
-        files: list of strings: paths, or patterns such as `texts/**/*.txt`, in which
-            `**` stands for any folders. They are read in the order of their names,
-            each once.
+        files: list of strings: paths or patterns such as `texts/**/*.txt`, in which
+            `**` matches any folders. Files are read once, sorted by name.
         document_per_line: bool, whether each line of a text file is a document. A
             JSON object always is one.
-        block_bytes: int, bytes of text. A block ends with the document with which
-            it has as many. A document with more of them is cut at a line, and the
-            rest is a document of the next block.
+        block_bytes: int, minimum bytes of text per block. A block ends with the
+            document that reaches them. A longer document is divided at a line end
+            and continues in the next block.
         text_field: string, the field of the JSON objects.
         max_line_bytes: int, the longest line, in bytes before its "\\n".
-        without: optional function of a `pathlib.Path`, absolute and without links,
-            that says which files are left out although a pattern matches them.
+        is_excluded: optional function of a resolved `pathlib.Path`. Files for which it
+            returns true are left out although a pattern matches them.
 
     Attributes:
-        files: list of `pathlib.Path`, in the order in which they are read.
-        total_bytes: int, their sizes on disk together.
-        counts: dict, what was read so far: "documents", "lines", "bytes" (UTF-8, of
-            the lines), and the skipped lines "not_utf8", "not_json" and "too_long".
-        warnings: list of strings, what to tell the user of skipped lines and damaged
-            files.
+        files: list of `pathlib.Path`, in reading order.
+        total_bytes: int, their size on disk.
+        counts: dict, counts of what was read so far: "documents", "lines", "bytes"
+            (UTF-8, of the lines), and the skipped lines "not_utf8", "not_json" and
+            "too_long".
+        warnings: list of strings, messages about skipped lines and damaged files.
 
     Raises:
-        FileNotFoundError: if there is no such file, or none that a pattern matches.
-        OSError: if a file may not be read, or is a folder.
-        AlbertError: if no file is given, one is an archive or of a compression that
-            is not read, `zstandard` is missing, or a size is not positive.
+        FileNotFoundError: if a file does not exist or a pattern matches none.
+        OSError: if a file cannot be read or is a folder.
+        AlbertError: if no file is given, one is an archive or has an unsupported
+            compression, `zstandard` is missing, or a size is not positive.
+
+    Example:
+    ```python
+    corpus = albert_tf.pretraining.Corpus("README*.md", block_bytes=1000)
+    sizes = [len(block.documents) for block in corpus.blocks()]
+    print(corpus.counts["documents"] == sum(sizes), corpus.warnings)
+    ```
     """
 
     def __init__(
         self,
-        files,
-        document_per_line=False,
-        block_bytes=4_000_000,
-        text_field="text",
-        max_line_bytes=10_000_000,
-        without=lambda path: False,
+        files: str | os.PathLike | Iterable[str | os.PathLike],
+        document_per_line: bool = False,
+        block_bytes: int = 4_000_000,
+        text_field: str = "text",
+        max_line_bytes: int = 10_000_000,
+        is_excluded: Callable[[pathlib.Path], bool] = lambda path: False,
     ):
         sizes = {"block_bytes": block_bytes, "max_line_bytes": max_line_bytes}
         for name, size in sizes.items():
             if size < 1:
                 raise AlbertError(f"`{name}` must be at least 1. Received: {size}")
-        self.files = find_files(files, without)
+        self.files = find_files(files, is_excluded)
         self.document_per_line = document_per_line
         self.block_bytes = block_bytes
         self.text_field = text_field
         self.max_line_bytes = max_line_bytes
         self._sizes = [path.stat().st_size for path in self.files]
         self.total_bytes = sum(self._sizes)
-        self._start_over()
+        self._reset()
 
-    def _start_over(self):
+    def _reset(self) -> None:
         self.counts = dict.fromkeys(("documents", "lines", "bytes", *_ADVICE), 0)
-        self._damaged = []
-        # By kind of skipped lines, the files that have them.
-        self._skipped_in = collections.defaultdict(list)
+        self._damaged: list[str] = []
+        # The files with skipped lines, by kind.
+        self._skipped_in: dict[str, list[pathlib.Path]] = collections.defaultdict(list)
         self._position = 0
 
-    def blocks(self):
-        """Read the files from the start, setting back `counts` and `warnings`.
+    def blocks(self) -> Iterator[Block]:
+        """Read the files from the start, resetting `counts` and `warnings`.
 
         The blocks and their order depend on the files and the arguments only.
 
         Yields:
-            `Block`s, none without a document.
+            `Block`s of at least one document.
         """
-        self._start_over()
-        block, document, size = Block(0), [], 0
+        self._reset()
+        block, size = Block(0), 0
+        document: list[str] = []
         for lines in self._read():
             for line in lines:
                 if not line:
                     document = []
                     continue
-                # Asked before a line, not after: so there is no block of nothing
-                # but what is skipped at the end.
+                # Close a block before the next line rather than after the last:
+                # no block consists of skipped lines only.
                 if (size if document else block.bytes) >= self.block_bytes:
                     yield self._complete(block, self._position)
                     block, document = Block(block.index + 1), []
@@ -152,7 +165,7 @@ class Corpus:
             yield self._complete(block, self.total_bytes)
 
     @property
-    def warnings(self):
+    def warnings(self) -> list[str]:
         skipped = [
             f"{self.counts[kind]:,} lines were skipped, in {printable(files[0])}"
             + (f" and {len(files) - 1:,} more files" if len(files) > 1 else "")
@@ -161,18 +174,18 @@ class Corpus:
         ]
         return [*skipped, *self._damaged]
 
-    def _complete(self, block, position):
+    def _complete(self, block: Block, position: int) -> Block:
         block.position = position
         self.counts["documents"] += len(block.documents)
         self.counts["lines"] += sum(map(len, block.documents))
         self.counts["bytes"] += block.bytes
         return block
 
-    def _read(self):
-        """Yield lists of lines, of which empty ones end documents."""
+    def _read(self) -> Iterator[list[str]]:
+        """Yield lists of lines in which an empty one ends a document."""
         start = 0
         for path, size in zip(self.files, self._sizes, strict=True):
-            skipped = collections.Counter()
+            skipped: collections.Counter = collections.Counter()
             try:
                 with path.open("rb") as file:
                     for lines in read_lines(path, file, self.max_line_bytes, skipped):
@@ -181,8 +194,8 @@ class Corpus:
                         yield self._documents(path, lines, skipped)
             except (OSError, EOFError, zlib.error) as error:
                 self._damaged.append(
-                    f"{printable(path)} is damaged or cut short ({error}). Its whole "
-                    "lines before that were read."
+                    f"{printable(path)} is damaged or truncated ({error}). The "
+                    "complete lines before the damage were read."
                 )
             for kind, count in (+skipped).items():
                 self.counts[kind] += count
@@ -190,8 +203,10 @@ class Corpus:
             start += size
             yield [""]
 
-    def _documents(self, path, lines, skipped):
-        """Lines of a file with an empty one after each document."""
+    def _documents(
+        self, path: pathlib.Path, lines: list[str], skipped: collections.Counter
+    ) -> list[str]:
+        """Return the lines of a file with an empty one after each document."""
         if endings(path)[0] in JSON_ENDINGS:
             texts = [_text(line, self.text_field) for line in lines if line]
             skipped["not_json"] += texts.count(None)
@@ -201,8 +216,8 @@ class Corpus:
         return lines
 
 
-def _text(line, field):
-    """The text of a JSON object; `None` if it has none."""
+def _text(line: str, field: str) -> str | None:
+    """Return the text of a JSON object; `None` without one."""
     try:
         record = json.loads(line)
     except (ValueError, RecursionError):
@@ -211,7 +226,7 @@ def _text(line, field):
     return text if isinstance(text, str) else None
 
 
-def _lines_of(text):
-    # Without the halves of surrogate pairs, which JSON can write and UTF-8 cannot.
+def _lines_of(text: str) -> list[str]:
+    # JSON can contain halves of surrogate pairs, which UTF-8 cannot.
     lines = text.encode("utf-8", "ignore").decode().split("\n")
     return [*filter(None, map(str.strip, lines)), ""]

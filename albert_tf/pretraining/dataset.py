@@ -1,118 +1,143 @@
-"""The records of a corpus as batches for `AlbertPretrainer.fit`."""
+"""Read the records of a corpus as batches for `AlbertPretrainer.fit`."""
 
 import fnmatch
 import functools
 import math
+import os
 import pathlib
-import re
 import warnings
+from typing import Any
 
+import keras
+import keras_hub
+import numpy as np
 import tensorflow as tf
 
-from albert_tf.files import file_digest
-from albert_tf.preprocessing.whole_word_mask_generator import WholeWordMaskGenerator
-from albert_tf.pretraining.batches import (
-    grouped_by_length,
-    prepare_batch,
-    serialized_records,
-)
-from albert_tf.pretraining.manifest import read_manifest
-from albert_tf.pretraining.masking import (
+from albert_tf.preprocessing.length_grouping import shuffled_order
+from albert_tf.preprocessing.marked_labels import label_tokens
+from albert_tf.preprocessing.masking import (
     MASK_DEFAULTS,
+    WholeWordMaskGenerator,
     mask_settings,
-    token_of_labels,
+    masked_features,
+    trimmed,
 )
 from albert_tf.pretraining.records import (
+    FEATURES,
     MASK_FEATURES,
     WORD_STARTS,
+    count_records,
     find_records,
     parse_records,
+    read_manifest,
     record_lengths,
+    unmask,
 )
 from albert_tf.tokenizers import load_tokenizer
 from albert_tf_lite.errors import AlbertError
 
-# Of records without a manifest.
+# Settings of records without a manifest.
 DEFAULTS = {"order": "sop", "lowercase": True}
-# Classes of the sentence order; two in all other orders.
+# Number of classes by order; two in all other orders.
 ORDER_CLASSES = {"none": 0, "three_way": 3}
-COPY_AGAIN = "Copy it again, or rebuild the records."
+# Size of the shuffle buffer, in records.
+SHUFFLED = 8192
+FILES_AT_ONCE = 16
+# Maximum number of batches that exchange records to have similar lengths.
+GROUPED_BATCHES = 64
+# Lengths are rounded up to multiples. JAX compiles each shape, which takes longer than
+# padding.
+LENGTH_STEP = 16 if keras.backend.backend() == "jax" else 4
+_POSITIONAL = ("token_ids", "segment_ids", "padding_mask", "word_starts")
 
 
 class PretrainingRecords:
     """The TFRecords of a corpus.
 
     Args:
-        path: string: a directory that `albert-tf pretrain-data` has written, or with
-            records of google-research/albert or albert_zh; or a pattern of files.
+        path: string: a directory written by `albert-tf pretrain-data`, a directory of
+            records of google-research/albert or albert_zh, or a pattern of files.
 
     Attributes:
-        files: list of paths, sorted, of those that hold records.
-        manifest: dict, what `pretrain-data` says of them, or empty.
-        lengths: dict of feature name to how many values a record has.
+        files: list of paths, sorted, without empty files.
+        manifest: dict, the manifest of `pretrain-data`; empty without one.
+        lengths: dict of feature name to the number of values per record.
 
     Raises:
         FileNotFoundError: if there are no records.
-        AlbertError: if a file is damaged, or the records were not made to the end.
+        AlbertError: if a file is damaged, or the records are incomplete or were written
+            by an older version.
+
+    Example:
+    ```python
+    records = albert_tf.pretraining.PretrainingRecords("records")
+    batches = records.dataset(32, records.masks(mask_selection_rate=0.2))
+    features, labels, weights = next(iter(batches))
+    ```
     """
 
-    def __init__(self, path):
+    def __init__(self, path: str | os.PathLike):
         folder = pathlib.Path(path)
         self.folder = folder if folder.is_dir() else folder.parent
         pattern = "*" if folder.is_dir() else folder.name
         self.manifest = read_manifest(self.folder)
         self._settings = {**DEFAULTS, **self.manifest.get("settings", {})}
-        self._shards = {
-            self.folder / shard["file"]: shard
-            for shard in self.manifest.get("shards", [])
-            if fnmatch.fnmatchcase(shard["file"], pattern)
-        }
-        self._check_sizes()
-        named = list(self._shards)
-        files = named if self.manifest else find_records(self.folder, pattern)
-        self.files = list(filter(self._has_records, files))
+        self._counts: dict[pathlib.Path, int] = {}
+        if self.manifest:
+            self._counts = self._read_shards(pattern)
+            self.files = [file for file, count in self._counts.items() if count]
+        else:
+            found = find_records(self.folder, pattern)
+            self.files = [file for file in found if record_lengths(file)]
         if not self.files:
             raise FileNotFoundError(
-                f"There are no records in {path}. Expected *.tfrecord files, such as "
-                "`albert-tf pretrain-data` writes"
+                f"There are no records in {path}. Expected *.tfrecord files such as "
+                "those of `albert-tf pretrain-data`"
                 + (", named in manifest.json." if self.manifest else ".")
             )
         self.lengths = record_lengths(self.files[0])
 
-    def _check_sizes(self):
-        for file, shard in self._shards.items():
+    def _read_shards(self, pattern: str) -> dict[pathlib.Path, int]:
+        """Return the number of records per file of the manifest."""
+        if "shards" not in self.manifest:
+            raise AlbertError(
+                f"{self.folder} holds only a part of its records: `albert-tf "
+                "pretrain-data` was interrupted. Run the same command again to resume."
+            )
+        counts = {}
+        for shard in self.manifest["shards"]:
+            file = self.folder / shard["file"]
+            if not fnmatch.fnmatchcase(file.name, pattern):
+                continue
             size = file.stat().st_size if file.exists() else 0
             if size != shard["bytes"]:
                 raise AlbertError(
-                    f"{file} has {size} bytes, {shard['bytes']} by the manifest: it is "
-                    f"cut short or missing. {COPY_AGAIN}"
+                    f"{file} has {size} bytes, but {shard['bytes']} in the manifest: "
+                    "it is truncated or missing. Copy it again, or rebuild the records."
                 )
-
-    def _has_records(self, file):
-        if file in self._shards:
-            return self._shards[file]["records"] > 0
-        return bool(record_lengths(file))
+            counts[file] = shard["records"]
+        return counts
 
     @property
-    def sequence_length(self):
-        """Tokens of a sequence, an int."""
+    def sequence_length(self) -> int:
+        """Number of tokens per sequence."""
         return self.lengths["input_ids"]
 
     @property
-    def is_masked(self):
-        """Whether the records have masks, a bool."""
+    def is_masked(self) -> bool:
+        """True if the records hold masks."""
         return MASK_FEATURES["mask_ids"] in self.lengths
 
     @property
-    def order_classes(self):
-        """How many classes the sentence order has, 0 if there is none."""
+    def order_classes(self) -> int:
+        """Number of classes of the sentence order; 0 without one."""
         return ORDER_CLASSES.get(self._settings["order"], 2)
 
     @functools.cached_property
-    def tokenizer(self):
-        """The tokenizer of the vocabulary among the records, or `None`.
+    def tokenizer(self) -> keras_hub.tokenizers.Tokenizer | None:
+        """Tokenizer of the vocabulary beside the records, or `None`.
 
-        It is the file that the manifest names, or else the only one that may be it.
+        The vocabulary is the file in the manifest, or else the only candidate.
         """
         found = [*self.folder.glob("*.txt"), *self.folder.glob("*.model")]
         if self.manifest:
@@ -123,74 +148,46 @@ class PretrainingRecords:
         return None
 
     @property
-    def vocabulary_size(self):
-        """Tokens of the vocabulary among the records, an int, or `None`."""
+    def vocabulary_size(self) -> int | None:
+        """Size of the vocabulary beside the records, or `None`."""
         return self.tokenizer and self.tokenizer.vocabulary_size()
 
     @property
-    def fingerprint(self):
-        """What tells these records from others: file to checksum, or else size."""
-        sums = {file: shard["sha256"] for file, shard in self._shards.items()}
-        return {file.name: sums.get(file) or file.stat().st_size for file in self.files}
+    def fingerprint(self) -> dict[str, int]:
+        """Names and sizes of the files. Names of ours contain a hash of the text."""
+        return {file.name: file.stat().st_size for file in self.files}
 
     @functools.cached_property
-    def counts(self):
-        """How many records each file has, a dict."""
-        return {
-            file: self._shards[file]["records"]
-            if file in self._shards
-            else sum(1 for _ in tf.data.TFRecordDataset(str(file)))
-            for file in self.files
-        }
+    def counts(self) -> dict[pathlib.Path, int]:
+        """Number of records per file."""
+        return {x: self._counts.get(x) or count_records(x) for x in self.files}
 
-    def verify(self):
-        """Compare the files with the checksums of the manifest, if there is one.
+    def verify(self) -> None:
+        """Read all records and their checksums.
 
         Raises:
-            AlbertError: if a file is not as it was written.
-        """
-        for file, shard in self._shards.items():
-            if file_digest(file) != shard["sha256"]:
-                raise AlbertError(
-                    f"{file} is damaged: its checksum is not that of the manifest. "
-                    f"{COPY_AGAIN}"
-                )
-
-    def read_through(self):
-        """Read every record, to find the damaged one.
-
-        Raises:
-            AlbertError: if a file is damaged, saying which.
+            AlbertError: if a file is damaged, naming it.
         """
         for file in self.files:
-            try:
-                for serialized in tf.data.TFRecordDataset(str(file)).batch(256):
-                    parse_records(serialized, self.lengths)
-            except tf.errors.OpError as error:
-                # Without the names of the graph's nodes.
-                reason = re.sub(r"{{.*?}} | \[Op:.*", "", error.message.split("\n")[0])
+            if (count := count_records(file, self.lengths)) != self.counts[file]:
                 raise AlbertError(
-                    f"{file} is damaged, or its records are not like those of "
-                    f"{self.files[0].name} ({reason}). {COPY_AGAIN}"
-                ) from error
+                    f"{file} has {count} records, but {self.counts[file]} in the "
+                    "manifest. Copy it again, or rebuild the records."
+                )
 
-    def masks(self, **settings):
-        """What masks the records while they are read.
+    def masks(self, **settings: Any) -> WholeWordMaskGenerator:
+        """Return a generator that masks the records while they are read.
 
         Args:
             **settings: arguments of `WholeWordMaskGenerator.for_tokenizer`:
-                `mask_selection_rate`, `mask_selection_length`, `ngram`,
-                `whole_word`, `marked_labels` (whether labels have `##`, as in
-                albert_zh) and others.
-                By default those of masked records are as the manifest says, else
-                `albert_tf.pretraining.masking.MASK_DEFAULTS`.
-
-        Returns:
-            A `WholeWordMaskGenerator`.
+                `mask_selection_rate`, `mask_selection_length`, `ngram`, `whole_word`,
+                `marked_labels` (labels with `##`, as in albert_zh) and others. By
+                default the settings of masked records in the manifest, or
+                `albert_tf.preprocessing.masking.MASK_DEFAULTS`.
 
         Raises:
-            AlbertError: if there is no vocabulary among the records, or a value is
-                impossible.
+            AlbertError: if there is no vocabulary beside the records, or a value is not
+                allowed.
         """
         if self.tokenizer is None:
             raise AlbertError(
@@ -200,58 +197,59 @@ class PretrainingRecords:
             )
         if WORD_STARTS["word_starts"] not in self.lengths:
             warnings.warn(
-                f"The records of {self.folder} do not say where words begin: single "
-                "tokens are masked. For whole words keep the masks of the records.",
+                f"The records of {self.folder} do not contain where words begin: "
+                "single tokens are masked. To mask words, keep the masks of the "
+                "records.",
                 stacklevel=2,
             )
         settings = {name: x for name, x in settings.items() if x is not None}
-        masked_with = dict(self._masked_with)
-        if "mask_selection_rate" in settings:
-            masked_with.pop("mask_selection_length", None)
+        if self.is_masked:
+            known = {x: y for x, y in self._settings.items() if x in MASK_DEFAULTS}
+            if "mask_selection_rate" not in settings:
+                length = self.lengths[MASK_FEATURES["mask_ids"]]
+                known["mask_selection_length"] = length
+            else:
+                known.pop("mask_selection_length", None)
+            settings = {**known, **settings}
         return WholeWordMaskGenerator.for_tokenizer(
-            self.tokenizer,
-            **mask_settings(self.sequence_length, **{**masked_with, **settings}),
+            self.tokenizer, **mask_settings(self.sequence_length, **settings)
         )
-
-    @property
-    def _masked_with(self):
-        """The settings that masked the records, if they have masks."""
-        if not self.is_masked:
-            return {}
-        known = {x: y for x, y in self._settings.items() if x in MASK_DEFAULTS}
-        known["mask_selection_length"] = self.lengths[MASK_FEATURES["mask_ids"]]
-        return known
 
     def dataset(
         self,
-        batch_size,
-        masks=None,
-        seed=0,
-        training=True,
-        skip=0,
-        num_shards=1,
-        shard=0,
-    ):
-        """Batches for `AlbertPretrainer.fit`.
+        batch_size: int,
+        masks: WholeWordMaskGenerator | None = None,
+        seed: int = 0,
+        training: bool = True,
+        skip: int = 0,
+        num_shards: int = 1,
+        shard: int = 0,
+        steps: int | None = None,
+    ) -> tf.data.Dataset:
+        """Return batches for `AlbertPretrainer.fit`.
 
         Args:
             batch_size: int.
-            masks: optional `WholeWordMaskGenerator` that draws masks for every
-                sequence each time it is read. By default masked records keep theirs,
-                and others get `masks()`.
-            seed: int from 0 to 2**31 - 1. Of order and masks.
-            training: bool. In random order, without end, in batches of like length;
-                or else once through, each time with the same masks.
-            skip: int. Batches to leave out, those of the steps already trained.
-            num_shards: int. How many processes share the records; each reads files of
-                its own.
-            shard: int. Which of them this is.
+            masks: optional `WholeWordMaskGenerator` that masks each sequence each time
+                it is read. By default masked records keep their masks, and others get
+                `masks()`.
+            seed: int from 0 to 2**31 - 1, of order and masks.
+            training: bool. `True` repeats the records endlessly in random order, in
+                batches of similar length. `False` reads them once, with the same masks
+                each time.
+            skip: int. Number of batches to skip, for a training that is resumed.
+            num_shards: int. Number of processes that share the records; each reads
+                other files.
+            shard: int. The index of this process.
+            steps: optional int. Number of batches of the training, over which the rate
+                of `masks` changes from its first to its last value. By default it has
+                its last value.
 
         Returns:
             A `tf.data.Dataset` of `(x, y, sample_weight)`, as long as the longest
             sequence of the batch unless processes share the records. The weights of
-            the predictions of a batch have the mean 1; a sequence of one segment has
-            the weight 0 in sentence order.
+            the predictions have the mean 1; a sequence of one segment has the weight 0
+            in sentence order.
 
         Raises:
             AlbertError: if there are fewer files than shards.
@@ -264,26 +262,44 @@ class PretrainingRecords:
         if masks is None and not self.is_masked:
             masks = self.masks()
         own = self.files[shard::num_shards]
-        records = serialized_records(list(map(str, own)), seed, training)
+        records = _serialized(list(map(str, own)), seed, training)
         # Hosts that train together need batches of one shape.
         trims = num_shards == 1
         if training and trims:
             count = sum(self.counts[file] for file in own)
-            batches = grouped_by_length(
-                records, count, batch_size, self.lengths, (seed, shard)
-            )
+            batches = _grouped(records, count, batch_size, self.lengths, (seed, shard))
         else:
             batches = records.batch(batch_size, drop_remainder=training)
-        plain_ids = token_of_labels(self.tokenizer) if self.is_masked else None
-        prepare = functools.partial(
-            prepare_batch,
-            lengths=self.lengths,
-            masks=masks,
-            plain_ids=plain_ids,
-            seed=(seed, shard),
-            has_order=self.order_classes > 0,
-            trims=trims,
-        )
+        plain_ids = label_tokens(self.tokenizer) if self.is_masked else None
+
+        def prepare(
+            number: tf.Tensor, serialized: tf.Tensor
+        ) -> tuple[dict, dict, dict]:
+            """Return the arguments of `fit` for the batch of this number."""
+            batch = parse_records(serialized, self.lengths)
+            if trims:
+                batch = trimmed(batch, "padding_mask", LENGTH_STEP, _POSITIONAL)
+            if masks is not None:
+                ids = batch["token_ids"]
+                if self.is_masked:
+                    ids = unmask(batch, plain_ids)
+                own_seed = tf.random.fold_in(tf.constant((seed, shard)), number)
+                progress = 1.0
+                if steps is not None:
+                    progress = tf.minimum(tf.cast(number / steps, tf.float32), 1.0)
+                starts = batch.get("word_starts")
+                # `__call__` would convert the tensors for Keras' backend.
+                masked = masks.call(ids, starts, tf.cast(own_seed, tf.int32), progress)
+                batch.update(masked)
+            features, mask_ids, mask_weights = masked_features(batch, trims=trims)
+            y, weights = {"mlm_logits": mask_ids}, {"mlm_logits": mask_weights}
+            if self.order_classes:
+                y["sop_logits"] = batch["labels"]
+                # A sequence of one segment has no order.
+                has_two = tf.reduce_max(batch["segment_ids"], axis=1)
+                weights["sop_logits"] = tf.cast(has_two, tf.float32)
+            return features, y, weights
+
         batches = (
             batches.enumerate()
             .skip(skip)
@@ -292,9 +308,61 @@ class PretrainingRecords:
         )
         if training:
             return batches
-        # Else Keras runs into the end, in a step that has no batch but counts one more
-        # in the mean of each head's loss, which does not depend on the batch.
+        # Without a length Keras tries one more batch and counts it in the mean of
+        # each head's loss.
         count = math.ceil(sum(self.counts[file] for file in own) / batch_size)
         return batches.apply(
             tf.data.experimental.assert_cardinality(max(count - skip, 0))
         )
+
+
+def _serialized(files: list[str], seed: int, training: bool) -> tf.data.Dataset:
+    """Return serialized records: once in order, or endlessly in random order."""
+    if not training:
+        return _interleaved(tf.data.Dataset.from_tensor_slices(files))
+    # One seed per epoch: iterating twice, as Keras does to look at a batch, repeats the
+    # order. The first is random, so that the second epoch of one seed is not the first
+    # of the next.
+    first = int(np.random.default_rng(seed).integers(2**30))
+    epochs = tf.data.Dataset.counter(start=first)
+    return epochs.flat_map(lambda epoch: _shuffled(files, epoch))
+
+
+def _interleaved(names: tf.data.Dataset) -> tf.data.Dataset:
+    return names.interleave(
+        tf.data.TFRecordDataset, cycle_length=FILES_AT_ONCE, block_length=16
+    )
+
+
+def _shuffled(files: list[str], seed: tf.Tensor) -> tf.data.Dataset:
+    # Set in the graph of this function only: the order does not depend on the user's
+    # global seed.
+    tf.random.set_seed(1)
+    names = tf.data.Dataset.from_tensor_slices(files)
+    names = names.shuffle(len(files), seed, reshuffle_each_iteration=False)
+    return _interleaved(names).shuffle(SHUFFLED, seed, reshuffle_each_iteration=False)
+
+
+def _grouped(
+    records: tf.data.Dataset,
+    count: int,
+    batch_size: int,
+    lengths: dict[str, int],
+    seed: tuple[int, int],
+) -> tf.data.Dataset:
+    """Group `count` serialized records, repeated endlessly, into similar lengths.
+
+    Records are exchanged between 64 neighbouring batches, or an epoch if that is less.
+    """
+    together = max(min(count // batch_size, GROUPED_BATCHES), 1)
+    mask = FEATURES["padding_mask"]
+    feature = {mask: tf.io.FixedLenFeature([lengths[mask]], tf.int64)}
+
+    def group(number: tf.Tensor, serialized: tf.Tensor) -> tf.Tensor:
+        tokens = tf.reduce_sum(tf.io.parse_example(serialized, feature)[mask], axis=1)
+        own_seed = tf.random.fold_in(tf.constant(seed), number)[0]
+        order = shuffled_order(tokens, batch_size, own_seed)
+        return tf.reshape(tf.gather(serialized, order), [together, batch_size])
+
+    windows = records.batch(together * batch_size, drop_remainder=True).enumerate()
+    return windows.map(group, num_parallel_calls=2, deterministic=True).unbatch()

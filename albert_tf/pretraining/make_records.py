@@ -1,177 +1,88 @@
-"""From text files to TFRecords: what ALBERT is pretrained on.
+"""Make the records of a corpus.
 
-The text is read as blocks of documents (`albert_tf.pretraining.corpus`), and each
-block becomes a file of records for each duplicate, a function of the block, its number
-and the settings alone. So the records are the same however many processes or machines
-make them, and a run that was cut off resumes with the blocks that are not done.
+The corpus is read as blocks of documents. Each block becomes one file of records per
+duplicate, which depends on the block, its index and the settings only, so that any
+number of processes or machines makes the same records. A file gets its final name,
+which contains a hash of the settings and the text, when it is complete. The manifest
+names the files of a corpus when all are complete.
 """
 
 import dataclasses
+import os
 import pathlib
 import re
+from collections.abc import Callable, Iterable
+from typing import Any
 
-from albert_tf.files import file_digest, make_folder, only_writer
+from albert_tf.files import complete_file, make_folder, only_writer, write_json
 from albert_tf.pretraining.corpus import Corpus
-from albert_tf.pretraining.engines import ENGINES
-from albert_tf.pretraining.manifest import PROGRESS, RecordsDirectory, text_digest
-from albert_tf.pretraining.masking import MASK_DEFAULTS, mask_settings
+from albert_tf.pretraining.executors import ENGINES, run_jobs
+from albert_tf.pretraining.records import MANIFEST, read_manifest
 from albert_tf.pretraining.segment_pairs import ORDERS
-from albert_tf.pretraining.shards import ShardMaker
+from albert_tf.pretraining.shards import PretrainingData, ShardMaker
+from albert_tf.pretraining.text_files import printable
+from albert_tf.training.run_state import differences
 from albert_tf_lite.errors import AlbertError
 
-_LEAST = {"sequence_length": 8, "duplicates": 1, "block_bytes": 1, "seed": 0}
-
-
-@dataclasses.dataclass(frozen=True)
-class PretrainingData:
-    """How text becomes sequences.
-
-    Args:
-        vocabulary: string, path of a `vocab.txt` or a SentencePiece model.
-        lowercase: bool. Lower-case the text.
-        sequence_length: int. Tokens of a sequence, with `[CLS]` and `[SEP]`.
-        segmenter: optional function of a string that returns its words, such as
-            `zh.Jieba()`; see `albert_tf.preprocessing.words`. Without it each token is
-            a word.
-        split_sentences: optional function of a line that returns its sentences, such
-            as `zh.split_sentences`. Without it a line is a sentence.
-        duplicates: int. How often the text is used, each time in other pairs.
-        order: string, what the second segment is: `"sop"`, `"nsp"`, `"three_way"` or
-            `"none"`.
-        keep_unpaired: bool. A document's sentence that has no second makes a sequence
-            of one segment, with no part in sentence order; else it is left out, as in
-            the original. Not with `masked`: other readers would learn its label.
-        short_sequence_rate: float. The share of sequences of a random shorter length.
-        masked: bool. Mask the sequences now, as the original code reads them. By
-            default masks are drawn when records are read.
-        mask_selection_rate: optional float, for `masked`. The share of the tokens to
-            predict, 0.15 by default; albert_zh has 0.10.
-        mask_selection_length: optional int, for `masked`. Most predictions of a
-            sequence; by default a quarter more than the rate of its tokens.
-        ngram: optional int, for `masked`. Most words masked together, 3 by default.
-        marked_labels: optional bool, for `masked`. As labels of what does not begin a
-            word `##` and the character, as in albert_zh, instead of the character.
-        document_per_line: bool. A line is a document, not a sentence or paragraph.
-        text_field: string, the field of JSON lines that holds the text.
-        block_bytes: int. Text of a file of records, in bytes.
-        seed: int.
-
-    Raises:
-        AlbertError: if a value is impossible.
-    """
-
-    vocabulary: str
-    lowercase: bool = True
-    sequence_length: int = 512
-    segmenter: object = None
-    split_sentences: object = None
-    duplicates: int = 1
-    order: str = "sop"
-    keep_unpaired: bool = False
-    short_sequence_rate: float = 0.1
-    masked: bool = False
-    mask_selection_rate: float | None = None
-    mask_selection_length: int | None = None
-    ngram: int | None = None
-    marked_labels: bool | None = None
-    document_per_line: bool = False
-    text_field: str = "text"
-    block_bytes: int = 4_000_000
-    seed: int = 0
-
-    def __post_init__(self):
-        if self.order not in ORDERS:
-            raise AlbertError(f"Unknown order {self.order!r}. Known: {list(ORDERS)}")
-        for name, least in _LEAST.items():
-            value = getattr(self, name)
-            if value < least:
-                raise AlbertError(f"`{name}` should be {least} at least. Got: {value}")
-        if not 0 <= self.short_sequence_rate <= 1:
-            raise AlbertError(
-                "`short_sequence_rate` should be from 0 to 1. Received: "
-                f"{self.short_sequence_rate}"
-            )
-        if self.keep_unpaired and self.masked:
-            raise AlbertError(
-                "`keep_unpaired=`: masked records, in the original's form, all have a "
-                "label of sentence order. Leave out `masked=`, or this."
-            )
-        given = [name for name in MASK_DEFAULTS if getattr(self, name) is not None]
-        if given and not self.masked:
-            raise AlbertError(
-                f"{', '.join(given)}: records hold no masks, which are drawn when they "
-                "are read. Give this to `PretrainingRecords.masks` or `albert-tf "
-                "pretrain`, or take `masked=` (True)."
-            )
-
-    @property
-    def mask_settings(self):
-        """Arguments of `WholeWordMaskGenerator.for_tokenizer`, a dict."""
-        given = {name: getattr(self, name) for name in MASK_DEFAULTS}
-        return mask_settings(self.sequence_length, **given)
-
-    def described(self):
-        """The settings as JSON has them, a dict."""
-        fields = {x.name: getattr(self, x.name) for x in dataclasses.fields(self)}
-        for name in ("vocabulary", *MASK_DEFAULTS):
-            del fields[name]
-        for name in ("segmenter", "split_sentences"):
-            fields[name] = _name_of(fields[name])
-        return {
-            **fields,
-            **(self.mask_settings if self.masked else {}),
-            "vocabulary_sha256": file_digest(self.vocabulary),
-        }
-
-
-def _name_of(function):
-    if function is None:
-        return None
-    name = getattr(function, "__qualname__", None) or repr(function)
-    # The address is another in each run.
-    return re.sub(r" at 0x[0-9a-fA-F]+", "", name)
+_SHARD_NAME = re.compile(r"pretrain-\d{5,}-[0-9a-f]{16}\.tfrecord")
+UNPAIRED = "sentences without a second"
 
 
 def make_pretraining_data(
-    files, output, settings, engine="process", workers=1, address=None, progress=None
-):
+    files: str | os.PathLike | Iterable[str | os.PathLike],
+    output: str | os.PathLike,
+    settings: PretrainingData,
+    engine: str = "process",
+    workers: int | None = 1,
+    address: str | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> dict[str, Any]:
     """Write the records of a corpus.
 
-    A run that was cut off is resumed, if it is started again with the same files and
-    settings; of a complete one only what is missing or damaged, or of text that has
-    changed since, is rebuilt.
+    To resume an interrupted run, start it again with the same files and settings. Only
+    missing and damaged files and those of changed text are written.
 
     Args:
-        files: list of strings: text files and patterns such as `"corpus/*.txt"`; also
-            `.gz`, `.zst` and JSON lines, see `albert_tf.pretraining.corpus`. The
-            vocabulary, and what is in `output` and other directories of records, are
-            left out.
+        files: list of strings: text files and patterns such as `"corpus/*.txt"`, also
+            `.gz`, `.zst` and JSON lines; see `Corpus`. The vocabulary and the files in
+            directories of records are left out.
         output: string, the directory to write: `pretrain-*.tfrecord`, the vocabulary
             and `manifest.json`.
         settings: a `PretrainingData`.
-        engine: `"process"`, or `"ray"` for several machines, which share the files of
+        engine: `"process"`, or `"ray"` for several machines that share the files of
             `output` and the vocabulary.
-        workers: optional int. Processes, or Ray tasks, that run at once; `None` for
-            one on each CPU.
-        address: optional string, of the Ray cluster.
-        progress: optional callable, given the bytes done and those there are.
+        workers: optional int. Number of processes or Ray tasks; `None` for one per CPU.
+        address: optional string, address of the Ray cluster, for example `"auto"`.
+        progress: optional callable that receives the bytes done and their total.
 
     Returns:
         The manifest, a dict: `counts`, `warnings`, `shards`, `files`, `settings` and
-        `vocabulary`, the name of its file.
+        `vocabulary`, the name of its file. The count of sentences without a second is
+        of the text that this run processed.
 
     Raises:
         FileNotFoundError: if a file is missing.
         AlbertError: if the vocabulary lacks a token that masking needs, the directory
-            holds records of other settings, or no record can be made of the files.
-        OSError: if a file cannot be written, what is done stays; or another process
-            writes to the directory.
+            holds records of other settings, or the text makes no records.
+        OSError: if a file cannot be written, or another process writes to the
+            directory. Complete files are kept.
+
+    Example:
+    ```python
+    settings = albert_tf.pretraining.PretrainingData(
+        "examples/albert_micro_zh/vocab.txt", sequence_length=64
+    )
+    albert_tf.pretraining.make_pretraining_data("corpus/*.txt", "records", settings)
+    ```
     """
     if engine not in ENGINES:
         raise AlbertError(f"Unknown engine {engine!r}. Known: {list(ENGINES)}")
     if address and engine != "ray":
-        raise AlbertError(f"`address` is of a Ray cluster; the engine is {engine!r}.")
-    # Absolute, for another machine has another working directory.
+        raise AlbertError(
+            f"`address` is for a Ray cluster. Received: engine={engine!r}. Use "
+            "engine='ray' or leave out `address`."
+        )
+    # Absolute, because other machines have other working directories.
     output = pathlib.Path(output).resolve()
     vocabulary = pathlib.Path(settings.vocabulary).resolve()
     settings = dataclasses.replace(settings, vocabulary=str(vocabulary))
@@ -180,27 +91,108 @@ def make_pretraining_data(
         settings.document_per_line,
         block_bytes=settings.block_bytes,
         text_field=settings.text_field,
-        without=lambda path: (
-            path == vocabulary
-            or path.parent == output
-            or (path.parent / PROGRESS).exists()
+        is_excluded=lambda path: (
+            path == vocabulary or path.parent == output or _has_records(path.parent)
         ),
     )
-    # A vocabulary is refused before anything is written.
-    make_shards = ShardMaker(settings, output)
+    # Check the vocabulary before writing anything.
+    config = settings.get_config()
+    make_shards = ShardMaker(settings, output, config)
     make_folder(output)
     with only_writer(output):
-        directory = RecordsDirectory(output, corpus, settings)
-        jobs = (
-            ((block, text_digest(block)), (block.index, block.documents))
-            for block in corpus.blocks()
-            if not directory.is_done(block)
-        )
-        options = {"address": address} if address else {}
-        for (block, digest), made in ENGINES[engine](
-            make_shards, jobs, workers, **options
-        ):
-            directory.add(block.index, digest, made)
+        header = {
+            "files": {printable(x.resolve()): x.stat().st_size for x in corpus.files},
+            "settings": config,
+            "vocabulary": vocabulary.name,
+        }
+        before = _claim(output, header, vocabulary)
+        made: dict[int, list[dict[str, Any]]] = {}
+        unpaired = single = 0
+        jobs = ((x, (x.index, x.documents)) for x in corpus.blocks())
+        done = run_jobs(make_shards, jobs, engine, workers, address)
+        for block, (shards, alone) in done:
+            made[block.index] = shards
+            unpaired += alone
+            if len(block.documents) == 1:
+                single += sum(shard["records"] for shard in shards)
             if progress is not None:
                 progress(block.position, corpus.total_bytes)
-        return directory.finish()
+
+        shards = [shard for index in sorted(made) for shard in made[index]]
+        if shards == before.get("shards"):
+            unpaired = before["counts"][UNPAIRED]
+        records = sum(shard["records"] for shard in shards)
+        manifest: dict[str, Any] = {
+            "counts": {**corpus.counts, "records": records, UNPAIRED: unpaired},
+            "warnings": corpus.warnings,
+            "shards": shards,
+            **header,
+        }
+        if not records:
+            raise AlbertError(" ".join([_no_records(corpus), *corpus.warnings]))
+        if single and "other" in ORDERS[settings.order]:
+            manifest["warnings"].append(
+                f"{single:,} sequences are from blocks of a single document, so that "
+                "no segment of another could follow. Use larger blocks, and check "
+                "that empty lines end the documents."
+            )
+        # Files of text that has changed since.
+        for name in set(_shards_in(output)) - {shard["file"] for shard in shards}:
+            (output / name).unlink()
+        write_json(output / MANIFEST, manifest)
+        return manifest
+
+
+def _has_records(folder: pathlib.Path) -> bool:
+    return (folder / MANIFEST).exists() and bool(_shards_in(folder))
+
+
+def _shards_in(folder: pathlib.Path) -> list[str]:
+    """Return the names of our files of records, complete ones only."""
+    names = [file.name for file in folder.glob("pretrain-*.tfrecord")]
+    return [name for name in names if _SHARD_NAME.fullmatch(name)]
+
+
+def _claim(
+    output: pathlib.Path, header: dict[str, Any], vocabulary: pathlib.Path
+) -> dict[str, Any]:
+    """Write a manifest without shards, and return the one before or an empty dict.
+
+    Raise if the directory holds records of other files or settings.
+    """
+    before = read_manifest(output)
+    copy, content = output / vocabulary.name, vocabulary.read_bytes()
+    if not before and copy.exists() and copy.read_bytes() != content:
+        raise AlbertError(
+            f"{copy} exists and would be replaced by another vocabulary. Choose "
+            "another directory, or remove it."
+        )
+    # While there are no records, a mistake in the settings can be corrected.
+    if before and any((output / x).stat().st_size for x in _shards_in(output)):
+        # Sizes may differ: records of changed text are rebuilt.
+        old, new = (
+            {**x["settings"], **{f"file {name}": "given" for name in x["files"]}}
+            for x in (before, header)
+        )
+        if differ := differences(old, new):
+            raise AlbertError(
+                f"{output} holds records made with other settings ({differ}). Choose "
+                "another directory, or remove it."
+            )
+    # Left by a process that was killed.
+    for file in output.glob(".pretrain-*.part"):
+        file.unlink(missing_ok=True)
+    write_json(output / MANIFEST, header)
+    with complete_file(copy) as temporary:
+        temporary.write_bytes(content)
+    return before
+
+
+def _no_records(corpus: Corpus) -> str:
+    if not corpus.counts["documents"]:
+        return "The files contain no text."
+    return (
+        f"No sequence could be made from {corpus.counts['documents']:,} documents: two "
+        "segments need two sentences. If each line is a part of one text, leave out "
+        "document_per_line; to pretrain without sentence order, use order='none'."
+    )

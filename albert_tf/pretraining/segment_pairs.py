@@ -1,44 +1,30 @@
-"""From documents of sentences to the sequences that ALBERT is pretrained on."""
+"""Turn documents of sentences into the sequences that ALBERT is pretrained on."""
 
 import dataclasses
 
 import numpy as np
 
-# What the second segment is to the first, by label; a kind is drawn with equal chances.
-# "next" follows it, "previous" stands before it, "other" is of another document.
+from albert_tf.pretraining.sentences import Sentences
+
+# The second segment by label, drawn with equal probability: "next" follows the first,
+# "previous" precedes it, "other" is from another document.
 ORDERS = {
     "sop": ("next", "previous"),  # ALBERT
     "nsp": ("next", "other"),  # BERT
     "three_way": ("next", "previous", "other"),  # StructBERT
-    "none": (),  # RoBERTa: one segment, and no label
+    "none": (),  # RoBERTa: one segment without a label
 }
 
 
 @dataclasses.dataclass(frozen=True)
-class Sentences:
-    """The tokenized sentences of some documents.
-
-    Args:
-        tokens: int32 array [tokens], all sentences after one another.
-        word_starts: bool array [tokens], true where a word begins.
-        documents: list of int arrays [sentences + 1]: where in `tokens` the sentences
-            of a document begin, and where its last one ends.
-    """
-
-    tokens: np.ndarray
-    word_starts: np.ndarray
-    documents: list
-
-
-@dataclasses.dataclass(frozen=True)
 class SegmentPairs:
-    """Ranges of tokens that make sequences, an entry a sequence.
+    """Ranges of tokens that make sequences.
 
     Args:
         first, second: int arrays [sequences, 2]: where each segment begins and ends
-            in the tokens. The second is empty if there is one only.
+            in the tokens. An empty second segment is absent.
         labels: int array [sequences], by `ORDERS`.
-        unpaired: int, sentences that stood alone and could make no pair.
+        unpaired: int, sentences that stood alone and made no pair.
     """
 
     first: np.ndarray
@@ -48,36 +34,44 @@ class SegmentPairs:
 
 
 def draw_segment_pairs(
-    sentences,
-    sequence_length,
-    random,
-    order="sop",
-    short_sequence_rate=0.1,
-    keep_unpaired=False,
-):
-    """Draw sequences from documents, as the original does.
+    sentences: Sentences,
+    sequence_length: int,
+    random: np.random.Generator,
+    order: str = "sop",
+    short_sequence_rate: float = 0.1,
+    keep_unpaired: bool = False,
+) -> SegmentPairs:
+    """Draw sequences from documents as the original code does.
 
-    Sentences are collected until the length is reached, or for a tenth of the sequences
-    a random shorter one; then cut in two between two sentences. What is too long is
-    cut from the longer segment, at its front or back. `sequence_length` includes
-    `[CLS]` and `[SEP]`; `order` is a key of `ORDERS`. A sentence that stands alone is
-    dropped, as in the original, or makes a sequence of one segment (`keep_unpaired`).
+    Sentences are collected up to the sequence length, or a random shorter one for a
+    tenth of the sequences, and divided in two between two sentences. Excess tokens are
+    cut from the front or back of the longer segment.
+
+    Args:
+        sentences: a `Sentences`.
+        sequence_length: int, including `[CLS]` and `[SEP]`.
+        random: a NumPy generator.
+        order: string, a key of `ORDERS`.
+        short_sequence_rate: float, the share of sequences of a random shorter length.
+        keep_unpaired: bool, whether a sentence that stands alone makes a sequence of
+            one segment. The original drops it.
 
     Reference:
         google-research/albert `create_pretraining_data.py`,
         `create_instances_from_document`.
     """
     kinds = ORDERS[order]
-    # Where there is no other document, what belongs together is all there is.
+    # With a single document no segment can be from another.
     drawn = [kind for kind in kinds if kind != "other" or len(sentences.documents) > 1]
     longest = sequence_length - (3 if kinds else 2)
-    rows, unpaired = [], 0
+    rows: list[tuple] = []
+    unpaired = 0
     for number, bounds in enumerate(sentences.documents):
         start, last = 0, len(bounds) - 1
         while start < last:
             wanted = longest
             if random.random() < short_sequence_rate:
-                wanted = random.integers(2, longest + 1)
+                wanted = int(random.integers(2, longest + 1))
             end = int(np.searchsorted(bounds, bounds[start] + wanted))
             end = min(max(end, start + (2 if kinds else 1)), last)
             alone = bool(kinds) and end - start < 2
@@ -94,22 +88,32 @@ def draw_segment_pairs(
     return SegmentPairs(first, second, table[:, 4].astype("int32"), unpaired)
 
 
-def _pair(sentences, number, start, end, wanted, kind, random):
-    """One pair, and the sentence after those it used."""
+def _pair(
+    sentences: Sentences,
+    number: int,
+    start: int,
+    end: int,
+    wanted: int,
+    kind: str,
+    random: np.random.Generator,
+) -> tuple[int, tuple]:
+    """Return the index of the sentence after a pair, and the bounds of the pair."""
     bounds = sentences.documents[number]
     middle = start + int(random.integers(1, end - start))
     first, second = bounds[[start, middle]], bounds[[middle, end]]
     if kind == "previous":
         first, second = second, first
     elif kind == "other":
-        # The sentences that were not used begin the next sequence.
+        # The unused sentences begin the next sequence.
         end = middle
         second = _other(sentences, number, wanted - (first[1] - first[0]), random)
     return end, (*first, *second)
 
 
-def _other(sentences, number, wanted, random):
-    """Sentences from a random place in another document, of some length."""
+def _other(
+    sentences: Sentences, number: int, wanted: int, random: np.random.Generator
+) -> np.ndarray:
+    """Draw sentences of about `wanted` tokens from another document."""
     other = int(random.integers(len(sentences.documents) - 1))
     bounds = sentences.documents[other + (other >= number)]
     start = int(random.integers(len(bounds) - 1))
@@ -117,11 +121,13 @@ def _other(sentences, number, wanted, random):
     return bounds[[start, min(max(end, start + 1), len(bounds) - 1)]]
 
 
-def _cut(first, second, longest, random):
-    """Cut the longer segment, token by token, until both together fit."""
+def _cut(
+    first: np.ndarray, second: np.ndarray, longest: int, random: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Cut the longer segment, token by token, until both fit together."""
     lengths = np.stack([first[:, 1] - first[:, 0], second[:, 1] - second[:, 0]])
     excess = np.maximum(lengths.sum(0) - longest, 0)
-    # First until both are equally long, then from each in turn.
+    # Until both are equally long, then in turn.
     difference = lengths[0] - lengths[1]
     uneven = np.minimum(np.abs(difference), excess)
     in_turn = excess - uneven
@@ -133,12 +139,19 @@ def _cut(first, second, longest, random):
     return first, second
 
 
-def assemble(sentences, pairs, sequence_length, cls_id, sep_id, pad_id):
-    """Lay the segments of `pairs` out as `[CLS] first [SEP] second [SEP]`.
+def assemble(
+    sentences: Sentences,
+    pairs: SegmentPairs,
+    sequence_length: int,
+    cls_id: int,
+    sep_id: int,
+    pad_id: int,
+) -> dict[str, np.ndarray]:
+    """Lay out the segments of `pairs` as `[CLS] first [SEP] second [SEP]`.
 
     Returns:
         A dict of arrays [sequences, sequence_length]: `token_ids`, `segment_ids` and
-        `padding_mask` (int32), and `word_starts` (bool).
+        `padding_mask` (int32), `word_starts` (bool), and `labels` [sequences].
     """
     position = np.arange(sequence_length)
     (begin, end), (begin_2, end_2) = (
@@ -156,11 +169,12 @@ def assemble(sentences, pairs, sequence_length, cls_id, sep_id, pad_id):
     token_ids[:, 0] = cls_id
     word_starts = np.zeros(source.shape, bool)
     word_starts[in_text] = sentences.word_starts[source[in_text]]
-    # A segment that was cut within a word begins with what is left of it.
+    # A segment cut within a word begins with the rest of that word.
     word_starts |= in_text & ~np.pad(in_text, ((0, 0), (1, 0)))[:, :-1]
     return {
         "token_ids": token_ids,
         "segment_ids": ((position > sep) & (position <= last)).astype("int32"),
         "padding_mask": (position <= last).astype("int32"),
         "word_starts": word_starts,
+        "labels": pairs.labels,
     }

@@ -1,86 +1,236 @@
-"""A block of text into files of records; what the workers run."""
+"""Turn blocks of text into files of records."""
 
+import dataclasses
+import hashlib
+import json
+import os
 import pathlib
+import re
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from albert_tf.files import complete_file, file_digest
-from albert_tf.preprocessing.whole_word_mask_generator import WholeWordMaskGenerator
-from albert_tf.pretraining.records import write_records
+from albert_tf.preprocessing.masking import (
+    MASK_DEFAULTS,
+    WholeWordMaskGenerator,
+    mask_settings,
+)
+from albert_tf.pretraining.records import count_records, write_records
 from albert_tf.pretraining.segment_pairs import (
     ORDERS,
-    SegmentPairs,
     assemble,
     draw_segment_pairs,
 )
-from albert_tf.pretraining.sentence_tokens import SentenceTokenizer
+from albert_tf.pretraining.sentences import Sentences, SentenceTokenizer
 from albert_tf.tokenizers import load_tokenizer
+from albert_tf_lite.errors import AlbertError
 
-# Sequences masked at a time.
-ROWS = 256
-# Counted where a block has one document: no segment of another can follow.
-ONE_DOCUMENT = "sequences without another document"
+# Part of every shard's name: increase it when the same text gives other records.
+FORMAT = 2
+_MINIMUM = {"sequence_length": 8, "duplicates": 1, "block_bytes": 1, "seed": 0}
+
+
+@dataclasses.dataclass(frozen=True)
+class PretrainingData:
+    """Settings that turn text into records.
+
+    Args:
+        vocabulary: string, path of a `vocab.txt` or a SentencePiece model.
+        lowercase: bool. Lower-case the text.
+        sequence_length: int. Tokens per sequence, including `[CLS]` and `[SEP]`.
+        segmenter: optional function of a string that returns its words, such as
+            `zh.Jieba()`; see `albert_tf.preprocessing.words`. Without it each token is
+            a word.
+        split_sentences: optional function of a line that returns its sentences, such
+            as `zh.split_sentences`. Without it a line is a sentence.
+        duplicates: int. How often the text is used, each time in other pairs.
+        order: string, the second segment: `"sop"`, `"nsp"`, `"three_way"` or `"none"`.
+        keep_unpaired: bool. Keep a sentence that stands alone as a sequence of one
+            segment without a label of sentence order; by default it is left out, as in
+            the original. Not with `masked`, since other readers would learn its label.
+        short_sequence_rate: float. The share of sequences of a random shorter length.
+        masked: bool. Write masked records, as the original code reads them. By default
+            masks are drawn when records are read.
+        mask_selection_rate: optional float, for `masked`. The share of the tokens to
+            predict, 0.15 by default; albert_zh has 0.10.
+        mask_selection_length: optional int, for `masked`. Maximum number of predictions
+            per sequence; by default a quarter more than the rate of its tokens.
+        ngram: optional int, for `masked`. Maximum number of words masked together, 3 by
+            default.
+        marked_labels: optional bool, for `masked`. Label characters within a word by
+            `##` and the character, as albert_zh does.
+        document_per_line: bool. A line is a document, not a sentence or paragraph.
+        text_field: string, the field of JSON lines that holds the text.
+        block_bytes: int. Bytes of text per file of records.
+        seed: int.
+
+    Raises:
+        AlbertError: if a value is not allowed.
+
+    Example:
+    ```python
+    settings = albert_tf.pretraining.PretrainingData(
+        "examples/albert_micro_zh/vocab.txt", sequence_length=64, segmenter=zh.Jieba()
+    )
+    ```
+    """
+
+    vocabulary: str
+    lowercase: bool = True
+    sequence_length: int = 512
+    segmenter: Callable[[str], list[str]] | None = None
+    split_sentences: Callable[[str], list[str]] | None = None
+    duplicates: int = 1
+    order: str = "sop"
+    keep_unpaired: bool = False
+    short_sequence_rate: float = 0.1
+    masked: bool = False
+    mask_selection_rate: float | None = None
+    mask_selection_length: int | None = None
+    ngram: int | None = None
+    marked_labels: bool | None = None
+    document_per_line: bool = False
+    text_field: str = "text"
+    block_bytes: int = 4_000_000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.order not in ORDERS:
+            raise AlbertError(f"Unknown order {self.order!r}. Known: {list(ORDERS)}")
+        for name, minimum in _MINIMUM.items():
+            value = getattr(self, name)
+            if value < minimum:
+                raise AlbertError(
+                    f"`{name}` must be at least {minimum}. Received: {value}"
+                )
+        if not 0 <= self.short_sequence_rate <= 1:
+            raise AlbertError(
+                "`short_sequence_rate` must be from 0 to 1. Received: "
+                f"{self.short_sequence_rate}"
+            )
+        if self.keep_unpaired and self.masked:
+            raise AlbertError(
+                "`keep_unpaired=`: masked records have the form of the original, in "
+                "which every sequence has a label of sentence order. Leave out "
+                "`masked=` or `keep_unpaired=`."
+            )
+        given = [name for name in MASK_DEFAULTS if getattr(self, name) is not None]
+        if given and not self.masked:
+            raise AlbertError(
+                f"{', '.join(given)}: records hold no masks, which are drawn when they "
+                "are read. Pass this to `PretrainingRecords.masks` or `albert-tf "
+                "pretrain`, or set `masked=` (True)."
+            )
+
+    @property
+    def mask_settings(self) -> dict[str, Any]:
+        """Arguments of `WholeWordMaskGenerator.for_tokenizer`."""
+        given = {name: getattr(self, name) for name in MASK_DEFAULTS}
+        return mask_settings(self.sequence_length, **given)
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the settings as JSON can hold them."""
+        config = {x.name: getattr(self, x.name) for x in dataclasses.fields(self)}
+        for name in ("vocabulary", *MASK_DEFAULTS):
+            del config[name]
+        for name in ("segmenter", "split_sentences"):
+            config[name] = _name_of(config[name])
+        return {
+            "format": FORMAT,
+            **config,
+            **(self.mask_settings if self.masked else {}),
+            "vocabulary_sha256": file_digest(self.vocabulary),
+        }
+
+
+def _name_of(function: Callable | None) -> str | None:
+    if function is None:
+        return None
+    name = getattr(function, "__qualname__", None) or repr(function)
+    # The address differs between runs.
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", name)
 
 
 class ShardMaker:
-    """Makes files of records, with the vocabulary and dictionary held ready.
+    """Write the files of records of a block of text, unless they are complete.
 
-    Called with the number of a block of text and its documents, lists of lines. Returns
-    a dict: `shards`, for each file a dict of `file`, `bytes`, `sha256` and `records`,
-    and `counts`; all of it depends on the block and the settings alone. Pickled without
-    vocabulary and dictionary, which are then loaded again.
+    The records depend on the block, its index and the settings only. A file gets its
+    name, which contains a hash of the settings and the text, when it is complete.
+    Pickling leaves out the vocabulary and the dictionary, which are then loaded again.
+
+    Args:
+        settings: a `PretrainingData`.
+        directory: string, the directory of the records.
+        config: dict, `settings.get_config()`. Not computed here, since the name of a
+            segmenter may differ between processes.
+
+    Call arguments:
+        index: int, the index of the block.
+        documents: list of lists of lines.
+
+    Returns:
+        A list with a dict of `file`, `bytes` and `records` per duplicate, and the
+        number of sentences that stood alone, without those of complete files.
+
+    Raises:
+        OSError: if a file cannot be written.
     """
 
-    def __init__(self, settings, directory):
+    def __init__(
+        self,
+        settings: PretrainingData,
+        directory: str | os.PathLike,
+        config: dict[str, Any],
+    ):
         self._settings = settings
         self._directory = pathlib.Path(directory)
+        self._config = config
         self._tokenizer = load_tokenizer(settings.vocabulary, settings.lowercase)
         self._sentences = SentenceTokenizer(
             self._tokenizer,
             settings.segmenter,
             settings.split_sentences,
-            # Two sentences are to find room in a sequence.
+            # A sequence has room for two sentences.
             longest=max(settings.sequence_length // 2, 1),
         )
-        # Also where nothing is masked yet: it refuses a vocabulary without [MASK].
+        # Made for unmasked records as well, since it checks the vocabulary.
         masks = WholeWordMaskGenerator.for_tokenizer(
             self._tokenizer, **settings.mask_settings
         )
-        rows = [None, settings.sequence_length]
-        signature = [
-            tf.TensorSpec(rows, tf.int32),
-            tf.TensorSpec(rows, tf.bool),
-            tf.TensorSpec([2], tf.int32),
-        ]
-        self._mask = tf.function(masks.call, input_signature=signature)
+        self._mask = tf.function(masks.call, reduce_retracing=True)
 
-    def __reduce__(self):
-        return ShardMaker, (self._settings, self._directory)
+    def __reduce__(self) -> tuple:
+        return ShardMaker, (self._settings, self._directory, self._config)
 
-    def __call__(self, index, documents):
-        sentences = self._sentences(documents)
-        counts = {
-            "tokens": len(sentences.tokens),
-            "records": 0,
-            "sentences without a second": 0,
-        }
-        shards = []
-        # Each is written before the next is drawn: memory does not grow with them.
+    def __call__(
+        self, index: int, documents: list[list[str]]
+    ) -> tuple[list[dict[str, Any]], int]:
+        text = "\n\n".join("\n".join(document) for document in documents)
+        content = json.dumps(self._config, sort_keys=True) + "\n" + text
+        digest = hashlib.sha256(content.encode()).hexdigest()[:16]
+        sentences, shards, unpaired = None, [], 0
+        # Each file is written before the next is drawn, which bounds the memory.
         for duplicate in range(self._settings.duplicates):
-            arrays, unpaired = self._sequences(sentences, index, duplicate)
-            records = len(arrays["labels"])
             number = index * self._settings.duplicates + duplicate
-            path = self._directory / f"pretrain-{number:05d}.tfrecord"
-            shards.append({**_write_shard(path, arrays), "records": records})
-            counts["records"] += records
-            counts["sentences without a second"] += unpaired
-        if len(sentences.documents) == 1 and "other" in ORDERS[self._settings.order]:
-            counts[ONE_DOCUMENT] = counts["records"]
-        return {"shards": shards, "counts": counts}
+            path = self._directory / f"pretrain-{number:05d}-{digest}.tfrecord"
+            count = _complete_records(path)
+            if count is None:
+                sentences = sentences or self._sentences(documents)
+                arrays, alone = self._sequences(sentences, index, duplicate)
+                _write_shard(path, arrays)
+                count = len(arrays["labels"])
+                unpaired += alone
+            size = path.stat().st_size
+            shards.append({"file": path.name, "bytes": size, "records": count})
+        return shards, unpaired
 
-    def _sequences(self, sentences, index, duplicate):
-        """Sequences of all the text, shuffled, and how many sentences made no pair."""
+    def _sequences(
+        self, sentences: Sentences, index: int, duplicate: int
+    ) -> tuple[dict[str, np.ndarray], int]:
+        """Return shuffled sequences, and the number of sentences without a pair."""
         settings, tokenizer = self._settings, self._tokenizer
         random = np.random.default_rng([settings.seed, index, duplicate])
         pairs = draw_segment_pairs(
@@ -92,45 +242,30 @@ class ShardMaker:
             settings.keep_unpaired,
         )
         order = random.permutation(len(pairs.labels))
-        pairs = SegmentPairs(
-            pairs.first[order], pairs.second[order], pairs.labels[order], pairs.unpaired
-        )
-        arrays = assemble(
-            sentences,
-            pairs,
-            settings.sequence_length,
-            tokenizer.cls_token_id,
-            tokenizer.sep_token_id,
-            tokenizer.pad_token_id,
-        )
+        ids = tokenizer.cls_token_id, tokenizer.sep_token_id, tokenizer.pad_token_id
+        arrays = assemble(sentences, pairs, settings.sequence_length, *ids)
+        arrays = {name: values[order] for name, values in arrays.items()}
         if settings.masked:
-            arrays.update(self._masked(arrays, random))
-        return {**arrays, "labels": pairs.labels}, pairs.unpaired
-
-    def _masked(self, arrays, random):
-        """The token ids masked, and what is to be predicted."""
-        parts = [
-            self._mask(
-                arrays["token_ids"][row : row + ROWS],
-                arrays["word_starts"][row : row + ROWS],
-                random.integers(2**31, size=2).astype("int32"),
-            )
-            for row in range(0, max(len(arrays["token_ids"]), 1), ROWS)
-        ]
-        return {
-            x: np.concatenate([part[x].numpy() for part in parts]) for x in parts[0]
-        }
+            seed = random.integers(2**31, size=2).astype("int32")
+            masked = self._mask(arrays["token_ids"], arrays["word_starts"], seed)
+            arrays.update({name: values.numpy() for name, values in masked.items()})
+        return arrays, pairs.unpaired
 
 
-def _write_shard(path, arrays):
+def _complete_records(path: pathlib.Path) -> int | None:
+    """Return the number of records; `None` if the file is missing or damaged."""
+    try:
+        return count_records(path) if path.exists() else None
+    except AlbertError:
+        return None
+
+
+def _write_shard(path: pathlib.Path, arrays: dict[str, np.ndarray]) -> None:
     try:
         with complete_file(path) as temporary:
             write_records(temporary, arrays)
-            digest = file_digest(temporary)
-            size = temporary.stat().st_size
     except tf.errors.OpError as error:
         raise OSError(
-            f"{path} cannot be written: {error.message}. Is the disk full? What was "
-            "written before stays; run the same command to resume."
+            f"{path} cannot be written: {error.message}. Is the disk full? Complete "
+            "files are kept; run the same command to resume."
         ) from error
-    return {"file": path.name, "bytes": size, "sha256": digest}

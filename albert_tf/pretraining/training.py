@@ -1,83 +1,108 @@
-"""Pretraining on records with both losses, resumed if cut off."""
+"""Pretrain on records with both losses, and resume after an interruption."""
 
 import contextlib
 import itertools
+import os
 import pathlib
+import signal
+import threading
+import time
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 import keras
-import tensorflow as tf
+import keras_hub
 
 from albert_tf.files import BACKUP
-from albert_tf.pretraining.step_state import StepState
+from albert_tf.models import AlbertPretrainer
+from albert_tf.preprocessing.masking import WholeWordMaskGenerator
+from albert_tf.pretraining.dataset import PretrainingRecords
 from albert_tf.training.lamb import Lamb
-from albert_tf.training.optimizers import AdamW
+from albert_tf.training.optimizers import AdamW, WarmupLinearDecay
 from albert_tf.training.plots import draw
-from albert_tf.training.run_state import hold_state
-from albert_tf.training.schedules import WarmupLinearDecay
+from albert_tf.training.run_state import TrainingState, hold_state
 from albert_tf_lite.errors import AlbertError
 
 OPTIMIZERS = {"lamb": Lamb, "adamw": AdamW}
-# The titles of what is drawn, by metric.
+# Titles of the plotted metrics.
 PANELS = {
     "loss": "loss",
     "mlm_logits_accuracy": "masked words: accuracy",
     "sop_logits_accuracy": "sentence order: accuracy",
 }
+# Maximum number of seconds between two saved states.
+SAVE_EVERY = 180
 
 
 def pretrain(
-    model,
-    records,
-    output,
-    steps,
-    batch_size=128,
-    masks=None,
-    seed=0,
-    interval=1000,
-    dev=None,
-    settings=None,
-    callbacks=(),
-    verbose=1,
-    num_shards=1,
-    shard=0,
-):
+    model: AlbertPretrainer,
+    records: PretrainingRecords,
+    output: str | os.PathLike,
+    steps: int,
+    batch_size: int = 128,
+    masks: WholeWordMaskGenerator | None = None,
+    seed: int = 0,
+    interval: int = 1000,
+    dev: PretrainingRecords | None = None,
+    settings: dict[str, Any] | None = None,
+    callbacks: Iterable[keras.callbacks.Callback] = (),
+    verbose: int | str = 1,
+    num_shards: int = 1,
+    shard: int = 0,
+) -> dict[str, Any]:
     """Train a compiled model on records.
 
-    A run that was cut off is resumed, if it is started again with the same model,
-    optimizer, records and numbers. Ctrl-C and SIGTERM save it first; what else ends it
-    loses three minutes at most (on JAX: less than an interval).
+    To resume an interrupted run, start it again with the same model, optimizer, records
+    and numbers. Ctrl-C and SIGTERM save the state first; a killed run loses at most
+    three minutes (on JAX: less than an interval).
 
     Args:
-        model: a compiled `AlbertPretrainer`.
+        model: a compiled `AlbertPretrainer`. If its optimizer averages the weights
+            (`use_ema`), `dev` is evaluated with the averages, and the model has them
+            afterwards.
         records: a `PretrainingRecords`.
         output: string, the directory for the state of the run.
-        steps: int. Batches to train on.
-        batch_size: int, sequences.
-        masks: as for `PretrainingRecords.dataset`. Records of `dev` that hold no masks
-            get these, too, the same ones at each evaluation.
+        steps: int. Number of training batches.
+        batch_size: int, in sequences.
+        masks: as for `PretrainingRecords.dataset`. Unmasked records of `dev` get the
+            same masks at each evaluation.
         seed: int, as for `PretrainingRecords.dataset`.
-        interval: int. Steps from one entry of the history, and evaluation on `dev`, to
-            the next.
-        dev: optional `PretrainingRecords` to evaluate on after each interval.
-        settings: optional dict, what identifies the run besides, such as the
-            `weights_digest` of a checkpoint that it begins with.
+        interval: int. Steps between two entries of the history and evaluations on
+            `dev`.
+        dev: optional `PretrainingRecords` to evaluate on.
+        settings: optional dict, further values that identify the run, such as the
+            `weights_digest` of the initial checkpoint.
         callbacks: further Keras callbacks.
         verbose: int, as for `keras.Model.fit`.
         num_shards, shard: as for `PretrainingRecords.dataset`. Hosts that train
             together share `output`; the first writes there.
 
     Returns:
-        A dict: `history` (lists by metric, an entry an interval, `None` where one had
-        no such metric), `steps` and `seconds` (of all starts).
+        A dict: `history` (lists by metric with an entry per interval, `None` where an
+        interval lacks it), `steps` and `seconds` (of all runs).
 
     Raises:
-        AlbertError: if `steps` is no multiple of `interval`, the records do not fit the
-            model or are damaged, `output` holds the state of another training, or the
-            training diverges.
+        AlbertError: if `steps` is not a multiple of `interval`, the records do not fit
+            the model or are damaged, `output` holds the state of another training, or
+            the training diverges.
         BlockingIOError: if another process trains into `output`.
-        Interrupted: a `KeyboardInterrupt`, if it was told to end.
+        Interrupted: a `KeyboardInterrupt`, after Ctrl-C or SIGTERM.
+
+    Example:
+    ```python
+    records = albert_tf.pretraining.PretrainingRecords("records")
+    pretrainer = albert_tf.models.AlbertPretrainer.from_checkpoint("albert_tiny_zh")
+    pretrainer.compile(
+        albert_tf.pretraining.pretraining_optimizer("lamb", 1e-3, steps=10_000)
+    )
+    done = albert_tf.pretraining.pretrain(pretrainer, records, "out", steps=10_000)
+    ```
     """
-    _check_steps(steps, interval)
+    if min(steps, interval) < 1 or steps % interval:
+        raise AlbertError(
+            "`steps` must be a multiple of `interval`, and both at least 1. Received: "
+            f"{steps:,} steps, an interval of {interval:,}."
+        )
     _check_fits(model, records)
     if dev is not None:
         _check_fits(model, dev)
@@ -85,8 +110,14 @@ def pretrain(
     if masks is None and not records.is_masked:
         masks = records.masks()
     backup = pathlib.Path(output) / BACKUP
+    optimizer: Any = model.optimizer
     identity = {
-        **_identity(model, records, masks),
+        # Default names count the objects of the process.
+        "model": _without_names(model.backbone.get_config()),
+        "num_sop_classes": model.num_sop_classes,
+        "optimizer": _without_names(keras.saving.serialize_keras_object(optimizer)),
+        "masks": masks and _without_names(masks.get_config()),
+        "records": records.fingerprint,
         "steps": steps,
         "batch_size": batch_size,
         "seed": seed,
@@ -95,18 +126,23 @@ def pretrain(
         **(settings or {}),
     }
     writes = shard == 0
-    with hold_state(backup, identity, writes), _naming_damage(records, dev):
+    with hold_state(backup, identity, writes):
         for part in filter(None, (records, dev)):
             part.verify()
         state = StepState(backup, interval, steps, writes)
         evaluated = dev and dev.dataset(
             batch_size, None if dev.is_masked else masks, training=False
         )
+        callbacks = [state, *callbacks]
+        if optimizer.use_ema:
+            # Evaluates with the averages.
+            callbacks.insert(0, keras.callbacks.SwapEMAWeights())
         if state.steps == steps:
             state.load(model)
-        # The rest of an interval that was cut off, then whole ones.
+            # With `use_ema` the averages become the weights, as at the end of `fit`.
+            optimizer.finalize_variable_values(model.trainable_variables)
+        # First the rest of an interrupted interval, then complete ones.
         while state.steps < steps:
-            last = state.epochs + 1 if state.step else steps // interval
             with state.handling_signals():
                 model.fit(
                     records.dataset(
@@ -116,134 +152,225 @@ def pretrain(
                         skip=state.steps,
                         num_shards=num_shards,
                         shard=shard,
+                        steps=steps,
                     ),
-                    epochs=last,
+                    epochs=state.epochs + 1 if state.step else steps // interval,
                     initial_epoch=state.epochs,
                     steps_per_epoch=interval - state.step,
                     validation_data=evaluated,
-                    callbacks=[state, *callbacks],
+                    callbacks=callbacks,
                     verbose=verbose,
-                    # The dataset does.
+                    # The dataset is shuffled.
                     shuffle=False,
                 )
     return {"history": state.history, "steps": steps, "seconds": state.seconds}
 
 
-def _check_steps(steps, interval):
-    if min(steps, interval) < 1 or steps % interval:
+def pretraining_optimizer(
+    name: str,
+    learning_rate: float,
+    steps: int,
+    warmup: float = 0.1,
+    accumulate: int = 1,
+    weight_average: float | None = None,
+    **kwargs: Any,
+) -> keras.optimizers.Optimizer:
+    """Return an optimizer with warm-up and linear decay, as ALBERT is pretrained with.
+
+    Args:
+        name: `"lamb"`, as in the paper, or `"adamw"`.
+        learning_rate: float, the peak.
+        steps: int. Number of training batches.
+        warmup: float. The share of the steps in which the rate rises.
+        accumulate: int. Batches per update, whose gradients are averaged.
+        weight_average: optional float, such as 0.999: the share of the previous value
+            in an exponential moving average of the weights, per batch.
+        **kwargs: other arguments of the optimizer, instead of those of the original.
+
+    Raises:
+        AlbertError: if `steps` is not a multiple of `accumulate`, the rate is negative,
+            or the share of the average is not between 0 and 1.
+
+    Example:
+    ```python
+    optimizer = albert_tf.pretraining.pretraining_optimizer(
+        "lamb", 1e-3, steps=10_000, weight_average=0.999
+    )
+    ```
+    """
+    if not learning_rate >= 0:
         raise AlbertError(
-            "`steps` should be a multiple of `interval`, and both 1 at least. "
-            f"Received: {steps:,} steps, an interval of {interval:,}."
+            "`learning_rate` must not be negative; use for example 1e-3. Received: "
+            f"{learning_rate}"
         )
+    if steps % accumulate:
+        raise AlbertError(
+            "The steps must be a multiple of `accumulate`. Received: "
+            f"{steps}, {accumulate}"
+        )
+    # As in google-research/albert `optimization.py`.
+    settings = {"weight_decay": 0.01, "epsilon": 1e-6, "global_clipnorm": 1.0}
+    if accumulate > 1:
+        settings["gradient_accumulation_steps"] = accumulate
+    if weight_average is not None:
+        if not 0 < weight_average < 1:
+            raise AlbertError(
+                "`weight_average` must be above 0 and below 1, such as 0.999. "
+                f"Received: {weight_average}"
+            )
+        settings |= {"use_ema": True, "ema_momentum": weight_average}
+    # Keras counts every batch as a step of the schedule, also with `accumulate`.
+    schedule = WarmupLinearDecay(learning_rate, steps, int(steps * warmup))
+    return OPTIMIZERS[name](schedule, **{**settings, **kwargs})
 
 
-def _identity(model, records, masks):
-    """What tells this training from others, a dict."""
-    # Without names, which count how many of a kind the process has made.
-    backbone = {**model.backbone.get_config(), "name": None}
-    optimizer = keras.saving.serialize_keras_object(model.optimizer)
-    return {
-        "model": {**backbone, "num_sop_classes": model.num_sop_classes},
-        "optimizer": _without_names(optimizer),
-        "masks": None if masks is None else {**masks.get_config(), "name": None},
-        "records": records.fingerprint,
-    }
-
-
-def _without_names(config):
+def _without_names(config: Any) -> Any:
     if not isinstance(config, dict):
         return config
     return {x: _without_names(y) for x, y in config.items() if x != "name"}
 
 
-@contextlib.contextmanager
-def _naming_damage(*parts):
-    """Say which file is damaged, where TensorFlow says only that one is."""
-    try:
-        yield
-    except (
-        tf.errors.DataLossError,
-        tf.errors.InvalidArgumentError,
-        tf.errors.NotFoundError,
-    ):
-        for records in filter(None, parts):
-            records.read_through()
-        raise
-
-
-def pretraining_optimizer(
-    name, learning_rate, steps, warmup=0.1, accumulate=1, **kwargs
-):
-    """The optimizer ALBERT is pretrained with, warming up and falling to 0.
-
-    Args:
-        name: `"lamb"`, as in the paper, or `"adamw"`.
-        learning_rate: float, the peak.
-        steps: int. Batches of the training.
-        warmup: float. The share of the steps in which the rate rises.
-        accumulate: int. Batches whose gradients make one update.
-        **kwargs: other arguments of the optimizer, in place of those of the original.
-
-    Raises:
-        AlbertError: if `steps` is no multiple of `accumulate`, or the rate
-            below 0.
-    """
-    if not learning_rate >= 0:
-        raise AlbertError(
-            "`learning_rate` should not be below 0, but such as 1e-3. Received: "
-            f"{learning_rate}"
-        )
-    if steps % accumulate:
-        raise AlbertError(
-            "The steps should be a multiple of those accumulated. Received: "
-            f"{steps}, {accumulate}"
-        )
-    # Those of google-research/albert, `optimization.py`.
-    original = {"weight_decay": 0.01, "epsilon": 1e-6, "global_clipnorm": 1.0}
-    if accumulate > 1:
-        original["gradient_accumulation_steps"] = accumulate
-    # Keras counts batches here, whether they make an update or not.
-    schedule = WarmupLinearDecay(learning_rate, steps, int(steps * warmup))
-    return OPTIMIZERS[name](schedule, **{**original, **kwargs})
-
-
-def _check_fits(model, records):
-    """Refuse records that a model cannot be trained on."""
+def _check_fits(model: AlbertPretrainer, records: PretrainingRecords) -> None:
+    """Raise if a model cannot be trained on records."""
     positions = model.backbone.max_sequence_length
     if records.sequence_length > positions:
         raise AlbertError(
             f"The records of {records.folder} have {records.sequence_length} tokens, "
             f"the model {positions} positions. Make records with "
-            f"`sequence_length=` {positions}, or take a larger model."
+            f"`sequence_length=` {positions}, or use a larger model."
         )
     if records.order_classes != model.num_sop_classes:
         raise AlbertError(
             f"The records of {records.folder} have {records.order_classes} classes of "
-            f"sentence order, the model {model.num_sop_classes}. Give "
+            f"sentence order, the model {model.num_sop_classes}. Pass "
             f"`num_sop_classes={records.order_classes}` to the model."
         )
     tokens, rows = records.vocabulary_size, model.backbone.vocabulary_size
     if tokens not in (None, rows):
         raise AlbertError(
             f"The vocabulary of {records.folder} has {tokens} tokens, the model "
-            f"{rows}. Use the one that the model is for."
+            f"{rows}. Use the vocabulary of the model."
         )
 
 
-def check_same_tokens(name, tokenizer, other_name, other):
-    """Refuse two tokenizers, if they are known, whose tokens differ."""
+def check_same_tokens(
+    name: str | os.PathLike,
+    tokenizer: keras_hub.tokenizers.Tokenizer | None,
+    other_name: str | os.PathLike,
+    other: keras_hub.tokenizers.Tokenizer | None,
+) -> None:
+    """Raise if two tokenizers, unless one is `None`, have different tokens."""
     if tokenizer is None or other is None:
         return
     pairs = itertools.zip_longest(tokenizer.get_vocabulary(), other.get_vocabulary())
-    for number, (token, there) in enumerate(pairs):
-        if token != there:
+    for number, (token, other_token) in enumerate(pairs):
+        if token != other_token:
             raise AlbertError(
                 f"{name} and {other_name} have different vocabularies: token {number} "
-                f"is {token!r} in the one, {there!r} in the other. Make the records "
-                "with the same vocabulary."
+                f"is {token!r} in the first, {other_token!r} in the second. Make the "
+                "records with the same vocabulary."
             )
 
 
-def plot_pretraining(history, interval, path):
-    """Draw the loss and the accuracy of the heads by step, as a PNG file."""
+def plot_pretraining(
+    history: dict[str, list], interval: int, path: str | os.PathLike
+) -> None:
+    """Plot the loss and the accuracy of each head by step, as a PNG file."""
     draw(history, PANELS, path, interval, "step")
+
+
+class Interrupted(KeyboardInterrupt):
+    """Raised when a training was interrupted and its state is saved."""
+
+
+class StepState(TrainingState):
+    """Training state that is also saved within epochs.
+
+    It is saved every few minutes, and at Ctrl-C and SIGTERM, which end the training
+    after the current step with `Interrupted`; a second Ctrl-C ends it at once. The
+    metrics of an interrupted interval are restored: the history is that of a training
+    without interruption.
+
+    Args:
+        directory: path of the state.
+        interval: int, steps per epoch of `fit`.
+        steps: int, of the whole training.
+        writes: bool, as for `TrainingState`.
+    """
+
+    def __init__(
+        self,
+        directory: pathlib.Path,
+        interval: int,
+        steps: int,
+        writes: bool = True,
+    ):
+        super().__init__(directory, monitor=None, writes=writes)
+        self._interval, self._steps = interval, steps
+        self._saved_metrics = self.saved.get("metrics") if self.step else None
+        self._is_interrupted = False
+
+    @property
+    def steps(self) -> int:
+        """Number of completed steps."""
+        return self.epochs * self._interval + self.step
+
+    @contextlib.contextmanager
+    def handling_signals(self) -> Iterator[None]:
+        """Let Ctrl-C and SIGTERM end the training after its step."""
+        handlers = {}
+        # Python allows handlers in the main thread only.
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                handlers[number] = signal.signal(number, self._interrupt)
+        try:
+            yield
+        finally:
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
+
+    def _interrupt(self, number: int, frame: Any) -> None:
+        if self._is_interrupted:
+            raise KeyboardInterrupt
+        self._is_interrupted = True
+
+    def on_train_begin(self, logs: Any = None) -> None:
+        super().on_train_begin(logs)
+        self._saved_at = time.monotonic()
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        super().on_train_batch_end(batch, logs)
+        if self._saved_metrics is not None:
+            # The variables are sums over batches, which Keras has reset.
+            for variable, value in zip(
+                self._metrics(), self._saved_metrics, strict=True
+            ):
+                variable.assign_add(value)
+            self._saved_metrics = None
+        self.step += 1
+        if self.step == self._interval:
+            # `on_epoch_end` saves.
+            return
+        # On JAX the model has its weights at the end of an epoch only.
+        is_due = time.monotonic() - self._saved_at > SAVE_EVERY
+        if keras.backend.backend() == "tensorflow" and (is_due or self._is_interrupted):
+            self.refuse_divergence(self.model.get_weights())
+            self.write(metrics=[float(value) for value in self._metrics()])
+            self._saved_at = time.monotonic()
+        self._end_if_interrupted()
+
+    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
+        super().on_epoch_end(epoch, logs)
+        self._saved_at = time.monotonic()
+        if self.steps < self._steps:
+            self._end_if_interrupted()
+
+    def _end_if_interrupted(self) -> None:
+        if self._is_interrupted:
+            raise Interrupted(
+                f"Interrupted at step {self.steps:,} of {self._steps:,}. The same "
+                "command resumes."
+            )
+
+    def _metrics(self) -> list[keras.Variable]:
+        return [value for metric in self.model.metrics for value in metric.variables]

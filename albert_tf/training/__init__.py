@@ -1,10 +1,12 @@
-"""Optimizers and schedules that ALBERT is trained with, and resumable state."""
+"""Optimizers, losses and resumable state of trainings."""
 
 from albert_tf.training.lamb import Lamb
-from albert_tf.training.optimizers import adamw, fine_tuning_learning_rate
-from albert_tf.training.pair_loss import PairLoss
-from albert_tf.training.schedules import WarmupLinearDecay
-from albert_tf.training.sentence_loss import SentenceLoss
+from albert_tf.training.losses import PairLoss, SentenceLoss
+from albert_tf.training.optimizers import (
+    WarmupLinearDecay,
+    adamw,
+    fine_tuning_learning_rate,
+)
 
 __all__ = [
     "Lamb",

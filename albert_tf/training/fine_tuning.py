@@ -1,4 +1,4 @@
-"""Fine-tuning a task: best epoch kept, history written, resumed if cut off."""
+"""Fine-tune a task, keep its best epoch, and resume after an interruption."""
 
 import contextlib
 import pathlib
@@ -15,7 +15,7 @@ from albert_tf.training.run_state import (
 )
 from albert_tf_lite.errors import AlbertError
 
-# What of a model can be kept from training, by name.
+# The parts of a model that can be frozen, by name.
 FREEZABLE = {
     "embeddings": lambda model: model.backbone.embedding,
     "encoder": lambda model: model.backbone,
@@ -40,36 +40,34 @@ def fine_tune(
 ):
     """Fine-tune a task and write it as a preset.
 
-    A run that was cut off is resumed, if it is started again with the same data and
-    `settings`.
+    To resume an interrupted run, start it again with the same data and `settings`.
 
     Args:
         model: a compiled task. Afterwards it has the weights of the epoch with the
-            best score on `dev`. If its optimizer keeps averages of them (`use_ema`),
-            these are what is scored and kept of each epoch.
+            best score on `dev`. If its optimizer averages the weights (`use_ema`), the
+            averages of each epoch are scored and kept.
         train: `(x, y)` to train on.
         dev: `(x, y)` to choose the epoch on.
         output: string, the directory for the preset.
         epochs: int.
         batch_size: int.
-        settings: optional dict, what identifies the run besides.
+        settings: optional dict, further values that identify the run.
         verbose: int, as for `keras.Model.fit`.
         callbacks: further Keras callbacks.
         maximise: string, the score of the best epoch: a metric of the model, or one
             of `scores`.
-        tune: optional function of the model, which sets what is chosen on `dev` and
-            kept with it. Called before `scores`, and before the model is written.
-        scores: optional function of the model, which gives a dict of floats, scores
-            on `dev` that no metric computes.
-        freeze: optional string, what does not train: `"embeddings"`, or `"encoder"`,
-            the whole backbone, for a head on fixed features. What is written trains
-            as ever.
-        patience: optional int. Stop after so many epochs in a row that are no better
-            on `dev` than the best before them.
+        tune: optional function of the model that sets attributes chosen on `dev`, such
+            as thresholds. Called before `scores` and before the model is written.
+        scores: optional function of the model that returns a dict of floats, scores on
+            `dev` that no metric computes.
+        freeze: optional string, the part that does not train: `"embeddings"`, or
+            `"encoder"` for the whole backbone. The written preset is not frozen.
+        patience: optional int. Stop after this number of epochs in a row without
+            improvement on `dev`.
 
     Returns:
         A dict: `history` (lists by metric), `best_epoch` (from 1), `dev`
-        (metrics of that epoch) and `seconds` (of all starts).
+        (metrics of that epoch) and `seconds` (of all runs).
 
     Raises:
         AlbertError: if the directory holds the state of a training with other
@@ -123,7 +121,7 @@ def fine_tune(
 
 @contextlib.contextmanager
 def _frozen(model, freeze):
-    """Keep a part of a model from training, which a preset would keep frozen, too."""
+    """Freeze a part of a model, but not in a preset that is written afterwards."""
     if freeze is None:
         yield
         return
@@ -132,8 +130,8 @@ def _frozen(model, freeze):
     try:
         if not model.trainable_variables:
             raise AlbertError(
-                f"Without the {freeze} {type(model).__name__} has nothing to train: it "
-                "has no head of its own."
+                f"With freeze={freeze!r} {type(model).__name__} has nothing to train, "
+                "because it has no head. Choose another part or none."
             )
         yield
     finally:
@@ -141,10 +139,10 @@ def _frozen(model, freeze):
 
 
 class _AveragedWeights(keras.callbacks.SwapEMAWeights):
-    """The averages are in the model while it is scored and kept, not while it trains.
+    """Put the averages into the model while it is scored and saved.
 
     Args:
-        resumed: bool. Whether the model begins with what was kept of an epoch.
+        resumed: bool. Whether the model begins with the saved weights of an epoch.
     """
 
     def __init__(self, resumed):
@@ -153,7 +151,7 @@ class _AveragedWeights(keras.callbacks.SwapEMAWeights):
 
 
 class _DevScores(keras.callbacks.Callback):
-    """Adds scores to the metrics of each epoch, for the callbacks after it."""
+    """Add scores to the metrics of each epoch, for the callbacks after it."""
 
     def __init__(self, tune, scores):
         super().__init__()
@@ -168,5 +166,5 @@ class _DevScores(keras.callbacks.Callback):
 
 
 def plot_history(history, path, score="accuracy"):
-    """Draw loss and a score by epoch, of training and dev, as a PNG file."""
+    """Plot loss and a score of training and dev by epoch, as a PNG file."""
     draw(history, {"loss": "loss", score: score.replace("_", " ")}, path)

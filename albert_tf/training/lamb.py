@@ -6,8 +6,8 @@ from albert_tf.layers.private_keras import variable_index
 # Biases and LayerNorm: "LayerNorm", "layer_norm" and "bias" in `create_optimizer` of
 # google-research/albert `optimization.py`.
 EXCLUDED = ("bias", "gamma", "beta")
-# Query, key and value are three variables in the original, which each have a ratio;
-# `AttentionBlock` keeps them side by side in one.
+# Query, key and value are three variables with three ratios in the original;
+# `AttentionBlock` holds them in one.
 FUSED = "query_key_value/kernel"
 
 
@@ -25,9 +25,8 @@ class Lamb(keras.optimizers.Optimizer):
     ```
 
     The trust ratio norm(w) / norm(update) is 1 where either norm is 0. Biases and
-    LayerNorm are not decayed, and their ratio is 1. Keras' own
-    `Lamb` decays the weights outside of the ratio, and corrects the bias of m and v,
-    which the original does not.
+    LayerNorm are not decayed, and their ratio is 1. Keras' `Lamb` decays the weights
+    outside of the ratio and corrects the bias of m and v; the original does neither.
 
     Args:
         learning_rate: float, or a `keras.optimizers.schedules.LearningRateSchedule`.
@@ -38,7 +37,7 @@ class Lamb(keras.optimizers.Optimizer):
         weight_decay: optional float. Share of the weights in the update. Kept as
             `weight_decay_rate`; Keras' attribute `weight_decay` is `None`.
         name: string.
-        **kwargs: what else `keras.optimizers.Optimizer` takes, such as
+        **kwargs: other arguments of `keras.optimizers.Optimizer`, such as
             `global_clipnorm` (1.0 in the original) and `gradient_accumulation_steps`.
 
     Example:
@@ -64,7 +63,7 @@ class Lamb(keras.optimizers.Optimizer):
         name="lamb",
         **kwargs,
     ):
-        # Without `weight_decay`, which Keras would apply outside of the ratio.
+        # Keras would apply its `weight_decay` outside of the ratio.
         super().__init__(learning_rate, name=name, **kwargs)
         self.beta_1 = beta_1
         self.beta_2 = beta_2
@@ -78,20 +77,20 @@ class Lamb(keras.optimizers.Optimizer):
         self._momentums, self._velocities = self.add_optimizer_variables(
             variables, ["momentum", "velocity"]
         )
-        # Here, for `update_step` gets TensorFlow's variables, which have no path.
+        # `update_step` receives TensorFlow's variables, which have no path.
         self._is_excluded = [x.path.endswith(EXCLUDED) for x in variables]
         self._parts = [3 if x.path.endswith(FUSED) else 1 for x in variables]
 
     def update_step(self, gradient, variable, learning_rate):
         index = variable_index(self, variable)
         momentum, velocity = self._momentums[index], self._velocities[index]
-        # At least float32, for squares are summed; the original has nothing else.
+        # At least float32 for sums of squares, as in the original.
         dtype = keras.backend.result_type(
             keras.backend.standardize_dtype(variable.dtype), "float32"
         )
         w, m, v = (ops.cast(x, dtype) for x in (variable, momentum, velocity))
-        # TensorFlow's gradient of an embedding may be sparse with a row repeated.
-        # Reshaping makes it dense, the repetitions summed.
+        # TensorFlow's gradient of an embedding may be sparse. Reshaping makes it dense
+        # and sums repeated rows.
         g = ops.cast(ops.reshape(gradient, variable.shape), dtype)
 
         m = self.beta_1 * m + (1.0 - self.beta_1) * g
@@ -116,7 +115,7 @@ class Lamb(keras.optimizers.Optimizer):
 
 
 def _times_trust_ratio(update, w, parts):
-    """The update times norm(w) / norm(update), of each part by itself."""
+    """Return the update times norm(w) / norm(update), separately for each part."""
     shape = (-1, parts, _width(update) // parts)
     update_parts, w_parts = (ops.reshape(x, shape) for x in (update, w))
     update_norm, w_norm = (
@@ -129,5 +128,5 @@ def _times_trust_ratio(update, w, parts):
 
 
 def _width(x):
-    """The length of the last axis; 1 of a scalar."""
+    """Return the length of the last axis; 1 for a scalar."""
     return (1, *x.shape)[-1]

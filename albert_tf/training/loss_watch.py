@@ -1,4 +1,4 @@
-"""A warning where training does not begin to learn."""
+"""Warn if a training does not begin to learn."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import warnings
 
 import keras
 
-# Of the loss: what it should fall by in the first epoch.
+# Minimum fall of the loss in the first epoch, a share, and steps to compare.
 LEAST_FALL = 0.01
 LEAST_STEPS = 9
 
 
 def with_loss_watch(callbacks):
-    """The callbacks, in any form that `keras.Model.fit` takes, and a `LossWatch`."""
+    """Add a `LossWatch` to callbacks in any form that `keras.Model.fit` accepts."""
     if isinstance(callbacks, keras.callbacks.CallbackList):
         callbacks.append(LossWatch())
         return callbacks
@@ -20,15 +20,15 @@ def with_loss_watch(callbacks):
 
 
 class LossWatch(keras.callbacks.Callback):
-    """Warns after the first epoch if the loss has not fallen in it.
+    """Warn if the loss has not fallen in the first epoch.
 
-    The mean of its first third is compared with that of its last: an untrained head
-    begins at the loss of guessing, and stays there if the rate is too low or so high
-    that the encoder was ruined. Epochs of fewer than 9 steps are not judged.
+    Compares the mean of the first and the last third of the epoch: an untrained head
+    starts at the loss of guessing, and stays there if the rate is too low, or so high
+    that it ruins the encoder. Epochs of fewer than 9 steps are not compared.
     """
 
     def on_train_begin(self, logs=None):
-        # Sums of the loss, by step; Keras gives its mean over the epoch so far.
+        # Sums of the loss by step; Keras logs its mean over the epoch so far.
         self._sums = [0.0]
 
     def on_train_batch_end(self, batch, logs=None):
@@ -46,10 +46,10 @@ class LossWatch(keras.callbacks.Callback):
         if last > (1 - LEAST_FALL) * first:
             warnings.warn(
                 f"The loss has not fallen in the first epoch: {first:.4f} in its first "
-                f"third, {last:.4f} in its last. If the next does not change that, try "
-                f"another learning rate ({self._rate()} now; small models from random "
-                "weights want about 5e-4, large ones with weights 1e-5), more epochs "
-                "or a smaller batch, and look whether the labels are those of the "
+                f"third, {last:.4f} in its last. If the next epoch is no better, try "
+                f"another learning rate ({self._rate()} now; about 5e-4 for small "
+                "models from random weights, 1e-5 for large ones from a checkpoint), "
+                "more epochs or a smaller batch, and check that the labels match the "
                 "texts.",
                 stacklevel=2,
             )

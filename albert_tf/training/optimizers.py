@@ -1,4 +1,4 @@
-"""The optimizer recipe ALBERT is fine-tuned with."""
+"""AdamW with warm-up and linear decay, as ALBERT is fine-tuned."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import keras
 from keras import ops
 
 from albert_tf.layers.private_keras import adam_moments
-from albert_tf.training.schedules import WarmupLinearDecay
+from albert_tf_lite.errors import AlbertError
 
 WARMUP_SHARE = 0.1
 # Biases and LayerNorm are not decayed (`exclude_from_weight_decay` of the
@@ -15,15 +15,55 @@ NOT_DECAYED = ("bias", "gamma", "beta")
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
-class AdamW(keras.optimizers.AdamW):
-    """Keras' AdamW that decays neither biases nor LayerNorm.
-
-    A class, since Keras does not save what `exclude_from_weight_decay` was given. On
-    TensorFlow a variable is updated by one kernel, where Keras' takes a dozen.
+class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
+    """A learning rate that rises linearly from 0 and falls linearly to 0.
 
     Args:
-        task_settings: optional dict, what a task that made it was compiled with.
-        *args, **kwargs: as `keras.optimizers.AdamW` takes them.
+        peak_learning_rate: float.
+        total_steps: int. Steps until 0 is reached.
+        warmup_steps: int. Steps until the peak is reached.
+
+    Reference:
+        google-research/bert `optimization.py`, `create_optimizer`.
+    """
+
+    def __init__(self, peak_learning_rate: float, total_steps: int, warmup_steps: int):
+        if not 0 <= warmup_steps <= total_steps:
+            raise AlbertError(
+                "`warmup_steps` must lie between 0 and `total_steps`. Received: "
+                f"warmup_steps={warmup_steps}, total_steps={total_steps}"
+            )
+        self.peak_learning_rate = peak_learning_rate
+        self.total_steps = total_steps
+        self.warmup_steps = warmup_steps
+
+    def __call__(self, step):
+        # Counted from 1, so that the first step has a rate above 0.
+        step = ops.cast(step, "float32") + 1.0
+        warmup = step / max(self.warmup_steps, 1)
+        decay = (self.total_steps + 1 - step) / (
+            self.total_steps + 1 - self.warmup_steps
+        )
+        return self.peak_learning_rate * ops.clip(ops.minimum(warmup, decay), 0.0, 1.0)
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            "peak_learning_rate": self.peak_learning_rate,
+            "total_steps": self.total_steps,
+            "warmup_steps": self.warmup_steps,
+        }
+
+
+@keras.saving.register_keras_serializable(package="albert_tf")
+class AdamW(keras.optimizers.AdamW):
+    """Keras' AdamW without weight decay of biases and LayerNorm.
+
+    A class, since Keras does not save the arguments of `exclude_from_weight_decay`. On
+    TensorFlow one kernel updates a variable; Keras needs a dozen.
+
+    Args:
+        task_settings: optional dict, the settings with which a task was compiled.
+        *args, **kwargs: arguments of `keras.optimizers.AdamW`.
     """
 
     def __init__(self, *args, task_settings: dict | None = None, **kwargs):
@@ -58,21 +98,21 @@ class AdamW(keras.optimizers.AdamW):
         return {**super().get_config(), "task_settings": self.task_settings}
 
 
-# By width up to so much: from a checkpoint, from random weights.
+# Maximum width, and the rates from a checkpoint and from random weights.
 _RATES = (
     (128, 1e-3, 1e-3),
-    # The best of three on the demo's dev set.
+    # The best of three on the dev set of the demo.
     (256, 5e-4, 5e-4),
     # albert_zh's README.
     (384, 1e-4, 3e-4),
-    # The paper. From random weights base stays where it is at 5e-5 and more.
+    # The paper. From random weights the base size does not learn at 5e-5 and more.
     (1024, 3e-5, 3e-5),
     (float("inf"), 1e-5, 1e-5),
 )
 
 
 def fine_tuning_learning_rate(hidden_dim: int, random_weights: bool = False) -> float:
-    """A learning rate by size, and by what the training starts from."""
+    """Return a learning rate by the size and the start of the training."""
     return next(rates[random_weights] for w, *rates in _RATES if hidden_dim <= w)
 
 
@@ -82,14 +122,14 @@ def adamw(
     warmup_share: float = WARMUP_SHARE,
     **kwargs: Any,
 ) -> AdamW:
-    """AdamW with warm-up and linear decay, as BERT and ALBERT are fine-tuned.
+    """Return AdamW with warm-up and linear decay, as ALBERT is fine-tuned.
 
     Args:
         learning_rate: float. The peak.
-        total_steps: optional int. Training steps until the rate is 0; without
-            it the rate is constant.
+        total_steps: optional int. Steps until the rate is 0; by default the rate is
+            constant.
         warmup_share: float. The share of the steps in which the rate rises.
-        **kwargs: passed on to `keras.optimizers.AdamW`, such as `use_ema`.
+        **kwargs: other arguments of `keras.optimizers.AdamW`, such as `use_ema`.
 
     Returns:
         An `AdamW`.
@@ -102,8 +142,8 @@ def adamw(
             learning_rate, total_steps, int(total_steps * warmup_share)
         )
     else:
-        # A schedule too, for an optimizer keeps a plain rate as one more
-        # variable, and could not load the state of one with a schedule.
+        # Also a schedule: with a plain rate the optimizer has one more variable and
+        # cannot load the state of one with a schedule.
         learning_rate = keras.optimizers.schedules.PolynomialDecay(
             learning_rate, decay_steps=1, end_learning_rate=learning_rate
         )

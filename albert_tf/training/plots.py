@@ -1,4 +1,4 @@
-"""The curves of a training as a picture."""
+"""Plot the curves of a training."""
 
 import numpy as np
 
@@ -6,12 +6,13 @@ from albert_tf.files import complete_file
 
 
 def draw(history, titles, path, interval=1, xlabel="epoch"):
-    """Draw metrics of training and dev, a panel each, those that there are.
+    """Plot metrics of training and dev, one panel per metric, as a PNG file.
 
-    `history` is as Keras' `History.history`, with `None` for an epoch without a metric;
-    `titles` has the title of each metric, `interval` what an epoch is on the x-axis.
+    `history` is Keras' `History.history` with `None` for an epoch without a metric.
+    `titles` has the title of each metric, `interval` the length of an epoch on the
+    x-axis.
     """
-    # Not pyplot, which would change the caller's backend.
+    # pyplot would change the caller's backend.
     from matplotlib.figure import Figure
 
     metrics = [x for x in titles if x in history or f"val_{x}" in history]
@@ -22,7 +23,7 @@ def draw(history, titles, path, interval=1, xlabel="epoch"):
             values = np.array(history.get(name, []), float)
             if len(values):
                 x = interval * np.arange(1, len(values) + 1)
-                # With markers, for one point makes no line.
+                # Markers show a single point.
                 axis.plot(x, values, marker="o", markersize=4, label=label)
         axis.set(xlabel=xlabel, title=titles[metric])
         axis.xaxis.get_major_locator().set_params(integer=True)

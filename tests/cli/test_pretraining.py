@@ -66,6 +66,7 @@ def options(records, output, **changes):
 @pytest.mark.traced
 def test_from_random_weights(folder, records, tmp_path):
     changes = {"config": folder / "config.json", "ngram": 1}
+    changes |= {"mask-selection-rate": "0.3:0.15", "weight-average": 0.9}
     out = printed(*options(records, tmp_path, **changes))
     assert "step 2 of 4" in out and "masked tokens 0." in out and " s per step, " in out
     assert "loss.png are in" in out and not (tmp_path / ".training").exists()
@@ -218,6 +219,10 @@ def test_mistakes_are_named(folder, records, tmp_path, monkeypatch):
         (options(records, tmp_path / "o", config="no"), "neither a file nor a known"),
         (options(tmp_path, tmp_path / "o", **config), "no records"),
         (options(records, tmp_path / "o", **config, steps=5), "multiple of"),
+        (
+            options(records, tmp_path / "o", **config, **{"mask-selection-rate": "a"}),
+            "such as 0.3:0.15. Received: a",
+        ),
         (data(folder, tmp_path / "o", file="no/*.txt"), "no/*.txt"),
         ((*make, "--vocab", folder / "none.txt"), "none.txt"),
         ((*make, "--masked", "--mask-selection-rate", 1.5), "mask_selection_rate"),

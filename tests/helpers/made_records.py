@@ -1,6 +1,5 @@
 """Records of a made-up language, and small models to train on them."""
 
-import hashlib
 import json
 
 import keras
@@ -10,11 +9,8 @@ import tensorflow as tf
 from albert_tf.models import AlbertBackbone, AlbertPretrainer
 from albert_tf.preprocessing import WholeWordMaskGenerator
 from albert_tf.pretraining.records import write_records
-from albert_tf.pretraining.segment_pairs import (
-    Sentences,
-    assemble,
-    draw_segment_pairs,
-)
+from albert_tf.pretraining.segment_pairs import assemble, draw_segment_pairs
+from albert_tf.pretraining.sentences import Sentences
 
 PAD, UNK, CLS, SEP, MASK = range(5)
 STEMS, ENDINGS, PHASES = 20, 20, 6
@@ -56,7 +52,7 @@ def write(folder, documents=1500, files=2, order="sop", seed=0, masked=False):
         if masked:
             ids, starts = arrays["token_ids"], arrays["word_starts"]
             arrays.update(masks(ids, starts, seed=[seed, file]))
-        write_records(folder / f"{file}.tfrecord", {**arrays, "labels": pairs.labels})
+        write_records(folder / f"{file}.tfrecord", arrays)
     tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     tokens += [chr(0x4E00 + i) for i in range(VOCABULARY - 5)]
     (folder / "vocab.txt").write_text("\n".join(tokens) + "\n")
@@ -85,14 +81,13 @@ def write_manifest(folder, **settings):
         {
             "file": file.name,
             "bytes": file.stat().st_size,
-            "sha256": hashlib.sha256(file.read_bytes()).hexdigest(),
             "records": sum(1 for _ in tf.data.TFRecordDataset(str(file))),
         }
         for file in sorted(folder.glob("*.tfrecord"))
     ]
-    manifest = {"shards": shards, "settings": settings, "vocabulary": "vocab.txt"}
-    text = json.dumps(manifest)
-    (folder / "manifest.json").write_text(text)
+    manifest = {"shards": shards, "settings": settings, "files": {}}
+    manifest["vocabulary"] = "vocab.txt"
+    (folder / "manifest.json").write_text(json.dumps(manifest))
     return folder
 
 

@@ -185,8 +185,8 @@ def test_wrong_arguments_and_vocabularies_raise():
         ({"rate": 1.0}, "mask_selection_rate"),
         ({"most": 0}, "mask_selection_length"),
         ({"ngram": 0}, "ngram"),
-        ({"mask_token_rate": 0.8, "random_token_rate": 0.3}, "together not above 1"),
-        ({"mask_token_rate": -0.1}, "not be below 0"),
+        ({"mask_token_rate": 0.8, "random_token_rate": 0.3}, "their sum at most 1"),
+        ({"mask_token_rate": -0.1}, "at least 0"),
     ):
         with pytest.raises(ValueError, match=message):
             generator(**changes)

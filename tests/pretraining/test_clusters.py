@@ -18,7 +18,7 @@ from albert_tf.pretraining import PretrainingData, make_pretraining_data
 
 ROOT = pathlib.Path(__file__).parents[2]
 
-# In processes of their own: devices and Keras' backend are chosen at the start.
+# In separate processes, since devices and Keras' backend are chosen at the start.
 COMMON = """
 import sys
 import numpy as np

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from albert_tf.pretraining import Corpus, text_lines
+from albert_tf.pretraining import Corpus, text_files
 
 COMPRESSIONS = ["", ".gz", ".zst"]
 DOCUMENTS = [["第一句。", "第二句。"], ["Another document."], ["甲", "乙", "丙"]]
@@ -93,7 +93,7 @@ def test_json_lines(write, name, kwargs):
     texts[2] = texts[2].replace("\n", "\n \r\n")
     content = "\ufeff" + "\n\r\n".join(
         json.dumps({"id": 1, field: text}, ensure_ascii=position in (1, 4))
-        # Of a surrogate pair one half alone is left out.
+        # A single half of a surrogate pair is left out.
         for position, text in enumerate([*texts, "\n ", "\ud83d"])
     )
     corpus, documents = read([write(name, content)], **kwargs)
@@ -121,7 +121,7 @@ def test_compressed_files_joined_are_one(write, tmp_path, ending):
 
 @pytest.mark.parametrize("ending", ["", ".zst"])
 def test_the_position_rises_to_the_total(write, monkeypatch, ending):
-    monkeypatch.setattr(text_lines, "_CHUNK", 1000)
+    monkeypatch.setattr(text_files, "_CHUNK", 1000)
     text = "\n\n".join(numbered_lines())
     files = [write(f"{name}.txt{ending}", text + "\n" * 5000) for name in "ab"]
     corpus = Corpus(files, block_bytes=2000)
@@ -222,7 +222,7 @@ def test_the_documents_are_those_of_a_simple_reader(
         block_bytes,
         max_line_bytes=max_line_bytes,
     )
-    with mock.patch.object(text_lines, "_CHUNK", chunk):
+    with mock.patch.object(text_files, "_CHUNK", chunk):
         blocks = list(corpus.blocks())
     documents = [document for block in blocks for document in block.documents]
     assert sum(documents, []) == sum(expected, [])
@@ -258,7 +258,7 @@ def test_a_line_that_is_no_json_object_with_a_text(write):
     assert documents == [["一"], ["二"]]
     assert skips(corpus) == {"not_json": 6}
     (warning,) = corpus.warnings
-    assert f"6 lines were skipped, in {path}: they are no JSON objects" in warning
+    assert f"6 lines were skipped, in {path}: they are not JSON objects" in warning
     assert 'a string "text"' in warning and "text_field" in warning
 
 
@@ -286,7 +286,7 @@ def test_a_damaged_file_is_read_up_to_the_damage(write, tmp_path, ending, damage
     (message,) = corpus.warnings
     assert str(path) in message
     if damage != "wrong bytes":
-        assert "is damaged or cut short (" in message and skips(corpus) == {}
+        assert "is damaged or truncated (" in message and skips(corpus) == {}
         kept = sum(documents[:-3], [])
         # zstd compresses 128 kB at a time, gzip far less.
         share = 0.3 if damage == "cut short" else 0.8
@@ -340,8 +340,8 @@ def test_files_are_sorted_by_name_and_read_once(tree, tmp_path):
 
 
 REFUSED = [
-    ("nowhere.txt", FileNotFoundError, r"There is no file .*nowhere\.txt"),
-    ("*.xyz", FileNotFoundError, r"No file of text matches the pattern .*/\*\.xyz"),
+    ("nowhere.txt", FileNotFoundError, r"The file .*nowhere\.txt"),
+    ("*.xyz", FileNotFoundError, r"No text file matches the pattern .*/\*\.xyz"),
     ("b", IsADirectoryError, r"a folder.*b/\*\*/\*.txt"),
     ("wiki.TAR.GZ", ValueError, r"wiki.* is an archive.*\.gz, \.zst"),
 ]

@@ -5,19 +5,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from albert_tf.pretraining.segment_pairs import (
-    ORDERS,
-    Sentences,
-    assemble,
-    draw_segment_pairs,
-)
+from albert_tf.pretraining.segment_pairs import ORDERS, assemble, draw_segment_pairs
+from albert_tf.pretraining.sentences import Sentences
 
 CLS, SEP, PAD = 1, 2, 0
 CHI_SQUARE = {1: 10.83, 2: 13.82}
 
 
 def corpus(documents, seed=0, longest=30):
-    """Documents of random sentences, every token with a number of its own."""
+    """Documents of random sentences, every token with another number."""
     random = np.random.default_rng(seed)
     bounds, end = [], 0
     for sentences in documents:
@@ -116,7 +112,7 @@ def test_text_is_used_once_and_whole_where_it_fits():
     ids = arrays["token_ids"][arrays["token_ids"] >= 10]
     assert pairs.unpaired == 0
     assert sorted(ids) == sorted(set(ids))
-    # But for what the last sentence of a sequence has too much.
+    # Except for excess tokens of the last sentence of a sequence.
     assert len(ids) > 0.9 * len(sentences.tokens)
 
 

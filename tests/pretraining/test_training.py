@@ -158,10 +158,21 @@ def test_a_training_told_to_end_saves_and_is_resumed(
         assert done["history"][name] == pytest.approx(values, rel=1e-5)
 
 
-def start(records, out, rate=1e-3, optimizer="adamw", seed=0, layers=1, **kwargs):
+def start(
+    records,
+    out,
+    rate=1e-3,
+    optimizer="adamw",
+    seed=0,
+    layers=1,
+    weight_average=None,
+    **kwargs,
+):
     """Train four steps with two per interval."""
     pretrainer = model(layers=layers)
-    pretrainer.compile(pretraining_optimizer(optimizer, rate, 4))
+    pretrainer.compile(
+        pretraining_optimizer(optimizer, rate, 4, weight_average=weight_average)
+    )
     kwargs = {"interval": 2, "verbose": 0, **kwargs}
     done = pretrain(pretrainer, records, out, 4, 8, seed=seed, **kwargs)
     return done, pretrainer
@@ -173,6 +184,46 @@ def trained(data, tmp_path_factory):
     out = tmp_path_factory.mktemp("trained")
     done, pretrainer = start(PretrainingRecords(data), out)
     return out, [weight.numpy() for weight in pretrainer.weights], done
+
+
+class Weights(keras.callbacks.Callback):
+    """Record the weights after each step, and the loss on dev."""
+
+    def __init__(self):
+        super().__init__()
+        self.after, self.dev = [], []
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.after.append(self.model.get_weights())
+
+    def on_epoch_end(self, epoch, logs=None):
+        self.dev.append(logs["val_loss"])
+
+
+def test_the_weights_are_averaged(data, tmp_path):
+    records, recorded = PretrainingRecords(data), Weights()
+    dev = PretrainingRecords(write(tmp_path / "dev", 9, 1, seed=100))
+    options = {"rate": 1e-2, "weight_average": 0.5, "dev": dev}
+    _, pretrainer = start(records, tmp_path / "whole", callbacks=[recorded], **options)
+    first, *rest = recorded.after
+    average = first
+    for weights in rest:
+        average = [(x + y) / 2 for x, y in zip(average, weights, strict=True)]
+    for ours, expected in zip(pretrainer.get_weights(), average, strict=True):
+        np.testing.assert_allclose(ours, expected, atol=1e-6)
+    assert max(np.abs(x - y).max() for x, y in zip(average, rest[-1], strict=True)) > 0
+    # Dev is evaluated with the average.
+    batches = dev.dataset(8, records.masks(), training=False)
+    loss = pretrainer.evaluate(batches, return_dict=True, verbose=0)["loss"]
+    assert recorded.dev[-1] == pytest.approx(loss, rel=1e-4)
+    # Interrupted within an interval and resumed, and given again when complete.
+    with pytest.raises(KeyboardInterrupt):
+        end = TellsToEnd(3, signal.SIGTERM)
+        start(records, tmp_path / "cut", callbacks=[end], **options)
+    for _ in range(2):
+        _, resumed = start(records, tmp_path / "cut", **options)
+        for ours, expected in zip(resumed.get_weights(), average, strict=True):
+            np.testing.assert_allclose(ours, expected, atol=1e-6)
 
 
 def test_a_complete_training_gives_its_weights_again(data, trained, tmp_path):
@@ -246,7 +297,7 @@ def test_dev_that_does_not_fit(data, tmp_path):
     other = write(tmp_path / "other", 9, 1)
     text = (other / "vocab.txt").read_text()
     (other / "vocab.txt").write_text(text.replace("\u4e03", "a"))
-    with pytest.raises(ValueError, match="token 8 is 'a' in the one, '\u4e03' in the"):
+    with pytest.raises(ValueError, match="token 8 is 'a' in the first, '\u4e03'"):
         start(records, tmp_path / "out", dev=PretrainingRecords(other))
     assert not (tmp_path / "out").exists()
 
@@ -287,7 +338,9 @@ def test_a_model_that_does_not_fit(data, tmp_path):
     ):
         with pytest.raises(ValueError, match=message):
             pretrain(other, records, tmp_path, 10, interval=10)
-    with pytest.raises(ValueError, match="multiple of those accumulated"):
+    with pytest.raises(ValueError, match="multiple of `accumulate`"):
         pretraining_optimizer("lamb", 1e-3, 10, accumulate=3)
-    with pytest.raises(ValueError, match="not be below 0.*Received: -1"):
+    with pytest.raises(ValueError, match="`weight_average` must be above 0.*1.5"):
+        pretraining_optimizer("lamb", 1e-3, 10, weight_average=1.5)
+    with pytest.raises(ValueError, match="not be negative.*Received: -1"):
         pretraining_optimizer("lamb", -1, 10)

@@ -162,7 +162,7 @@ def test_the_best_epoch_is_kept(tmp_path, watch):
 
 
 def test_the_preset_is_the_model_that_was_scored(tmp_path):
-    """With texts, as the command line does it."""
+    """Train on texts, like the command line."""
     output = str(tmp_path / "model")
     classifier = AlbertTextClassifier.from_backbone(
         new_backbone(), VOCABULARY, 2, labels=["差评", "好评"]
@@ -210,7 +210,7 @@ def test_it_resumes_where_it_was(cut_off, watch):
     assert metrics["history"]["val_accuracy"] == [0.25, 0.75, 0.25]
     assert len(metrics["history"]["loss"]) == 3
     assert metrics["best_epoch"] == 2
-    # Of the second epoch, which this process has not trained.
+    # From the second epoch, which this process has not trained.
     assert np.array_equal(classifier.output_dense.kernel, np.full((8, 2), 2e-3, "f"))
     assert not (cut_off / ".training").exists()
     assert (cut_off / "task.json").exists()
@@ -323,7 +323,7 @@ def test_what_is_frozen_stays_and_trains_again_from_the_preset(tmp_path, freeze)
 def test_nothing_left_to_train_is_refused(tmp_path):
     model = AlbertTextEmbedder(new_backbone())
     data = (token_ids(4), LABELS)
-    with pytest.raises(ValueError, match="Without the encoder.*nothing to train"):
+    with pytest.raises(ValueError, match="freeze=.encoder. .*nothing to train"):
         fine_tune(model, data, data, tmp_path, freeze="encoder", verbose=0)
 
 

@@ -70,12 +70,12 @@ def test_biases_do_not_decay_after_saving_and_loading(tmp_path):
     ],
 )
 def test_it_steps_as_keras_adamw_does(options):
-    """One fused kernel per variable gives what Keras' operations give."""
+    """One fused kernel per variable computes the same as Keras' operations."""
     ended = []
     for optimizer in (AdamW, keras.optimizers.AdamW):
         rng = np.random.default_rng(0)
         optimizer = optimizer(1e-2, weight_decay=0.01, global_clipnorm=1.0, **options)
-        # What both decay.
+        # Decayed by both.
         variables = [
             keras.Variable(rng.normal(size=shape).astype("float32"), name="kernel")
             for shape in ((5, 7), (3,))

@@ -1,25 +1,49 @@
-"""Documents into sentences of tokens, with the words that the segmenter cut."""
+"""Turn documents into sentences of tokens and find where words begin."""
 
+import dataclasses
 import itertools
+from collections.abc import Callable
 
+import keras_hub
 import numpy as np
 import tensorflow as tf
 
 from albert_tf.preprocessing.words import tokens_that_begin_words
-from albert_tf.pretraining.segment_pairs import Sentences
 
-# Rows tokenized at a time: more take memory, fewer take time.
+# Rows per tokenizer call: more take memory, fewer take time.
 CHUNK = 512
 
 
-class SentenceTokenizer:
-    """Tokenizes documents and says where their words begin.
+@dataclasses.dataclass(frozen=True)
+class Sentences:
+    """The tokenized sentences of several documents.
 
-    Without a segmenter each token is a word, without `split_sentences` each line a
-    sentence. A sentence of more tokens than `longest` is divided between two words.
+    Args:
+        tokens: int32 array [tokens], all sentences in order.
+        word_starts: bool array [tokens], true where a word begins.
+        documents: list of int arrays [sentences + 1]: the index in `tokens` at which
+            each sentence of a document begins, then the end of the last.
     """
 
-    def __init__(self, tokenizer, segmenter, split_sentences, longest):
+    tokens: np.ndarray
+    word_starts: np.ndarray
+    documents: list[np.ndarray]
+
+
+class SentenceTokenizer:
+    """Tokenize documents and find where their words begin.
+
+    Without a segmenter each token is a word; without `split_sentences` each line is a
+    sentence. A sentence of more than `longest` tokens is divided between two words.
+    """
+
+    def __init__(
+        self,
+        tokenizer: keras_hub.tokenizers.Tokenizer,
+        segmenter: Callable[[str], list[str]] | None,
+        split_sentences: Callable[[str], list[str]] | None,
+        longest: int,
+    ):
         self._segmenter = segmenter
         self._split_sentences = split_sentences or (lambda line: [line])
         self._longest = longest
@@ -28,8 +52,8 @@ class SentenceTokenizer:
             input_signature=[tf.TensorSpec([None], tf.string)],
         )
 
-    def __call__(self, documents):
-        """The `Sentences` of documents, lists of lines; without those of no token."""
+    def __call__(self, documents: list[list[str]]) -> Sentences:
+        """Return the `Sentences` of lists of lines, without empty documents."""
         sentences = [
             [sentence for line in lines for sentence in self._split_sentences(line)]
             for lines in documents
@@ -43,14 +67,14 @@ class SentenceTokenizer:
                 rows, starts, ends, lengths, self._segmenter
             )
         bounds = np.cumsum([0, *map(len, sentences)])
-        documents = [
+        found = [
             self._divided(np.unique(splits[begin : end + 1]), word_starts)
             for begin, end in itertools.pairwise(bounds)
         ]
-        return Sentences(tokens, word_starts, [x for x in documents if len(x) > 1])
+        return Sentences(tokens, word_starts, [x for x in found if len(x) > 1])
 
-    def _tokens(self, rows):
-        """Ids of all rows, their offsets in these, and how many each row has."""
+    def _tokens(self, rows: list[str]) -> tuple[np.ndarray, ...]:
+        """Return ids, starts and ends of all tokens, and the tokens per row."""
         parts = [
             self._tokenize(tf.constant(rows[i : i + CHUNK], tf.string))
             for i in range(0, max(len(rows), 1), CHUNK)
@@ -62,11 +86,10 @@ class SentenceTokenizer:
         lengths = np.concatenate([part[0].row_lengths().numpy() for part in parts])
         return tokens.astype("int32"), starts, ends, lengths
 
-    def _divided(self, bounds, word_starts):
-        """The bounds of a document's sentences, and those that divide long ones."""
-        lengths = np.diff(bounds)
-        more = []
-        for start, length in zip(bounds[:-1], lengths, strict=True):
+    def _divided(self, bounds: np.ndarray, word_starts: np.ndarray) -> np.ndarray:
+        """Return the bounds of a document's sentences with long ones divided."""
+        more: list[int] = []
+        for start, length in zip(bounds[:-1], np.diff(bounds), strict=True):
             if length > self._longest:
                 parts = -(-length // self._longest)
                 wanted = start + length * np.arange(1, parts) // parts

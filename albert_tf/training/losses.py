@@ -1,24 +1,26 @@
+"""Losses of the embedder and the summarizer."""
+
 import keras
 from keras import ops
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
 class PairLoss(keras.losses.Loss):
-    """Teaches embeddings by pairs of texts: ranked by scores, or told from others.
+    """Train embeddings on pairs of texts, with scores or without.
 
-    Pairs with scores: CoSENT. Of two pairs, the one with the higher score should have
-    the higher cosine,
+    Pairs with scores: CoSENT. The pair with the higher score should have the higher
+    cosine,
 
         log(1 + sum exp(scale * (cos_j - cos_i))) over all i, j with score_i > score_j,
 
-    so that only the order of the scores counts, whatever they are: 0 and 1, 0 to 5.
+    so that only the order of the scores matters, not their range.
 
-    Pairs without scores: in-batch negatives. The texts of a pair belong together, and
-    each text should be nearer to its own partner than to those of all other pairs of
-    the batch (cross-entropy of scale * cosine, from both sides).
+    Pairs without scores: in-batch negatives. Each text should be nearer to its partner
+    than to the texts of all other pairs of the batch (cross-entropy of scale * cosine,
+    in both directions).
 
     Args:
-        scale: float. What cosines are multiplied by; 1 / temperature.
+        scale: float. Factor of the cosines; 1 / temperature.
 
     Call arguments:
         y_true: float tensor [2 * pairs] or [2 * pairs, 1], the score of each text's
@@ -26,7 +28,7 @@ class PairLoss(keras.losses.Loss):
         y_pred: float tensor [2 * pairs, dim], embeddings: first, second, first, ...
 
     Returns:
-        A scalar: the sum of both losses, each of its own pairs.
+        A scalar: the sum of the losses of both kinds of pairs.
 
     Reference:
         Su Jianlin, [CoSENT](https://kexue.fm/archives/8847);
@@ -52,12 +54,12 @@ class PairLoss(keras.losses.Loss):
 
 
 def _cosent(scores, cosines, scored):
-    """Of the pairs that are `scored`; 0 where no score is higher than another."""
+    """Return CoSENT of the `scored` pairs; 0 if all their scores are equal."""
     higher = scores[:, None] > scores[None, :]
     both = ops.logical_and(scored[:, None], scored[None, :])
     compared = ops.logical_and(higher, both)
     differences = cosines[None, :] - cosines[:, None]
-    # exp of it is 0, and the gradient too.
+    # Its exp is 0, and the gradient too.
     differences = ops.where(compared, differences, -1e9)
     # The 1 of the logarithm.
     terms = ops.pad(ops.reshape(differences, (-1,)), [[1, 0]])
@@ -65,7 +67,30 @@ def _cosent(scores, cosines, scored):
 
 
 def _in_batch_negatives(cosines, own, asked):
-    """The mean over the rows and columns `asked` for; 0 without any."""
+    """Return the mean over the `asked` rows and columns; 0 without any."""
     asked = ops.cast(asked, cosines.dtype)
     losses = ops.logsumexp(cosines, axis=0) + ops.logsumexp(cosines, axis=1) - 2 * own
     return ops.sum(losses * asked) / ops.maximum(2 * ops.sum(asked), 1)
+
+
+@keras.saving.register_keras_serializable(package="albert_tf")
+class SentenceLoss(keras.losses.Loss):
+    """Binary cross-entropy at the tokens that represent sentences.
+
+    Call arguments:
+        y_true: float tensor [batch, time], 1 or 0, and negative at all other tokens.
+        y_pred: float tensor [batch, time], logits.
+
+    Returns:
+        The mean over the sentences of each example, then over the batch.
+    """
+
+    def __init__(self, name="sentence_loss", **kwargs):
+        super().__init__(name=name, **kwargs)
+
+    def call(self, y_true, y_pred):
+        y_true = ops.cast(y_true, y_pred.dtype)
+        is_sentence = ops.cast(y_true >= 0, y_pred.dtype)
+        losses = (ops.softplus(y_pred) - y_true * y_pred) * is_sentence
+        count = ops.maximum(ops.sum(is_sentence, axis=-1), 1)
+        return ops.sum(losses, axis=-1) / count

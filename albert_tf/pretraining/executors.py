@@ -1,0 +1,152 @@
+"""Run one function on many jobs with any `concurrent.futures.Executor`."""
+
+import concurrent.futures
+import functools
+import multiprocessing
+import os
+import pickle
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import tensorflow as tf
+
+from albert_tf_lite.errors import AlbertError, MissingPackageError
+
+ENGINES = ("process", "ray")
+
+
+class RayExecutor(concurrent.futures.Executor):
+    """Executor that runs jobs as tasks of a Ray cluster.
+
+    Without an `address` the cluster is the one in `RAY_ADDRESS`, or a new one on this
+    machine. Jobs of a machine that fails run again on another.
+    """
+
+    def __init__(self, address: str | None = None):
+        try:
+            import ray
+        except ImportError as error:
+            raise MissingPackageError(
+                "The engine 'ray' needs Ray. Run: pip install 'albert-tf[ray]'"
+            ) from error
+        self._ray = ray
+        self._is_owner = not ray.is_initialized()
+        if self._is_owner:
+            ray.init(address=address, log_to_driver=False)
+        self._task = functools.cache(ray.remote(num_cpus=1, max_retries=10))
+
+    @property
+    def cpus(self) -> int:
+        """Number of CPUs of the cluster."""
+        return int(self._ray.cluster_resources()["CPU"])
+
+    def submit(
+        self, function: Callable, /, *args: Any, **kwargs: Any
+    ) -> concurrent.futures.Future:
+        return self._task(function).remote(*args, **kwargs).future()
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        if self._is_owner:
+            self._ray.shutdown()
+
+
+def run_jobs(
+    function: Callable,
+    jobs: Iterable[tuple[Any, tuple]],
+    engine: str = "process",
+    workers: int | None = None,
+    address: str | None = None,
+) -> Iterator[tuple[Any, Any]]:
+    """Call a function with the arguments of each job.
+
+    Args:
+        function: picklable callable, unless there is one worker.
+        jobs: iterable of `(key, arguments)`, read as workers become free because each
+            may hold much text.
+        engine: `"process"` or `"ray"`.
+        workers: optional int, jobs that run at once; by default one per CPU. A single
+            one runs in this process.
+        address: optional string, address of the Ray cluster.
+
+    Yields:
+        `(key, result)`, in order of completion.
+
+    Raises:
+        AlbertError: if the function cannot be pickled.
+        ChildProcessError: if a worker process dies.
+    """
+    call: tuple = (function,)
+    executor: Any
+    if engine == "ray":
+        call = (call_pickled, _pickled(function))
+        executor = RayExecutor(address)
+        # Jobs beyond the number of CPUs wait in the cluster for the next free one.
+        limit = workers or 2 * executor.cpus
+    elif (processes := workers or _cpus()) == 1:
+        executor, limit = concurrent.futures.ThreadPoolExecutor(1), 2
+    else:
+        call = (call_pickled, _pickled(function))
+        # TensorFlow's threads do not survive a fork.
+        executor = concurrent.futures.ProcessPoolExecutor(
+            processes, multiprocessing.get_context("spawn"), _use_one_thread
+        )
+        limit = processes + 2
+    running: dict[concurrent.futures.Future, Any] = {}
+    try:
+        for key, arguments in jobs:
+            running[executor.submit(*call, *arguments)] = key
+            if len(running) >= limit:
+                yield from _completed(running)
+        while running:
+            yield from _completed(running)
+    except concurrent.futures.BrokenExecutor as error:
+        raise ChildProcessError(
+            "A worker process died, perhaps for lack of memory. Complete records are "
+            "kept: run the same command with fewer workers to resume. A script that "
+            'uses workers needs the line `if __name__ == "__main__":` before its own '
+            "work."
+        ) from error
+    finally:
+        executor.shutdown(cancel_futures=True)
+
+
+def _completed(
+    running: dict[concurrent.futures.Future, Any],
+) -> Iterator[tuple[Any, Any]]:
+    """Wait for the next results, and remove their futures from `running`."""
+    done, _ = concurrent.futures.wait(
+        running, return_when=concurrent.futures.FIRST_COMPLETED
+    )
+    for future in done:
+        yield running.pop(future), future.result()
+
+
+def _cpus() -> int:
+    # Containers and batch systems may allow fewer CPUs than the machine has.
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _use_one_thread() -> None:
+    """Run TensorFlow on one thread because there is one process per core."""
+    tf.config.threading.set_intra_op_parallelism_threads(1)
+    tf.config.threading.set_inter_op_parallelism_threads(1)
+
+
+def _pickled(function: Callable) -> bytes:
+    try:
+        return pickle.dumps(function)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise AlbertError(
+            f"The settings cannot be sent to other processes: {error}. Use a segmenter "
+            "that is a function at the top level of a module, or a single worker."
+        ) from error
+
+
+def call_pickled(pickled: bytes, *arguments: Any) -> Any:
+    """Call a pickled function, unpickled once per process."""
+    return _unpickled(pickled)(*arguments)
+
+
+_unpickled = functools.lru_cache(maxsize=1)(pickle.loads)
