@@ -15,7 +15,6 @@ __version__ = "0.1.0"
 __all__ = [
     "backbone",
     "checkpoints",
-    "conversion",
     "data",
     "evaluation",
     "export",
@@ -42,7 +41,6 @@ def __dir__():
 if importlib.util.find_spec("tensorflow"):
     from albert_tf import (
         checkpoints,
-        conversion,
         data,
         evaluation,
         models,
@@ -50,8 +48,11 @@ if importlib.util.find_spec("tensorflow"):
         tokenizers,
         training,
     )
-    from albert_tf.checkpoints import inspect_checkpoint, load_checkpoint
-    from albert_tf.conversion import save_checkpoint
+    from albert_tf.checkpoints import (
+        inspect_checkpoint,
+        load_checkpoint,
+        save_checkpoint,
+    )
 
     # What registers no class with Keras waits until it is asked for.
     _LATER = {name: name for name in ("export", "pipelines", "pretraining")}

@@ -25,7 +25,6 @@ from albert_tf_cli.common import (
     print_summary,
     progress_bar,
     releases,
-    shown,
 )
 
 # Two programs that compute the same in float32 differ by some 5e-6; weights in the
@@ -58,11 +57,11 @@ def inspect(
     if as_json:
         print(json.dumps(report, ensure_ascii=False, indent=2))
         return
-    differences = report.pop("release_differences")
     if report["release"]:
         others = RELEASES[report["release"]].confused_with
         report["release"] = " or ".join((report["release"], *others))
-        report["release"] += _compared(differences, report["damaged"])
+        if report["damaged"]:
+            report["release"] += " by its index, but the data do not match it"
     print_summary(
         {
             name: value
@@ -70,15 +69,6 @@ def inspect(
             if value or verbose or name in _ALWAYS
         }
     )
-
-
-def _compared(differences, damaged):
-    """How a checkpoint compares with the release it was recognised as."""
-    if damaged and not differences:
-        return ", complete by its checksums, which the data (see damaged) do not match"
-    if differences:
-        return f", differs from the release in: {shown(differences)}"
-    return ", complete"
 
 
 @app.command()
@@ -104,7 +94,7 @@ def convert(
     check_files(config, vocab)
     import_tensorflow()
 
-    from albert_tf.conversion import convert_checkpoint, verify_conversion
+    from albert_tf.checkpoints import convert_checkpoint, verify_conversion
 
     with progress_bar("Weights", MofNCompleteColumn()) as progress:
         done = convert_checkpoint(

@@ -182,7 +182,9 @@ def releases():
 def check_checkpoint(name):
     """Refuse what is no file, no address and no release, before TensorFlow is there."""
     path = pathlib.Path(name)
-    is_prefix = path.parent.is_dir() and any(path.parent.glob(f"{path.name}*"))
+    # A prefix, or a name of one of its files.
+    prefix = re.sub(r"\.(index|meta|data-\d+-of-\d+)$", "", path.name)
+    is_prefix = (path.parent / f"{prefix}.index").is_file()
     known = releases()
     if path.exists() or is_prefix or name.startswith("hf://") or name in known:
         return

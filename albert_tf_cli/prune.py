@@ -53,7 +53,7 @@ def prune(
     check_checkpoint(model)
     check_files(config, vocab, *corpus)
     import_tensorflow()
-    from albert_tf.conversion import keep_tokens, needed_tokens, save_checkpoint
+    from albert_tf.checkpoints import keep_tokens, needed_tokens, save_checkpoint
     from albert_tf.tokenizers import WordPieceTokenizer
 
     whole, tokenizer = _open(model, config, vocab)
@@ -83,7 +83,7 @@ def prune(
 def _open(model, config, vocab):
     """The model of a directory of `finetune`, or of a checkpoint; its tokenizer."""
     from albert_tf.checkpoints import open_checkpoint
-    from albert_tf.conversion.build import build_model
+    from albert_tf.models.building import build_model
 
     if pathlib.Path(model, "task.json").exists():
         task = load(model)[1]

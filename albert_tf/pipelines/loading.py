@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from albert_tf.checkpoints import open_checkpoint
-from albert_tf.conversion.build import build_model
+from albert_tf.models.building import build_model
 from albert_tf.models.task import AlbertTask
 from albert_tf.pipelines.table import PIPELINES, PipelineTask, task_of
 

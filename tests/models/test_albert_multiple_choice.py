@@ -7,8 +7,8 @@ from small_classifier import CLS, SEP, VOCABULARY, randomised, small_backbone, t
 
 import albert_tf
 from albert_tf.checkpoints import open_checkpoint
-from albert_tf.conversion.build import build_model
 from albert_tf.models import AlbertMultipleChoice
+from albert_tf.models.building import build_model
 
 CONTEXTS = ["我想吃鸡蛋。", "", "他去了" * 12, "中文"]
 QUESTIONS = ["谁吃", "好", "", "哪"]

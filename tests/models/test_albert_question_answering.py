@@ -20,12 +20,12 @@ from small_classifier import (
 
 import albert_tf
 from albert_tf.checkpoints import open_checkpoint
-from albert_tf.conversion.build import build_model
 from albert_tf.data import read_squad
 from albert_tf.evaluation import squad_scores
 from albert_tf.models import AlbertQuestionAnswering
 from albert_tf.models.answer_spans import best_spans, ranked_answers
 from albert_tf.models.answer_targets import span_targets
+from albert_tf.models.building import build_model
 from albert_tf.preprocessing import AlbertQuestionAnsweringPreprocessor
 from albert_tf.tokenizers import WordPieceTokenizer
 

@@ -16,8 +16,12 @@ from checkpoint_files import (
 )
 
 import albert_tf
-from albert_tf.checkpoints import CheckpointError
-from albert_tf.conversion import convert_checkpoint, save_checkpoint, verify_conversion
+from albert_tf.checkpoints import (
+    CheckpointError,
+    convert_checkpoint,
+    save_checkpoint,
+    verify_conversion,
+)
 from albert_tf.models import AlbertPretrainer
 
 slow = pytest.mark.slow

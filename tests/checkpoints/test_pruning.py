@@ -8,7 +8,7 @@ from peer_models import sentence_piece_proto
 from small_classifier import VOCABULARY, predict, randomised, small_backbone
 
 import albert_tf
-from albert_tf.conversion import needed_tokens, prune_vocabulary, save_checkpoint
+from albert_tf.checkpoints import needed_tokens, prune_vocabulary, save_checkpoint
 from albert_tf.models import AlbertMaskedLM, AlbertTextClassifier, AlbertTokenClassifier
 from albert_tf.tokenizers import SentencePieceTokenizer, WordPieceTokenizer
 

@@ -12,12 +12,10 @@ from small_backbone import SMALL
 
 from albert_tf.checkpoints import (
     CheckpointError,
+    convert_checkpoint,
     inspect_checkpoint,
     load_checkpoint,
     open_checkpoint,
-)
-from albert_tf.conversion import (
-    convert_checkpoint,
     save_checkpoint,
     saving,
     verify_conversion,
@@ -285,7 +283,7 @@ def test_a_checkpoint_replaces_itself_and_other_files_stay(tmp_path, layout):
 def test_a_conversion_into_its_source_is_refused(tmp_path):
     folder = copy("google_v2", tmp_path)
     before = contents_of(folder)
-    with pytest.raises(ValueError, match="is where the source is"):
+    with pytest.raises(ValueError, match="holds the source"):
         convert_checkpoint(folder, folder, "huggingface")
     assert contents_of(folder) == before
 

@@ -11,9 +11,8 @@ import pytest
 from checkpoint_files import GOLDEN, TOKENS, assert_golden, config_of
 
 import albert_tf
-from albert_tf.checkpoints import CheckpointError, opening
+from albert_tf.checkpoints import CheckpointError, convert_checkpoint, opening
 from albert_tf.checkpoints.releases import RELEASES
-from albert_tf.conversion import convert_checkpoint
 from albert_tf.models import AlbertBackbone, AlbertPretrainer, AlbertTextClassifier
 from albert_tf.tokenizers import WordPieceTokenizer
 
@@ -84,7 +83,7 @@ def test_without_weights(hub):
     model = AlbertBackbone.from_preset("hf://me/a", load_weights=False)
     assert model.hidden_dim == 48 and np.std(model.embedding.token_table) > 0
     assert model.num_ffn_groups == config_of("google_groups")["num_hidden_groups"]
-    with pytest.raises(ValueError, match="backbone of its own"):
+    with pytest.raises(ValueError, match="with random weights on a backbone"):
         AlbertPretrainer.from_preset("hf://me/a", load_weights=False)
 
 
