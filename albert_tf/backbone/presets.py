@@ -47,9 +47,15 @@ class Presets:
             if model := load_named(cls, preset, load_weights, **kwargs):
                 return model
         model = super().from_preset(preset, load_weights=load_weights, **kwargs)
-        if preprocessor := getattr(model, "preprocessor", None):
-            # The setter compares the vocabulary, which KerasHub reads after building.
-            model.preprocessor = preprocessor
+        # KerasHub reads the vocabulary after building the task.
+        tokenizer = getattr(getattr(model, "preprocessor", None), "tokenizer", None)
+        expected = getattr(model, "backbone", model).vocabulary_size
+        if tokenizer is not None and tokenizer.vocabulary_size() != expected:
+            raise ValueError(
+                f"The vocabulary of {preset} has {tokenizer.vocabulary_size()} tokens, "
+                f"the model {expected}. The file is cut short or belongs to another "
+                "model. Copy the preset again."
+            )
         return model
 
     def export_to_transformers(self, path):

@@ -4,6 +4,7 @@ from albert_tf.models import (
     AlbertMultipleChoice,
     AlbertPretrainer,
     AlbertQuestionAnswering,
+    AlbertSentenceOrder,
     AlbertSummarizer,
     AlbertTextClassifier,
     AlbertTextRegressor,
@@ -31,6 +32,9 @@ BUILDERS = {
         checkpoint, checkpoint.tokenizer()
     ),
     "masked_lm_head": AlbertPretrainer.from_opened,
+    "sop_head": lambda checkpoint: AlbertSentenceOrder.from_opened(
+        checkpoint, checkpoint.tokenizer()
+    ),
 }
 
 

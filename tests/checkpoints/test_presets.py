@@ -106,6 +106,22 @@ def test_a_local_preset_comes_before_a_release_of_its_name(tmp_path, monkeypatch
     assert_golden(keras_hub.models.Backbone.from_preset("./albert_tiny_zh"))
 
 
+def test_a_vocabulary_truncated_at_a_line_end(tmp_path):
+    backbone = albert_tf.load_checkpoint(GOLDEN / "google_v2")
+    model = AlbertTextClassifier.from_backbone(backbone, WordPieceTokenizer(TOKENS), 2)
+    model.save_to_preset(str(tmp_path))
+    (file,) = tmp_path.rglob("vocabulary.txt")
+    file.write_text("\n".join(TOKENS[:-20]) + "\n", encoding="utf-8")
+    for load in (
+        AlbertTextClassifier.from_preset,
+        AlbertTextClassifier.from_checkpoint,
+    ):
+        with pytest.raises(
+            ValueError, match="has 100 tokens, the model 120.*cut short"
+        ):
+            load(str(tmp_path))
+
+
 def test_export_to_transformers(tmp_path):
     backbone = albert_tf.load_checkpoint(GOLDEN / "google_v2")
     tokenizer = WordPieceTokenizer(TOKENS)

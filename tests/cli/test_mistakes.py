@@ -123,6 +123,7 @@ EARLY = {
         ("inspect", "[/a]"),
         "There is no checkpoint at [/a]: no folder, file or",
     ),
+    "beginning of a name": (("inspect", "check"), "no checkpoint at check: no folder"),
     "convert": (
         ("convert", "lost", "out", "--to", "keras"),
         "no checkpoint at lost: no folder",
@@ -168,7 +169,7 @@ LATE = {
     ),
     "longer": (
         (*FINETUNE, "--vocab", "longer.txt"),
-        "The vocabulary has 121 tokens, the model 120",
+        "longer.txt has 121 tokens, the model 120",
     ),
     "no vocabulary": (
         (*FINETUNE, "--checkpoint", "google_v2"),
