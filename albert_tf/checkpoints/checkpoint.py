@@ -7,7 +7,7 @@ import os
 import pathlib
 import warnings
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeAlias
 
 import keras
 
@@ -24,12 +24,12 @@ from albert_tf.checkpoints.plan import (
     plan_weights,
     without_initializing,
 )
-from albert_tf.checkpoints.releases import RELEASES
+from albert_tf.checkpoints.releases import RELEASES, Release
 from albert_tf.tokenizers import load_tokenizer
 from albert_tf.tokenizers.text_tokenizer import TextTokenizer
 
-CheckpointPath = str | os.PathLike | keras.Model
-Config = str | os.PathLike | dict[str, Any]
+CheckpointPath: TypeAlias = str | os.PathLike | keras.Model
+Config: TypeAlias = str | os.PathLike | dict[str, Any]
 
 
 class Checkpoint:
@@ -79,25 +79,23 @@ class Checkpoint:
             self.layout, self.config, self.shapes, self.path, self.config_source
         )
         if config is None and self.release is not None:
-            self._correct_config()
+            self._correct_config(self.release)
 
-    def _correct_config(self) -> None:
+    def _correct_config(self, release: Release) -> None:
         """Correct fields of a released config that no tensor could contradict.
 
         albert_tiny_zh_google was released with a config of one layer; it has four.
         """
         wrong = {
             name: value
-            for name, value in self.release.arguments.items()
+            for name, value in release.arguments.items()
             if self.arguments[name] != value and "dropout" not in name
         }
         if wrong:
-            found = ", ".join(f"{name}={self.arguments[name]!r}" for name in wrong)
-            right = ", ".join(f"{name}={value!r}" for name, value in wrong.items())
+            found = {name: self.arguments[name] for name in wrong}
             warnings.warn(
-                f"{self.config_source} has {found}, but {self.release.name}, to which "
-                f"the tensors belong, has {right} and is loaded with that. Pass "
-                "`config=` to change it.",
+                f"{self.config_source} has {found}, but {release.name}, to which the "
+                f"tensors belong, is loaded with {wrong}. Pass `config=` to change it.",
                 stacklevel=2,
             )
             self.arguments.update(wrong)
@@ -110,15 +108,13 @@ class Checkpoint:
     def tokenizer(
         self, lowercase: bool | None = None, vocabulary: Any = None
     ) -> TextTokenizer | None:
-        """Return the tokenizer of the vocabulary beside the checkpoint.
+        """Return the tokenizer of the vocabulary, or `None` without one.
 
         Args:
             lowercase: optional bool. By default the setting of the checkpoint, or
                 `True` as in all releases.
-            vocabulary: optional vocabulary in its place, see `load_tokenizer`.
-
-        Returns:
-            A tokenizer, or `None` if there is no vocabulary.
+            vocabulary: optional, see `load_tokenizer`. By default the one beside the
+                checkpoint.
 
         Raises:
             CheckpointError: if the vocabulary does not have the size of the model.
@@ -145,11 +141,7 @@ class Checkpoint:
             )
 
     def head_config(self, part: str) -> dict[str, Any]:
-        """Return the arguments of the task that a head belongs to.
-
-        For a `"classifier"`: `labels`, `dropout` and `activation`. The dict is empty
-        if there is no such head.
-        """
+        """Return the arguments of the task of a head, an empty dict without it."""
         classes = self.num_classes(part)
         if part not in self.heads:
             return {}
@@ -200,11 +192,7 @@ class Checkpoint:
             return AlbertBackbone(**{**self.arguments, **kwargs}, dtype=dtype)
 
     def load_into(self, model: keras.Model, new_heads: Iterable[str] = ()) -> None:
-        """Fill every weight of a backbone or task from the file.
-
-        Args:
-            model: an `AlbertBackbone`, or a task on one.
-            new_heads: names of heads that keep the weights they have.
+        """Fill every weight of a backbone or task, except those of `new_heads`.
 
         Raises:
             CheckpointError: if the file and the model differ, before any weight has
@@ -300,23 +288,13 @@ def load_checkpoint(
 def load_named(
     class_: type[keras.Model], preset: str, load_weights: bool, **kwargs: Any
 ) -> keras.Model | None:
-    """Build a model for `from_preset`, unless KerasHub reads the preset.
-
-    Args:
-        class_: `AlbertBackbone` or the class of a task on it.
-        preset: string, the argument of `from_preset`.
-        load_weights: bool. Pass `False` for a backbone with random weights.
-        **kwargs: passed to `from_checkpoint`, or `load_checkpoint`.
-
-    Returns:
-        A model, or `None` for a preset.
-    """
+    """Build a model for `from_preset`, or return `None` if KerasHub reads it."""
     if is_on_hub(preset):
-        preset = fetch_from_hub(preset)
-        config = preset / "config.json"
+        preset = str(fetch_from_hub(preset))
+        config = pathlib.Path(preset, "config.json")
         fields = read_config(config) if config.exists() else {}
         if str(fields.get("registered_name")).startswith("albert_tf>"):
-            return class_.from_preset(str(preset), load_weights, **kwargs)
+            return class_.from_preset(preset, load_weights, **kwargs)
     elif not _is_checkpoint(preset):
         return None
     if not load_weights:

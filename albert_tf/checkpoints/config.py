@@ -39,10 +39,7 @@ def backbone_config(
 ) -> dict[str, Any]:
     """Return the fields of a config file as arguments of `AlbertBackbone`.
 
-    Args:
-        layout: the `Layout` of the fields.
-        config: dict, as in the config file.
-        source: string, name of the config in messages.
+    In messages the config is called `source`.
     """
     config = {**layout.defaults, **config}
     missing = [field for field in layout.config_fields if field not in config]
@@ -110,15 +107,7 @@ def check_sizes(
     path: Any,
     source: str,
 ) -> None:
-    """Compare the fields of a config with the tensors that have these sizes.
-
-    Args:
-        layout: the `Layout` of the checkpoint.
-        config: dict, the fields of the config.
-        shapes: dict of tensor name, as in the tables, to shape.
-        path: path of the checkpoint, for messages.
-        source: string, name of the config in messages.
-    """
+    """Compare a config, called `source` in messages, with the shapes of tensors."""
     config = {**layout.defaults, **config}
     differ = [
         f"{field} is {config[field]}, but {name} is {shapes[name]}"

@@ -35,8 +35,9 @@ _TORCH_WEIGHTS = "pytorch_model*.bin"
 
 # The standard library raises these for archives that are truncated, changed, encrypted
 # or of another kind.
-_DAMAGE = (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, OSError)
-_DAMAGE += (RuntimeError, NotImplementedError)
+_DAMAGE = (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, OSError) + (
+    RuntimeError,
+)
 
 
 def is_archive(path: pathlib.Path) -> bool:
@@ -46,15 +47,6 @@ def is_archive(path: pathlib.Path) -> bool:
 
 def unpack(archive: pathlib.Path, directory: pathlib.Path) -> pathlib.Path:
     """Unpack a .tar.gz, .tgz, .tar or .zip, completely or not at all.
-
-    The additions of macOS (`__MACOSX/`, `._*`) are left out.
-
-    Args:
-        archive: path of the file.
-        directory: path of the folder to write.
-
-    Returns:
-        The directory.
 
     Raises:
         CheckpointError: if the archive is damaged or encrypted, or a name in it leads
@@ -109,18 +101,11 @@ def is_on_hub(path: Any) -> bool:
 
 
 def fetch_from_hub(path: str, **options: Any) -> pathlib.Path:
-    """Download a repository into the cache of huggingface_hub, if it is not cached.
-
-    Args:
-        path: string, `"hf://user/name"` or `"hf://user/name@revision"`.
-        **options: passed to `huggingface_hub.snapshot_download`.
-
-    Returns:
-        The folder.
+    """Download `"hf://user/name@revision"` unless it is cached, and return the folder.
 
     Raises:
         ImportError: if huggingface_hub is not installed.
-        OSError: if the repository cannot be downloaded.
+        OSError: if the repository cannot be downloaded or holds no weights.
     """
     try:
         import huggingface_hub
@@ -153,15 +138,15 @@ def cache_folder() -> pathlib.Path:
 
 def archive_address(release: Release) -> str:
     """Return the address of an archive, on the server `ALBERT_TF_MIRROR` if set."""
-    mirror = os.environ.get("ALBERT_TF_MIRROR")
+    mirror, url = os.environ.get("ALBERT_TF_MIRROR"), str(release.url)
     if not mirror:
-        return release.url
+        return url
     if not mirror.startswith(("http://", "https://")):
         raise ValueError(
             f"ALBERT_TF_MIRROR is {mirror!r}. Expected an address such as "
             "https://mirror.example.com"
         )
-    return mirror.rstrip("/") + urlsplit(release.url).path
+    return mirror.rstrip("/") + urlsplit(url).path
 
 
 def download_release(
@@ -313,7 +298,7 @@ def _fetch_from_mirrors(release: Release, error: Exception) -> pathlib.Path:
 def _install(
     release: Release, archive: pathlib.Path, folder: pathlib.Path, scratch: pathlib.Path
 ) -> None:
-    """Unpack an archive, check that it is the release, and give it its final name."""
+    """Unpack an archive, check that it is the release, and rename its folder."""
     unpacked = unpack(archive, scratch / "unpacked")
     found = sorted(unpacked.rglob("*.index"))
     if len(found) != 1:

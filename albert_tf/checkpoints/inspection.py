@@ -69,7 +69,7 @@ def inspect_checkpoint(
         path=str(checkpoint.path),
         layout=layout.name,
         config=dict(checkpoint.config),
-        release=checkpoint.release and checkpoint.release.name,
+        release=checkpoint.release.name if checkpoint.release else None,
         vocabulary=checkpoint.vocabulary and str(checkpoint.vocabulary),
         parameters=sum(math.prod(shapes.get(name, [0])) for name in backbone),
         heads=heads,

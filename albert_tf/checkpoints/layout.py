@@ -97,13 +97,7 @@ def numbers_of(array: Any) -> np.ndarray:
 
 
 def float32_of(value: Any, name: str, path: Any) -> Any:
-    """Return an array of finite numbers in float32.
-
-    Args:
-        value: an array of any library.
-        name: string, name of the tensor in messages.
-        path: path of the checkpoint in messages.
-    """
+    """Return an array of any library as finite numbers in float32, or raise."""
     numbers = numbers_of(value)
     if numbers.dtype == "int8":
         raise CheckpointError(
@@ -177,13 +171,8 @@ class Layout:
         return any(self.signature in name for name in names)
 
     def table_names(self, names: Iterable[str], path: Any) -> dict[str, str]:
-        """Return the name in a file of each tensor, by its name in the tables.
-
-        Args:
-            names: the names in the file.
-            path: path of the file, for messages.
-        """
-        found = {}
+        """Return the name of each tensor in a file, by its name in the tables."""
+        found: dict[str, str] = {}
         for in_file in names:
             name = in_file
             for pattern, replacement in self.renames:
@@ -220,15 +209,10 @@ class Layout:
 
     def rows(
         self, parts: Iterable[str], arguments: dict[str, Any]
-    ) -> list[tuple[tuple[str, int, int], str, Tensors]]:
-        """Return every weight of the given parts of a model.
+    ) -> list[tuple[tuple, str, Tensors]]:
+        """Return `((part, group, inner), attribute path, Tensors)` of every weight.
 
-        Args:
-            parts: names of parts.
-            arguments: dict, the arguments of the `AlbertBackbone`.
-
-        Returns:
-            A list of `((part, group, inner), attribute path, Tensors)`.
+        `arguments` are those of the `AlbertBackbone`.
         """
         num_heads = arguments.get("num_heads", 1)
         return [
@@ -252,7 +236,7 @@ def _repeats(part: str, arguments: dict[str, Any]) -> tuple[int, int]:
 
 
 def _of_block(
-    tensors: str | Tensors, block: tuple[int, int], num_heads: int
+    tensors: str | Tensors, block: tuple[int, ...], num_heads: int
 ) -> Tensors:
     """Return the `Tensors` of a table, with the numbers of a block in their names."""
     if isinstance(tensors, str):

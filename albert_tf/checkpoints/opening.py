@@ -108,6 +108,5 @@ def _open_archive(path: pathlib.Path) -> Source:
     folder = unpack(path, pathlib.Path(unpacked.name) / path.name)
     source = _open_folder(folder)
     source.path = path / source.path.relative_to(folder)
-    # Tensors are read later, so the files exist as long as the source.
     source.unpacked = unpacked
     return source

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import keras
@@ -74,19 +74,7 @@ def check_plan(
     path: Any,
     config: str,
 ) -> None:
-    """Check that a file has exactly the tensors of a plan, with the right shapes.
-
-    Args:
-        plan: list of `Row`.
-        layout: the `Layout` of the file.
-        shapes: dict of tensor name, as in the tables, to shape.
-        path: path of the file, for messages.
-        config: string, name of its config in messages.
-
-    Raises:
-        CheckpointError: if a tensor is missing, has another shape, or has no place in
-            the model.
-    """
+    """Raise unless a file has exactly the tensors of a plan, in the right shapes."""
     wanted = {name for row in plan for name in row.tensors.names}
     missing, unused = sorted(wanted - set(shapes)), layout.unknown(shapes, wanted)
     problems = [f"it lacks {listed(missing)}"] if missing else []
@@ -119,7 +107,7 @@ def check_plan(
 
 
 def check_tied(
-    layout: Layout, names: Sequence[str], read: Callable[[str], Any], path: Any
+    layout: Layout, names: Iterable[str], read: Callable[[str], Any], path: Any
 ) -> None:
     """Check that the copies of tied tensors in a file are equal."""
     for copy, original in layout.tied.items():

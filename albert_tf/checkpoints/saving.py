@@ -113,19 +113,13 @@ def check_saving(
 
 @dataclasses.dataclass(frozen=True)
 class Conversion:
-    """The result of `convert_checkpoint`.
+    """The result of `convert_checkpoint`."""
 
-    Attributes:
-        layout: string, the layout that was read.
-        moved: list of `(names read, names written, shape of the weight)`, the names
-            tuples of strings.
-        left_out: list of what was not converted: optimizer slots, the step counter,
-            heads and labels without a place in the other layout, and weights outside
-            the ALBERT.
-    """
-
-    layout: str
+    layout: str  # The layout that was read.
+    # For each weight the names read, the names written, and its shape.
     moved: list[tuple[tuple[str, ...], tuple[str, ...], tuple[int, ...]]]
+    # Optimizer slots, the step counter, heads and labels without a place in the other
+    # layout, and weights outside the ALBERT.
     left_out: list[str]
 
 
@@ -208,19 +202,13 @@ def to_keras_hub(model: keras.Model) -> keras.Model:
 
 @dataclasses.dataclass(frozen=True)
 class Contents:
-    """A model in the terms of a layout.
+    """A model in the terms of a layout."""
 
-    Attributes:
-        checkpoint: the model as an opened `Checkpoint`.
-        parts: the parts of the model that are written.
-        unplaced: the other parts, and weights outside the ALBERT.
-    """
-
-    checkpoint: Checkpoint
+    checkpoint: Checkpoint  # The model, opened.
     layout: Layout
     tokenizer: TextTokenizer | None
-    parts: list[str]
-    unplaced: list[str]
+    parts: list[str]  # The parts of the model that are written.
+    unplaced: list[str]  # The other parts, and weights outside the ALBERT.
 
     @property
     def model(self) -> keras.Model:
@@ -256,7 +244,7 @@ class Contents:
         lost = [f"the labels {head['labels']}"] if head.get("labels") else []
         if head.get("multi_label"):
             lost.append("multi_label=True")
-        if self.keras_hub_tokenizer is not None and not self.tokenizer.lowercase:
+        if self.keras_hub_tokenizer and not getattr(self.tokenizer, "lowercase", True):
             lost.append("lowercase=False")
         return lost
 
@@ -287,11 +275,10 @@ def _contents_of_model(model: Any, layout: str, tokenizer: Any = None) -> Conten
 def _contents_of(opened: Checkpoint, layout: str, tokenizer: Any) -> Contents:
     if layout not in (*LAYOUTS, "keras"):
         raise ValueError(f"Unknown layout {layout!r}. Known: {[*LAYOUTS, 'keras']}")
-    target = LAYOUTS.get(layout) or own_layout(opened.arguments)
-    if differ := layout_differences(target, opened.arguments):
-        fit = (
-            x for x, y in LAYOUTS.items() if not layout_differences(y, opened.arguments)
-        )
+    arguments = opened.arguments
+    target = LAYOUTS.get(layout) or own_layout(arguments)
+    if differ := layout_differences(target, arguments):
+        fit = (x for x, y in LAYOUTS.items() if not layout_differences(y, arguments))
         raise CheckpointError(
             f'The "{layout}" layout cannot hold this model: {"; ".join(differ)}. '
             f"Layouts that can: {', '.join([*fit, 'keras'])}."
@@ -354,7 +341,7 @@ def _refuse_another_checkpoint(folder: pathlib.Path, contents: Contents) -> None
         for _, path in find_checkpoints(folder)
     }
     if tokenizer is not None:
-        replaced.add(tokenizer.original_file_name)
+        replaced.add(str(tokenizer.original_file_name))
     for format_ in FORMATS:
         patterns = format_.config_patterns
         # A vocabulary beside a model without tokenizer is not replaced.
@@ -502,10 +489,8 @@ def verify_conversion(
 
 
 def _outputs(checkpoint: Checkpoint, seed: int) -> dict[str, np.ndarray]:
-    inputs = _random_batch(checkpoint.arguments, seed)
-    model = (
-        _model_of(checkpoint) if checkpoint.source.is_ours else checkpoint.source.model
-    )
+    inputs, source = _random_batch(checkpoint.arguments, seed), checkpoint.source
+    model: Any = _model_of(checkpoint) if source.is_ours else source.model
     backbone = getattr(model, "backbone", model)
     outputs = dict(backbone({name: inputs[name] for name in backbone.input}))
     if model is not backbone:

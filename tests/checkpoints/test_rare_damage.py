@@ -146,7 +146,7 @@ MODULES = {
 }
 PRESETS = {
     "config_cut": (cut("config.json", 0.5), "config.json is not a JSON file"),
-    "no_weights_of_the_task": (remove("task.weights.h5"), "it has no task.weights.h5"),
+    "no_weights_of_the_task": (remove("task.weights.h5"), "it lacks task.weights.h5"),
     "task_of_an_unknown_class": (
         edit_json("task.json", {"registered_name": "x>Y"}),
         "task.json is of the class 'x>Y'",

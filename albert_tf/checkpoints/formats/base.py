@@ -20,9 +20,6 @@ from albert_tf.tokenizers.text_tokenizer import TextTokenizer
 class Source:
     """An opened checkpoint: tensors by name, and the files beside them.
 
-    A format also has `find(folder)`, which returns the paths it can open in a folder,
-    and `read(name)`, which returns a tensor by its name in the file.
-
     Attributes:
         layouts: tuple of the `Layout`s that the form may have.
         config_patterns, vocabulary_patterns: tuples of glob patterns of the files.
@@ -33,6 +30,7 @@ class Source:
         outside: list of the names of weights that do not belong to the ALBERT.
         model: the Keras model that holds the tensors, `None` for files.
         is_ours: bool. `False` if `model` is one of KerasHub's.
+        unpacked: the temporary folder of an archive, which exists as long as this.
     """
 
     layouts: tuple[Layout, ...] = ()
@@ -45,6 +43,19 @@ class Source:
     outside: list[str] = []
     model: keras.Model | None = None
     is_ours = True
+    unpacked: Any = None
+
+    def __init__(self, path: Any) -> None:
+        raise NotImplementedError
+
+    @classmethod
+    def find(cls, folder: pathlib.Path) -> list[pathlib.Path]:
+        """Return the paths in a folder that this form can open."""
+        raise NotImplementedError
+
+    def read(self, name: str) -> Any:
+        """Return a tensor by its name in the file."""
+        raise NotImplementedError
 
     def find_layout(self) -> Layout:
         """Return the `Layout` whose names the file has."""
@@ -61,11 +72,7 @@ class Source:
     def find_config(
         self, config: str | os.PathLike | dict | None = None
     ) -> tuple[str, dict[str, Any]]:
-        """Return the name of the config for messages, and its fields.
-
-        Args:
-            config: optional path or dict. By default the file beside.
-        """
+        """Return the name of the config for messages, and its fields."""
         if isinstance(config, dict):
             return "the given config", config
         path = config or self._find_beside(self.config_patterns, "config", "`config=`")

@@ -102,7 +102,7 @@ def _word_pieces(path: pathlib.Path) -> list[str]:
         raise CheckpointError(
             f"{path} should give each token of model.vocab another id, from 0 on."
         )
-    return sorted(ids, key=ids.get)
+    return sorted(ids, key=lambda token: ids[token])
 
 
 def _weight_files(path: pathlib.Path) -> list[pathlib.Path]:
@@ -230,24 +230,21 @@ def write_model(directory: pathlib.Path, tensors: Iterable[tuple[str, Any]]) -> 
 
 
 def _checksum(array: np.ndarray) -> str:
-    data = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    data = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
     return f"{zlib.crc32(data):08x}"
 
 
 def write_tokenizer(
     directory: pathlib.Path, tokenizer: TextTokenizer, max_length: int
 ) -> dict[str, int]:
-    """Write the files of a tokenizer so that `AutoTokenizer` builds the same.
+    """Write a tokenizer for `AutoTokenizer`; return config fields of special tokens.
 
     Without `tokenizer_class` transformers builds a SentencePiece tokenizer for any
     ALBERT, and every word of a `vocab.txt` is unknown.
-
-    Returns:
-        A dict, the config fields of the special tokens.
     """
     tokenizer.save_original(directory)
     config = {
-        "tokenizer_class": _TOKENIZERS[tokenizer.original_file_name],
+        "tokenizer_class": _TOKENIZERS[str(tokenizer.original_file_name)],
         "do_lower_case": tokenizer.lowercase,
         "model_max_length": max_length,
         **{

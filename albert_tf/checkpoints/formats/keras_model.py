@@ -39,6 +39,7 @@ class KerasModel(Source):
         is_folder = isinstance(path, pathlib.Path) and path.is_dir()
         self.folders = [path] if is_folder else []
         self._backbone = getattr(self.model, "backbone", self.model)
+        self.is_ours = not isinstance(self._backbone, keras_hub.models.AlbertBackbone)
         if self.is_ours:
             plan = plan_weights(self.find_layout(), self.model)
             self._weights = {row.tensors.names[0]: row.weight for row in plan}
@@ -58,10 +59,6 @@ class KerasModel(Source):
             for file in folder.glob("*.keras")
             if file.is_file() and not file.name.startswith(".")
         )
-
-    @property
-    def is_ours(self) -> bool:
-        return not isinstance(self._backbone, keras_hub.models.AlbertBackbone)
 
     def find_layout(self) -> Layout:
         return own_layout(self._backbone.get_config()) if self.is_ours else KERASHUB

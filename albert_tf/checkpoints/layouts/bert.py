@@ -1,8 +1,10 @@
 """Names that both families of TF1 checkpoints have in common with BERT."""
 
-from albert_tf.checkpoints.layout import transposed
+from __future__ import annotations
 
-WEIGHTS = {
+from albert_tf.checkpoints.layout import Tensors, transposed
+
+WEIGHTS: dict[str, dict[str, str | Tensors]] = {
     "embedding": {
         "token_table": "bert/embeddings/word_embeddings",
         "segment_table": "bert/embeddings/token_type_embeddings",
@@ -58,7 +60,7 @@ CONFIG_FIELDS = {
     "type_vocab_size": ("num_segments",),
 }
 
-SPELLINGS = {
+SPELLINGS: dict[str, dict] = {
     # Both code bases compute "gelu" by its tanh approximation.
     "hidden_act": {
         "gelu": "gelu_approximate",
