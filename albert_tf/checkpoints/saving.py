@@ -90,7 +90,7 @@ def save_checkpoint(
     Example:
     ```python
     backbone = albert_tf.load_checkpoint("examples/albert_micro_zh")
-    albert_tf.save_checkpoint(backbone, "transformers_model", layout="huggingface")
+    albert_tf.save_checkpoint(backbone, "tf1_model", layout="albert_zh")
     ```
     """  # noqa: E501 (a table)
     contents = _contents_of_model(model, layout, tokenizer)
@@ -154,7 +154,7 @@ def convert_checkpoint(
     Example:
     ```python
     albert_tf.checkpoints.convert_checkpoint(
-        "examples/albert_micro_zh", "converted", "huggingface"
+        "examples/albert_micro_zh", "converted", "keras"
     )
     ```
     """
@@ -190,7 +190,8 @@ def to_keras_hub(model: keras.Model) -> keras.Model:
 
     Example:
     ```python
-    backbone = albert_tf.load_checkpoint("examples/albert_micro_zh")
+    sizes = albert_tf.backbone.SIZES["albert_base_en"]
+    backbone = albert_tf.models.AlbertBackbone(**sizes)
     theirs = albert_tf.checkpoints.to_keras_hub(backbone)
     ```
     """
