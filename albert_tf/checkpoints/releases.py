@@ -18,38 +18,22 @@ _LAYOUTS = {layout.name: layout for layout in (GOOGLE, ALBERT_ZH)}
 
 @dataclasses.dataclass(frozen=True)
 class Release:
-    """A released checkpoint.
-
-    Attributes:
-        name: string.
-        language: string, `"en"` or `"zh"`.
-        layout: string, `"google"` or `"albert_zh"`.
-        arguments: dict of `AlbertBackbone` arguments.
-        vocabulary: string, name of the file in the archive, or `None`.
-        lowercase: bool. If `True`, the text is lower-cased.
-        url: string, address of the archive, or `None` if no public one is known.
-        index_sha256: string, SHA-256 of the `.index` file, or `None` if unknown.
-        mirrors: tuple of the Hugging Face names that hold the same weights.
-        tf_hub: tuple of TF-Hub addresses, the oldest version first.
-        accuracy: tuple of published figures in percent: task, split (`""` if the
-            source does not name it), metric, value, page and an optional note.
-        confused_with: tuple of the releases whose index may be this one's, and the
-            other way round.
-        note: string, further remarks.
-    """
+    """A released checkpoint."""
 
     name: str
-    language: str
-    layout: str
-    arguments: dict[str, Any]
-    vocabulary: str | None
-    lowercase: bool
-    url: str | None
-    index_sha256: str | None = None
-    mirrors: tuple[str, ...] = ()
-    tf_hub: tuple[str, ...] = ()
+    language: str  # "en" or "zh".
+    layout: str  # "google" or "albert_zh".
+    arguments: dict[str, Any]  # Arguments of `AlbertBackbone`.
+    vocabulary: str | None  # The name of the file in the archive.
+    lowercase: bool  # True if the text is lower-cased.
+    url: str | None  # The address of the archive, if a public one is known.
+    index_sha256: str | None = None  # SHA-256 of the `.index` file, if known.
+    mirrors: tuple[str, ...] = ()  # Hugging Face names of the same weights.
+    tf_hub: tuple[str, ...] = ()  # TF-Hub addresses, the oldest version first.
+    # Published figures in percent: task, split ("" if the source does not name it),
+    # metric, value, page and an optional note.
     accuracy: tuple[tuple, ...] = ()
-    confused_with: tuple[str, ...] = ()
+    confused_with: tuple[str, ...] = ()  # The releases whose index may be this one's.
     note: str = ""
 
     @property

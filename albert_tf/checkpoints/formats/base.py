@@ -18,32 +18,20 @@ from albert_tf.tokenizers.text_tokenizer import TextTokenizer
 
 
 class Source:
-    """An opened checkpoint: tensors by name, and the files beside them.
+    """An opened checkpoint: tensors by name, and the files beside them."""
 
-    Attributes:
-        layouts: tuple of the `Layout`s that the form may have.
-        config_patterns, vocabulary_patterns: tuples of glob patterns of the files.
-        path: path of the checkpoint, for messages.
-        folders: list of paths, where config and vocabulary may lie.
-        shapes: dict of name in the file to list of ints.
-        release: the `Release` that the files belong to, or `None`.
-        outside: list of the names of weights that do not belong to the ALBERT.
-        model: the Keras model that holds the tensors, `None` for files.
-        is_ours: bool. `False` if `model` is one of KerasHub's.
-        unpacked: the temporary folder of an archive, which exists as long as this.
-    """
-
-    layouts: tuple[Layout, ...] = ()
+    layouts: tuple[Layout, ...] = ()  # The layouts that the form may have.
+    # Glob patterns of the files beside the weights.
     config_patterns: tuple[str, ...] = ()
     vocabulary_patterns: tuple[str, ...] = ("vocab*.txt", "*.model")
-    path: Any
-    folders: list[pathlib.Path]
-    shapes: dict[str, list[int]]
-    release: Release | None = None
-    outside: list[str] = []
-    model: keras.Model | None = None
-    is_ours = True
-    unpacked: Any = None
+    path: Any  # Path of the checkpoint, for messages.
+    folders: list[pathlib.Path]  # Where the config and the vocabulary may lie.
+    shapes: dict[str, list[int]]  # By the names in the file.
+    release: Release | None = None  # The release that the files belong to.
+    outside: list[str] = []  # The names of weights outside the ALBERT.
+    model: keras.Model | None = None  # The Keras model that holds the tensors.
+    is_ours = True  # False if `model` is one of KerasHub's.
+    unpacked: Any = None  # The temporary folder of an archive, removed with this.
 
     def __init__(self, path: Any) -> None:
         raise NotImplementedError
