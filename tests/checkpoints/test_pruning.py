@@ -49,15 +49,7 @@ def test_int8_weights_stay_the_same_rows():
     np.testing.assert_array_equal(small(x[1]), whole(x[0]))
 
 
-@pytest.mark.parametrize(
-    "layout",
-    [
-        "albert_zh",
-        "huggingface",
-        pytest.param("google", marks=pytest.mark.nightly),
-        pytest.param("keras", marks=pytest.mark.nightly),
-    ],
-)
+@pytest.mark.parametrize("layout", ["albert_zh", "huggingface"])
 def test_a_masked_language_model_keeps_its_head(tmp_path, layout):
     order = "before" if layout == "albert_zh" else "after"
     backbone = small_backbone(num_layers=1, embedding_projection=f"{order}_layer_norm")

@@ -158,7 +158,6 @@ KERAS_FILES = {
 }
 TABLES = {
     "google": BUNDLES,
-    "albert_zh": BUNDLES,
     "huggingface": HUGGINGFACE,
     "sharded": SHARDED,
     "hub": MODULES,
@@ -174,8 +173,7 @@ def test_rare_damage(forms, weights, tmp_path, form, name):
     damage, error = TABLES[form][name]
     path = copy(forms[form], tmp_path)
     damage(path)
-    layout = "albert_zh" if form == "albert_zh" else "google"
-    assert_harmless(path, weights[form], error, layout)
+    assert_harmless(path, weights[form], error)
 
 
 @pytest.mark.parametrize("damage", [fill(SOP, np.nan), cast(SOP, "int64")])

@@ -65,16 +65,6 @@ def test_through_keras_hub(tmp_path, name):
     assert_golden(keras_hub.models.AlbertBackbone.from_preset(folder), name)
 
 
-@slow
-def test_a_chain_through_all_layouts(tmp_path):
-    previous = GOLDEN / "google_groups"
-    for layout in ("huggingface", "keras", "google", "huggingface", "google"):
-        folder = tmp_path / f"{layout}_{len(list(tmp_path.iterdir()))}"
-        convert_checkpoint(previous, folder, layout)
-        previous = folder
-    assert_same_tensors(previous, weights_of("google_groups"))
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_a_saved_pretrainer_has_the_tensors_of_the_original(tmp_path, name):
     model = AlbertPretrainer.from_checkpoint(GOLDEN / name)
