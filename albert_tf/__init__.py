@@ -1,77 +1,65 @@
-"""ALBERT for Keras 3 on TensorFlow, first-class in Chinese."""
+"""ALBERT for Keras 3 on TensorFlow, with first-class Chinese support."""
 
 import importlib
 import importlib.util
-
-from albert_tf.quiet_import import import_tensorflow as _import_tensorflow
-
-if importlib.util.find_spec("tensorflow"):
-    _import_tensorflow()
-
-from albert_tf import backbone, layers  # noqa: E402
+import os
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "backbone",
+# Layers and backbone run on every backend of Keras; all else needs TensorFlow.
+_FOLDERS = ("backbone", "layers")
+_TENSORFLOW_FOLDERS = (
     "checkpoints",
     "data",
     "evaluation",
     "export",
-    "inspect_checkpoint",
-    "layers",
-    "load_checkpoint",
     "models",
-    "pipeline",
     "pipelines",
     "preprocessing",
     "pretraining",
-    "save_checkpoint",
     "tokenizers",
     "training",
-]
+)
+_FUNCTIONS = {
+    "AlbertError": "albert_tf_lite.errors",
+    "inspect_checkpoint": "albert_tf.checkpoints",
+    "load_checkpoint": "albert_tf.checkpoints",
+    "pipeline": "albert_tf.pipelines",
+    "save_checkpoint": "albert_tf.checkpoints",
+}
+
+__all__ = [*_FOLDERS, *_TENSORFLOW_FOLDERS, *_FUNCTIONS]
 
 
 def __dir__():
     return [*__all__, "__version__"]
 
 
-# Layers and backbone run on every backend of Keras, also where TensorFlow is not
-# installed. All else reads text or checkpoints by TensorFlow.
-if importlib.util.find_spec("tensorflow"):
-    from albert_tf import (
-        checkpoints,
-        data,
-        evaluation,
-        models,
-        preprocessing,
-        tokenizers,
-        training,
-    )
-    from albert_tf.checkpoints import (
-        inspect_checkpoint,
-        load_checkpoint,
-        save_checkpoint,
-    )
-
-    # What registers no class with Keras waits until it is asked for.
-    _LATER = {name: name for name in ("export", "pipelines", "pretraining")}
-    _LATER["pipeline"] = "pipelines"
-
-    def __getattr__(name):
-        if name not in _LATER:
-            raise AttributeError(f"module 'albert_tf' has no attribute {name!r}")
-        module = importlib.import_module(f"albert_tf.{_LATER[name]}")
-        value = module.pipeline if name == "pipeline" else module
-        globals()[name] = value
-        return value
-else:
-
-    def __getattr__(name):
-        if name in __all__:
-            raise ImportError(
-                f"albert_tf.{name} needs TensorFlow: pip install tensorflow "
-                "tensorflow-text. Without it there are albert_tf.layers and "
-                "albert_tf.backbone."
-            )
+def __getattr__(name):
+    if name not in __all__:
         raise AttributeError(f"module 'albert_tf' has no attribute {name!r}")
+    if name not in (*_FOLDERS, "AlbertError") and not _HAS_TENSORFLOW:
+        raise ImportError(
+            f"albert_tf.{name} needs TensorFlow: pip install tensorflow "
+            "tensorflow-text. Only albert_tf.layers and albert_tf.backbone run "
+            "without it."
+        )
+    if name in _FUNCTIONS:
+        value = getattr(importlib.import_module(_FUNCTIONS[name]), name)
+    else:
+        value = importlib.import_module(f"albert_tf.{name}")
+    globals()[name] = value
+    return value
+
+
+_HAS_TENSORFLOW = importlib.util.find_spec("tensorflow") is not None
+# Keras loads files of registered classes only, so the import registers them all. The
+# command line sets this variable, because it reads data before it needs TensorFlow.
+if not os.environ.get("ALBERT_TF_LAZY"):
+    if _HAS_TENSORFLOW:
+        from albert_tf.quiet_import import import_tensorflow as _import_tensorflow
+
+        _import_tensorflow()
+        from albert_tf import models  # noqa: F401
+    else:
+        from albert_tf import backbone  # noqa: F401

@@ -9,6 +9,8 @@ import secrets
 import shutil
 import tempfile
 
+from albert_tf_lite.errors import AlbertError
+
 try:
     import fcntl
 except ImportError:  # Windows.
@@ -144,13 +146,13 @@ def decode_utf8(data, source, hint):
         hint: string, what to do about a file that is not UTF-8.
 
     Raises:
-        ValueError: if it is not, saying which byte in which line.
+        AlbertError: if it is not, saying which byte in which line.
     """
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise ValueError(
+        raise AlbertError(
             f"{source} is not UTF-8: byte {data[error.start]:#04x} in line {line}. "
             f"{hint}"
         ) from error

@@ -1,4 +1,4 @@
-"""`albert-tf inspect | convert | download`."""
+"""The commands `albert-tf inspect`, `convert` and `download`."""
 
 import dataclasses
 import json
@@ -14,9 +14,9 @@ from rich.table import Table
 from albert_tf_cli.common import (
     Checkpoint,
     Config,
+    Json,
     Layout,
     Vocab,
-    app,
     bytes_bar,
     check_checkpoint,
     check_files,
@@ -26,26 +26,27 @@ from albert_tf_cli.common import (
     progress_bar,
     releases,
 )
+from albert_tf_lite.errors import AlbertError
 
-# Two programs that compute the same in float32 differ by some 5e-6; weights in the
-# wrong place by far more.
+# Two implementations differ by about 5e-6 in float32, misplaced weights by far more.
 TOLERANCE = 1e-4
-# What `inspect` says also where there is none.
+# Rows that `inspect` prints even if they are empty.
 _ALWAYS = ("release", "vocabulary", "heads", "missing", "damaged")
 
 
-@app.command()
 def inspect(
     checkpoint: Checkpoint,
     config: Config = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Json = False,
     verbose: Annotated[
-        bool, typer.Option("--verbose", help="Also say what there is none of.")
+        bool, typer.Option("--verbose", help="Also print the empty rows.")
     ] = False,
 ):
-    """Show what a checkpoint holds: layout, sizes, heads, anything missing.
+    """Inspect a checkpoint: layout, sizes, heads, missing weights.
 
-    Example: albert-tf inspect albert_tiny_zh/albert_model.ckpt
+    \b
+    Example:
+      albert-tf inspect albert_tiny_zh/albert_model.ckpt
     """
     check_checkpoint(checkpoint)
     check_files(config)
@@ -61,7 +62,7 @@ def inspect(
         others = RELEASES[report["release"]].confused_with
         report["release"] = " or ".join((report["release"], *others))
         if report["damaged"]:
-            report["release"] += " by its index, but the data do not match it"
+            report["release"] += " by its index, but the data are damaged (see below)"
     print_summary(
         {
             name: value
@@ -71,24 +72,25 @@ def inspect(
     )
 
 
-@app.command()
 def convert(
     source: Checkpoint,
-    destination: Annotated[str, typer.Argument(help="Directory to write to.")],
-    to: Annotated[Layout, typer.Option(help="What to write.")],
+    destination: Annotated[str, typer.Argument(help="Output directory.")],
+    to: Annotated[Layout, typer.Option(help="Layout to write.")],
     config: Config = None,
     vocab: Vocab = None,
     verify: Annotated[
         bool,
-        typer.Option("--verify", help="Run both on a random batch and compare."),
+        typer.Option("--verify", help="Compare the outputs of both on a random batch."),
     ] = False,
     verbose: Annotated[
-        bool, typer.Option("--verbose", help="List the names of all weights.")
+        bool, typer.Option("--verbose", help="List all weights.")
     ] = False,
 ):
     """Convert a checkpoint: weights, heads, config and vocabulary.
 
-    Example: albert-tf convert albert_base_zh_google hf_model --to huggingface --verify
+    \b
+    Example:
+      albert-tf convert albert_base_zh_google hf_model --to huggingface --verify
     """
     check_checkpoint(source)
     check_files(config, vocab)
@@ -100,18 +102,18 @@ def convert(
         done = convert_checkpoint(
             source,
             destination,
-            to.value,
+            to,
             config=config,
             vocabulary=vocab,
             progress=progress,
         )
     if verbose:
-        _show_names(done, to.value)
+        _show_names(done, to)
     sizes = [math.prod(shape) for *_, shape in done.moved]
     print_summary(
         {
             "read": f"{source} ({done.layout})",
-            "wrote": f"{destination} ({to.value})",
+            "wrote": f"{destination} ({to})",
             "files": sorted(file.name for file in pathlib.Path(destination).iterdir()),
             "weights": f"{len(sizes):,}, {sum(sizes):,} numbers",
             "left out": done.left_out,
@@ -137,25 +139,26 @@ def _show_differences(differences):
         table.add_row(output, f"{difference:.1e}")
     console.print(table)
     if not all(difference <= TOLERANCE for difference in differences.values()):
-        raise ValueError(
-            f"The result does not compute what the source does: expected differences "
-            f"of {TOLERANCE:.0e} at most."
+        raise AlbertError(
+            "The outputs of the converted checkpoint differ from those of the source. "
+            f"Expected differences of at most {TOLERANCE:.0e}."
         )
 
 
-@app.command()
 def download(
     name: Annotated[
         str | None,
-        typer.Argument(help="The release; without it, all that can be had are listed."),
+        typer.Argument(help="Name of the release. Without it, list all releases."),
     ] = None,
 ):
-    """Fetch a released checkpoint, verify it and keep it for later.
+    """Download a released checkpoint and verify it.
 
-    ALBERT_TF_CACHE names the folder to keep it in, ALBERT_TF_MIRROR a server that has
-    the same files.
+    Set ALBERT_TF_CACHE to change the cache directory and ALBERT_TF_MIRROR to download
+    from a mirror.
 
-    Example: albert-tf download albert_tiny_zh
+    \b
+    Example:
+      albert-tf download albert_tiny_zh
     """
     known = releases()
     if name is None:
@@ -170,7 +173,9 @@ def download(
         return
     if name not in known:
         check_checkpoint(name)
-        raise ValueError(f"{name} is no release. `albert-tf download` lists them.")
+        raise AlbertError(
+            f"{name} is not the name of a release. `albert-tf download` lists them."
+        )
     import_tensorflow()
 
     from albert_tf.checkpoints.download import download_release

@@ -1,9 +1,7 @@
-"""What all commands share: the application, its output, importing TensorFlow."""
+"""Options, output and checks shared by all commands."""
 
-import atexit
 import contextlib
 import difflib
-import enum
 import importlib.metadata
 import importlib.util
 import json
@@ -11,11 +9,12 @@ import os
 import pathlib
 import re
 import sys
-import traceback
 import warnings
-from typing import Annotated
+from collections.abc import Callable, Iterator
+from typing import Annotated, Any, Literal
 
 import typer
+import typer.core
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -28,38 +27,45 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
-# What an argument of the package is called on the command line, by its name there.
-OPTIONS = {
-    "config": "--config",
-    "vocabulary": "--vocab",
-    "label": "--label-column",
-    "text": "--text-column",
-    "text_b": "--text-b-column",
-    "text_field": "--text-field",
-    "keep_unpaired": "--keep-unpaired",
-    "masked": "--masked",
-    "marked_labels": "--marked-labels",
-    "block_size": "--block-size",
-    "sequence_length": "--sequence-length",
-}
+from albert_tf_lite.errors import AlbertError, MissingPackageError
 
-ROOT = pathlib.Path(__file__).resolve().parents[1]
-PACKAGES = ("albert_tf", "albert_tf_cli", "albert_tf_lite", "zh")
+# Groups of options, in the order in which the help of a command lists them.
+GROUPS = ("Arguments", "Data", "Model", "Training", "Output", "Options", "Advanced")
+_, DATA, MODEL, TRAINING, OUTPUT, _, ADVANCED = GROUPS
+
+
+class Command(typer.core.TyperCommand):
+    """A command whose help lists its options in groups."""
+
+    def format_options(self, ctx, formatter):
+        groups = {group: [] for group in GROUPS}
+        for parameter in self.get_params(ctx):
+            if record := parameter.get_help_record(ctx):
+                is_argument = parameter.param_type_name == "argument"
+                group = getattr(parameter, "rich_help_panel", None)
+                group = group or ("Arguments" if is_argument else "Options")
+                groups[group].append(record)
+        for group, records in groups.items():
+            if records:
+                with formatter.section(group):
+                    formatter.write_dl(records)
+
 
 app = typer.Typer(
-    help="ALBERT for Keras 3 on TensorFlow, first-class in Chinese.",
+    help="ALBERT for Keras 3 on TensorFlow, with first-class Chinese support.",
     no_args_is_help=True,
+    add_completion=False,
     pretty_exceptions_enable=False,
-    # Its boxes cut the names of options at 80 columns.
+    # The boxes of rich truncate option names at 80 columns.
     rich_markup_mode=None,
 )
-# What is printed comes from files and users: "[b]" and ":x:" are no markup in it.
+# Output contains text from files and users, where "[b]" and ":x:" are not markup.
 console = Console(highlight=False, markup=False, emoji=False)
 errors = Console(stderr=True, highlight=False, markup=False, emoji=False)
 
 
-def _print_version(asked: bool):
-    if asked:
+def _print_version(is_requested: bool):
+    if is_requested:
         print(f"albert-tf {importlib.metadata.version('albert-tf')}")
         raise typer.Exit()
 
@@ -82,105 +88,84 @@ def _options(
 Checkpoint = Annotated[
     str,
     typer.Argument(
-        help="A checkpoint of TensorFlow 1, Hugging Face, KerasHub or this package: "
-        "its directory, an archive, its prefix (.../albert_model.ckpt) or any of its "
-        "files; or the name of a release, such as albert_tiny_zh."
+        help="Checkpoint of TensorFlow 1, Hugging Face, KerasHub or this package: its "
+        "directory, an archive, its prefix (.../albert_model.ckpt), any of its files, "
+        "or the name of a release such as albert_tiny_zh."
     ),
 ]
 Config = Annotated[
     str | None,
-    typer.Option(
-        help="The checkpoint's config file, if it is not beside it; without a "
-        "checkpoint the size to train from random weights: a name such as "
-        "albert_tiny_zh, or a config file."
-    ),
+    typer.Option(help="Config file of the checkpoint, if it is not beside it."),
 ]
 Vocab = Annotated[
     str | None,
     typer.Option(
-        help="The vocab.txt or SentencePiece model, if it is not beside the "
-        "checkpoint; of any number of tokens for a named --config."
+        help="vocab.txt or SentencePiece model, if it is not beside the checkpoint."
     ),
 ]
-
 LabelColumn = Annotated[
     str | None,
-    typer.Option(help="Name or number (from 1) of the column with the label."),
+    typer.Option(
+        rich_help_panel=DATA, help="Name or number (from 1) of the label column."
+    ),
 ]
 TextAColumn = Annotated[
     str | None,
-    typer.Option(help="Name or number (from 1) of the column with the text."),
+    typer.Option(
+        rich_help_panel=DATA, help="Name or number (from 1) of the text column."
+    ),
 ]
 TextBColumn = Annotated[
     str | None,
-    typer.Option(help="The same of the second text, if an example is a pair."),
+    typer.Option(
+        rich_help_panel=DATA,
+        help="Name or number of the column with the second text of a pair.",
+    ),
 ]
-BatchSize = Annotated[int, typer.Option(min=1, help="Examples a step.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
-def choices(name, *values):
-    """The type of an option that takes one of these strings."""
-    return enum.Enum(name, {value: value for value in values}, type=str)
-
-
-Layout = choices("Layout", "keras", "google", "albert_zh", "huggingface", "kerashub")
-
-
-def import_readers():
-    """Let `albert_tf.data` be imported without TensorFlow, which takes seconds.
-
-    So what is wrong with a file is told at once. `import_tensorflow` makes the package
-    whole.
-    """
-    if "albert_tf" not in sys.modules:
-        spec = importlib.util.find_spec("albert_tf")
-        sys.modules["albert_tf"] = importlib.util.module_from_spec(spec)
+Layout = Literal["keras", "google", "albert_zh", "huggingface", "kerashub"]
+Precision = Literal["float32", "bfloat16", "auto"]
 
 
 def import_tensorflow():
-    """Import it, and the whole package; a line says so meanwhile."""
+    """Import TensorFlow and all of `albert_tf`, with a status line on a terminal."""
+    from albert_tf import quiet_import
+
     status = contextlib.nullcontext()
     if console.is_terminal:
         status = console.status("Importing TensorFlow")
-    with status, _backend_named():
-        package = sys.modules.get("albert_tf")
-        if package is not None and not hasattr(package, "__version__"):
-            package.__spec__.loader.exec_module(package)
-        import albert_tf.models  # noqa: F401
-
-
-@contextlib.contextmanager
-def _backend_named():
-    """Say which setting asks for a backend of Keras that is not installed."""
     try:
-        yield
+        with status:
+            quiet_import.import_tensorflow()
+            import albert_tf.models  # noqa: F401
     except ModuleNotFoundError as error:
         if error.name not in ("jax", "torch", "openvino"):
             raise
-        raise ImportError(
+        raise MissingPackageError(
             f"Keras is set to the backend {error.name}, which is not installed. "
             f'Install it, or set KERAS_BACKEND=tensorflow (or "backend" in '
             "~/.keras/keras.json)."
         ) from error
 
 
-def state_folder(output):
-    """The folder of a training that is not done, in its output directory."""
-    import_readers()
+def state_folder(output: str | pathlib.Path) -> pathlib.Path:
+    """Return the folder that keeps the state of an unfinished training."""
     from albert_tf.files import BACKUP
 
     return pathlib.Path(output) / BACKUP
 
 
-def releases():
-    """The table of releases, dicts by name, read without TensorFlow."""
+def releases() -> dict[str, dict]:
+    """Read the table of releases without importing TensorFlow."""
     (folder,) = importlib.util.find_spec("albert_tf").submodule_search_locations
     file = pathlib.Path(folder, "checkpoints", "releases.json")
     return json.loads(file.read_text("utf-8"))["releases"]
 
 
-def check_checkpoint(name):
-    """Refuse what is no file, no address and no release, before TensorFlow is there."""
+def check_checkpoint(name: str):
+    """Raise if a name is not a file, an address or a release."""
     path = pathlib.Path(name)
     # A prefix, or a name of one of its files.
     prefix = re.sub(r"\.(index|meta|data-\d+-of-\d+)$", "", path.name)
@@ -189,25 +174,22 @@ def check_checkpoint(name):
     if path.exists() or is_prefix or name.startswith("hf://") or name in known:
         return
     similar = difflib.get_close_matches(name, known, 1)
-    hint = f" Is {similar[0]} meant?" if similar else ""
+    hint = f" Did you mean {similar[0]}?" if similar else ""
     raise FileNotFoundError(
-        f"There is no checkpoint at {name}: no folder, file or release.{hint} "
-        "`albert-tf download` lists the releases."
+        f"There is no checkpoint at {name}: it is not a directory, a file or the name "
+        f"of a release.{hint} `albert-tf download` lists the releases."
     )
 
 
-def check_files(*names):
-    """Refuse names that are no files, `None` left out, before TensorFlow is there."""
+def check_files(*names: str | None):
+    """Raise if one of the names, `None` left out, is not a file."""
     for name in names:
         if name is not None and not pathlib.Path(name).is_file():
-            raise FileNotFoundError(f"{name} is no file.")
+            raise FileNotFoundError(f"{name} is not a file.")
 
 
-def random_backbone(config, vocabulary_size):
-    """A backbone of a named size, or of a config file of any layout.
-
-    `vocabulary_size`, if not `None`, takes the place of that of a named size.
-    """
+def random_backbone(config: str, vocabulary_size: int | None = None):
+    """Build a backbone of a named size or of a config file, with random weights."""
     import zh
     from albert_tf.backbone import SIZES, AlbertBackbone
     from albert_tf.checkpoints import config_arguments
@@ -217,7 +199,7 @@ def random_backbone(config, vocabulary_size):
         rows = {"vocabulary_size": vocabulary_size} if vocabulary_size else {}
         return AlbertBackbone(**{**sizes[config], **rows})
     if not pathlib.Path(config).exists():
-        raise ValueError(
+        raise AlbertError(
             f"--config {config} is neither a file nor a known size. Known sizes: "
             f"{', '.join(sizes)}"
         )
@@ -225,23 +207,23 @@ def random_backbone(config, vocabulary_size):
 
 
 @contextlib.contextmanager
-def progress_bar(title, *columns):
-    """A bar that goes when it is done; gives a function `(done, total)` to move it."""
+def progress_bar(title: str, *columns) -> Iterator[Callable[[int, int], None]]:
+    """Show a progress bar; yield a function `(done, total)` that updates it."""
     columns = (TextColumn("{task.description}"), BarColumn(), *columns)
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task(title, total=None)
         yield lambda done, total: progress.update(task, completed=done, total=total)
 
 
-def bytes_bar(title):
-    """A `progress_bar` of bytes: done, rate, time left."""
+def bytes_bar(title: str):
+    """Show a `progress_bar` of bytes, with the rate and the remaining time."""
     return progress_bar(
         title, DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn()
     )
 
 
-def shown(value):
-    """A value of a report, in a few words."""
+def shown(value: Any) -> str:
+    """Format a value of a report in a few words."""
     if isinstance(value, dict):
         return ", ".join(f"{name}={item}" for name, item in value.items())
     if isinstance(value, list):
@@ -250,8 +232,8 @@ def shown(value):
     return f"{value:,}" if isinstance(value, int) else str(value or "none")
 
 
-def print_summary(values):
-    """Print a dict of what was found or done, a row each."""
+def print_summary(values: dict):
+    """Print a dict as a table, one row per item."""
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_column(no_wrap=True, style="bold")
     table.add_column(overflow="fold")
@@ -260,35 +242,24 @@ def print_summary(values):
     console.print(table)
 
 
+def _import_without_tensorflow():
+    """Import `albert_tf` so that readers report bad data before TensorFlow loads."""
+    os.environ["ALBERT_TF_LAZY"] = "1"
+    import albert_tf  # noqa: F401
+
+    del os.environ["ALBERT_TF_LAZY"]
+
+
 def main():
-    """Run the command line; what a user did wrong ends in one line."""
-    # A zh.py of the user's does not take the place of this package's.
-    sys.path.insert(0, str(ROOT))
-    # All that is left to say then is LiteRT's, which tells what it frees.
-    atexit.register(lambda: os.dup2(os.open(os.devnull, os.O_WRONLY), 2))
-    warnings.formatwarning = lambda x, *_, **__: f"Warning: {in_options(str(x))}\n"
+    """Run the command line.
+
+    Errors that the user can fix end in one line; any other exception is a bug and
+    shows its traceback.
+    """
+    _import_without_tensorflow()
+    warnings.formatwarning = lambda message, *_, **__: f"Warning: {message}\n"
     try:
         app()
-    except (OSError, ValueError, TypeError, ImportError) as error:
-        if not _is_refusal(error):
-            raise
-        told = in_options(str(error))
-        errors.print(Text("Error:", style="bold red"), told, soft_wrap=True)
+    except (AlbertError, OSError) as error:
+        errors.print(Text("Error:", style="bold red"), str(error), soft_wrap=True)
         sys.exit(1)
-
-
-def in_options(message):
-    """A message of the package with what its arguments are called here."""
-    pattern = "|".join(OPTIONS)
-    return re.sub(f"`({pattern})=`", lambda found: OPTIONS[found[1]], message)
-
-
-def _is_refusal(error):
-    """Whether the system or a `raise` of ours ended the command.
-
-    Whatever else ends it is a bug, of ours or of a library, and shows its traceback.
-    """
-    last = traceback.extract_tb(error.__traceback__)[-1]
-    folder = pathlib.Path(last.filename).parent
-    is_ours = any(folder.is_relative_to(ROOT / name) for name in PACKAGES)
-    return isinstance(error, OSError) or is_ours and last.line.startswith("raise ")

@@ -3,6 +3,7 @@
 import pathlib
 
 from albert_tf_cli.explain import refusal
+from albert_tf_lite.errors import AlbertError
 
 # So many of the worst mistakes have colours: each costs as much as 100 predictions.
 EXPLAINED = 20
@@ -39,7 +40,7 @@ def check_report(row, directory, train, unlabelled):
     }
     for field, (option, given) in options.items():
         if given and getattr(row, field) is None:
-            raise ValueError(refusal(option, field, row))
+            raise AlbertError(refusal(option, field, row))
     check_report_directory(directory)
 
 
@@ -49,7 +50,7 @@ def read_unlabelled(row, model, path):
 
     lines = [line for line in read_lines(path) if line.strip()]
     if not lines:
-        raise ValueError(f"{path} has no texts. Expected one a line.")
+        raise AlbertError(f"{path} has no texts. Expected one a line.")
     return row.inputs(model, lines)
 
 

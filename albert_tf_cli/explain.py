@@ -3,12 +3,13 @@
 from rich.text import Text
 
 from albert_tf_cli.task_table import TASKS
+from albert_tf_lite.errors import AlbertError
 
 
 def explainer(row, model):
     """A function of a line, which gives its `Attributions`."""
     if row.explain is None:
-        raise ValueError(refusal("--explain", "explain", row))
+        raise AlbertError(refusal("--explain", "explain", row))
     explain = row.explain(model)
 
     def of_line(line):

@@ -4,7 +4,7 @@ import dataclasses
 import os
 import pathlib
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -12,9 +12,7 @@ from albert_tf_cli.common import (
     LabelColumn,
     TextAColumn,
     TextBColumn,
-    app,
     check_files,
-    choices,
     console,
     import_tensorflow,
 )
@@ -22,8 +20,9 @@ from albert_tf_cli.exported_task import ExportedTask
 from albert_tf_cli.fine_tuned import check_model, load
 from albert_tf_cli.task_table.row import Columns
 from albert_tf_cli.tasks import read_examples
+from albert_tf_lite.errors import AlbertError
 
-# Of several lengths, and with what tokenizers treat unlike letters.
+# Texts of several lengths, with digits, full-width letters and emoji.
 TEXTS = [
     "房间很干净，服务员也热情。",
     "太差了！",
@@ -67,91 +66,89 @@ def _formats():
     }
 
 
-FormatName = choices("FormatName", "savedmodel", "litert", "onnx")
-Precision = choices("Precision", "float32", "float16", "int8")
+FormatName = Literal["savedmodel", "litert", "onnx"]
+Precision = Literal["float32", "float16", "int8"]
 
 
-@app.command()
 def export(
-    model: Annotated[
-        str, typer.Argument(help="A directory that `finetune` has written.")
-    ],
+    model: Annotated[str, typer.Argument(help="Directory written by `finetune`.")],
     path: Annotated[
         str,
         typer.Argument(
-            help="Where to write: for TensorFlow Serving the directory .../NAME/1, "
-            "else a file such as model.tflite or model.onnx."
+            help="Output path: the directory .../NAME/1 for TensorFlow Serving, or a "
+            "file such as model.tflite or model.onnx."
         ),
     ],
     format_name: Annotated[
         FormatName | None,
         typer.Option(
             "--format",
-            help="What to write, and to compare with the model at the end. Without "
-            "it a SavedModel, without comparison.",
+            help="Format to write and to compare with the model. Default: a "
+            "SavedModel, without comparison.",
         ),
     ] = None,
     precision: Annotated[
         Precision | None,
-        typer.Option(help="What the weights are in; float32 by default."),
+        typer.Option(help="Precision of the weights. Default: float32."),
     ] = None,
     check: Annotated[
         str | None,
-        typer.Option(help="With --format: labelled examples to score both on."),
+        typer.Option(help="With --format: labelled examples for the comparison."),
     ] = None,
     label_column: LabelColumn = None,
     text_column: TextAColumn = None,
     text_b_column: TextBColumn = None,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace what is at PATH.")
+        bool, typer.Option("--overwrite", help="Replace existing files at PATH.")
     ] = False,
 ):
-    """Write a model for TensorFlow Serving, for phones (LiteRT), or as ONNX.
+    """Export a model for TensorFlow Serving, LiteRT or ONNX Runtime.
 
-    With --format it ends with a table: size, milliseconds for one text of 32 and of 128
-    tokens, measured now, the largest difference of the outputs, and the score on
-    --check.
+    With --format, the command compares the file with the model: size, latency for one
+    text of 32 and of 128 tokens, largest difference of the outputs, score on --check.
 
-    Example: albert-tf export my_model serving/my_model/1
-    Example: albert-tf export my_model my.tflite --format litert --precision int8
-    Example: albert-tf export my_model my.onnx --format onnx --check test.tsv
+    \b
+    Examples:
+      albert-tf export my_model serving/my_model/1
+      albert-tf export my_model my.tflite --format litert --precision int8
+      albert-tf export my_model my.onnx --format onnx --check test.tsv
     """
     if check and not format_name:
-        raise ValueError("--check needs --format.")
+        raise AlbertError("--check needs --format.")
     check_model(model)
     check_files(check)
     there = os.listdir(path) if os.path.isdir(path) else os.path.lexists(path)
     if there and not overwrite:
         raise FileExistsError(
-            f"{path} exists. Give another path (for TensorFlow Serving the next "
-            "number), or --overwrite to replace it."
+            f"{path} already exists. Choose another path (for TensorFlow Serving, the "
+            "next version number), or pass --overwrite to replace it."
         )
     import_tensorflow()
     from albert_tf.export.contents import is_supported
 
-    name = format_name.value if format_name else "savedmodel"
+    name = format_name or "savedmodel"
     form = _formats()[name]
-    precision = precision.value if precision else form.precisions[0]
+    precision = precision or form.precisions[0]
     if precision not in form.precisions:
-        raise ValueError(
+        raise AlbertError(
             f"--precision {precision}: {name} has {', '.join(form.precisions)}."
         )
     row, task = load(model)
     examples = None
     if check:
         if row.report is None or not is_supported(task):
-            raise ValueError(f"--check: there is no score of {row.name} here.")
+            raise AlbertError(f"--check is not supported for {row.name}.")
         columns = Columns(label_column, text_column, text_b_column)
         examples = read_examples(row, model, check, columns, task.get_config())
     form.write(task, path, precision)
     if name == "savedmodel":
         console.print(
-            f"Wrote {path}. serving_default takes {', '.join(task.text_inputs)} and "
-            f"gives {', '.join(_answer_names(task))}.",
+            f"Wrote {path}. Inputs of serving_default: {', '.join(task.text_inputs)}; "
+            f"outputs: {', '.join(_answer_names(task))}.",
             soft_wrap=True,
         )
     else:
-        console.print(f"Wrote {path}. Nothing else is needed beside it.")
+        console.print(f"Wrote {path}. The file needs nothing else beside it.")
     if format_name:
         exported = form.open(path)
         _print_comparison(f"{name} {precision}", path, row, task, exported, examples)
@@ -208,6 +205,6 @@ def _print_comparison(name, path, row, task, exported, examples):
 
 
 def _size(path):
-    """The bytes of a file, or of all files in a directory."""
+    """Return the size of a file or of all files in a directory, in bytes."""
     files = [path] if path.is_file() else path.rglob("*")
     return sum(file.stat().st_size for file in files if file.is_file())

@@ -6,6 +6,7 @@ import types
 from albert_tf_cli.common import check_files
 from albert_tf_cli.task_table import TASKS
 from albert_tf_cli.task_table.row import Row
+from albert_tf_lite.errors import AlbertError
 
 # By the end of its name, the class of `albert_tf_lite` that opens a file.
 FORMATS = {".onnx": "OnnxModel", ".tflite": "LiteRTModel"}
@@ -19,7 +20,7 @@ def is_exported(model):
 def check_exported(file, other_option):
     """Refuse what is no file, and an option that needs the model itself."""
     if other_option:
-        raise ValueError(
+        raise AlbertError(
             f"--task, --engine and --explain are not for an exported file, {file}."
         )
     check_files(file)

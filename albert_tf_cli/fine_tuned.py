@@ -4,6 +4,7 @@ import pathlib
 
 from albert_tf_cli.common import state_folder
 from albert_tf_cli.task_table import TASKS, task_of
+from albert_tf_lite.errors import AlbertError
 
 
 def check_model(model):
@@ -44,7 +45,7 @@ def load(model):
 def _row(file, config):
     row = task_of(config.get("class_name"), config.get("config") or {})
     if row is None:
-        raise ValueError(
+        raise AlbertError(
             f"{file} is of the class {config.get('class_name')!r}. Expected a model of "
             f"one of these tasks: {', '.join(TASKS)}"
         )

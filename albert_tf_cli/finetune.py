@@ -1,138 +1,226 @@
-"""`albert-tf finetune`."""
+"""The command `albert-tf finetune`."""
 
 import inspect
 import pathlib
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from albert_tf_cli.common import (
-    BatchSize,
-    Config,
+    ADVANCED,
+    DATA,
+    MODEL,
+    OUTPUT,
+    TRAINING,
     LabelColumn,
+    Precision,
     TextAColumn,
     TextBColumn,
-    Vocab,
-    app,
     check_checkpoint,
     check_files,
-    choices,
     console,
-    import_readers,
     import_tensorflow,
     random_backbone,
     state_folder,
 )
 from albert_tf_cli.task_table import TASKS
 from albert_tf_cli.task_table.row import Columns, split
+from albert_tf_lite.errors import AlbertError
 
-TaskName = choices("TaskName", *(row.name for row in TASKS.values() if row.read))
-Freeze = choices("Freeze", "embeddings", "encoder")
-Precision = choices("Precision", "float32", "bfloat16", "auto")
-PoolingMode = choices("PoolingMode", "cls", "mean", "max", "first_last_mean")
+TASK_NAMES = tuple(row.name for row in TASKS.values() if row.read)
+TaskName = Literal[*TASK_NAMES]
+Freeze = Literal["embeddings", "encoder"]
+PoolingMode = Literal["cls", "mean", "max", "first_last_mean"]
 
 
-@app.command()
 def finetune(
     context: typer.Context,
-    train: Annotated[str, typer.Option(help="Labelled examples to train on.")],
-    output: Annotated[str, typer.Option(help="Directory to write the model to.")],
+    train: Annotated[
+        str, typer.Option(rich_help_panel=DATA, help="File of labelled examples.")
+    ],
+    output: Annotated[
+        str, typer.Option(rich_help_panel=OUTPUT, help="Directory for the model.")
+    ],
+    task: Annotated[
+        TaskName,
+        typer.Option(
+            rich_help_panel=DATA,
+            metavar="TASK",
+            help=f"Task to learn: {', '.join(TASK_NAMES)}.",
+        ),
+    ] = "text-classification",
     dev: Annotated[
         str | None,
         typer.Option(
-            help="Labelled examples to choose the epoch on; by default a share of "
-            "--train."
+            rich_help_panel=DATA,
+            help="Labelled examples that choose the best epoch. Default: a share of "
+            "--train.",
+        ),
+    ] = None,
+    test: Annotated[
+        str | None,
+        typer.Option(
+            rich_help_panel=DATA, help="Labelled examples to score the model on."
         ),
     ] = None,
     dev_split: Annotated[
-        float, typer.Option(min=0.01, max=0.9, help="That share, without --dev.")
-    ] = 0.1,
-    task: Annotated[TaskName, typer.Option(help="What is to be learned.")] = TaskName[
-        "text-classification"
-    ],
-    checkpoint: Annotated[
-        str | None, typer.Option(help="The checkpoint to start from.")
-    ] = None,
-    config: Config = None,
-    vocab: Vocab = None,
-    test: Annotated[
-        str | None, typer.Option(help="Labelled examples to score the result on.")
-    ] = None,
-    epochs: Annotated[int, typer.Option(min=1)] = 3,
-    batch_size: BatchSize = 32,
-    learning_rate: Annotated[
-        float | None,
+        float,
         typer.Option(
-            help="Peak of the learning rate. By default by size, 5e-4 for micro, 1e-4 "
-            "for tiny (3e-4 from random weights), 3e-5 for base."
+            min=0.01,
+            max=0.9,
+            rich_help_panel=DATA,
+            help="Share of --train used as dev examples if there is no --dev.",
+        ),
+    ] = 0.1,
+    label_column: LabelColumn = None,
+    text_column: TextAColumn = None,
+    text_b_column: TextBColumn = None,
+    checkpoint: Annotated[
+        str | None,
+        typer.Option(
+            rich_help_panel=MODEL,
+            help="Checkpoint to start from: a directory, an archive, a prefix or the "
+            "name of a release.",
+        ),
+    ] = None,
+    config: Annotated[
+        str | None,
+        typer.Option(
+            rich_help_panel=MODEL,
+            help="Without --checkpoint: size of a model with random weights, a name "
+            "such as albert_tiny_zh or a config file. With it: its config file, if it "
+            "is elsewhere.",
+        ),
+    ] = None,
+    vocab: Annotated[
+        str | None,
+        typer.Option(
+            rich_help_panel=MODEL,
+            help="vocab.txt or SentencePiece model, if it is not beside the "
+            "checkpoint.",
         ),
     ] = None,
     sequence_length: Annotated[
-        int, typer.Option(min=5, help="Most tokens of an example; longer is cut.")
+        int,
+        typer.Option(
+            min=5,
+            rich_help_panel=MODEL,
+            help="Maximum number of tokens per example; longer texts are truncated.",
+        ),
     ] = 256,
+    epochs: Annotated[
+        int,
+        typer.Option(
+            min=1, rich_help_panel=TRAINING, help="Passes over the training examples."
+        ),
+    ] = 3,
+    batch_size: Annotated[
+        int, typer.Option(min=1, rich_help_panel=TRAINING, help="Examples per step.")
+    ] = 32,
+    learning_rate: Annotated[
+        float | None,
+        typer.Option(
+            rich_help_panel=TRAINING,
+            help="Peak learning rate. Default by size: 5e-4 for micro, 1e-4 for tiny "
+            "(3e-4 from random weights), 3e-5 for base.",
+        ),
+    ] = None,
+    patience: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            rich_help_panel=TRAINING,
+            help="Stop after this many epochs without a better dev score.",
+        ),
+    ] = None,
+    precision: Annotated[
+        Precision | None,
+        typer.Option(
+            rich_help_panel=TRAINING,
+            help="Precision of the computation; auto picks bfloat16 where it is "
+            "faster. Default: float32.",
+        ),
+    ] = None,
+    seed: Annotated[
+        int,
+        typer.Option(
+            rich_help_panel=TRAINING,
+            help="Random seed of new weights, the order of examples and dropout.",
+        ),
+    ] = 1,
+    overwrite: Annotated[
+        bool,
+        typer.Option(
+            "--overwrite", rich_help_panel=OUTPUT, help="Replace a model in --output."
+        ),
+    ] = False,
+    freeze: Annotated[
+        Freeze | None,
+        typer.Option(
+            rich_help_panel=ADVANCED,
+            help="Layers to freeze: the embeddings, or the whole encoder (trains the "
+            "head only).",
+        ),
+    ] = None,
     dropout: Annotated[
         float | None,
-        typer.Option(min=0, max=0.9, help="Of the head; by default 0.1."),
+        typer.Option(
+            min=0,
+            max=0.9,
+            rich_help_panel=ADVANCED,
+            help="Dropout rate of the head. Default: 0.1.",
+        ),
     ] = None,
     pooling_mode: Annotated[
         PoolingMode | None,
-        typer.Option(help="How a text's tokens become one vector; by task."),
-    ] = None,
-    freeze: Annotated[
-        Freeze | None,
-        typer.Option(help="What does not train; without the encoder only the head."),
-    ] = None,
-    r_drop: Annotated[
-        float | None,
-        typer.Option(min=0, help="Weight of R-Drop, of a classifier; such as 1."),
+        typer.Option(
+            rich_help_panel=ADVANCED,
+            help="Pooling of the token vectors into one vector. The default depends on "
+            "the task.",
+        ),
     ] = None,
     early_exit: Annotated[
         bool,
-        typer.Option("--early-exit", help="Every layer of a classifier classifies."),
+        typer.Option(
+            "--early-exit",
+            rich_help_panel=ADVANCED,
+            help="Train every layer to classify, for early exit at prediction time.",
+        ),
     ] = False,
     ema_momentum: Annotated[
         float | None,
         typer.Option(
             min=0,
             max=0.9999,
-            help="Score and keep averaged weights; such as 0.99.",
+            rich_help_panel=ADVANCED,
+            help="Momentum of averaged weights, which are scored and saved; for "
+            "example 0.99.",
         ),
     ] = None,
     gradient_accumulation_steps: Annotated[
-        int | None, typer.Option(min=2, help="Batches an update.")
-    ] = None,
-    patience: Annotated[
         int | None,
-        typer.Option(min=1, help="Stop after so many epochs that are no better."),
+        typer.Option(
+            min=2,
+            rich_help_panel=ADVANCED,
+            help="Batches per update of the weights.",
+        ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of weights, order and dropout.")] = 1,
-    precision: Annotated[
-        Precision | None, typer.Option(help="auto: bfloat16 where that is faster.")
-    ] = None,
-    mixed_precision: Annotated[
-        bool, typer.Option("--mixed-precision", help="As --precision bfloat16.")
-    ] = False,
-    label_column: LabelColumn = None,
-    text_column: TextAColumn = None,
-    text_b_column: TextBColumn = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace a model in --output.")
-    ] = False,
 ):
     """Fine-tune a model on labelled examples.
 
-    Files of texts are .tsv, .csv or .jsonl, with a header (label, text, and for pairs
-    text_b) or without; see --label-column and --text-column for others. The epoch
-    with the best score on --dev is kept. Writes the model, metrics.json and
-    history.png to --output. A run that was cut off resumes when it is started again.
+    Files are .tsv, .csv or .jsonl, with the columns label, text and, for pairs,
+    text_b. Use --label-column and --text-column for other names. The epoch with the
+    best dev score is kept. The command writes the model, metrics.json and history.png
+    to --output. After an interruption, the same command resumes the training.
 
-    Example: albert-tf finetune --checkpoint albert_tiny_zh --train train.tsv
-    --dev dev.tsv --output my_model
+    \b
+    Example:
+      albert-tf finetune --checkpoint albert_tiny_zh --train train.tsv \\
+          --dev dev.tsv --output my_model
     """
     folder = pathlib.Path(output)
     _check_output(folder, checkpoint, overwrite)
-    import_readers()
-    row = TASKS[task.value]
+    row = TASKS[task]
     columns = Columns(label_column, text_column, text_b_column)
     data = {"train": row.read(train, columns)}
     known = data["train"].arguments
@@ -148,9 +236,9 @@ def finetune(
     if checkpoint:
         check_checkpoint(checkpoint)
     elif not (config and vocab):
-        raise ValueError(
-            "Give --checkpoint to start from, or --config and --vocab to train from "
-            "random weights."
+        raise AlbertError(
+            "Missing --checkpoint. To train from random weights, give --config and "
+            "--vocab instead."
         )
     check_files(vocab)
     import_tensorflow()
@@ -164,12 +252,11 @@ def finetune(
     from albert_tf_cli.training_progress import TrainingProgress
 
     keras.utils.set_random_seed(seed)
-    if mixed_precision or precision:
-        asked = "bfloat16" if mixed_precision else precision.value
-        keras.config.set_dtype_policy(as_dtype(asked))
+    if precision:
+        keras.config.set_dtype_policy(as_dtype(precision))
     chosen = {
         "dropout": dropout,
-        "pooling_mode": pooling_mode and pooling_mode.value,
+        "pooling_mode": pooling_mode,
         "early_exit": early_exit or None,
     }
     arguments = {**row.fixed, **known, **_taken(row, row.model_class(), chosen)}
@@ -181,7 +268,6 @@ def finetune(
         learning_rate=learning_rate,
         ema_momentum=ema_momentum,
         gradient_accumulation_steps=gradient_accumulation_steps,
-        **_taken(row, model.compile, {"r_drop": r_drop}),
     )
 
     options = {name: x for name, x in context.params.items() if name != "output"}
@@ -197,7 +283,7 @@ def finetune(
             output,
             epochs=epochs,
             batch_size=batch_size,
-            # What makes it another training: of files, what is in them.
+            # A resumed training must have the same settings and contents of files.
             settings={
                 **{name: x for name, x in options.items() if name not in _FILES},
                 "arguments": known,
@@ -208,7 +294,7 @@ def finetune(
             maximise=row.maximise,
             tune=on_dev(row.tune),
             scores=on_dev(row.scores),
-            freeze=freeze and freeze.value,
+            freeze=freeze,
             patience=patience,
         )
     if test:
@@ -235,43 +321,43 @@ _FILES = (
     *("train", "dev", "test", "checkpoint", "config", "vocab"),
     *("label_column", "text_column", "text_b_column", "overwrite"),
 )
-# Files of models, of this package or others.
+# Patterns of model files.
 _MODELS = ("config.json", "task.json", "*.index", "*.safetensors", "*.keras", "*.bin")
 
 
 def _check_output(folder, checkpoint, overwrite):
-    """Refuse a directory with a model that is done, unless it is to be replaced."""
+    """Raise if the directory holds a finished model that may not be replaced."""
     if folder.is_file():
-        raise FileExistsError(f"--output {folder} is a file. Give a directory.")
+        raise FileExistsError(f"--output {folder} is a file. Expected a directory.")
     if state_folder(folder).exists():
         return
     start = pathlib.Path(checkpoint) if checkpoint else None
     if start and start.exists() and folder.exists() and start.samefile(folder):
         raise FileExistsError(
-            f"--output {folder} is the checkpoint to start from. Give another "
-            "directory."
+            f"--output {folder} is the same directory as --checkpoint. Choose another "
+            "--output."
         )
     if not overwrite and any(list(folder.glob(pattern)) for pattern in _MODELS):
         raise FileExistsError(
-            f"{folder} holds a model. Give another --output, or --overwrite to replace "
-            "it."
+            f"{folder} contains a model. Choose another --output, or pass --overwrite "
+            "to replace it."
         )
 
 
 def _taken(row, function, options):
-    """The options that were given, if a function takes them all."""
+    """Return the options that are not `None`, if the function takes them all."""
     options = {name: value for name, value in options.items() if value is not None}
     for name in options:
         if name not in inspect.signature(function).parameters:
-            raise ValueError(
-                f"--{name.replace('_', '-')} is not for --task {row.name}: leave it "
-                "out."
+            raise AlbertError(
+                f"--{name.replace('_', '-')} does not apply to --task {row.name}. "
+                "Leave it out."
             )
     return options
 
 
 def _scores(row, model, examples, batch_size):
-    """The scores of Keras, and those of the task."""
+    """Compute the metrics of Keras and the scores of the task."""
     values = model.evaluate(
         examples.x, examples.y, batch_size=batch_size, return_dict=True, verbose=0
     )
@@ -281,7 +367,7 @@ def _scores(row, model, examples, batch_size):
 
 
 def new_model(row, checkpoint, config, vocab, sequence_length, arguments):
-    """A model of a task on a checkpoint, or with random weights of a given size."""
+    """Build a model of a task from a checkpoint or with random weights."""
     from albert_tf.checkpoints import open_checkpoint
     from albert_tf.tokenizers import load_tokenizer
 

@@ -1,22 +1,19 @@
 """`albert-tf pretrain-data`."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from albert_tf_cli.common import (
-    app,
     bytes_bar,
-    choices,
     console,
     import_tensorflow,
-    in_options,
     print_summary,
 )
 
-Order = choices("Order", "sop", "nsp", "three_way", "none")
-Engine = choices("Engine", "process", "ray")
-Segmenter = choices("Segmenter", "jieba", "whitespace")
+Order = Literal["sop", "nsp", "three_way", "none"]
+Engine = Literal["process", "ray"]
+Segmenter = Literal["jieba", "whitespace"]
 
 # How sequences are masked: options of `pretrain`, and of `pretrain-data --masked`.
 MaskSelectionRate = Annotated[
@@ -37,7 +34,6 @@ MarkedLabels = Annotated[
 ]
 
 
-@app.command("pretrain-data")
 def pretrain_data(
     files: Annotated[
         list[str],
@@ -55,7 +51,7 @@ def pretrain_data(
     ] = True,
     segmenter: Annotated[
         Segmenter, typer.Option(help="jieba, or white space in segmented text.")
-    ] = Segmenter.jieba,
+    ] = "jieba",
     hmm: Annotated[bool, typer.Option(help="Find words jieba does not know.")] = True,
     user_dictionary: Annotated[
         str | None, typer.Option(help="A dictionary of yours, in jieba's format.")
@@ -68,7 +64,7 @@ def pretrain_data(
         typer.Option(
             help="sop (ALBERT), nsp (BERT), three_way (StructBERT), none (RoBERTa)."
         ),
-    ] = Order.sop,
+    ] = "sop",
     keep_unpaired: Annotated[
         bool,
         typer.Option(
@@ -106,7 +102,7 @@ def pretrain_data(
     ] = None,
     engine: Annotated[
         Engine, typer.Option(help="Processes here, or a Ray cluster.")
-    ] = Engine.process,
+    ] = "process",
     address: Annotated[
         str | None, typer.Option(help="Of the Ray cluster, such as auto.")
     ] = None,
@@ -135,7 +131,7 @@ def pretrain_data(
         segmenter=(_segmenter(segmenter, hmm, user_dictionary) if whole_word else None),
         split_sentences=zh.split_sentences,
         duplicates=duplicates,
-        order=order.value,
+        order=order,
         keep_unpaired=keep_unpaired,
         masked=masked,
         mask_selection_rate=mask_selection_rate,
@@ -152,14 +148,14 @@ def pretrain_data(
             files,
             output,
             settings,
-            engine=engine.value,
+            engine=engine,
             workers=workers,
             address=address,
             progress=progress,
         )
     print_summary(manifest["counts"])
     for warning in manifest["warnings"]:
-        console.print(f"Warning: {in_options(warning)}", soft_wrap=True)
+        console.print(f"Warning: {warning}", soft_wrap=True)
     count = len(manifest["shards"])
     files = "1 file of records is" if count == 1 else f"{count} files of records are"
     console.print(f"{files} in {output}", soft_wrap=True)
@@ -168,6 +164,6 @@ def pretrain_data(
 def _segmenter(name, hmm, user_dictionary):
     import zh
 
-    if name is Segmenter.whitespace:
+    if name == "whitespace":
         return zh.Whitespace()
     return zh.Jieba(hmm=hmm, user_dictionary=user_dictionary)

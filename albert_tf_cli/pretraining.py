@@ -4,15 +4,13 @@ import importlib.util
 import json
 import pathlib
 import shutil
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from albert_tf_cli.common import (
     Layout,
-    app,
     check_checkpoint,
-    choices,
     console,
     import_tensorflow,
     random_backbone,
@@ -24,12 +22,12 @@ from albert_tf_cli.pretrain_data import (
     MaskSelectionRate,
     Ngram,
 )
+from albert_tf_lite.errors import AlbertError, MissingPackageError
 
-Masking = choices("Masking", "static", "dynamic")
-Optimizer = choices("Optimizer", "lamb", "adamw", "muon")
+Masking = Literal["static", "dynamic"]
+Optimizer = Literal["lamb", "adamw", "muon"]
 
 
-@app.command()
 def pretrain(
     context: typer.Context,
     data: Annotated[str, typer.Option(help="Directory of `pretrain-data`.")],
@@ -49,7 +47,7 @@ def pretrain(
     ] = 1,
     optimizer: Annotated[
         Optimizer, typer.Option(help="LAMB as in the paper, AdamW, or Muon.")
-    ] = Optimizer.lamb,
+    ] = "lamb",
     learning_rate: Annotated[
         float, typer.Option(help="The peak, after warm-up; then linearly to 0.")
     ] = 0.00176,
@@ -62,7 +60,7 @@ def pretrain(
             help="The masks of masked records, or new ones each time a record is read. "
             "The next five options are for new ones, by default as masked records were."
         ),
-    ] = Masking.dynamic,
+    ] = "dynamic",
     mask_selection_rate: MaskSelectionRate = None,
     mask_selection_length: MaskSelectionLength = None,
     ngram: Ngram = None,
@@ -103,7 +101,7 @@ def pretrain(
     """
     interval = min(interval, steps)
     if (config is None) == (init is None):
-        raise ValueError(
+        raise AlbertError(
             "Give --config to train from random weights, or --init to start from a "
             "checkpoint."
         )
@@ -132,7 +130,7 @@ def pretrain(
     logs = []
     if tensorboard is not None:
         if importlib.util.find_spec("tensorboard") is None:
-            raise ImportError("--tensorboard needs: pip install tensorboard")
+            raise MissingPackageError("--tensorboard needs: pip install tensorboard")
         logs = [keras.callbacks.TensorBoard(tensorboard, update_freq=100)]
     keras.utils.set_random_seed(seed)
     if mixed_precision:
@@ -150,11 +148,11 @@ def pretrain(
     )
     model = _pretrainer(config, init, records)
     model.compile(
-        pretraining_optimizer(optimizer.value, learning_rate, steps, warmup, accumulate)
+        pretraining_optimizer(optimizer, learning_rate, steps, warmup, accumulate)
     )
     # Before the training what cannot be written afterwards.
     fitting = original_layout(model.backbone.get_config()).name
-    layout = layout.value if layout else fitting
+    layout = layout or fitting
     check_saving(model, output, layout, records.tokenizer)
     with TrainingProgress(steps, interval) as progress:
         done = pretrain(
@@ -199,15 +197,15 @@ def _refuse_finished(output):
 
 def _masks(records, masking, **given):
     """What masks the records, by the options given; `None` to keep their masks."""
-    if masking is Masking.dynamic:
+    if masking == "dynamic":
         return records.masks(**given)
     if not records.is_masked:
-        raise ValueError(
+        raise AlbertError(
             f"--masking static: the records of {records.folder} hold no masks. Leave "
             "it out, or make them with `albert-tf pretrain-data --masked`."
         )
     if names := [name for name, value in given.items() if value is not None]:
-        raise ValueError(
+        raise AlbertError(
             f"{', '.join(names)}: --masking static keeps the masks of the records. "
             "Leave it out."
         )

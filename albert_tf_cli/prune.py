@@ -1,4 +1,4 @@
-"""`albert-tf prune`."""
+"""The command `albert-tf prune`."""
 
 import pathlib
 from typing import Annotated
@@ -12,7 +12,6 @@ from albert_tf_cli.common import (
     TextAColumn,
     TextBColumn,
     Vocab,
-    app,
     check_checkpoint,
     check_files,
     import_tensorflow,
@@ -23,32 +22,35 @@ from albert_tf_cli.task_table.row import Columns
 from albert_tf_cli.text_files import lines_of
 
 
-@app.command()
 def prune(
     model: Checkpoint,
-    output: Annotated[str, typer.Argument(help="Directory to write to.")],
+    output: Annotated[str, typer.Argument(help="Output directory.")],
     corpus: Annotated[
         list[str],
         typer.Option(
-            help="Texts like those that the model will get: a .txt file, a text a "
-            "line, or .csv, .tsv or .jsonl; may be repeated."
+            help="File with typical texts: .txt with one text per line, .csv, .tsv or "
+            ".jsonl. May be repeated."
         ),
     ],
     min_count: Annotated[
-        int, typer.Option(min=1, help="Leave out tokens that occur less often.")
+        int, typer.Option(min=1, help="Remove tokens that occur less often.")
     ] = 1,
     ascii_characters: Annotated[
         bool, typer.Option(help="Keep all ASCII characters, with and without ##.")
     ] = True,
-    to: Annotated[Layout, typer.Option(help="What to write.")] = Layout.keras,
+    to: Annotated[Layout, typer.Option(help="Layout to write.")] = "keras",
     config: Config = None,
     vocab: Vocab = None,
     text_column: TextAColumn = None,
     text_b_column: TextBColumn = None,
 ):
-    """Keep only the tokens that a corpus needs; its texts keep their answers.
+    """Remove the tokens that a corpus does not need.
 
-    Example: albert-tf prune my_model my_small_model --corpus train.tsv --min-count 2
+    The predictions for its texts stay the same.
+
+    \b
+    Example:
+      albert-tf prune my_model my_small_model --corpus train.tsv --min-count 2
     """
     check_checkpoint(model)
     check_files(config, vocab, *corpus)
@@ -68,12 +70,12 @@ def prune(
     )
     small = keep_tokens(whole, tokens, tokenizer)
     kept = WordPieceTokenizer(tokens, lowercase=tokenizer.lowercase)
-    save_checkpoint(small, output, layout=to.value, tokenizer=kept)
+    save_checkpoint(small, output, layout=to, tokenizer=kept)
     before, after = (sum(x.numpy().nbytes for x in y.weights) for y in (whole, small))
     print_summary(
         {
             "read": model,
-            "wrote": f"{output} ({to.value})",
+            "wrote": f"{output} ({to})",
             "tokens": f"{len(tokens):,} of {tokenizer.vocabulary_size():,}",
             "weights": f"{after / 1e6:.2f} MB of {before / 1e6:.2f} MB",
         }
@@ -81,7 +83,7 @@ def prune(
 
 
 def _open(model, config, vocab):
-    """The model of a directory of `finetune`, or of a checkpoint; its tokenizer."""
+    """Load a fine-tuned model or a checkpoint; return the model and its tokenizer."""
     from albert_tf.checkpoints import open_checkpoint
     from albert_tf.models.building import build_model
 

@@ -1,25 +1,23 @@
-"""`albert-tf evaluate | predict`: what one does with a fine-tuned model."""
+"""The commands `albert-tf evaluate` and `albert-tf predict`."""
 
 import contextlib
 import json
 import pathlib
 import re
 import sys
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
 from albert_tf_cli.common import (
+    Json,
     LabelColumn,
     TextAColumn,
     TextBColumn,
-    app,
     check_checkpoint,
     check_files,
-    choices,
     console,
     errors,
-    import_readers,
     import_tensorflow,
 )
 from albert_tf_cli.error_report import check_report, read_unlabelled, write_report
@@ -29,24 +27,22 @@ from albert_tf_cli.fine_tuned import check_model, load, load_for
 from albert_tf_cli.task_table import TASKS
 from albert_tf_cli.task_table.row import Columns
 from albert_tf_cli.text_files import is_file, lines_of, refuse_missing_file
+from albert_tf_lite.errors import AlbertError
 
-Model = Annotated[str, typer.Argument(help="A directory that `finetune` has written.")]
-AnyTask = choices("AnyTask", *TASKS)
-Engine = choices("Engine", "onnx", "litert")
+Model = Annotated[str, typer.Argument(help="Directory written by `finetune`.")]
+AnyTask = Literal[*TASKS]
+Engine = Literal["onnx", "litert"]
 PredictedBatchSize = Annotated[
     int | None,
-    typer.Option(
-        min=1, help="Examples a step; by default more of them, the shorter they are."
-    ),
+    typer.Option(min=1, help="Examples per step. Default: more for shorter texts."),
 ]
 
 
-@app.command()
 def evaluate(
     model: Model,
     file: Annotated[str, typer.Argument(help="Labelled examples, as for `finetune`.")],
     batch_size: PredictedBatchSize = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+    as_json: Json = False,
     label_column: LabelColumn = None,
     text_column: TextAColumn = None,
     text_b_column: TextBColumn = None,
@@ -72,20 +68,22 @@ def evaluate(
         ),
     ] = None,
 ):
-    """Score a model on labelled examples, by the scores of its task.
+    """Evaluate a model on labelled examples.
 
-    Example: albert-tf evaluate my_model test.tsv
-    Example: albert-tf evaluate my_model test.tsv --report my_report --train train.tsv
+    \b
+    Examples:
+      albert-tf evaluate my_model test.tsv
+      albert-tf evaluate my_model test.tsv --report my_report --train train.tsv
     """
     if (train or unlabelled) and not report_directory:
-        raise ValueError("--train and --unlabelled need --report DIRECTORY.")
+        raise AlbertError("--train and --unlabelled need --report DIRECTORY.")
     check_model(model)
     check_files(file, train, unlabelled)
     import_tensorflow()
     row, task = load(model)
     if row.report is None:
-        raise ValueError(
-            f"{model} is a model for {row.name}, which has no scores here."
+        raise AlbertError(
+            f"{model} is a model for {row.name}, which cannot be evaluated."
         )
     columns = Columns(label_column, text_column, text_b_column)
     config = task.get_config()
@@ -112,91 +110,94 @@ def evaluate(
         console.print(part, soft_wrap=isinstance(part, str))
 
 
-@app.command()
 def predict(
     model: Annotated[
         str,
         typer.Argument(
-            help="A directory that `finetune` has written, or a .onnx or .tflite file "
-            "of `export`; with --task also a checkpoint of any form, or the name of a "
-            "release."
+            help="Directory written by `finetune`, or a .onnx or .tflite file written "
+            "by `export`. With --task, also a checkpoint or the name of a release."
         ),
     ],
     texts: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Texts; or one .csv, .tsv, .jsonl or .txt file of them; without any, "
-            "the lines of standard input."
+            help="Texts, or one .csv, .tsv, .jsonl or .txt file. Default: the lines of "
+            "standard input."
         ),
     ] = None,
     batch_size: PredictedBatchSize = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print a JSON value a text.")
+        bool, typer.Option("--json", help="Print one JSON value per text.")
     ] = False,
     explain: Annotated[
         bool,
         typer.Option(
             "--explain",
-            help="Colour the characters that speak for the answer blue, those against "
-            "it orange; with --json, their numbers.",
+            help="Colour the characters by their contribution to the answer: blue for, "
+            "orange against. With --json, print the numbers.",
         ),
     ] = False,
     task_name: Annotated[
         AnyTask | None,
-        typer.Option("--task", help="What to predict; by default what was learned."),
+        typer.Option(
+            "--task",
+            metavar="TASK",
+            help="Task, one of those of `finetune`, fill-mask, sentence-order or "
+            "zero-shot-classification. Default: the task of the model.",
+        ),
     ] = None,
     top_k: Annotated[
         int | None,
         typer.Option(
-            min=0, help="Answers a text, the likeliest first; 0 for all classes."
+            min=0, help="Answers per text, the most likely first; 0 for all classes."
         ),
     ] = None,
     engine: Annotated[
         Engine | None,
         typer.Option(
-            help="Compute in 8 bits by ONNX Runtime or LiteRT: faster, for many texts."
+            help="Compute in int8 with ONNX Runtime or LiteRT. Faster for many texts."
         ),
     ] = None,
     candidate_labels: Annotated[
         str | None,
-        typer.Option(
-            help="The classes of zero-shot-classification, with commas between them."
-        ),
+        typer.Option(help="Classes of zero-shot-classification, separated by commas."),
     ] = None,
     text_column: TextAColumn = None,
     text_b_column: TextBColumn = None,
     output: Annotated[
         str | None,
-        typer.Option(help="File to write to; what is there is not replaced."),
+        typer.Option(help="Output file; an existing file is not replaced."),
     ] = None,
 ):
-    """Predict: prints the answer and the text, separated by tabs.
+    """Predict and print the answers.
 
-    The answer of a classifier is label and probability. For a model of pairs, a text is
-    the two with a tab between them.
+    Each line has the answer and the text, separated by tabs. The answer of a classifier
+    is a label and its probability. Separate the two texts of a pair by a tab.
 
-    Example: albert-tf predict my_model 很好 太差了
-    Example: albert-tf predict my_model 很好 --top-k 0
-    Example: albert-tf predict my_model reviews.csv --output found.tsv
-    Example: cat reviews.txt | albert-tf predict my_model
-    Example: albert-tf predict my_model.onnx 很好
-    Example: albert-tf predict albert_tiny_zh --task fill-mask 今天[MASK]气很好
-    Example: albert-tf predict my_nli_model --task zero-shot-classification
-    --candidate-labels 体育,财经 球队昨晚赢了
+    \b
+    Examples:
+      albert-tf predict my_model 很好 太差了
+      albert-tf predict my_model 很好 --top-k 0
+      albert-tf predict my_model reviews.csv --output found.tsv
+      cat reviews.txt | albert-tf predict my_model
+      albert-tf predict my_model.onnx 很好
+      albert-tf predict albert_tiny_zh --task fill-mask 今天[MASK]气很好
+      albert-tf predict my_nli_model --task zero-shot-classification \\
+          --candidate-labels 体育,财经 球队昨晚赢了
     """
     classes = [x.strip() for x in re.split("[,，、]", candidate_labels or "")]
     classes = [x for x in classes if x]
     if bool(classes) != (task_name == "zero-shot-classification"):
-        raise ValueError(
-            "--task zero-shot-classification and --candidate-labels go together. "
-            "Example: --candidate-labels 体育,财经"
+        raise AlbertError(
+            "--task zero-shot-classification needs --candidate-labels, and no other "
+            "task takes them. Example: --candidate-labels 体育,财经"
         )
     if is_exported(model):
         check_exported(model, task_name or engine or explain)
     else:
         (check_checkpoint if task_name else check_model)(model)
     if output and pathlib.Path(output).exists():
-        raise FileExistsError(f"--output {output} is there. Give another name.")
+        raise FileExistsError(f"{output} already exists. Choose another --output.")
     if texts and len(texts) == 1:
         refuse_missing_file(texts[0])
     row, task = _load(model, task_name)
@@ -205,15 +206,19 @@ def predict(
     explained = explainer(row, task) if explain else None
     options = {} if top_k is None else {"top_k": top_k or None}
     if options and not row.takes("top_k"):
-        raise ValueError(f"--top-k: a model for {row.name} has one answer a text.")
+        raise AlbertError(
+            f"--top-k does not apply to {row.name}, which has one answer per text."
+        )
     if engine and not row.takes("engine"):
-        raise ValueError(f"--engine: a model for {row.name} runs on TensorFlow only.")
+        raise AlbertError(
+            f"--engine does not apply to {row.name}, which runs on TensorFlow only."
+        )
     if engine:
-        options["engine"] = engine.value
+        options["engine"] = engine
     if classes:
         options["candidate_labels"] = classes
     if not texts:
-        # As bytes: one line that is not UTF-8 should not end the rest.
+        # Invalid UTF-8 in one line must not stop the others.
         lines = sys.stdin.buffer.read().split(b"\n")
         texts = [line.removesuffix(b"\r").decode("utf-8", "replace") for line in lines]
         texts = texts[:-1] if texts[-1] == "" else texts
@@ -232,7 +237,7 @@ def predict(
             cells = row.ranked_cells(answer)
             lines.append("\t".join([*cells, text]))
         if found and not (as_json or output):
-            # Not all by rich, which makes spaces of tabs.
+            # rich would turn the tabs into spaces.
             print(*cells, "", sep="\t", end="", flush=True)
             console.print(coloured(found), soft_wrap=True)
         elif not output:
@@ -243,16 +248,15 @@ def predict(
 
 
 def _load(model, task_name):
-    """The row of the task, and the model of a directory, a file or a checkpoint."""
+    """Load a directory, a file or a checkpoint; return the task's row and the model."""
     if is_exported(model):
-        import_readers()
         return load_exported(model)
     import_tensorflow()
-    return load_for(task_name.value, model) if task_name else load(model)
+    return load_for(task_name, model) if task_name else load(model)
 
 
 def _columns(model, *given):
-    """The columns that were named, or else those that the model was trained with."""
+    """Return the named columns, or those that the model was trained with."""
     file = pathlib.Path(model, "metrics.json")
     if any(given) or not file.exists():
         return Columns(*given)
@@ -261,7 +265,7 @@ def _columns(model, *given):
 
 
 def read_examples(row, model, file, columns, config):
-    """Examples by the columns that were named or are remembered, or else by others."""
+    """Read examples by the named or remembered columns, else by the default ones."""
     remembered = _columns(model, *columns)
     if remembered != columns:
         with contextlib.suppress(ValueError):

@@ -1,25 +1,25 @@
-"""Files of texts for `albert-tf predict`."""
+"""Read files of texts for `albert-tf predict`."""
 
 import os
 import pathlib
 
 
 def is_file(text):
-    """Whether a text is the name of a file; a text too long for a name is not."""
+    """Return whether a text names a file; a text too long for a name does not."""
     return os.path.isfile(text)
 
 
 def refuse_missing_file(text):
-    """Tell who named a file that is not there, which would be read as a text."""
+    """Raise if a text looks like the name of a missing file."""
     path = pathlib.Path(text)
     if path.suffix in (".csv", ".tsv", ".jsonl", ".txt") and not is_file(text):
         raise FileNotFoundError(
-            f"{text} is no file. Expected texts, or a file of them."
+            f"{text} is not a file. Expected texts, or one file of texts."
         )
 
 
 def lines_of(path, pairs, columns):
-    """The texts of a file, or its pairs, as lines of it would be given."""
+    """Read the texts of a file; the two texts of a pair are joined by a tab."""
     from albert_tf.data import read_texts
     from albert_tf.data.encodings import read_lines
 

@@ -1,4 +1,4 @@
-"""What a training shows of itself, on a terminal and in a log."""
+"""Progress of a training on a terminal or in a log."""
 
 import signal
 import time
@@ -9,9 +9,9 @@ from rich.progress import BarColumn, Progress, TextColumn
 
 from albert_tf_cli.common import console
 
-# A log is told after this many seconds how long it will take; then at each interval.
+# Seconds until a log has a first estimate of the remaining time.
 FIRST_ESTIMATE = 60
-# What the scores of pretraining are called.
+# Readable names of the metrics of pretraining; `None` hides one.
 NAMES = {
     "mlm_logits_accuracy": "masked tokens",
     "sop_logits_accuracy": "order",
@@ -21,14 +21,16 @@ NAMES = {
 
 
 class TrainingProgress(keras.callbacks.Callback):
-    """A bar with steps, their time and the time left; a line for each interval.
+    """Show a progress bar, and print one line per interval.
 
-    Use it as a context: the bar goes before an error is printed, and a training that is
-    told to end, by Ctrl-C or SIGTERM, says from where it will be resumed.
+    Use it as a context manager: it removes the bar before an error is printed, and
+    after Ctrl-C or SIGTERM it prints the step from which the training will resume.
 
     Args:
-        steps: optional int, of the whole training. By default of all epochs.
-        interval: optional int, steps of an epoch of which nothing was done before.
+        steps: optional int, steps of the whole training. Defaults to those of all
+            epochs.
+        interval: optional int, steps of a complete epoch. Defaults to those of the
+            first epoch.
     """
 
     def __init__(self, steps=None, interval=None):
@@ -62,7 +64,7 @@ class TrainingProgress(keras.callbacks.Callback):
         steps = self.params["steps"]
         self._interval = self._interval or steps
         self._steps = self._steps or steps * self.params["epochs"]
-        # Of an interval that is resumed Keras knows the rest only.
+        # Keras counts only the remaining steps of a resumed interval.
         self._done = (epoch + 1) * self._interval - steps
         self._epoch_begun = self._done
         self._begun_at, self._begun = time.monotonic(), self._done
@@ -95,19 +97,19 @@ class TrainingProgress(keras.callbacks.Callback):
         return f"step {self._done:,} of {self._steps:,}"
 
     def _estimate(self):
-        """The time a step takes and the time left, empty where there is none."""
-        # The first one is traced.
+        """Format the time per step and the remaining time; empty at the end."""
+        # The first step includes tracing.
         steps = self._done - self._begun - 1
         if steps < 1:
             self._begun_at = time.monotonic()
             return ""
         each = (time.monotonic() - self._begun_at) / steps
         left = self._steps - self._done
-        return f", {each:.3g} s a step, {_duration(left * each)} left" if left else ""
+        return f", {each:.3g} s per step, {_duration(left * each)} left" if left else ""
 
 
 def _name(metric):
-    """What a metric is called, `None` if it is not shown."""
+    """Return the name to print for a metric, `None` if it is hidden."""
     plain = metric.removeprefix("val_")
     name = NAMES.get(plain, plain)
     return name if name is None or plain == metric else f"dev {name}"

@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.sentence_piece import SentencePieceTokenizer
 from albert_tf_lite.word_piece import WordPieceTokenizer
 
@@ -52,19 +53,19 @@ class Contents:
             source: what to call the file in errors.
 
         Raises:
-            ValueError: if something is missing, or of a later form.
+            AlbertError: if something is missing, or of a later form.
         """
         if SETTINGS not in files:
             raise not_ours(source)
         settings = json.loads(files[SETTINGS])
         if settings["form"] != FORM:
-            raise ValueError(
+            raise AlbertError(
                 f"{source} has the form {settings['form']}, and this albert_tf_lite "
                 f"reads form {FORM}. Use the one of the release that wrote the file."
             )
         name = VOCABULARIES[settings["tokenizer"]]
         if name not in files:
-            raise ValueError(f"{source} has lost its {name}. Export the model again.")
+            raise AlbertError(f"{source} has lost its {name}. Export the model again.")
         return cls(settings, files[name])
 
     def build_tokenizer(self) -> WordPieceTokenizer | SentencePieceTokenizer:
@@ -78,7 +79,7 @@ class Contents:
 
 def not_ours(source: Any) -> ValueError:
     """The error for a file that holds no settings of ours."""
-    return ValueError(
+    return AlbertError(
         f"{source} is cut short, or was not written by albert_tf.export: it says "
         "neither its task nor its vocabulary. Expected a file of "
         "albert_tf.export.litert (for LiteRTModel) or albert_tf.export.onnx (for "

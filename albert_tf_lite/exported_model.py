@@ -12,6 +12,7 @@ import numpy as np
 
 from albert_tf_lite.answers import ANSWERS, TEXTS_OF_AN_EXAMPLE, TOKEN_CLASSIFICATION
 from albert_tf_lite.contents import Contents
+from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.packing import pack, pad
 from albert_tf_lite.plain_answers import PLAIN_ANSWERS, cosines_of, scores_of
 from albert_tf_lite.tagging import Tagging
@@ -41,7 +42,7 @@ class ExportedModel:
         self.task = self.settings["task"]
         self.pairs = self.settings.get("pairs", False)
         if self.task not in ANSWERS:
-            raise ValueError(
+            raise AlbertError(
                 f"The file is of the task {self.task!r}, which this albert_tf_lite "
                 f"does not know. It knows {', '.join(ANSWERS)}."
             )
@@ -79,7 +80,7 @@ class ExportedModel:
 
         Raises:
             TypeError: if something is no string.
-            ValueError: if the two lists of pairs are of unequal lengths, or the task
+            AlbertError: if the two lists of pairs are of unequal lengths, or the task
                 takes no pairs, or only pairs.
         """
         if self._tagging:
@@ -131,14 +132,14 @@ class ExportedModel:
                 {1: "a list of strings", 2: "the tuple of two lists of strings"}[count]
                 for count in allowed
             )
-            raise ValueError(
+            raise AlbertError(
                 f"A model for {self.task} takes {expected}. Received {len(segments)} "
                 f"{'list' if len(segments) == 1 else 'lists'}."
             )
         segments = [_as_strings(segment) for segment in segments]
         lengths = [len(segment) for segment in segments]
         if len(set(lengths)) > 1:
-            raise ValueError(
+            raise AlbertError(
                 "The two lists of a pair must have the same length. Received "
                 f"{lengths[0]} and {lengths[1]} texts."
             )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 from types import ModuleType
 
+from albert_tf_lite.errors import MissingPackageError
+
 # By package, how to install it.
 HOW_TO_INSTALL = {
     "ai_edge_litert": "'albert-tf[litert]' (or 'ai-edge-litert>=2.2' alone)",
@@ -20,6 +22,6 @@ def import_extra(module: str) -> ModuleType:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        raise ImportError(
+        raise MissingPackageError(
             f"This needs {package}. Run: pip install {HOW_TO_INSTALL[package]}"
         ) from error

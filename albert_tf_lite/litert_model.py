@@ -8,6 +8,7 @@ import numpy as np
 
 from albert_tf_lite.answers import TOKEN_CLASSIFICATION
 from albert_tf_lite.contents import Contents, not_ours
+from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.exported_model import ExportedModel, existing_file
 from albert_tf_lite.extra import import_extra
 from albert_tf_lite.quiet import silent_stderr
@@ -28,7 +29,7 @@ class LiteRTModel(ExportedModel):
     Raises:
         FileNotFoundError: if there is no such file.
         ImportError: if ai-edge-litert is not installed.
-        ValueError: if the file was not written by `albert_tf.export.litert`.
+        AlbertError: if the file was not written by `albert_tf.export.litert`.
 
     Example:
     ```python
@@ -74,7 +75,7 @@ class LiteRTModel(ExportedModel):
         needed = tokens[-1] + 1 if len(tokens) else 1
         fitting = [length for length in self.lengths if length >= needed]
         if not fitting:
-            raise ValueError(
+            raise AlbertError(
                 f"The example has {needed} tokens, and the file is for "
                 f"{self.lengths[-1]} at most. Export it with a larger number in "
                 "`lengths`."

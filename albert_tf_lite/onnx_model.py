@@ -28,7 +28,7 @@ class OnnxModel(ExportedModel):
     Raises:
         FileNotFoundError: if there is no such file.
         ImportError: if onnxruntime is not installed.
-        ValueError: if the file was not written by `albert_tf.export.onnx`.
+        AlbertError: if the file was not written by `albert_tf.export.onnx`.
 
     Example:
     ```python

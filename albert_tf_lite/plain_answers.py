@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from albert_tf_lite.errors import AlbertError
+
 
 def ranked(
     names: Sequence[str], probabilities: np.ndarray, top_k: int | None = 1
@@ -89,7 +91,7 @@ def orders_of(in_order: np.ndarray) -> list[dict[str, Any]]:
 def check_top_k(top_k: int | None) -> None:
     """Raise a `ValueError` unless it is a number of answers, or `None` for all."""
     if top_k is not None and (not isinstance(top_k, int) or top_k < 1):
-        raise ValueError(
+        raise AlbertError(
             f"`top_k` should be a number from 1 on, or None for all. Received: {top_k}"
         )
 

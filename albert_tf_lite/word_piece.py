@@ -6,6 +6,8 @@ import functools
 import unicodedata
 from collections.abc import Sequence
 
+from albert_tf_lite.errors import AlbertError
+
 MAX_CHARACTERS_PER_WORD = 100
 # Words of which the pieces are remembered.
 REMEMBERED_WORDS = 2**16
@@ -35,7 +37,7 @@ class WordPieceTokenizer:
         pad_token_id, cls_token_id, sep_token_id: int.
 
     Raises:
-        ValueError: if one of these tokens is missing.
+        AlbertError: if one of these tokens is missing.
 
     Reference:
         google-research/bert `tokenization.py`, `BasicTokenizer` and
@@ -48,7 +50,7 @@ class WordPieceTokenizer:
         special = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
         missing = [token for token in special if token not in self.ids]
         if missing:
-            raise ValueError(
+            raise AlbertError(
                 f"The vocabulary of {len(self.ids)} tokens lacks {' '.join(missing)}. "
                 "Use the vocab.txt that came with the checkpoint."
             )

@@ -1,12 +1,13 @@
-"""Strings in, labels out, and training: us and peers in turn on the same text.
+"""Compare inference and training speed with other libraries on the same texts.
 
     python benchmarks/classify.py [--assets ../shared] [--size albert_tiny_zh]
         [--data lcqmc] [--examples 1024] [--rounds 3]
 
 ASSETS is a folder with data/lcqmc/dev.tsv, data/chnsenticorp_clean.zip,
 data/cmrc2018/cmrc2018_dev.json and released/vocab/vocab_zh_21128.txt. All engines
-have the shape of the size, random weights, the same vocabulary, batch size and texts;
-see `engines.py`. A first run of each, which traces and compiles, is not counted.
+(see `engines.py`) run in turn, with the same model size, random weights, vocabulary,
+batch size and texts. A warm-up run of each engine, which traces and compiles, is not
+counted.
 """
 
 import argparse
@@ -31,7 +32,7 @@ from harness import (
 
 import zh
 
-# What reads them, and the most tokens of an example.
+# Reader and sequence length of each data set.
 DATA = {
     "lcqmc": (
         lambda assets, count: read_pairs(assets / "data/lcqmc/dev.tsv", count),
@@ -99,7 +100,7 @@ def main():
             row["examples/s"] = len(y) / row["seconds"]
             row["share"] = work / row["seconds"] / rate
         columns = ("examples/s", "ratio", "smallest", "largest", "share")
-        console.print(f"{job}; a matrix product does {rate:.0f} GFLOP/s")
+        console.print(f"{job}; matrix product at {rate:.0f} GFLOP/s")
         console.print(table_of(rows, columns))
         results[job] = {"matrix_gflops": rate, "rows": rows}
     settings = {name: x for name, x in vars(arguments).items() if name != "assets"}

@@ -1,10 +1,11 @@
-"""Converting the largest ALBERT: time and memory beside plain reading and writing.
+"""Measure the time and memory of converting the largest ALBERT.
 
-Writes a checkpoint of albert_xxlarge's shape with random weights and both pretraining
-heads, then, in a process each and in turn: all its tensors read by
-`tf.train.load_checkpoint` and written by NumPy; and `convert_checkpoint` to every
-layout. Prints seconds, their ratio to the former, and the peak memory above what the
-libraries alone take, in times of the bytes of the checkpoint.
+Writes a checkpoint with the shape of albert_xxlarge, random weights and both
+pretraining heads. Then it runs, in turn and each in a separate process, a baseline that
+reads all tensors by `tf.train.load_checkpoint` and writes them by NumPy, and
+`convert_checkpoint` to every layout. Prints the seconds, their ratio to the baseline,
+and the peak memory above that of the imported libraries, as a multiple of the
+checkpoint's size.
 
 Run: make benchmark-convert (or python benchmarks/convert.py --size albert_base_en)
 """
@@ -20,8 +21,8 @@ import tempfile
 
 LAYOUTS = ("google", "huggingface", "kerashub", "keras")
 
-# Run with the checkpoint, the layout and the output as arguments. The libraries are
-# imported, and used once on nothing, before anything is measured.
+# Takes the checkpoint, the layout and the output as arguments. The libraries are
+# imported and initialized before the measurement starts.
 MEASURED = """
 import json, pathlib, resource, sys, time
 import numpy as np
@@ -69,7 +70,7 @@ def main():
 
 
 def write_checkpoint(size, folder):
-    """Write random weights in Google's layout; returns the prefix."""
+    """Write random weights in Google's layout and return the prefix."""
     code = (
         "import sys, albert_tf; from albert_tf import models as m; "
         "albert_tf.save_checkpoint(m.AlbertPretrainer(m.AlbertBackbone("

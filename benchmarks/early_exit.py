@@ -1,15 +1,16 @@
-"""Accuracy against time of texts that leave the encoder early, on ChnSentiCorp.
+"""Measure accuracy against speed of early exit on ChnSentiCorp.
 
     python benchmarks/early_exit.py /path/of/chnsenticorp_clean.zip [--layers 12]
 
-Fine-tunes two classifiers from the same weights, with `early_exit=True` and without,
-and predicts the test texts by every rule in turn. The time is that from strings to
-outputs; the speed, times that of the plain model in the same round.
+Fine-tunes a plain classifier and one with early exit from the same weights, and
+predicts the test texts with every setting in turn. Times are measured from strings to
+outputs. The speed is relative to the plain model in the same round.
 
-`never` is a rule that no text can meet: it goes through all layers, and its ratio is 1
-where the times mean something. Beside other work it is not, and the script says so.
-`layers`, the layers that a text goes through on average, depends on no clock, and
-`cpu_ratio`, by processor time, on little else.
+`never` is a control: no text can meet its condition, so every text passes all layers
+and its ratio should be 1. When other processes disturb the measurement, the ratio
+differs and the script prints a warning. `layers`, the mean number of layers per text,
+does not depend on a clock, and `cpu_ratio`, based on processor time, is hardly affected
+by other processes.
 """
 
 import argparse
@@ -36,7 +37,7 @@ matplotlib.use("agg")
 from matplotlib import pyplot  # noqa: E402
 
 MICRO = pathlib.Path(__file__).parents[1] / "examples" / "albert_micro_zh"
-# How far the control may be off 1.
+# Maximum deviation of the control's ratio from 1.
 TOLERANCE = 0.05
 RULES = {
     **{f"patience {n}": Patience(n) for n in (1, 2, 3, 4, 6)},
@@ -46,7 +47,7 @@ RULES = {
 
 
 def build(arguments, early_exit):
-    """A classifier whose block runs as often as asked: all layers are one."""
+    """Build a classifier with the requested number of (shared) layers."""
     folder = pathlib.Path(arguments.checkpoint)
     config = json.loads(next(folder.glob("*config*.json")).read_text("utf-8"))
     if arguments.layers:
@@ -62,7 +63,7 @@ def build(arguments, early_exit):
 
 
 def mean_layers(model, x, rule):
-    """The layers that a text goes through, from the hidden states of all of them."""
+    """Return the mean number of layers per text, computed from all hidden states."""
     last, counts = model.backbone.num_layers, []
     network = model.backbone.with_intermediates()
     for start in range(0, len(x), 64):
@@ -101,9 +102,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", help="chnsenticorp_clean.zip")
     parser.add_argument("--checkpoint", default=str(MICRO))
-    parser.add_argument("--layers", type=int, help="by default the checkpoint's")
-    parser.add_argument("--train", type=int, help="examples, by default all")
-    parser.add_argument("--test", type=int, help="examples, by default all")
+    parser.add_argument("--layers", type=int, help="default: as in the checkpoint")
+    parser.add_argument("--train", type=int, help="training examples (default: all)")
+    parser.add_argument("--test", type=int, help="test examples (default: all)")
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--sequence-length", type=int, default=128)
     parser.add_argument("--batch-size", type=int, default=32)
@@ -143,9 +144,9 @@ def main():
     console.print(table_of(rows, columns))
     if not valid["ratio"]:
         console.print(
-            "The machine is not quiet: a rule that never fires reads "
-            f"{control['ratio']:.2f}, by processor time {control['cpu_ratio']:.2f}. "
-            "Do not use `ratio`."
+            f"The control's ratio is {control['ratio']:.2f} instead of 1 "
+            f"({control['cpu_ratio']:.2f} by processor time): other processes are "
+            "running. Do not use `ratio`."
         )
     settings = {**vars(arguments), "layers": layers, "test": len(test_x)}
     for name in ("data", "checkpoint"):

@@ -1,9 +1,9 @@
-"""Us and peers as the benchmarks run them: strings in, outputs out.
+"""Engines that the benchmarks compare: albert-tf and other libraries.
 
-An engine has `name`, `predict(x, batch_size)` and, if it trains, `fit(x, y, batch_size,
-epochs, rate)`; with a `rate` all train by plain AdamW at it. All have the same shape,
-random weights and vocabulary, and read as many tokens of a text. What is not installed
-is left out.
+An engine has a `name`, `predict(x, batch_size)` from strings to outputs and, if it can
+train, `fit(x, y, batch_size, epochs, rate)`. With a `rate`, every engine trains with
+plain AdamW at this learning rate. All engines use the same model size, random weights,
+vocabulary and maximum length. Engines that are not installed are skipped.
 """
 
 import functools
@@ -21,7 +21,7 @@ import zh
 
 
 class Ours:
-    """`AlbertTextClassifier`, by its defaults."""
+    """`AlbertTextClassifier` with its defaults."""
 
     name = "albert-tf"
 
@@ -32,7 +32,7 @@ class Ours:
         )
 
     def predict(self, x, batch_size):
-        # By default as many tokens a batch as so many texts of full length.
+        # Ignores `batch_size`: by default, batches are sized by their number of tokens.
         return self.model.predict(x, verbose=0)
 
     def fit(self, x, y, batch_size, epochs=1, rate=None):
@@ -45,10 +45,10 @@ class Ours:
 
 
 class KerasHub(Ours):
-    """As its guide documents it: default `compile`, texts padded to a fixed length.
+    """KerasHub as its guide documents it: default `compile`, fixed-length padding.
 
-    Its ALBERT tokenizer reads SentencePiece only; its BERT preprocessor is what reads
-    a Chinese vocabulary.
+    Its ALBERT tokenizer supports SentencePiece only, so the BERT preprocessor reads
+    the Chinese vocabulary.
     """
 
     name = "KerasHub"
@@ -73,7 +73,7 @@ class KerasHub(Ours):
 
 
 class Transformers:
-    """PyTorch: padded to the longest of each batch, in the order of the texts."""
+    """PyTorch, batches in input order, padded to the longest text of each batch."""
 
     name = "transformers"
     sorts = False
@@ -141,7 +141,7 @@ class Transformers:
 
 
 class SortedTransformers(Transformers):
-    """The same, in the order of their lengths."""
+    """PyTorch, with texts sorted by length."""
 
     name = "transformers, sorted"
     sorts = True
@@ -153,7 +153,7 @@ class BFloat16Transformers(SortedTransformers):
 
 
 class OnnxInt8:
-    """Our own ONNX file in 8 bits, by ONNX Runtime."""
+    """The int8 ONNX export, run by ONNX Runtime."""
 
     name = "ONNX Runtime int8"
     write, opens = staticmethod(albert_tf.export.onnx), albert_tf.export.OnnxModel
@@ -165,12 +165,12 @@ class OnnxInt8:
         self.model = self.opens(path)
 
     def predict(self, x, batch_size):
-        # Which batches them by length.
+        # `OnnxModel.predict` batches the texts by length.
         return self.model.predict(x)["probabilities"]
 
 
 class LiteRTInt8(OnnxInt8):
-    """Our own LiteRT file in 8 bits, a text at a time, of the next length it has."""
+    """The int8 LiteRT export, one text per call, padded to the next exported length."""
 
     name = "LiteRT int8"
     write = functools.partial(albert_tf.export.litert, lengths=(32, 64, 128, 256, 512))
@@ -178,7 +178,7 @@ class LiteRTInt8(OnnxInt8):
 
 
 class OpenVinoInt8(OnnxInt8):
-    """The same file by OpenVINO; the tokens are ours."""
+    """The same ONNX file, run by OpenVINO with the tokenizer of albert-tf."""
 
     name = "OpenVINO int8"
 
@@ -193,7 +193,7 @@ class OpenVinoInt8(OnnxInt8):
         )
 
 
-# An engine to the modules that it needs.
+# Modules that each engine requires.
 NEEDS = {
     Ours: (),
     KerasHub: (),
@@ -207,7 +207,7 @@ NEEDS = {
 
 
 def installed():
-    """The engines that can run here, and fast: bfloat16 where the processor has it."""
+    """Return the installed engines; bfloat16 only if the processor supports it."""
     has_bfloat16 = {"avx512_bf16", "amx_bf16"} & set(machine()["flags"])
     return [
         engine

@@ -1,13 +1,13 @@
-"""Exported models beside the TensorFlow SavedModel: size, time, agreement.
+"""Compare the export formats with the SavedModel: size, latency, agreement.
 
     python benchmarks/export.py VOCAB [--sizes albert_tiny_zh albert_base_zh]
         [--threads 1] [--seconds 10] [--model DIRECTORY --texts FILE ...]
 
-Of each size a classifier with random weights is written in every format, and one text
-of 32 and of 128 tokens is run by each in turn, ids in and logits out, on as many
-threads. The difference is that of the logits from Keras'. With `--model`, what
-`albert-tf finetune` has written, and labelled texts, it also counts how often each
-format gives the label that Keras gives, and how often the right one.
+For each size, exports a classifier with random weights to every format and runs single
+texts of 32 and 128 tokens in turn, from ids to logits, on the given number of threads.
+`difference` is the largest difference from the logits of Keras. With `--model`, a
+directory written by `albert-tf finetune`, and labelled `--texts`, the script also
+prints how often each format agrees with Keras, and its accuracy.
 """
 
 import argparse
@@ -38,7 +38,7 @@ from albert_tf.export.measure import (
 LENGTHS = (32, 128)
 TEXTS = ["房间很干净，服务员也热情。", "太差了！", "今天天气不错，去公园走走。" * 9]
 
-# How each file is written, and how it is opened on a number of threads.
+# Writer, options and reader (called with a path and a number of threads) per format.
 FORMATS = {
     "SavedModel float32": (
         saved_model,
@@ -58,12 +58,12 @@ FORMATS = {
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("vocabulary", help="a vocab.txt of 21,128 tokens")
+    parser.add_argument("vocabulary", help="vocab.txt with 21,128 tokens")
     parser.add_argument("--sizes", nargs="*", default=["albert_tiny_zh"])
     parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--seconds", type=float, default=10.0)
-    parser.add_argument("--model", help="what `albert-tf finetune` has written")
-    parser.add_argument("--texts", nargs="*", default=[], help="labelled texts")
+    parser.add_argument("--model", help="directory written by `albert-tf finetune`")
+    parser.add_argument("--texts", nargs="*", default=[], help="labelled texts (files)")
     parser.add_argument("--examples", type=int, default=2000)
     arguments = parser.parse_args()
     tf.config.threading.set_intra_op_parallelism_threads(arguments.threads)
@@ -86,7 +86,7 @@ def main():
 
 
 def machine():
-    """The processor and the versions that matter."""
+    """Describe the processor and the versions of the relevant packages."""
     processor = platform.processor() or platform.machine()
     cpuinfo = pathlib.Path("/proc/cpuinfo")
     told = cpuinfo.read_text() if cpuinfo.exists() else ""
@@ -100,7 +100,7 @@ def machine():
 
 
 def write_all(task, folder):
-    """The path of the file of each format, by name."""
+    """Export to every format; return a dict from format to path."""
     files = {}
     for name, (write, options, _) in FORMATS.items():
         files[name] = pathlib.Path(folder, name.replace(" ", "_"), "1")

@@ -1,10 +1,11 @@
-"""Whether batches of like length learn as well: accuracy of `fit`, us and peers.
+"""Compare the accuracy of `fit` on batches of similar length with other libraries.
 
     python benchmarks/fit_accuracy.py [--assets ../shared] [--train 3000] [--seeds 3]
 
-Each engine trains the same small shape from random weights by plain AdamW at the same
-rate, so that only the batches differ: ours are of like length, the peers' are not. The
-accuracy is that of ChnSentiCorp's dev set. No times: those are in `classify.py`.
+Each engine trains the same small model from random weights with plain AdamW at the same
+learning rate, so that only the batches differ: those of albert-tf contain texts of
+similar length, those of the others do not. Reports the accuracy on ChnSentiCorp's dev
+set. `classify.py` measures the time.
 """
 
 import argparse
@@ -59,7 +60,7 @@ def main():
         console.print(f"seed {seed}:", {name: row for name, row in rows.items()})
     for row in rows.values():
         row["mean"] = float(np.mean(list(row.values())))
-    console.print(f"{len(x):,} to train on, {len(dev_x):,} of dev")
+    console.print(f"{len(x):,} training examples, {len(dev_x):,} dev examples")
     console.print(table_of(rows, rows[Ours.name]))
     settings = {**vars(arguments), "data": archive.name, "shape": zh.SIZES[SHAPE]}
     del settings["assets"]

@@ -1,4 +1,4 @@
-"""What the benchmarks share: times in turn, the machine, the files of results."""
+"""Timing, machine information and result files shared by the benchmarks."""
 
 import os
 import pathlib
@@ -24,11 +24,11 @@ console = Console(highlight=False)
 
 
 def in_turn(jobs, rounds):
-    """The seconds of each job, a list a job; after a first run, which is not counted.
+    """Time the jobs in turn; return a list of (wall, processor) seconds per job.
 
-    One after the other in every round, so that what else the machine does falls on
-    all of them. Pairs of the time on the wall and that of the processor, which other
-    processes leave alone; compare it only between jobs of one thread.
+    Every round runs each job once, so that other load on the machine affects all jobs
+    alike. An uncounted warm-up run comes first. Other processes hardly affect processor
+    time, but it is only comparable between single-threaded jobs.
     """
     times = {name: [] for name in jobs}
     for job in jobs.values():
@@ -45,9 +45,9 @@ def in_turn(jobs, rounds):
 
 
 def compared(times, to):
-    """Median seconds of each job, and how many times as fast as another it is.
+    """Compute the median seconds of each job and its speed relative to the job `to`.
 
-    The ratio is the median of those of the rounds, with the smallest and largest.
+    The ratio is the median over the rounds; the smallest and largest are also returned.
     """
     rows = {}
     for name, spent in times.items():
@@ -66,7 +66,7 @@ def compared(times, to):
 
 
 def matrix_rate(dtype="float32", size=1024, seconds=1.0):
-    """GFLOP/s of a matrix product: the most that this machine does just now."""
+    """Measure the GFLOP/s of a matrix product, the machine's current upper limit."""
     a = tf.cast(tf.random.stateless_normal([size, size], [1, 2]), dtype)
     product = tf.function(lambda a: tf.linalg.matmul(a, a))
     product(a).numpy()
@@ -79,10 +79,11 @@ def matrix_rate(dtype="float32", size=1024, seconds=1.0):
 
 
 def forward_gflop(sizes, tokens, length):
-    """Billions of operations of the encoder for so many tokens, in texts of a length.
+    """Return the billions of operations of the encoder for `tokens` tokens.
 
-    Matrix products alone, 2 an entry: the projection of the embedding, of each layer
-    the four of attention, the two of its scores, the two of the feed-forward half.
+    Counts matrix products only, 2 operations per multiply-add: the embedding projection
+    and, in each layer, four projections of attention, two products of its scores
+    (proportional to the text `length`) and two of the feed-forward half.
     """
     hidden = sizes["hidden_dim"]
     layer = 4 * hidden**2 + 2 * length * hidden + 2 * hidden * sizes["intermediate_dim"]
@@ -91,7 +92,7 @@ def forward_gflop(sizes, tokens, length):
 
 
 def machine():
-    """What was measured on, a dict."""
+    """Describe the processor, the GPUs and the package versions as a dict."""
     flags = ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_bf16", "amx_int8")
     told = pathlib.Path("/proc/cpuinfo")
     lines = told.read_text().splitlines() if told.exists() else []
@@ -113,20 +114,20 @@ def machine():
 
 
 def load_average():
-    """How many processes wanted to run in the last minute, this one among them."""
+    """Return the mean number of runnable processes of the last minute, or None."""
     return os.getloadavg()[0] if hasattr(os, "getloadavg") else None
 
 
 def write_results(name, values):
-    """Write `results/NAME.json`, with the machine."""
+    """Write `results/NAME.json`, including the machine and its load."""
     make_folder(RESULTS)
     path = RESULTS / f"{name}.json"
     write_json(path, {"machine": machine(), "load": load_average(), **values})
-    console.print(f"Results are in {path}")
+    console.print(f"Results written to {path}")
 
 
 def table_of(rows, columns):
-    """A table of dicts by name, with the columns that are named."""
+    """Build a table with one row per name and the given columns."""
     table = Table("", *columns)
     for name, row in rows.items():
         cells = (row.get(column) for column in columns)
@@ -141,7 +142,7 @@ def shown(value):
 
 
 def read_pairs(path, examples, seed=1):
-    """Pairs and labels of LCQMC, some at random, the same each time."""
+    """Read a reproducible random sample of LCQMC's pairs and labels."""
     lines = pathlib.Path(path).read_text(encoding="utf-8").splitlines()
     rows = [line.split("\t") for line in lines]
     chosen = np.random.default_rng(seed).permutation(len(rows))[:examples]
@@ -150,14 +151,14 @@ def read_pairs(path, examples, seed=1):
 
 
 def read_contexts(path, examples=None):
-    """Long texts, contexts of CMRC 2018; their labels mean nothing."""
+    """Read long texts, the contexts of CMRC 2018, with meaningless labels."""
     contexts = sorted(set(read_squad(path).contexts))
     order = np.random.default_rng(1).permutation(len(contexts))[:examples]
     return [contexts[i] for i in order], np.arange(len(order)) % 2
 
 
 def read_reviews(path, member, examples=None):
-    """Texts and labels of a .tsv with a header in ChnSentiCorp's archive."""
+    """Read the texts and labels of a .tsv file in ChnSentiCorp's archive."""
     with zipfile.ZipFile(path) as archive:
         lines = archive.read(member).decode("utf-8").splitlines()
     header, *rows = (line.split("\t") for line in lines if line)

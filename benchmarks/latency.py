@@ -1,10 +1,11 @@
-"""One text at a time: milliseconds from a string to its answer.
+"""Measure the latency of one text per call, from a string to its label.
 
     python benchmarks/latency.py [--assets ../shared] [--size albert_tiny_zh]
 
-Medians over many calls, the engines in turn, a text of 32 tokens. `SavedModel` is our
-export, as TensorFlow Serving runs it; of KerasHub `predict_on_batch` of a compiled
-model; ONNX Runtime and transformers where they are installed.
+Prints the median over many calls with a text of 32 tokens; the engines take turns.
+`SavedModel` is the export that TensorFlow Serving runs. KerasHub is measured by
+`predict_on_batch` of a compiled model. ONNX Runtime, LiteRT and transformers are
+included if they are installed.
 """
 
 import argparse
@@ -30,7 +31,7 @@ import zh
 
 
 def calls(size, vocabulary, text):
-    """A function a name, each of which answers the text."""
+    """Return one function per engine that predicts the text, and the SavedModel."""
     ours = Ours(size, vocabulary).model
     directory = pathlib.Path(tempfile.mkdtemp(), "1")
     albert_tf.export.saved_model(ours, directory)
@@ -40,7 +41,7 @@ def calls(size, vocabulary, text):
     found = {
         "SavedModel": lambda: serve(text=texts)["probabilities"].numpy(),
         "albert-tf predict": lambda: ours.predict([text], verbose=0),
-        # Which takes strings: the model has its preprocessor.
+        # Takes strings because the model includes its preprocessor.
         "KerasHub predict_on_batch": lambda: theirs.predict_on_batch(texts),
     }
     for engine in installed():
@@ -59,7 +60,7 @@ def main():
     arguments = parser.parse_args()
     vocabulary = f"{arguments.assets}/released/vocab/vocab_zh_21128.txt"
     text = "今天天气很好我们一起去公园里走走然后再回家吃饭好不好呀朋友"[:30]
-    # The model lives as long as its function is called.
+    # Keep the SavedModel alive: its signature does not hold the variables.
     found, _alive = calls(arguments.size, vocabulary, text)
     times = {name: [] for name in found}
     rate = matrix_rate()

@@ -1,9 +1,9 @@
-"""Text to pretraining records: speed beside jieba alone, and peak memory.
+"""Measure the speed and peak memory of creating pretraining records.
 
-Each measurement is a process of its own, in turn: jieba cutting words and nothing else,
-on one core; `make_pretraining_data` on one core, and with as many workers as there are
-cores. The rate is that after the first file of records, when everything is loaded. The
-original generator of albert_zh was measured at 0.18 MB/s on one core.
+Runs in turn, each in a separate process: jieba alone on one core, and
+`make_pretraining_data` on one core and with one worker per core. The rate excludes the
+first blocks, while the workers start. The original generator of albert_zh was measured
+at 0.18 MB/s on one core.
 
 Run: make benchmark-pretrain-data TEXTS='corpus/*.txt'
 Memory: python benchmarks/pretrain_data.py 'corpus/*.txt' --memory
@@ -69,18 +69,18 @@ if __name__ == "__main__":
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("texts", help="a pattern of UTF-8 text files")
+    parser.add_argument("texts", help="glob pattern of UTF-8 text files")
     parser.add_argument("--vocab", default="examples/albert_micro_zh/vocab.txt")
     parser.add_argument("--megabytes", type=int, default=40)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument(
-        "--memory", action="store_true", help="that of 10 MB and 1 GB, not the speed"
+        "--memory", action="store_true", help="memory for 10 MB and 1 GB, not the speed"
     )
     arguments = parser.parse_args()
-    # With fewer blocks of 4 MB the workers have nothing to do but begin and end.
+    # With fewer blocks of 4 MB the workers would only start and stop.
     least = 8 * len(os.sched_getaffinity(0))
     if arguments.megabytes < least and not arguments.memory:
-        parser.error(f"--megabytes should be {least} at least on these cores")
+        parser.error(f"--megabytes must be at least {least} on these cores")
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         if arguments.memory:
@@ -91,7 +91,7 @@ def main():
 
 
 def write_text(pattern, megabytes, folder):
-    """The files, repeated to a size."""
+    """Write the files' text, repeated up to the given size; return the path."""
     files = sorted(glob.glob(pattern, recursive=True))
     content = b"\n\n".join(pathlib.Path(file).read_bytes() for file in files)
     path = folder / f"{megabytes}.txt"
@@ -121,7 +121,7 @@ def compare(text, vocabulary, rounds, folder):
         name = names.get(key, f"records, {key} cores")
         print(f"{name:28}{rate:8.2f}{rate / base:10.2f}{rate / ORIGINAL:13.1f}")
     scaling = statistics.median(found[cores]) / statistics.median(found[1])
-    print(f"{cores} cores do {scaling:.2f} times what one does.")
+    print(f"{cores} cores are {scaling:.2f} times as fast as one.")
 
 
 def compare_memory(arguments, folder):
@@ -137,7 +137,7 @@ def compare_memory(arguments, folder):
 
 
 def measure(code, *arguments):
-    # A file, which the workers import again.
+    # A file rather than `-c`, because the workers import it.
     with tempfile.NamedTemporaryFile("w", suffix=".py") as script:
         script.write(code)
         script.flush()

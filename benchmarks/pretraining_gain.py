@@ -1,9 +1,9 @@
-"""What pretraining buys: accuracy by the number of labelled examples.
+"""Measure the gain from pretraining: accuracy by the number of labelled examples.
 
-Fine-tunes with the package's defaults from checkpoints and from random weights, each
-with the same examples and seeds, and fits the baseline a person would try first: TF-IDF
-of characters with logistic regression. The score is the accuracy on texts that nothing
-was chosen by. What is done is kept in the output, and is not done again.
+Fine-tunes with the package's defaults from checkpoints and from random weights, with
+the same examples and seeds, and fits a simple baseline: TF-IDF of characters with
+logistic regression. The score is the accuracy on test texts that were not used to
+choose any setting. Results are cached in the output file; finished runs are skipped.
 
 Run: python benchmarks/pretraining_gain.py --start shipped examples/albert_micro_zh \\
     --data reviews examples/reviews --data ChnSentiCorp chnsenticorp_clean.zip
@@ -32,7 +32,7 @@ from albert_tf.models import AlbertBackbone, AlbertTextClassifier
 
 BASELINE, RANDOM = "TF-IDF, logistic regression", "random weights"
 BATCH_SIZE, SEQUENCE_LENGTH = 16, 128
-# Of few examples as many steps as of these.
+# Smaller training sets get as many steps as this number of examples.
 LEAST_EXAMPLES = 1500
 
 
@@ -43,7 +43,7 @@ def main():
     done = json.loads(path.read_text()) if path.exists() else {}
     data = {name: read(pathlib.Path(folder)) for name, folder in arguments.data}
     names = [*starts, RANDOM, BASELINE]
-    # A seed after the other, so that fewer of them can be shown, too.
+    # Seeds come first, so that an interrupted run has all settings for some seeds.
     runs = itertools.product(
         range(1, arguments.seeds + 1), data, arguments.sizes, names
     )
@@ -72,20 +72,20 @@ def read_arguments():
         "--data",
         **pair,
         metavar=("NAME", "PATH"),
-        help="a directory or .zip with train.tsv and test.tsv; or one file of label "
-        "and text, of which a fifth is for testing",
+        help="a directory or .zip with train.tsv and test.tsv, or one file with text "
+        "and label, a fifth of which is held out for testing",
     )
     sizes = {"nargs": "+", "default": ["50", "200", "500", "all"]}
-    parser.add_argument("--sizes", **sizes, help="labelled examples")
+    parser.add_argument("--sizes", **sizes, help="numbers of labelled examples")
     parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--epochs", type=int, default=3, help="of many examples")
-    parser.add_argument("--report", action="store_true", help="draw what is there")
+    parser.add_argument("--epochs", type=int, default=3, help="for large data sets")
+    parser.add_argument("--report", action="store_true", help="only draw results")
     parser.add_argument("--output", default="pretraining_gain.json")
     return parser.parse_args()
 
 
 def read(path):
-    """Texts and labels to train on and to test on."""
+    """Read the texts and labels of the training and the test set."""
     if path.suffix == ".zip":
         archive = zipfile.ZipFile(path)
         parts = [archive.read(f"{part}.tsv").decode() for part in ("train", "test")]
@@ -101,7 +101,7 @@ def read(path):
 
 
 def columns(text):
-    """The texts and labels of a table with a header, or of lines `text`, `label`."""
+    """Read texts and labels from a table with a header, or `text`, `label` lines."""
     rows = list(csv.reader(io.StringIO(text), delimiter="\t", quoting=csv.QUOTE_NONE))
     header = rows[0]
     if "label" not in header:
@@ -112,7 +112,7 @@ def columns(text):
 
 
 def choose(texts, labels, size, seed):
-    """So many examples, as many of each class as all have; other ones by seed."""
+    """Draw `size` examples by seed, with the class frequencies of the whole set."""
     if size == "all" or int(size) >= len(texts):
         return texts, labels
     chosen, _ = train_test_split(
@@ -145,25 +145,25 @@ def fine_tune(train, test, seed, starts, start, epochs):
 
 
 def new_classifier(starts, start, names):
-    # The mean, which is better here than the first token from either start.
+    # From either start, the mean is better here than the first token.
     pooling = {"pooling_mode": "mean"}
     options = {"num_classes": len(names), "sequence_length": SEQUENCE_LENGTH, **pooling}
     if start != RANDOM:
         return AlbertTextClassifier.from_checkpoint(starts[start], **options)
-    # Of the shape and with the vocabulary of the first checkpoint.
+    # Random weights have the shape and vocabulary of the first checkpoint.
     first = AlbertTextClassifier.from_checkpoint(next(iter(starts.values())), **options)
     backbone = AlbertBackbone.from_config(first.backbone.get_config())
     return AlbertTextClassifier(backbone, len(names), first.preprocessor, **pooling)
 
 
 def scores(name, size, start, done, seeds):
-    """Of the seeds that are done."""
+    """Return the scores of the finished seeds."""
     keys = ("/".join(map(str, (name, size, start, x + 1))) for x in range(seeds))
     return np.array([done[key] for key in keys if key in done])
 
 
 def show(name, done, arguments, names):
-    table = Table("examples", *names, title=f"{name}: accuracy on test (seeds)")
+    table = Table("examples", *names, title=f"{name}: test accuracy (number of seeds)")
     for size in arguments.sizes:
         found = [scores(name, size, start, done, arguments.seeds) for start in names]
         table.add_row(size, *map(cell, found))
@@ -176,7 +176,7 @@ def cell(found):
 
 
 def draw(path, data, done, arguments, names):
-    """A panel for each data set: mean and spread by the number of examples."""
+    """Plot mean and spread by the number of examples, one panel per data set."""
     figure = Figure(figsize=(4 * len(data), 3.6), layout="constrained")
     axes = figure.subplots(1, len(data), squeeze=False)[0]
     for axis, (name, ((texts, _), _)) in zip(axes, data.items(), strict=True):
@@ -193,7 +193,7 @@ def draw(path, data, done, arguments, names):
         axis.set_xticks(counts, map(str, counts))
         axis.minorticks_off()
         axis.grid(alpha=0.3)
-    axes[0].set_ylabel("accuracy on test")
+    axes[0].set_ylabel("test accuracy")
     axes[-1].legend()
     with complete_file(path) as temporary:
         figure.savefig(temporary, dpi=120, format="png")

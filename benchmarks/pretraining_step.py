@@ -1,10 +1,11 @@
-"""A step of pretraining, both losses and the update: us and transformers in turn.
+"""Compare the speed of pretraining steps with transformers.
 
     python benchmarks/pretraining_step.py [--size albert_tiny_zh] [--batch-size 32]
 
-Ids at random, every sequence full, a share of its tokens masked. KerasHub has no
-pretraining of ALBERT with sentence order. transformers, where PyTorch is installed,
-scores every token of the vocabulary at every position; we at the masked ones.
+A step includes both losses and the update. Inputs are random ids in full-length
+sequences with a fixed share of masked tokens. KerasHub has no ALBERT pretraining with
+sentence order. transformers (if installed) scores the vocabulary at every position,
+albert-tf only at the masked ones.
 """
 
 import argparse
@@ -66,7 +67,7 @@ class Transformers:
             )
         )
         self.optimizer = torch.optim.AdamW(self.model.parameters(), 1e-4)
-        # -100 is where there is nothing to predict.
+        # PyTorch's cross entropy ignores labels of -100.
         labels = np.full(tokens.shape, -100)
         np.put_along_axis(
             labels, positions, np.take_along_axis(tokens, positions, axis=1), axis=1
@@ -88,7 +89,7 @@ def main():
     parser.add_argument("--size", default="albert_tiny_zh", choices=zh.SIZES)
     parser.add_argument("--batch-size", type=int, default=32)
     parser.add_argument("--sequence-length", type=int, default=128)
-    parser.add_argument("--steps", type=int, default=5, help="in a round")
+    parser.add_argument("--steps", type=int, default=5, help="steps per round")
     parser.add_argument("--rounds", type=int, default=3)
     arguments = parser.parse_args()
     keras.utils.set_random_seed(1)
@@ -112,7 +113,7 @@ def main():
     before = matrix_rate()
     rows = compared(in_turn(jobs, arguments.rounds), to=list(engines)[-1])
     rate = float(np.mean([before, matrix_rate()]))
-    # Of a step; the head maps to the width of the embedding, then to the vocabulary.
+    # The head maps to the embedding width, then to the vocabulary.
     head = sizes["embedding_dim"] * (sizes["hidden_dim"] + sizes["vocabulary_size"])
     work = 3 * (
         forward_gflop(sizes, tokens.size, shape[1]) + 2 * shape[0] * masked * head / 1e9
@@ -120,7 +121,7 @@ def main():
     for row in rows.values():
         row["tokens/s"] = arguments.steps * tokens.size / row["seconds"]
         row["share"] = arguments.steps * work / row["seconds"] / rate
-    console.print(f"A matrix product does {rate:.0f} GFLOP/s")
+    console.print(f"Matrix product at {rate:.0f} GFLOP/s")
     columns = ("tokens/s", "ratio", "smallest", "largest", "share")
     console.print(table_of(rows, columns))
     name = f"pretraining_step_{arguments.size}"

@@ -1,10 +1,10 @@
-"""The tasks on real Chinese data, by the command line, each beside a baseline.
+"""Fine-tune on real Chinese data sets and compare with simple baselines.
 
 ASSETS is a folder with chnsenticorp_clean.zip, thucnews/dev.tsv, lcqmc/dev.tsv,
-stsb_zh/, peopledaily.zip and cmrc2018/, as they are distributed. The epoch is chosen on
-a tenth of what is trained on; the score is that of other examples. What is done is kept
-in OUTPUT and is not done again. The baseline of entities needs `pip install
-sklearn-crfsuite`.
+stsb_zh/, peopledaily.zip and cmrc2018/, as distributed. `albert-tf finetune` trains the
+models. It chooses the epoch on a tenth of the training examples; the score is computed
+on separate test examples. Results are cached in OUTPUT; finished data sets are skipped.
+The entity baseline needs `pip install sklearn-crfsuite`.
 
 Run: python benchmarks/real_data.py ASSETS OUTPUT
 """
@@ -35,7 +35,7 @@ from albert_tf.files import write_json
 ROOT = pathlib.Path(__file__).parents[1]
 
 
-# === The files that `finetune` reads ===
+# === Input files of `finetune` ===
 
 
 def unpacked(archive, folder, **names):
@@ -46,7 +46,7 @@ def unpacked(archive, folder, **names):
 
 
 def split_table(path, folder, columns, count):
-    """Some of the rows, the same each time, are for testing."""
+    """Hold out a reproducible random sample of `count` rows for testing."""
     rows = path.read_text("utf-8").splitlines()
     random.Random(0).shuffle(rows)
     for name, part in (("test", rows[:count]), ("train", rows[count:])):
@@ -89,7 +89,7 @@ def cmrc(assets, folder):
 
 
 def texts_and_vectors(train, test):
-    """Both files, and TF-IDF of one and two characters of the texts to train on."""
+    """Read both files and fit TF-IDF of character unigrams and bigrams to `train`."""
     train, test = map(read_labelled_texts, (train, test))
     vectors = TfidfVectorizer(analyzer="char", ngram_range=(1, 2), sublinear_tf=True)
     vectors.fit([*train.x[0], *train.x[1]] if train.pairs else train.x)
@@ -97,7 +97,7 @@ def texts_and_vectors(train, test):
 
 
 def logistic_regression(train, test):
-    """TF-IDF of characters; of pairs, how the vectors of the two differ and agree."""
+    """Score logistic regression on TF-IDF; for pairs, on differences and products."""
     train, test, vectors = texts_and_vectors(train, test)
 
     def features(x):
@@ -112,7 +112,7 @@ def logistic_regression(train, test):
 
 
 def cosine(train, test):
-    """Spearman of the cosine of TF-IDF vectors of one and two characters."""
+    """Return the Spearman correlation of the cosine of TF-IDF vectors."""
     _, test, vectors = texts_and_vectors(train, test)
     first, second = map(vectors.transform, test.x)
     scores = np.asarray(first.multiply(second).sum(axis=1)).ravel()
@@ -120,7 +120,7 @@ def cosine(train, test):
 
 
 def conditional_random_field(train, test):
-    """CRFsuite on the characters around, and their pairs."""
+    """Score CRFsuite on the surrounding characters and their bigrams."""
     import sklearn_crfsuite
 
     def features(text):
@@ -152,7 +152,7 @@ def conditional_random_field(train, test):
 
 
 def likeliest_clause(train, test):
-    """F1 of the clause with most of the question's pairs of characters."""
+    """Score the clause that shares the most character bigrams with the question."""
     del train
     data = read_squad(test)
 
@@ -172,7 +172,7 @@ def likeliest_clause(train, test):
 
 @dataclasses.dataclass(frozen=True)
 class Data:
-    """A data set: its files, how it is trained on, what its baseline is."""
+    """A data set: its files, its options of `finetune` and its baseline."""
 
     prepare: Callable
     score: str
@@ -235,7 +235,7 @@ def main():
 
 
 def measured(name, data, arguments):
-    """The score of the model on the test examples, and that of the baseline."""
+    """Return the test scores of the model and of the baseline."""
     folder = arguments.output / name.split()[0]
     folder.mkdir(parents=True, exist_ok=True)
     data.prepare(arguments.assets, folder)

@@ -1,10 +1,10 @@
-"""The benchmarks, one after the other, and a table and a plot of all: `make benchmark`.
+"""Run all benchmarks and write a table and a plot: `make benchmark`.
 
     python benchmarks/run_all.py [--assets ../shared] [--quick]
 
-Each script writes `results/NAME.json`; those that are there already are done again.
-`--report` only draws table and plot of what is there. For figures to publish let
-nothing else run, and say the machine, which each file names.
+Each script writes `results/NAME.json` and overwrites the previous one. `--report` only
+draws the table and the plot from the existing files. For figures to publish, run
+nothing else at the same time and name the machine, which each file records.
 """
 
 import argparse
@@ -16,7 +16,13 @@ import sys
 
 HERE = pathlib.Path(__file__).parent
 RESULTS = HERE / "results"
-# A script, and its arguments: usual ones, and those of `--quick`.
+LEGEND = """\
+`ratio` is the median speed over the rounds, relative to the row with ratio 1, with the
+smallest and the largest. `cpu_ratio` is the same by processor time. `share` is the rate
+of operations relative to that of a matrix product, measured just before and after.
+`of KerasHub` is the time relative to KerasHub, and `90%` the 90th percentile.
+"""
+# Script, its arguments, and additional ones for `--quick`.
 RUNS = (
     ("tokenizers_rate.py", (), ("--rounds", "2")),
     ("start.py", (), ("--rounds", "1")),
@@ -38,14 +44,14 @@ RUNS = (
 
 
 def report():
-    """`results/README.md` and `results/ratios.png` of the files that are there."""
+    """Write `results/README.md` and `results/ratios.png` from the existing files."""
     import matplotlib
     from harness import shown
 
     matplotlib.use("agg")
     from matplotlib import pyplot
 
-    lines, bars = ["# Results", ""], {}
+    lines, bars = ["# Results", "", LEGEND], {}
     files = {x.stem: json.loads(x.read_text("utf-8")) for x in RESULTS.glob("*.json")}
     for name, found in sorted(files.items()):
         jobs = found.get("jobs") or {"": found}
@@ -76,9 +82,9 @@ def _table(title, found, part, shown):
     rows = part["rows"]
     columns = list(dict.fromkeys(name for row in rows.values() for name in row))
     machine = found["machine"]
-    told = f"{machine['processor']}, {machine['cores']} cores; load {found['load']:.1f}"
+    told = f"{machine['processor']}, {machine['cores']} cores, load {found['load']:.1f}"
     if "matrix_gflops" in part:
-        told += f"; a matrix product {part['matrix_gflops']:.0f} GFLOP/s"
+        told += f", matrix product at {part['matrix_gflops']:.0f} GFLOP/s"
     yield from (f"## {title}", "", f"{told}.", "")
     yield "| | " + " | ".join(columns) + " |"
     yield "|---" * (len(columns) + 1) + "|"
@@ -93,7 +99,7 @@ def main():
     default = os.environ.get("ALBERT_TF_ASSETS", "../shared")
     parser.add_argument("--assets", default=default, help="folder with the data")
     parser.add_argument("--quick", action="store_true", help="few texts and rounds")
-    parser.add_argument("--report", action="store_true", help="draw what is there")
+    parser.add_argument("--report", action="store_true", help="only draw results")
     arguments = parser.parse_args()
     environment = {**os.environ, "ALBERT_TF_ASSETS": arguments.assets}
     failed = []
@@ -101,12 +107,12 @@ def main():
         command = [sys.executable, str(HERE / script), *usual]
         command += quick if arguments.quick else ()
         print(*command[1:], flush=True)
-        # Each in a process of its own, with a memory of its own.
+        # A separate process per script, so that none inherits memory from another.
         if subprocess.run(command, env=environment).returncode:
             failed.append(script)
     report()
     if failed:
-        sys.exit(f"These failed: {', '.join(failed)}")
+        sys.exit(f"Failed benchmarks: {', '.join(failed)}")
 
 
 if __name__ == "__main__":

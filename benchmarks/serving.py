@@ -1,18 +1,18 @@
-"""An exported model under load: throughput, latency, memory, kills and new versions.
+"""Measure an exported model under load: throughput, latency, memory, restarts.
 
     python benchmarks/serving.py [--requests 100000] [--threads 8] [--size tiny]
 
-The SavedModel is loaded in a process of its own, without albert_tf, and asked for one
-to eight texts at a time, of 1 to 500 characters, many short and few long. Three parts:
+A separate process without albert_tf loads the SavedModel and answers requests of one to
+eight texts of 1 to 500 characters, mostly short ones. The benchmark has three parts:
 
-1. load: all requests from `--threads` threads; the memory of the process at the start
-   (after 1,000 requests) and at the end.
-2. kill: the process is killed in the middle and another one loads the model; how long
-   it takes from the kill to the first answer.
-3. swap: a second version is loaded and takes over under load, the first is dropped;
-   every request is answered, by one of the two.
+1. load: `--threads` threads send all requests. Reports the memory of the process at the
+   start (after 1,000 requests) and at the end.
+2. kill: the process is killed under load and another one loads the model. Reports the
+   seconds from the kill to the first answer.
+3. swap: a second version is loaded under load and replaces the first. Every request
+   must be answered by one of the two.
 
-What is measured is the graph on this machine, not TensorFlow Serving's own part.
+The benchmark measures the graph on this machine, without TensorFlow Serving's overhead.
 """
 
 import argparse
@@ -43,17 +43,17 @@ def arguments():
     return parser.parse_args()
 
 
-# --- The process that answers ---
+# --- Serving process ---
 
 
 def resident():
-    """The memory of this process, MB."""
+    """Return the resident memory of this process in MB."""
     pages = pathlib.Path("/proc/self/statm").read_text().split()[1]
     return int(pages) * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
 def texts_of_mixed_length(seed=0):
-    """Strings of 1 to 500 characters, 30 in the median, some of them no text."""
+    """Generate strings of 1 to 500 characters, median 30, a few empty or with NUL."""
     rng = np.random.default_rng(seed)
     lengths = np.clip(np.exp(rng.normal(3.4, 1.0, TEXTS)), 1, 500).astype(int)
     texts = [
@@ -65,7 +65,7 @@ def texts_of_mixed_length(seed=0):
 
 
 class Load:
-    """Threads that ask one model, the one in `ask`, until `count` are answered."""
+    """Threads that send `count` requests to the model that `ask` holds."""
 
     def __init__(self, ask, count, threads, on_answer=lambda number: None):
         self.ask, self.count, self.on_answer = ask, count, on_answer
@@ -100,7 +100,7 @@ class Load:
                 probabilities = ask(text=tf.constant(rows))["probabilities"].numpy()
                 assert probabilities.shape == (size, 2), probabilities.shape
                 assert np.isfinite(probabilities).all()
-            except Exception as error:  # Counted and printed, none may occur.
+            except Exception as error:  # Counted and printed: no request may fail.
                 self.errors.append(f"{type(error).__name__}: {error}"[:200])
             with self._lock:
                 self.seconds.append(time.perf_counter() - start)
@@ -113,13 +113,13 @@ class Load:
 def signature(path):
     import tensorflow as tf
 
-    # Kept in the tuple: the signature alone does not hold the variables.
+    # Return the model, too: the signature alone does not hold the variables.
     served = tf.saved_model.load(str(path))
     return served, served.signatures["serving_default"]
 
 
 def answer_load(folder, count, threads):
-    """Parts 1 and 3, in this process; prints what was measured as JSON lines."""
+    """Run parts 1 and 3 in this process and print the results as JSON lines."""
     import tensorflow as tf
     import tensorflow_text  # noqa: F401  registers the operations of the tokenizer
 
@@ -127,7 +127,7 @@ def answer_load(folder, count, threads):
     ask(text=tf.constant(["好"]))
     print(json.dumps({"ready": time.time()}), flush=True)
 
-    # What oneDNN keeps of each shape it meets is full by then.
+    # By then, oneDNN's cache of shapes is full.
     start, memory = min(1000, max(count // 2, 1)), {}
 
     def measure(done):
@@ -179,11 +179,11 @@ def percentiles(seconds):
     return dict(zip(names.values(), map(float, values), strict=True))
 
 
-# --- The process that measures ---
+# --- Measuring process ---
 
 
 def export(folder, size, dtype):
-    """Two versions of a classifier with random weights, of the size of albert_zh."""
+    """Export two versions of a classifier with random weights and albert_zh's size."""
     import albert_tf
     import zh
 
@@ -212,7 +212,7 @@ def lines_of(process):
 
 
 def killed_and_reloaded(folder, given):
-    """Seconds from the kill of a process under load to the first answer of the next."""
+    """Kill a process under load; return the seconds until the next answer."""
     first = worker(folder, given)
     for line in lines_of(first):
         if "done" in line or "load" in line:

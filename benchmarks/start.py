@@ -1,10 +1,10 @@
-"""From a new process to its first answer: seconds and memory, stage by stage.
+"""Measure the seconds and memory from a new process to its first answer.
 
     python benchmarks/start.py [--rounds 3]
 
-Each round is a process of its own, which imports TensorFlow, tensorflow-text, KerasHub
-and us, loads `examples/albert_micro_zh` and predicts one text twice. Others do it by
-the command line, `albert-tf predict` of the model and of ONNX and LiteRT files of it.
+Each round is a new process that imports TensorFlow, tensorflow-text, KerasHub and
+albert_tf, loads `examples/albert_micro_zh` and predicts twice. Further processes run
+`albert-tf predict` with the model and with ONNX and LiteRT files exported from it.
 """
 
 import argparse
@@ -82,7 +82,7 @@ def main():
         name = f"albert-tf predict {pathlib.Path(model).name}"
         rows[name] = {"seconds": statistics.median(times)}
 
-    # Only now: what it imports is what the processes above are timed for.
+    # Imported last: it imports the packages whose imports are timed above.
     from harness import console, table_of, write_results
 
     imported, peak = (statistics.median(column) for column in zip(*memory, strict=True))

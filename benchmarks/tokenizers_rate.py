@@ -1,9 +1,9 @@
-"""Megabytes of Chinese text a second: our tokenizer, KerasHub's, Hugging Face's.
+"""Compare tokenizer throughput in MB/s with KerasHub and Hugging Face.
 
     python benchmarks/tokenizers_rate.py [--assets ../shared] [--rounds 5]
 
-Sentences of LCQMC. Those of TensorFlow get batches of 1,024 in a graph, as they stand
-in `tf.data`; Hugging Face's `tokenizers`, where it is installed, by `encode_batch`.
+Tokenizes the sentences of LCQMC. The TensorFlow tokenizers run in a graph on batches of
+1,024, as in `tf.data`. Hugging Face's `tokenizers`, if installed, runs `encode_batch`.
 """
 
 import argparse

@@ -1,8 +1,8 @@
-"""The main job, step by step: what `make demo` runs.
+"""Run the main workflow step by step, as `make demo` does.
 
-A TensorFlow 1 checkpoint becomes a classifier of Chinese reviews, which becomes a
-SavedModel, which answers in a process that knows nothing of this package. Each step
-is a command you can copy. Your own sentence: make demo TEXT="房间很干净"
+Fine-tunes a classifier of Chinese reviews from a TensorFlow 1 checkpoint, exports it as
+a SavedModel and predicts in a process that does not import this package. Each step
+prints a command that you can copy. For your own sentence: make demo TEXT="房间很干净"
 """
 
 import os
@@ -20,7 +20,7 @@ HERE = pathlib.Path("examples")
 OUTPUT = pathlib.Path("demo_output")
 ALBERT_TF = pathlib.Path(sys.executable).with_name("albert-tf")
 
-# None of them is among the reviews; each with what a person says of it.
+# Sentences that are not in the reviews, with their true labels.
 SENTENCES = {
     "房间很干净，服务员也热情，下次还来。": "好评",
     "等了一个半小时，面都坨了，再也不点了。": "差评",
@@ -35,7 +35,7 @@ CONSOLE = Console(highlight=False)
 
 
 def run(title, *command, **options):
-    """Show a command and run it."""
+    """Print a command and run it."""
     command = [str(part) for part in command]
     shown = [pathlib.Path(command[0]).name, *command[1:]]
     print(f"\n\033[1m{title}\033[0m\n$ {shlex.join(shown)}\n", flush=True)
@@ -46,7 +46,7 @@ def run(title, *command, **options):
 
 
 def show(answers, expected):
-    """The lines of `serve.py` as a table, with what is right and what is wrong."""
+    """Print the output of `serve.py` as a table that marks right and wrong labels."""
     table = Table("answer", "probability", "", "sentence")
     for line in answers.splitlines():
         label, probability, text = line.split("\t", 2)
@@ -65,34 +65,34 @@ def main():
     expected = {text: None} if text else SENTENCES
 
     if text and serving.exists():
-        print("The model of the last run answers; `make clean` starts over.")
+        print("Using the model of the last run. `make clean` starts over.")
     else:
         shutil.rmtree(OUTPUT, ignore_errors=True)
-        run("1. What the checkpoint holds", ALBERT_TF, "inspect", checkpoint)
+        run("1. Inspect the checkpoint", ALBERT_TF, "inspect", checkpoint)
         run(
-            "2. Fine-tuning on 4,453 reviews of hotels, food and electronics",
+            "2. Fine-tune on 4,453 reviews of hotels, food and electronics",
             *(ALBERT_TF, "finetune", "--checkpoint", checkpoint, "--output", model),
             *("--train", reviews / "train.tsv", "--dev", reviews / "dev.tsv"),
             *("--test", reviews / "test.tsv", "--batch-size", 16),
-            # Its mean over seeds on dev is higher than that of the first token.
+            # Better on dev, averaged over seeds, than pooling the first token.
             *("--pooling-mode", "mean"),
         )
         run(
-            "3. The test set, with a report of what is right and wrong",
+            "3. Evaluate on the test set and write an error report",
             *(ALBERT_TF, "evaluate", model, reviews / "test.tsv", "--report", report),
         )
-        run("4. A SavedModel that takes strings", ALBERT_TF, "export", model, serving)
+        run("4. Export a SavedModel for strings", ALBERT_TF, "export", model, serving)
     answers = run(
-        "5. Answers of a process that imports only tensorflow and tensorflow_text",
+        "5. Predict in a process that imports only tensorflow and tensorflow_text",
         *(sys.executable, HERE / "serve.py", serving, *expected),
-        # TensorFlow says there what it finds on this machine.
+        # TensorFlow logs details of the machine to standard error.
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
     show(answers, expected)
-    print(f"The curves: {model / 'history.png'}")
-    print(f"Right and wrong on the test set: {report / 'report.html'}")
-    print('Your own sentence: make demo TEXT="房间很干净"')
+    print(f"Learning curves: {model / 'history.png'}")
+    print(f"Error report of the test set: {report / 'report.html'}")
+    print('Try your own sentence: make demo TEXT="房间很干净"')
 
 
 if __name__ == "__main__":

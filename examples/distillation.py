@@ -1,7 +1,9 @@
-"""A small model learns from a larger one, on texts without labels.
+"""Distill a classifier into a smaller one on unlabelled texts.
 
-The teacher is trained on some labelled reviews. The student, of one layer and from
-random weights, sees all reviews, but no label: distillation.py [FOLDER]
+    python examples/distillation.py [FOLDER]
+
+The teacher is trained on 1,200 labelled reviews. The student, one layer with random
+weights, learns from the teacher's outputs on all reviews, without labels.
 """
 
 import pathlib
@@ -46,7 +48,7 @@ student = AlbertTextClassifier.from_backbone(
 
 
 def scores(model):
-    """Accuracy, and how often the model says what the teacher does."""
+    """Return the model's accuracy and its agreement with the teacher."""
     said, taught = (x.predict(test.x, verbose=0).argmax(-1) for x in (model, teacher))
     right = [labels.index(label) for label in test.labels]
     return np.mean(said == right), np.mean(said == taught)
@@ -64,4 +66,4 @@ for name, (accuracy, agreement) in (
     ("student after", after),
 ):
     print(f"{name:>15}  accuracy {accuracy:.4f}  agreement {agreement:.4f}")
-print(f"{student.count_params():,} of {teacher.count_params():,} weights")
+print(f"{student.count_params():,} of {teacher.count_params():,} parameters")

@@ -1,8 +1,9 @@
-"""Six examples a class are enough to begin with: few_shot.py [FILE]
+"""Train a classifier on six examples per class: few_shot.py [FILE]
 
-As SetFit does: pairs of alike and unlike texts train the vectors, then scikit-learn's
-logistic regression takes these. FILE has a label and a text a line; the first six of
-each label are to learn from. Without one they are questions to a shop, of 16 kinds.
+Like SetFit, trains sentence embeddings on similar and dissimilar pairs of texts, then
+scikit-learn's logistic regression on the embeddings. FILE has one label and text per
+line; the first six texts of each label are the training examples. The default is
+questions of 16 kinds to an online shop.
 """
 
 import collections

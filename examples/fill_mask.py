@@ -1,7 +1,8 @@
-"""What stands at a [MASK], and which text is likelier: fill_mask.py [FILE]
+"""Fill in [MASK] tokens and score texts: fill_mask.py [FILE]
 
-Continues the pretraining of a checkpoint on the lines of FILE, by default those of the
-shop's questions, with masks of whole words, and shows what that changes.
+Continues the pretraining of a checkpoint with whole-word masks on the lines of FILE, by
+default questions to an online shop, and prints loss, perplexity and predictions before
+and after. Also predicts the order of two sentences.
 """
 
 import pathlib

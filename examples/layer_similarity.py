@@ -1,7 +1,7 @@
-"""How far each layer moves its input, with parameters shared by the layers and not.
+"""Plot how far each layer moves its input, with and without parameter sharing.
 
-Figure 1 of the ALBERT paper (arXiv 1909.11942): L2 distance and cosine (drawn as angle)
-between input and output of each layer, in the mean over all tokens.
+Reproduces figure 1 of the ALBERT paper (arXiv 1909.11942): L2 distance and cosine
+(drawn as an angle) between the input and output of each layer, averaged over tokens.
 """
 
 import argparse
@@ -27,11 +27,13 @@ HERE = pathlib.Path(__file__).parent
 
 
 def load(path):
-    """The encoder of a checkpoint, and what turns texts into its inputs."""
+    """Load the encoder of a checkpoint and a matching preprocessor."""
     checkpoint = open_checkpoint(path)
     tokenizer = checkpoint.tokenizer()
     if tokenizer is None:
-        raise FileNotFoundError(f"There is no vocabulary beside {path}: put it there.")
+        raise FileNotFoundError(
+            f"{path} has no vocabulary. Add its vocab.txt or .model."
+        )
     backbone = load_checkpoint(checkpoint, pooler=False)
     length = min(128, backbone.max_sequence_length)
     preprocessor = AlbertTextClassifierPreprocessor(tokenizer, sequence_length=length)
@@ -40,7 +42,7 @@ def load(path):
 
 
 def measure(backbone, preprocessor, texts):
-    """L2 distance, cosine and degrees of each layer, an array [3, layers]."""
+    """Measure L2 distance, cosine and degrees per layer, an array [3, layers]."""
     model = backbone.with_intermediates()
     measures = []
     for start in range(0, len(texts), 32):
@@ -58,7 +60,7 @@ def measure(backbone, preprocessor, texts):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--checkpoint", default=str(HERE / "albert_micro_zh"))
-    parser.add_argument("--unshared", help="a second one (default: random weights)")
+    parser.add_argument("--unshared", help="checkpoint (default: random weights)")
     parser.add_argument("--texts", default=str(HERE / "reviews" / "dev.tsv"))
     parser.add_argument("--output", default="layer_similarity.png")
     arguments = parser.parse_args()
@@ -74,7 +76,7 @@ def main():
         config["num_attention_groups"] = config["num_ffn_groups"] = shared.num_layers
         other = AlbertBackbone.from_config(config)
     if min(other.num_attention_groups, other.num_ffn_groups) < other.num_layers:
-        raise ValueError(f"--unshared {arguments.unshared}: its layers share weights.")
+        raise ValueError(f"--unshared {arguments.unshared}: layers share parameters.")
     name = "unshared" if arguments.unshared else "unshared, random weights"
     measured[name] = measure(other, preprocessor, texts)
 
@@ -90,7 +92,7 @@ def main():
         axis.legend()
     figure.savefig(arguments.output, format="png")
     Console().print(table)
-    print(f"Drawn to {arguments.output}")
+    print(f"Figure written to {arguments.output}")
 
 
 if __name__ == "__main__":

@@ -2,9 +2,9 @@
 
     python examples/make_vocabulary.py OUTPUT TEXT... [--min-count 25]
 
-Takes every character that stands in the text as often as that or more, those of
-GB2312's first level (the 3,755 most common ones) that stand in it at all, ASCII and
-common punctuation. Latin words and numbers are spelled, a character at a time.
+The vocabulary has every character that occurs at least `--min-count` times in the text,
+every character of GB2312's first level (the 3,755 most common ones) that occurs at all,
+ASCII and common punctuation. Latin words and numbers are split into characters.
 """
 
 import argparse
@@ -17,8 +17,8 @@ PUNCTUATION = "，。！？、；：“”‘’（）《》【】…—·～￥
 
 
 def make_vocabulary(text, min_count=25):
-    """The tokens, most frequent characters first after the fixed ones."""
-    # As the tokenizer does: lower case, accents stripped.
+    """Return the fixed tokens, then the characters in descending frequency."""
+    # Lower-case and strip accents, like the tokenizer.
     letters = unicodedata.normalize("NFD", text.lower())
     counts = collections.Counter(x for x in letters if not unicodedata.combining(x))
     rows = range(0xB0, 0xD8)

@@ -1,8 +1,8 @@
-"""What a review speaks of, any number of aspects: multi_label.py [FILE]
+"""Classify the aspects that a review mentions: multi_label.py [FILE]
 
-FILE has labels and a text a line, .tsv, .csv or .jsonl, "|" between the labels. Without
-one it learns from 480 reviews of `data/aspects`; the clauses of the 120 that it is
-tested on are others.
+FILE (.tsv, .csv or .jsonl) has one example per line: labels joined by "|", and a text.
+The default is `data/aspects`: 480 reviews to train on and 120 to test on, which share
+no clause with the others.
 """
 
 import pathlib
@@ -19,7 +19,7 @@ file = sys.argv[1] if sys.argv[1:] else HERE / "data/aspects/reviews.tsv"
 
 data = read_labelled_texts(file)
 texts, labels = data.x, data.label_lists()
-# The last fifth to test on, what lies before it to tune the thresholds on.
+# The last fifth is for testing, the tenth before it for tuning thresholds.
 dev, test = len(texts) * 7 // 10, len(texts) * 4 // 5
 
 keras.utils.set_random_seed(1)

@@ -1,8 +1,8 @@
-"""Multiple choice questions on short Chinese dialogues, with `model.fit`.
+"""Answer multiple-choice questions on short Chinese dialogues.
 
-It learns from 240 questions beside it, in a minute; the wrong choices are of another
-kind than the right one. For other data name a folder with
-train.json and dev.json, or the folders train and dev, of the form of C3 or RACE:
+Trains on 240 questions of `data/choices`, in about a minute. Their wrong choices are of
+another kind than the right one. For other data, name a folder with train.json and
+dev.json, or with folders train and dev, in the format of C3 or RACE:
 
     python examples/multiple_choice.py c3/
 """
@@ -32,7 +32,7 @@ def main(folder):
 
     model = AlbertMultipleChoice.from_checkpoint(HERE / "albert_micro_zh")
     model.compile(learning_rate=1e-3)
-    # Some 220 steps at least, however few questions there are.
+    # Train for at least about 220 steps, even on few questions.
     epochs = max(2, 220 * 8 // len(train))
     model.fit(train.x, train.labels, batch_size=8, epochs=epochs, verbose=2)
 

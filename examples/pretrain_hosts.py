@@ -1,14 +1,14 @@
-"""Pretrain on several hosts, each with records of its own, on Keras' JAX backend.
+"""Pretrain on several hosts with Keras' JAX backend, sharding the records by host.
 
-On each of N hosts, with the same records at hand and I from 0 to N - 1:
+Run on each of N hosts, with the same records and I from 0 to N - 1:
 
     KERAS_BACKEND=jax python examples/pretrain_hosts.py --data records --output out \\
         --config albert_tiny_zh --coordinator FIRST_HOST:1234 --hosts N --host I
 
-A step is over the batches of all hosts. OUT is a directory that they share: the first
-writes the state of the run and the checkpoint there, and all resume from that state if
-they were cut off and are started again. Needs pip install 'albert-tf[jax]'. Keras 3 has
-no MultiWorkerMirroredStrategy.
+Each step uses the batches of all hosts. OUT is a directory that all hosts share: host 0
+writes the training state and the checkpoint there, and all hosts resume from that state
+after an interruption. Requires pip install 'albert-tf[jax]'. Keras 3 does not support
+MultiWorkerMirroredStrategy.
 """
 
 import argparse
@@ -16,7 +16,7 @@ import os
 import sys
 
 if os.environ.setdefault("KERAS_BACKEND", "jax") != "jax":
-    sys.exit("Error: several hosts need Keras' JAX backend. Set KERAS_BACKEND=jax.")
+    sys.exit("Error: training on several hosts requires KERAS_BACKEND=jax.")
 
 import keras
 
@@ -32,13 +32,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--data", required=True)
     parser.add_argument("--output", required=True)
-    parser.add_argument("--config", required=True, choices=zh.SIZES, help="a size")
+    parser.add_argument("--config", required=True, choices=zh.SIZES, help="model size")
     parser.add_argument("--coordinator", required=True, help="address of host 0")
     parser.add_argument("--hosts", type=int, required=True)
-    parser.add_argument("--host", type=int, required=True, help="which one this is")
+    parser.add_argument("--host", type=int, required=True, help="index of this host")
     parser.add_argument("--steps", type=int, default=10_000)
-    parser.add_argument("--batch-size", type=int, default=128, help="of each host")
-    parser.add_argument("--interval", type=int, default=1000, help="steps saved after")
+    parser.add_argument("--batch-size", type=int, default=128, help="per host")
+    parser.add_argument("--interval", type=int, default=1000, help="steps per save")
     parser.add_argument("--learning-rate", type=float, default=0.00176)
     arguments = parser.parse_args()
     records = PretrainingRecords(arguments.data)
@@ -47,11 +47,11 @@ def main():
     keras.distribution.initialize(
         arguments.coordinator, arguments.hosts, arguments.host
     )
-    # Every host feeds what it has read: nothing is to be divided among them.
+    # Every host reads its own shard, so Keras must not shard the data again.
     keras.distribution.set_distribution(
         keras.distribution.DataParallel(auto_shard_dataset=False)
     )
-    # The same weights to start from everywhere.
+    # All hosts must start from the same weights.
     keras.utils.set_random_seed(1)
     size = {**zh.SIZES[arguments.config], "vocabulary_size": masks.vocabulary_size}
     model = AlbertPretrainer(

@@ -1,7 +1,7 @@
-"""Answers to questions on Chinese texts, with `model.fit`.
+"""Extract answers to questions from Chinese texts.
 
-It learns from some 330 questions beside it, in a minute. For other data name a folder
-with train.json and dev.json of the SQuAD form (SQuAD, CMRC 2018, DRCD):
+Trains on about 330 questions of `data/questions`, in about a minute. For other data,
+name a folder with train.json and dev.json in SQuAD's format (SQuAD, CMRC 2018, DRCD):
 
     python examples/question_answering.py cmrc2018/
 """
@@ -24,17 +24,17 @@ def main(folder):
     keras.utils.set_random_seed(1)
     train = read_squad(folder / "train.json").for_training()
     dev = read_squad(folder / "dev.json")
-    print(f"{len(train)} questions; {train.moved} answers moved to where they are")
+    print(f"{len(train)} questions; {train.moved} answer offsets corrected")
 
     model = AlbertQuestionAnswering.from_checkpoint(HERE / "albert_micro_zh")
     model.compile(learning_rate=1e-3)
-    # Some 160 steps at least, however few questions there are.
+    # Train for at least about 160 steps, even on few questions.
     epochs = max(2, 160 * 16 // len(train))
     model.fit(train.x, train.answers, batch_size=16, epochs=epochs, verbose=2)
 
     answers = model.predict(dev.x, verbose=0)
     scores = cmrc_scores([answer["answer"] for answer in answers], dev.texts)
-    # What one would get without reading: the first characters of each context.
+    # A trivial baseline: the first characters of each context.
     first = cmrc_scores([context[:4] for context in dev.contexts], dev.texts)
     for name, row in (("ALBERT", scores), ("first characters", first)):
         print(f"{name:>16}  EM {row['exact_match']:.1f}  F1 {row['f1']:.1f}")

@@ -1,8 +1,8 @@
-"""Vectors of sentences, and search by meaning: sentence_embeddings.py [FILE]
+"""Train sentence embeddings and search with them: sentence_embeddings.py [FILE]
 
-FILE has two sentences and how alike they are a line, .tsv, .csv or .jsonl, such as
-STS-B's; the last fifth is to test. Without one it learns which of a shop's questions
-ask the same.
+FILE (.tsv, .csv or .jsonl, such as STS-B) has two sentences and their similarity per
+line; the last fifth is for testing. By default, the model learns which questions to an
+online shop have the same meaning.
 """
 
 import itertools
@@ -20,9 +20,9 @@ HERE = pathlib.Path(__file__).parent
 
 
 def all_pairs(rows):
-    """All pairs of questions, 1 for those that ask the same, else 0.
+    """Return all pairs of questions, scored 1 for the same meaning and 0 otherwise.
 
-    With scores of two kinds, of which 1 is p, Spearman is sqrt(3 p (1 - p)) at most.
+    With binary scores, a share p of them 1, Spearman is at most sqrt(3 p (1 - p)).
     """
     pairs = [
         (a[0], b[0], float(a[1] == b[1])) for a, b in itertools.combinations(rows, 2)

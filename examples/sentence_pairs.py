@@ -1,8 +1,8 @@
-"""Do two questions ask the same: sentence_pairs.py [FILE]
+"""Classify whether two questions have the same meaning: sentence_pairs.py [FILE]
 
-FILE has two sentences and a label a line, .tsv, .csv or .jsonl, such as LCQMC's.
-Without one it learns from 960 pairs of `data/questions`; in each of the 240 that it is
-tested on the first question is new.
+FILE (.tsv, .csv or .jsonl, such as LCQMC) has two sentences and a label per line. The
+default is `data/questions`: 960 pairs to train on and 240 to test on, in each of which
+the first question is new.
 """
 
 import pathlib

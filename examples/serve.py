@@ -1,6 +1,6 @@
-"""Ask an exported model, with nothing of this package: serve.py MODEL TEXT...
+"""Predict with an exported model, without this package: serve.py MODEL TEXT...
 
-For a model of pairs a TEXT is the two with a tab between them.
+For a model of text pairs, separate the two texts of a TEXT by a tab.
 """
 
 import sys
@@ -19,7 +19,7 @@ else:
     answers = ask(text=tf.constant(texts))
 answers = {name: tensor.numpy() for name, tensor in answers.items()}
 for i, text in enumerate(texts):
-    if "labels" in answers:  # A multi-label model: those it has.
+    if "labels" in answers:  # A multi-label model.
         label = "|".join(x.decode() for x in answers["labels"][i] if x)
     else:
         label = answers["label"][i].decode()

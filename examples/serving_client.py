@@ -1,11 +1,11 @@
-"""Ask a TensorFlow Serving: serving_client.py [--rest] ADDRESS MODEL TEXT...
+"""Query TensorFlow Serving: serving_client.py [--rest] ADDRESS MODEL TEXT...
 
     python examples/serving_client.py localhost:8500 reviews 房间很干净 早餐太差了
     python examples/serving_client.py --rest localhost:8501 reviews 房间很干净
 
-By gRPC it needs tensorflow-serving-api (`pip install albert-tf[serving]`), by REST
-nothing. For a model of pairs a TEXT is the two with a tab between them; `--label` asks
-the version with that label, such as stable.
+gRPC requires tensorflow-serving-api (`pip install albert-tf[serving]`); REST requires
+only Python. For a model of text pairs, separate the two texts of a TEXT by a tab.
+`--label` selects the model version with that label, for example "stable".
 """
 
 import argparse
@@ -28,7 +28,7 @@ else:
     inputs = {"text": arguments.texts}
 
 if arguments.rest:
-    # One object an example. With "inputs" instead, one list an input.
+    # "instances" has one object per example; "inputs" would have one list per input.
     rows = zip(*inputs.values(), strict=True)
     body = {"instances": [dict(zip(inputs, row, strict=True)) for row in rows]}
     label = f"/labels/{arguments.label}" if arguments.label else ""

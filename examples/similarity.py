@@ -1,8 +1,7 @@
-"""How alike two sentences are, from 0 to 5: similarity.py [FILE]
+"""Score the similarity of two sentences from 0 to 5: similarity.py [FILE]
 
-FILE has two sentences and a score a line, .tsv, .csv or .jsonl, such as STS-B's.
-Without one it learns from 480 pairs of `data/scenes` and is tested on 120 with other
-people.
+FILE (.tsv, .csv or .jsonl, such as STS-B) has two sentences and a score per line. The
+default is `data/scenes`: 480 pairs to train on and 120 with other people to test on.
 """
 
 import pathlib

@@ -1,7 +1,7 @@
-"""Spam among short messages: spam.py [FILE]
+"""Detect spam among short messages: spam.py [FILE]
 
-FILE has a label and a text a line, .tsv, .csv or .jsonl. Without
-one it learns from the 120 messages of `data/spam/messages.tsv`.
+FILE (.tsv, .csv or .jsonl) has one label and text per line; the last fifth is for
+testing. The default is `data/spam/messages.tsv` with 120 messages.
 """
 
 import pathlib

@@ -1,7 +1,8 @@
-"""Wrong characters put right: spelling_correction.py [TRAIN TEST]
+"""Correct misspelled characters: spelling_correction.py [TRAIN TEST]
 
-A file has the wrong sentence and the right one a line, with a tab between them, or is
-a JSON list of `original_text` and `correct_text`, as SIGHAN's data sets are passed on.
+Each file has one sentence and its correction per line, separated by a tab, or is a JSON
+list of objects with `original_text` and `correct_text`, as SIGHAN's data sets are
+usually distributed.
 """
 
 import pathlib

@@ -1,7 +1,7 @@
-"""The sentence that says most, of short articles: summarization.py [FOLDER]
+"""Extract the most important sentence of short articles: summarization.py [FOLDER]
 
-The folder has train.jsonl and dev.jsonl, lines of JSON objects with `article` and
-`summary`, as NLPCC 2017 and LCSTS are passed on.
+FOLDER has train.jsonl and dev.jsonl with one JSON object per line, which has `article`
+and `summary`, as NLPCC 2017 and LCSTS are usually distributed.
 """
 
 import pathlib
@@ -20,7 +20,7 @@ train, dev = (read_articles(folder / f"{name}.jsonl") for name in ("train", "dev
 
 keras.utils.set_random_seed(1)
 summarizer = albert_tf.models.AlbertSummarizer.from_checkpoint(HERE / "albert_micro_zh")
-# This checkpoint is small; the released ones train at the default rate.
+# For this small checkpoint only; the default learning rate suits released ones.
 summarizer.compile(learning_rate=1e-3)
 summarizer.fit(*train, epochs=3, batch_size=8, verbose=2)
 

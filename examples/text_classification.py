@@ -1,7 +1,7 @@
-"""Good and bad reviews: text_classification.py [FOLDER]
+"""Classify reviews as positive or negative: text_classification.py [FOLDER]
 
-FOLDER has train.tsv and test.tsv, a label and a text a line. Without one it learns from
-`reviews`, as `make demo` does by the command line.
+FOLDER has train.tsv and test.tsv with one label and text per line. The default is
+`reviews`, which `make demo` uses with the command line.
 """
 
 import pathlib
@@ -26,7 +26,7 @@ classifier.fit(train.x, train.labels, epochs=3, verbose=2)
 
 
 def predict(texts):
-    # Longer reviews than the model reads are read by windows.
+    # Reviews longer than the model's maximum length are split into windows.
     outputs = classifier.predict(texts, windows="mean", verbose=0)
     return [label.decode() for label in classifier.answers(outputs)["label"].numpy()]
 

@@ -1,7 +1,8 @@
-"""Topics of headlines, ten classes: topic_classification.py [FILE]
+"""Classify headlines by topic: topic_classification.py [FILE]
 
-FILE has a label and a text a line, .tsv, .csv or .jsonl, such as THUCNews'. Without
-one it learns from the 240 headlines of `data/topics/headlines.tsv`.
+FILE (.tsv, .csv or .jsonl, such as THUCNews) has one label and text per line; the last
+fifth is for testing. The default is `data/topics/headlines.tsv` with 240 headlines of
+ten topics.
 """
 
 import pathlib

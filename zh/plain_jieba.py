@@ -9,6 +9,7 @@ import pathlib
 import jieba
 import numpy as np
 
+from albert_tf_lite.errors import AlbertError
 from zh.fast_jieba import code_points, positions
 
 
@@ -62,14 +63,14 @@ def read_dictionary(dictionary):
     try:
         lines = data.decode().split("\n")
     except UnicodeDecodeError as error:
-        raise ValueError(
+        raise AlbertError(
             f"{name} is not UTF-8: {error}. If it is GBK or GB18030, convert it: iconv "
             "-f GB18030 -t UTF-8."
         ) from error
     for number, line in enumerate(lines, start=1):
         # jieba would take the whole line for the word, and never find it.
         if "\t" in line.strip():
-            raise ValueError(
+            raise AlbertError(
                 f"{name} has a tab in line {number}: {line.strip()!r}. Expected "
                 "'word [frequency] [tag]', separated by one space each."
             )

@@ -7,7 +7,6 @@ import re
 
 import numpy as np
 
-from albert_tf.preprocessing.words import checked_words
 from zh.fast_jieba import fast_boundaries, load_rjieba
 from zh.plain_jieba import PlainBoundaries, read_dictionary
 
@@ -29,7 +28,7 @@ def segment(texts, segmenter=None):
 
     Raises:
         TypeError: if `texts` is one string rather than several.
-        ValueError: if the segmenter drops or changes characters.
+        AlbertError: if the segmenter drops or changes characters.
 
     Example:
     ```python
@@ -41,6 +40,9 @@ def segment(texts, segmenter=None):
     segmenter = _default_segmenter() if segmenter is None else segmenter
     if isinstance(segmenter, Jieba):
         return segmenter.segment(texts)
+    # Imports TensorFlow, which `Jieba` does not need.
+    from albert_tf.preprocessing.words import checked_words
+
     return [checked_words(segmenter(text), text, "the text") for text in texts]
 
 
@@ -64,7 +66,7 @@ class Jieba:
 
     Raises:
         FileNotFoundError: if the user dictionary does not exist.
-        ValueError: if the user dictionary is not UTF-8, or separates by tabs.
+        AlbertError: if the user dictionary is not UTF-8, or separates by tabs.
 
     Example:
     ```python

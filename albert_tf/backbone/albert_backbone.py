@@ -22,6 +22,7 @@ from albert_tf.layers.common import (
     policy_at,
     serialize_activation,
 )
+from albert_tf_lite.errors import AlbertError
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
@@ -78,7 +79,7 @@ class AlbertBackbone(Presets, Lora, Quantization, keras_hub.models.Backbone):
         without `pooler`).
 
     Raises:
-        ValueError: if `num_heads` does not divide `hidden_dim`, or there are
+        AlbertError: if `num_heads` does not divide `hidden_dim`, or there are
             more groups than layers, or fewer than one.
 
     Example:
@@ -232,10 +233,10 @@ class AlbertBackbone(Presets, Lora, Quantization, keras_hub.models.Backbone):
         pooler reads: a quarter less work in a model of four layers.
 
         Raises:
-            ValueError: if the model was built without pooler.
+            AlbertError: if the model was built without pooler.
         """
         if self.pooled_dense is None:
-            raise ValueError(
+            raise AlbertError(
                 "This backbone has no pooler (`pooler=False`), which a model of "
                 "whole texts reads. Use a checkpoint that has one."
             )

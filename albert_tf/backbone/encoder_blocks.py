@@ -4,6 +4,7 @@ import functools
 from typing import Any
 
 from albert_tf.layers import AttentionBlock, EncoderBlock, FeedForwardBlock
+from albert_tf_lite.errors import AlbertError
 
 
 def group_of_layer(layer: int, num_layers: int, num_groups: int) -> int:
@@ -29,7 +30,7 @@ def encoder_blocks(
         ("num_ffn_groups", num_ffn_groups),
     ):
         if not 1 <= groups <= num_layers:
-            raise ValueError(
+            raise AlbertError(
                 f"`{name}` must lie between 1 (shared by all layers) and "
                 f"`num_layers` (nothing shared). Received: {name}={groups}, "
                 f"num_layers={num_layers}"

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 import h5py
 import keras
 
+from albert_tf_lite.errors import AlbertError
+
 
 class Lora:
     """KerasHub's LoRA methods for a backbone whose blocks are shared.
@@ -34,13 +36,13 @@ class Lora:
                 input.
 
         Raises:
-            ValueError: if a name is that of no dense layer.
+            AlbertError: if a name is that of no dense layer.
         """
         names = list(target_layer_names or self.default_lora_layer_names())
         dense = [x for x in self._flatten_layers() if isinstance(x, keras.layers.Dense)]
         known = {layer.name for layer in dense}
         if unknown := sorted(set(names) - known):
-            raise ValueError(
+            raise AlbertError(
                 f"`target_layer_names` must be names of {sorted(known)}. "
                 f"Received: {', '.join(map(repr, unknown))}"
             )
@@ -64,7 +66,7 @@ class Lora:
         """Load what `save_lora_weights` wrote; if no layer is adapted, as it was there.
 
         Raises:
-            ValueError: if other layers were adapted already, or with another rank.
+            AlbertError: if other layers were adapted already, or with another rank.
         """
         with h5py.File(filepath, "r") as file:
             rank = int(file["lora"].attrs["rank"])
@@ -72,7 +74,7 @@ class Lora:
         if not getattr(self, "_lora_enabled_layers", None):
             self.enable_lora(rank, names)
         elif set(names) != set(self._lora_layer_names):
-            raise ValueError(
+            raise AlbertError(
                 f"{filepath} adapts the layers {names}, this backbone adapts "
                 f"{self._lora_layer_names}: load into one that was not adapted."
             )

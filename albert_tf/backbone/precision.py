@@ -9,6 +9,8 @@ import time
 import keras
 from keras import ops
 
+from albert_tf_lite.errors import AlbertError
+
 # What /proc/cpuinfo calls units for bfloat16, of x86 and of ARM. Without them
 # TensorFlow computes it by way of float32, several times slower.
 BFLOAT16_FLAGS = ("avx512_bf16", "amx_bf16", "bf16", "svebf16")
@@ -68,7 +70,7 @@ def as_dtype(precision: str, width: int = 1024) -> str:
         print(chosen, file=sys.stderr)
         return chosen.dtype
     if precision not in policies:
-        raise ValueError(
+        raise AlbertError(
             f"`precision` should be 'auto' or in {list(policies)}. Received: "
             f"{precision!r}"
         )

@@ -5,6 +5,8 @@ import importlib.util
 
 import keras
 
+from albert_tf_lite.errors import AlbertError
+
 
 @contextlib.contextmanager
 def without_mixed_precision(backbone):
@@ -38,7 +40,7 @@ class Presets:
             **kwargs: passed to `from_checkpoint` for a checkpoint.
 
         Raises:
-            ValueError: if the vocabulary of a preset does not have the model's size.
+            AlbertError: if the vocabulary of a preset does not have the model's size.
         """
         if importlib.util.find_spec("tensorflow"):
             # Imported here, because checkpoints are loaded into backbones.
@@ -51,7 +53,7 @@ class Presets:
         tokenizer = getattr(getattr(model, "preprocessor", None), "tokenizer", None)
         expected = getattr(model, "backbone", model).vocabulary_size
         if tokenizer is not None and tokenizer.vocabulary_size() != expected:
-            raise ValueError(
+            raise AlbertError(
                 f"The vocabulary of {preset} has {tokenizer.vocabulary_size()} tokens, "
                 f"the model {expected}. The file is cut short or belongs to another "
                 "model. Copy the preset again."

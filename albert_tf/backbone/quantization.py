@@ -4,6 +4,8 @@ from typing import Any
 
 import keras
 
+from albert_tf_lite.errors import AlbertError
+
 
 class Quantization:
     """KerasHub's quantization for a backbone whose blocks are shared.
@@ -25,7 +27,7 @@ class Quantization:
     def get_quantization_layer_structure(self, mode: str | None = None) -> None:
         """KerasHub's hook for modes that calibrate one block after the other."""
         if mode in ("gptq", "awq"):
-            raise ValueError(
+            raise AlbertError(
                 f'Quantization by "{mode}" calibrates a block by the inputs of one '
                 "layer, and ALBERT runs a block as several layers. Use "
                 '`quantize("int8")`.'

@@ -27,6 +27,7 @@ from albert_tf.checkpoints.plan import (
 from albert_tf.checkpoints.releases import RELEASES, Release
 from albert_tf.tokenizers import load_tokenizer
 from albert_tf.tokenizers.text_tokenizer import TextTokenizer
+from albert_tf_lite.errors import AlbertError
 
 CheckpointPath: TypeAlias = str | os.PathLike | keras.Model
 Config: TypeAlias = str | os.PathLike | dict[str, Any]
@@ -299,7 +300,7 @@ def load_named(
         return None
     if not load_weights:
         if not issubclass(class_, AlbertBackbone):
-            raise ValueError(
+            raise AlbertError(
                 "Build a task with random weights on a backbone: "
                 "AlbertBackbone.from_preset(..., load_weights=False)."
             )

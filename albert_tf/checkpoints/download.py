@@ -21,6 +21,7 @@ from albert_tf.checkpoints.formats import TensorFlowBundle
 from albert_tf.checkpoints.layout import CheckpointError, first_line
 from albert_tf.checkpoints.releases import RELEASES, Release
 from albert_tf.files import complete_directory, make_folder, write_json
+from albert_tf_lite.errors import AlbertError, MissingPackageError
 
 TIMEOUT_SECONDS = 10, 30  # To connect, and between two packets.
 RETRIES = 3
@@ -110,7 +111,7 @@ def fetch_from_hub(path: str, **options: Any) -> pathlib.Path:
     try:
         import huggingface_hub
     except ImportError as error:
-        raise ImportError(
+        raise MissingPackageError(
             f"{path} is downloaded by huggingface_hub. Run: pip install 'albert-tf[hf]'"
         ) from error
     name, _, revision = path.removeprefix(HUB).partition("@")
@@ -142,7 +143,7 @@ def archive_address(release: Release) -> str:
     if not mirror:
         return url
     if not mirror.startswith(("http://", "https://")):
-        raise ValueError(
+        raise AlbertError(
             f"ALBERT_TF_MIRROR is {mirror!r}. Expected an address such as "
             "https://mirror.example.com"
         )
@@ -171,7 +172,7 @@ def download_release(
         has one. A mirror has the same weights in the Hugging Face layout.
 
     Raises:
-        ValueError: if there is no release of that name, or no address for it.
+        AlbertError: if there is no release of that name, or no address for it.
         ImportError: if pooch is not installed.
         ConnectionError: if neither the archive nor a mirror can be downloaded.
         FileExistsError: if the folder of the release holds other files.
@@ -183,12 +184,12 @@ def download_release(
     ```
     """
     if name not in RELEASES:
-        raise ValueError(
+        raise AlbertError(
             f"There is no release named {name!r}. The releases: {', '.join(RELEASES)}"
         )
     release = RELEASES[name]
     if release.url is None:
-        raise ValueError(
+        raise AlbertError(
             f"No public address of {name} is known, so it cannot be downloaded. "
             "Give the path of your copy instead."
         )
@@ -233,7 +234,7 @@ def _fetch(
     try:
         import pooch
     except ImportError as error:
-        raise ImportError(
+        raise MissingPackageError(
             f"{url} is downloaded by pooch. Run: pip install 'albert-tf[hf]'"
         ) from error
     fetcher = pooch.create(

@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from albert_tf_lite.errors import AlbertError
 
-class CheckpointError(ValueError):
+
+class CheckpointError(AlbertError):
     """A checkpoint is damaged, incomplete, or contradicts its config."""
 
 

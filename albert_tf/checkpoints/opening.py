@@ -26,6 +26,7 @@ from albert_tf.checkpoints.formats import (
 from albert_tf.checkpoints.formats.base import Source
 from albert_tf.checkpoints.layout import CheckpointError
 from albert_tf.checkpoints.releases import RELEASES
+from albert_tf_lite.errors import AlbertError
 
 FORMATS = (TensorFlowBundle, HuggingFaceFiles, KerasModel)
 
@@ -48,7 +49,7 @@ def open_source(path: Any) -> Source:
         )
     name, path = str(path), pathlib.Path(path)
     if "\0" in name or not name:
-        raise ValueError(f"`path` should name a checkpoint. Received: {name!r}")
+        raise AlbertError(f"`path` should name a checkpoint. Received: {name!r}")
     if is_on_hub(name):
         return _open_folder(fetch_from_hub(name))
     if path.is_dir():

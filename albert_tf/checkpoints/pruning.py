@@ -14,6 +14,7 @@ from albert_tf.checkpoints.layout import numbers_of
 from albert_tf.preprocessing.marked_labels import CHINESE
 from albert_tf.tokenizers import WordPieceTokenizer
 from albert_tf.tokenizers.text_tokenizer import TextTokenizer
+from albert_tf_lite.errors import AlbertError
 
 _CHUNK = 1024
 
@@ -45,8 +46,9 @@ def prune_vocabulary(
         same tokens: `WordPieceTokenizer(needed_tokens(corpus, tokenizer))`.
 
     Raises:
-        TypeError: if `model` is neither, or the tokenizer is of another kind.
-        ValueError: if a model of ids comes without tokenizer, or the corpus is empty.
+        TypeError: if `model` is neither.
+        AlbertError: if a model of ids comes without tokenizer, the tokenizer is of
+            another kind, or the corpus is empty.
 
     Example:
     ```python
@@ -88,8 +90,8 @@ def needed_tokens(
         A list of tokens, which contains the special ones.
 
     Raises:
-        TypeError: if the tokenizer is not a `WordPieceTokenizer`.
-        ValueError: if the corpus is empty, or `keep` names an unknown token.
+        AlbertError: if the tokenizer is not a `WordPieceTokenizer`, the corpus is
+            empty, or `keep` names an unknown token.
 
     Example:
     ```python
@@ -101,7 +103,7 @@ def needed_tokens(
     if isinstance(corpus, (str, bytes)):
         raise TypeError("`corpus` should be a list of strings, not one string.")
     if min_count < 1:
-        raise ValueError(f"`min_count` should be 1 at least. Received: {min_count}")
+        raise AlbertError(f"`min_count` should be 1 at least. Received: {min_count}")
     tokens = tokenizer.get_vocabulary()
     # The tokenizer returns the last id of a repeated token.
     ids = {token: i for i, token in enumerate(tokens)}
@@ -131,7 +133,7 @@ def keep_tokens(
 
     Raises:
         TypeError: as `prune_vocabulary`.
-        ValueError: if a token is not in the vocabulary, or a special one is missing.
+        AlbertError: if a token is not in the vocabulary, or a special one is missing.
     """
     tokenizer = _tokenizer_of(model, tokenizer)
     rows = [tokenizer.token_to_id(token) for token in tokens]
@@ -140,7 +142,7 @@ def keep_tokens(
     )
     smaller = _with_vocabulary(model, kept)
     if [x.path for x in model.weights] != [x.path for x in smaller.weights]:
-        raise ValueError(
+        raise AlbertError(
             "The weights are not those of the model's config, as with LoRA. Save the "
             "model, load it into a plain one, and prune that."
         )
@@ -190,7 +192,7 @@ def _counts(
             for piece in _first_pieces(word, ids):
                 counts[ids[piece]] += 1
     if is_empty:
-        raise ValueError("`corpus` is empty. Pass texts like those to predict.")
+        raise AlbertError("`corpus` is empty. Pass texts like those to predict.")
     return counts
 
 
@@ -216,13 +218,13 @@ def _tokenizer_of(model: keras.Model, tokenizer: TextTokenizer | None) -> TextTo
     own = getattr(getattr(model, "preprocessor", None), "tokenizer", None)
     tokenizer = own or tokenizer
     if tokenizer is None:
-        raise ValueError(
+        raise AlbertError(
             "This model takes ids and has no vocabulary. Pass it with `tokenizer=`, "
             'for example WordPieceTokenizer("vocab.txt").'
         )
     _check_word_piece(tokenizer)
     if tokenizer.vocabulary_size() != backbone.vocabulary_size:
-        raise ValueError(
+        raise AlbertError(
             f"The vocabulary has {tokenizer.vocabulary_size()} tokens, the model "
             f"{backbone.vocabulary_size}. Use the one that it was trained with."
         )
@@ -231,7 +233,7 @@ def _tokenizer_of(model: keras.Model, tokenizer: TextTokenizer | None) -> TextTo
 
 def _check_word_piece(tokenizer: Any) -> None:
     if not isinstance(tokenizer, WordPieceTokenizer):
-        raise TypeError(
+        raise AlbertError(
             "Only a WordPiece vocabulary can be pruned. The pieces of a SentencePiece "
             "model compete by their scores, so that texts would get other ids. "
             f"Received: {type(tokenizer).__name__}"

@@ -49,6 +49,7 @@ from albert_tf.checkpoints.plan import plan_weights, without_initializing
 from albert_tf.files import complete_directory, write_json
 from albert_tf.tokenizers import SentencePieceTokenizer
 from albert_tf.tokenizers.text_tokenizer import TextTokenizer
+from albert_tf_lite.errors import AlbertError
 
 LAYOUTS = {layout.name: layout for layout in (GOOGLE, ALBERT_ZH, HUGGINGFACE, KERASHUB)}
 PREFIX = "albert_model.ckpt"
@@ -83,7 +84,7 @@ def save_checkpoint(
 
     Raises:
         TypeError: if `model` is not a Keras model.
-        ValueError: if the layout is unknown.
+        AlbertError: if the layout is unknown.
         CheckpointError: if the layout cannot hold the model, with every difference.
         FileExistsError: if the directory holds files of another checkpoint.
 
@@ -149,7 +150,7 @@ def convert_checkpoint(
     Raises:
         FileNotFoundError, CheckpointError: as `load_checkpoint`, and if the layout
             cannot hold the model.
-        ValueError: if the layout is unknown, or the destination is the source.
+        AlbertError: if the layout is unknown, or the destination is the source.
 
     Example:
     ```python
@@ -161,7 +162,7 @@ def convert_checkpoint(
     opened = open_checkpoint(source, config=config, progress=progress)
     folders = [folder.resolve() for folder in opened.source.folders]
     if pathlib.Path(destination).resolve() in folders:
-        raise ValueError(f"{destination} holds the source. Choose another directory.")
+        raise AlbertError(f"{destination} holds the source. Choose another directory.")
     contents = _contents_of(opened, layout, vocabulary)
     _write(contents, destination)
     model, parts = contents.model, contents.parts
@@ -275,7 +276,7 @@ def _contents_of_model(model: Any, layout: str, tokenizer: Any = None) -> Conten
 
 def _contents_of(opened: Checkpoint, layout: str, tokenizer: Any) -> Contents:
     if layout not in (*LAYOUTS, "keras"):
-        raise ValueError(f"Unknown layout {layout!r}. Known: {[*LAYOUTS, 'keras']}")
+        raise AlbertError(f"Unknown layout {layout!r}. Known: {[*LAYOUTS, 'keras']}")
     arguments = opened.arguments
     target = LAYOUTS.get(layout) or own_layout(arguments)
     if differ := layout_differences(target, arguments):

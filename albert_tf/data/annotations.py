@@ -8,6 +8,7 @@ from typing import Any
 
 from albert_tf.data.records import Record, WrongLine, lines_of
 from albert_tf.data.tags import Span
+from albert_tf_lite.errors import AlbertError
 
 
 def _objects(content) -> Iterator[tuple[str, dict]]:
@@ -122,6 +123,6 @@ def _located(text, start, end, surface, label) -> Span:
     if inside.decode("utf-16-le", "replace") == surface:
         start = len(before.decode("utf-16-le", "replace"))
         return start, start + len(surface), label
-    raise ValueError(
+    raise AlbertError(
         f"from {start} to {end} stands {text[start:end]!r}, not {surface!r}"
     )

@@ -6,6 +6,7 @@ import os
 import pathlib
 
 from albert_tf.data.json_files import read_json_records
+from albert_tf_lite.errors import AlbertError
 
 # LCSTS, NLPCC 2017 and CSL among others.
 _ARTICLE_KEYS = ("article", "text", "content", "abst")
@@ -26,14 +27,14 @@ def read_articles(path: str | os.PathLike) -> tuple[list, list[str]]:
 
     Raises:
         FileNotFoundError: if there is no such file.
-        ValueError: if it holds no articles, or an entry is not as above. Says which.
+        AlbertError: if it holds no articles, or an entry is not as above. Says which.
     """
     path = pathlib.Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"There is no file {path}.")
     rows = [_row(entry, record) for entry, record in read_json_records(path)]
     if not rows:
-        raise ValueError(f"{path} holds no articles.")
+        raise AlbertError(f"{path} holds no articles.")
     articles, summaries = map(list, zip(*rows, strict=True))
     return articles, summaries
 
@@ -44,7 +45,7 @@ def _row(entry, record):
         fields = record if isinstance(record, dict) else {}
         found = next((fields[key] for key in keys if key in fields), None)
         if found is None:
-            raise ValueError(
+            raise AlbertError(
                 f"{entry} should be an object with one of the fields {keys}. Found: "
                 f"{str(record)[:80]!r}"
             )
@@ -52,7 +53,7 @@ def _row(entry, record):
     article, summary = values
     sentences = article if isinstance(article, list) else [article]
     if not sentences or not all(isinstance(x, str) for x in [*sentences, summary]):
-        raise ValueError(
+        raise AlbertError(
             f"{entry} should have a string, or a list of sentences, for article and a "
             f"string for summary. Found: {str(record)[:80]!r}"
         )

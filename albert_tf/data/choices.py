@@ -7,6 +7,7 @@ import os
 import pathlib
 
 from albert_tf.data.json_files import field, read_json, read_json_lines
+from albert_tf_lite.errors import AlbertError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,7 +56,7 @@ def read_choices(path: str | os.PathLike) -> ChoiceQuestions:
 
     Raises:
         FileNotFoundError: if there is no such file, or none in the directory.
-        ValueError: if an entry is not of these forms, saying which.
+        AlbertError: if an entry is not of these forms, saying which.
 
     Reference:
         [Sun et al., 2020](https://arxiv.org/abs/1904.09679) (C3),
@@ -64,11 +65,11 @@ def read_choices(path: str | os.PathLike) -> ChoiceQuestions:
     path = pathlib.Path(path)
     rows = [row for file in _files(path) for row in _rows(file)]
     if not rows:
-        raise ValueError(f"{path} has no questions.")
+        raise AlbertError(f"{path} has no questions.")
     contexts, questions, choices, labels, ids = map(list, zip(*rows, strict=True))
     unlabelled = labels.count(None)
     if 0 < unlabelled < len(labels):
-        raise ValueError(
+        raise AlbertError(
             f"{path} has {unlabelled} questions without an answer among "
             f"{len(labels)}, the first with the id {ids[labels.index(None)]}. Expected "
             "an answer for all, or for none."
@@ -96,7 +97,7 @@ def _rows(path):
         return list(_race(content, str(path)))
     if isinstance(content, list):
         return list(_c3(content, path))
-    raise ValueError(
+    raise AlbertError(
         f"{path} should be a list of documents (C3) or an object with `article` "
         f"(RACE). Found: {str(content)[:80]!r}"
     )
@@ -106,20 +107,20 @@ def _c3(content, path):
     for d, document in enumerate(content):
         entry = f"[{d}] of {path}"
         if not isinstance(document, list) or len(document) < 2:
-            raise ValueError(
+            raise AlbertError(
                 f"{entry} should be a list of a document, its questions and an id. "
                 f"Found: {str(document)[:80]!r}"
             )
         turns, questions, *rest = document
         context = "\n".join(_strings(turns, f"the document of {entry}"))
         if not isinstance(questions, list):
-            raise ValueError(f"The questions of {entry} should be a list.")
+            raise AlbertError(f"The questions of {entry} should be a list.")
         for q, question in enumerate(questions):
             entry = f"[{d}][1][{q}] of {path}"
             choices = _strings(field(question, "choice", list, entry), entry)
             answer = question.get("answer")
             if answer is not None and answer not in choices:
-                raise ValueError(
+                raise AlbertError(
                     f"The answer {answer!r} of {entry} is none of its choices: "
                     f"{choices}"
                 )
@@ -134,7 +135,7 @@ def _race(record, entry):
     options = field(record, "options", list, entry)
     answers = record.get("answers") or [None] * len(questions)
     if not len(questions) == len(options) == len(answers):
-        raise ValueError(
+        raise AlbertError(
             f"{entry} has {len(questions)} questions, {len(options)} lists of options "
             f"and {len(answers)} answers. Expected as many of each."
         )
@@ -145,7 +146,7 @@ def _race(record, entry):
         if letter is not None:
             label = ord(letter) - ord("A") if _is_letter(letter) else -1
             if not 0 <= label < len(choices):
-                raise ValueError(
+                raise AlbertError(
                     f"The answer of {place} should be a letter of its {len(choices)} "
                     f"options, from A on. Found: {letter!r}"
                 )
@@ -158,11 +159,11 @@ def _is_letter(value):
 
 def _strings(values, entry):
     if not isinstance(values, list) or not values:
-        raise ValueError(
+        raise AlbertError(
             f"{entry} should have a list of strings, at least one. Found: "
             f"{str(values)[:80]!r}"
         )
     for value in values:
         if not isinstance(value, str):
-            raise ValueError(f"{entry} should hold strings only. Found: {value!r}")
+            raise AlbertError(f"{entry} should hold strings only. Found: {value!r}")
     return values

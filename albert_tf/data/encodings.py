@@ -12,7 +12,7 @@ def read_text(path):
 
     Raises:
         FileNotFoundError: if there is no such file.
-        ValueError: if it is in none of these, saying which byte in which line.
+        AlbertError: if it is in none of these, saying which byte in which line.
     """
     path = pathlib.Path(path)
     if not path.is_file():

@@ -3,6 +3,7 @@
 import json
 
 from albert_tf.data.encodings import read_lines, read_text
+from albert_tf_lite.errors import AlbertError
 
 
 def read_json(path):
@@ -10,12 +11,12 @@ def read_json(path):
 
     Raises:
         FileNotFoundError: if there is no such file.
-        ValueError: if it is not text or not JSON, naming the line.
+        AlbertError: if it is not text or not JSON, naming the line.
     """
     try:
         return json.loads(read_text(path))
     except json.JSONDecodeError as error:
-        raise ValueError(
+        raise AlbertError(
             f"Line {error.lineno} of {path} is not JSON: {error.msg}."
         ) from error
 
@@ -33,7 +34,7 @@ def read_json_lines(path):
         try:
             yield entry, json.loads(line)
         except json.JSONDecodeError as error:
-            raise ValueError(f"{entry} is not JSON: {error.msg}.") from error
+            raise AlbertError(f"{entry} is not JSON: {error.msg}.") from error
 
 
 def read_json_records(path):
@@ -57,22 +58,22 @@ def field(record, name, kind, entry):
         entry: string, what to call the object in a message, file and position.
 
     Raises:
-        ValueError: if it is missing or of another type.
+        AlbertError: if it is missing or of another type.
     """
     kinds = kind if isinstance(kind, tuple) else (kind,)
     names = " or ".join(_JSON_NAMES[each] for each in kinds)
     if not isinstance(record, dict):
-        raise ValueError(
+        raise AlbertError(
             f"{entry} should be an object with the field {name!r}. Found: "
             f"{str(record)[:80]!r}"
         )
     if name not in record:
-        raise ValueError(
+        raise AlbertError(
             f"{entry} has no field {name!r}. Its fields are {sorted(record)}."
         )
     value = record[name]
     if not isinstance(value, kinds) or isinstance(value, bool) and bool not in kinds:
-        raise ValueError(
+        raise AlbertError(
             f"{name!r} of {entry} should be {names}. Found: {str(value)[:80]!r}"
         )
     return value

@@ -6,6 +6,8 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
+from albert_tf_lite.errors import AlbertError
+
 
 def contrastive_pairs(
     texts: Sequence[str],
@@ -29,19 +31,19 @@ def contrastive_pairs(
         what `AlbertTextEmbedder.fit` takes.
 
     Raises:
-        ValueError: if there are not as many labels as texts, or fewer than two
+        AlbertError: if there are not as many labels as texts, or fewer than two
             classes, or a class has one text only.
 
     Reference:
         [SetFit](https://arxiv.org/abs/2209.11055), section 3.
     """
     if len(texts) != len(labels):
-        raise ValueError(f"There are {len(texts)} texts, but {len(labels)} labels.")
+        raise AlbertError(f"There are {len(texts)} texts, but {len(labels)} labels.")
     positions = {label: i for i, label in enumerate(dict.fromkeys(labels))}
     classes = np.array([positions[label] for label in labels])
     counts = np.bincount(classes, minlength=len(positions))
     if len(counts) < 2 or counts.min() < 2:
-        raise ValueError(
+        raise AlbertError(
             "Pairs need two classes at least, of two texts at least each. Found: "
             f"{dict(zip(positions, counts.tolist(), strict=True))}"
         )

@@ -4,6 +4,7 @@ import csv
 import json
 
 from albert_tf.data.encodings import read_lines
+from albert_tf_lite.errors import AlbertError
 
 # Between the labels of a text that has several.
 LABEL_SEPARATOR = "|"
@@ -12,17 +13,17 @@ LABEL_SEPARATOR = "|"
 def read_rows(path):
     """Two lists: the numbers of the lines, and their cells; the header included."""
     if path.suffix.lower() not in _READERS:
-        raise ValueError(
+        raise AlbertError(
             f"{path} has an unknown ending. Known: {', '.join(_READERS)} "
             "(.json holds a JSON object a line)."
         )
     rows = _READERS[path.suffix.lower()](path, read_lines(path))
     if not rows:
-        raise ValueError(f"{path} is empty. Expected a label and a text a line.")
+        raise AlbertError(f"{path} is empty. Expected a label and a text a line.")
     width = len(rows[0][1])
     for number, row in rows:
         if len(row) != width:
-            raise ValueError(
+            raise AlbertError(
                 f"Line {number} of {path} has {len(row)} columns, the first line "
                 f"has {width}: {row}"
             )
@@ -39,7 +40,7 @@ def _read_csv(path, lines):
     try:
         return [(reader.line_num, row) for row in reader if row]
     except csv.Error as error:
-        raise ValueError(
+        raise AlbertError(
             f"Line {reader.line_num} of {path} is not CSV: {error}."
         ) from error
 
@@ -52,16 +53,18 @@ def _read_jsonl(path, lines):
         try:
             record = json.loads(line)
         except json.JSONDecodeError as error:
-            raise ValueError(f"Line {number} of {path} is not JSON: {error}") from error
+            raise AlbertError(
+                f"Line {number} of {path} is not JSON: {error}"
+            ) from error
         if not isinstance(record, dict):
-            raise ValueError(
+            raise AlbertError(
                 f"Line {number} of {path} should be a JSON object such as "
                 f'{{"label": "1", "text": "..."}}. Found: {line[:80]}'
             )
         header = rows[0][1] if rows else list(record)
         missing = [name for name in header if record.get(name) is None]
         if missing:
-            raise ValueError(f"Line {number} of {path} lacks {missing}: {line[:80]}")
+            raise AlbertError(f"Line {number} of {path} lacks {missing}: {line[:80]}")
         rows = rows or [(number, header)]
         rows.append((number, [_cell(record[name]) for name in header]))
     return rows

@@ -6,6 +6,7 @@ import dataclasses
 import os
 
 from albert_tf.data.json_files import field, read_json
+from albert_tf_lite.errors import AlbertError
 
 # Where an answer starts in its context, in characters (`None` if it is not in it),
 # and its text.
@@ -104,7 +105,7 @@ def read_squad(path: str | os.PathLike) -> SpanQuestions:
 
     Raises:
         FileNotFoundError: if there is no such file.
-        ValueError: if it is no JSON, or an entry is not as SQuAD's, saying which.
+        AlbertError: if it is no JSON, or an entry is not as SQuAD's, saying which.
 
     Example:
     ```python
@@ -131,7 +132,7 @@ def read_squad(path: str | os.PathLike) -> SpanQuestions:
         text = field(question, "question", str, entry)
         rows.append((text, context, answers, str(question.get("id", len(rows)))))
     if not rows:
-        raise ValueError(f"{path} has no questions.")
+        raise AlbertError(f"{path} has no questions.")
     return SpanQuestions(*map(list, zip(*rows, strict=True)), **counts)
 
 

@@ -7,6 +7,7 @@ import pathlib
 
 from albert_tf.data.encodings import read_lines
 from albert_tf.data.json_files import read_json_records
+from albert_tf_lite.errors import AlbertError
 
 _KEYS = (("original_text", "correct_text"), ("source", "target"))
 
@@ -25,17 +26,17 @@ def read_spelling(path: str | os.PathLike) -> tuple[list[str], list[str]]:
 
     Raises:
         FileNotFoundError: if there is no such file.
-        ValueError: if it holds no texts, or a line is not as above, or its two texts
+        AlbertError: if it holds no texts, or a line is not as above, or its two texts
             differ in length. Says which.
     """
     path = pathlib.Path(path)
     is_json = path.suffix in (".json", ".jsonl")
     rows = _of_json(path) if is_json else _of_lines(path)
     if not rows:
-        raise ValueError(f"{path} holds no texts.")
+        raise AlbertError(f"{path} holds no texts.")
     for place, source, target in rows:
         if len(source) != len(target):
-            raise ValueError(
+            raise AlbertError(
                 f"{place} has texts of {len(source)} and {len(target)} characters. "
                 f"Expected as many, each in its place: {source[:50]!r}, {target[:50]!r}"
             )
@@ -50,7 +51,7 @@ def _of_lines(path):
         if parts == [""]:
             continue
         if len(parts) != 2:
-            raise ValueError(
+            raise AlbertError(
                 f"Line {number} of {path} has {len(parts)} columns. Expected the wrong "
                 f"text and the right one with a tab between them: {line[:80]!r}"
             )
@@ -64,7 +65,7 @@ def _of_json(path):
         is_object = isinstance(record, dict)
         found = [keys for keys in _KEYS if is_object and record.keys() >= set(keys)]
         if not found:
-            raise ValueError(
+            raise AlbertError(
                 f"{place} is not an object with original_text and correct_text: "
                 f"{str(record)[:80]}"
             )

@@ -7,6 +7,7 @@ import pathlib
 from collections.abc import Iterable, Sequence
 
 from albert_tf.data.rows import LABEL_SEPARATOR, is_json_lines, read_rows
+from albert_tf_lite.errors import AlbertError
 
 # The columns that are found by themselves, the first of these that a header has.
 COLUMN_NAMES = {
@@ -53,19 +54,19 @@ class LabelledTexts:
         """The position of each label among the classes.
 
         Raises:
-            ValueError: if a label is empty, or not among them; it says which.
+            AlbertError: if a label is empty, or not among them; it says which.
         """
         positions = {name: position for position, name in enumerate(classes)}
         for i, label in enumerate(self.labels):
             if not label:
-                raise ValueError(
+                raise AlbertError(
                     f"The label of {self._place(i)} is empty. Give it one, or remove "
                     "the line."
                 )
             if label not in positions:
                 others = sum(x not in positions for x in self.labels[i + 1 :])
                 more = f" ({others} more are not, either)" if others else ""
-                raise ValueError(
+                raise AlbertError(
                     f"The label {label!r} of {self._place(i)} is not among the "
                     f"classes {list(classes)}{more}."
                 )
@@ -83,7 +84,7 @@ class LabelledTexts:
         """The labels as numbers.
 
         Raises:
-            ValueError: if one is no finite number.
+            AlbertError: if one is no finite number.
         """
         return [_number(x, self._place(i)) for i, x in enumerate(self.labels)]
 
@@ -94,7 +95,7 @@ def _number(label, place):
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
-        raise ValueError(
+        raise AlbertError(
             f"The label {label!r} of {place} is no finite number. Say which "
             "column has the numbers with `label=`."
         )
@@ -133,7 +134,7 @@ def read_labelled_texts(
 
     Raises:
         FileNotFoundError: if there is no such file.
-        ValueError: if it is empty, in another encoding, of an unknown ending, has
+        AlbertError: if it is empty, in another encoding, of an unknown ending, has
             lines of different lengths, has no such columns, or has pairs where single
             texts are expected.
     """
@@ -151,7 +152,7 @@ def read_labelled_texts(
         x = (x, values["text_b"])
     if pairs not in (None, "text_b" in values):
         kinds = ("pairs of texts", "single texts")
-        raise ValueError(
+        raise AlbertError(
             f"{path} has {kinds[pairs]} where {kinds[not pairs]} are expected. Say "
             "which columns to read with `text=` and `text_b=`."
         )
@@ -191,7 +192,7 @@ def read_texts(
         elif len(header) == len(roles):
             columns.setdefault(role, place)
         if role not in columns:
-            raise ValueError(
+            raise AlbertError(
                 f"{path} has {len(header)} columns, {header}, and none is found to be "
                 f"the {role}. Say which it is with `{role}=`."
             )
@@ -221,7 +222,7 @@ def _table(path, given):
     else:
         header = [str(number) for number in range(1, len(rows[0]) + 1)]
     if not rows:
-        raise ValueError(f"{path} has a header line and no examples below it.")
+        raise AlbertError(f"{path} has a header line and no examples below it.")
     return header, numbers, rows, has_header
 
 
@@ -230,7 +231,7 @@ def _position(path, header, name):
         return header.index(name)
     if name.isdecimal() and 1 <= int(name) <= len(header):
         return int(name) - 1
-    raise ValueError(f"{path} has no column {name!r}. Its columns are {header}.")
+    raise AlbertError(f"{path} has no column {name!r}. Its columns are {header}.")
 
 
 def _find_by_name(path, header, columns):
@@ -241,7 +242,7 @@ def _find_by_name(path, header, columns):
         if found:
             columns.setdefault(role, found[0])
         elif role not in columns and role != "text_b":
-            raise ValueError(
+            raise AlbertError(
                 f"{path} has no {role} column. Its columns are {header}. Say which "
                 f"it is with `{role}=`. (Found by itself: {names})"
             )
@@ -255,7 +256,7 @@ def _find_by_content(path, rows, columns):
         free.remove(columns["label"])
     if "text" not in columns:
         if not free or len(free) > 2:
-            raise ValueError(
+            raise AlbertError(
                 f"{path} has no header and {len(free)} columns that could be text, "
                 f"such as {rows[0]}. Say which is with `text=` (a number)."
             )
@@ -274,7 +275,7 @@ def _label_column(path, rows, columns):
     most = max(1, min(MOST_CLASSES, len(rows) - 1))
     found = [column for column in columns if size(column)[0] <= most]
     if not found:
-        raise ValueError(
+        raise AlbertError(
             f"{path} has no label column: in each column every line is different "
             f"(first line: {rows[0]}). Say which it is with `label=`, or give "
             "the file a header."

@@ -11,6 +11,7 @@ from albert_tf.data.encodings import read_text
 from albert_tf.data.records import WrongLine
 from albert_tf.data.tag_columns import read_columns, read_slashes
 from albert_tf.data.tags import Span, check_spans
+from albert_tf_lite.errors import AlbertError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,15 +63,15 @@ def read_tagged_texts(
 
     Raises:
         FileNotFoundError: if there is no such file.
-        ValueError: if it is empty, in another encoding, or not of the form, saying which line.
+        AlbertError: if it is empty, in another encoding, or not of the form, saying which line.
     """  # noqa: E501 (a table)
     path = pathlib.Path(path)
     content = read_text(path)
     if not content.strip():
-        raise ValueError(f"{path} is empty. Expected texts with entities.")
+        raise AlbertError(f"{path} is empty. Expected texts with entities.")
     form = form or _form_of(content)
     if form not in _READERS:
-        raise ValueError(f"`form` must be one of {list(_READERS)}. Received: {form}")
+        raise AlbertError(f"`form` must be one of {list(_READERS)}. Received: {form}")
     options = {"separator": separator, "joiner": joiner} if form == "columns" else {}
     texts, rows, skipped = [], [], 0
     try:
@@ -80,9 +81,9 @@ def read_tagged_texts(
             rows.append(spans)
             skipped += wrong
     except WrongLine as error:
-        raise ValueError(f"{error.where} of {path}: {error}") from None
+        raise AlbertError(f"{error.where} of {path}: {error}") from None
     if not texts:
-        raise ValueError(f"{path} holds no text with annotations (as {form}).")
+        raise AlbertError(f"{path} holds no text with annotations (as {form}).")
     return TaggedTexts(texts, rows, skipped)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import operator
 from collections.abc import Iterable, Sequence
 
+from albert_tf_lite.errors import AlbertError
+
 OUTSIDE = "O"
 # Begin, inside, end, single; BMES and BILOU call some of them otherwise.
 PREFIXES = {"B": "B", "I": "I", "M": "I", "E": "E", "L": "E", "S": "S", "U": "S"}
@@ -22,15 +24,17 @@ def tag_names(labels: Sequence[str], scheme: str = "BIO") -> list[str]:
         scheme: `"BIO"` or `"BIOES"`.
 
     Raises:
-        ValueError: if the scheme is unknown, or labels are missing, empty or repeated.
+        AlbertError: if the scheme is unknown, or labels are missing, empty or repeated.
     """
     if scheme not in SCHEMES:
-        raise ValueError(f"`scheme` must be one of {list(SCHEMES)}. Received: {scheme}")
+        raise AlbertError(
+            f"`scheme` must be one of {list(SCHEMES)}. Received: {scheme}"
+        )
     if isinstance(labels, str):
-        raise ValueError(f"`labels` should be a list of strings, not {labels!r}.")
+        raise AlbertError(f"`labels` should be a list of strings, not {labels!r}.")
     names = [str(label) for label in labels]
     if not names or "" in names or len(set(names)) < len(names):
-        raise ValueError(
+        raise AlbertError(
             "`labels` should be the kinds of entities, each named differently, such "
             f'as ["PER", "LOC", "ORG"]. Received: {labels}'
         )
@@ -41,13 +45,13 @@ def split_tag(tag: str) -> tuple[str, str]:
     """The prefix (`B`, `I`, `E`, `S`, or `O`) of a tag, and its label.
 
     Raises:
-        ValueError: if it is none of these.
+        AlbertError: if it is none of these.
     """
     if tag == OUTSIDE:
         return OUTSIDE, ""
     if len(tag) > 2 and tag[1] in "-_" and tag[0] in PREFIXES:
         return PREFIXES[tag[0]], tag[2:]
-    raise ValueError(
+    raise AlbertError(
         f"{tag!r} is no tag. Expected O, or a prefix and a label such as B-PER; the "
         f"prefixes are {' '.join(PREFIXES)}."
     )
@@ -60,7 +64,7 @@ def tags_to_spans(tags: Iterable[str]) -> list[Span]:
     where it is first, so that IOB1 and IO are read, too.
 
     Raises:
-        ValueError: as `split_tag`.
+        AlbertError: as `split_tag`.
     """
     spans, start, label = [], 0, None
     for position, (prefix, name) in enumerate([*map(split_tag, tags), (OUTSIDE, "")]):
@@ -100,7 +104,7 @@ def check_spans(spans: Iterable, length: int) -> list[Span]:
         length: int, of the text.
 
     Raises:
-        ValueError: saying what is wrong with which.
+        AlbertError: saying what is wrong with which.
     """
     checked = []
     for span in spans:
@@ -110,12 +114,12 @@ def check_spans(spans: Iterable, length: int) -> list[Span]:
             if not isinstance(label, str):
                 raise TypeError
         except (TypeError, ValueError):
-            raise ValueError(
+            raise AlbertError(
                 f"{span!r} is no span. Expected (start, end, label), with offsets in "
                 'characters, such as (0, 2, "LOC").'
             ) from None
         if not 0 <= start < end <= length:
-            raise ValueError(
+            raise AlbertError(
                 f"the span {(start, end, label)} does not lie in the text, which has "
                 f"{length} characters; its end is the position after the last."
             )
@@ -123,7 +127,7 @@ def check_spans(spans: Iterable, length: int) -> list[Span]:
     checked.sort()
     for first, second in zip(checked, checked[1:], strict=False):
         if second[0] < first[1]:
-            raise ValueError(
+            raise AlbertError(
                 f"the spans {first} and {second} overlap. A character has one label."
             )
     return checked

@@ -9,6 +9,7 @@ import numpy as np
 
 from albert_tf.evaluation.extra import import_extra
 from albert_tf.evaluation.mistakes import LEAST_PROBABILITY, check_probabilities
+from albert_tf_lite.errors import AlbertError
 
 # So many times as many uncertain examples as are wanted are clustered.
 CANDIDATES = 10
@@ -37,7 +38,7 @@ def next_to_label(
 
     Raises:
         ImportError: if scikit-learn is not installed.
-        ValueError: if the arrays do not fit together.
+        AlbertError: if the arrays do not fit together.
 
     Reference:
         [Diverse mini-batch Active Learning](https://arxiv.org/abs/1901.05954),
@@ -46,7 +47,7 @@ def next_to_label(
     probabilities = check_probabilities(probabilities)
     features = np.asarray(features, "float64")
     if features.ndim != 2 or len(features) != len(probabilities):
-        raise ValueError(
+        raise AlbertError(
             "`features` should have a row for each of the "
             f"{len(probabilities)} examples. Received shape {features.shape}."
         )

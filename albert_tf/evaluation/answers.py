@@ -9,6 +9,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from albert_tf_lite.errors import AlbertError
+
 # What CMRC 2018 removes. It names the ellipsis of two characters, too, but compares
 # with single ones, so that "…" stays.
 CMRC_PUNCTUATION = frozenset("-:_*^/\\~`+=，。：？！“”；’《》·、「」（）－～『』")
@@ -43,7 +45,7 @@ def squad_scores(
         `unanswerable_exact_match`.
 
     Raises:
-        ValueError: if there are not as many predictions as answers, or none.
+        AlbertError: if there are not as many predictions as answers, or none.
 
     Example:
 
@@ -106,18 +108,18 @@ def score_answers(
         kind: `"squad"` or `"cmrc"`.
     """
     if len(predictions) != len(answers) or not len(answers):
-        raise ValueError(
+        raise AlbertError(
             "There must be as many predictions as lists of answers, at least one. "
             f"Received: {len(predictions)} and {len(answers)}."
         )
     for position, texts in enumerate(answers):
         if isinstance(texts, str):
-            raise ValueError(
+            raise AlbertError(
                 "`answers` should hold a list of strings for each question. Element "
                 f"{position} is {texts!r}."
             )
     if kind not in _KINDS:
-        raise ValueError(f"Unknown scores {kind!r}. Known: {list(_KINDS)}")
+        raise AlbertError(f"Unknown scores {kind!r}. Known: {list(_KINDS)}")
     return np.array(
         [
             [

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from albert_tf_lite.errors import AlbertError
+
 # Blue for what speaks for the answer, orange for what speaks against it: these two are
 # told apart by those who cannot tell red from green.
 FOR = (66, 133, 244)
@@ -57,7 +59,7 @@ def coloured_runs(
         A list of `(piece, colour)`; the pieces joined are the text.
     """
     if len(values) != len(text):
-        raise ValueError(
+        raise AlbertError(
             f"`values` should have a number for each of the {len(text)} characters. "
             f"Received {len(values)}."
         )

@@ -10,6 +10,7 @@ import numpy as np
 
 from albert_tf.evaluation.extra import import_extra
 from albert_tf.files import complete_file
+from albert_tf_lite.errors import AlbertError
 
 # Fonts for Chinese, the first that is installed; any other that has the characters
 # comes after these.
@@ -71,11 +72,11 @@ def draw_confusion(matrix: Any, labels: Sequence[str], path: str | os.PathLike) 
 
     Raises:
         ImportError: if Matplotlib is not installed.
-        ValueError: if the matrix has not a row and a column for each label.
+        AlbertError: if the matrix has not a row and a column for each label.
     """
     matrix = np.asarray(matrix)
     if matrix.shape != (len(labels), len(labels)):
-        raise ValueError(
+        raise AlbertError(
             f"`matrix` should have a row and a column for each of the {len(labels)} "
             f"labels. Received shape {matrix.shape}."
         )

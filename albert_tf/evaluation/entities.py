@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from albert_tf.evaluation.extra import import_extra
+from albert_tf_lite.errors import AlbertError
 
 # (start, end, label) in characters.
 Span = tuple[int, int, str]
@@ -29,7 +30,7 @@ def entity_scores(
 
     Raises:
         ImportError: if seqeval is not installed.
-        ValueError: if the two lists have different lengths.
+        AlbertError: if the two lists have different lengths.
 
     Example:
     ```python
@@ -40,7 +41,7 @@ def entity_scores(
         [CoNLL-2003](https://aclanthology.org/W03-0419), section 3; seqeval.
     """
     if len(truth) != len(predicted):
-        raise ValueError(
+        raise AlbertError(
             "`truth` and `predicted` must have a list of spans for each text. Received "
             f"{len(truth)} and {len(predicted)}."
         )

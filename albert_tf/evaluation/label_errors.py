@@ -10,6 +10,7 @@ import numpy as np
 
 from albert_tf.evaluation.extra import import_extra
 from albert_tf.evaluation.mistakes import check_classes, losses
+from albert_tf_lite.errors import AlbertError
 
 
 def suspicious_labels(
@@ -39,7 +40,7 @@ def suspicious_labels(
 
     Raises:
         ImportError: if scikit-learn is not installed.
-        ValueError: if fewer than two classes have two examples.
+        AlbertError: if fewer than two classes have two examples.
 
     Reference:
         [Confident Learning](https://arxiv.org/abs/1911.00068), sections 3.1 and 3.2.
@@ -73,7 +74,7 @@ def cross_validated(
     truth = np.asarray(truth)
     sizes = np.bincount(truth)
     if (sizes > 1).sum() < 2:
-        raise ValueError(
+        raise AlbertError(
             "Two classes at least should have two examples each. Received classes of "
             f"{sizes.tolist()} examples."
         )

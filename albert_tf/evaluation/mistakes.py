@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from albert_tf_lite.errors import AlbertError
+
 # Of a probability that rounds to 0 the logarithm is still a number.
 LEAST_PROBABILITY = 1e-12
 
@@ -33,7 +35,7 @@ def worst_mistakes(
         `predicted_probability`), and `loss`, the cross-entropy in nats.
 
     Raises:
-        ValueError: if the arrays do not fit together.
+        AlbertError: if the arrays do not fit together.
 
     Example:
 
@@ -76,7 +78,7 @@ def worst_multi_label_mistakes(
     given = np.asarray(probabilities, "float64")
     truth, chosen = np.asarray(truth, bool), np.asarray(chosen, bool)
     if not given.shape == truth.shape == chosen.shape or given.ndim != 2:
-        raise ValueError(
+        raise AlbertError(
             "`probabilities`, `truth` and `chosen` should have the shape [examples, "
             f"classes]. Received {given.shape}, {truth.shape} and {chosen.shape}."
         )
@@ -133,13 +135,13 @@ def check_classes(probabilities: Any, truth: Any) -> tuple[np.ndarray, np.ndarra
     probabilities = check_probabilities(probabilities)
     truth = np.asarray(truth)
     if truth.shape != probabilities.shape[:1] or truth.dtype.kind not in "iu":
-        raise ValueError(
+        raise AlbertError(
             "`truth` should be ints, the class of each of the "
             f"{len(probabilities)} examples. Received shape {truth.shape} and type "
             f"{truth.dtype}."
         )
     if len(truth) and not 0 <= truth.min() <= truth.max() < probabilities.shape[1]:
-        raise ValueError(
+        raise AlbertError(
             f"`truth` should lie between 0 and {probabilities.shape[1] - 1}. Received "
             f"{truth.min()} to {truth.max()}."
         )
@@ -150,14 +152,14 @@ def check_probabilities(probabilities: Any) -> np.ndarray:
     """As an array [examples, classes] whose rows sum to 1, if they do."""
     probabilities = np.asarray(probabilities, "float64")
     if probabilities.ndim != 2:
-        raise ValueError(
+        raise AlbertError(
             "`probabilities` should have the shape [examples, classes]. Received "
             f"{probabilities.shape}."
         )
     # Sums of bfloat16 are off by some 1%.
     sums = probabilities.sum(axis=1)
     if not np.allclose(sums, 1, atol=0.05) or (probabilities < 0).any():
-        raise ValueError(
+        raise AlbertError(
             "The `probabilities` of each example should sum to 1. Of a classifier's "
             'logits, `answers(outputs)["probabilities"]` gives them.'
         )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from albert_tf_lite.errors import AlbertError
+
 
 def spelling_scores(
     sources: Sequence[str], targets: Sequence[str], predicted: Sequence[str]
@@ -28,7 +30,7 @@ def spelling_scores(
         `false_positive_rate`, of the sentences without errors.
 
     Raises:
-        ValueError: if there are not as many of each, or a text differs in length.
+        AlbertError: if there are not as many of each, or a text differs in length.
 
     Example:
     ```python
@@ -40,14 +42,14 @@ def spelling_scores(
         [Tseng et al., 2015](https://aclanthology.org/W15-3106), section 4.
     """
     if not len(sources) == len(targets) == len(predicted):
-        raise ValueError(
+        raise AlbertError(
             "There should be as many sources, targets and predicted texts. Received "
             f"{len(sources)}, {len(targets)} and {len(predicted)}."
         )
     rows = list(zip(sources, targets, predicted, strict=True))
     for i, row in enumerate(rows):
         if len(set(map(len, row))) > 1:
-            raise ValueError(f"The texts {i} differ in length: {row}")
+            raise AlbertError(f"The texts {i} differ in length: {row}")
     found = {
         "detection": [
             _changes(s, p).keys() == _changes(s, t).keys() for s, t, p in rows

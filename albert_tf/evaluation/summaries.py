@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from albert_tf.evaluation.extra import import_extra
+from albert_tf_lite.errors import AlbertError
 
 _HAN = "\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _TOKEN = re.compile(rf"[{_HAN}]|[^\W_{_HAN}]+")
@@ -37,14 +38,14 @@ def rouge_scores(
         (longest common subsequence), the means over all summaries.
 
     Raises:
-        ValueError: if there are not as many of both, or none.
+        AlbertError: if there are not as many of both, or none.
         ImportError: without rouge-score, which is in the extra `evaluation`.
 
     Reference:
         [Lin, 2004](https://aclanthology.org/W04-1013).
     """
     if len(summaries) != len(references) or not len(references):
-        raise ValueError(
+        raise AlbertError(
             "There must be as many summaries as references, one at least. Received "
             f"{len(summaries)} and {len(references)}."
         )

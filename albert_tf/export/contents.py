@@ -18,6 +18,7 @@ from albert_tf.models.task import AlbertTask
 from albert_tf.models.thresholds import DEFAULT_THRESHOLD
 from albert_tf.tokenizers import SentencePieceTokenizer
 from albert_tf_lite.contents import Contents
+from albert_tf_lite.errors import AlbertError
 
 
 def _classifier_settings(task):
@@ -66,22 +67,22 @@ def contents_of(task: AlbertTask) -> Contents:
 
     Raises:
         TypeError: if it is a task that these files are not written for.
-        ValueError: if it has no preprocessor, or is quantized.
+        AlbertError: if it has no preprocessor, or is quantized.
     """
     function = next((f for x, f in _SETTINGS.items() if isinstance(task, x)), None)
     if function is None:
         known = ", ".join(x.__name__ for x in _SETTINGS)
-        raise TypeError(
+        raise AlbertError(
             f"LiteRT and ONNX files are written for {known}. Received: "
             f"{type(task).__name__}, which albert_tf.export.saved_model may take."
         )
     if task.preprocessor is None:
-        raise ValueError(
+        raise AlbertError(
             "This model takes ids, for it has no preprocessor, and cannot be exported "
             "to take strings. Give it one, with the vocabulary."
         )
     if any(getattr(x, "quantization_mode", None) for x in task._flatten_layers()):
-        raise ValueError(
+        raise AlbertError(
             "This model was quantized by Keras. Export the one it was made from, with "
             'precision="int8".'
         )
@@ -107,6 +108,6 @@ def contents_of(task: AlbertTask) -> Contents:
 def check_precision(precision: str, known: tuple[str, ...]) -> None:
     """Raise a `ValueError` unless the precision is known."""
     if precision not in known:
-        raise ValueError(
+        raise AlbertError(
             f"`precision` must be one of {', '.join(known)}. Received: {precision!r}"
         )

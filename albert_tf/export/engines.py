@@ -16,6 +16,7 @@ from albert_tf.models.task import AlbertTask
 from albert_tf.training.run_state import weights_digest
 from albert_tf_lite import LiteRTModel, OnnxModel
 from albert_tf_lite.answers import TOKEN_CLASSIFICATION
+from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.exported_model import ExportedModel
 
 # By engine, what writes a file, and what runs it.
@@ -41,10 +42,10 @@ def outputs_of(
     Raises:
         ImportError: if the engine is not installed.
         TypeError: if the task has no such file.
-        ValueError: if there is no such engine, or as `albert_tf.export.onnx`.
+        AlbertError: if there is no such engine, or as `albert_tf.export.onnx`.
     """
     if engine not in _FORMATS:
-        raise ValueError(
+        raise AlbertError(
             f"`engine` must be one of {', '.join(_FORMATS)}, or None for TensorFlow. "
             f"Received: {engine!r}"
         )
@@ -57,7 +58,7 @@ def _opened(task, engine) -> ExportedModel:
     """The file of the task, made anew where the weights are others than at its time."""
     settings = contents_of(task).settings
     if settings["task"] == TOKEN_CLASSIFICATION:
-        raise TypeError(
+        raise AlbertError(
             "`engine` is for tasks of one output a text. Export a token classifier "
             "by albert_tf.export, whose classes give its spans."
         )

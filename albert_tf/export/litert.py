@@ -12,6 +12,7 @@ from albert_tf.export.contents import check_precision, contents_of
 from albert_tf.export.litert_task import rebuild
 from albert_tf.files import complete_file
 from albert_tf.models.task import AlbertTask
+from albert_tf_lite.errors import AlbertError
 
 PRECISIONS = ("float32", "float16", "int8")
 
@@ -44,7 +45,7 @@ def litert(
 
     Raises:
         TypeError: if the task is none of these.
-        ValueError: if `precision` is unknown, `lengths` are not positive, or the model
+        AlbertError: if `precision` is unknown, `lengths` are not positive, or the model
             has no preprocessor or was quantized.
 
     Example:
@@ -55,13 +56,13 @@ def litert(
     """
     check_precision(precision, PRECISIONS)
     if keras.backend.backend() != "tensorflow":
-        raise ValueError(
+        raise AlbertError(
             f"Keras runs on {keras.backend.backend()}, and a LiteRT file is written on "
             "TensorFlow. Save the model by `save_to_preset`, and export that where "
             "KERAS_BACKEND=tensorflow."
         )
     if not lengths or min(lengths) < 5:
-        raise ValueError(
+        raise AlbertError(
             "`lengths` must be one number or more, of 5 tokens at least, which is "
             f"[CLS] a [SEP] b [SEP]. Received: {list(lengths)}"
         )

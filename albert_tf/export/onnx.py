@@ -33,7 +33,7 @@ def onnx(
     Raises:
         ImportError: if onnx, or for int8 onnxruntime, is not installed.
         TypeError: if the task is none of these.
-        ValueError: if `precision` or the activation is unknown, or the model has no
+        AlbertError: if `precision` or the activation is unknown, or the model has no
             preprocessor or was quantized.
 
     Example:

@@ -30,7 +30,7 @@ def build_model(task: AlbertTask, output: str) -> Any:
         output: string, the name of what it gives.
 
     Raises:
-        ValueError: if ONNX has no such activation.
+        AlbertError: if ONNX has no such activation.
     """
     onnx = import_extra("onnx")
     helper, types = onnx.helper, onnx.TensorProto

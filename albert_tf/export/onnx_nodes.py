@@ -8,6 +8,7 @@ import keras
 import numpy as np
 
 from albert_tf.layers.common import gelu_approximate
+from albert_tf_lite.errors import AlbertError
 
 
 class Nodes:
@@ -91,11 +92,11 @@ class Nodes:
         """An activation of Keras.
 
         Raises:
-            ValueError: if ONNX has none such.
+            AlbertError: if ONNX has none such.
         """
         if function not in _ACTIVATIONS:
             known = ", ".join(f.__name__ for f in _ACTIVATIONS)
-            raise ValueError(
+            raise AlbertError(
                 f"The activation {function} cannot be written to ONNX. Known are: "
                 f"{known}."
             )

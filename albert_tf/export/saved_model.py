@@ -12,6 +12,7 @@ from albert_tf.export.serving_module import ServingModule
 from albert_tf.export.versions import plain_errors, written_directory
 from albert_tf.export.warmup import write_warmup
 from albert_tf.models.task import AlbertTask
+from albert_tf_lite.errors import AlbertError
 
 _DTYPES = (None, "float32", "bfloat16")
 
@@ -63,7 +64,7 @@ def saved_model(
         The path of the SavedModel.
 
     Raises:
-        ValueError: if Keras runs on another backend, the task has no preprocessor,
+        AlbertError: if Keras runs on another backend, the task has no preprocessor,
             an argument is none of those above, or what `task.answers` raises: for a
             classifier, if `labels` has not one name a class.
         FileExistsError: if `version` is there.
@@ -99,20 +100,20 @@ def saved_model(
 
 def _check(task, pairs, dtype):
     if keras.backend.backend() != "tensorflow":
-        raise ValueError(
+        raise AlbertError(
             f"Keras runs on {keras.backend.backend()}, and a SavedModel is written on "
             "TensorFlow. Save the model by `save_to_preset`, and export that where "
             "KERAS_BACKEND=tensorflow."
         )
     if task.preprocessor is None:
-        raise ValueError(
+        raise AlbertError(
             "This model takes ids, for it has no preprocessor, and cannot be "
             "exported to take strings. Give it one, with the vocabulary."
         )
     if pairs is not None and task.text_inputs[0] != "text":
-        raise ValueError(
+        raise AlbertError(
             f"`pairs` is for tasks on single texts or pairs. This one takes "
             f"{', '.join(task.text_inputs)}: leave it out."
         )
     if dtype not in _DTYPES:
-        raise ValueError(f"`dtype` must be one of {_DTYPES}. Received: {dtype!r}")
+        raise AlbertError(f"`dtype` must be one of {_DTYPES}. Received: {dtype!r}")

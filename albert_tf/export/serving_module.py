@@ -8,6 +8,7 @@ import keras
 import tensorflow as tf
 
 from albert_tf.models.task import AlbertTask
+from albert_tf_lite.errors import AlbertError
 
 # Rows that the encoder reads at once, so that the windows of a text of 100,000
 # characters, or a request of as many texts, take no more memory than those of a batch.
@@ -39,7 +40,7 @@ class ServingModule(tf.Module):
         model, rule = task, options.pop("early_exit", None)
         if rule is not None:
             if not hasattr(task, "exiting"):
-                raise ValueError(f"`early_exit` is not for a {type(task).__name__}.")
+                raise AlbertError(f"`early_exit` is not for a {type(task).__name__}.")
             model = task.exiting(rule)
         ids = [
             tf.TensorSpec(tensor.shape, tensor.dtype, name=name)

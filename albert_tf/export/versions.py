@@ -14,6 +14,7 @@ from collections.abc import Iterator
 import tensorflow as tf
 
 from albert_tf.files import complete_directory, make_folder
+from albert_tf_lite.errors import AlbertError
 
 
 @dataclasses.dataclass
@@ -41,7 +42,7 @@ def written_directory(
 
     Raises:
         FileExistsError: if there is such a version, or a file in the way.
-        ValueError: if `version` is none.
+        AlbertError: if `version` is none.
     """
     directory = pathlib.Path(directory)
     if version is None:
@@ -70,7 +71,7 @@ def versions(directory: str | os.PathLike) -> list[int]:
 
 def _check_is_free(directory, version):
     if not isinstance(version, int) or isinstance(version, bool) or version < 0:
-        raise ValueError(
+        raise AlbertError(
             f'`version` must be a number from 0, or "next". Received: {version!r}'
         )
     there = versions(directory)

@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from albert_tf.layers.common import Tensor, dense_in, layer_norm
+from albert_tf_lite.errors import AlbertError
 
 # What the originals add to the score of a masked key. Kept, rather than minus
 # infinity, so that a text that is all padding gives the same numbers too.
@@ -48,7 +49,7 @@ class AttentionBlock(keras.layers.Layer):
     def build(self, inputs_shape):
         hidden_dim = inputs_shape[-1]
         if hidden_dim % self.num_heads:
-            raise ValueError(
+            raise AlbertError(
                 "The width of the hidden states must be a multiple of "
                 f"`num_heads`. Received: width {hidden_dim}, "
                 f"num_heads={self.num_heads}"

@@ -11,6 +11,7 @@ from albert_tf.layers.common import (
     policy_at,
 )
 from albert_tf.layers.token_embedding import TokenEmbedding
+from albert_tf_lite.errors import AlbertError
 
 PROJECTION_ORDERS = ("before_layer_norm", "after_layer_norm")
 
@@ -45,7 +46,7 @@ class FactorizedEmbedding(keras.layers.Layer):
         A float tensor [batch, time, hidden_dim].
 
     Raises:
-        ValueError: if `projection` is unknown, or if the texts have more than
+        AlbertError: if `projection` is unknown, or if the texts have more than
             `max_sequence_length` tokens.
 
     Reference:
@@ -66,7 +67,7 @@ class FactorizedEmbedding(keras.layers.Layer):
     ):
         super().__init__(**kwargs)
         if projection not in PROJECTION_ORDERS:
-            raise ValueError(
+            raise AlbertError(
                 f"`projection` must be one of {PROJECTION_ORDERS}: "
                 '"before_layer_norm" is albert_zh, "after_layer_norm" is Google. '
                 f"Received: projection={projection!r}"
@@ -167,7 +168,7 @@ class FactorizedEmbedding(keras.layers.Layer):
 
     def _check_length(self, length):
         if length is not None and length > self.max_sequence_length:
-            raise ValueError(
+            raise AlbertError(
                 f"The input has {length} tokens a text, but this model has "
                 f"positions for {self.max_sequence_length} only. Cut the texts "
                 "(`sequence_length` of the preprocessor does it), or build the "

@@ -12,6 +12,7 @@ from albert_tf.models.auto_compile import AutoCompile
 from albert_tf.models.pooling import pool_states
 from albert_tf.models.text_fitting import FitsTexts
 from albert_tf.preprocessing.examples import is_pair
+from albert_tf_lite.errors import AlbertError
 
 # What must be alike for the classes of one to be those of the other.
 _ALIKE = ("num_classes", "multi_label", "labels")
@@ -44,7 +45,7 @@ class AlbertDistiller(FitsTexts, AutoCompile, keras.Model):
             widths differ. Both must make the same tokens of a text.
 
     Raises:
-        ValueError: if the classes differ, or with `hidden_state_weight` the tokens do.
+        AlbertError: if the classes differ, or with `hidden_state_weight` the tokens do.
 
     Example:
     ```python
@@ -69,7 +70,7 @@ class AlbertDistiller(FitsTexts, AutoCompile, keras.Model):
     ):
         _check_classes(teacher, student)
         if not 0 <= student_loss_weight <= 1 or hidden_state_weight < 0:
-            raise ValueError(
+            raise AlbertError(
                 "`student_loss_weight` must lie between 0 and 1, `hidden_state_weight` "
                 f"be 0 or more. Received: {student_loss_weight}, {hidden_state_weight}"
             )
@@ -150,7 +151,7 @@ class AlbertDistiller(FitsTexts, AutoCompile, keras.Model):
         self, x=None, y=None, y_pred=None, sample_weight=None, training=True
     ):
         if sample_weight is not None:
-            raise ValueError(
+            raise AlbertError(
                 "Keras' distillation takes no `sample_weight`: leave it out."
             )
         outputs = y_pred["outputs"]
@@ -200,7 +201,7 @@ def _network(classifier, with_states):
 def _check_classes(teacher, student):
     for role, model in (("teacher", teacher), ("student", student)):
         if not isinstance(model, AlbertTextClassifier) or model.preprocessor is None:
-            raise ValueError(
+            raise AlbertError(
                 f"The {role} must be an AlbertTextClassifier that takes strings. "
                 f"Received: {model}"
             )
@@ -208,26 +209,26 @@ def _check_classes(teacher, student):
         first, second = (getattr(model, name) for model in (teacher, student))
         unnamed = name == "labels" and None in (first, second)
         if first != second and not unnamed:
-            raise ValueError(
+            raise AlbertError(
                 f"Teacher and student must have the same `{name}`. "
                 f"Received: {first} and {second}"
             )
     if {id(x) for x in teacher.weights} & {id(x) for x in student.weights}:
-        raise ValueError("Teacher and student share weights: build them apart.")
+        raise AlbertError("Teacher and student share weights: build them apart.")
 
 
 def _check_tokens(teacher, student):
     tokenizers = [model.preprocessor.tokenizer for model in (teacher, student)]
     first, second = (tokenizer.fingerprint for tokenizer in tokenizers)
     if first != second:
-        raise ValueError(
+        raise AlbertError(
             "`hidden_state_weight` compares token by token, but teacher and student "
             "have different vocabularies or tokenizers. Leave it out: the teacher's "
             "answers need no common tokens."
         )
     positions = teacher.backbone.max_sequence_length
     if student.preprocessor.sequence_length > positions:
-        raise ValueError(
+        raise AlbertError(
             f"The teacher has {positions} positions, the student's texts have up to "
             f"{student.preprocessor.sequence_length} tokens: give the student's "
             f"preprocessor sequence_length={positions}."

@@ -18,6 +18,7 @@ from albert_tf.preprocessing.examples import is_pair
 from albert_tf.preprocessing.length_grouping import GroupedTexts, prefetched
 from albert_tf.preprocessing.marked_labels import marked_label_ids, plain_token_ids
 from albert_tf.preprocessing.texts import Texts
+from albert_tf_lite.errors import AlbertError
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
@@ -150,7 +151,7 @@ class AlbertMaskedLM(FitsTexts, AlbertTask, keras_hub.models.MaskedLM):
             of texts a list of what each text gets.
 
         Raises:
-            ValueError: if a text has no mask, or one beyond `sequence_length`, or
+            AlbertError: if a text has no mask, or one beyond `sequence_length`, or
                 `targets` are not tokens of the vocabulary.
         """
         return fill_masks(self, texts, top_k, targets, batch_size)
@@ -255,7 +256,7 @@ class AlbertMaskedLM(FitsTexts, AlbertTask, keras_hub.models.MaskedLM):
     def targets(self, x: Texts, y: None) -> tf.RaggedTensor:
         """Where words begin, of which the masks and labels of a batch are made."""
         if y is not None:
-            raise ValueError(
+            raise AlbertError(
                 "A masked language model learns the texts themselves. Leave out `y`."
             )
         return self.preprocessor.word_starts(x)
@@ -280,7 +281,7 @@ class AlbertMaskedLM(FitsTexts, AlbertTask, keras_hub.models.MaskedLM):
         batch_size = self._batching(data, None, max_tokens, group_by_length)
         if group_by_length:
             if self.preprocessor.segmenter is not None:
-                raise ValueError(
+                raise AlbertError(
                     "`group_by_length` of a dataset goes without a segmenter, which "
                     "needs the texts. Give the texts as a list, or set "
                     "`preprocessor.segmenter = None`."

@@ -17,6 +17,7 @@ from albert_tf.preprocessing.multiple_choice_preprocessor import (
     AlbertMultipleChoicePreprocessor,
     ragged_choices,
 )
+from albert_tf_lite.errors import AlbertError
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
@@ -117,7 +118,7 @@ class AlbertMultipleChoice(FitsTexts, AlbertTask, keras_hub.models.Task):
         y = check_class_ids(x, y)
         for position, (label, count) in enumerate(zip(y, counts, strict=True)):
             if not 0 <= label < count:
-                raise ValueError(
+                raise AlbertError(
                     f"Element {position} of `y` is {label}, but its question has "
                     f"{count} choices, counted from 0."
                 )
@@ -128,7 +129,7 @@ class AlbertMultipleChoice(FitsTexts, AlbertTask, keras_hub.models.Task):
 
     def _bucketed(self, x, batch_size=None):
         if isinstance(x, tf.data.Dataset):
-            raise ValueError(
+            raise AlbertError(
                 "A dataset of choices cannot be batched anew by length. Leave out "
                 "`group_by_length`, or give lists, which are."
             )

@@ -8,6 +8,7 @@ import keras_hub
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.layers import MaskedLMHead
 from albert_tf.models.task import AlbertTask, warn_of_new_head
+from albert_tf_lite.errors import AlbertError
 
 
 def masked_lm_head(backbone: AlbertBackbone) -> MaskedLMHead:
@@ -61,7 +62,7 @@ class AlbertPretrainer(AlbertTask, keras_hub.models.Task):
         **kwargs: Any,
     ):
         if num_sop_classes and backbone.pooled_dense is None:
-            raise ValueError(
+            raise AlbertError(
                 "The backbone has no pooler, which the sentence-order head reads. Give "
                 "num_sop_classes=0 for a model without that head."
             )

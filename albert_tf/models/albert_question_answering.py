@@ -25,6 +25,7 @@ from albert_tf.preprocessing.question_answering_preprocessor import (
     as_questions,
 )
 from albert_tf.preprocessing.texts import without_invalid_bytes
+from albert_tf_lite.errors import AlbertError
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
@@ -137,7 +138,7 @@ class AlbertQuestionAnswering(FitsTexts, AlbertTask, keras_hub.models.Task):
             *args, **kwargs: as for `FitsTexts.fit`.
 
         Raises:
-            ValueError: if a context does not hold its answer.
+            AlbertError: if a context does not hold its answer.
         """
         x, y = in_memory(x, y)
         if isinstance(kwargs.get("validation_data"), tf.data.Dataset):
@@ -266,7 +267,7 @@ class AlbertQuestionAnswering(FitsTexts, AlbertTask, keras_hub.models.Task):
 
     def text_answers(self, texts, call, **options):
         if options:
-            raise ValueError(f"There are no options. Received: {sorted(options)}")
+            raise AlbertError(f"There are no options. Received: {sorted(options)}")
         questions, contexts = map(without_invalid_bytes, texts)
         windowed = self.preprocessor.windows((questions, contexts))
         packed = windowed.tokens, windowed.first_lengths

@@ -12,6 +12,7 @@ from albert_tf.models.task import AlbertTask
 from albert_tf.models.text_fitting import FitsTexts
 from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
 from albert_tf.preprocessing.examples import check_class_ids
+from albert_tf_lite.errors import AlbertError
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
@@ -29,7 +30,7 @@ class AlbertSentenceOrder(FitsTexts, AlbertTask, keras_hub.models.Task):
         Logits, [batch, num_sop_classes]: class 0 = in order, 1 = swapped.
 
     Raises:
-        ValueError: of `from_checkpoint`, if the checkpoint has no such head.
+        AlbertError: of `from_checkpoint`, if the checkpoint has no such head.
 
     Example:
     ```python
@@ -70,7 +71,7 @@ class AlbertSentenceOrder(FitsTexts, AlbertTask, keras_hub.models.Task):
     def read_heads(cls, checkpoint, arguments):
         found = checkpoint.num_classes("sop_head")
         if not found:
-            raise ValueError(
+            raise AlbertError(
                 f"{checkpoint.path} has no sentence-order head, as masked language "
                 "models and Google's TF-Hub modules have none. Use a checkpoint of a "
                 "pretraining, such as albert_tiny_zh."
@@ -85,7 +86,7 @@ class AlbertSentenceOrder(FitsTexts, AlbertTask, keras_hub.models.Task):
 
     def targets(self, x, y):
         if not isinstance(x, tuple):
-            raise ValueError(
+            raise AlbertError(
                 "The order is one of two texts: fit((first, second), labels). Received "
                 f"`x` of type {type(x).__name__}."
             )

@@ -13,6 +13,7 @@ from albert_tf.models.text_fitting import FitsTexts
 from albert_tf.models.token_outputs import PADDING_TARGET
 from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
 from albert_tf.preprocessing.marked_labels import CHINESE
+from albert_tf_lite.errors import AlbertError
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
@@ -59,10 +60,10 @@ class AlbertSpellingCorrector(FitsTexts, AlbertTask, keras_hub.models.Task):
     def targets(self, x: list[str], y: list[str]) -> tf.RaggedTensor:
         """The ids of the right characters; none where they are cut otherwise."""
         if y is None or len(x) != len(y) or len(x) == 0:
-            raise ValueError("`y` should be the corrected text of each text of `x`.")
+            raise AlbertError("`y` should be the corrected text of each text of `x`.")
         unlike = [(a, b) for a, b in zip(x, y, strict=True) if len(a) != len(b)]
         if unlike:
-            raise ValueError(f"These two differ in length: {unlike[0]}")
+            raise AlbertError(f"These two differ in length: {unlike[0]}")
         labels = []
         for found, right in zip(self._tokens(x), self._tokens(y), strict=True):
             ids = {tuple(place): token for token, *place in right}

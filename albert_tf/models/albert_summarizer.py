@@ -25,6 +25,7 @@ from albert_tf.preprocessing.summarizer_preprocessor import (
 )
 from albert_tf.preprocessing.texts import as_string_tensor
 from albert_tf.training import SentenceLoss
+from albert_tf_lite.errors import AlbertError
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
@@ -219,7 +220,7 @@ def sentence_targets(
 ) -> tf.RaggedTensor:
     """What `targets` gives, of articles that are cut already."""
     if y is None or len(y) != len(sentences):
-        raise ValueError(
+        raise AlbertError(
             "`y` should have a summary, or a list of 1 and 0, for each article. "
             f"Received {0 if y is None else len(y)} for {len(sentences)} articles."
         )
@@ -227,7 +228,7 @@ def sentence_targets(
     for position, (row, given) in enumerate(zip(sentences, y, strict=True)):
         found = oracle_labels(row, given) if isinstance(given, str) else list(given)
         if len(found) != len(row) or not set(found) <= {0, 1}:
-            raise ValueError(
+            raise AlbertError(
                 f"Article {position} has {len(row)} sentences. Its labels should be as "
                 f"many 1 and 0. Received {len(found)}: {str(found)[:80]}"
             )

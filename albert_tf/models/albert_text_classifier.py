@@ -17,6 +17,7 @@ from albert_tf.models.text_windows import ReadsWindows
 from albert_tf.models.thresholds import TunesThresholds, check_thresholds
 from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
 from albert_tf.preprocessing.examples import check_class_names
+from albert_tf_lite.errors import AlbertError
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
@@ -65,7 +66,7 @@ class AlbertTextClassifier(
         Logits, or what `activation` makes of them, [batch, num_classes].
 
     Raises:
-        ValueError: if `labels` has not `num_classes` different names, `thresholds` not
+        AlbertError: if `labels` has not `num_classes` different names, `thresholds` not
             as many numbers, `pooling_mode` is unknown, or the preprocessor does not
             fit the backbone.
 
@@ -132,7 +133,7 @@ class AlbertTextClassifier(
         named = len(arguments.get("labels") or ())
         wanted = arguments.get("num_classes") or named or found
         if not wanted:
-            raise ValueError(
+            raise AlbertError(
                 f"{checkpoint.path} has no classification head. Give `num_classes=` "
                 "or `labels=` to begin with a new one."
             )

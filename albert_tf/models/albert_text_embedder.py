@@ -17,6 +17,7 @@ from albert_tf.preprocessing.examples import count_examples, is_pair
 from albert_tf.preprocessing.length_grouping import GroupedTexts
 from albert_tf.preprocessing.texts import as_segments
 from albert_tf.training import PairLoss
+from albert_tf_lite.errors import AlbertError
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
@@ -42,7 +43,7 @@ class AlbertTextEmbedder(FitsTexts, AlbertTask, keras_hub.models.TextEmbedder):
         A float tensor [batch, hidden_dim].
 
     Raises:
-        ValueError: if `pooling_mode` is unknown.
+        AlbertError: if `pooling_mode` is unknown.
 
     Example:
     ```python
@@ -132,10 +133,10 @@ class AlbertTextEmbedder(FitsTexts, AlbertTask, keras_hub.models.TextEmbedder):
             such lists.
 
         Raises:
-            ValueError: if `corpus` is empty.
+            AlbertError: if `corpus` is empty.
         """
         if len(corpus) == 0:
-            raise ValueError("`corpus` should have one text at least. It is empty.")
+            raise AlbertError("`corpus` should have one text at least. It is empty.")
         vectors = isinstance(corpus, np.ndarray) and corpus.dtype.kind == "f"
         documents = corpus if vectors else self.encode_text(corpus)
         scores = self.similarity(self.encode_text(query), documents)
@@ -159,7 +160,7 @@ class AlbertTextEmbedder(FitsTexts, AlbertTask, keras_hub.models.TextEmbedder):
     def targets(self, x: Any, y: Any) -> np.ndarray:
         """The scores of pairs; NaN for pairs without."""
         if not isinstance(x, tuple):
-            raise ValueError(
+            raise AlbertError(
                 "An embedder learns from pairs of texts: fit((first, second), scores), "
                 "or fit((first, second)) for pairs that belong together. Received "
                 f"`x` of type {type(x).__name__}."
@@ -167,7 +168,7 @@ class AlbertTextEmbedder(FitsTexts, AlbertTask, keras_hub.models.TextEmbedder):
         count = count_examples(x)
         y = np.full(count, np.nan) if y is None else np.asarray(y)
         if y.shape != (count,) or not count or y.dtype.kind not in "iufb":
-            raise ValueError(
+            raise AlbertError(
                 "`y` should be a number for each pair, one pair at least. Received "
                 f"{count} pairs, and `y` of shape {y.shape} and type {y.dtype}."
             )
@@ -182,7 +183,7 @@ class AlbertTextEmbedder(FitsTexts, AlbertTask, keras_hub.models.TextEmbedder):
     def predict(self, x: Any = None, batch_size: int | None = None, **kwargs: Any):
         """The vectors of texts, given as for other tasks."""
         if is_pair(x):
-            raise ValueError(
+            raise AlbertError(
                 "An embedder takes texts one by one, not in pairs: `encode_text` them "
                 "all, then compare by `similarity`."
             )
@@ -194,7 +195,7 @@ class AlbertTextEmbedder(FitsTexts, AlbertTask, keras_hub.models.TextEmbedder):
             return super()._grouped(x, batch_size=batch_size)
         scores, *weights = (self.targets(x, labels[0]), *labels[1:])
         if any(weight is not None for weight in weights):
-            raise ValueError("Pairs have no `sample_weight`: their loss is a ranking.")
+            raise AlbertError("Pairs have no `sample_weight`: their loss is a ranking.")
         texts, _ = _interleaved(as_segments(x))
         tokens, first_lengths, _ = self.preprocessor.tokenize_and_pack(texts)
         packer = self.preprocessor.packer
@@ -217,7 +218,7 @@ class AlbertTextEmbedder(FitsTexts, AlbertTask, keras_hub.models.TextEmbedder):
 
     def _bucketed(self, x, batch_size=None):
         if isinstance(x, tf.data.Dataset) and is_pair(x):
-            raise ValueError(
+            raise AlbertError(
                 "`group_by_length` of a dataset of pairs would part them. Give the "
                 "texts as two lists, which are grouped."
             )

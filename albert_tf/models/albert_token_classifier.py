@@ -22,6 +22,7 @@ from albert_tf.preprocessing.token_classifier_preprocessor import (
     WindowedTexts,
     refuse_pairs,
 )
+from albert_tf_lite.errors import AlbertError
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
@@ -53,7 +54,7 @@ class AlbertTokenClassifier(FitsTexts, AlbertTask, keras_hub.models.Task):
         Logits [batch, time, num_tags].
 
     Raises:
-        ValueError: if `labels` or `tags` are missing, repeated or no tags, or the
+        AlbertError: if `labels` or `tags` are missing, repeated or no tags, or the
             preprocessor's vocabulary or `sequence_length` does not fit the backbone.
 
     Example:
@@ -112,7 +113,7 @@ class AlbertTokenClassifier(FitsTexts, AlbertTask, keras_hub.models.Task):
         wanted = arguments.get("tags") or (labels and tag_names(labels, scheme))
         if wanted is None and named is None:
             what = "does not name its tags" if count else "has no token classifier"
-            raise ValueError(
+            raise AlbertError(
                 f'{checkpoint.path} {what}. Give `labels=`, such as ["PER", "LOC"].'
             )
         same = wanted is None or set(wanted) == set(named or ())
@@ -135,7 +136,7 @@ class AlbertTokenClassifier(FitsTexts, AlbertTask, keras_hub.models.Task):
         labels = kwargs.get("labels") or model.labels
         scheme = kwargs.get("scheme") or model.scheme
         if (set(labels), scheme) != (set(model.labels), model.scheme):
-            raise ValueError(
+            raise AlbertError(
                 f"{preset} has a head for {model.labels} in {model.scheme}. To begin "
                 "with a new one call from_checkpoint(preset, labels=...)."
             )
@@ -161,7 +162,7 @@ class AlbertTokenClassifier(FitsTexts, AlbertTask, keras_hub.models.Task):
 
     def _bucketed(self, x, batch_size=None):
         if isinstance(x, tf.data.Dataset) and isinstance(x.element_spec, tuple):
-            raise ValueError(
+            raise AlbertError(
                 "A token classifier cannot group a labelled dataset by length. Give "
                 "lists, which always are, or leave out `group_by_length`."
             )

@@ -12,6 +12,7 @@ import tensorflow as tf
 from albert_tf.data.span_questions import find_answer
 from albert_tf.preprocessing.question_answering_preprocessor import WindowedContexts
 from albert_tf.preprocessing.texts import as_python_strings
+from albert_tf_lite.errors import AlbertError
 
 
 def in_memory(x: Any, y: Any = None) -> tuple[Any, Any]:
@@ -28,7 +29,7 @@ def in_memory(x: Any, y: Any = None) -> tuple[Any, Any]:
     parts = zip(*map(tf.nest.flatten, x), strict=True)
     parts = [as_python_strings(tf.concat(part, axis=0)) for part in parts]
     if len(parts) not in (2, 4):
-        raise ValueError(
+        raise AlbertError(
             "A dataset should have batches ((questions, contexts), (starts, texts)), "
             f"or without answers (questions, contexts). Received: {x.element_spec}"
         )
@@ -54,7 +55,7 @@ def answer_lists(y: Sequence[Any]) -> list[list[tuple[int | None, str]]]:
                 and isinstance(answer[1], str)
                 and (answer[0] is None or isinstance(answer[0], (int, np.integer)))
             ):
-                raise ValueError(
+                raise AlbertError(
                     "An answer is `(start, text)`: the first character in the context, "
                     "an int, and a string; or `None`, where the context has none. "
                     f"Element {position} of `y` is {given!r}."
@@ -72,11 +73,11 @@ def answer_characters(
     several answers it is the first that the context holds.
 
     Raises:
-        ValueError: if there are not as many as contexts, one is no answer, or a
+        AlbertError: if there are not as many as contexts, one is no answer, or a
             context holds none of its answers.
     """
     if y is None or len(y) == 0 or len(y) != len(contexts):
-        raise ValueError(
+        raise AlbertError(
             "`x` and `y` must have the same number of examples, at least one. "
             f"Received: {len(contexts)} contexts and "
             f"{'no' if y is None else len(y)} answers."
@@ -86,7 +87,7 @@ def answer_characters(
         found = [(find_answer(context, *answer), *answer) for answer in answers]
         found = [place for place in found if place[0] is not None]
         if answers and not found:
-            raise ValueError(
+            raise AlbertError(
                 f"The context of element {i} does not hold its answer "
                 f"{answers[0][1]!r}. Leave such out, as "
                 "`albert_tf.data.read_squad(path).for_training()` does."

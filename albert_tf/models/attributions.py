@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from albert_tf.models.pass_through import pass_through
 from albert_tf.preprocessing.offsets import tokenize_with_offsets
+from albert_tf_lite.errors import AlbertError
 
 # Points of the path that are computed at a time.
 BATCH_SIZE = 32
@@ -58,7 +59,7 @@ class IntegratedGradients:
 
     def __init__(self, classifier: Any):
         if classifier.preprocessor is None:
-            raise ValueError(
+            raise AlbertError(
                 "This classifier takes ids, not texts. Give it a `preprocessor`."
             )
         self.classifier = classifier
@@ -144,7 +145,7 @@ class IntegratedGradients:
             return names.index(target)
         if isinstance(target, (int, np.integer)) and 0 <= target < len(names):
             return int(target)
-        raise ValueError(
+        raise AlbertError(
             f"`target` should be one of the classes {names}, or its position. "
             f"Received: {target!r}"
         )
@@ -205,7 +206,7 @@ def integrated_gradients(
 
     Raises:
         TypeError: if `text` is no string.
-        ValueError: if `target` is no class.
+        AlbertError: if `target` is no class.
 
     Example:
     ```python

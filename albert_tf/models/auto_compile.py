@@ -9,6 +9,7 @@ from typing import Any
 import keras
 
 from albert_tf.training import adamw, fine_tuning_learning_rate
+from albert_tf_lite.errors import AlbertError
 
 
 class AutoCompile:
@@ -67,7 +68,7 @@ class AutoCompile:
                 `False` unless given: XLA compiles again for every length.
 
         Raises:
-            ValueError: if `learning_rate`, `ema_momentum` or
+            AlbertError: if `learning_rate`, `ema_momentum` or
                 `gradient_accumulation_steps` is given beside an optimizer.
         """
         auto = isinstance(optimizer, str) and optimizer == "auto"
@@ -78,7 +79,7 @@ class AutoCompile:
         }
         given = [name for name, value in options.items() if value is not None]
         if given and not auto:
-            raise ValueError(
+            raise AlbertError(
                 f"`{given[0]}` goes with optimizer='auto'; give it to your "
                 "own optimizer otherwise."
             )
@@ -126,11 +127,11 @@ class AutoCompile:
         """As Keras'.
 
         Raises:
-            ValueError: if the default optimizer would train weights of 16 bits.
+            AlbertError: if the default optimizer would train weights of 16 bits.
         """
         dtypes = {variable.dtype for variable in self.trainable_variables}
         if self._auto_learning_rate and dtypes & {"bfloat16", "float16"}:
-            raise ValueError(
+            raise AlbertError(
                 "The weights are of 16 bits, in which Adam's decay of 0.999 is 1: "
                 'they would stay as they are. Build the model with dtype="mixed_'
                 'bfloat16", which keeps the weights in 32 bits, or compile with '

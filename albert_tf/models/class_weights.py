@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from albert_tf_lite.errors import AlbertError
+
 
 class WeighsClasses:
     """A classifier whose `fit` takes `class_weight`."""
@@ -19,7 +21,7 @@ class WeighsClasses:
         """
         if class_weight is not None:
             if self.multi_label:
-                raise ValueError(
+                raise AlbertError(
                     "`class_weight` is for texts with one class each. Give a "
                     "multi-label model a `sample_weight`, or a loss of your own."
                 )
@@ -40,7 +42,7 @@ def class_weights(given: Any, y: np.ndarray | None, names: list[str]) -> dict:
     """
     if isinstance(given, str):
         if given != "balanced" or y is None:
-            raise ValueError(
+            raise AlbertError(
                 '`class_weight` must be a dict, or "balanced" for classes in a list or '
                 f"array. Received: {given!r}"
             )
@@ -52,7 +54,7 @@ def class_weights(given: Any, y: np.ndarray | None, names: list[str]) -> dict:
     for name, weight in dict(given).items():
         position = ids.get(name, name)
         if position not in weights:
-            raise ValueError(
+            raise AlbertError(
                 f"`class_weight` has the class {name!r}, which is not among {names}."
             )
         weights[position] = float(weight)

@@ -16,6 +16,7 @@ from albert_tf.models.pooling import POOLING_MODES
 from albert_tf.models.predicting import predict_grouped
 from albert_tf.models.token_outputs import outputs_of_nothing
 from albert_tf.preprocessing.examples import count_examples, is_pair
+from albert_tf_lite.errors import AlbertError
 
 Rule = Patience | ConfidenceWindow
 
@@ -118,13 +119,13 @@ class ExitsEarly:
             early_exit: as for `predict`.
 
         Raises:
-            ValueError: if the layers of the encoder are not one function, or the model
+            AlbertError: if the layers of the encoder are not one function, or the model
                 has no one class a text, or Keras runs on another backend than
                 TensorFlow.
         """
         check_can_exit(self)
         if keras.backend.backend() != "tensorflow":
-            raise ValueError("`early_exit` needs Keras on TensorFlow.")
+            raise AlbertError("`early_exit` needs Keras on TensorFlow.")
         rule = exit_rule(early_exit)
         if "_exiting" not in vars(self):
             # In a function, where Keras does not take it for a part of this model.
@@ -202,16 +203,16 @@ def check_can_exit(task: ExitsEarly) -> None:
     """Refuse a model that no text can leave early."""
     backbone = task.backbone
     if len({id(block) for block in backbone.encoder_blocks}) > 1:
-        raise ValueError(
+        raise AlbertError(
             "`early_exit` is for encoders whose layers are all one function. This one "
             f"has num_attention_groups={backbone.num_attention_groups}, num_ffn_groups="
             f"{backbone.num_ffn_groups}, num_inner_repetitions="
             f"{backbone.num_inner_repetitions}: all should be 1."
         )
     if task.multi_label or task.num_classes < 2:
-        raise ValueError("`early_exit` is for texts of one class, of two at least.")
+        raise AlbertError("`early_exit` is for texts of one class, of two at least.")
     if task.pooling_mode == "first_last_mean":
-        raise ValueError(
+        raise AlbertError(
             '`early_exit` goes with pooling_mode="cls", "mean" or "max", which read '
             'one layer. Received: "first_last_mean"'
         )

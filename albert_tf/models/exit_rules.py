@@ -8,6 +8,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from albert_tf_lite.errors import AlbertError
+
 # The last class of a text that no layer has classified.
 NO_CLASS = -1.0
 
@@ -30,7 +32,7 @@ class Patience:
 
     def __post_init__(self):
         if self.layers < 1:
-            raise ValueError(
+            raise AlbertError(
                 f"`layers` should be 1 at least. Received: layers={self.layers}"
             )
 
@@ -80,11 +82,11 @@ class ConfidenceWindow:
 
     def __post_init__(self):
         if not 0 <= self.entropy <= 1:
-            raise ValueError(
+            raise AlbertError(
                 f"`entropy` should lie between 0 and 1. Received: {self.entropy}"
             )
         if self.window is not None and self.window < 2:
-            raise ValueError(
+            raise AlbertError(
                 f"`window` should be 2 at least, or None. Received: {self.window}"
             )
 

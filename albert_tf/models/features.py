@@ -9,6 +9,7 @@ import numpy as np
 from albert_tf.models.pass_through import pass_through
 from albert_tf.preprocessing.examples import count_examples
 from albert_tf.preprocessing.texts import Texts
+from albert_tf_lite.errors import AlbertError
 
 
 def text_features(
@@ -26,7 +27,7 @@ def text_features(
         [examples, classes].
 
     Raises:
-        ValueError: if there are no texts.
+        AlbertError: if there are no texts.
 
     Example:
     ```python
@@ -35,7 +36,7 @@ def text_features(
     ```
     """
     if not count_examples(x):
-        raise ValueError("`x` should have one text at least. It is empty.")
+        raise AlbertError("`x` should have one text at least. It is empty.")
     head = classifier.output_dense
     grouped = classifier._grouped(x, batch_size=batch_size)
     features = pass_through(classifier, head).predict(grouped.dataset, verbose=0)

@@ -10,6 +10,7 @@ from keras import ops
 
 from albert_tf.models.thresholds import DEFAULT_THRESHOLD
 from albert_tf.preprocessing.labels import class_ids, dataset_class_ids, multi_hot
+from albert_tf_lite.errors import AlbertError
 
 # By Keras' names of them, under which they take probabilities.
 _CROSSENTROPIES = {
@@ -144,7 +145,7 @@ class GivesLabels:
         """
         names = self.class_names if labels is None else list(map(str, labels))
         if len(names) != self.num_classes:
-            raise ValueError(
+            raise AlbertError(
                 f"`labels` must name each of the {self.num_classes} classes. "
                 f"Received {len(names)}: {names}"
             )

@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.tokenizers.sentence_piece_model import SPACE_PIECE
+from albert_tf_lite.errors import AlbertError
 
 
 def fill_masks(model, texts, top_k, targets, batch_size) -> list:
@@ -21,14 +22,14 @@ def fill_masks(model, texts, top_k, targets, batch_size) -> list:
     chosen = None if targets is None else _target_ids(tokenizer, targets)
     for i, found in enumerate(places):
         if not found:
-            raise ValueError(
+            raise AlbertError(
                 f"Text {i} has no {tokenizer.mask_token} to fill: {texts[i]!r}"
             )
     logits = model.predict(texts, batch_size=batch_size, verbose=0)
     filled = []
     for i, (text, found, rows) in enumerate(zip(texts, places, logits, strict=True)):
         if len(rows) < len(found):
-            raise ValueError(
+            raise AlbertError(
                 f"Text {i} has {len(found)} masks, but only {len(rows)} within "
                 f"sequence_length={model.preprocessor.sequence_length} tokens. Shorten "
                 f"it: {text[:50]!r}"
@@ -49,7 +50,7 @@ def _target_ids(tokenizer, targets):
     found = [ids.get(x, ids.get(SPACE_PIECE + x)) for x in targets]
     missing = [x for x, i in zip(targets, found, strict=True) if i is None]
     if missing or not targets:
-        raise ValueError(
+        raise AlbertError(
             "`targets` should be tokens of the vocabulary, such as single Chinese "
             f"characters. Not in it: {missing}"
         )

@@ -7,6 +7,7 @@ from keras import ops
 
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.layers.common import at_least_float32
+from albert_tf_lite.errors import AlbertError
 
 
 def _mean(hidden, mask):
@@ -33,7 +34,7 @@ POOLING_MODES = {
 def check_pooling_mode(mode: str) -> str:
     """A key of `POOLING_MODES`."""
     if mode not in POOLING_MODES:
-        raise ValueError(
+        raise AlbertError(
             f"`pooling_mode` should be one of {list(POOLING_MODES)}. Received: {mode!r}"
         )
     return mode

@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from albert_tf.models.token_outputs import split_ragged
 from albert_tf.preprocessing.length_grouping import GroupedTexts
+from albert_tf_lite.errors import AlbertError
 
 
 def predict_grouped(
@@ -69,10 +70,10 @@ def predict_by_engine(
     """What another engine than TensorFlow gives; as `FitsTexts.predict` takes it.
 
     Raises:
-        ValueError: if the engine does not take `x`, or `max_tokens` is given.
+        AlbertError: if the engine does not take `x`, or `max_tokens` is given.
     """
     if not task._takes_texts(x) or max_tokens is not None:
-        raise ValueError(
+        raise AlbertError(
             f"engine={engine!r} takes texts as lists, and no `max_tokens`. Received: "
             f"`x` of type {type(x).__name__}, max_tokens={max_tokens}"
         )

@@ -6,6 +6,8 @@ from typing import Any
 
 from keras import ops
 
+from albert_tf_lite.errors import AlbertError
+
 
 class RDrop:
     """A classifier whose `compile` takes `r_drop`.
@@ -31,7 +33,7 @@ class RDrop:
                 paper.
         """
         if r_drop < 0:
-            raise ValueError(f"`r_drop` must be 0 or more. Received: {r_drop}")
+            raise AlbertError(f"`r_drop` must be 0 or more. Received: {r_drop}")
         self.r_drop = r_drop
         super().compile(*args, **kwargs)
 

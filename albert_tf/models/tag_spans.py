@@ -13,6 +13,7 @@ from albert_tf.data.tags import check_spans
 from albert_tf.models.tagging import Tagging
 from albert_tf.models.token_outputs import PADDING_TARGET
 from albert_tf.preprocessing.token_classifier_preprocessor import WindowedTexts
+from albert_tf_lite.errors import AlbertError
 
 # Tokens, padding included, that are decoded at a time.
 _DECODED_AT_A_TIME = 2**18
@@ -34,13 +35,13 @@ def tags_of_spans(
         texts: what the preprocessor makes of `x`.
 
     Raises:
-        ValueError: if there are not as many lists as texts, or a span is outside its
+        AlbertError: if there are not as many lists as texts, or a span is outside its
             text, overlaps another, or has an unknown label; says which.
     """
     strings = _strings(x)
     if y is None or len(y) != len(strings) or not strings:
         found = "none" if y is None else f"{len(y)} lists of spans"
-        raise ValueError(
+        raise AlbertError(
             "`y` must have a list of spans (start, end, label) for each text, at least "
             f"one. Received: {len(strings)} texts and {found}."
         )
@@ -59,7 +60,7 @@ def tags_of_spans(
                 )
             ]
         except ValueError as error:
-            raise ValueError(f"In text {number}, {error}") from None
+            raise AlbertError(f"In text {number}, {error}") from None
     if inexact:
         number, text = inexact[0]
         warnings.warn(
@@ -91,7 +92,7 @@ def _tag_row(tagging, spans, starts, ends, tags):
     free, inexact = 0, []
     for start, end, label in spans:
         if label not in tagging.labels:
-            raise ValueError(
+            raise AlbertError(
                 f"{(start, end, label)} has a label that the model does not know. It "
                 f"knows {tagging.labels}."
             )

@@ -8,6 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.data.tags import OUTSIDE, prefixes_of, split_tag
+from albert_tf_lite.errors import AlbertError
 
 # Below any sum of log-probabilities that a text could have.
 _NEVER = -1e9
@@ -25,7 +26,7 @@ class Tagging:
         scheme: `"BIO"` or `"BIOES"`.
 
     Raises:
-        ValueError: if `O` is missing, a tag is repeated, or one is none.
+        AlbertError: if `O` is missing, a tag is repeated, or one is none.
     """
 
     def __init__(self, tags: Sequence[str]):
@@ -33,7 +34,7 @@ class Tagging:
         pairs = [split_tag(tag) for tag in self.tags]
         self._ids = {pair: number for number, pair in enumerate(pairs)}
         if OUTSIDE not in self.tags or len(self._ids) < len(pairs):
-            raise ValueError(
+            raise AlbertError(
                 f"The tags should be different, and O one of them. Received: {tags}"
             )
         self.labels = list(dict.fromkeys(label for _, label in pairs if label))

@@ -24,6 +24,7 @@ from albert_tf.layers.common import albert_initializer, at_least_float32
 from albert_tf.models.auto_compile import AutoCompile
 from albert_tf.preprocessing.text_classifier_preprocessor import check_fits
 from albert_tf.tokenizers.load_tokenizer import load_tokenizer
+from albert_tf_lite.errors import AlbertError
 
 
 class AlbertTask(AutoCompile, Presets):
@@ -130,13 +131,13 @@ class AlbertTask(AutoCompile, Presets):
         Raises:
             FileNotFoundError: if a file is missing.
             albert_tf.checkpoints.CheckpointError: as `albert_tf.load_checkpoint`.
-            ValueError: if the vocabulary has not the checkpoint's size, or
+            AlbertError: if the vocabulary has not the checkpoint's size, or
                 `num_classes` is not given and the checkpoint has no head.
         """
         checkpoint = open_checkpoint(path, config=config)
         if precision is not None:
             if dtype is not None:
-                raise ValueError("Give `dtype` or `precision`, not both.")
+                raise AlbertError("Give `dtype` or `precision`, not both.")
             dtype = as_dtype(precision, checkpoint.arguments["hidden_dim"])
         tokenizer = None
         if cls.preprocessor_cls is not None:
@@ -147,7 +148,7 @@ class AlbertTask(AutoCompile, Presets):
                     "*.model). Put it there or give it with `vocabulary=`."
                 )
         elif (vocabulary, sequence_length, lowercase) != (None, None, None):
-            raise ValueError(
+            raise AlbertError(
                 f"{cls.__name__} takes ids, not texts: leave out `vocabulary`, "
                 "`sequence_length` and `lowercase`."
             )

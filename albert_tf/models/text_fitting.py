@@ -108,7 +108,8 @@ class FitsTexts(AnswersTexts):
             **kwargs: passed on to `keras.Model.fit`.
 
         Raises:
-            ValueError: if `x` and `y` are of unequal lengths or empty, or by `targets`.
+            AlbertError: if `x` and `y` are of unequal lengths or empty, or from
+                `targets`.
         """
         batch_size = self._batching(x, batch_size, max_tokens, group_by_length)
         x, validation_data = map(self._with_targets, (x, validation_data))

@@ -12,6 +12,7 @@ from albert_tf.preprocessing.length_grouping import GroupedTexts
 from albert_tf.preprocessing.texts import as_string_tensor
 from albert_tf.preprocessing.token_budget import TokenBudget
 from albert_tf.preprocessing.windows import Windows
+from albert_tf_lite.errors import AlbertError
 
 # What the outputs of a text's windows become, given where each text begins.
 COMBINE = {
@@ -62,14 +63,16 @@ def windowed(
 ) -> tuple[GroupedTexts, np.ndarray]:
     """The windows of all texts in batches, and how many each text has."""
     if windows not in COMBINE:
-        raise ValueError(f"`windows` must be in {list(COMBINE)}. Received: {windows!r}")
+        raise AlbertError(
+            f"`windows` must be in {list(COMBINE)}. Received: {windows!r}"
+        )
     if isinstance(x, (tuple, tf.data.Dataset)) or not len(x):
-        raise ValueError("`windows` are of a list of single texts, one at least.")
+        raise AlbertError("`windows` are of a list of single texts, one at least.")
     packer = preprocessor.packer
     size = packer.sequence_length - 2
     stride = stride or max(size // 2, 1)
     if not 0 < stride <= size:
-        raise ValueError(
+        raise AlbertError(
             f"`stride` must lie between 1 and the {size} tokens of a window. "
             f"Received: {stride}"
         )

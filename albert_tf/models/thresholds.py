@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from albert_tf.evaluation import best_thresholds
+from albert_tf_lite.errors import AlbertError
 
 DEFAULT_THRESHOLD = 0.5
 
@@ -28,10 +29,10 @@ class TunesThresholds:
             batch_size: optional int.
 
         Raises:
-            ValueError: if the model is not multi-label, or `y` not as for `fit`.
+            AlbertError: if the model is not multi-label, or `y` not as for `fit`.
         """
         if not self.multi_label:
-            raise ValueError("Only a model with multi_label=True has thresholds.")
+            raise AlbertError("Only a model with multi_label=True has thresholds.")
         truth = self.targets(x, y)
         outputs = self.predict(x, batch_size, verbose=0)
         probabilities = self.answers(outputs)["probabilities"]
@@ -45,7 +46,7 @@ def check_thresholds(
     if thresholds is None:
         return None
     if len(thresholds) != num_classes:
-        raise ValueError(
+        raise AlbertError(
             f"`thresholds` must have a number for each of the {num_classes} classes. "
             f"Received {len(thresholds)}: {list(thresholds)}"
         )

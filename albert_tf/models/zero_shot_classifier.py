@@ -8,6 +8,8 @@ from typing import Any
 import keras
 import numpy as np
 
+from albert_tf_lite.errors import AlbertError
+
 # What data sets call the two.
 ENTAILMENT = ("entailment", "entail", "蕴含", "蕴涵")
 CONTRADICTION = ("contradiction", "contradict", "not_entailment", "矛盾")
@@ -28,7 +30,7 @@ class ZeroShotClassifier:
             default the first of `ENTAILMENT` and `CONTRADICTION` that it has.
 
     Raises:
-        ValueError: if one of them does not fit.
+        AlbertError: if one of them does not fit.
 
     Example:
     ```python
@@ -47,13 +49,13 @@ class ZeroShotClassifier:
         contradiction: str | None = None,
     ):
         if "{}" not in hypothesis_template:
-            raise ValueError(
+            raise AlbertError(
                 "`hypothesis_template` has no {} for the class: "
                 f"{hypothesis_template!r}"
             )
         linear = classifier.activation is keras.activations.linear
         if classifier.multi_label or not linear:
-            raise ValueError(
+            raise AlbertError(
                 "`classifier` should give logits: no multi_label, no `activation`."
             )
         self.classifier, self.hypothesis_template = classifier, hypothesis_template
@@ -79,7 +81,7 @@ class ZeroShotClassifier:
         """
         labels = list(candidate_labels)
         if isinstance(candidate_labels, str) or not labels:
-            raise ValueError(f"`candidate_labels` should be a list, not {labels}.")
+            raise AlbertError(f"`candidate_labels` should be a list, not {labels}.")
         hypotheses = [self.hypothesis_template.replace("{}", x) for x in labels]
         pairs = ([x for x in texts for _ in labels], hypotheses * len(texts))
         logits = self.classifier.predict(pairs, batch_size=batch_size, verbose=0)
@@ -97,7 +99,7 @@ def _find(names, usual, name):
     for wanted in usual if name is None else [name.lower()]:
         if wanted in names:
             return names.index(wanted)
-    raise ValueError(
+    raise AlbertError(
         f"The classifier has no label for {usual[0]}, {name or usual}, among {names}. "
         f"Say what it calls it: {usual[0]}=..."
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from albert_tf.models.zero_shot_classifier import TEMPLATE, ZeroShotClassifier
+from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.plain_answers import (
     best_of,
     check_top_k,
@@ -78,7 +79,7 @@ def answer_questions(
 ):
     """`answer`, `start`, `end` and `score`; of more than one answer a list."""
     if top_k is None:
-        raise ValueError(
+        raise AlbertError(
             "`top_k` of answers should be a number; there is no end of all."
         )
     check_top_k(top_k)

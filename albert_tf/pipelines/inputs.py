@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from albert_tf_lite.errors import AlbertError
+
 # A field whose value is a list of strings; that of others is a string.
 CHOICES = "choices"
 
@@ -26,7 +28,7 @@ def read_inputs(
 
     Raises:
         TypeError: if an example is nothing of this.
-        ValueError: if one lacks a field, or has one that others have not.
+        AlbertError: if one lacks a field, or has one that others have not.
     """
     if isinstance(given, (str, tuple, dict)):
         parts = _example(given, fields, optional, "The input")
@@ -62,7 +64,7 @@ def _example(given, fields, optional, name):
         unknown = sorted(set(given) - set(fields))
         missing = [x for x in fields if given.get(x) is None and x not in optional]
         if unknown or missing:
-            raise ValueError(
+            raise AlbertError(
                 f"{name} should have the fields {list(fields)}. Missing: {missing}; "
                 f"unknown: {unknown}."
             )
@@ -73,7 +75,7 @@ def _example(given, fields, optional, name):
             f"{type(given).__name__} {str(given)[:80]}"
         )
     if not len(fields) - len(optional) <= len(given) <= len(fields):
-        raise ValueError(
+        raise AlbertError(
             f"{name} should be {_shown(fields, optional)}. Received {len(given)} of "
             f"these: {str(given)[:80]}"
         )
@@ -85,7 +87,7 @@ def _rows(parts, fields):
     columns = [part if isinstance(part, str) else list(part) for part in parts]
     counts = {len(x) for x in columns if not isinstance(x, str)}
     if len(counts) > 1:
-        raise ValueError(
+        raise AlbertError(
             f"The lists of {', '.join(fields)} should have the same length. Received "
             f"the lengths {sorted(counts)}."
         )
@@ -96,7 +98,7 @@ def _rows(parts, fields):
 
 def _check(example, length, fields, number):
     if len(example) != length:
-        raise ValueError(
+        raise AlbertError(
             f"Example{number} has {len(example)} of the parts {list(fields)}, the "
             f"first has {length}. Give all of the same kind."
         )

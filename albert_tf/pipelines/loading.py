@@ -8,6 +8,7 @@ from albert_tf.checkpoints import open_checkpoint
 from albert_tf.models.building import build_model
 from albert_tf.models.task import AlbertTask
 from albert_tf.pipelines.table import PIPELINES, PipelineTask, task_of
+from albert_tf_lite.errors import AlbertError
 
 
 def load_task(path: Any, row: PipelineTask | None) -> tuple[PipelineTask, AlbertTask]:
@@ -29,12 +30,12 @@ def load_task(path: Any, row: PipelineTask | None) -> tuple[PipelineTask, Albert
     if found is None or (row and not found.fixed.items() >= row.fixed.items()):
         what = f"a model for {found.name}" if found else f"an {type(model).__name__}"
         wanted = f"it is not for {row.name}" if row else "no task by itself"
-        raise ValueError(
+        raise AlbertError(
             f"{checkpoint.path} is {what}: {wanted}. Say another task of "
             f"{', '.join(PIPELINES)}."
         )
     if model.preprocessor is None:
-        raise ValueError(
+        raise AlbertError(
             f"{checkpoint.path} takes ids, for it has no vocabulary. Give a model with "
             "one, such as AlbertTextClassifier.from_checkpoint(path, vocabulary=...)."
         )
@@ -43,7 +44,7 @@ def load_task(path: Any, row: PipelineTask | None) -> tuple[PipelineTask, Albert
 
 def _fine_tuned(checkpoint):
     if set(checkpoint.heads) <= {"masked_lm_head", "sop_head"}:
-        raise ValueError(
+        raise AlbertError(
             f"{checkpoint.path} does not say what it is for: it has no head but of the "
             f"pretraining. Say which task: {', '.join(PIPELINES)}."
         )
@@ -64,7 +65,7 @@ def _check_trained(checkpoint, row):
     if names and checkpoint.shapes.keys() >= set(names):
         _, missing = row.model.read_heads(checkpoint, {})
     if missing:
-        raise ValueError(
+        raise AlbertError(
             f"{checkpoint.path} is not trained for {row.name}: it has no "
             f"{' and '.join(missing)}. Its heads: {checkpoint.heads}. Fine-tune it, "
             f"with {row.model.__name__} or albert-tf finetune --task {row.name}."

@@ -8,6 +8,7 @@ from albert_tf.models.task import AlbertTask
 from albert_tf.pipelines.inputs import as_x, read_inputs
 from albert_tf.pipelines.loading import load_task
 from albert_tf.pipelines.table import ALIASES, PIPELINES, PipelineTask
+from albert_tf_lite.errors import AlbertError
 
 
 class Pipeline:
@@ -43,7 +44,7 @@ class Pipeline:
 
         Raises:
             TypeError: if there is no such option, or an example is of another form.
-            ValueError: if an example lacks a part.
+            AlbertError: if an example lacks a part.
         """
         row = self._row
         parts = {name: options.pop(name) for name in row.fields if name in options}
@@ -58,7 +59,7 @@ class Pipeline:
         if not examples:
             return []
         if row.optional and len(self.model.text_inputs) > len(examples[0]):
-            raise ValueError(
+            raise AlbertError(
                 "This model takes pairs of texts: tuples, or dicts of "
                 f"{' and '.join(row.fields)}. Received: {examples[0][0][:80]!r}"
             )
@@ -119,7 +120,7 @@ def pipeline(
     Raises:
         FileNotFoundError, albert_tf.checkpoints.CheckpointError: as
             `albert_tf.load_checkpoint`.
-        ValueError: if the task is unknown, or the model is not trained for it.
+        AlbertError: if the task is unknown, or the model is not trained for it.
 
     Example:
     ```python
@@ -133,9 +134,9 @@ def pipeline(
     if path is None and name not in PIPELINES:
         task, path, name = None, task, None
     if path is None:
-        raise ValueError("Which model? Give its `path`, as pipeline(task, path).")
+        raise AlbertError("Which model? Give its `path`, as pipeline(task, path).")
     if task is not None and name not in PIPELINES:
-        raise ValueError(
+        raise AlbertError(
             f"There is no task {task!r}. Expected one of {', '.join(PIPELINES)}; or "
             f"{', '.join(ALIASES)}."
         )

@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.preprocessing.token_budget import TokenBudget
+from albert_tf_lite.errors import AlbertError
 
 
 def count_examples(x: Any) -> int:
@@ -33,7 +34,7 @@ def is_pair(x: Any) -> bool | None:
 def split_off(x: Any, y: Any, sample_weight: Any, share: float) -> tuple:
     """The examples to train on, and the last `share` of them to validate on."""
     if not 0 < share < 1:
-        raise ValueError(
+        raise AlbertError(
             f"`validation_split` must lie between 0 and 1. Received: {share}"
         )
     count = count_examples(x)
@@ -70,7 +71,7 @@ def check_batched(dataset: tf.data.Dataset) -> tf.data.Dataset:
     """The dataset, refused if it gives a text at a time."""
     first = tf.nest.flatten(dataset.element_spec)[0]
     if first.dtype == tf.string and first.shape.rank == 0:
-        raise ValueError(
+        raise AlbertError(
             "The dataset gives one text at a time. Expected batches: give "
             "`dataset.batch(32)`."
         )
@@ -80,20 +81,20 @@ def check_batched(dataset: tf.data.Dataset) -> tf.data.Dataset:
 def check_class_ids(x: Any, y: Any, num_classes: int | None = None) -> np.ndarray:
     """The labels as an array, one a text, below `num_classes` if that is given."""
     if y is None:
-        raise ValueError("`y`, the class of each text, is missing.")
+        raise AlbertError("`y`, the class of each text, is missing.")
     y = np.asarray(y)
     if len(y) == 0 or len(y) != count_examples(x):
-        raise ValueError(
+        raise AlbertError(
             "`x` and `y` must have the same number of examples, at least one. "
             f"Received: {count_examples(x)} texts and {len(y)} labels."
         )
     if y.dtype.kind in "US" or y.dtype == object:
-        raise ValueError(
+        raise AlbertError(
             "`y` must be numbers, the positions of the classes from 0 on, or names of "
             f"the `labels=` that the model was built with. Received: {y[:3]}"
         )
     if num_classes and y.ndim > 1 and y.shape[1:] != (1,):
-        raise ValueError(
+        raise AlbertError(
             "`y` must be the class of each text, one number. Received shape "
             f"{y.shape}. Of one-hot rows give `y.argmax(axis=1)`, or compile with "
             'loss="categorical_crossentropy".'
@@ -101,7 +102,7 @@ def check_class_ids(x: Any, y: Any, num_classes: int | None = None) -> np.ndarra
     if num_classes and y.ndim == 1 and y.dtype.kind in "iub":
         wrong = np.flatnonzero((y < 0) | (y >= num_classes))
         if len(wrong):
-            raise ValueError(
+            raise AlbertError(
                 f"`y` must lie between 0 and num_classes - 1, that is "
                 f"{num_classes - 1}. Element {wrong[0]} is {y[wrong[0]]}."
             )
@@ -116,7 +117,7 @@ def check_class_names(
         return None
     names = [str(label) for label in labels]
     if len(names) != num_classes or len(set(names)) != num_classes:
-        raise ValueError(
+        raise AlbertError(
             f"`labels` must name each of the {num_classes} classes, each "
             f"differently. Received {len(names)}: {list(labels)}"
         )

@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.preprocessing.examples import check_class_ids, count_examples
+from albert_tf_lite.errors import AlbertError
 
 
 def class_ids(
@@ -66,13 +67,13 @@ def multi_hot(
     if _are_numbers(y):
         return _check_multi_hot(y, num_classes)
     if labels is None:
-        raise ValueError(
+        raise AlbertError(
             "`y` has names of classes, which this model does not know. Build it with "
             "`labels=`, or give an array of 0 and 1, a column a class."
         )
     for position, row in enumerate(y):
         if isinstance(row, str):
-            raise ValueError(
+            raise AlbertError(
                 "A multi-label model takes a list of labels for each text. Element "
                 f"{position} of `y` is {row!r}: write [{row!r}]."
             )
@@ -90,7 +91,7 @@ def scores(x: Any, y: Any) -> np.ndarray:
     except (TypeError, ValueError):
         given = None
     if given is None or given.ndim != 1 or not np.isfinite(given).all():
-        raise ValueError(
+        raise AlbertError(
             f"`y` must be a list of finite numbers, one a text. Received: {list(y)[:3]}"
         )
     return given
@@ -99,7 +100,7 @@ def scores(x: Any, y: Any) -> np.ndarray:
 def _check_count(x, y):
     texts, labels = count_examples(x), 0 if y is None else len(y)
     if not labels or texts != labels:
-        raise ValueError(
+        raise AlbertError(
             "`x` and `y` must have the same number of examples, at least one. "
             f"Received: {texts} texts and {labels} labels."
         )
@@ -114,7 +115,7 @@ def _check_multi_hot(y, num_classes):
     widths = {np.size(row) for row in y}
     hot = np.asarray(y) if widths == {num_classes} else None
     if hot is None or not np.isin(hot, (0, 1)).all():
-        raise ValueError(
+        raise AlbertError(
             f"`y` must be lists of labels, or an array of 0 and 1 with {num_classes} "
             f"columns, one a class. Received: {y[:2]}"
         )
@@ -125,7 +126,7 @@ def _positions(names: Iterable[str], labels: Sequence[str]) -> np.ndarray:
     positions = {label: position for position, label in enumerate(labels)}
     unknown = sorted({str(name) for name in names} - positions.keys())
     if unknown:
-        raise ValueError(
+        raise AlbertError(
             f"The labels {unknown[:5]} are not among the classes {list(labels)}."
         )
     return np.array([positions[name] for name in names], "int32")

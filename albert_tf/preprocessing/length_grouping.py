@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from albert_tf.preprocessing.segment_packer import SegmentPacker
 from albert_tf.preprocessing.token_budget import TokenBudget
+from albert_tf_lite.errors import AlbertError
 
 # Training sorts by length only within windows of so many batches, and there are at
 # least so many windows, so that which examples meet in a batch stays nearly as random
@@ -219,7 +220,7 @@ def first_batch_size(dataset: tf.data.Dataset) -> int:
     """How many examples the first batch of a dataset has."""
     for batch in dataset.take(1):
         return int(tf.shape(tf.nest.flatten(batch)[0])[0])
-    raise ValueError("The dataset is empty.")
+    raise AlbertError("The dataset is empty.")
 
 
 def _boundaries(sequence_length):

@@ -5,6 +5,7 @@ import re
 import tensorflow as tf
 
 from albert_tf.preprocessing.ngrams import row_counts
+from albert_tf_lite.errors import AlbertError
 
 # What `get_new_segment` of albert_zh's `create_pretraining_data.py` marks by `##`.
 CHINESE = re.compile("[\u4e00-\u9fa5]")
@@ -20,7 +21,7 @@ def marked_tokens(tokenizer):
 def marked_label_ids(tokenizer):
     """The label of each token within a word, for `inner_labels`, a list of ints."""
     if not marked_tokens(tokenizer):
-        raise ValueError(
+        raise AlbertError(
             "Labels with ## need a vocabulary that has Chinese characters with ##, as "
             "albert_zh's has ##中. This one has none: leave "
             "`marked_labels=` out."

@@ -21,6 +21,7 @@ from albert_tf.preprocessing.text_classifier_preprocessor import (
 from albert_tf.preprocessing.texts import Texts, as_segments
 from albert_tf.preprocessing.whole_word_mask_generator import WholeWordMaskGenerator
 from albert_tf.preprocessing.words import tokens_that_begin_words
+from albert_tf_lite.errors import AlbertError
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
@@ -152,7 +153,7 @@ class AlbertMaskedLMPreprocessor(AlbertTextClassifierPreprocessor):
 
     def tokenize(self, texts):
         if self.tokenizer.mask_token_id is None:
-            raise ValueError(
+            raise AlbertError(
                 f"The vocabulary has no {self.tokenizer.mask_token}, which a masked "
                 "language model fills. Add it as a line, or use the vocabulary of a "
                 "release."

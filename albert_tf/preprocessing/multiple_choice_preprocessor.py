@@ -11,6 +11,7 @@ from albert_tf.preprocessing.text_classifier_preprocessor import (
     AlbertTextClassifierPreprocessor,
 )
 from albert_tf.preprocessing.texts import as_segments, as_string_tensor
+from albert_tf_lite.errors import AlbertError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -93,12 +94,12 @@ def ragged_choices(x: Any) -> tf.RaggedTensor:
     """The choices of `(contexts, questions, choices)`, strings [batch, (choices)].
 
     Raises:
-        ValueError: if it is no such tuple, there are not as many lists of choices as
+        AlbertError: if it is no such tuple, there are not as many lists of choices as
             contexts, or one is empty.
     """
     if not isinstance(x, tuple) or len(x) != 3:
         count = f" of {len(x)}" if isinstance(x, tuple) else ""
-        raise ValueError(
+        raise AlbertError(
             "`x` should be the tuple (contexts, questions, choices). Received: "
             f"{type(x).__name__}{count}"
         )
@@ -109,13 +110,13 @@ def ragged_choices(x: Any) -> tf.RaggedTensor:
         more = tf.cumsum(tf.cast(choices != "", tf.int32), axis=1, reverse=True)
         return tf.ragged.boolean_mask(choices, more > 0)
     if len(choices) != len(contexts):
-        raise ValueError(
+        raise AlbertError(
             "There must be a list of choices for each context. Received: "
             f"{len(choices)} lists and {len(contexts)} contexts."
         )
     for position, texts in enumerate(choices):
         if isinstance(texts, (str, bytes)) or len(texts) == 0:
-            raise ValueError(
+            raise AlbertError(
                 "`choices` should hold a list of strings for each example, at least "
                 f"one string. Element {position} is {texts!r}."
             )

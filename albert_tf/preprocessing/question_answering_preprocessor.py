@@ -12,6 +12,7 @@ from albert_tf.preprocessing.text_classifier_preprocessor import (
 )
 from albert_tf.preprocessing.texts import as_python_strings, as_segments
 from albert_tf.preprocessing.windows import Windows
+from albert_tf_lite.errors import AlbertError
 
 # Tokens that neighbouring windows share by default: a whole answer should be in one.
 SHARED = 128
@@ -103,7 +104,7 @@ class AlbertQuestionAnsweringPreprocessor(AlbertTextClassifierPreprocessor):
     ):
         super().__init__(tokenizer, sequence_length=sequence_length, **kwargs)
         if stride is not None and stride < 1:
-            raise ValueError(f"`stride` must be at least 1. Received: {stride}")
+            raise AlbertError(f"`stride` must be at least 1. Received: {stride}")
         self.stride = stride
         self.max_question_length = max_question_length
 
@@ -115,7 +116,7 @@ class AlbertQuestionAnsweringPreprocessor(AlbertTextClassifierPreprocessor):
 
         Raises:
             TypeError: if these are no strings.
-            ValueError: if it is no such tuple, or they are not as many.
+            AlbertError: if it is no such tuple, or they are not as many.
         """
         _check_is_pair(x)
         questions, contexts = as_segments(x)
@@ -163,7 +164,7 @@ def as_questions(x: Any) -> tuple[list[str], list[str]]:
 def _check_is_pair(x):
     if not isinstance(x, tuple) or len(x) != 2:
         count = f" of {len(x)}" if isinstance(x, tuple) else ""
-        raise ValueError(
+        raise AlbertError(
             "`x` should be the tuple of two lists, (questions, contexts). Received: "
             f"{type(x).__name__}{count}"
         )

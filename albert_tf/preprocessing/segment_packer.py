@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from albert_tf_lite.errors import AlbertError
+
 
 @dataclasses.dataclass(frozen=True)
 class SegmentPacker:
@@ -45,17 +47,17 @@ class SegmentPacker:
 
     def __post_init__(self):
         if self.padding not in ("longest", "max_length"):
-            raise ValueError(
+            raise AlbertError(
                 '`padding` must be "longest" or "max_length". '
                 f"Received: padding={self.padding!r}"
             )
         if self.sequence_length < 5:
-            raise ValueError(
+            raise AlbertError(
                 "`sequence_length` must leave room for [CLS] a [SEP] b [SEP], 5 "
                 f"tokens. Received: sequence_length={self.sequence_length}"
             )
         if self.pad_to_multiple_of < 1:
-            raise ValueError(
+            raise AlbertError(
                 "`pad_to_multiple_of` must be at least 1. Received: "
                 f"pad_to_multiple_of={self.pad_to_multiple_of}"
             )

@@ -8,6 +8,8 @@ from typing import Any
 
 import tensorflow as tf
 
+from albert_tf_lite.errors import AlbertError
+
 # What separates sentences and belongs to none.
 WHITE_SPACE = " \t\r\n\u3000"
 # Read alike by Python's engine and TensorFlow's. A dot counts before white space only.
@@ -48,10 +50,10 @@ def sentences_of(articles: Any) -> list[list[str]]:
     """The sentences of each article, which is a string or a list of its sentences.
 
     Raises:
-        ValueError: if an article is neither, or a list without a sentence.
+        AlbertError: if an article is neither, or a list without a sentence.
     """
     if isinstance(articles, tuple):
-        raise ValueError("`x` should be a list of articles. Received a tuple.")
+        raise AlbertError("`x` should be a list of articles. Received a tuple.")
     if tf.is_tensor(articles):
         articles = articles.numpy()
     rows = []
@@ -60,7 +62,7 @@ def sentences_of(articles: Any) -> list[list[str]]:
             article = article.decode("utf-8", "ignore")
         row = split_sentences(article) if isinstance(article, str) else list(article)
         if not row or not all(isinstance(sentence, str) for sentence in row):
-            raise ValueError(
+            raise AlbertError(
                 "An article should be a string, or a list of its sentences, one at "
                 f"least. Article {position} is {str(article)[:80]!r}."
             )

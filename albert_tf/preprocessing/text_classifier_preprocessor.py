@@ -12,6 +12,7 @@ from albert_tf.backbone.albert_backbone import AlbertBackbone
 from albert_tf.preprocessing.segment_packer import SegmentPacker
 from albert_tf.preprocessing.texts import Texts, as_segments
 from albert_tf.tokenizers.word_piece_tokenizer import WordPieceTokenizer
+from albert_tf_lite.errors import AlbertError
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
@@ -176,7 +177,7 @@ def check_fits(preprocessor: Any, backbone: AlbertBackbone) -> None:
     if tokenizer is None:
         return
     if preprocessor.sequence_length > backbone.max_sequence_length:
-        raise ValueError(
+        raise AlbertError(
             f"The preprocessor's sequence_length={preprocessor.sequence_length} is "
             f"more than the {backbone.max_sequence_length} positions of the model."
         )
@@ -184,7 +185,7 @@ def check_fits(preprocessor: Any, backbone: AlbertBackbone) -> None:
     if tokenizer.pad_token_id is None:
         return
     if tokenizer.vocabulary_size() != backbone.vocabulary_size:
-        raise ValueError(
+        raise AlbertError(
             f"The vocabulary has {tokenizer.vocabulary_size()} tokens, the model "
             f"{backbone.vocabulary_size}. Use the {tokenizer.original_file_name} "
             "that the checkpoint was trained with."

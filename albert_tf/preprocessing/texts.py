@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from albert_tf_lite.errors import AlbertError
+
 # Texts, or pairs of texts as the tuple of two lists.
 Texts = Sequence[str] | tuple[Sequence[str], Sequence[str]]
 
@@ -35,7 +37,7 @@ def as_string_tensor(texts: Any, name: str = "x") -> tf.Tensor:
     if texts.dtype != tf.string:
         raise TypeError(f"`{name}` should hold strings, not {texts.dtype.name}.")
     if texts.shape.rank is not None and texts.shape.rank > 1:
-        raise ValueError(
+        raise AlbertError(
             f"`{name}` should be one string or a list of strings. Received a "
             f"tensor of shape {tuple(texts.shape)}. A pair of texts is the tuple "
             "of two lists: (first_texts, second_texts)."
@@ -50,14 +52,14 @@ def as_segments(x: Any) -> tuple[tf.Tensor, ...]:
     """
     segments = x if isinstance(x, tuple) else (x,)
     if len(segments) not in (1, 2):
-        raise ValueError(
+        raise AlbertError(
             "An example has one text, or two as the tuple (first_texts, "
             f"second_texts). Received a tuple of {len(segments)}."
         )
     names = ("x",) if len(segments) == 1 else ("x[0]", "x[1]")
     segments = tuple(map(as_string_tensor, segments, names))
     if not segments[0].shape.is_compatible_with(segments[-1].shape):
-        raise ValueError(
+        raise AlbertError(
             "The two lists of a pair must have the same length. Received shapes "
             f"{segments[0].shape} and {segments[1].shape}."
         )

@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.preprocessing.segment_packer import SegmentPacker
+from albert_tf_lite.errors import AlbertError
 
 # Shuffled examples are dealt into so many parts, of so many batches at least.
 MOST_WINDOWS = 4
@@ -117,15 +118,15 @@ class TokenBudget:
 def check_budget(batch_size: Any, max_tokens: int, has_texts: bool) -> None:
     """Refuse a budget that is none, or beside `batch_size`, or of no texts."""
     if batch_size is not None:
-        raise ValueError(
+        raise AlbertError(
             "`batch_size` counts the examples of a batch and `max_tokens` their "
             f"tokens: give one of them. Received: batch_size={batch_size}, "
             f"max_tokens={max_tokens}"
         )
     if max_tokens < 1:
-        raise ValueError(f"`max_tokens` should be 1 at least. Received: {max_tokens}")
+        raise AlbertError(f"`max_tokens` should be 1 at least. Received: {max_tokens}")
     if not has_texts:
-        raise ValueError(
+        raise AlbertError(
             "`max_tokens` makes batches of texts. Give them as lists, or `fit` a "
             "dataset of strings with `group_by_length=True`."
         )

@@ -13,6 +13,7 @@ from albert_tf.preprocessing.text_classifier_preprocessor import (
 )
 from albert_tf.preprocessing.texts import as_segments
 from albert_tf.preprocessing.windows import Windows
+from albert_tf_lite.errors import AlbertError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,8 +58,8 @@ class AlbertTokenClassifierPreprocessor(AlbertTextClassifierPreprocessor):
             padding and special tokens.
 
     Raises:
-        ValueError: if windows that far apart would leave tokens out, or a pair of texts
-            is given.
+        AlbertError: if windows that far apart would skip tokens, or for a pair of
+            texts.
     """
 
     def __init__(
@@ -70,7 +71,7 @@ class AlbertTokenClassifierPreprocessor(AlbertTextClassifierPreprocessor):
     ):
         super().__init__(tokenizer, sequence_length=sequence_length, **kwargs)
         if stride is not None and not 1 <= stride <= sequence_length - 2:
-            raise ValueError(
+            raise AlbertError(
                 "`stride` must be from 1 to the tokens that a window holds, "
                 f"sequence_length - 2 = {sequence_length - 2}. Received: {stride}"
             )
@@ -121,7 +122,7 @@ class AlbertTokenClassifierPreprocessor(AlbertTextClassifierPreprocessor):
 def refuse_pairs(x: Any) -> None:
     """Raise an error for pairs of texts, of which there is no one text to tag."""
     if isinstance(x, tuple) and len(as_segments(x)) > 1:
-        raise ValueError(
+        raise AlbertError(
             "A token classifier takes one text an example, as a list of strings. "
             "Received a tuple of two lists, which is a pair of texts."
         )

@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from albert_tf.preprocessing.marked_labels import inner_labels, marked_label_ids
 from albert_tf.preprocessing.ngrams import choose_tokens, cut_into_ngrams
+from albert_tf_lite.errors import AlbertError
 
 _CONFIG = (
     "vocabulary_size",
@@ -87,13 +88,13 @@ class WholeWordMaskGenerator(keras.layers.Layer):
     ):
         super().__init__(**kwargs)
         if not 0 < mask_selection_rate < 1:
-            raise ValueError(
+            raise AlbertError(
                 "`mask_selection_rate` should be above 0 and below 1, such as 0.15. "
                 f"Received: {mask_selection_rate}"
             )
         rates = (mask_token_rate, random_token_rate)
         if min(rates) < 0 or sum(rates) > 1 + 1e-9:
-            raise ValueError(
+            raise AlbertError(
                 "`mask_token_rate` and `random_token_rate` should not be below 0, and "
                 f"together not above 1, such as 0.8 and 0.1. Received: {rates}"
             )
@@ -102,7 +103,7 @@ class WholeWordMaskGenerator(keras.layers.Layer):
             ("ngram", ngram),
         ):
             if count < 1:
-                raise ValueError(f"`{name}` should be 1 at least. Received: {count}")
+                raise AlbertError(f"`{name}` should be 1 at least. Received: {count}")
         self.vocabulary_size = vocabulary_size
         self.mask_selection_rate = mask_selection_rate
         self.mask_token_id = mask_token_id
@@ -139,11 +140,11 @@ class WholeWordMaskGenerator(keras.layers.Layer):
             **kwargs: as above.
 
         Raises:
-            ValueError: if the vocabulary has no mask token, or `marked_labels` is
+            AlbertError: if the vocabulary has no mask token, or `marked_labels` is
                 asked for and it has no Chinese character with `##`.
         """
         if tokenizer.mask_token_id is None:
-            raise ValueError(
+            raise AlbertError(
                 f"The vocabulary has no {tokenizer.mask_token}, which masking needs. "
                 "Add it as a line, or use the vocabulary of a release."
             )

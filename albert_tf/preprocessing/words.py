@@ -4,6 +4,8 @@ import os
 
 import numpy as np
 
+from albert_tf_lite.errors import AlbertError
+
 
 def word_boundaries(text, segmenter):
     """Where the words of a long text begin.
@@ -21,7 +23,7 @@ def word_boundaries(text, segmenter):
 
     Raises:
         TypeError: if the words of the segmenter are not strings.
-        ValueError: if it drops or changes characters; says in which line.
+        AlbertError: if it drops or changes characters; says in which line.
     """
     if hasattr(segmenter, "boundaries"):
         return segmenter.boundaries(text)
@@ -50,7 +52,7 @@ def checked_words(words, text, name):
         ) from None
     if joined != text:
         start = max(0, len(os.path.commonprefix([joined, text])) - 20)
-        raise ValueError(
+        raise AlbertError(
             f"The segmenter changed {name}: {text[start : start + 50]!r} became "
             f"{joined[start : start + 50]!r}. Its words, joined, must give the text."
         )

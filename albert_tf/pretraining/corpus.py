@@ -12,6 +12,7 @@ import zlib
 
 from albert_tf.pretraining.corpus_files import endings, find_files, printable
 from albert_tf.pretraining.text_lines import read_lines
+from albert_tf_lite.errors import AlbertError
 
 JSON_ENDINGS = (".jsonl", ".json", ".ndjson")
 # By kind of skipped lines, what to tell the user.
@@ -87,7 +88,7 @@ class Corpus:
     Raises:
         FileNotFoundError: if there is no such file, or none that a pattern matches.
         OSError: if a file may not be read, or is a folder.
-        ValueError: if no file is given, one is an archive or of a compression that
+        AlbertError: if no file is given, one is an archive or of a compression that
             is not read, `zstandard` is missing, or a size is not positive.
     """
 
@@ -103,7 +104,7 @@ class Corpus:
         sizes = {"block_bytes": block_bytes, "max_line_bytes": max_line_bytes}
         for name, size in sizes.items():
             if size < 1:
-                raise ValueError(f"`{name}` must be at least 1. Received: {size}")
+                raise AlbertError(f"`{name}` must be at least 1. Received: {size}")
         self.files = find_files(files, without)
         self.document_per_line = document_per_line
         self.block_bytes = block_bytes

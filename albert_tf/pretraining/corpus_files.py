@@ -4,6 +4,8 @@ import glob
 import os
 import pathlib
 
+from albert_tf_lite.errors import AlbertError
+
 ZSTD_ENDINGS = (".zst", ".zstd")
 COMPRESSED_ENDINGS = (".gz", *ZSTD_ENDINGS)
 REFUSED_ENDINGS = (
@@ -25,7 +27,7 @@ def find_files(patterns, without):
         key=pathlib.Path.as_posix,
     )
     if not paths:
-        raise ValueError("No text to read: `files` is empty. Name at least one file.")
+        raise AlbertError("No text to read: `files` is empty. Name at least one file.")
     for path in paths:
         _check(path)
     # Of several names of one file, links among them, the first.
@@ -59,7 +61,7 @@ def _check(path):
     if not path.is_file():
         raise FileNotFoundError(f"There is no file {name}.")
     if path.name.lower().endswith(REFUSED_ENDINGS):
-        raise ValueError(
+        raise AlbertError(
             f"{name} is an archive, or of a compression that is not read. Unpack it, "
             "or leave it out. Read are text and JSON lines, as they are or as "
             f"{', '.join(COMPRESSED_ENDINGS)}."
@@ -82,7 +84,7 @@ def import_zstandard(path):
     try:
         import zstandard
     except ImportError as error:
-        raise ValueError(
+        raise AlbertError(
             f"Reading {printable(path)} needs zstandard. Run: "
             "pip install 'albert-tf[fast]'"
         ) from error

@@ -30,6 +30,7 @@ from albert_tf.pretraining.records import (
     record_lengths,
 )
 from albert_tf.tokenizers import load_tokenizer
+from albert_tf_lite.errors import AlbertError
 
 # Of records without a manifest.
 DEFAULTS = {"order": "sop", "lowercase": True}
@@ -52,7 +53,7 @@ class PretrainingRecords:
 
     Raises:
         FileNotFoundError: if there are no records.
-        ValueError: if a file is damaged, or the records were not made to the end.
+        AlbertError: if a file is damaged, or the records were not made to the end.
     """
 
     def __init__(self, path):
@@ -82,7 +83,7 @@ class PretrainingRecords:
         for file, shard in self._shards.items():
             size = file.stat().st_size if file.exists() else 0
             if size != shard["bytes"]:
-                raise ValueError(
+                raise AlbertError(
                     f"{file} has {size} bytes, {shard['bytes']} by the manifest: it is "
                     f"cut short or missing. {COPY_AGAIN}"
                 )
@@ -146,11 +147,11 @@ class PretrainingRecords:
         """Compare the files with the checksums of the manifest, if there is one.
 
         Raises:
-            ValueError: if a file is not as it was written.
+            AlbertError: if a file is not as it was written.
         """
         for file, shard in self._shards.items():
             if file_digest(file) != shard["sha256"]:
-                raise ValueError(
+                raise AlbertError(
                     f"{file} is damaged: its checksum is not that of the manifest. "
                     f"{COPY_AGAIN}"
                 )
@@ -159,7 +160,7 @@ class PretrainingRecords:
         """Read every record, to find the damaged one.
 
         Raises:
-            ValueError: if a file is damaged, saying which.
+            AlbertError: if a file is damaged, saying which.
         """
         for file in self.files:
             try:
@@ -168,7 +169,7 @@ class PretrainingRecords:
             except tf.errors.OpError as error:
                 # Without the names of the graph's nodes.
                 reason = re.sub(r"{{.*?}} | \[Op:.*", "", error.message.split("\n")[0])
-                raise ValueError(
+                raise AlbertError(
                     f"{file} is damaged, or its records are not like those of "
                     f"{self.files[0].name} ({reason}). {COPY_AGAIN}"
                 ) from error
@@ -188,11 +189,11 @@ class PretrainingRecords:
             A `WholeWordMaskGenerator`.
 
         Raises:
-            ValueError: if there is no vocabulary among the records, or a value is
+            AlbertError: if there is no vocabulary among the records, or a value is
                 impossible.
         """
         if self.tokenizer is None:
-            raise ValueError(
+            raise AlbertError(
                 f"Masking needs the one vocabulary of {self.folder}: a vocab.txt or a "
                 "SentencePiece model. Put it there"
                 + (", or keep the masks of the records." if self.is_masked else ".")
@@ -253,10 +254,10 @@ class PretrainingRecords:
             the weight 0 in sentence order.
 
         Raises:
-            ValueError: if there are fewer files than shards.
+            AlbertError: if there are fewer files than shards.
         """
         if len(self.files) < num_shards:
-            raise ValueError(
+            raise AlbertError(
                 f"{self.folder} has {len(self.files)} files of records, too few to "
                 f"share among {num_shards}. Make them with a smaller `block_size=`."
             )

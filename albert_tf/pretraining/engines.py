@@ -8,6 +8,8 @@ import pickle
 
 import tensorflow as tf
 
+from albert_tf_lite.errors import AlbertError, MissingPackageError
+
 
 def in_processes(function, jobs, workers=None):
     """Call a function with each job's arguments, in processes of this machine.
@@ -78,7 +80,7 @@ def _pickled(function):
     try:
         return pickle.dumps(function)
     except (pickle.PicklingError, AttributeError, TypeError) as error:
-        raise ValueError(
+        raise AlbertError(
             f"This cannot be sent to other processes: {error}. Let the segmenter be a "
             "function at the top level of a module, or take one worker."
         ) from error
@@ -101,7 +103,7 @@ def on_ray(function, jobs, workers=None, address=None):
     try:
         import ray
     except ImportError as error:
-        raise ImportError(
+        raise MissingPackageError(
             "The engine 'ray' needs Ray. Run: pip install 'albert-tf[ray]'"
         ) from error
     pickled = _pickled(function)

@@ -17,6 +17,7 @@ from albert_tf.pretraining.manifest import PROGRESS, RecordsDirectory, text_dige
 from albert_tf.pretraining.masking import MASK_DEFAULTS, mask_settings
 from albert_tf.pretraining.segment_pairs import ORDERS
 from albert_tf.pretraining.shards import ShardMaker
+from albert_tf_lite.errors import AlbertError
 
 _LEAST = {"sequence_length": 8, "duplicates": 1, "block_bytes": 1, "seed": 0}
 
@@ -56,7 +57,7 @@ class PretrainingData:
         seed: int.
 
     Raises:
-        ValueError: if a value is impossible.
+        AlbertError: if a value is impossible.
     """
 
     vocabulary: str
@@ -80,24 +81,24 @@ class PretrainingData:
 
     def __post_init__(self):
         if self.order not in ORDERS:
-            raise ValueError(f"Unknown order {self.order!r}. Known: {list(ORDERS)}")
+            raise AlbertError(f"Unknown order {self.order!r}. Known: {list(ORDERS)}")
         for name, least in _LEAST.items():
             value = getattr(self, name)
             if value < least:
-                raise ValueError(f"`{name}` should be {least} at least. Got: {value}")
+                raise AlbertError(f"`{name}` should be {least} at least. Got: {value}")
         if not 0 <= self.short_sequence_rate <= 1:
-            raise ValueError(
+            raise AlbertError(
                 "`short_sequence_rate` should be from 0 to 1. Received: "
                 f"{self.short_sequence_rate}"
             )
         if self.keep_unpaired and self.masked:
-            raise ValueError(
+            raise AlbertError(
                 "`keep_unpaired=`: masked records, in the original's form, all have a "
                 "label of sentence order. Leave out `masked=`, or this."
             )
         given = [name for name in MASK_DEFAULTS if getattr(self, name) is not None]
         if given and not self.masked:
-            raise ValueError(
+            raise AlbertError(
                 f"{', '.join(given)}: records hold no masks, which are drawn when they "
                 "are read. Give this to `PretrainingRecords.masks` or `albert-tf "
                 "pretrain`, or take `masked=` (True)."
@@ -161,15 +162,15 @@ def make_pretraining_data(
 
     Raises:
         FileNotFoundError: if a file is missing.
-        ValueError: if the vocabulary lacks a token that masking needs, the directory
+        AlbertError: if the vocabulary lacks a token that masking needs, the directory
             holds records of other settings, or no record can be made of the files.
         OSError: if a file cannot be written, what is done stays; or another process
             writes to the directory.
     """
     if engine not in ENGINES:
-        raise ValueError(f"Unknown engine {engine!r}. Known: {list(ENGINES)}")
+        raise AlbertError(f"Unknown engine {engine!r}. Known: {list(ENGINES)}")
     if address and engine != "ray":
-        raise ValueError(f"`address` is of a Ray cluster; the engine is {engine!r}.")
+        raise AlbertError(f"`address` is of a Ray cluster; the engine is {engine!r}.")
     # Absolute, for another machine has another working directory.
     output = pathlib.Path(output).resolve()
     vocabulary = pathlib.Path(settings.vocabulary).resolve()

@@ -13,6 +13,7 @@ from albert_tf.files import complete_file, file_digest, write_json, write_text
 from albert_tf.pretraining.corpus_files import printable
 from albert_tf.pretraining.shards import ONE_DOCUMENT
 from albert_tf.training.run_state import differences
+from albert_tf_lite.errors import AlbertError
 
 MANIFEST, PROGRESS = "manifest.json", "progress.jsonl"
 
@@ -21,12 +22,12 @@ def read_manifest(folder):
     """What `make_pretraining_data` says of a folder; empty for other programs' records.
 
     Raises:
-        ValueError: if it is damaged, or the records were not made to the end.
+        AlbertError: if it is damaged, or the records were not made to the end.
     """
     file = folder / MANIFEST
     if not file.exists():
         if (folder / PROGRESS).exists():
-            raise ValueError(
+            raise AlbertError(
                 f"{folder} holds a part of its records at most: `albert-tf "
                 "pretrain-data` did not end there. Run the same command again, to "
                 "resume or to see what stopped it."
@@ -38,7 +39,7 @@ def read_manifest(folder):
             shard["file"], shard["bytes"], shard["sha256"], shard["records"]
         manifest["settings"], manifest["vocabulary"]
     except (ValueError, LookupError, TypeError) as error:
-        raise ValueError(
+        raise AlbertError(
             f"{file} is cut short, or no manifest of `albert-tf pretrain-data` "
             f"({error!r}). Copy it again, or rebuild the records."
         ) from error
@@ -102,7 +103,7 @@ class RecordsDirectory:
         try:
             return json.loads(first), done
         except ValueError as error:
-            raise ValueError(
+            raise AlbertError(
                 f"{file} is damaged ({error}), so that the run cannot be resumed. "
                 "Remove the directory, or give another one."
             ) from error
@@ -119,7 +120,7 @@ class RecordsDirectory:
         if copy.exists() and copy.read_bytes() != content:
             found.append(copy)
         if found:
-            raise ValueError(
+            raise AlbertError(
                 f"{found[0]} is there, which is to be written, but no {PROGRESS} that "
                 "says it was written by this command. Give another directory, or "
                 "remove it."
@@ -132,7 +133,7 @@ class RecordsDirectory:
             for x in (header, self._header)
         )
         if differ := differences(there, now):
-            raise ValueError(
+            raise AlbertError(
                 f"{self._path} holds records made with other settings ({differ}). Give "
                 "another directory, or remove it."
             )
@@ -156,7 +157,7 @@ class RecordsDirectory:
         """Write the manifest, when all blocks were met, and return it, a dict.
 
         Raises:
-            ValueError: if there is no record.
+            AlbertError: if there is no record.
         """
         entries = [self._done[block] for block in sorted(self._done)]
         shards = [shard for entry in entries for shard in entry["shards"]]
@@ -166,7 +167,7 @@ class RecordsDirectory:
             counts.update(entry["counts"])
         warnings = self._corpus.warnings
         if not counts["records"]:
-            raise ValueError(" ".join([_no_records(counts), *warnings]))
+            raise AlbertError(" ".join([_no_records(counts), *warnings]))
         if counts[ONE_DOCUMENT]:
             warnings.append(
                 f"{counts[ONE_DOCUMENT]:,} sequences are of blocks with one document, "

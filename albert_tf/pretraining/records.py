@@ -11,6 +11,8 @@ import numpy as np
 import tensorflow as tf
 from google.protobuf.message import DecodeError
 
+from albert_tf_lite.errors import AlbertError
+
 # What we call a feature, and its name in the records.
 FEATURES = {
     "token_ids": "input_ids",
@@ -63,7 +65,7 @@ def record_lengths(path):
         A dict of feature name to int; empty if the file is.
 
     Raises:
-        ValueError: if the file is no TFRecord file, or its records lack a feature that
+        AlbertError: if the file is no TFRecord file, or its records lack a feature that
             pretraining reads.
     """
     try:
@@ -73,7 +75,7 @@ def record_lengths(path):
             return {}
         features = tf.train.Example.FromString(first.numpy()).features.feature
     except (tf.errors.OpError, DecodeError, AttributeError) as error:
-        raise ValueError(
+        raise AlbertError(
             f"{path} cannot be read as TFRecords of tf.train.Example: it is damaged, "
             f"or another kind of file. ({str(error).splitlines()[0]})"
         ) from error
@@ -87,7 +89,7 @@ def record_lengths(path):
         needed.update(MASK_FEATURES)
     missing = [name for name in needed.values() if name not in lengths]
     if missing:
-        raise ValueError(
+        raise AlbertError(
             f"The records of {path} lack {missing}. Expected records of "
             "`albert-tf pretrain-data`, google-research/albert or albert_zh. Found: "
             f"{sorted(lengths)}"

@@ -15,6 +15,7 @@ from albert_tf.training.optimizers import AdamW
 from albert_tf.training.plots import draw
 from albert_tf.training.run_state import hold_state
 from albert_tf.training.schedules import WarmupLinearDecay
+from albert_tf_lite.errors import AlbertError
 
 OPTIMIZERS = {"lamb": Lamb, "adamw": AdamW, "muon": Muon}
 # The titles of what is drawn, by metric.
@@ -71,7 +72,7 @@ def pretrain(
         no such metric), `steps` and `seconds` (of all starts).
 
     Raises:
-        ValueError: if `steps` is no multiple of `interval`, the records do not fit the
+        AlbertError: if `steps` is no multiple of `interval`, the records do not fit the
             model or are damaged, `output` holds the state of another training, or the
             training diverges.
         BlockingIOError: if another process trains into `output`.
@@ -131,7 +132,7 @@ def pretrain(
 
 def _check_steps(steps, interval):
     if min(steps, interval) < 1 or steps % interval:
-        raise ValueError(
+        raise AlbertError(
             "`steps` should be a multiple of `interval`, and both 1 at least. "
             f"Received: {steps:,} steps, an interval of {interval:,}."
         )
@@ -185,16 +186,16 @@ def pretraining_optimizer(
         **kwargs: other arguments of the optimizer, in place of those of the original.
 
     Raises:
-        ValueError: if `steps` is no multiple of `accumulate`, or the rate
+        AlbertError: if `steps` is no multiple of `accumulate`, or the rate
             below 0.
     """
     if not learning_rate >= 0:
-        raise ValueError(
+        raise AlbertError(
             "`learning_rate` should not be below 0, but such as 1e-3. Received: "
             f"{learning_rate}"
         )
     if steps % accumulate:
-        raise ValueError(
+        raise AlbertError(
             "The steps should be a multiple of those accumulated. Received: "
             f"{steps}, {accumulate}"
         )
@@ -211,20 +212,20 @@ def _check_fits(model, records):
     """Refuse records that a model cannot be trained on."""
     positions = model.backbone.max_sequence_length
     if records.sequence_length > positions:
-        raise ValueError(
+        raise AlbertError(
             f"The records of {records.folder} have {records.sequence_length} tokens, "
             f"the model {positions} positions. Make records with "
             f"`sequence_length=` {positions}, or take a larger model."
         )
     if records.order_classes != model.num_sop_classes:
-        raise ValueError(
+        raise AlbertError(
             f"The records of {records.folder} have {records.order_classes} classes of "
             f"sentence order, the model {model.num_sop_classes}. Give "
             f"`num_sop_classes={records.order_classes}` to the model."
         )
     tokens, rows = records.vocabulary_size, model.backbone.vocabulary_size
     if tokens not in (None, rows):
-        raise ValueError(
+        raise AlbertError(
             f"The vocabulary of {records.folder} has {tokens} tokens, the model "
             f"{rows}. Use the one that the model is for."
         )
@@ -237,7 +238,7 @@ def check_same_tokens(name, tokenizer, other_name, other):
     pairs = itertools.zip_longest(tokenizer.get_vocabulary(), other.get_vocabulary())
     for number, (token, there) in enumerate(pairs):
         if token != there:
-            raise ValueError(
+            raise AlbertError(
                 f"{name} and {other_name} have different vocabularies: token {number} "
                 f"is {token!r} in the one, {there!r} in the other. Make the records "
                 "with the same vocabulary."

@@ -24,7 +24,7 @@ def load_tokenizer(
 
     Raises:
         FileNotFoundError: if there is no such file.
-        ValueError: if it is damaged, or lacks tokens that every model needs.
+        AlbertError: if it is damaged, or lacks tokens that every model needs.
     """
     is_path = isinstance(vocabulary, (str, os.PathLike))
     if isinstance(vocabulary, bytes) or (

@@ -8,6 +8,8 @@ import sentencepiece
 import tensorflow as tf
 import tensorflow_text as tf_text
 
+from albert_tf_lite.errors import AlbertError
+
 REQUIRED_TOKENS = ("<pad>", "<unk>", "[CLS]", "[SEP]")
 # Stands for a space, at the start of a word.
 SPACE_PIECE = "\u2581"
@@ -168,13 +170,13 @@ def open_processor(proto, source):
     try:
         processor.LoadFromSerializedProto(proto)
     except RuntimeError as error:
-        raise ValueError(
+        raise AlbertError(
             f"{source} is text, empty or damaged. Expected a SentencePiece model, the "
             "binary .model file of a release; for a vocab.txt of WordPiece tokens use "
             f"WordPieceTokenizer. ({error})"
         ) from error
     if is_cut_after_a_piece(proto):
-        raise ValueError(
+        raise AlbertError(
             f"{source}, {len(proto)} bytes, is cut short: it does not say how to "
             "normalize text. Copy the .model file of the release again."
         )
@@ -195,7 +197,7 @@ def is_cut_after_a_piece(proto):
 def check_tokens(tokens, source):
     missing = [token for token in REQUIRED_TOKENS if token not in tokens]
     if missing:
-        raise ValueError(
+        raise AlbertError(
             f"{source} lacks {' '.join(missing)}; its {len(tokens)} tokens begin "
             f"with {tokens[:5]}. Use the .model file that came with the checkpoint, or "
             "train one with pad_id=0, unk_id=1, control_symbols='[CLS],[SEP],[MASK]'."

@@ -11,6 +11,7 @@ import keras_hub
 import tensorflow as tf
 
 from albert_tf.backbone.albert_backbone import AlbertBackbone
+from albert_tf_lite.errors import AlbertError
 
 # A string, strings of any shape as lists or NumPy arrays, or a string tensor.
 Strings: TypeAlias = Any
@@ -50,7 +51,7 @@ class TextTokenizer(keras_hub.tokenizers.Tokenizer):
     def __init__(self, lowercase: bool, dtype: str, **kwargs: Any):
         super().__init__(dtype=dtype, **kwargs)
         if self.compute_dtype not in ("int32", "int64", "string"):
-            raise ValueError(
+            raise AlbertError(
                 "`dtype` must be 'int32' or 'int64' for ids or 'string' for "
                 f"pieces. Received: dtype={dtype}"
             )
@@ -76,7 +77,7 @@ class TextTokenizer(keras_hub.tokenizers.Tokenizer):
     def _required_vocabulary(self):
         if self._vocabulary is None:
             name = self.source_argument
-            raise ValueError(
+            raise AlbertError(
                 f"Tokenizer {self.name!r} has no vocabulary yet. Pass `{name}`, or "
                 f"call `set_{name}()`."
             )
@@ -91,7 +92,7 @@ class TextTokenizer(keras_hub.tokenizers.Tokenizer):
     def id_to_token(self, id: int) -> str:
         tokens = self._required_vocabulary().tokens
         if not 0 <= id < len(tokens):
-            raise ValueError(
+            raise AlbertError(
                 f"`id` must be in [0, {len(tokens) - 1}]. Received: id={id}"
             )
         return tokens[id]
@@ -99,7 +100,7 @@ class TextTokenizer(keras_hub.tokenizers.Tokenizer):
     def token_to_id(self, token: str) -> int:
         ids = self._required_vocabulary().ids
         if token not in ids:
-            raise ValueError(f"Token {token!r} is not in the vocabulary.")
+            raise AlbertError(f"Token {token!r} is not in the vocabulary.")
         return ids[token]
 
     @property
@@ -191,7 +192,7 @@ class TextTokenizer(keras_hub.tokenizers.Tokenizer):
         tokenizer = keras.saving.deserialize_keras_object(config)
         if not isinstance(tokenizer, cls):
             held = type(tokenizer).__name__
-            raise ValueError(f"'{preset}' holds a {held}. Call {held}.from_preset().")
+            raise AlbertError(f"'{preset}' holds a {held}. Call {held}.from_preset().")
         tokenizer.load_preset_assets(preset)
         return tokenizer
 
@@ -220,7 +221,7 @@ def as_strings(inputs: Strings) -> Tensor:
     if 0 in inputs.shape:
         # An empty Python list or NumPy array comes as float.
         return tf.zeros(inputs.shape, tf.string)
-    raise ValueError(
+    raise AlbertError(
         "The tokenizer expects strings: a str, a list of them, or a string "
         f"tensor. Received: dtype={inputs.dtype.name}, shape={inputs.shape}"
     )

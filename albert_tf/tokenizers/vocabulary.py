@@ -11,6 +11,7 @@ from albert_tf.tokenizers.normalization import (
     MAX_CHARACTERS_PER_WORD,
     UNREACHABLE_MARK,
 )
+from albert_tf_lite.errors import AlbertError
 
 REQUIRED_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
 BLANKS = " \t\r\n"
@@ -31,7 +32,7 @@ class Vocabulary:
         missing = [token for token in REQUIRED_TOKENS if token not in self.ids]
         if missing:
             begin = f"its {len(self.tokens)} tokens begin with {self.tokens[:4]}"
-            raise ValueError(
+            raise AlbertError(
                 f"{source} lacks {' '.join(missing)}; "
                 f"{begin if self.tokens else 'it is empty'}. "
                 "Use the vocab.txt that came with the checkpoint."
@@ -39,7 +40,7 @@ class Vocabulary:
         try:
             self.engine = build_engine(self.tokens, self.ids)
         except RuntimeError as error:
-            raise ValueError(
+            raise AlbertError(
                 f"{source} holds no token but special ones; is it cut short? Use the "
                 "vocab.txt that came with the checkpoint."
             ) from error
@@ -67,13 +68,13 @@ def check_tokens(tokens):
     tokens = [t.strip(BLANKS) if isinstance(t, str) else t for t in tokens]
     for i, token in enumerate(tokens):
         if not isinstance(token, str) or any(blank in token for blank in BLANKS):
-            raise ValueError(
+            raise AlbertError(
                 f"Token {i} of the list is {token!r}. Expected a string without "
                 "spaces, tabs and line ends, where text is split."
             )
     if tokens and not tokens[-1]:
         # A vocabulary file cannot hold it.
-        raise ValueError("The list of tokens ends with an empty token. Remove it.")
+        raise AlbertError("The list of tokens ends with an empty token. Remove it.")
     return tokens
 
 

@@ -13,6 +13,7 @@ from albert_tf.training.run_state import (
     data_digest,
     hold_state,
 )
+from albert_tf_lite.errors import AlbertError
 
 # What of a model can be kept from training, by name.
 FREEZABLE = {
@@ -71,7 +72,7 @@ def fine_tune(
         (metrics of that epoch) and `seconds` (of all starts).
 
     Raises:
-        ValueError: if the directory holds the state of a training with other
+        AlbertError: if the directory holds the state of a training with other
             settings, the training diverges, or `freeze` leaves nothing to train.
         BlockingIOError: if another process trains into the directory.
     """
@@ -130,7 +131,7 @@ def _frozen(model, freeze):
     part.trainable = False
     try:
         if not model.trainable_variables:
-            raise ValueError(
+            raise AlbertError(
                 f"Without the {freeze} {type(model).__name__} has nothing to train: it "
                 "has no head of its own."
             )

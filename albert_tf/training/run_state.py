@@ -9,6 +9,7 @@ import keras
 import numpy as np
 
 from albert_tf.files import make_folder, only_writer, write_text
+from albert_tf_lite.errors import AlbertError
 
 IDENTITY, HISTORY = "identity.json", "epochs.json"
 # Differences that a message names, and characters of a value in it.
@@ -30,7 +31,7 @@ def hold_state(backup, identity, writes=True):
         # Of a training without an epoch there is nothing to lose.
         if file.exists() and (backup / HISTORY).exists():
             if differ := differences(json.loads(file.read_text("utf-8")), identity):
-                raise ValueError(
+                raise AlbertError(
                     f"{backup} holds the state of another training ({differ}). Give "
                     f"another output directory, or remove {backup} to start over."
                 )
@@ -200,7 +201,7 @@ class TrainingState(keras.callbacks.Callback):
         kept = "Nothing was saved yet."
         if self.epochs:
             kept = f"The state of epoch {self.epochs} is kept in {self._directory}."
-        raise ValueError(
+        raise AlbertError(
             "The training has diverged: the loss or a weight is no finite number. "
             f"{kept} Start over with a lower learning rate or a longer warm-up."
         )

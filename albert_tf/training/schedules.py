@@ -3,6 +3,8 @@ from typing import Any
 import keras
 from keras import ops
 
+from albert_tf_lite.errors import AlbertError
+
 
 @keras.saving.register_keras_serializable(package="albert_tf")
 class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
@@ -19,7 +21,7 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
 
     def __init__(self, peak_learning_rate: float, total_steps: int, warmup_steps: int):
         if not 0 <= warmup_steps <= total_steps:
-            raise ValueError(
+            raise AlbertError(
                 "`warmup_steps` must lie between 0 and `total_steps`. Received: "
                 f"warmup_steps={warmup_steps}, total_steps={total_steps}"
             )

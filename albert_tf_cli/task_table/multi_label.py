@@ -2,6 +2,7 @@
 
 from albert_tf_cli.task_table.row import Examples, Report, Row, columns_of
 from albert_tf_cli.task_table.text_classification import explain, labels_of, summary
+from albert_tf_lite.errors import AlbertError
 
 
 def read(path, columns, known=None):
@@ -16,7 +17,7 @@ def read(path, columns, known=None):
     else:
         labels = labels_of(known)
     if not labels:
-        raise ValueError(
+        raise AlbertError(
             f"No text of {path} has a label. Several labels of a text stand in one "
             'cell, "体育|娱乐"; is it the right --label-column?'
         )

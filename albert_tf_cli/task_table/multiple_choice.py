@@ -1,6 +1,7 @@
 """Questions on texts with several choices: files of the C3 and RACE forms."""
 
 from albert_tf_cli.task_table.row import Examples, Report, Row
+from albert_tf_lite.errors import AlbertError
 
 
 def read(path, columns, known=None):
@@ -8,7 +9,7 @@ def read(path, columns, known=None):
 
     data = read_choices(path)
     if data.labels is None:
-        raise ValueError(f"{path} does not say which choices are right.")
+        raise AlbertError(f"{path} does not say which choices are right.")
     return Examples(data.x, data.labels, count=len(data), unit="questions")
 
 
@@ -27,7 +28,7 @@ def inputs(model, lines):
     rows = [line.split("\t") for line in lines]
     for line, row in zip(lines, rows, strict=True):
         if len(row) < 4:
-            raise ValueError(
+            raise AlbertError(
                 "This model takes a context, a question and two choices at least, with "
                 f"tabs between them. Found: {line!r}"
             )

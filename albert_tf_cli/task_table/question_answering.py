@@ -3,6 +3,7 @@
 import warnings
 
 from albert_tf_cli.task_table.row import Examples, Report, Row, pairs_of
+from albert_tf_lite.errors import AlbertError
 
 
 def read(path, columns, known=None):
@@ -19,7 +20,7 @@ def read(path, columns, known=None):
     if counts:
         warnings.warn(f"{path}: {'; '.join(counts)}.", stacklevel=2)
     if not len(data):
-        raise ValueError(f"{path} has no question whose context holds its answer.")
+        raise AlbertError(f"{path} has no question whose context holds its answer.")
     return Examples(data.x, data.answers, count=len(data), unit="questions")
 
 

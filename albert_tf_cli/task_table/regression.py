@@ -1,6 +1,7 @@
 """Texts or pairs of texts, each with a number, such as how alike the two are."""
 
 from albert_tf_cli.task_table.row import Examples, Report, Row
+from albert_tf_lite.errors import AlbertError
 
 
 def read(path, columns, known=None):
@@ -11,7 +12,7 @@ def read(path, columns, known=None):
     try:
         y = data.scores()
     except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
+        raise AlbertError(f"{path}: {error}") from error
     return Examples(
         data.x,
         y,

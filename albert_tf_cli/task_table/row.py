@@ -6,6 +6,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from albert_tf_lite.errors import AlbertError
+
 
 class Columns(NamedTuple):
     """The columns a user named, by name or number; `None` for those to be found."""
@@ -42,7 +44,7 @@ def split(examples, share, seed):
     from sklearn.model_selection import train_test_split
 
     if examples.count < 2:
-        raise ValueError("One example cannot be split: give --dev.")
+        raise AlbertError("One example cannot be split: give --dev.")
     counts = collections.Counter(x for x in examples.y if isinstance(x, int))
     is_fair = (
         counts.total() == examples.count
@@ -96,12 +98,12 @@ def pairs_of(lines, expected):
     """Lines as two lists, of what stands before and after the first tab.
 
     Raises:
-        ValueError: if a line has no tab; it says what was `expected`, a sentence.
+        AlbertError: if a line has no tab; it says what was `expected`, a sentence.
     """
     parts = [line.partition("\t") for line in lines]
     for line, (_, tab, _) in zip(lines, parts, strict=True):
         if not tab:
-            raise ValueError(f"{expected} Found: {line!r}")
+            raise AlbertError(f"{expected} Found: {line!r}")
     return [first for first, _, _ in parts], [second for _, _, second in parts]
 
 

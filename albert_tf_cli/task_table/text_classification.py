@@ -4,6 +4,7 @@ import rich.table
 
 from albert_tf_cli.common import shown
 from albert_tf_cli.task_table.row import Examples, Report, Row, columns_of
+from albert_tf_lite.errors import AlbertError
 
 
 def read(path, columns, known=None):
@@ -14,7 +15,7 @@ def read(path, columns, known=None):
     if known is None:
         labels = class_names(data.labels)
         if len(labels) < 2 and "" not in data.labels:
-            raise ValueError(
+            raise AlbertError(
                 f"All texts of {path} have the label {labels[0]!r}. Expected two "
                 "classes at least; is it the right --label-column?"
             )

@@ -1,6 +1,7 @@
 """Pairs of texts with a number each, how alike they are, to learn vectors from."""
 
 from albert_tf_cli.task_table.row import Examples, Report, Row, pairs_of
+from albert_tf_lite.errors import AlbertError
 
 
 def read(path, columns, known=None):
@@ -10,7 +11,7 @@ def read(path, columns, known=None):
     try:
         y = data.scores()
     except ValueError as error:
-        raise ValueError(f"{path}: {error}") from error
+        raise AlbertError(f"{path}: {error}") from error
     return Examples(data.x, y, count=len(y), unit="pairs")
 
 

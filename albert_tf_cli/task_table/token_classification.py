@@ -1,6 +1,7 @@
 """Texts with entities: files of tagged columns, JSON of annotation tools."""
 
 from albert_tf_cli.task_table.row import Examples, Report, Row
+from albert_tf_lite.errors import AlbertError
 
 
 def read(path, columns, known=None):
@@ -9,10 +10,10 @@ def read(path, columns, known=None):
     data = read_tagged_texts(path)
     labels = data.labels if known is None else known["labels"]
     if not labels:
-        raise ValueError(f"No text of {path} has an entity.")
+        raise AlbertError(f"No text of {path} has an entity.")
     other = sorted(set(data.labels) - set(labels))
     if other:
-        raise ValueError(f"{path} has the labels {other}; expected {list(labels)}.")
+        raise AlbertError(f"{path} has the labels {other}; expected {list(labels)}.")
     return Examples(data.x, data.spans, count=len(data.x), arguments={"labels": labels})
 
 

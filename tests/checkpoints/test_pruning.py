@@ -102,7 +102,7 @@ def test_models_and_corpora_that_cannot_be_pruned():
         prune_vocabulary(backbone, [], tokenizer)
     with pytest.raises(TypeError, match="not one string"):
         prune_vocabulary(backbone, "好", tokenizer)
-    with pytest.raises(TypeError, match="SentencePiece"):
+    with pytest.raises(ValueError, match="SentencePiece"):
         needed_tokens(CORPUS, SentencePieceTokenizer(sentence_piece_proto()))
     with pytest.raises(ValueError, match="'龘' is not in"):
         prune_vocabulary(backbone, CORPUS, tokenizer, keep=["龘"])

@@ -138,4 +138,4 @@ def test_download_lists_the_releases():
     lines = printed("download").splitlines()
     assert [line.split()[0] for line in lines if line[0] != " "][1:] == [*RELEASES]
     assert all(len(line) <= 80 for line in lines)
-    assert "Is albert_tiny_zh meant" in refused("download", "albert_tiny_zhh")
+    assert "Did you mean albert_tiny_zh?" in refused("download", "albert_tiny_zhh")

@@ -106,7 +106,7 @@ def test_a_file_is_answered_as_its_texts(folder, tmp_path):
     output = ("--output", tmp_path / "found.tsv")
     assert "3 answers are in" in run(*predict, tmp_path / "a.csv", *output).stdout
     assert output[1].read_text("utf-8") == expected
-    assert "found.tsv is there" in refused(*predict, "好", *output)
+    assert "found.tsv already exists" in refused(*predict, "好", *output)
     # Of pairs, two columns.
     (tmp_path / "b.csv").write_text("text_a,text_b\n你好,你还好吗\n,\n", "utf-8")
     pairs = run("predict", folder / "pairs", tmp_path / "b.csv").stdout
@@ -138,7 +138,7 @@ def test_fill_mask_and_sentence_order_of_a_checkpoint(tmp_path):
             assert cell.split(" ") == words
     pipeline.model.save_to_preset(str(tmp_path))
     error = refused("evaluate", tmp_path, __file__)
-    assert "is a model for sentence-order, which has no scores" in error
+    assert "is a model for sentence-order, which cannot be evaluated" in error
 
 
 def test_classes_in_words(folder, tmp_path):
@@ -158,7 +158,7 @@ def test_classes_in_words(folder, tmp_path):
     assert row == [best["labels"][0], f"{best['scores'][0]:.4f}", texts[0]]
     for options in (zero_shot, ("predict", tmp_path / "nli", *named)):
         error = refused(*options, "很好吃")
-        assert "zero-shot-classification and --candidate-labels go" in error
+        assert "zero-shot-classification needs --candidate-labels" in error
 
 
 @needs_onnx

@@ -67,7 +67,7 @@ def options(records, output, **changes):
 def test_from_random_weights(folder, records, tmp_path):
     changes = {"config": folder / "config.json", "ngram": 1}
     out = printed(*options(records, tmp_path, **changes))
-    assert "step 2 of 4" in out and "masked tokens 0." in out and " s a step, " in out
+    assert "step 2 of 4" in out and "masked tokens 0." in out and " s per step, " in out
     assert "loss.png are in" in out and not (tmp_path / ".training").exists()
     model = AlbertPretrainer.from_checkpoint(tmp_path)
     assert model.backbone.vocabulary_size == 60

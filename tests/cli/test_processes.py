@@ -42,7 +42,7 @@ sys.argv[0] = "albert-tf"
 try:
     albert_tf_cli.main()
 finally:
-    print(*{"tensorflow", "keras", "numpy"} & {*sys.modules}, file=sys.stderr)
+    print(*{"tensorflow", "keras"} & {*sys.modules}, file=sys.stderr)
 """
 
 
@@ -61,7 +61,7 @@ def start_watched(*command, cwd):
 def test_help_comes_without_tensorflow(command, tmp_path):
     done, imported = start_watched(*command, "--help", cwd=tmp_path)
     assert (done.returncode, imported) == (0, set())
-    expected = [f"albert-tf {command[0]}", "Example:"] if command else COMMANDS
+    expected = [f"albert-tf {command[0]}", "Example"] if command else COMMANDS
     assert all(word in done.stdout for word in expected)
 
 
@@ -112,7 +112,7 @@ def test_an_exported_file_answers_without_tensorflow(tmp_path):
     (tmp_path / "texts.csv").write_text(f"text_a,text_b\n{rows}", "utf-8")
     command = ("predict", file, "texts.csv", "--json")
     done, imported = start_watched(*command, cwd=tmp_path)
-    assert (done.returncode, imported) == (0, {"numpy"}), done.stderr
+    assert (done.returncode, imported) == (0, set()), done.stderr
     expected = albert_tf.export.OnnxModel(file).answers((first, second))
     assert [json.loads(line) for line in done.stdout.splitlines()] == expected
 

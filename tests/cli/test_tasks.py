@@ -1,6 +1,7 @@
 """Every task on the command line: from a file of examples to answers and an export."""
 
 import json
+import typing
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -70,7 +71,7 @@ CASES = {
         "accuracy",
         ["好吃", "天地"],
         lambda answer: answer["label"],
-        "takes text and gives label",
+        "text; outputs: label",
     ),
     "pairs in given columns": Case(
         "text-classification",
@@ -80,7 +81,7 @@ CASES = {
         "accuracy",
         ["你好\t你好吗", "\t"],
         lambda answer: answer["label"],
-        "takes text, text_b and gives label",
+        "text, text_b; outputs: label",
         (*COLUMNS, "--sequence-length", 20),
     ),
     "multi-label": Case(
@@ -91,7 +92,7 @@ CASES = {
         "micro_f1",
         ["好吃", "天地", "想吃鸡蛋", "很好"],
         lambda answer: "|".join(x["label"] for x in answer),
-        "takes text and gives labels, chosen, probabilities",
+        "text; outputs: labels, chosen, probabilities",
     ),
     "regression": Case(
         "regression",
@@ -101,7 +102,7 @@ CASES = {
         "spearman",
         ["你好\t你好吗", "鸡蛋\t左右"],
         lambda answer: f"{answer['score']:.4f}",
-        "takes text, text_b and gives score",
+        "text, text_b; outputs: score",
     ),
     "token-classification": Case(
         "token-classification",
@@ -111,7 +112,7 @@ CASES = {
         "f1",
         ["小明在大地", "我见小好"],
         lambda answer: " ".join(f"{x['word']}/{x['entity_group']}" for x in answer),
-        "takes text and gives spans, labels, scores",
+        "text; outputs: spans, labels, scores",
     ),
     "question-answering": Case(
         "question-answering",
@@ -121,7 +122,7 @@ CASES = {
         "f1",
         ["谁\t我想吃鸡蛋，你想来。", "谁\t好。"],
         lambda answer: answer["answer"],
-        "takes question, context and gives answer, start, end, score",
+        "question, context; outputs: answer, start, end, score",
     ),
     "multiple-choice": Case(
         "multiple-choice",
@@ -131,7 +132,7 @@ CASES = {
         "accuracy",
         ["我想吃。\t谁\t好\t差", "你来。\t谁\t好\t很\t差"],
         lambda answer: answer["label"],
-        "takes context, question, choices and gives label_id, prob",
+        "context, question, choices; outputs: label_id, prob",
     ),
     "text-embedding": Case(
         "text-embedding",
@@ -141,7 +142,7 @@ CASES = {
         "spearman",
         ["好吃\t想吃", "天\t地"],
         lambda answer: f"{answer['score']:.4f}",
-        "takes text and gives embedding",
+        "text; outputs: embedding",
     ),
     "spelling-correction": Case(
         "spelling-correction",
@@ -332,9 +333,9 @@ def test_defaults_and_options_reach_the_training(start_of_training):
     assert model.preprocessor.sequence_length == 32
     model, train, options = start_of_training(
         *("--epochs", 5, "--batch-size", 8, "--learning-rate", 0.002),
-        *("--dropout", 0.3, "--sequence-length", 20, "--mixed-precision"),
+        *("--dropout", 0.3, "--sequence-length", 20, "--precision", "bfloat16"),
         *("--pooling-mode", "mean", "--freeze", "encoder", "--patience", 2),
-        *("--r-drop", 0.5, "--ema-momentum", 0.9, "--label-column", "domain"),
+        *("--ema-momentum", 0.9, "--label-column", "domain"),
         *("--gradient-accumulation-steps", 4),
     )
     assert {
@@ -346,7 +347,7 @@ def test_defaults_and_options_reach_the_training(start_of_training):
     assert settings_of(model)["learning_rate"] == 0.002
     assert settings_of(model)["ema_momentum"] == 0.9
     assert model.optimizer.gradient_accumulation_steps == 4
-    assert (model.dropout, model.r_drop, model.pooling_mode) == (0.3, 0.5, "mean")
+    assert (model.dropout, model.pooling_mode) == (0.3, "mean")
     assert model.preprocessor.sequence_length == 20
     assert model.backbone.compute_dtype == "bfloat16"
     assert (model.labels, set(train[1])) == (["a", "b"], {0, 1})
@@ -367,8 +368,8 @@ def test_a_named_size_takes_any_vocabulary_and_all_choices_are_offered(
 ):
     size = ("--config", "albert_micro_zh", "--vocab", folder / "vocab.txt")
     assert start_of_training(size=size)[0].backbone.vocabulary_size == 120
-    assert {mode.value for mode in PoolingMode} == POOLING_MODES.keys()
-    assert {part.value for part in Freeze} == fine_tuning.FREEZABLE.keys()
+    assert {*typing.get_args(PoolingMode)} == POOLING_MODES.keys()
+    assert {*typing.get_args(Freeze)} == fine_tuning.FREEZABLE.keys()
 
 
 def test_without_dev_a_share_of_each_class_is_held_back():

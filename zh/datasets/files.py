@@ -10,6 +10,8 @@ import pathlib
 import zipfile
 from collections.abc import Iterator, Sequence
 
+from albert_tf_lite.errors import AlbertError
+
 
 @dataclasses.dataclass(frozen=True)
 class File:
@@ -46,7 +48,7 @@ def open_files(
 
     Raises:
         FileNotFoundError: if none is there.
-        ValueError: if there are several of a name, or the archive is damaged.
+        AlbertError: if there are several of a name, or the archive is damaged.
     """
     path = pathlib.Path(path)
     if path.is_dir():
@@ -55,7 +57,9 @@ def open_files(
         try:
             archive = zipfile.ZipFile(path)
         except zipfile.BadZipFile as error:
-            raise ValueError(f"{path} is damaged, or no zip archive: {error}") from None
+            raise AlbertError(
+                f"{path} is damaged, or no zip archive: {error}"
+            ) from None
         with archive:
             yield _found(zipfile.Path(archive), patterns, name)
     elif path.is_file():
@@ -96,7 +100,7 @@ def _matching(root, files, pattern, name):
         least = min((below[x].count("/") for x in named), default=0)
         named = [x for x in named if below[x].count("/") == least]
         if len(named) > 1:
-            raise ValueError(
+            raise AlbertError(
                 f"{root} holds several files for {name}: {sorted(map(str, named))}. "
                 "Give the folder of one, or the file."
             )

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from albert_tf_lite.errors import AlbertError
 from zh.datasets import examples
 from zh.datasets.files import File
 from zh.datasets.records import (
@@ -138,9 +139,9 @@ def _whole(file, kind):
     try:
         value = json.loads(file.read())
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
-        raise ValueError(f"{file} is not JSON: {error}") from None
+        raise AlbertError(f"{file} is not JSON: {error}") from None
     if not isinstance(value, kind):
-        raise ValueError(
+        raise AlbertError(
             f"{file} should hold a JSON {'list' if kind is list else 'object'}. Found: "
             f"{str(value)[:80]}"
         )

@@ -8,6 +8,7 @@ import os
 import warnings
 from typing import Any
 
+from albert_tf_lite.errors import AlbertError
 from zh.datasets.files import open_files
 from zh.datasets.records import Rejected
 from zh.datasets.table import DATASETS
@@ -77,7 +78,7 @@ def load(name: str, path: str | os.PathLike, split: str = "train") -> Examples:
 
     Raises:
         FileNotFoundError: if there is no such file in it.
-        ValueError: if the data set is unknown, a file of one JSON value is damaged, or
+        AlbertError: if the data set is unknown, a file of one JSON value is damaged, or
             nothing is left.
 
     Example:
@@ -91,7 +92,9 @@ def load(name: str, path: str | os.PathLike, split: str = "train") -> Examples:
     ```
     """  # noqa: E501 (a table)
     if name not in DATASETS:
-        raise ValueError(f"There is no data set {name!r}. Known: {', '.join(DATASETS)}")
+        raise AlbertError(
+            f"There is no data set {name!r}. Known: {', '.join(DATASETS)}"
+        )
     row = DATASETS[name]
     found, rejects = [], []
     with open_files(path, row.patterns(split), name) as files:
@@ -137,6 +140,6 @@ def _tell(kept, counts, named, files):
         f"{reasons}. The first: {'; '.join(named)}"
     )
     if not kept:
-        raise ValueError(shown if left_out else f"{files} holds no records.")
+        raise AlbertError(shown if left_out else f"{files} holds no records.")
     if left_out:
         warnings.warn(shown, stacklevel=3)

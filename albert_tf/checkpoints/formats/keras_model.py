@@ -21,6 +21,7 @@ from albert_tf.checkpoints.layouts import KERASHUB, own_layout
 from albert_tf.checkpoints.plan import plan_weights, without_initializing
 from albert_tf.tokenizers import SentencePieceTokenizer
 from albert_tf.tokenizers.text_tokenizer import TextTokenizer
+from albert_tf_lite.errors import AlbertError
 
 
 class KerasModel(Source):
@@ -65,7 +66,7 @@ class KerasModel(Source):
 
     def find_config(self, config: Any = None) -> tuple[str, dict[str, Any]]:
         if config is not None:
-            raise ValueError(
+            raise AlbertError(
                 f"{self.path} is a Keras model, which has its own config. Leave out "
                 f"`config=`. Received: {config}"
             )
