@@ -27,8 +27,8 @@ TIMEOUT_SECONDS = 10, 30  # To connect, and between two packets.
 RETRIES = 3
 HUB = "hf://"
 # Every form that is read, and no weights of Flax, ONNX and TensorFlow 2.
-_HUB_FILES = "*.json *.txt *.model *.safetensors *.keras model.weights*.h5 *.index"
-_HUB_FILES += " task.weights.h5 *.data-*-of-* assets/**"
+_HUB_FILES = ["*.json", "*.txt", "*.model", "assets/**", "*.safetensors", "*.keras"]
+_HUB_FILES += ["model.weights*.h5", "task.weights.h5", "*.index", "*.data-*-of-*"]
 _HUB_WEIGHTS = ("*.safetensors", "*.h5", "*.keras", "*.index")
 _TORCH_WEIGHTS = "pytorch_model*.bin"
 
@@ -36,8 +36,9 @@ _TORCH_WEIGHTS = "pytorch_model*.bin"
 
 # The standard library raises these for archives that are truncated, changed, encrypted
 # or of another kind.
-_DAMAGE = (tarfile.TarError, zipfile.BadZipFile, zlib.error, EOFError, OSError) + (
-    RuntimeError,
+_DAMAGE = (
+    *(tarfile.TarError, zipfile.BadZipFile, zlib.error),
+    *(EOFError, OSError, RuntimeError, UnicodeDecodeError),
 )
 
 
@@ -71,7 +72,8 @@ def unpack(archive: pathlib.Path, directory: pathlib.Path) -> pathlib.Path:
 
 def _untar(archive: pathlib.Path, directory: pathlib.Path) -> None:
     with tarfile.open(archive) as file:
-        members = [x for x in file if not _is_from_macos(x.name)]
+        # A generator, because a list would read the compressed file twice.
+        members = (x for x in file if not _is_from_macos(x.name))
         file.extractall(directory, members, filter="data")
         # The checksum of gzip follows the last member.
         while file.fileobj.read(2**20):
@@ -117,7 +119,7 @@ def fetch_from_hub(path: str, **options: Any) -> pathlib.Path:
     name, _, revision = path.removeprefix(HUB).partition("@")
     options["revision"] = revision or None
     download = huggingface_hub.snapshot_download
-    folder = pathlib.Path(download(name, allow_patterns=_HUB_FILES.split(), **options))
+    folder = pathlib.Path(download(name, allow_patterns=_HUB_FILES, **options))
     # Many repositories have their weights in both formats.
     if not any(any(folder.glob(pattern)) for pattern in _HUB_WEIGHTS):
         download(name, allow_patterns=[_TORCH_WEIGHTS], **options)

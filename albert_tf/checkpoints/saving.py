@@ -291,7 +291,8 @@ def _contents_of(opened: Checkpoint, layout: str, tokenizer: Any) -> Contents:
         tokenizer = opened.tokenizer()
     else:
         opened.check_vocabulary(tokenizer)
-    checkpoint = Checkpoint(_model_of(opened))
+    is_ours = opened.source.is_ours and opened.source.model is not None
+    checkpoint = Checkpoint(opened.source.model if is_ours else _build_model(opened))
     parts = [part for part in checkpoint.parts if part in target.weights]
     unplaced = [part for part in checkpoint.parts if part not in parts]
     unplaced += opened.source.outside
@@ -300,14 +301,11 @@ def _contents_of(opened: Checkpoint, layout: str, tokenizer: Any) -> Contents:
     return Contents(checkpoint, target, tokenizer, parts, unplaced)
 
 
-def _model_of(checkpoint: Checkpoint) -> keras.Model:
-    """Return the model of an opened checkpoint, loaded if it is not in memory."""
+def _build_model(checkpoint: Checkpoint) -> keras.Model:
     # Imported here, because models load their weights by this package.
     from albert_tf.models.building import build_model
 
-    source = checkpoint.source
-    has_model = source.model is not None and source.is_ours
-    return source.model if has_model else build_model(checkpoint)
+    return build_model(checkpoint)
 
 
 def _refuse_other_pooling(
@@ -492,7 +490,8 @@ def verify_conversion(
 
 def _outputs(checkpoint: Checkpoint, seed: int) -> dict[str, np.ndarray]:
     inputs, source = _random_batch(checkpoint.arguments, seed), checkpoint.source
-    model: Any = _model_of(checkpoint) if source.is_ours else source.model
+    # A model of albert_tf is built again, to compute in float32.
+    model: Any = _build_model(checkpoint) if source.is_ours else source.model
     backbone = getattr(model, "backbone", model)
     outputs = dict(backbone({name: inputs[name] for name in backbone.input}))
     if model is not backbone:
