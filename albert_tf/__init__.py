@@ -10,7 +10,6 @@ __version__ = "0.1.0"
 _FOLDERS = ("backbone", "layers")
 _TENSORFLOW_FOLDERS = (
     "checkpoints",
-    "conversion",
     "data",
     "evaluation",
     "export",
@@ -25,7 +24,7 @@ _FUNCTIONS = {
     "inspect_checkpoint": "albert_tf.checkpoints",
     "load_checkpoint": "albert_tf.checkpoints",
     "pipeline": "albert_tf.pipeline",
-    "save_checkpoint": "albert_tf.conversion",
+    "save_checkpoint": "albert_tf.checkpoints",
 }
 
 __all__ = [*_FOLDERS, *_TENSORFLOW_FOLDERS, *_FUNCTIONS]

@@ -25,7 +25,6 @@ from albert_tf_cli.common import (
     print_summary,
     progress_bar,
     releases,
-    shown,
 )
 from albert_tf_lite.errors import AlbertError
 
@@ -59,11 +58,11 @@ def inspect(
     if as_json:
         print(json.dumps(report, ensure_ascii=False, indent=2))
         return
-    differences = report.pop("release_differences")
     if report["release"]:
         others = RELEASES[report["release"]].confused_with
         report["release"] = " or ".join((report["release"], *others))
-        report["release"] += _compared(differences, report["damaged"])
+        if report["damaged"]:
+            report["release"] += " by its index, but the data are damaged (see below)"
     print_summary(
         {
             name: value
@@ -71,15 +70,6 @@ def inspect(
             if value or verbose or name in _ALWAYS
         }
     )
-
-
-def _compared(differences, damaged):
-    """Describe how a checkpoint differs from the release it resembles."""
-    if damaged and not differences:
-        return ", complete by its index, but the data are damaged (see below)"
-    if differences:
-        return f", differs from the release in: {shown(differences)}"
-    return ", complete"
 
 
 def convert(
@@ -106,7 +96,7 @@ def convert(
     check_files(config, vocab)
     import_tensorflow()
 
-    from albert_tf.conversion import convert_checkpoint, verify_conversion
+    from albert_tf.checkpoints import convert_checkpoint, verify_conversion
 
     with progress_bar("Weights", MofNCompleteColumn()) as progress:
         done = convert_checkpoint(

@@ -7,6 +7,7 @@ import importlib.util
 import json
 import os
 import pathlib
+import re
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -166,7 +167,9 @@ def releases() -> dict[str, dict]:
 def check_checkpoint(name: str):
     """Raise if a name is not a file, an address or a release."""
     path = pathlib.Path(name)
-    is_prefix = path.parent.is_dir() and any(path.parent.glob(f"{path.name}.*"))
+    # A prefix, or a name of one of its files.
+    prefix = re.sub(r"\.(index|meta|data-\d+-of-\d+)$", "", path.name)
+    is_prefix = (path.parent / f"{prefix}.index").is_file()
     known = releases()
     if path.exists() or is_prefix or name.startswith("hf://") or name in known:
         return

@@ -131,9 +131,9 @@ def pretrain(
     import_tensorflow()
     import keras
 
+    from albert_tf.checkpoints import save_checkpoint
     from albert_tf.checkpoints.layouts import original_layout
-    from albert_tf.conversion import save_checkpoint
-    from albert_tf.conversion.saving import check_saving
+    from albert_tf.checkpoints.saving import check_saving
     from albert_tf.files import write_json
     from albert_tf.pretraining.dataset import PretrainingRecords
     from albert_tf.pretraining.training import (

@@ -55,7 +55,7 @@ def prune(
     check_checkpoint(model)
     check_files(config, vocab, *corpus)
     import_tensorflow()
-    from albert_tf.conversion import keep_tokens, needed_tokens, save_checkpoint
+    from albert_tf.checkpoints import keep_tokens, needed_tokens, save_checkpoint
     from albert_tf.tokenizers import WordPieceTokenizer
 
     whole, tokenizer = _open(model, config, vocab)

@@ -23,7 +23,7 @@ import keras
 import zh
 from albert_tf import save_checkpoint
 from albert_tf.checkpoints.layouts import original_layout
-from albert_tf.conversion.saving import check_saving
+from albert_tf.checkpoints.saving import check_saving
 from albert_tf.models import AlbertBackbone, AlbertPretrainer
 from albert_tf.pretraining import PretrainingRecords, pretrain, pretraining_optimizer
 

@@ -1,16 +1,19 @@
-"""Presets that KerasHub reads again, where it would write others."""
+"""Presets, checkpoints by name, and files for transformers."""
 
 import contextlib
+import importlib.util
 
 import keras
+
+from albert_tf_lite.errors import AlbertError
 
 
 @contextlib.contextmanager
 def without_mixed_precision(backbone):
     """Write a backbone's config with the type of its weights.
 
-    KerasHub's `from_preset` takes the name of a policy for that of a type, which
-    "mixed_bfloat16" is not. What to compute in is for the reader to say.
+    KerasHub's `from_preset` reads the name of a policy as that of a type, which
+    "mixed_bfloat16" is not.
     """
     policy = backbone.dtype_policy
     if policy.name.startswith("mixed_"):
@@ -21,18 +24,8 @@ def without_mixed_precision(backbone):
         backbone.dtype_policy = policy
 
 
-# What `albert_tf.conversion`, some floors above, puts in when it is imported, which
-# `import albert_tf` does.
-_checkpoints = {}
-
-
-def register_checkpoints(is_checkpoint, load, save):
-    """Set how `Presets` tells, loads and saves checkpoints."""
-    _checkpoints.update(is_checkpoint=is_checkpoint, load=load, save=save)
-
-
 class Presets:
-    """Presets that can be read again, and models from and to others' checkpoints."""
+    """Presets, and models from and to the checkpoints of other tools."""
 
     @classmethod
     def from_preset(cls, preset, load_weights=True, **kwargs):
@@ -42,25 +35,43 @@ class Presets:
             preset: string: the directory of a preset, or of a checkpoint without
                 `config.json`; the name of a release, such as `"albert_tiny_zh"`;
                 `"hf://user/name"`, a preset or a checkpoint of
-                any form on the Hub; or what else KerasHub takes.
+                any form on the Hub; or any other preset of KerasHub.
             load_weights: bool. `False` for random weights.
-            **kwargs: passed on, to `from_checkpoint` where it is no preset.
+            **kwargs: passed to `from_checkpoint` for a checkpoint.
+
+        Raises:
+            AlbertError: if the vocabulary of a preset does not have the model's size.
         """
-        if _checkpoints and _checkpoints["is_checkpoint"](preset):
-            return _checkpoints["load"](cls, preset, load_weights, **kwargs)
+        if importlib.util.find_spec("tensorflow"):
+            # Imported here, because checkpoints are loaded into backbones.
+            from albert_tf.checkpoints import load_named
+
+            if model := load_named(cls, preset, load_weights, **kwargs):
+                return model
         # A task without `backbone_cls` is hidden from KerasHub, which would pick any of
         # several classes, and is loaded by its base.
         owner = cls if getattr(cls, "backbone_cls", cls) else cls.__base__
         model = super(Presets, owner).from_preset(
             preset, load_weights=load_weights, **kwargs
         )
-        return (
-            model if isinstance(model, cls) else cls.from_checkpoint(preset, **kwargs)
-        )
+        if not isinstance(model, cls):
+            return cls.from_checkpoint(preset, **kwargs)
+        # KerasHub reads the vocabulary after building the task.
+        tokenizer = getattr(getattr(model, "preprocessor", None), "tokenizer", None)
+        expected = getattr(model, "backbone", model).vocabulary_size
+        if tokenizer is not None and tokenizer.vocabulary_size() != expected:
+            raise AlbertError(
+                f"The vocabulary of {preset} has {tokenizer.vocabulary_size()} tokens, "
+                f"the model {expected}. The file is cut short or belongs to another "
+                "model. Copy the preset again."
+            )
+        return model
 
     def export_to_transformers(self, path):
         """Write a directory that `transformers` reads."""
-        _checkpoints["save"](self, path, layout="huggingface")
+        from albert_tf.checkpoints import save_checkpoint
+
+        save_checkpoint(self, path, layout="huggingface")
 
     def save_to_preset(self, preset_dir, **kwargs):
         backbone = getattr(self, "backbone", self)

@@ -1,19 +1,28 @@
-"""Reading the checkpoints that ALBERT was released in: files to tensors.
+"""Checkpoints of every form: opening, inspecting, loading, saving, converting.
 
 `layouts/` has a table for each family of variable names, read in both directions.
-`heads` has a row for the head of each task. `formats/` is how tensors lie on disk,
-`opening` finds the files of a checkpoint, `plan` pairs weights with tensors.
+`heads` has a row for the head of each task. `formats/` reads and writes the files,
+`opening` finds them, and `plan` pairs weights with tensors.
 """
 
 from albert_tf.checkpoints.checkpoint import (
     Checkpoint,
     load_checkpoint,
+    load_named,
     open_checkpoint,
 )
 from albert_tf.checkpoints.config import config_arguments
+from albert_tf.checkpoints.download import download_release
 from albert_tf.checkpoints.inspection import CheckpointReport, inspect_checkpoint
 from albert_tf.checkpoints.layout import CheckpointError
+from albert_tf.checkpoints.pruning import keep_tokens, needed_tokens, prune_vocabulary
 from albert_tf.checkpoints.releases import RELEASES
+from albert_tf.checkpoints.saving import (
+    convert_checkpoint,
+    save_checkpoint,
+    to_keras_hub,
+    verify_conversion,
+)
 
 __all__ = [
     "RELEASES",
@@ -21,7 +30,16 @@ __all__ = [
     "CheckpointError",
     "CheckpointReport",
     "config_arguments",
+    "convert_checkpoint",
+    "download_release",
     "inspect_checkpoint",
+    "keep_tokens",
     "load_checkpoint",
+    "load_named",
+    "needed_tokens",
     "open_checkpoint",
+    "prune_vocabulary",
+    "save_checkpoint",
+    "to_keras_hub",
+    "verify_conversion",
 ]

@@ -1,25 +1,29 @@
-"""Between the config files of the originals and `AlbertBackbone`'s arguments."""
+"""Config files of every layout, and the arguments of `AlbertBackbone`."""
+
+from __future__ import annotations
 
 import json
+import os
 import pathlib
+from typing import Any
 
-from albert_tf.checkpoints.layout import CheckpointError
+from albert_tf.checkpoints.layout import CheckpointError, Layout
 from albert_tf.checkpoints.layouts import ALBERT_ZH, GOOGLE, HUGGINGFACE
 
 MAX_BLOCKS = 1000
 
 
-def read_config(path):
-    """The fields of a JSON config file, a dict."""
+def read_config(path: str | os.PathLike) -> dict[str, Any]:
+    """Return the fields of a JSON config file."""
     path = pathlib.Path(path)
     if path.exists() and not path.is_file():
-        raise CheckpointError(f"{path} is no file. Expected a JSON file of the config.")
+        raise CheckpointError(f"{path} is not a file. Expected a JSON config file.")
     try:
-        # Some editors of Windows write a byte order mark, which is no JSON.
+        # Some editors on Windows write a byte order mark, which JSON does not allow.
         config = json.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         raise FileNotFoundError(f"There is no config file {path}.") from None
-    # Besides what is no JSON: numbers of thousands of digits, lists in lists.
+    # Also raised for numbers with thousands of digits and for deeply nested lists.
     except (ValueError, RecursionError) as error:
         raise CheckpointError(f"{path} is not a JSON file: {error}") from error
     if not isinstance(config, dict):
@@ -30,13 +34,12 @@ def read_config(path):
     return config
 
 
-def backbone_config(layout, config, source):
-    """The arguments of `AlbertBackbone` that the fields of a config file mean.
+def backbone_config(
+    layout: Layout, config: dict[str, Any], source: str
+) -> dict[str, Any]:
+    """Return the fields of a config file as arguments of `AlbertBackbone`.
 
-    Args:
-        layout: the `Layout` whose fields they are.
-        config: dict, as in the config file.
-        source: string, what to call the config in messages.
+    In messages the config is called `source`.
     """
     config = {**layout.defaults, **config}
     missing = [field for field in layout.config_fields if field not in config]
@@ -63,22 +66,22 @@ def backbone_config(layout, config, source):
             "layer is a grouped dense layer. No such checkpoint was ever released and "
             "this package does not build it. Use the config without `_fast`."
         )
-    # What no tensor tells of, and what would be built for hours if it were wrong.
+    # No tensor contradicts a wrong number of layers, which could take hours to build.
     blocks = arguments["num_layers"] * arguments["num_inner_repetitions"]
     if blocks > MAX_BLOCKS:
         raise CheckpointError(
-            f"{source} asks for {blocks} encoder blocks one after the other; "
+            f"{source} asks for {blocks} consecutive encoder blocks; "
             f"expected {MAX_BLOCKS} at most. The largest ALBERT has 24."
         )
     if arguments["hidden_dim"] % arguments["num_heads"]:
         raise CheckpointError(
-            f"{source} has a hidden size of {arguments['hidden_dim']} and "
-            f"{arguments['num_heads']} attention heads, which do not divide it."
+            f"{source} has a hidden size of {arguments['hidden_dim']}, which is not "
+            f"divisible by its {arguments['num_heads']} attention heads."
         )
     return arguments
 
 
-def _read_value(field, value, spellings, source):
+def _read_value(field: str, value: Any, spellings: dict | None, source: str) -> Any:
     if spellings is not None:
         if not isinstance(value, str) or value not in spellings:
             raise CheckpointError(
@@ -97,10 +100,15 @@ def _read_value(field, value, spellings, source):
     return value
 
 
-def check_sizes(checkpoint):
-    """Compare the config of a `Checkpoint` with the tensors that tell its sizes."""
-    layout, shapes = checkpoint.layout, checkpoint.shapes
-    config = {**layout.defaults, **checkpoint.config}
+def check_sizes(
+    layout: Layout,
+    config: dict[str, Any],
+    shapes: dict[str, list[int]],
+    path: Any,
+    source: str,
+) -> None:
+    """Compare a config, called `source` in messages, with the shapes of tensors."""
+    config = {**layout.defaults, **config}
     differ = [
         f"{field} is {config[field]}, but {name} is {shapes[name]}"
         for name, fields in layout.sizes.items()
@@ -113,30 +121,29 @@ def check_sizes(checkpoint):
     ]
     if differ:
         raise CheckpointError(
-            f"{checkpoint.config_source} is not the config of {checkpoint.path}: "
-            + "; ".join(differ)
-            + ". Give the right one with `config=`."
+            f"{source} is not the config of {path}: {'; '.join(differ)}. Give the "
+            "right one with `config=`."
         )
 
 
-def file_config(layout, arguments):
-    """The fields a config file of a `Layout` has for the arguments of a backbone.
+def file_config(layout: Layout, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a backbone as the fields of a config file.
 
-    It can express them where `layout_differences` are none.
+    The layout can express them if `layout_differences` is empty.
     """
     fields = {
         field: arguments[names[0]] for field, names in layout.config_fields.items()
     }
     for field, spellings in layout.spellings.items():
         if field in fields:
-            # Of several spellings of a value the first is written.
+            # If a value has several spellings, the first is written.
             spelled = {means: text for text, means in reversed(spellings.items())}
             fields[field] = spelled[fields[field]]
     return {**layout.constants, **fields}
 
 
-def layout_differences(layout, arguments):
-    """What a layout cannot express of the arguments of a backbone, list of strings."""
+def layout_differences(layout: Layout, arguments: dict[str, Any]) -> list[str]:
+    """Return the arguments of a backbone that a layout cannot express."""
     fixed = [
         f"{name}={arguments[name]!r} (the layout has {value!r})"
         for name, value in layout.fixed.items()
@@ -158,8 +165,8 @@ def layout_differences(layout, arguments):
     return fixed + same + spelled
 
 
-def config_arguments(config):
-    """The arguments of `AlbertBackbone` that a config file of any layout means.
+def config_arguments(config: str | os.PathLike) -> dict[str, Any]:
+    """Return a config file of any layout as arguments of `AlbertBackbone`.
 
     Args:
         config: path of the file.
@@ -169,6 +176,12 @@ def config_arguments(config):
 
     Raises:
         FileNotFoundError, CheckpointError: as `load_checkpoint`.
+
+    Example:
+    ```python
+    arguments = albert_tf.checkpoints.config_arguments("albert_config.json")
+    backbone = albert_tf.models.AlbertBackbone(**arguments)
+    ```
     """
     fields = read_config(config)
     if "model_type" in fields:

@@ -1,82 +1,189 @@
-"""Fetching a release: checked, unpacked, kept."""
+"""Files from elsewhere: archives, releases by pooch, the Hub by huggingface_hub."""
 
+from __future__ import annotations
+
+import contextlib
+import errno
 import os
 import pathlib
 import shutil
+import tarfile
 import tempfile
 import warnings
+import zipfile
+import zlib
+from collections.abc import Callable
+from typing import Any
 from urllib.parse import urlsplit
 
-from albert_tf.checkpoints.archives import ArchiveError, unpack
-from albert_tf.checkpoints.formats.bundle_index import read_index
-from albert_tf.checkpoints.hub import HUB, fetch_from_hub, kept_of_hub
+from albert_tf.checkpoints.config import check_sizes
+from albert_tf.checkpoints.formats import TensorFlowBundle
 from albert_tf.checkpoints.layout import CheckpointError, first_line
-from albert_tf.checkpoints.releases import RELEASES, identify
-from albert_tf.files import make_folder, write_json
+from albert_tf.checkpoints.releases import RELEASES, Release
+from albert_tf.files import complete_directory, make_folder, write_json
 from albert_tf_lite.errors import AlbertError, MissingPackageError
 
-TIMEOUT_SECONDS = 10, 30  # To connect, and between two pieces.
+TIMEOUT_SECONDS = 10, 30  # To connect, and between two packets.
 RETRIES = 3
+HUB = "hf://"
+# Every form that is read, and no weights of Flax, ONNX and TensorFlow 2.
+_HUB_FILES = ["*.json", "*.txt", "*.model", "assets/**", "*.safetensors", "*.keras"]
+_HUB_FILES += ["model.weights*.h5", "task.weights.h5", "*.index", "*.data-*-of-*"]
+_HUB_WEIGHTS = ("*.safetensors", "*.h5", "*.keras", "*.index")
+_TORCH_WEIGHTS = "pytorch_model*.bin"
+
+# === Archives ===
+
+# The standard library raises these for archives that are truncated, changed, encrypted
+# or of another kind.
+_DAMAGE = (
+    *(tarfile.TarError, zipfile.BadZipFile, zlib.error),
+    *(EOFError, OSError, RuntimeError, UnicodeDecodeError),
+)
 
 
-def cache_folder():
-    """Where releases are kept: `ALBERT_TF_CACHE`, or `albert_tf` in the user's cache.
+def is_archive(path: pathlib.Path) -> bool:
+    """Return whether `unpack` reads files of this name."""
+    return path.name.lower().endswith((".tar.gz", ".tgz", ".tar", ".zip"))
 
-    Returns:
-        A `pathlib.Path`.
+
+def unpack(archive: pathlib.Path, directory: pathlib.Path) -> pathlib.Path:
+    """Unpack a .tar.gz, .tgz, .tar or .zip, completely or not at all.
+
+    Raises:
+        CheckpointError: if the archive is damaged or encrypted, or a name in it leads
+            out of the folder.
     """
+    extract = _unzip if archive.suffix.lower() == ".zip" else _untar
+    with complete_directory(directory) as temporary:
+        try:
+            extract(archive, temporary)
+        except _DAMAGE as error:
+            # zipfile seeks to a negative position (EINVAL) if a part is missing. Other
+            # numbers are of the system, such as a full disk.
+            if getattr(error, "errno", None) not in (None, errno.EINVAL):
+                raise
+            raise CheckpointError(
+                f"{archive} is damaged, cut short or not safe to unpack "
+                f"({first_line(error)}). Download it again. Nothing was unpacked."
+            ) from error
+    return directory
+
+
+def _untar(archive: pathlib.Path, directory: pathlib.Path) -> None:
+    with tarfile.open(archive) as file:
+        # A generator, because a list would read the compressed file twice.
+        members = (x for x in file if not _is_from_macos(x.name))
+        file.extractall(directory, members, filter="data")
+        # The checksum of gzip follows the last member.
+        while file.fileobj.read(2**20):
+            pass
+
+
+def _unzip(archive: pathlib.Path, directory: pathlib.Path) -> None:
+    # Windows in Chinese writes names in GB 18030, without a flag that tells.
+    try:
+        file = zipfile.ZipFile(archive, metadata_encoding="utf-8")
+    except UnicodeDecodeError:
+        file = zipfile.ZipFile(archive, metadata_encoding="gb18030")
+    with file:
+        names = [x for x in file.namelist() if not _is_from_macos(x)]
+        file.extractall(directory, names)
+
+
+def _is_from_macos(name: str) -> bool:
+    return "__MACOSX/" in name or pathlib.PurePath(name).name.startswith("._")
+
+
+# === The Hugging Face Hub ===
+
+
+def is_on_hub(path: Any) -> bool:
+    """Return whether a path names a repository of the Hub."""
+    return isinstance(path, str) and path.startswith(HUB)
+
+
+def fetch_from_hub(path: str, **options: Any) -> pathlib.Path:
+    """Download `"hf://user/name@revision"` unless it is cached, and return the folder.
+
+    Raises:
+        ImportError: if huggingface_hub is not installed.
+        OSError: if the repository cannot be downloaded or holds no weights.
+    """
+    try:
+        import huggingface_hub
+    except ImportError as error:
+        raise MissingPackageError(
+            f"{path} is downloaded by huggingface_hub. Run: pip install 'albert-tf[hf]'"
+        ) from error
+    name, _, revision = path.removeprefix(HUB).partition("@")
+    options["revision"] = revision or None
+    download = huggingface_hub.snapshot_download
+    folder = pathlib.Path(download(name, allow_patterns=_HUB_FILES, **options))
+    # Many repositories have their weights in both formats.
+    if not any(any(folder.glob(pattern)) for pattern in _HUB_WEIGHTS):
+        download(name, allow_patterns=[_TORCH_WEIGHTS], **options)
+        if not any(folder.glob(_TORCH_WEIGHTS)):
+            raise FileNotFoundError(f"{path} holds no weights that can be read.")
+    return folder
+
+
+# === Releases ===
+
+
+def cache_folder() -> pathlib.Path:
+    """Return `ALBERT_TF_CACHE`, by default `albert_tf` in the user's cache folder."""
     if folder := os.environ.get("ALBERT_TF_CACHE"):
         return pathlib.Path(folder).expanduser()
     user = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     return pathlib.Path(user).expanduser() / "albert_tf"
 
 
-def archive_address(release):
-    """The address of a release's archive.
-
-    `ALBERT_TF_MIRROR`, such as `http://127.0.0.1:8000`, takes the place of the
-    scheme and host: for a mirror inside a network that cannot reach the original.
-
-    Raises:
-        AlbertError: if the variable is no http or https address.
-    """
-    mirror = os.environ.get("ALBERT_TF_MIRROR")
+def archive_address(release: Release) -> str:
+    """Return the address of an archive, on the server `ALBERT_TF_MIRROR` if set."""
+    mirror, url = os.environ.get("ALBERT_TF_MIRROR"), str(release.url)
     if not mirror:
-        return release.url
+        return url
     if not mirror.startswith(("http://", "https://")):
         raise AlbertError(
             f"ALBERT_TF_MIRROR is {mirror!r}. Expected an address such as "
             "https://mirror.example.com"
         )
-    return mirror.rstrip("/") + urlsplit(release.url).path
+    return mirror.rstrip("/") + urlsplit(url).path
 
 
-def download_release(name, cache=None, progress=None):
-    """Fetch a release unless it was fetched before.
+def download_release(
+    name: str,
+    cache: str | os.PathLike | None = None,
+    progress: Callable[[int, int | None], None] | None = None,
+) -> pathlib.Path:
+    """Download a release, check it and keep it in the cache.
 
-    Where its address does not answer, its mirrors on the Hugging Face Hub are tried in
-    turn; `HF_ENDPOINT` can name another server for those. A warning says each step.
-
-    An archive that someone put into the cache folder, under the name it has at its
-    address, is used as it is.
+    If its address does not answer, its mirrors on the Hugging Face Hub are tried in
+    turn, with a warning. An archive of the same name in the cache folder is used
+    without network.
 
     Args:
         name: string, a name of `RELEASES`.
-        cache: optional string or path, in place of `cache_folder()`.
-        progress: optional function, called with the bytes received so far and the
-            bytes in all (`None` if the server does not say).
+        cache: optional path. By default `cache_folder()`.
+        progress: optional function, called with the bytes received and the total
+            (`None` if the server does not send it).
 
     Returns:
-        The folder of the release, a `pathlib.Path`: the checkpoint, its config, and
-        its vocabulary if the archive holds one. That of a mirror has the same weights
-        in Hugging Face's form.
+        The folder with the checkpoint, its config, and its vocabulary if the archive
+        has one. A mirror has the same weights in the Hugging Face layout.
 
     Raises:
         AlbertError: if there is no release of that name, or no address for it.
         ImportError: if pooch is not installed.
-        ConnectionError: if neither the archive nor a mirror can be fetched.
-        FileExistsError: if other files have the place of the release.
-        ArchiveError, CheckpointError: if what came is not the release.
+        ConnectionError: if neither the archive nor a mirror can be downloaded.
+        FileExistsError: if the folder of the release holds other files.
+        CheckpointError, FileNotFoundError: if the archive does not hold the release.
+
+    Example:
+    ```python
+    folder = albert_tf.checkpoints.download_release("albert_tiny_zh")
+    ```
     """
     if name not in RELEASES:
         raise AlbertError(
@@ -89,49 +196,49 @@ def download_release(name, cache=None, progress=None):
             "Give the path of your copy instead."
         )
     cache = pathlib.Path(cache) if cache is not None else cache_folder()
-    folder = cache / release.name
-    if _is_there(folder):
+    folder = cache / name
+    if _is_complete(folder):
         return folder
     for mirror in release.mirrors:
-        if kept := kept_of_hub(mirror):
-            return kept
+        with contextlib.suppress(ImportError, OSError):
+            return fetch_from_hub(HUB + mirror, local_files_only=True)
     make_folder(cache)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise FileExistsError(
-            f"{folder} is in the way: it holds no checkpoint. Move it elsewhere."
+            f"{folder} exists and holds no checkpoint. Move it elsewhere."
         )
     given = cache / pathlib.PurePosixPath(urlsplit(release.url).path).name
-    with tempfile.TemporaryDirectory(prefix=f".{release.name}.", dir=cache) as scratch:
-        unpacked = pathlib.Path(scratch, "unpacked")
-        if given.exists():
-            _unpack_release(release, given, folder, unpacked)
-            return folder
-        archive = pathlib.Path(scratch, given.name)
+    with tempfile.TemporaryDirectory(prefix=f".{name}.", dir=cache) as scratch:
+        archive, origin = given, "the cache"
+        if not given.exists():
+            origin = archive_address(release)
+            archive = pathlib.Path(scratch, given.name)
+            try:
+                _fetch(origin, archive, given, progress)
+            except ConnectionError as error:
+                return _fetch_from_mirrors(release, error)
         try:
-            _fetch(release, archive, given, progress)
-        except ConnectionError as error:
-            return _from_mirrors(release, error)
-        try:
-            _unpack_release(release, archive, folder, unpacked)
-        except (ArchiveError, CheckpointError) as error:
-            url = archive_address(release)
-            raise type(error)(f"{error} (From {url}; nothing was kept.)") from error
+            _install(release, archive, folder, pathlib.Path(scratch))
+        except (CheckpointError, FileNotFoundError) as error:
+            message = f"{error} (From {origin}; nothing was installed.)"
+            raise type(error)(message) from error
     return folder
 
 
-def _is_there(folder):
-    # The folder gets its name when all is in it.
+def _is_complete(folder: pathlib.Path) -> bool:
+    # The folder gets its name when all files are in it.
     return any(folder.glob("*.index"))
 
 
-def _fetch(release, archive, given, progress):
+def _fetch(
+    url: str, archive: pathlib.Path, given: pathlib.Path, progress: Callable | None
+) -> None:
     try:
         import pooch
     except ImportError as error:
         raise MissingPackageError(
-            f"{release.name} is fetched by pooch. Run: pip install 'albert-tf[hf]'"
+            f"{url} is downloaded by pooch. Run: pip install 'albert-tf[hf]'"
         ) from error
-    url = archive_address(release)
     fetcher = pooch.create(
         archive.parent,
         base_url="",
@@ -139,100 +246,86 @@ def _fetch(release, archive, given, progress):
         urls={archive.name: url},
         retry_if_failed=RETRIES,
     )
-    bar = _Bar(progress) if progress else False
+    bar = _ProgressBar(progress) if progress else False
     downloader = pooch.HTTPDownloader(bar, timeout=TIMEOUT_SECONDS)
     try:
         fetcher.fetch(archive.name, downloader=downloader)
-    # Those of requests are errors of the system.
-    except OSError as error:
+    except OSError as error:  # The exceptions of requests are OSErrors.
         raise ConnectionError(
-            f"{url} could not be fetched: {error}. Download it elsewhere (a browser "
-            f"will do), put the file at {given} and call again. ALBERT_TF_MIRROR can "
-            "name another server."
+            f"{url} could not be downloaded: {error}. Download it elsewhere, for "
+            f"example in a browser, put the file at {given} and call again. "
+            "ALBERT_TF_MIRROR can name another server."
         ) from error
 
 
-def _from_mirrors(release, error):
-    """Fetch a release from the first mirror that answers, or raise all that was met."""
-    told = [str(error)]
-    for mirror in release.mirrors:
-        # What went wrong is told at the end, if all do.
-        failed, _, _ = told[-1].partition(": ")
-        warnings.warn(f"{failed}. Trying {HUB}{mirror}.", stacklevel=4)
-        try:
-            return fetch_from_hub(HUB + mirror)
-        except (ImportError, OSError) as failure:
-            told.append(f"{HUB}{mirror} could not be fetched: {first_line(failure)}")
-    if release.mirrors:
-        told.append(
-            "HF_ENDPOINT can name another server than huggingface.co. A folder with "
-            "the files of such a repository, from ModelScope say, loads by its path."
-        )
-    raise ConnectionError("\n".join(told)) from error
-
-
-class _Bar:
-    """What pooch takes for a progress bar."""
+class _ProgressBar:
+    """The interface that pooch expects of a progress bar."""
 
     total = None
 
-    def __init__(self, progress):
+    def __init__(self, progress: Callable) -> None:
         self._progress, self._done = progress, 0
 
-    def update(self, count):
+    def update(self, count: int) -> None:
         self._done += count
         self._progress(self._done, self.total or None)
 
-    def reset(self):
+    def reset(self) -> None:
         self._done = 0
 
-    def close(self):
+    def close(self) -> None:
         pass
 
 
-# === From archive to folder ===
+def _fetch_from_mirrors(release: Release, error: Exception) -> pathlib.Path:
+    """Download a release from the first mirror that answers, or raise all errors."""
+    messages = [str(error)]
+    for mirror in release.mirrors:
+        warnings.warn(
+            f"{messages[-1].partition(': ')[0]}. Trying {HUB}{mirror}.", stacklevel=4
+        )
+        try:
+            return fetch_from_hub(HUB + mirror)
+        except (ImportError, OSError) as failure:
+            reason = first_line(failure)
+            messages.append(f"{HUB}{mirror} could not be downloaded: {reason}")
+    if release.mirrors:
+        messages.append(
+            "HF_ENDPOINT can name another server than huggingface.co. A folder with "
+            "the files of such a repository, for example from ModelScope, loads by its "
+            "path."
+        )
+    raise ConnectionError("\n".join(messages)) from error
 
 
-def _unpack_release(release, archive, folder, scratch):
-    found = sorted(unpack(archive, scratch).rglob("*.index"))
+def _install(
+    release: Release, archive: pathlib.Path, folder: pathlib.Path, scratch: pathlib.Path
+) -> None:
+    """Unpack an archive, check that it is the release, and rename its folder."""
+    unpacked = unpack(archive, scratch / "unpacked")
+    found = sorted(unpacked.rglob("*.index"))
     if len(found) != 1:
-        names = [str(path.relative_to(scratch)) for path in found]
+        names = [str(path.relative_to(unpacked)) for path in found]
         raise CheckpointError(
             f"{archive.name} should hold one TensorFlow checkpoint, and holds "
             f"{len(found)}: {names}"
         )
-    _check_release(release, read_index(found[0].with_suffix("")), archive.name)
+    bundle, config = TensorFlowBundle(found[0]), release.config
+    holds = bundle.release and bundle.release.name
+    known = {release.name, *release.confused_with} if release.index_sha256 else {None}
+    if holds not in known:
+        raise CheckpointError(
+            f"{archive.name} is not {release.name} as it was released: it holds "
+            f"{holds or 'a checkpoint with another index'}."
+        )
+    check_sizes(bundle.find_layout(), config, bundle.shapes, archive.name, release.name)
     source = found[0].parent
     if not any(source.glob("*config*.json")):
-        write_json(source / "albert_config.json", release.config)
+        write_json(source / "albert_config.json", config)
     try:
         os.replace(source, folder)
     except OSError:
-        # Another process was faster.
-        if not _is_there(folder):
+        # Another process may have been faster.
+        if not _is_complete(folder):
             raise
         shutil.rmtree(source)
-
-
-def _check_release(release, entries, archive):
-    found, differences = identify({name: x.crc32c for name, x in entries.items()})
-    if found is None and release.checksums:
-        differences = ["the checksums of its tensors are others"]
-    elif found and found.name not in (release.name, *release.confused_with):
-        raise CheckpointError(f"{archive} holds {found.name}, not {release.name}.")
-    # Where no checksums are known, two shapes tell the sizes apart.
-    size = release.arguments
-    expected = {
-        "embeddings/word_embeddings": [size["vocabulary_size"], size["embedding_dim"]],
-        "pooler/dense/kernel": [size["hidden_dim"], size["hidden_dim"]],
-    }
-    for ending, shape in expected.items():
-        shapes = [list(x.shape) for name, x in entries.items() if name.endswith(ending)]
-        if shapes != [shape]:
-            differences.append(f"expected one {ending} of {shape}, found {shapes}")
-    if differences:
-        raise CheckpointError(
-            f"{archive} is not {release.name} as it was released: "
-            + "; ".join(differences[:5])
-            + (" ..." if len(differences) > 5 else "")
-        )

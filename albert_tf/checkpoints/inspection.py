@@ -1,62 +1,50 @@
-"""Saying what a checkpoint is and holds."""
+"""Reports of checkpoints."""
+
+from __future__ import annotations
 
 import dataclasses
 import math
+from typing import Any
 
-from albert_tf.checkpoints.checkpoint import open_checkpoint
+from albert_tf.checkpoints.checkpoint import (
+    Checkpoint,
+    CheckpointPath,
+    Config,
+    open_checkpoint,
+)
 from albert_tf.checkpoints.heads import HEADS
-from albert_tf.checkpoints.layout import CheckpointError
-from albert_tf.checkpoints.weights import ENCODER_PARTS
+from albert_tf.checkpoints.layout import ENCODER_PARTS, CheckpointError
 
 
 @dataclasses.dataclass(frozen=True)
 class CheckpointReport:
-    """What `inspect_checkpoint` found.
+    """The result of `inspect_checkpoint`."""
 
-    Attributes:
-        path: string, the prefix of the checkpoint, or the file or folder.
-        layout: string, `"google"`, `"albert_zh"`, `"huggingface"`, `"kerashub"` or
-            `"keras"`.
-        config: dict, the fields of the config file.
-        release: string or `None`, the released checkpoint this is, by the
-            checksums of its tensors.
-        release_differences: list of strings, what is not as in that release.
-        vocabulary: string or `None`, the path of what holds the vocabulary.
-        parameters: int, numbers in the encoder (pooler included).
-        heads: list of the heads that are complete, by their names in
-            `heads.HEADS`.
-        num_classes: int or `None`, the classes of a task's head.
-        missing: list of encoder tensors the file lacks.
-        damaged: list of tensors whose data are not what was written, or not finite.
-        unused: list of tensors that belong to nothing known.
-        optimizer_slots: list of the optimizer's tensors.
-        other: list of the step counter, tied copies, heads of other tasks and
-            weights around the ALBERT.
-    """
-
-    path: str
-    layout: str
-    config: dict
-    release: str | None
-    release_differences: list
-    vocabulary: str | None
-    parameters: int
-    heads: list
-    num_classes: int | None
-    missing: list
-    damaged: list
-    unused: list
-    optimizer_slots: list
-    other: list
+    path: str  # The prefix of the checkpoint, or the file or folder.
+    layout: str  # "google", "albert_zh", "huggingface", "kerashub" or "keras".
+    config: dict[str, Any]  # The fields of the config file.
+    release: str | None  # The release with the same `.index` file.
+    vocabulary: str | None  # The path of the vocabulary.
+    parameters: int  # Numbers in the encoder and the pooler.
+    heads: list[str]  # The complete heads, by their names in `heads.HEADS`.
+    num_classes: int | None  # The classes of a task's head.
+    missing: list[str]  # Encoder tensors that the file lacks.
+    damaged: list[str]  # Tensors that cannot be read or are not finite.
+    unused: list[str]  # Tensors that belong to nothing known.
+    optimizer_slots: list[str]
+    # The step counter, tied copies, heads of other tasks, weights around the ALBERT.
+    other: list[str]
 
 
-def inspect_checkpoint(path, config=None):
-    """Say what a checkpoint is and holds, without building the model.
+def inspect_checkpoint(
+    path: CheckpointPath, config: Config | None = None
+) -> CheckpointReport:
+    """Report the contents of a checkpoint, without building the model.
 
-    Reads the data of every weight to see that it is whole.
+    Reads the data of every weight to find damage.
 
     Args:
-        path: what `load_checkpoint` takes.
+        path: see `load_checkpoint`.
         config: optional path, or dict of config fields.
 
     Returns:
@@ -64,29 +52,31 @@ def inspect_checkpoint(path, config=None):
 
     Raises:
         FileNotFoundError, CheckpointError: as `load_checkpoint`.
+
+    Example:
+    ```python
+    report = albert_tf.inspect_checkpoint("examples/albert_micro_zh")
+    report.missing, report.parameters
+    ```
     """
     checkpoint = open_checkpoint(path, config=config)
-    shapes, heads = checkpoint.shapes, checkpoint.heads
-    release, vocabulary = checkpoint.release, checkpoint.vocabulary
-    layout, arguments = checkpoint.layout, checkpoint.arguments
-    backbone = layout.names((*ENCODER_PARTS, "pooler"), arguments)
+    shapes, heads, layout = checkpoint.shapes, checkpoint.heads, checkpoint.layout
+    backbone = layout.names((*ENCODER_PARTS, "pooler"), checkpoint.arguments)
     known = [*backbone, *layout.names(heads)]
     kinds = {name: layout.kind_of(name) for name in sorted(shapes)}
+    classes = (checkpoint.num_classes(part) for part in heads if HEADS[part].fields)
     return CheckpointReport(
         path=str(checkpoint.path),
         layout=layout.name,
         config=dict(checkpoint.config),
-        release=release and release.name,
-        release_differences=checkpoint.release_differences,
-        vocabulary=vocabulary and str(vocabulary),
+        release=checkpoint.release.name if checkpoint.release else None,
+        vocabulary=checkpoint.vocabulary and str(checkpoint.vocabulary),
         parameters=sum(math.prod(shapes.get(name, [0])) for name in backbone),
         heads=heads,
-        num_classes=next(
-            (checkpoint.num_classes(x) for x in heads if HEADS[x].fields), None
-        ),
+        num_classes=next(classes, None),
         missing=sorted(set(backbone) - set(shapes)),
         damaged=[x for x in known if x in shapes and _is_damaged(checkpoint, x)],
-        unused=checkpoint.unknown_tensors(backbone),
+        unused=layout.unknown(shapes, backbone),
         optimizer_slots=[name for name in kinds if kinds[name] == "optimizer"],
         other=[
             name
@@ -97,7 +87,7 @@ def inspect_checkpoint(path, config=None):
     )
 
 
-def _is_damaged(checkpoint, name):
+def _is_damaged(checkpoint: Checkpoint, name: str) -> bool:
     try:
         checkpoint.read(name)
     except CheckpointError:

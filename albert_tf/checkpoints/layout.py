@@ -1,8 +1,12 @@
-"""What a checkpoint layout is: a table, and how one table is read both ways."""
+"""Layouts of checkpoints: tables of variable names, read in both directions."""
+
+from __future__ import annotations
 
 import dataclasses
 import itertools
 import re
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -11,38 +15,41 @@ from albert_tf_lite.errors import AlbertError
 
 
 class CheckpointError(AlbertError):
-    """A checkpoint is damaged, incomplete, or not what its config says."""
+    """A checkpoint is damaged, incomplete, or contradicts its config."""
 
 
 _NODES = re.compile(r"\{\{.*?\}\} | \[Op:\w+\]")
 
 
-def first_line(error):
-    """What an exception says, in one line, without TensorFlow's own names."""
+def first_line(error: Exception) -> str:
+    """Return the first line of an exception, without TensorFlow's node names."""
     lines = _NODES.sub("", str(error)).strip().splitlines()
     line = lines[0] if lines else repr(error)
-    # It may quote the file, which then would steer the terminal.
+    # Quotes of a damaged file could contain control characters of the terminal.
     return "".join(x if x.isprintable() else "?" for x in line)
 
 
-def listed(names, most=5):
-    """Names for a message, the first `most` of them and how many more there are."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return f"{names[:most]}{more}"
+def listed(names: Sequence[str], maximum: int = 5) -> str:
+    """Return the first names for a message, and the number of the others."""
+    more = f" and {len(names) - maximum} more" if len(names) > maximum else ""
+    return f"{names[:maximum]}{more}"
+
+
+# === Tensors ===
 
 
 @dataclasses.dataclass(frozen=True)
 class Tensors:
     """The tensors of a file that hold one weight of the model."""
 
-    names: tuple  # Several stand side by side in the weight, along its last axis.
+    names: tuple[str, ...]  # Several are concatenated along the last axis.
     transpose: bool = False  # The file has the transposed matrix.
-    # The axis that the file has divided into `[num_heads, head_dim]`.
+    # The file splits this axis into `[num_heads, head_dim]`.
     heads_axis: int | None = None
-    num_heads: int = 1  # Of the model; only read with `heads_axis`.
+    num_heads: int = 1  # Used with `heads_axis` only.
 
-    def shapes(self, weight_shape):
-        """The shape each tensor has in the file, a tuple of ints."""
+    def shapes(self, weight_shape: Sequence[int]) -> tuple[int, ...]:
+        """Return the shape that each tensor has in the file."""
         *rest, last = weight_shape
         shape = (*rest, last // len(self.names))
         if self.transpose:
@@ -53,61 +60,83 @@ class Tensors:
             shape = (*shape[:axis], *divided, *shape[axis + 1 :])
         return shape
 
-    def to_weight(self, values):
+    def to_weight(self, values: Sequence[Any]) -> Any:
         """Join the tensors of the file into the weight of the model."""
         if self._is_plain:
             return values[0]
+        # By TensorFlow, whose variables take a tensor without another copy.
         parts = [self._merge_heads(numbers_of(value)) for value in values]
-        parts = [_transposed(part) if self.transpose else part for part in parts]
-        return np.concatenate(parts, axis=-1) if len(parts) > 1 else parts[0]
+        parts = [tf.transpose(part) if self.transpose else part for part in parts]
+        return tf.concat(parts, axis=-1) if len(parts) > 1 else parts[0]
 
-    def from_weight(self, weight):
+    def from_weight(self, weight: Any) -> list[Any]:
         """Split the weight of the model into the tensors of the file."""
         if self._is_plain:
             return [weight]
         shape = self.shapes(weight.shape)
-        return [
-            (_transposed(part) if self.transpose else part).reshape(shape)
-            for part in np.split(numbers_of(weight), len(self.names), axis=-1)
-        ]
+        parts = np.split(numbers_of(weight), len(self.names), axis=-1)
+        parts = [tf.transpose(part) if self.transpose else part for part in parts]
+        return [numbers_of(part).reshape(shape) for part in parts]
 
     @property
-    def _is_plain(self):
-        """Whether the weight is the tensor, which then is handed on uncopied."""
+    def _is_plain(self) -> bool:
+        """True if the weight is the tensor itself, which is not copied then."""
         return len(self.names) == 1 and not self.transpose and self.heads_axis is None
 
-    def _merge_heads(self, value):
+    def _merge_heads(self, value: np.ndarray) -> np.ndarray:
         if self.heads_axis is None:
             return value
         axis = self.heads_axis % (value.ndim - 1)
         return value.reshape(*value.shape[:axis], -1, *value.shape[axis + 2 :])
 
 
-def numbers_of(array):
-    """The numbers of an array of any library, not copied where that can be had."""
+def numbers_of(array: Any) -> np.ndarray:
+    """Return an array of any library as NumPy's, without a copy if possible."""
     try:
         return np.asarray(memoryview(array))
     except (TypeError, ValueError, BufferError):
         return np.asarray(array)
 
 
-def _transposed(array):
-    """The transposed array, by several threads; NumPy takes three times as long."""
-    return numbers_of(tf.transpose(array))
+def float32_of(value: Any, name: str, path: Any) -> Any:
+    """Return an array of any library as finite numbers in float32, or raise."""
+    numbers = numbers_of(value)
+    if numbers.dtype == "int8":
+        raise CheckpointError(
+            f"{path} is quantized: its {name} is int8. Only `.keras` files and presets "
+            "hold quantized weights, and Keras reads and writes those."
+        )
+    # NumPy knows bfloat16 by an extension, as kind "V".
+    if numbers.dtype.kind not in "fV":
+        raise CheckpointError(
+            f"{name} in {path} holds {numbers.dtype.name}. Expected float32."
+        )
+    if numbers.dtype != "float32":
+        value = numbers = numbers.astype("float32")
+    # A NaN is both the minimum and the maximum.
+    if numbers.size and not np.isfinite([numbers.min(), numbers.max()]).all():
+        raise CheckpointError(
+            f"{name} in {path} holds numbers that are not finite (NaN or infinity): "
+            "its training has diverged, or the file is damaged."
+        )
+    return value
 
 
-def query_key_value(name, **how):
-    """The three of an attention; `*` in the name stands for which one."""
+def query_key_value(name: str, **options: Any) -> Tensors:
+    """Return the three tensors of an attention; `*` in the name stands for each."""
     names = (name.replace("*", x) for x in ("query", "key", "value"))
-    return Tensors(tuple(names), **how)
+    return Tensors(tuple(names), **options)
 
 
-def transposed(name):
-    """A matrix that the file keeps transposed."""
+def transposed(name: str) -> Tensors:
+    """Return a matrix that the file keeps transposed."""
     return Tensors((name,), transpose=True)
 
 
-def _table():
+# === Layouts ===
+
+
+def _table() -> Any:
     return dataclasses.field(default_factory=dict)
 
 
@@ -118,37 +147,34 @@ class Layout:
     name: str
     signature: str  # Occurs in variable names of this layout only.
     # {part: {attribute path of the weight: name in the file, or `Tensors`}}. The parts
-    # `attention` and `feed_forward` exist once a group and inner layer, which `{group}`
-    # and `{inner}` stand for.
-    weights: dict
+    # `attention` and `feed_forward` exist once per group and inner layer, for which
+    # `{group}` and `{inner}` stand.
+    weights: dict[str, dict[str, str | Tensors]]
     # A field of the config file to the argument(s) of `AlbertBackbone`.
-    config_fields: dict = _table()
-    defaults: dict = _table()  # The fields a config of this layout may leave out.
-    spellings: dict = _table()  # {config field: {value in the file: argument}}.
+    config_fields: dict[str, tuple[str, ...]] = _table()
+    defaults: dict[str, Any] = _table()  # Values of optional config fields.
+    # {config field: {value in the file: argument}}.
+    spellings: dict[str, dict] = _table()
     # A tensor to the config fields that give its shape, `None` for an axis that another
-    # tensor tells of.
-    sizes: dict = _table()
-    fixed: dict = _table()  # The `AlbertBackbone` arguments that this layout implies.
-    same: tuple = ()  # Pairs of arguments that this layout cannot tell apart.
-    constants: dict = _table()  # Config fields that may have one value only.
+    # tensor gives.
+    sizes: dict[str, tuple[str | None, ...]] = _table()
+    fixed: dict[str, Any] = _table()  # `AlbertBackbone` arguments of the whole layout.
+    same: tuple[tuple[str, str], ...] = ()  # Arguments that have one field in common.
+    constants: dict[str, Any] = _table()  # Config fields that allow one value only.
     # Other spellings of the names in `weights`: a regular expression, its replacement.
-    renames: tuple = ()
-    tied: dict = _table()  # The copy that a file may have of a tensor to that tensor.
-    # A kind to the regular expression of what a file may hold besides `weights`.
-    others: dict = _table()
+    renames: tuple[tuple[str, str], ...] = ()
+    # The copy that a file may have of a tensor to that tensor.
+    tied: dict[str, str] = _table()
+    # {kind: regular expression} of further tensors that a file may hold.
+    others: dict[str, str] = _table()
 
-    def matches(self, names):
-        """Whether a file with these variable names has this layout."""
+    def matches(self, names: Iterable[str]) -> bool:
+        """Return whether a file with these variable names has this layout."""
         return any(self.signature in name for name in names)
 
-    def table_names(self, names, path):
-        """The name in a file of each tensor, by its name in the tables, a dict.
-
-        Args:
-            names: the names in the file.
-            path: path of the file, for messages.
-        """
-        found = {}
+    def table_names(self, names: Iterable[str], path: Any) -> dict[str, str]:
+        """Return the name of each tensor in a file, by its name in the tables."""
+        found: dict[str, str] = {}
         for in_file in names:
             name = in_file
             for pattern, replacement in self.renames:
@@ -161,28 +187,34 @@ class Layout:
             found[name] = in_file
         return found
 
-    def kind_of(self, name):
-        """The kind of a tensor that no model has a place for, `None` if unknown."""
+    def kind_of(self, name: str) -> str | None:
+        """Return the kind of a tensor that no model has a place for, if known."""
         kinds = (kind for kind, x in self.others.items() if re.search(x, name))
         return next(kinds, None)
 
-    def names(self, parts, arguments=None):
-        """The tensors of those of some parts that the layout has a place for.
+    def unknown(self, names: Iterable[str], wanted: Iterable[str]) -> list[str]:
+        """Return the names that are neither wanted, nor of a head, nor of a kind."""
+        # A backbone may come from a file with heads and with or without a pooler.
+        others = [part for part in self.weights if part not in ENCODER_PARTS]
+        left = set(names) - {*wanted, *self.names(others)}
+        return sorted(name for name in left if self.kind_of(name) is None)
+
+    def names(
+        self, parts: Iterable[str], arguments: dict[str, Any] | None = None
+    ) -> list[str]:
+        """Return the tensors of the given parts that the layout has a place for.
 
         `arguments` are not needed for parts that a model has once.
         """
         rows = self.rows([x for x in parts if x in self.weights], arguments or {})
         return [name for _, _, tensors in rows for name in tensors.names]
 
-    def rows(self, parts, arguments):
-        """Every weight of the given parts of a model.
+    def rows(
+        self, parts: Iterable[str], arguments: dict[str, Any]
+    ) -> list[tuple[tuple, str, Tensors]]:
+        """Return `((part, group, inner), attribute path, Tensors)` of every weight.
 
-        Args:
-            parts: names of parts.
-            arguments: dict, the arguments of the `AlbertBackbone`.
-
-        Returns:
-            A list of `((part, group, inner), attribute path, Tensors)`.
+        `arguments` are those of the `AlbertBackbone`.
         """
         num_heads = arguments.get("num_heads", 1)
         return [
@@ -193,19 +225,22 @@ class Layout:
         ]
 
 
-# The distinct blocks of an encoder, by the argument that counts their groups.
+ENCODER_PARTS = ("embedding", "attention", "feed_forward")
+# The argument that counts the groups of each distinct block of an encoder.
 _GROUPS = {"attention": "num_attention_groups", "feed_forward": "num_ffn_groups"}
 
 
-def _repeats(part, arguments):
-    """How many groups and inner layers have a part of their own."""
+def _repeats(part: str, arguments: dict[str, Any]) -> tuple[int, int]:
+    """Return how many groups and inner layers have a separate part."""
     if part not in _GROUPS:
         return 1, 1
     return arguments[_GROUPS[part]], arguments["num_inner_repetitions"]
 
 
-def _of_block(tensors, block, num_heads):
-    """The `Tensors` of a table, with the numbers of a block in their names."""
+def _of_block(
+    tensors: str | Tensors, block: tuple[int, ...], num_heads: int
+) -> Tensors:
+    """Return the `Tensors` of a table, with the numbers of a block in their names."""
     if isinstance(tensors, str):
         tensors = Tensors((tensors,))
     group, inner = block

@@ -1,141 +1,144 @@
-"""Plan, check, fill: what every weight of a model has to do with the tensors of a file.
+"""The plan of loading: which tensors of a file fill which weight of a model.
 
-Loading and converting are one plan: a row for every weight, checked as a whole before
-anything is changed, then filled row by row.
+The plan is checked as a whole before any weight changes.
 """
 
-import dataclasses
+from __future__ import annotations
 
+import contextlib
+import functools
+import operator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import keras
 import numpy as np
+import tensorflow as tf
 
 from albert_tf.checkpoints.heads import HEADS
-from albert_tf.checkpoints.layout import CheckpointError, Tensors, listed, numbers_of
-from albert_tf.checkpoints.weights import model_weights, parts_of, weight_shape
+from albert_tf.checkpoints.layout import (
+    ENCODER_PARTS,
+    CheckpointError,
+    Layout,
+    Tensors,
+    listed,
+    numbers_of,
+)
 
 
-@dataclasses.dataclass(frozen=True)
-class Row:
-    """One weight."""
+class Row(NamedTuple):
+    """One weight of a model, and the tensors that hold it in a layout."""
 
-    target: object  # What takes it: a `keras.Variable`, or the `Tensors` to write.
-    tensors: Tensors  # Those of the file that hold it.
-    shape: tuple
+    weight: keras.Variable
+    tensors: Tensors
 
 
-@dataclasses.dataclass(frozen=True)
-class Plan:
-    """The rows of some parts of a checkpoint; checked when it is made.
+def parts_of(model: keras.Model) -> list[str]:
+    """Return the parts of a backbone or a task of albert_tf, heads last."""
+    backbone = getattr(model, "backbone", model)
+    pooler = ["pooler"] if backbone.pooled_dense is not None else []
+    heads = [
+        part
+        for part in getattr(model, "heads", ())
+        if getattr(model, HEADS[part].attribute) is not None
+    ]
+    return [*ENCODER_PARTS, *pooler, *heads]
 
-    Raises:
-        CheckpointError: if a weight is not in the file or has another shape there,
-            two copies of one tensor differ, or the file has a tensor that no part
-            has a place for.
-    """
 
-    checkpoint: object
-    parts: list  # Of strings, as in `HEADS` and `ENCODER_PARTS`.
-    rows: list
+def plan_weights(
+    layout: Layout, model: keras.Model, parts: Sequence[str] | None = None
+) -> list[Row]:
+    """Return a row for every weight of a model, or of some of its parts."""
+    backbone = getattr(model, "backbone", model)
+    objects = {
+        "embedding": {(0, 0): backbone.embedding},
+        "attention": backbone.attention_blocks,
+        "feed_forward": backbone.feed_forward_blocks,
+        "pooler": {(0, 0): backbone.pooled_dense},
+    }
+    for part in getattr(model, "heads", ()):
+        objects[part] = {(0, 0): getattr(model, HEADS[part].attribute)}
+    rows = layout.rows(
+        parts_of(model) if parts is None else parts, backbone.get_config()
+    )
+    return [
+        Row(operator.attrgetter(attribute)(objects[part][tuple(block)]), tensors)
+        for (part, *block), attribute, tensors in rows
+    ]
 
-    def __post_init__(self):
-        self._check_names()
-        self._check_shapes()
-        self._check_tied()
 
-    def __iter__(self):
-        """The rows, one after the other, with the progress shown."""
-        for done, row in enumerate(self.rows, start=1):
-            yield row
-            self.checkpoint.progress(done, len(self.rows))
-
-    def weight(self, row):
-        """Read one weight. Nothing here keeps it: it may be a quarter of a GB."""
-        values = [self.checkpoint.read(name) for name in row.tensors.names]
-        return row.tensors.to_weight(values)
-
-    def _check_names(self):
-        checkpoint = self.checkpoint
-        wanted = {name for row in self.rows for name in row.tensors.names}
-        missing = sorted(wanted - set(checkpoint.shapes))
-        unused = checkpoint.unknown_tensors(wanted)
-        problems = []
-        if missing:
-            problems.append(f"it lacks {listed(missing)}")
-        if unused:
-            problems.append(
-                f"it has {listed(unused)}, for which the model has no place"
-            )
-        if not problems:
-            return
+def check_plan(
+    plan: list[Row],
+    layout: Layout,
+    shapes: dict[str, list[int]],
+    path: Any,
+    config: str,
+) -> None:
+    """Raise unless a file has exactly the tensors of a plan, in the right shapes."""
+    wanted = {name for row in plan for name in row.tensors.names}
+    missing, unused = sorted(wanted - set(shapes)), layout.unknown(shapes, wanted)
+    problems = [f"it lacks {listed(missing)}"] if missing else []
+    if unused:
+        problems.append(f"it has {listed(unused)}, for which the model has no place")
+    if problems:
         message = (
-            f"{checkpoint.path} does not fit the model: {'; '.join(problems)}. "
-            "Nothing was loaded. Compare num_hidden_groups and inner_group_num "
-            f"of {checkpoint.config_source}, or look with `albert-tf inspect`."
+            f"{path} does not fit the model: {'; '.join(problems)}. Nothing was "
+            f"loaded. Compare num_hidden_groups and inner_group_num of {config}, or "
+            "look with `albert-tf inspect`."
         )
-        if set(missing) == set(checkpoint.layout.names(["pooler"])):
+        if set(missing) == set(layout.names(["pooler"])):
             message += (
                 " A model saved without its pooler, such as a masked language model, "
                 "loads with `pooler=False`."
             )
         raise CheckpointError(message)
+    differ = [
+        f"{name} is {tuple(shapes[name])} and should be {shape}"
+        for row in plan
+        for shape in [row.tensors.shapes(row.weight.shape)]
+        for name in row.tensors.names
+        if tuple(shapes[name]) != shape
+    ]
+    if differ:
+        raise CheckpointError(
+            f"{path} does not have the shapes of the model (from {config}): "
+            f"{listed(differ)}. Nothing was loaded."
+        )
 
-    def _check_shapes(self):
-        checkpoint = self.checkpoint
-        differ = [
-            f"{name} is {tuple(checkpoint.shapes[name])} and should be {shape}"
-            for row in self.rows
-            for shape in [row.tensors.shapes(row.shape)]
-            for name in row.tensors.names
-            if tuple(checkpoint.shapes[name]) != shape
-        ]
-        if differ:
-            if len(differ) > 5:
-                differ[5:] = [f"and {len(differ) - 5} more"]
+
+def check_tied(
+    layout: Layout, names: Iterable[str], read: Callable[[str], Any], path: Any
+) -> None:
+    """Check that the copies of tied tensors in a file are equal."""
+    for copy, original in layout.tied.items():
+        if {copy, original} <= set(names) and not np.array_equal(
+            numbers_of(read(copy)), numbers_of(read(original))
+        ):
             raise CheckpointError(
-                f"{checkpoint.path} does not have the shapes of the model (from "
-                f"{checkpoint.config_source}): {'; '.join(differ)}. Nothing was loaded."
+                f"{path} has a {copy} other than its {original}. An ALBERT has one "
+                "tensor for both: its masked language head was trained by other code, "
+                "or the file is damaged. Nothing was loaded."
             )
 
-    def _check_tied(self):
-        """Refuse what a file holds twice where the two are not one."""
-        checkpoint = self.checkpoint
-        if "masked_lm_head" not in self.parts:
-            return
-        for copy in checkpoint.layout.tied.items():
-            if checkpoint.shapes.keys() >= set(copy) and not np.array_equal(
-                *(numbers_of(checkpoint.read(name)) for name in copy)
-            ):
-                raise CheckpointError(
-                    f"{checkpoint.path} has a {copy[0]} other than its {copy[1]}. In "
-                    "an ALBERT they are one: its masked language head was trained by "
-                    "other code, or the file is damaged. Nothing was loaded."
-                )
 
+@contextlib.contextmanager
+def without_initializing() -> Iterator[None]:
+    """Build models with zeros in place of random numbers.
 
-def plan_loading(checkpoint, model, new_heads=()):
-    """The plan that fills a backbone or a task; see `Checkpoint.load_into`."""
-    parts = [part for part in parts_of(model) if part not in new_heads]
-    layout = checkpoint.layout
-    unplaced = [part for part in parts if part not in layout.weights]
-    if unplaced:
-        raise CheckpointError(
-            f"{checkpoint.path} has no {', '.join(unplaced)}: the "
-            f'"{layout.name}" layout has no place for it.'
-        )
-    rows = [
-        Row(variable, tensors, tuple(variable.shape))
-        for variable, tensors in model_weights(layout, model, parts)
-    ]
-    return Plan(checkpoint, parts, rows)
+    Random numbers for 222 million weights take seconds and twice their memory. They
+    are still drawn on backends other than TensorFlow.
+    """
 
+    def create(next_creator, initial_value=None, **kwargs):
+        if not callable(initial_value):
+            return next_creator(initial_value=initial_value, **kwargs)
+        # In a graph nothing is drawn: only the shape and the type are needed.
+        with tf.Graph().as_default():
+            drawn = initial_value()
+        # Whole numbers are seeds of dropout rather than weights.
+        if drawn.dtype.is_floating:
+            initial_value = functools.partial(tf.zeros, drawn.shape, drawn.dtype)
+        return next_creator(initial_value=initial_value, **kwargs)
 
-def plan_writing(checkpoint, layout, parts):
-    """The plan that reads parts of a checkpoint as the tensors of another layout."""
-    arguments = checkpoint.arguments
-    targets = {row[:2]: row[2] for row in layout.rows(parts, arguments)}
-    rows = []
-    for key, attribute, tensors in checkpoint.layout.rows(parts, arguments):
-        part = key[0]
-        classes = checkpoint.num_classes(part) if part in HEADS else 0
-        shape = weight_shape(part, attribute, arguments, classes)
-        rows.append(Row(targets[key, attribute], tensors, shape))
-    return Plan(checkpoint, parts, rows)
+    with tf.variable_creator_scope(create):
+        yield

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from albert_tf.layers.private_keras import inner_layers
 from albert_tf.models.task import TASKS, AlbertTask
 from albert_tf.tokenizers import SentencePieceTokenizer
 from albert_tf_lite.contents import Contents
@@ -40,7 +41,7 @@ def contents_of(task: AlbertTask) -> Contents:
             f"LiteRT and ONNX files are written for {', '.join(known)}. Received: "
             f"{type(task).__name__}, which albert_tf.export.saved_model may take."
         )
-    if any(getattr(x, "quantization_mode", None) for x in task._flatten_layers()):
+    if any(getattr(x, "quantization_mode", None) for x in inner_layers(task)):
         raise AlbertError(
             "This model was quantized by Keras. Export the one it was made from, with "
             'precision="int8".'

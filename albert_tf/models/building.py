@@ -6,6 +6,7 @@ from typing import Any
 
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.models.albert_pretrainer import AlbertPretrainer
+from albert_tf.models.albert_sentence_order import AlbertSentenceOrder
 from albert_tf.models.task import TASKS, AlbertTask
 
 
@@ -30,6 +31,8 @@ def build_model(checkpoint: Checkpoint) -> Any:
         return cls.from_opened(checkpoint, checkpoint.tokenizer())
     if "masked_lm_head" in checkpoint.parts:
         return AlbertPretrainer.from_opened(checkpoint)
+    if "sop_head" in checkpoint.parts:
+        return AlbertSentenceOrder.from_opened(checkpoint, checkpoint.tokenizer())
     backbone = checkpoint.build_backbone(pooler=checkpoint.has_pooler)
     checkpoint.load_into(backbone)
     return backbone

@@ -13,20 +13,14 @@ import huggingface_hub
 import pytest
 from checkpoint_files import GOLDEN
 
-from albert_tf.checkpoints import (
-    RELEASES,
-    CheckpointError,
-    download,
-    open_checkpoint,
-    releases,
-)
-from albert_tf.checkpoints.archives import ArchiveError
+from albert_tf.checkpoints import RELEASES, CheckpointError, download
 from albert_tf.checkpoints.download import (
     archive_address,
     cache_folder,
     download_release,
 )
 from albert_tf.checkpoints.releases import Release
+from albert_tf.files import file_digest
 
 FOLDER = GOLDEN / "google_early"
 CHECKPOINT = ("model.ckpt-best.index", "model.ckpt-best.data-00000-of-00001")
@@ -79,20 +73,13 @@ def replace_hub(monkeypatch, answer):
     monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot_download)
 
 
-def add_release(monkeypatch, release, checksums):
+def add_release(monkeypatch, release, **changes):
+    release = dataclasses.replace(release, **changes)
     monkeypatch.setitem(RELEASES, release.name, release)
-    monkeypatch.setitem(releases._checksums(), release.name, checksums)
 
 
 @pytest.fixture
-def checksums():
-    source = open_checkpoint(FOLDER).source
-    names = source.checksums.keys() - {"global_step"}
-    return {name: [source.checksums[name], source.shapes[name]] for name in names}
-
-
-@pytest.fixture
-def release(monkeypatch, checksums):
+def release(monkeypatch):
     """A release named "golden", whose archive is the golden checkpoint."""
     replace_hub(monkeypatch, None)
     release = Release(
@@ -107,9 +94,10 @@ def release(monkeypatch, checksums):
         vocabulary="vocab.txt",
         lowercase=True,
         url=f"https://models.example.com{PATH}",
+        index_sha256=file_digest(FOLDER / CHECKPOINT[0]),
         mirrors=("me/golden",),
     )
-    add_release(monkeypatch, release, checksums)
+    add_release(monkeypatch, release)
     return release
 
 
@@ -172,7 +160,7 @@ def test_two_processes_at_once(server, release, tmp_path):
 def test_an_archive_in_the_cache_is_used_and_kept(server, release, tmp_path):
     """For networks without a way out; a cut archive is kept, too."""
     (tmp_path / "golden.zip").write_bytes(ARCHIVE[:-100])
-    with pytest.raises(ArchiveError, match="damaged, cut short"):
+    with pytest.raises(CheckpointError, match="damaged, cut short"):
         download_release("golden", cache=tmp_path)
     assert names(tmp_path) == {"golden.zip"}
     (tmp_path / "golden.zip").write_bytes(ARCHIVE)
@@ -208,7 +196,7 @@ def test_a_mirror_on_the_hub_is_tried(server, release, tmp_path, monkeypatch):
         found = download_release("golden", cache=tmp_path / "cache")
     assert found == tmp_path / "hub"
     # The next call needs no network.
-    kept = lambda name, local_files_only: str(found)  # noqa: E731
+    kept = lambda name, **_: str(found)  # noqa: E731
     monkeypatch.setattr(huggingface_hub, "snapshot_download", kept)
     asked = len(server.requests)
     assert download_release("golden", cache=tmp_path / "cache") == found
@@ -225,9 +213,9 @@ def test_no_answer_or_an_interrupted_one(server, release, tmp_path, failure):
     ):
         download_release("golden", cache=tmp_path)
     message = str(error.value)
-    assert message.startswith(f"{server.address}{PATH} could not be fetched")
+    assert message.startswith(f"{server.address}{PATH} could not be downloaded")
     assert f"put the file at {tmp_path / 'golden.zip'}" in message
-    assert "hf://me/golden could not be fetched: no answer" in message
+    assert "hf://me/golden could not be downloaded: no answer" in message
     assert "HF_ENDPOINT can name another server" in message
     assert names(tmp_path) == set()
     server.files[PATH], server.cut = ARCHIVE, None
@@ -243,7 +231,7 @@ def test_names_that_cannot_be_fetched(tmp_path):
 
 def test_files_in_the_way_are_not_lost(server, release, tmp_path):
     (tmp_path / "golden" / "sub").mkdir(parents=True)
-    with pytest.raises(FileExistsError, match="is in the way"):
+    with pytest.raises(FileExistsError, match="holds no checkpoint"):
         download_release("golden", cache=tmp_path)
     assert names(tmp_path / "golden") == {"sub"}
     assert not server.requests
@@ -253,56 +241,42 @@ def assert_refused(server, cache, archive, error, message):
     server.files[PATH] = archive
     with pytest.raises(error, match=message) as found:
         download_release("golden", cache=cache)
-    assert f"From {server.address}{PATH}; nothing was kept" in str(found.value)
+    assert f"From {server.address}{PATH}; nothing was installed" in str(found.value)
     assert names(cache) == set()
 
 
-def changed(checksums, count):
-    return {
-        name: [crc32c + (number < count), shape]
-        for number, (name, (crc32c, shape)) in enumerate(checksums.items())
-    }
-
-
-def test_other_weights_are_not_the_release(
-    server, release, checksums, tmp_path, monkeypatch
-):
-    for count, message in ((1, "has other values"), (1000, "checksums .* are others")):
-        add_release(monkeypatch, release, changed(checksums, count))
-        message = f"is not golden as it was released: .*{message}"
-        assert_refused(server, tmp_path, ARCHIVE, CheckpointError, message)
-    other = dataclasses.replace(release, name="other")
-    add_release(monkeypatch, other, checksums)
-    message = "holds other, not golden"
+def test_other_weights_are_not_the_release(server, release, tmp_path, monkeypatch):
+    digest = release.index_sha256
+    add_release(monkeypatch, release, index_sha256="0" * 64)
+    message = "is not golden as it was released: it holds a checkpoint with another"
+    assert_refused(server, tmp_path, ARCHIVE, CheckpointError, message)
+    add_release(monkeypatch, release, name="other", index_sha256=digest)
+    message = "is not golden as it was released: it holds other"
     assert_refused(server, tmp_path, ARCHIVE, CheckpointError, message)
     # Unless the two are known to be confused.
-    confused = dataclasses.replace(release, confused_with=("other",))
-    add_release(monkeypatch, confused, changed(checksums, 1000))
+    confused = {"index_sha256": "0" * 64, "confused_with": ("other",)}
+    add_release(monkeypatch, release, **confused)
     assert download_release("golden", cache=tmp_path).is_dir()
 
 
-def test_without_known_checksums_the_size_decides(
-    server, release, tmp_path, monkeypatch
-):
-    monkeypatch.delitem(releases._checksums(), "golden")
+def test_without_a_known_index_the_size_decides(server, release, tmp_path, monkeypatch):
     arguments = {**release.arguments, "hidden_dim": 96}
-    other = dataclasses.replace(release, arguments=arguments)
-    monkeypatch.setitem(RELEASES, "golden", other)
-    message = r"expected one pooler/dense/kernel of \[96, 96\], found \[\[48, 48"
+    add_release(monkeypatch, release, index_sha256=None, arguments=arguments)
+    message = r"golden is not the config of golden.zip: hidden_size is 96, but"
     assert_refused(server, tmp_path, ARCHIVE, CheckpointError, message)
-    monkeypatch.setitem(RELEASES, "golden", release)
+    add_release(monkeypatch, release, index_sha256=None)
     assert download_release("golden", cache=tmp_path).is_dir()
 
 
 BAD_ARCHIVES = (
-    (b"<html>log in</html>", ArchiveError, "damaged, cut short"),
+    (b"<html>log in</html>", CheckpointError, "damaged, cut short"),
     (zipped({"a.txt": b"a"}), CheckpointError, "one TensorFlow checkpoint.*holds 0"),
     (
         zipped({**golden_files(), **golden_files(folder="again/")}),
         CheckpointError,
         "holds 2: .*again/model.ckpt-best.index",
     ),
-    (zipped(golden_files(CHECKPOINT[0], CONFIG)), CheckpointError, "is not there"),
+    (zipped(golden_files(CHECKPOINT[0], CONFIG)), FileNotFoundError, "no data beside"),
     (
         zipped({**golden_files(), f"model/{CHECKPOINT[0]}": b"index"}),
         CheckpointError,

@@ -7,13 +7,14 @@ from checkpoint_files import GOLDEN, assert_same_weights
 
 from albert_tf.checkpoints import (
     CheckpointError,
+    convert_checkpoint,
     inspect_checkpoint,
     load_checkpoint,
     open_checkpoint,
+    save_checkpoint,
 )
 from albert_tf.checkpoints.heads import architectures, heads_in
 from albert_tf.checkpoints.layouts import HUGGINGFACE
-from albert_tf.conversion import convert_checkpoint, save_checkpoint
 from albert_tf.models import (
     AlbertMultiLabelClassifier,
     AlbertPretrainer,

@@ -13,8 +13,8 @@ from small_backbone import SMALL
 from albert_tf.checkpoints import CheckpointError, config_arguments
 from albert_tf.checkpoints.layout import Tensors
 from albert_tf.checkpoints.layouts import own_layout
-from albert_tf.checkpoints.weights import model_weights
-from albert_tf.conversion.contents import LAYOUTS
+from albert_tf.checkpoints.plan import plan_weights
+from albert_tf.checkpoints.saving import LAYOUTS
 from albert_tf.models import AlbertBackbone, AlbertPretrainer
 
 
@@ -65,7 +65,7 @@ def test_every_weight_of_a_model_has_its_tensors(layout, changes):
     model = AlbertPretrainer(AlbertBackbone(**{**SMALL, "num_layers": 4, **changes}))
     config = model.backbone.get_config()
     layout = own_layout(config) if layout == "keras" else LAYOUTS[layout]
-    rows = model_weights(layout, model)
+    rows = plan_weights(layout, model)
     assert sorted(id(variable) for variable, _ in rows) == sorted(
         id(variable) for variable in model.weights
     )

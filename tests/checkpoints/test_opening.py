@@ -25,11 +25,12 @@ from checkpoint_files import (
 
 from albert_tf.checkpoints import (
     CheckpointError,
+    convert_checkpoint,
     inspect_checkpoint,
     load_checkpoint,
     open_checkpoint,
+    save_checkpoint,
 )
-from albert_tf.conversion import convert_checkpoint, save_checkpoint
 from albert_tf.models import AlbertPretrainer, AlbertTextClassifier
 
 PREFIX = "model.ckpt-best"
@@ -81,7 +82,7 @@ def test_two_checkpoints_in_a_folder(tmp_path):
     assert open_checkpoint(folder).path == folder / PREFIX
     for ending in ENDINGS:
         shutil.copy(folder / f"{PREFIX}{ending}", folder / f"model.ckpt-7{ending}")
-    message = "2 checkpoints.*model.ckpt-7.*model.ckpt-best.*Say which"
+    message = "2 checkpoints.*model.ckpt-7.*model.ckpt-best.*Choose one"
     with pytest.raises(CheckpointError, match=message):
         load_checkpoint(folder)
     assert open_checkpoint(folder / "model.ckpt-7").path.name == "model.ckpt-7"

@@ -13,7 +13,7 @@ from command_line import refused, run
 from conftest import GOLDEN
 
 import albert_tf
-from albert_tf.checkpoints import RELEASES, releases
+from albert_tf.checkpoints import RELEASES
 from albert_tf.checkpoints.releases import Release
 from albert_tf_cli import checkpoints, common
 
@@ -104,7 +104,6 @@ def server(tmp_path, monkeypatch):
     monkeypatch.setitem(RELEASES, "golden", release)
     for module in (common, checkpoints):
         monkeypatch.setattr(module, "releases", lambda: dict.fromkeys(RELEASES))
-    monkeypatch.setattr(releases, "_checksums", dict)
     monkeypatch.setenv("ALBERT_TF_CACHE", str(tmp_path / "cache"))
     handler = functools.partial(
         http.server.SimpleHTTPRequestHandler, directory=tmp_path / "server"

@@ -119,6 +119,7 @@ EARLY = {
         ("inspect", "[/a]"),
         "There is no checkpoint at [/a]: it is not",
     ),
+    "beginning of a name": (("inspect", "check"), "no checkpoint at check: it is not"),
     "convert": (
         ("convert", "lost", "out", "--to", "keras"),
         "no checkpoint at lost: it is not",
@@ -170,7 +171,7 @@ LATE = {
     ),
     "longer": (
         (*FINETUNE, "--vocab", "longer.txt"),
-        "The vocabulary has 121 tokens, the model 120",
+        "longer.txt has 121 tokens, the model 120",
     ),
     "no vocabulary": (
         (*FINETUNE, "--checkpoint", "google_v2"),

@@ -10,7 +10,7 @@ from command_line import refused, run
 from small_corpus import LINES, write_corpus, write_vocabulary
 
 import albert_tf
-from albert_tf import conversion
+from albert_tf import checkpoints
 from albert_tf.checkpoints import open_checkpoint
 from albert_tf.models import AlbertBackbone, AlbertPretrainer
 
@@ -164,7 +164,7 @@ def test_a_full_disk_loses_nothing_and_another_layout_resumes(
 
     changes = {"config": folder / "config.json", "layout": "keras"}
     with monkeypatch.context() as patch:
-        patch.setattr(conversion, "save_checkpoint", full)
+        patch.setattr(checkpoints, "save_checkpoint", full)
         command = [str(x) for x in options(records, tmp_path / "out", **changes)]
         with pytest.raises(OSError, match="No space"):
             run(*command)

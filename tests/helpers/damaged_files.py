@@ -13,7 +13,7 @@ import pytest
 from checkpoint_files import read, write, write_module
 
 import albert_tf
-from albert_tf.conversion import convert_checkpoint, save_checkpoint
+from albert_tf.checkpoints import convert_checkpoint, save_checkpoint
 from albert_tf.models import AlbertBackbone, AlbertPretrainer
 from albert_tf.tokenizers import WordPieceTokenizer
 

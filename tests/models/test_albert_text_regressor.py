@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from small_classifier import OTHERS, TEXTS, VOCABULARY, randomised, small_backbone
 
-from albert_tf.conversion import save_checkpoint
+from albert_tf.checkpoints import save_checkpoint
 from albert_tf.models import AlbertTextClassifier, AlbertTextRegressor
 
 SCORES = [5.0, 0.0, 3.8, 2.5, 1.0, 4.2, 0.5]

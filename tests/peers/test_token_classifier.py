@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from small_classifier import VOCABULARY, randomised, small_backbone
 
-from albert_tf.checkpoints import inspect_checkpoint
-from albert_tf.conversion import save_checkpoint
+from albert_tf.checkpoints import inspect_checkpoint, save_checkpoint
 from albert_tf.models import AlbertTokenClassifier
 
 transformers = pytest.importorskip("transformers")

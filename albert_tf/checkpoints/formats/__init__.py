@@ -1,11 +1,4 @@
-"""The forms a checkpoint lies on disk in: how each is found, read and written.
-
-A format is a class with
-`find(folder)`: what it can open there;
-`path`, `folders`: what it is called in messages, where config and vocabulary lie;
-`shapes`, `read(name)`: its tensors, by their names in the file;
-`find_layout()`, `find_config(config)`, `tokenizer(lowercase)`.
-"""
+"""The forms of a checkpoint on disk: how each is found, read and written."""
 
 from albert_tf.checkpoints.formats.bundle import TensorFlowBundle
 from albert_tf.checkpoints.formats.huggingface import HuggingFaceFiles

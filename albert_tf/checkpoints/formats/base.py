@@ -1,36 +1,52 @@
-"""What every form of a checkpoint can be asked."""
+"""Base class of the forms that a checkpoint has on disk."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from collections.abc import Iterable
+from typing import Any
+
+import keras
 
 from albert_tf.checkpoints.config import read_config
 from albert_tf.checkpoints.head_fields import read_head
-from albert_tf.checkpoints.layout import CheckpointError
+from albert_tf.checkpoints.layout import CheckpointError, Layout
+from albert_tf.checkpoints.releases import Release
 from albert_tf.tokenizers import load_tokenizer
+from albert_tf.tokenizers.text_tokenizer import TextTokenizer
 
 
 class Source:
-    """An opened checkpoint: tensors by name, and what lies beside them.
+    """An opened checkpoint: tensors by name, and the files beside them."""
 
-    Attributes:
-        layouts: tuple of the `Layout`s that the form may have.
-        config_patterns, vocabulary_patterns: tuples of glob patterns of the files.
-        path: path of the checkpoint, for messages.
-        folders: list of paths, where config and vocabulary may lie.
-        shapes: dict of name in the file to list of ints.
-        checksums: dict of name in the file to the CRC32C of the data, if known.
-        outside: list of the names of weights that are no part of the ALBERT.
-        model: the Keras model that holds the tensors, `None` where files do.
-        is_ours: bool. `False` if `model` is one of KerasHub's.
-    """
+    layouts: tuple[Layout, ...] = ()  # The layouts that the form may have.
+    # Glob patterns of the files beside the weights.
+    config_patterns: tuple[str, ...] = ()
+    vocabulary_patterns: tuple[str, ...] = ("vocab*.txt", "*.model")
+    path: Any  # Path of the checkpoint, for messages.
+    folders: list[pathlib.Path]  # Where the config and the vocabulary may lie.
+    shapes: dict[str, list[int]]  # By the names in the file.
+    release: Release | None = None  # The release that the files belong to.
+    outside: list[str] = []  # The names of weights outside the ALBERT.
+    model: keras.Model | None = None  # The Keras model that holds the tensors.
+    is_ours = True  # False if `model` is one of KerasHub's.
+    unpacked: Any = None  # The temporary folder of an archive, removed with this.
 
-    layouts = ()
-    config_patterns = ()
-    vocabulary_patterns = ("vocab*.txt", "*.model")
-    checksums = {}
-    outside = []
-    model = None
-    is_ours = True
+    def __init__(self, path: Any) -> None:
+        raise NotImplementedError
 
-    def find_layout(self):
-        """The `Layout` whose names the file has."""
+    @classmethod
+    def find(cls, folder: pathlib.Path) -> list[pathlib.Path]:
+        """Return the paths in a folder that this form can open."""
+        raise NotImplementedError
+
+    def read(self, name: str) -> Any:
+        """Return a tensor by its name in the file."""
+        raise NotImplementedError
+
+    def find_layout(self) -> Layout:
+        """Return the `Layout` whose names the file has."""
         for layout in self.layouts:
             if layout.matches(self.shapes):
                 return layout
@@ -41,12 +57,10 @@ class Source:
             + f". Found: {sorted(self.shapes)[:5]} (of {len(self.shapes)})."
         )
 
-    def find_config(self, config=None):
-        """What to call the config in messages, and its fields.
-
-        Args:
-            config: optional path or dict. By default the file beside.
-        """
+    def find_config(
+        self, config: str | os.PathLike | dict | None = None
+    ) -> tuple[str, dict[str, Any]]:
+        """Return the name of the config for messages, and its fields."""
         if isinstance(config, dict):
             return "the given config", config
         path = config or self._find_beside(self.config_patterns, "config", "`config=`")
@@ -54,49 +68,51 @@ class Source:
             raise FileNotFoundError(
                 f"There is no config beside {self.path}: "
                 f"{' or '.join(self.config_patterns)}. "
-                "Put it there or give it with `config=`."
+                "Put it there or pass it with `config=`."
             )
         return str(path), read_config(path)
 
-    def head_config(self, part, config, name):
-        """How a head is to be used, arguments of its task; see `read_head`."""
+    def head_config(self, part: str, config: dict, name: str) -> dict[str, Any]:
+        """Return arguments of the task that a head belongs to; see `read_head`."""
         return read_head(part, config, name)
 
-    def lowercase(self, config):
-        """Whether the tokenizer is to lower-case, `True` unless the config denies."""
+    def lowercase(self, config: dict) -> bool:
+        """Return whether the tokenizer lower-cases, by default `True`."""
         return read_flag(config, "do_lower_case", self.path)
 
     @property
-    def vocabulary(self):
-        """The path of what holds the vocabulary, `None` if nothing does."""
+    def vocabulary(self) -> Any:
+        """The path of the vocabulary, or `None`."""
         return self._find_beside(
             self.vocabulary_patterns, "vocabulary", "`vocabulary=`"
         )
 
-    def tokenizer(self, lowercase):
-        """The tokenizer of the vocabulary, `None` without one."""
+    def tokenizer(self, lowercase: bool) -> TextTokenizer | None:
+        """Return the tokenizer of the vocabulary, `None` without one."""
         if self.vocabulary is None:
             return None
         return load_tokenizer(self.vocabulary, lowercase=lowercase)
 
-    def _find_beside(self, patterns, what, option):
-        """The one file that matches the first pattern that matches any, or `None`."""
+    def _find_beside(
+        self, patterns: Iterable[str], kind: str, option: str
+    ) -> pathlib.Path | None:
+        """Return the only file that matches the first pattern with a match."""
         for pattern in patterns:
             found = sorted(
                 file for folder in self.folders for file in folder.glob(pattern)
             )
             if len(found) > 1:
                 raise CheckpointError(
-                    f"{found[0].parent} holds several {what} files: "
-                    f"{[file.name for file in found]}. Say which one with {option}."
+                    f"{found[0].parent} holds several {kind} files: "
+                    f"{[file.name for file in found]}. Choose one with {option}."
                 )
             if found:
                 return found[0]
         return None
 
 
-def read_flag(config, field, path):
-    """A field of a config that is true or false, true if it is not there."""
+def read_flag(config: dict, field: str, path: Any) -> bool:
+    """Return a boolean field of a config, by default `True`."""
     value = config.get(field, True)
     if not isinstance(value, bool):
         raise CheckpointError(

@@ -1,9 +1,13 @@
 """Keras models: `.keras` files, presets and instances, ours and KerasHub's."""
 
+from __future__ import annotations
+
 import contextlib
 import functools
 import pathlib
 import zipfile
+from collections.abc import Iterator
+from typing import Any
 
 import h5py
 import keras
@@ -12,35 +16,34 @@ import keras_hub
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.checkpoints.config import read_config
 from albert_tf.checkpoints.formats.base import Source
-from albert_tf.checkpoints.initialization import without_initializing
-from albert_tf.checkpoints.layout import CheckpointError, first_line
+from albert_tf.checkpoints.layout import CheckpointError, Layout, first_line
 from albert_tf.checkpoints.layouts import KERASHUB, own_layout
-from albert_tf.checkpoints.weights import model_weights
+from albert_tf.checkpoints.plan import plan_weights, without_initializing
 from albert_tf.tokenizers import SentencePieceTokenizer
+from albert_tf.tokenizers.text_tokenizer import TextTokenizer
 from albert_tf_lite.errors import AlbertError
 
 
 class KerasModel(Source):
-    """A Keras model with an `AlbertBackbone` of ours or of KerasHub's.
+    """A Keras model with an `AlbertBackbone` of albert_tf or of KerasHub.
 
     Args:
         path: path of a `.keras` file or of a preset's directory, or the model.
     """
 
-    def __init__(self, path):
+    def __init__(self, path: pathlib.Path | keras.Model) -> None:
         if isinstance(path, keras.Model):
             self.path, whole = path.name, path
         else:
             self.path, whole = path, _load(path)
-        self.model = _albert_in(whole, self.path)
+        self.model = _find_albert(whole, self.path)
         is_folder = isinstance(path, pathlib.Path) and path.is_dir()
         self.folders = [path] if is_folder else []
         self._backbone = getattr(self.model, "backbone", self.model)
+        self.is_ours = not isinstance(self._backbone, keras_hub.models.AlbertBackbone)
         if self.is_ours:
-            self._weights = {
-                tensors.names[0]: variable
-                for variable, tensors in model_weights(self.find_layout(), self.model)
-            }
+            plan = plan_weights(self.find_layout(), self.model)
+            self._weights = {row.tensors.names[0]: row.weight for row in plan}
         else:
             self._weights = {weight.path: weight for weight in self.model.weights}
         self.shapes = {name: list(x.shape) for name, x in self._weights.items()}
@@ -48,7 +51,7 @@ class KerasModel(Source):
         self.outside = [x.path for x in whole.weights if id(x) not in inside]
 
     @classmethod
-    def find(cls, folder):
+    def find(cls, folder: pathlib.Path) -> list[pathlib.Path]:
         is_preset = (folder / "config.json").exists() and (
             (folder / "metadata.json").exists() or (folder / "task.json").exists()
         )
@@ -58,43 +61,32 @@ class KerasModel(Source):
             if file.is_file() and not file.name.startswith(".")
         )
 
-    @property
-    def is_ours(self):
-        return not isinstance(self._backbone, keras_hub.models.AlbertBackbone)
-
-    def find_layout(self):
+    def find_layout(self) -> Layout:
         return own_layout(self._backbone.get_config()) if self.is_ours else KERASHUB
 
-    def find_config(self, config=None):
+    def find_config(self, config: Any = None) -> tuple[str, dict[str, Any]]:
         if config is not None:
             raise AlbertError(
-                f"{self.path} is a Keras model and knows its sizes. Leave out "
+                f"{self.path} is a Keras model, which has its own config. Leave out "
                 f"`config=`. Received: {config}"
             )
         return f"the config of {self.path}", self._backbone.get_config()
 
-    def read(self, name):
-        weight = keras.ops.convert_to_tensor(self._weights[name])
-        dtype = keras.backend.standardize_dtype(weight.dtype)
-        if dtype == "int8":
-            raise CheckpointError(
-                f"{self.path} is quantized: its {name} is {dtype}. Only "
-                "`.keras` files and presets hold that; read and write them by Keras."
-            )
-        return weight
+    def read(self, name: str) -> Any:
+        return keras.ops.convert_to_tensor(self._weights[name])
 
-    def head_config(self, part, config, name):
+    def head_config(self, part: str, config: dict, name: str) -> dict[str, Any]:
         defaults = super().head_config(part, {}, name)
         return {x: getattr(self.model, x, default) for x, default in defaults.items()}
 
-    def lowercase(self, config):
+    def lowercase(self, config: dict) -> bool:
         return getattr(self._tokenizer, "lowercase", True)
 
     @property
-    def vocabulary(self):
+    def vocabulary(self) -> Any:
         return super().vocabulary if self._tokenizer is None else self.path
 
-    def tokenizer(self, lowercase):
+    def tokenizer(self, lowercase: bool) -> TextTokenizer | None:
         tokenizer = self._tokenizer
         if tokenizer is None:
             return super().tokenizer(lowercase)
@@ -105,7 +97,7 @@ class KerasModel(Source):
         return tokenizer.with_lowercase(lowercase)
 
     @functools.cached_property
-    def _tokenizer(self):
+    def _tokenizer(self) -> Any:
         preprocessor = getattr(self.model, "preprocessor", None)
         if preprocessor is not None:
             return preprocessor.tokenizer
@@ -116,8 +108,8 @@ class KerasModel(Source):
         return None
 
 
-def _albert_in(model, path):
-    """The task or backbone that a model is or has as a layer."""
+def _find_albert(model: keras.Model, path: Any) -> keras.Model:
+    """Return the model if it is an ALBERT, or its first layer that is one."""
     backbones = (AlbertBackbone, keras_hub.models.AlbertBackbone)
     for found in (model, *getattr(model, "layers", ())):
         if isinstance(getattr(found, "backbone", found), backbones):
@@ -128,17 +120,17 @@ def _albert_in(model, path):
     )
 
 
-def _load(path):
+def _load(path: pathlib.Path) -> keras.Model:
     if path.suffix == ".keras" and not path.is_dir():
         return _load_file(path)
     is_task = (path / "task.json").exists()
     class_ = _registered(path / "task.json") if is_task else keras_hub.models.Backbone
-    # An embedder has none.
+    # An embedder has no heads.
     has_heads = is_task and getattr(class_, "heads", True)
-    # KerasHub would give a head without weights random ones.
+    # KerasHub would draw random weights for a head whose file is missing.
     for name in ("model.weights.h5", *["task.weights.h5"] * bool(has_heads)):
         if not (path / name).is_file():
-            raise FileNotFoundError(f"{path} is not a whole preset: it has no {name}.")
+            raise FileNotFoundError(f"{path} is an incomplete preset: it lacks {name}.")
         with _naming(path / name, OSError), h5py.File(path / name):
             pass
     read_config(path / "config.json")
@@ -146,9 +138,9 @@ def _load(path):
         return class_.from_preset(str(path))
 
 
-def _load_file(path):
+def _load_file(path: pathlib.Path) -> keras.Model:
     if not path.is_file():
-        raise FileNotFoundError(f"There is no file {path}.")
+        raise FileNotFoundError(f"{path} does not exist.")
     damage = (zipfile.BadZipFile, KeyError, OSError)
     with _naming(path, *damage), zipfile.ZipFile(path) as file:
         file.getinfo("config.json")
@@ -159,8 +151,8 @@ def _load_file(path):
 
 
 @contextlib.contextmanager
-def _naming(path, *damage):
-    """Make the errors that a damaged file causes one of ours, which names it."""
+def _naming(path: pathlib.Path, *damage: type[Exception]) -> Iterator[None]:
+    """Turn the errors of a damaged file into one that names it."""
     try:
         yield
     except damage as error:
@@ -170,8 +162,8 @@ def _naming(path, *damage):
         ) from error
 
 
-def _registered(config):
-    """The class that a config file of a preset is of."""
+def _registered(config: pathlib.Path) -> Any:
+    """Return the class in a config file of a preset."""
     name = read_config(config).get("registered_name")
     found = keras.saving.get_registered_object(name)
     if not hasattr(found, "from_preset"):
@@ -180,36 +172,3 @@ def _registered(config):
             "package that registers it first."
         )
     return found
-
-
-def write_preset(directory, model, tokenizer):
-    """Write a preset that `from_preset` reads; the tokenizer if the model has none."""
-    model.save_to_preset(str(directory))
-    if tokenizer is not None and getattr(model, "preprocessor", None) is None:
-        tokenizer.save_to_preset(str(directory))
-
-
-def build_keras_hub(config, num_classes, head, tokenizer):
-    """Build KerasHub's model, its weights still zero.
-
-    Args:
-        config: dict, the fields of KerasHub's `AlbertBackbone`.
-        num_classes: int, of a text classifier; 0 for a backbone.
-        head: dict, `dropout` and `activation` of the classifier.
-        tokenizer: optional `keras_hub.tokenizers.AlbertTokenizer`, for the classifier.
-    """
-    try:
-        with without_initializing():
-            theirs = keras_hub.models.AlbertBackbone(**config)
-    except ValueError as error:
-        raise CheckpointError(
-            f'The "kerashub" layout cannot hold this model: {first_line(error)}'
-        ) from error
-    if num_classes:
-        preprocessor = tokenizer and keras_hub.models.AlbertTextClassifierPreprocessor(
-            tokenizer, sequence_length=config["max_sequence_length"]
-        )
-        theirs = keras_hub.models.AlbertTextClassifier(
-            theirs, num_classes, preprocessor=preprocessor, **head
-        )
-    return theirs

@@ -1,10 +1,15 @@
-"""One table a layout: where each weight stands in the files of a family."""
+"""One table per layout: the name of each weight in the files of a family."""
 
+from __future__ import annotations
+
+from typing import Any
+
+from albert_tf.checkpoints.heads import HEADS
+from albert_tf.checkpoints.layout import Layout
 from albert_tf.checkpoints.layouts.albert_zh import ALBERT_ZH
 from albert_tf.checkpoints.layouts.google import GOOGLE
 from albert_tf.checkpoints.layouts.huggingface import HUGGINGFACE
 from albert_tf.checkpoints.layouts.kerashub import KERASHUB
-from albert_tf.checkpoints.layouts.own import original_layout, own_layout
 
 __all__ = [
     "ALBERT_ZH",
@@ -14,3 +19,36 @@ __all__ = [
     "original_layout",
     "own_layout",
 ]
+
+_NUMBERS = dict.fromkeys(("attention", "feed_forward"), "_{group}_{inner}")
+
+
+def original_layout(arguments: dict[str, Any]) -> Layout:
+    """Return the `Layout` of the original code that has a backbone's embedding."""
+    is_first = arguments["embedding_projection"] == "before_layer_norm"
+    return ALBERT_ZH if is_first else GOOGLE
+
+
+def own_layout(arguments: dict[str, Any]) -> Layout:
+    """Return the `Layout` of the `.keras` files and presets of an `AlbertBackbone`.
+
+    Each weight has its own name, so that it can hold any model.
+    """
+    heads = {part: head.axes for part, head in HEADS.items()}
+    weights = {**original_layout(arguments).weights, **heads}
+    return Layout(
+        name="keras",
+        signature="embedding/token_table",
+        weights={
+            part: {
+                attribute: f"{part}{_NUMBERS.get(part, '')}/{attribute}"
+                for attribute in attributes
+            }
+            for part, attributes in weights.items()
+        },
+        fixed={
+            name: value
+            for name, value in arguments.items()
+            if name not in ("name", "trainable", "dtype", "quantized_layers")
+        },
+    )

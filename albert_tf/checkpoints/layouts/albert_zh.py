@@ -33,8 +33,7 @@ ALBERT_ZH = Layout(
         },
     },
     config_fields={**bert.CONFIG_FIELDS, "ln_type": ("normalize_first",)},
-    # The variable names are the same for both; a config that says nothing is
-    # post-LN.
+    # The variable names are the same for both; a config without the field is post-LN.
     defaults={**bert.DEFAULTS, "ln_type": "postln"},
     spellings=bert.SPELLINGS,
     sizes={

@@ -1,8 +1,10 @@
-"""What both families of TF1 checkpoints took over from BERT's names."""
+"""Names that both families of TF1 checkpoints have in common with BERT."""
 
-from albert_tf.checkpoints.layout import transposed
+from __future__ import annotations
 
-WEIGHTS = {
+from albert_tf.checkpoints.layout import Tensors, transposed
+
+WEIGHTS: dict[str, dict[str, str | Tensors]] = {
     "embedding": {
         "token_table": "bert/embeddings/word_embeddings",
         "segment_table": "bert/embeddings/token_type_embeddings",
@@ -21,25 +23,21 @@ WEIGHTS = {
         "layer_norm.beta": "cls/predictions/transform/LayerNorm/beta",
         "bias": "cls/predictions/output_bias",
     },
-    "sop_head": {
-        "kernel": transposed("cls/seq_relationship/output_weights"),
-        "bias": "cls/seq_relationship/output_bias",
-    },
-    # `create_model` of `run_classifier.py`.
-    "classifier": {"kernel": transposed("output_weights"), "bias": "output_bias"},
     # `create_v1_model` of google-research/albert `squad_utils.py`.
     "span_head": {
         "kernel": transposed("cls/squad/output_weights"),
         "bias": "cls/squad/output_bias",
     },
-    # `create_model` of `race_utils.py`.
-    "choice_head": {"kernel": transposed("output_weights"), "bias": "output_bias"},
-    "regressor": {"kernel": transposed("output_weights"), "bias": "output_bias"},
-    # As the taggers that people made of it call theirs.
-    "token_classifier": {
-        "kernel": transposed("output_weights"),
-        "bias": "output_bias",
+    "sop_head": {
+        "kernel": transposed("cls/seq_relationship/output_weights"),
+        "bias": "cls/seq_relationship/output_bias",
     },
+    # `create_model` of `run_classifier.py` and `race_utils.py`, and the taggers that
+    # people derived from them.
+    **dict.fromkeys(
+        ("classifier", "choice_head", "regressor", "token_classifier"),
+        {"kernel": transposed("output_weights"), "bias": "output_bias"},
+    ),
 }
 
 # A TF-Hub module has the whole graph in a scope; some scripts have the head in one.
@@ -62,7 +60,7 @@ CONFIG_FIELDS = {
     "type_vocab_size": ("num_segments",),
 }
 
-SPELLINGS = {
+SPELLINGS: dict[str, dict] = {
     # Both code bases compute "gelu" by its tanh approximation.
     "hidden_act": {
         "gelu": "gelu_approximate",
@@ -75,7 +73,7 @@ SPELLINGS = {
 }
 
 # The defaults of `AlbertConfig` / `BertConfig` in the original `modeling.py`,
-# for the fields that say nothing about the size of a tensor.
+# for the fields that no tensor depends on.
 DEFAULTS = {
     "hidden_act": "gelu",
     "hidden_dropout_prob": 0.0,

@@ -54,33 +54,21 @@ HUGGINGFACE = Layout(
             "kernel": transposed("sop_classifier.classifier.weight"),
             "bias": "sop_classifier.classifier.bias",
         },
-        "classifier": {
-            "kernel": transposed("classifier.weight"),
-            "bias": "classifier.bias",
-        },
         "span_head": {
             "kernel": transposed("qa_outputs.weight"),
             "bias": "qa_outputs.bias",
         },
-        "choice_head": {
-            "kernel": transposed("classifier.weight"),
-            "bias": "classifier.bias",
-        },
-        "regressor": {
-            "kernel": transposed("classifier.weight"),
-            "bias": "classifier.bias",
-        },
-        "token_classifier": {
-            "kernel": transposed("classifier.weight"),
-            "bias": "classifier.bias",
-        },
+        **dict.fromkeys(
+            ("classifier", "choice_head", "regressor", "token_classifier"),
+            {"kernel": transposed("classifier.weight"), "bias": "classifier.bias"},
+        ),
     },
     config_fields=GOOGLE.config_fields,
     # `AlbertConfig` of transformers.
     defaults={**GOOGLE.defaults, "hidden_act": "gelu_new"},
     spellings={
-        # Unlike in the originals' configs "gelu" is the exact one here. Of several
-        # names of one function the first is written.
+        # "gelu" is the exact function here, unlike in the original configs. Of several
+        # names of a function the first is written.
         "hidden_act": {
             "gelu_new": "gelu_approximate",
             "gelu_pytorch_tanh": "gelu_approximate",
@@ -111,7 +99,7 @@ HUGGINGFACE = Layout(
         "tie_word_embeddings": True,
     },
     renames=(
-        # `AlbertModel` itself is saved without the name that heads call it by.
+        # `AlbertModel` is saved without the prefix that models with heads add.
         (r"^(embeddings|encoder|pooler)\.", r"albert.\1."),
         # Files converted by early versions.
         (r"LayerNorm\.gamma$", "LayerNorm.weight"),

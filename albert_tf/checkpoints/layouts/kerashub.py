@@ -58,6 +58,6 @@ KERASHUB = Layout(
     },
     fixed={**GOOGLE.fixed, "activation": "gelu_approximate"},
     same=(*GOOGLE.same, ("hidden_dropout", "attention_dropout")),
-    # Its masked language model's LayerNorm has another epsilon than ALBERT's.
+    # Its masked language model is not read: its LayerNorm has another epsilon.
     others={"head": r"^(mlm_head|masked_lm_head|logits)/"},
 )

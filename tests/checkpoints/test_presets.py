@@ -11,9 +11,8 @@ import pytest
 from checkpoint_files import GOLDEN, TOKENS, assert_golden, config_of
 
 import albert_tf
-from albert_tf.checkpoints import CheckpointError, opening
+from albert_tf.checkpoints import CheckpointError, convert_checkpoint, opening
 from albert_tf.checkpoints.releases import RELEASES
-from albert_tf.conversion import convert_checkpoint
 from albert_tf.models import AlbertBackbone, AlbertPretrainer, AlbertTextClassifier
 from albert_tf.tokenizers import WordPieceTokenizer
 
@@ -84,7 +83,7 @@ def test_without_weights(hub):
     model = AlbertBackbone.from_preset("hf://me/a", load_weights=False)
     assert model.hidden_dim == 48 and np.std(model.embedding.token_table) > 0
     assert model.num_ffn_groups == config_of("google_groups")["num_hidden_groups"]
-    with pytest.raises(ValueError, match="backbone of its own"):
+    with pytest.raises(ValueError, match="with random weights on a backbone"):
         AlbertPretrainer.from_preset("hf://me/a", load_weights=False)
 
 
@@ -105,6 +104,22 @@ def test_a_local_preset_comes_before_a_release_of_its_name(tmp_path, monkeypatch
     monkeypatch.chdir(tmp_path)
     assert_golden(AlbertBackbone.from_preset("albert_tiny_zh"))
     assert_golden(keras_hub.models.Backbone.from_preset("./albert_tiny_zh"))
+
+
+def test_a_vocabulary_truncated_at_a_line_end(tmp_path):
+    backbone = albert_tf.load_checkpoint(GOLDEN / "google_v2")
+    model = AlbertTextClassifier.from_backbone(backbone, WordPieceTokenizer(TOKENS), 2)
+    model.save_to_preset(str(tmp_path))
+    (file,) = tmp_path.rglob("vocabulary.txt")
+    file.write_text("\n".join(TOKENS[:-20]) + "\n", encoding="utf-8")
+    for load in (
+        AlbertTextClassifier.from_preset,
+        AlbertTextClassifier.from_checkpoint,
+    ):
+        with pytest.raises(
+            ValueError, match="has 100 tokens, the model 120.*cut short"
+        ):
+            load(str(tmp_path))
 
 
 def test_export_to_transformers(tmp_path):

@@ -1,15 +1,16 @@
-"""A model with the tokens only that its texts need."""
+"""Pruning a vocabulary: a model with only the tokens that its texts need."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
+import keras
 import numpy as np
 
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.checkpoints.layout import numbers_of
-from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing.marked_labels import CHINESE
 from albert_tf.tokenizers import WordPieceTokenizer
 from albert_tf.tokenizers.text_tokenizer import TextTokenizer
@@ -19,45 +20,49 @@ _CHUNK = 1024
 
 
 def prune_vocabulary(
-    model: AlbertBackbone | AlbertTask,
+    model: keras.Model,
     corpus: Iterable[str],
     tokenizer: TextTokenizer | None = None,
-    **options,
-) -> AlbertBackbone | AlbertTask:
-    """A smaller model for texts like those of a corpus.
+    **options: Any,
+) -> keras.Model:
+    """Return a smaller model for texts like those of a corpus.
 
-    It has the rows of the token table, and of the bias of a masked language model,
-    that the corpus needs. Its outputs for a text of kept tokens are those of `model`,
-    bit for bit; a token that is left out is read as its smaller pieces, or as
-    `[UNK]`. For more control: `needed_tokens`, then `keep_tokens`.
+    It keeps the rows of the token table, and of the bias of a masked language model,
+    that the corpus needs. Its outputs for texts of kept tokens equal those of `model`
+    bit for bit. A removed token becomes its smaller pieces, or `[UNK]`. For more
+    control, call `needed_tokens`, then `keep_tokens`.
 
     Args:
-        model: an `AlbertBackbone`, or a task on one. It stays as it is.
-        corpus: strings, such as the texts that the model was trained on and many like
-            those that it will get; of a model of pairs, the texts of both sides.
-        tokenizer: the `WordPieceTokenizer` of a model that takes ids; others have one.
-        **options: `min_count`, `keep`, `ascii_characters`, as for `needed_tokens`.
+        model: an `AlbertBackbone`, or a task on one. It is not changed.
+        corpus: strings, such as the training texts and many unlabelled ones. For a
+            model of pairs, the texts of both sides.
+        tokenizer: the `WordPieceTokenizer` of a model that takes ids; other models
+            have one.
+        **options: `min_count`, `keep`, `ascii_characters`; see `needed_tokens`.
 
     Returns:
         A model of the same class, compiled with the defaults. A task of texts has the
-        new vocabulary in its preprocessor. For a model of ids make a tokenizer of the
+        new vocabulary in its preprocessor. For a model of ids build a tokenizer of the
         same tokens: `WordPieceTokenizer(needed_tokens(corpus, tokenizer))`.
 
     Raises:
-        TypeError: if `model` is neither, or the tokenizer is of another kind.
-        AlbertError: if a model of ids comes without tokenizer, or the corpus is empty.
+        TypeError: if `model` is neither.
+        AlbertError: if a model of ids comes without tokenizer, the tokenizer is of
+            another kind, or the corpus is empty.
 
     Example:
     ```python
-    small = albert_tf.conversion.prune_vocabulary(classifier, train_texts, min_count=2)
+    classifier = albert_tf.models.AlbertTextClassifier.from_checkpoint(
+        "examples/albert_micro_zh", num_classes=2
+    )
+    small = albert_tf.checkpoints.prune_vocabulary(classifier, ["房间很干净", "太吵了"])
     small.save_to_preset("small")
     ```
     """
     tokenizer = _tokenizer_of(model, tokenizer)
     if "masked_lm_head" in getattr(model, "heads", ()):
         options.setdefault("marked_characters", True)
-    tokens = needed_tokens(corpus, tokenizer, **options)
-    return keep_tokens(model, tokens, tokenizer)
+    return keep_tokens(model, needed_tokens(corpus, tokenizer, **options), tokenizer)
 
 
 def needed_tokens(
@@ -68,13 +73,13 @@ def needed_tokens(
     ascii_characters: bool = True,
     marked_characters: bool = False,
 ) -> list[str]:
-    """The tokens that the texts of a corpus need, in the order of the vocabulary.
+    """Return the tokens that a corpus needs, in the order of the vocabulary.
 
     Args:
         corpus: strings.
         tokenizer: a `WordPieceTokenizer`.
-        min_count: int. Tokens that occur less often are left out. With 1 every text of
-            the corpus keeps its ids.
+        min_count: int. Rarer tokens are left out. With 1 every text of the corpus
+            keeps its tokens.
         keep: further tokens to keep.
         ascii_characters: bool. Keep each ASCII character, with and without `##`, so
             that a new number or Latin word can still be spelled.
@@ -82,11 +87,17 @@ def needed_tokens(
             which is its label within words in albert_zh's masked language models.
 
     Returns:
-        A list of tokens; the special ones are always in it.
+        A list of tokens, which contains the special ones.
 
     Raises:
-        TypeError: if the tokenizer is no `WordPieceTokenizer`.
-        AlbertError: if the corpus is empty, or `keep` names an unknown token.
+        AlbertError: if the tokenizer is not a `WordPieceTokenizer`, the corpus is
+            empty, or `keep` names an unknown token.
+
+    Example:
+    ```python
+    checkpoint = albert_tf.checkpoints.open_checkpoint("examples/albert_micro_zh")
+    tokens = albert_tf.checkpoints.needed_tokens(["今天很好"], checkpoint.tokenizer())
+    ```
     """
     _check_word_piece(tokenizer)
     if isinstance(corpus, (str, bytes)):
@@ -94,17 +105,15 @@ def needed_tokens(
     if min_count < 1:
         raise AlbertError(f"`min_count` should be 1 at least. Received: {min_count}")
     tokens = tokenizer.get_vocabulary()
-    # Of a repeated token the last, as the tokenizer gives it.
+    # The tokenizer returns the last id of a repeated token.
     ids = {token: i for i, token in enumerate(tokens)}
     needed = _counts(corpus, tokenizer, ids) >= min_count
     needed[tokenizer.special_token_ids] = True
     needed[[tokenizer.token_to_id(token) for token in keep]] = True
     if ascii_characters:
-        characters = (chr(code) for code in range(ord("!"), ord("~") + 1))
-        spelled = ((x, f"##{x}") for x in characters)
-        for token in itertools.chain.from_iterable(spelled):
-            if token in ids:
-                needed[ids[token]] = True
+        characters = [chr(code) for code in range(ord("!"), ord("~") + 1)]
+        spelled = [*characters, *(f"##{x}" for x in characters)]
+        needed[[ids[token] for token in spelled if token in ids]] = True
     if marked_characters:
         for i in np.flatnonzero(needed):
             marked = ids.get(f"##{tokens[i]}")
@@ -114,15 +123,13 @@ def needed_tokens(
 
 
 def keep_tokens(
-    model: AlbertBackbone | AlbertTask,
-    tokens: Sequence[str],
-    tokenizer: TextTokenizer | None = None,
-) -> AlbertBackbone | AlbertTask:
-    """A model with a part of the vocabulary: what `prune_vocabulary` makes.
+    model: keras.Model, tokens: Sequence[str], tokenizer: TextTokenizer | None = None
+) -> keras.Model:
+    """Return a model with a part of the vocabulary; see `prune_vocabulary`.
 
     Args:
-        model, tokenizer: as for `prune_vocabulary`.
-        tokens: tokens of the vocabulary; their place in the list is their new id.
+        model, tokenizer: see `prune_vocabulary`.
+        tokens: tokens of the vocabulary; their index in the list is their new id.
 
     Raises:
         TypeError: as `prune_vocabulary`.
@@ -133,22 +140,19 @@ def keep_tokens(
     kept = WordPieceTokenizer(
         list(tokens), tokenizer.lowercase, tokenizer.compute_dtype
     )
-    smaller = _with_rows(model, kept)
-    pairs = list(zip(model.weights, smaller.weights, strict=False))
-    if len(model.weights) != len(smaller.weights) or any(
-        old.path != new.path for old, new in pairs
-    ):
+    smaller = _with_vocabulary(model, kept)
+    if [x.path for x in model.weights] != [x.path for x in smaller.weights]:
         raise AlbertError(
             "The weights are not those of the model's config, as with LoRA. Save the "
             "model, load it into a plain one, and prune that."
         )
-    for old, new in pairs:
-        new.assign(_rows_of(old, new.shape, rows))
+    for old, new in zip(model.weights, smaller.weights, strict=True):
+        new.assign(_select_rows(old, new.shape, rows))
     return smaller
 
 
-def _with_rows(model, tokenizer):
-    """A model of the same config for another vocabulary."""
+def _with_vocabulary(model: keras.Model, tokenizer: TextTokenizer) -> keras.Model:
+    """Return a model of the same config for another vocabulary."""
     backbone = getattr(model, "backbone", model)
     size = {"vocabulary_size": tokenizer.vocabulary_size()}
     smaller = type(backbone).from_config({**backbone.get_config(), **size})
@@ -160,8 +164,10 @@ def _with_rows(model, tokenizer):
     return type(model).from_config({**model.get_config(), **parts})
 
 
-def _rows_of(weight, shape, rows):
-    """A weight, with these rows only where its shape has another size."""
+def _select_rows(
+    weight: keras.Variable, shape: Sequence[int], rows: list[int]
+) -> np.ndarray:
+    """Return a weight with only these rows along the axes of another length."""
     numbers = numbers_of(weight.numpy())
     for axis, (old, new) in enumerate(zip(weight.shape, shape, strict=True)):
         if old != new:
@@ -169,8 +175,10 @@ def _rows_of(weight, shape, rows):
     return numbers
 
 
-def _counts(corpus, tokenizer, ids):
-    """How often each token occurs, an int array [vocabulary_size]."""
+def _counts(
+    corpus: Iterable[str], tokenizer: TextTokenizer, ids: dict[str, int]
+) -> np.ndarray:
+    """Return how often each token occurs, an int array [vocabulary_size]."""
     counts = np.zeros(tokenizer.vocabulary_size(), "int64")
     engine = WordPieceTokenizer(tokenizer.get_vocabulary(), tokenizer.lowercase)
     texts, is_empty = iter(corpus), True
@@ -178,18 +186,18 @@ def _counts(corpus, tokenizer, ids):
         is_empty = False
         found = engine(chunk).flat_values.numpy()
         counts += np.bincount(found, minlength=len(counts))
-        # A word is unknown for what stops its pieces. Without those, shorter ones might
-        # spell it.
+        # An unknown word stays unknown only if its first pieces stay: without them,
+        # shorter pieces might spell it.
         for word in engine.unknown_words(chunk):
             for piece in _first_pieces(word, ids):
                 counts[ids[piece]] += 1
     if is_empty:
-        raise AlbertError("`corpus` is empty. Give the texts that the model is for.")
+        raise AlbertError("`corpus` is empty. Pass texts like those to predict.")
     return counts
 
 
-def _first_pieces(word, ids):
-    """The pieces that WordPiece finds in a word before it finds it unknown."""
+def _first_pieces(word: str, ids: dict[str, int]) -> Iterator[str]:
+    """Yield the pieces that WordPiece finds before it finds the word unknown."""
     start, mark = 0, ""
     while start < len(word):
         ends = range(len(word), start, -1)
@@ -200,8 +208,9 @@ def _first_pieces(word, ids):
         start, mark = end, "##"
 
 
-def _tokenizer_of(model, tokenizer):
-    if not isinstance(model, (AlbertBackbone, AlbertTask)):
+def _tokenizer_of(model: keras.Model, tokenizer: TextTokenizer | None) -> TextTokenizer:
+    backbone = getattr(model, "backbone", model)
+    if not isinstance(backbone, AlbertBackbone):
         raise TypeError(
             "`model` should be an AlbertBackbone or a task on one. Received: "
             f"{type(model).__name__}"
@@ -210,11 +219,10 @@ def _tokenizer_of(model, tokenizer):
     tokenizer = own or tokenizer
     if tokenizer is None:
         raise AlbertError(
-            "This model takes ids, and does not know its vocabulary. Give it with "
-            '`tokenizer=`, such as WordPieceTokenizer("vocab.txt").'
+            "This model takes ids and has no vocabulary. Pass it with `tokenizer=`, "
+            'for example WordPieceTokenizer("vocab.txt").'
         )
     _check_word_piece(tokenizer)
-    backbone = getattr(model, "backbone", model)
     if tokenizer.vocabulary_size() != backbone.vocabulary_size:
         raise AlbertError(
             f"The vocabulary has {tokenizer.vocabulary_size()} tokens, the model "
@@ -223,10 +231,10 @@ def _tokenizer_of(model, tokenizer):
     return tokenizer
 
 
-def _check_word_piece(tokenizer):
+def _check_word_piece(tokenizer: Any) -> None:
     if not isinstance(tokenizer, WordPieceTokenizer):
         raise AlbertError(
-            "Tokens can be left out of a WordPiece vocabulary. The pieces of a "
-            "SentencePiece model compete by their scores, and without some of them "
-            f"texts get other ids. Received: {type(tokenizer).__name__}"
+            "Only a WordPiece vocabulary can be pruned. The pieces of a SentencePiece "
+            "model compete by their scores, so that texts would get other ids. "
+            f"Received: {type(tokenizer).__name__}"
         )

@@ -16,8 +16,12 @@ from checkpoint_files import (
 )
 
 import albert_tf
-from albert_tf.checkpoints import CheckpointError
-from albert_tf.conversion import convert_checkpoint, save_checkpoint, verify_conversion
+from albert_tf.checkpoints import (
+    CheckpointError,
+    convert_checkpoint,
+    save_checkpoint,
+    verify_conversion,
+)
 from albert_tf.models import AlbertPretrainer
 
 slow = pytest.mark.slow
@@ -59,16 +63,6 @@ def test_through_keras_hub(tmp_path, name):
     assert_same_weights(backbone, albert_tf.load_checkpoint(GOLDEN / name))
     folder = str(tmp_path / "there")
     assert_golden(keras_hub.models.AlbertBackbone.from_preset(folder), name)
-
-
-@slow
-def test_a_chain_through_all_layouts(tmp_path):
-    previous = GOLDEN / "google_groups"
-    for layout in ("huggingface", "keras", "google", "huggingface", "google"):
-        folder = tmp_path / f"{layout}_{len(list(tmp_path.iterdir()))}"
-        convert_checkpoint(previous, folder, layout)
-        previous = folder
-    assert_same_tensors(previous, weights_of("google_groups"))
 
 
 @pytest.mark.parametrize("name", NAMES)
