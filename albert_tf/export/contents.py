@@ -21,8 +21,8 @@ def contents_of(task: AlbertTask) -> Contents:
         task: a task on texts.
 
     Raises:
-        TypeError: if it is a task that these files are not written for.
-        AlbertError: if it has no preprocessor, or is quantized.
+        AlbertError: if these files are not written for the task,
+            or if it has no preprocessor or is quantized.
     """
     if task.preprocessor is None:
         raise AlbertError(
@@ -37,7 +37,7 @@ def contents_of(task: AlbertTask) -> Contents:
             if getattr(cls, "exported_settings", None)
             not in (None, AlbertTask.exported_settings)
         ]
-        raise TypeError(
+        raise AlbertError(
             f"LiteRT and ONNX files are written for {', '.join(known)}. Received: "
             f"{type(task).__name__}, which albert_tf.export.saved_model may take."
         )
