@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from reference_tokenizer import split_words
 from sentence_piece_reference import clean_up, train_model
 
-from albert_tf.preprocessing.offsets import tokenize_with_offsets, without_overlap
+from albert_tf.preprocessing.texts import tokenize_with_offsets
+from albert_tf.preprocessing.token_classifier_preprocessor import without_overlap
 from albert_tf.tokenizers import SentencePieceTokenizer, WordPieceTokenizer
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -124,7 +125,7 @@ def test_offsets_of_chunks_tensors_bytes_and_no_texts():
     texts = ["我 想", "", "京 a b", "吃"]
     whole = [column.to_list() for column in tokenize_with_offsets(tokenizer, texts)]
     for other in (tf.constant(texts), [text.encode() for text in texts]):
-        columns = tokenize_with_offsets(tokenizer, other, chunk=3)
+        columns = tokenize_with_offsets(tokenizer, other)
         assert [column.to_list() for column in columns] == whole
     assert whole[1:] == [
         [[0, 2], [], [0, 2, 4], [0]],

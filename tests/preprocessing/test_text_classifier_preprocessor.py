@@ -69,7 +69,7 @@ def test_texts_and_pairs_become_ids(preprocessor):
 def test_long_texts_are_truncated_and_counted(preprocessor, x, expected, count):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        packed = preprocessor.pack_texts(x, chunk=2)
+        packed = preprocessor.pack_texts(x)
     said = [f"{count} of {len(packed)} texts"] * (count > 0)
     assert [str(warning.message)[: len(said[0])] for warning in caught] == said
     features = preprocessor.packer.pad(packed.tokens, packed.first_lengths)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.preprocessing.labels import class_ids, multi_hot, scores
+from albert_tf.preprocessing.examples import class_ids, multi_hot, scores
 from albert_tf.preprocessing.texts import as_segments, as_string_tensor
 
 TEXTS = ["很好", "", "a😀"]

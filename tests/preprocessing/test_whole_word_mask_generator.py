@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from albert_tf.preprocessing import WholeWordMaskGenerator
-from albert_tf.preprocessing.marked_labels import plain_token_ids
-from albert_tf.preprocessing.ngrams import cut_into_ngrams
+from albert_tf.preprocessing.masking import cut_into_ngrams
+from albert_tf.preprocessing.words import label_tokens
 from albert_tf.tokenizers import WordPieceTokenizer
 
 PAD, UNK, CLS, SEP, MASK = range(5)
@@ -176,7 +176,7 @@ def test_marked_labels_of_albert_zh():
         seen |= set(there.tolist())
     assert seen == set(range(len(expected)))
     # Converted back, no piece of a Latin word loses its marker.
-    plain_ids = np.array(plain_token_ids(masks.inner_label_ids))
+    plain_ids = np.array(label_tokens(tokenizer))
     assert plain_ids[expected].tolist() == ids[0].tolist()
 
 
