@@ -82,7 +82,8 @@ class WholeWordMaskGenerator(keras.layers.Layer):
         mask_token_id=4,
         mask_selection_length=4,
     )
-    masked = masks([[2, 10, 11, 12, 13, 14, 15, 3]], seed=[1, 2])
+    token_ids = tf.constant([[2, 10, 11, 12, 13, 14, 15, 3]])
+    masked = masks(token_ids, seed=[1, 2])
     print(masked["token_ids"].shape, masked["mask_positions"].shape)
     ```
 

@@ -22,13 +22,14 @@ def word_boundaries(text: str, segmenter: Callable[[str], Iterable[str]]) -> np.
     """
     if hasattr(segmenter, "boundaries"):
         return segmenter.boundaries(text)
-    words = []
+    lengths: list[int] = []
     for number, line in enumerate(text.split("\n"), start=1):
         if line:
-            words += checked_words(segmenter(line), line, f"line {number}")
-        words.append("\n")
-    lengths = np.array([len(word) for word in words[:-1] if word], np.int64)
-    return np.cumsum(lengths) - lengths
+            words = checked_words(segmenter(line), line, f"line {number}")
+            lengths += filter(None, map(len, words))
+        lengths.append(1)
+    # The last line has no line break. The end of the text begins no word.
+    return np.cumsum([0, *lengths[:-1]], dtype=np.int64)[:-1]
 
 
 def checked_words(words: Iterable[str], text: str, name: str) -> list[str]:

@@ -26,8 +26,8 @@ def load_tokenizer(
 
     Example:
 
-    >>> load_tokenizer("30k-clean.model")(["A café"])
-    <tf.RaggedTensor [[21, 6241]]>
+    >>> load_tokenizer("examples/albert_micro_zh/vocab.txt")(["你好"])
+    <tf.RaggedTensor [[152, 138]]>
     """
     if isinstance(vocabulary, os.PathLike):
         vocabulary = os.fspath(vocabulary)
