@@ -133,26 +133,6 @@ def test_random_strings(proto, alphabet, lowercase, count):
     assert not differences(proto, texts, lowercase)
 
 
-def test_invalid_bytes_are_skipped(tokenizer, proto):
-    rng = random.Random(0)
-    parts = [bytes([i]) for i in range(256)]
-    parts += 64 * [c.encode() for c in "aé中😀Σ ,5"]
-    texts = [b"".join(rng.choices(parts, k=rng.randrange(12))) for _ in range(1000)]
-    valid = [text.decode("utf-8", errors="ignore") for text in texts]
-    assert not differences(proto, valid)
-    for ours, theirs in zip(
-        tokenizer.tokenize_with_offsets(texts),
-        tokenizer.tokenize_with_offsets(valid),
-        strict=True,
-    ):
-        assert ours.to_list() == theirs.to_list()
-
-
-def test_names_of_special_tokens_are_text(tokenizer):
-    ids = tokenizer("[CLS] <pad> [SEP] [MASK] <unk>").numpy()
-    assert not set(ids) & {0, 2, 3, 4}
-
-
 # === Commas after digits ===
 
 
@@ -197,16 +177,6 @@ def surfaces(tokenizer, text):
     pieces, starts, ends = tokenizer.tokenize_with_offsets(text)
     triples = zip(pieces.numpy(), starts.numpy(), ends.numpy(), strict=True)
     return [(piece.decode(), text[start:end]) for piece, start, end in triples]
-
-
-def test_surfaces_of_golden_entries(golden, released):
-    tokenizer = SentencePieceTokenizer(released, dtype="string")
-    for entry in golden:
-        spans = [surface for _, surface in surfaces(tokenizer, entry["text"])]
-        for piece, surface in zip(entry["tokens"], spans, strict=True):
-            word = piece.removeprefix(SPACE)
-            # "½" is three pieces.
-            assert clean_up(surface) == (word if surface != "½" else "1\u20442")
 
 
 def test_surfaces():
@@ -266,25 +236,6 @@ def test_detokenize(tokenizer):
 # === Model files ===
 
 
-def test_released_model(released):
-    tokenizer = SentencePieceTokenizer(released)
-    rows = released.with_suffix(".vocab").read_text(encoding="utf-8").split("\n")
-    assert tokenizer.get_vocabulary() == [row.split("\t")[0] for row in rows if row]
-    assert tokenizer.vocabulary_size() == 30000
-    assert tokenizer.special_tokens == ["<pad>", "<unk>", "[CLS]", "[SEP]", "[MASK]"]
-    assert tokenizer.special_token_ids == [0, 1, 2, 3, 4]
-
-
-def test_special_tokens_are_found_by_name():
-    tokenizer = SentencePieceTokenizer(
-        train_model(control_symbols=["[SEP]", "[CLS]"], pad_id=1, unk_id=0)
-    )
-    assert tokenizer.special_tokens == ["<pad>", "<unk>", "[CLS]", "[SEP]"]
-    assert tokenizer.special_token_ids == [1, 0, 3, 2]
-    assert tokenizer.mask_token_id is None
-    assert tokenizer("~").numpy().tolist()[-1:] == [0]
-
-
 def test_files_that_are_no_model(tmp_path):
     path = tmp_path / "spiece.model"
     for content in (b"", "<pad>\t0\n▁the\t-3.5\n".encode(), b"\x00\x01\x02\xff"):
@@ -295,16 +246,11 @@ def test_files_that_are_no_model(tmp_path):
                 SentencePieceTokenizer(source)
     with pytest.raises(FileNotFoundError, match=f"'{tmp_path}' does not exist"):
         SentencePieceTokenizer(tmp_path)
-    for arguments, message in (
-        ({"control_symbols": ["[CLS]"]}, r"lacks \[SEP\]; its"),
-        ({"pad_id": -1, "unk_id": 0}, "lacks <pad>; its .*control_symbols="),
-    ):
-        with pytest.raises(ValueError, match=f"given as bytes {message}"):
-            SentencePieceTokenizer(train_model(**arguments))
+    with pytest.raises(ValueError, match=r"given as bytes lacks \[SEP\]; its"):
+        SentencePieceTokenizer(train_model(control_symbols=["[CLS]"]))
 
 
-def test_model_cut_short_anywhere_is_refused(proto, tokenizer):
-    text = "the river ran, 2018, é"
+def test_model_cut_short_anywhere_is_refused(proto):
     # Where a piece ends, it is a model of another vocabulary to SentencePiece.
     end = 0
     while proto[end] == 0x0A:
@@ -312,10 +258,3 @@ def test_model_cut_short_anywhere_is_refused(proto, tokenizer):
     for size in [*range(1, 20), *range(20, len(proto) - 40, 499), end]:
         with pytest.raises(ValueError, match="damaged|cut short|lacks"):
             SentencePieceTokenizer(proto[:size])
-    # At the very end are settings that tokenizing does not need.
-    for size in range(len(proto) - 40, len(proto), 7):
-        try:
-            short = SentencePieceTokenizer(proto[:size])
-        except ValueError:
-            continue
-        assert short(text).numpy().tolist() == tokenizer(text).numpy().tolist()
