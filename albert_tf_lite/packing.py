@@ -79,7 +79,7 @@ class Window(NamedTuple):
 
 
 def windows_of(length: int, size: int, stride: int) -> list[Window]:
-    """Return the windows of a text, like `albert_tf.preprocessing.windows`.
+    """Return the windows of a text, like `albert_tf.preprocessing.packed_texts`.
 
     Args:
         length: int. Tokens of the text.

@@ -78,7 +78,7 @@ truncation_of_shorter | albert_tf/preprocessing | the longer text of a pair is t
 - tf.maximum(room - second_length, half)
 + tf.maximum(room - second_length, 0)
 window_merge_shifted | albert_tf/preprocessing | a token in a window has its own output
-- shift = row_starts + before - self.starts
+- shift = row_starts + 1 - self.starts
 + shift = row_starts - self.starts
 separator_masked | albert_tf/preprocessing -k mask | [CLS] and [SEP] are never masked
 -                 tokenizer.sep_token_id,
@@ -96,8 +96,8 @@ order_not_restored | albert_tf/models -k batching | outputs in input order
 - row_of = np.argsort(self.order)
 + row_of = self.order
 last_batch_dropped | albert_tf/preprocessing | every text is in a batch
-- return np.array([*ends, len(lengths)])
-+ return np.array(ends if len(ends) > 1 else [0, len(lengths)])
+- return np.array([*bounds, len(lengths)])
++ return np.array(bounds if len(bounds) > 1 else [0, len(lengths)])
 labels_not_moved | albert_tf/models -k batching | a label stays with its text
 - return pad(*tf.nest.map_structure(lambda x: tf.gather(x, rows), features))
 + x, y = features[:2], features[2:]
@@ -105,8 +105,8 @@ labels_not_moved | albert_tf/models -k batching | a label stays with its text
 +             y = tf.nest.map_structure(lambda y: tf.gather(y, tf.sort(rows)), y)
 +             return pad(*x, *y)
 words_shifted | albert_tf/preprocessing | words are masked where a segmenter found them
-- (len(row) + 1 for row in rows[:-1])
-+ (len(row) for row in rows[:-1])
+- (len(text) + 1 for text in texts[:-1])
++ (len(text) for text in texts[:-1])
 jieba_words_shifted | zh -k segmentation | words begin at the right places
 - return np.cumsum(lengths) - lengths
 + return np.cumsum(lengths)

@@ -11,7 +11,7 @@ import numpy as np
 
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.checkpoints.layout import numbers_of
-from albert_tf.preprocessing.marked_labels import CHINESE
+from albert_tf.preprocessing.words import CHINESE
 from albert_tf.tokenizers import WordPieceTokenizer
 from albert_tf.tokenizers.text_tokenizer import TextTokenizer
 from albert_tf_lite.errors import AlbertError

@@ -15,7 +15,6 @@ from albert_tf.models.mask_filling import fill_masks, pseudo_perplexity
 from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing import AlbertMaskedLMPreprocessor
 from albert_tf.preprocessing.examples import is_pair
-from albert_tf.preprocessing.marked_labels import marked_label_ids, plain_token_ids
 from albert_tf.preprocessing.texts import Texts
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.plain_answers import check_top_k
@@ -185,9 +184,9 @@ class AlbertMaskedLM(AlbertTask, keras_hub.models.MaskedLM):
         With marked labels, `##` and a character counts as the character.
         """
         probabilities = tf.nn.softmax(logits)
-        if self.preprocessor is None or not self.preprocessor.has_marked_labels:
+        plain = self.preprocessor and self.preprocessor.label_tokens
+        if plain is None:
             return probabilities
-        plain = plain_token_ids(marked_label_ids(self.preprocessor.tokenizer))
         # The sum of the columns that stand for the same token.
         summed = tf.math.unsorted_segment_sum(
             tf.transpose(tf.reshape(probabilities, [-1, len(plain)])), plain, len(plain)

@@ -11,7 +11,7 @@ import tensorflow as tf
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.layers.choices import NO_CHOICE, FlattenChoices, UnflattenScores
 from albert_tf.models.task import AlbertTask
-from albert_tf.preprocessing.examples import check_class_ids
+from albert_tf.preprocessing.examples import class_ids
 from albert_tf.preprocessing.multiple_choice_preprocessor import (
     AlbertMultipleChoicePreprocessor,
     ragged_choices,
@@ -114,7 +114,7 @@ class AlbertMultipleChoice(AlbertTask, keras_hub.models.Task):
     def targets(self, x: Any, y: Any, packed=None) -> np.ndarray:
         """Return the right choice of each example, an int array [examples]."""
         counts = ragged_choices(x).row_lengths().numpy()
-        y = check_class_ids(x, y)
+        y = class_ids(x, y)
         for position, (label, count) in enumerate(zip(y, counts, strict=True)):
             if not 0 <= label < count:
                 raise AlbertError(

@@ -10,7 +10,7 @@ import tensorflow as tf
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
-from albert_tf.preprocessing.examples import check_class_ids, is_pair
+from albert_tf.preprocessing.examples import class_ids, is_pair
 from albert_tf_lite.answers import tell_order
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.plain_answers import orders_of
@@ -88,7 +88,7 @@ class AlbertSentenceOrder(AlbertTask, keras_hub.models.Task):
         return {"metrics": [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]}
 
     def targets(self, x, y, packed=None):
-        return check_class_ids(x, y, self.num_sop_classes)
+        return class_ids(x, y, self.num_sop_classes)
 
     def prepare_fit(self, x, y):
         if is_pair(x) is False:

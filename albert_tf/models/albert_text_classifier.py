@@ -12,8 +12,11 @@ from albert_tf.models.arguments import warn_of_new_head
 from albert_tf.models.pooling import check_pooling_mode, pool_text
 from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
-from albert_tf.preprocessing.examples import check_class_names
-from albert_tf.preprocessing.labels import class_ids, dataset_class_ids
+from albert_tf.preprocessing.examples import (
+    check_class_names,
+    class_ids,
+    dataset_class_ids,
+)
 from albert_tf_lite.answers import classify
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.plain_answers import ranked

@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.models.pass_through import pass_through
-from albert_tf.preprocessing.offsets import tokenize_with_offsets
+from albert_tf.preprocessing.texts import tokenize_with_offsets
 from albert_tf_lite.errors import AlbertError
 
 # Points of the path that are computed at a time.

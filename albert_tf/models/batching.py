@@ -12,12 +12,11 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.models.token_outputs import pad_target, split_ragged
-from albert_tf.preprocessing.length_grouping import FixedSize
+from albert_tf.preprocessing.length_grouping import FixedSize, TokenBudget
 from albert_tf.preprocessing.packed_texts import PackedTexts
 from albert_tf.preprocessing.text_classifier_preprocessor import (
     AlbertTextClassifierPreprocessor as TextPreprocessor,
 )
-from albert_tf.preprocessing.token_budget import TokenBudget
 from albert_tf_lite.errors import AlbertError
 
 DEFAULT_BATCH_SIZE = 32

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from albert_tf.preprocessing.labels import class_ids
+from albert_tf.preprocessing.examples import class_ids
 
 
 def class_weights(y: Any, labels: Sequence[str] | None = None) -> dict[int, float]:

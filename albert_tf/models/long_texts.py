@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.preprocessing.offsets import tokenize_with_offsets
-from albert_tf.preprocessing.packed_texts import WindowedTexts
-from albert_tf.preprocessing.windows import Windows
+from albert_tf.preprocessing.packed_texts import WindowedTexts, Windows
+from albert_tf.preprocessing.texts import tokenize_with_offsets
 from albert_tf_lite.errors import AlbertError
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.tokenizers.sentence_piece_model import SPACE_PIECE
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.sentence_piece import SPACE_PIECE
 
 
 def fill_masks(model, texts, top_k, targets, batch_size) -> list:

@@ -38,7 +38,7 @@ from albert_tf.preprocessing.examples import (
 from albert_tf.preprocessing.packed_texts import PackedTexts
 from albert_tf.preprocessing.text_classifier_preprocessor import check_fits
 from albert_tf.preprocessing.texts import Texts
-from albert_tf.tokenizers.load_tokenizer import load_tokenizer
+from albert_tf.tokenizers import load_tokenizer
 from albert_tf.training.loss_watch import with_loss_watch
 from albert_tf_lite.errors import AlbertError
 

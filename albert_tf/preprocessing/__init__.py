@@ -1,4 +1,4 @@
-"""From ids to what the models take."""
+"""Preprocessors of the tasks, packing and masks."""
 
 from albert_tf.preprocessing.masked_lm_preprocessor import AlbertMaskedLMPreprocessor
 from albert_tf.preprocessing.masking import WholeWordMaskGenerator

@@ -1,10 +1,11 @@
-"""What `fit` is given: examples held in memory, and their labels."""
+"""Examples and labels in the forms in which users pass them to `fit`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+import keras
 import numpy as np
 import tensorflow as tf
 
@@ -12,14 +13,14 @@ from albert_tf_lite.errors import AlbertError
 
 
 def count_examples(x: Any) -> int:
-    """How many texts, pairs of texts, or rows of ids."""
+    """Return the number of texts, pairs of texts, or rows of ids."""
     if isinstance(x, dict):
         x = tuple(x.values())
     return len(x[0] if isinstance(x, tuple) else x)
 
 
 def is_pair(x: Any) -> bool | None:
-    """Whether what `fit` is given are pairs of texts; `None` if they are ids."""
+    """Return whether examples are pairs of texts; `None` if they are ids."""
     if isinstance(x, tf.data.Dataset):
         spec = x.element_spec
         x = spec[0] if isinstance(spec, tuple) else spec
@@ -31,29 +32,25 @@ def is_pair(x: Any) -> bool | None:
 
 
 def split_off(x: Any, y: Any, sample_weight: Any, share: float) -> tuple:
-    """The examples to train on, and the last `share` of them to validate on."""
+    """Return the examples to train on, and the last `share` of them to validate on."""
     if not 0 < share < 1:
         raise AlbertError(
             f"`validation_split` must lie between 0 and 1. Received: {share}"
         )
-    count = count_examples(x)
-    start = int(count * (1 - share))
+    start = int(count_examples(x) * (1 - share))
 
     def part(rows):
-        def rows_of(values):
+        def take(values):
             return None if values is None else values[rows]
 
-        texts = tuple(map(rows_of, x)) if isinstance(x, tuple) else rows_of(x)
-        return texts, rows_of(y), rows_of(sample_weight)
+        texts = tuple(map(take, x)) if isinstance(x, tuple) else take(x)
+        return texts, take(y), take(sample_weight)
 
-    return part(slice(0, start)), part(slice(start, count))
+    return part(slice(start)), part(slice(start, None))
 
 
 def texts_in_memory(x: Any) -> Any:
-    """Return the texts of a dataset of batches of strings as a list, without labels.
-
-    Other data are returned as they are.
-    """
+    """Return the texts of a dataset as a list without labels; other data unchanged."""
     if not isinstance(x, tf.data.Dataset) or is_pair(x) is not False:
         return x
     batches = (batch[0] if isinstance(batch, tuple) else batch for batch in x)
@@ -61,51 +58,20 @@ def texts_in_memory(x: Any) -> Any:
 
 
 def check_batched(dataset: tf.data.Dataset) -> tf.data.Dataset:
-    """The dataset, refused if it gives a text at a time."""
+    """Return the dataset. Raise if its elements are single texts."""
     first = tf.nest.flatten(dataset.element_spec)[0]
     if first.dtype == tf.string and first.shape.rank == 0:
         raise AlbertError(
-            "The dataset gives one text at a time. Expected batches: give "
+            "The elements of the dataset are single texts. Expected batches: pass "
             "`dataset.batch(32)`."
         )
     return dataset
 
 
-def check_class_ids(x: Any, y: Any, num_classes: int | None = None) -> np.ndarray:
-    """The labels as an array, one a text, below `num_classes` if that is given."""
-    if y is None:
-        raise AlbertError("`y`, the class of each text, is missing.")
-    y = np.asarray(y)
-    if len(y) == 0 or len(y) != count_examples(x):
-        raise AlbertError(
-            "`x` and `y` must have the same number of examples, at least one. "
-            f"Received: {count_examples(x)} texts and {len(y)} labels."
-        )
-    if y.dtype.kind in "US" or y.dtype == object:
-        raise AlbertError(
-            "`y` must be numbers, the positions of the classes from 0 on, or names of "
-            f"the `labels=` that the model was built with. Received: {y[:3]}"
-        )
-    if num_classes and y.ndim > 1 and y.shape[1:] != (1,):
-        raise AlbertError(
-            "`y` must be the class of each text, one number. Received shape "
-            f"{y.shape}. Of one-hot rows give `y.argmax(axis=1)`, or compile with "
-            'loss="categorical_crossentropy".'
-        )
-    if num_classes and y.ndim == 1 and y.dtype.kind in "iub":
-        wrong = np.flatnonzero((y < 0) | (y >= num_classes))
-        if len(wrong):
-            raise AlbertError(
-                f"`y` must lie between 0 and num_classes - 1, that is "
-                f"{num_classes - 1}. Element {wrong[0]} is {y[wrong[0]]}."
-            )
-    return y
-
-
 def check_class_names(
     labels: Sequence[str] | None, num_classes: int
 ) -> list[str] | None:
-    """`num_classes` different names as strings, or `None` if there are none."""
+    """Return class names as a list of strings. Raise unless each class has its own."""
     if labels is None:
         return None
     names = [str(label) for label in labels]
@@ -115,3 +81,112 @@ def check_class_names(
             f"differently. Received {len(names)}: {list(labels)}"
         )
     return names
+
+
+def class_ids(
+    x: Any, y: Any, num_classes: int | None = None, labels: Sequence[str] | None = None
+) -> np.ndarray:
+    """Return one class id per text, given as ids or as names among `labels`.
+
+    Without `num_classes`, any numbers are allowed, which is up to the loss.
+    """
+    _check_count(x, y)
+    ids = np.asarray(y)
+    if labels is not None and all(isinstance(name, str) for name in ids.flat):
+        ids = _positions(ids, labels)
+    if ids.dtype.kind not in "iufb":
+        raise AlbertError(
+            "`y` must be class ids counted from 0, or names among the `labels=` that "
+            f"the model was built with. Received: {ids[:3]}"
+        )
+    if num_classes and ids.size != len(ids):
+        raise AlbertError(
+            f"`y` must be one class id per text. Received shape {ids.shape}. For "
+            "one-hot rows pass `y.argmax(axis=1)`, or compile with "
+            'loss="categorical_crossentropy".'
+        )
+    if num_classes and (wrong := np.flatnonzero((ids < 0) | (ids >= num_classes))).size:
+        raise AlbertError(
+            f"`y` must lie between 0 and num_classes - 1, that is {num_classes - 1}. "
+            f"Element {wrong[0]} is {ids.flat[wrong[0]]}."
+        )
+    return ids
+
+
+def dataset_class_ids(
+    dataset: tf.data.Dataset, labels: Sequence[str]
+) -> tf.data.Dataset:
+    """Return a dataset of `(x, y, ...)` with ids in place of class names."""
+    spec = dataset.element_spec
+    if not isinstance(spec, tuple) or len(spec) < 2 or spec[1].dtype != tf.string:
+        return dataset
+    ids = keras.layers.StringLookup(vocabulary=list(labels), num_oov_indices=0)
+    return dataset.map(lambda x, y, *rest: (x, ids(y), *rest))
+
+
+def multi_hot(
+    x: Any, y: Any, num_classes: int, labels: Sequence[str] | None = None
+) -> np.ndarray:
+    """Return the classes of each text as 0 and 1, float32 [examples, classes].
+
+    `y` is a list of names per text, such as `[["体育", "娱乐"], []]`, or such an array.
+    """
+    _check_count(x, y)
+    first = next((value for row in y if np.ndim(row) for value in row), "")
+    if not isinstance(first, str):
+        hot = np.array([np.ravel(row) for row in y], object)
+        if hot.shape[1:] != (num_classes,) or not np.isin(hot, (0, 1)).all():
+            raise AlbertError(
+                "`y` must be lists of labels, or an array of 0 and 1 with "
+                f"{num_classes} columns, one per class. Received: {y[:2]}"
+            )
+        return hot.astype("float32")
+    if labels is None:
+        raise AlbertError(
+            "`y` has class names, but the model has none. Build it with `labels=`, or "
+            "pass an array of 0 and 1 with one column per class."
+        )
+    for position, row in enumerate(y):
+        if isinstance(row, str):
+            raise AlbertError(
+                "A multi-label model takes a list of labels per text. Element "
+                f"{position} of `y` is {row!r}: write [{row!r}]."
+            )
+    hot = np.zeros((len(y), num_classes), "float32")
+    rows = np.repeat(np.arange(len(y)), [len(row) for row in y])
+    hot[rows, _positions([name for row in y for name in row], labels)] = 1
+    return hot
+
+
+def scores(x: Any, y: Any) -> np.ndarray:
+    """Return one finite number per text, float32 [examples]."""
+    _check_count(x, y)
+    try:
+        numbers = np.asarray(y, "float32")
+    except (TypeError, ValueError):
+        numbers = np.array(np.nan)
+    if numbers.ndim != 1 or not np.isfinite(numbers).all():
+        raise AlbertError(
+            "`y` must be a list of finite numbers, one per text. Received: "
+            f"{list(y)[:3]}"
+        )
+    return numbers
+
+
+def _check_count(x, y):
+    texts, labels = count_examples(x), 0 if y is None else len(y)
+    if not labels or texts != labels:
+        raise AlbertError(
+            "`x` and `y` must have the same number of examples, at least one. "
+            f"Received: {texts} texts and {labels} labels."
+        )
+
+
+def _positions(names: Iterable[str], labels: Sequence[str]) -> np.ndarray:
+    positions = {label: position for position, label in enumerate(labels)}
+    unknown = sorted({str(name) for name in names} - positions.keys())
+    if unknown:
+        raise AlbertError(
+            f"The labels {unknown[:5]} are not among the classes {list(labels)}."
+        )
+    return np.array([positions[name] for name in names], "int32")

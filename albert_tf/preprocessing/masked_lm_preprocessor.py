@@ -8,9 +8,9 @@ import keras
 import keras_hub
 import tensorflow as tf
 
-from albert_tf.preprocessing.marked_labels import marked_tokens
 from albert_tf.preprocessing.masking import (
     WholeWordMaskGenerator,
+    check_has_mask,
     mask_settings,
     masked_features,
 )
@@ -18,16 +18,15 @@ from albert_tf.preprocessing.text_classifier_preprocessor import (
     AlbertTextClassifierPreprocessor,
 )
 from albert_tf.preprocessing.texts import Texts, as_segments
-from albert_tf.preprocessing.words import tokens_that_begin_words
-from albert_tf_lite.errors import AlbertError
+from albert_tf.preprocessing.words import label_tokens, tokens_that_begin_words
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
 class AlbertMaskedLMPreprocessor(AlbertTextClassifierPreprocessor):
-    """Preprocess texts with `[MASK]` for a masked language model.
+    """Tokenize and pack texts with `[MASK]` for `AlbertMaskedLM`.
 
-    A call finds the masks in the texts. `masked` draws masks for
-    `AlbertMaskedLM.fit` (KerasHub's preprocessor does that at every call).
+    A call finds the masks in the texts. `masked` draws masks for `AlbertMaskedLM.fit`,
+    as KerasHub's preprocessor does in every call.
 
     Args:
         tokenizer, sequence_length, padding, pad_to_multiple_of: as for
@@ -35,11 +34,10 @@ class AlbertMaskedLMPreprocessor(AlbertTextClassifierPreprocessor):
         mask_selection_rate: float. The share of the tokens that `masked` masks.
         ngram: int. Maximum number of words masked together.
         mask_token_rate, random_token_rate: floats, as for `WholeWordMaskGenerator`.
-        marked_labels: bool. Whether `##` and a character labels the character within a
-            word, as in the training of albert_zh. Without effect if the vocabulary
-            has no such tokens.
+        marked_labels: bool. Label a character within a word by `##` and the character,
+            as in the training of albert_zh, if the vocabulary has such tokens.
         segmenter: optional function of a string that returns its words, such as
-            `zh.Jieba()`, for masks of whole words. Without it each token is a word.
+            `zh.Jieba()`, for masks of whole words. By default each token is a word.
             Not saved in files.
 
     Call arguments:
@@ -47,11 +45,16 @@ class AlbertMaskedLMPreprocessor(AlbertTextClassifierPreprocessor):
 
     Returns:
         The dict of `AlbertTextClassifierPreprocessor`, and `mask_positions`, int32
-        [batch, masks] ([masks] for a single string): where the masks stand, then 0.
+        [batch, masks] ([masks] for a single string): positions of the masks, then 0.
+
+    Raises:
+        AlbertError: if the vocabulary has no `[MASK]`.
 
     Example:
     ```python
-    preprocessor = AlbertMaskedLMPreprocessor(WordPieceTokenizer("vocab.txt"))
+    vocabulary = "examples/albert_micro_zh/vocab.txt"
+    tokenizer = albert_tf.tokenizers.WordPieceTokenizer(vocabulary)
+    preprocessor = albert_tf.preprocessing.AlbertMaskedLMPreprocessor(tokenizer)
     preprocessor(["今天[MASK]气很好"])["mask_positions"]  # [[3]]
     features, labels, weights = preprocessor.masked(["今天天气很好"])
     ```
@@ -80,12 +83,13 @@ class AlbertMaskedLMPreprocessor(AlbertTextClassifierPreprocessor):
         self.random_token_rate = random_token_rate
         self.marked_labels = marked_labels
         self.segmenter = segmenter
-        self._draw_masks = self._draw_masks_key = None
+        self._draw_masks: Callable[..., dict[str, tf.Tensor]] | None = None
+        self._draw_masks_key: Any = None
 
     @property
-    def has_marked_labels(self) -> bool:
-        """True if settings and vocabulary have labels with `##`."""
-        return self.marked_labels and bool(marked_tokens(self.tokenizer))
+    def label_tokens(self) -> list[int] | None:
+        """The token of each label; `None` without marked labels."""
+        return label_tokens(self.tokenizer) if self.marked_labels else None
 
     def call(self, x, y=None, sample_weight=None):
         features = super().call(x)
@@ -114,17 +118,18 @@ class AlbertMaskedLMPreprocessor(AlbertTextClassifierPreprocessor):
 
         Args:
             x: texts, or the features of packed texts.
-            word_starts: for features, int tensor [batch, time]: not 0 where a word
-                begins. By default each token is a word.
+            word_starts: for features, optional int tensor [batch, time]; see
+                `WholeWordMaskGenerator`.
             sample_weight: optional float tensor [batch].
-            seed: optional int tensor [2]: the same seed draws the same masks.
+            seed: optional int tensor [2]. The same seed draws the same masks.
 
         Returns:
             The features of a call, the labels int32 [batch, masks], and their weights
             float32 [batch, masks] with the mean 1.
         """
-        features = x
-        if not isinstance(x, dict):
+        if isinstance(x, dict):
+            features = x
+        else:
             features = self.packer.pad(*self.pack(x))
             shape = tf.shape(features["token_ids"], tf.int64)
             word_starts = self.word_starts(x).to_tensor(1, shape=shape)
@@ -140,12 +145,7 @@ class AlbertMaskedLMPreprocessor(AlbertTextClassifierPreprocessor):
         return packer.pack(starts)[0]
 
     def tokenize(self, texts):
-        if self.tokenizer.mask_token_id is None:
-            raise AlbertError(
-                f"The vocabulary has no {self.tokenizer.mask_token}, which a masked "
-                "language model fills. Add it as a line, or use the vocabulary of a "
-                "release."
-            )
+        check_has_mask(self.tokenizer)
         parts = tf.strings.split(texts, self.tokenizer.mask_token)
         ids = tf.cast(self.tokenizer(parts), tf.int32)
         return _joined(ids, self.tokenizer.mask_token_id)
@@ -156,42 +156,31 @@ class AlbertMaskedLMPreprocessor(AlbertTextClassifierPreprocessor):
 
         def segment(rows, starts, ends, lengths):
             rows = [row.decode("utf-8", "ignore") for row in rows]
-            begins = tokens_that_begin_words(
-                rows, starts, ends, lengths, self.segmenter
-            )
+            offsets = starts, ends, lengths
+            begins = tokens_that_begin_words(rows, *offsets, self.segmenter)
             return begins.astype("int32")
 
-        begins = tf.numpy_function(
-            segment,
-            [
-                *(parts.flat_values, starts.flat_values, ends.flat_values),
-                starts.values.row_lengths(),
-            ],
-            tf.int32,
-        )
+        offsets = starts.flat_values, ends.flat_values, starts.values.row_lengths()
+        begins = tf.numpy_function(segment, [parts.flat_values, *offsets], tf.int32)
         return _joined(starts.with_flat_values(tf.ensure_shape(begins, [None])), 1)
 
-    def _mask_generator(self) -> Callable[..., dict[str, tf.Tensor]]:
-        """Return a function that draws masks, made once because it holds a state."""
-        settings = {
-            **mask_settings(
-                self.sequence_length,
-                mask_selection_rate=self.mask_selection_rate,
-                ngram=self.ngram,
-                marked_labels=self.has_marked_labels,
-            ),
-            "mask_token_rate": self.mask_token_rate,
-            "random_token_rate": self.random_token_rate,
-        }
+    def _mask_generator(self):
+        """Return a function that draws masks, cached because it has a state."""
+        settings = mask_settings(
+            self.sequence_length,
+            mask_selection_rate=self.mask_selection_rate,
+            ngram=self.ngram,
+            mask_token_rate=self.mask_token_rate,
+            random_token_rate=self.random_token_rate,
+            marked_labels=self.label_tokens is not None,
+        )
         key = (settings, self.tokenizer.fingerprint)
         if self._draw_masks_key != key:
             # Outside of the graph of a dataset that calls this.
             with tf.init_scope():
-                generator = WholeWordMaskGenerator.for_tokenizer(
-                    self.tokenizer, **settings
-                )
+                masks = WholeWordMaskGenerator.for_tokenizer(self.tokenizer, **settings)
             # `__call__` would convert the tensors for Keras' backend.
-            self._draw_masks, self._draw_masks_key = generator.call, key
+            self._draw_masks, self._draw_masks_key = masks.call, key
         return self._draw_masks
 
     def with_tokenizer(self, tokenizer):

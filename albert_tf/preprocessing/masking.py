@@ -1,4 +1,4 @@
-"""Draw masks for masked language modelling: from records and from texts."""
+"""Masks of n-grams of whole words, for masked language modelling."""
 
 import math
 import random
@@ -10,11 +10,10 @@ import keras_hub
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.preprocessing.marked_labels import inner_labels, marked_label_ids
-from albert_tf.preprocessing.ngrams import choose_tokens, cut_into_ngrams
+from albert_tf.preprocessing.words import marked_label_ids
 from albert_tf_lite.errors import AlbertError
 
-# ALBERT's settings. For the default of the length see `max_predictions`.
+# ALBERT's settings. For the default of the length see `mask_settings`.
 MASK_DEFAULTS: dict[str, Any] = {
     "mask_selection_rate": 0.15,
     "mask_selection_length": None,
@@ -25,18 +24,6 @@ MASK_DEFAULTS: dict[str, Any] = {
 PREDICTIONS_STEP = 8
 _INPUTS = ("token_ids", "segment_ids", "padding_mask", "mask_positions")
 _PREDICTIONS = ("mask_positions", "mask_ids", "mask_weights")
-_CONFIG = (
-    "vocabulary_size",
-    "mask_selection_rate",
-    "mask_token_id",
-    "mask_selection_length",
-    "unselectable_token_ids",
-    "mask_token_rate",
-    "random_token_rate",
-    "ngram",
-    "whole_word",
-    "inner_label_ids",
-)
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
@@ -45,10 +32,9 @@ class WholeWordMaskGenerator(keras.layers.Layer):
 
     The words of a sequence are divided into n-grams whose lengths are drawn with
     p(n) = (1/n) / sum(1/k), which for n up to 3 is 6/11, 3/11, 2/11. N-grams are then
-    chosen in random order until `mask_selection_rate` of the tokens is masked. An
-    n-gram is masked completely or not at all and never spans an unselectable token.
-    Whole n-grams seldom add up to the rate, so that single sequences deviate from it;
-    the average does not.
+    chosen in random order until `mask_selection_rate` of the tokens is masked, on
+    average. An n-gram is masked completely or not at all and never spans an
+    unselectable token.
 
     Like KerasHub's `MaskedLMMaskGenerator`, with words. In `tf.data` each epoch has
     other masks.
@@ -61,15 +47,15 @@ class WholeWordMaskGenerator(keras.layers.Layer):
         mask_selection_length: int. Maximum number of predictions per sequence. N-grams
             that do not fit are left unmasked.
         unselectable_token_ids: list of ints, such as those of `[CLS]`, `[SEP]` and
-            `[PAD]`: never masked, and never a random replacement.
+            `[PAD]`, which are neither masked nor random replacements.
         mask_token_rate, random_token_rate: floats. The shares of the tokens to predict
             that become `[MASK]` or a random other token; the rest is kept.
         ngram: int. Maximum number of words per n-gram.
         whole_word: bool. `False` treats each token as a word and ignores
             `word_starts`.
         inner_label_ids: optional list of `vocabulary_size` ints: the label of a token
-            within a word, by its id; -1 for a token that is its own label, and begins
-            words all of whose tokens are. By default the label is the token.
+            within a word, by its id; -1 for a token that is its own label, as are all
+            tokens of a word that begins with it. By default the label is the token.
 
     Call arguments:
         token_ids: int tensor [batch, time].
@@ -96,7 +82,8 @@ class WholeWordMaskGenerator(keras.layers.Layer):
         mask_token_id=4,
         mask_selection_length=4,
     )
-    masked = masks([[2, 10, 11, 12, 13, 14, 15, 3]], seed=[1, 2])
+    token_ids = tf.constant([[2, 10, 11, 12, 13, 14, 15, 3]])
+    masked = masks(token_ids, seed=[1, 2])
     print(masked["token_ids"].shape, masked["mask_positions"].shape)
     ```
 
@@ -133,10 +120,8 @@ class WholeWordMaskGenerator(keras.layers.Layer):
                 "`mask_token_rate` and `random_token_rate` must be at least 0, and "
                 f"their sum at most 1, such as 0.8 and 0.1. Received: {rates}"
             )
-        for name, count in (
-            ("mask_selection_length", mask_selection_length),
-            ("ngram", ngram),
-        ):
+        counts = {"mask_selection_length": mask_selection_length, "ngram": ngram}
+        for name, count in counts.items():
             if count < 1:
                 raise AlbertError(f"`{name}` must be at least 1. Received: {count}")
         self.vocabulary_size = vocabulary_size
@@ -149,8 +134,6 @@ class WholeWordMaskGenerator(keras.layers.Layer):
         self.ngram = ngram
         self.whole_word = whole_word
         self.inner_label_ids = inner_label_ids
-        ids = set(range(vocabulary_size)) - {*unselectable_token_ids, mask_token_id}
-        self._random_ids = sorted(ids)
         # This state outlives the iterators of a dataset. With TensorFlow's global seed
         # set, `tf.random.uniform` would repeat in every epoch.
         self._seeds = tf.random.Generator.from_seed(random.getrandbits(31))
@@ -166,22 +149,17 @@ class WholeWordMaskGenerator(keras.layers.Layer):
     ) -> "WholeWordMaskGenerator":
         """Return a generator for the vocabulary of a tokenizer.
 
-        Args:
-            tokenizer: a `WordPieceTokenizer` or `SentencePieceTokenizer`.
-            mask_selection_rate, mask_selection_length: as above.
-            marked_labels: bool. Label Chinese characters within a Chinese word by `##`
-                and the character where the vocabulary has that token, as albert_zh
-                was trained.
-            **kwargs: other arguments of the class.
-
-        Raises:
-            AlbertError: if the vocabulary has no mask token, or `marked_labels` is
-                asked for and it has no Chinese character with `##`.
+        With `marked_labels`, the label of a Chinese character within a Chinese word is
+        `##` and the character where the vocabulary has that token, as in albert_zh.
+        Other arguments are those of the class.
         """
-        if tokenizer.mask_token_id is None:
+        check_has_mask(tokenizer)
+        inner_label_ids = marked_label_ids(tokenizer) if marked_labels else None
+        if marked_labels and inner_label_ids is None:
             raise AlbertError(
-                f"The vocabulary has no {tokenizer.mask_token}, which masking needs. "
-                "Add it as a line, or use the vocabulary of a release."
+                "Labels with ## need a vocabulary with Chinese characters after ##, "
+                "such as ##中 of albert_zh. This one has none: leave out "
+                "`marked_labels=`."
             )
         return cls(
             tokenizer.vocabulary_size(),
@@ -193,7 +171,7 @@ class WholeWordMaskGenerator(keras.layers.Layer):
                 tokenizer.sep_token_id,
                 tokenizer.pad_token_id,
             ],
-            inner_label_ids=marked_label_ids(tokenizer) if marked_labels else None,
+            inner_label_ids=inner_label_ids,
             **kwargs,
         )
 
@@ -207,44 +185,37 @@ class WholeWordMaskGenerator(keras.layers.Layer):
         token_ids = tf.cast(token_ids, tf.int32)
         if word_starts is None or not self.whole_word:
             word_starts = tf.ones_like(token_ids)
+        word_starts = tf.cast(word_starts, tf.bool)
         if seed is None:
             seed = self._seeds.uniform([2], maxval=tf.int32.max, dtype=tf.int32)
-        word_starts = tf.cast(word_starts, tf.bool)
-        seed = tf.convert_to_tensor(seed, tf.int32)
         cut, choose, replace = tf.unstack(tf.random.split(seed, 3))
-        ngrams = cut_into_ngrams(
-            self._is_selectable(token_ids), word_starts, self.ngram, cut
-        )
+        selectable = np.ones(self.vocabulary_size, bool)
+        selectable[self.unselectable_token_ids] = False
+        selectable = tf.gather(tf.constant(selectable), token_ids)
+        ngrams = cut_into_ngrams(selectable, word_starts, self.ngram, cut)
         first, last = _first_and_last(self.mask_selection_rate)
         rate = first + (last - first) * progress
-        chosen = choose_tokens(ngrams, rate, self.mask_selection_length, choose)
+        chosen = _choose_tokens(ngrams, rate, self.mask_selection_length, choose)
         labels = token_ids
         if self.inner_label_ids is not None:
-            labels = inner_labels(token_ids, word_starts, self.inner_label_ids)
+            labels = _inner_labels(token_ids, word_starts, self.inner_label_ids)
         return {
             "token_ids": tf.where(chosen, self._replace(token_ids, replace), token_ids),
             **self._predictions(chosen, labels),
         }
 
-    def _is_selectable(self, token_ids: tf.Tensor) -> tf.Tensor:
-        selectable = np.ones(self.vocabulary_size, bool)
-        selectable[self.unselectable_token_ids] = False
-        return tf.gather(tf.constant(selectable), token_ids)
-
     def _replace(self, token_ids: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
+        special = [*self.unselectable_token_ids, self.mask_token_id]
+        allowed = np.setdiff1d(np.arange(self.vocabulary_size, dtype="int32"), special)
         what_seed, id_seed = tf.unstack(tf.random.split(seed, 2))
-        what = tf.random.stateless_uniform(tf.shape(token_ids), what_seed)
-        random_ids = tf.gather(
-            tf.constant(self._random_ids, tf.int32),
-            tf.random.stateless_uniform(
-                tf.shape(token_ids), id_seed, 0, len(self._random_ids), tf.int32
-            ),
-        )
+        shape = tf.shape(token_ids)
+        what = tf.random.stateless_uniform(shape, what_seed)
+        places = tf.random.stateless_uniform(shape, id_seed, 0, len(allowed), tf.int32)
         changed = self.mask_token_rate + self.random_token_rate
         return tf.where(
             what < self.mask_token_rate,
             self.mask_token_id,
-            tf.where(what < changed, random_ids, token_ids),
+            tf.where(what < changed, tf.gather(allowed, places), token_ids),
         )
 
     def _predictions(
@@ -265,24 +236,41 @@ class WholeWordMaskGenerator(keras.layers.Layer):
         }
 
     def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), **{x: getattr(self, x) for x in _CONFIG}}
+        return {
+            **super().get_config(),
+            "vocabulary_size": self.vocabulary_size,
+            "mask_selection_rate": self.mask_selection_rate,
+            "mask_token_id": self.mask_token_id,
+            "mask_selection_length": self.mask_selection_length,
+            "unselectable_token_ids": self.unselectable_token_ids,
+            "mask_token_rate": self.mask_token_rate,
+            "random_token_rate": self.random_token_rate,
+            "ngram": self.ngram,
+            "whole_word": self.whole_word,
+            "inner_label_ids": self.inner_label_ids,
+        }
 
 
-def max_predictions(sequence_length: int, rate: float | tuple[float, float]) -> int:
-    """Return the maximum number of predictions: a quarter more than the rate."""
-    rate = max(_first_and_last(rate))
-    # The mask generator refuses other rates.
-    return math.ceil(1.25 * (rate if 0 < rate < 1 else 0.0) * sequence_length)
+def check_has_mask(tokenizer: keras_hub.tokenizers.Tokenizer) -> None:
+    if tokenizer.mask_token_id is None:
+        raise AlbertError(
+            f"The vocabulary has no {tokenizer.mask_token}, which masking needs. "
+            "Add it as a line, or use the vocabulary of a release."
+        )
 
 
 def mask_settings(sequence_length: int, **given: Any) -> dict[str, Any]:
-    """Return arguments of `WholeWordMaskGenerator.for_tokenizer`: given or defaults."""
+    """Return arguments of `WholeWordMaskGenerator.for_tokenizer`: given or defaults.
+
+    The default maximum of predictions is a quarter more than the rate.
+    """
     given = {name: value for name, value in given.items() if value is not None}
     settings = {**MASK_DEFAULTS, **given}
     if settings["mask_selection_length"] is None:
-        settings["mask_selection_length"] = max_predictions(
-            sequence_length, settings["mask_selection_rate"]
-        )
+        rate = max(_first_and_last(settings["mask_selection_rate"]))
+        # The mask generator refuses other rates.
+        rate = rate if 0 < rate < 1 else 0.0
+        settings["mask_selection_length"] = math.ceil(1.25 * rate * sequence_length)
     return settings
 
 
@@ -293,10 +281,9 @@ def masked_features(
 ) -> tuple[dict[str, tf.Tensor], tf.Tensor, tf.Tensor]:
     """Return the features, labels and weights of a masked batch.
 
-    The weights of the predictions have the mean 1, so that Keras' mean over all places
-    is that over the predictions. This is not left to the loss, since devices that
-    share a batch have different numbers of predictions. `trims` leaves out the columns
-    without a prediction.
+    Weights have the mean 1, so that Keras' mean over all places is that over the
+    predictions. The loss cannot do this: devices that share a batch have different
+    numbers of predictions. `trims` leaves out columns without a prediction.
     """
     if trims:
         batch = trimmed(batch, "mask_weights", PREDICTIONS_STEP, _PREDICTIONS)
@@ -317,6 +304,118 @@ def trimmed(
         name: values[:, :columns] if name in names else values
         for name, values in batch.items()
     }
+
+
+def cut_into_ngrams(
+    selectable: tf.Tensor, word_starts: tf.Tensor, ngram: int, seed: tf.Tensor
+) -> tf.Tensor:
+    """Number the n-grams of whole words of each sequence, int32 [batch, time].
+
+    Numbers begin with 0; unselectable tokens have the number `time`. The words per
+    n-gram are drawn with p(n) = (1/n) / sum(1/k).
+    """
+    time = tf.shape(selectable)[1]
+    after_a_gap = ~_shifted(selectable)
+    starts = selectable & (word_starts | after_a_gap)
+    words = tf.cumsum(tf.cast(starts, tf.int32), axis=1) - 1
+    weights = 1 / np.arange(1, ngram + 1)
+    limits = np.cumsum(weights / weights.sum())[:-1].astype("float32")
+    draws = tf.random.stateless_uniform(tf.shape(words), seed)[..., tf.newaxis]
+    lengths = 1 + tf.reduce_sum(tf.cast(draws >= limits, tf.int32), axis=-1)
+    first_words = tf.cumsum(lengths, axis=1, exclusive=True)
+    of_word = tf.searchsorted(first_words, tf.maximum(words, 0), side="right")
+    begins = starts & ((of_word != _shifted(of_word)) | after_a_gap)
+    ngrams = tf.cumsum(tf.cast(begins, tf.int32), axis=1) - 1
+    return tf.where(selectable, ngrams, time)
+
+
+def _choose_tokens(
+    ngrams: tf.Tensor, rate: tf.Tensor | float, most: int, seed: tf.Tensor
+) -> tf.Tensor:
+    """Choose n-grams in random order until the rate is reached, bool [batch, time].
+
+    At most `most` tokens per sequence are chosen.
+    """
+    time = tf.shape(ngrams)[1]
+    # [batch, time] tokens per n-gram, padded with 0.
+    lengths = _row_counts(ngrams, time + 1)[:, :time]
+    order_seed, budget_seed = tf.unstack(tf.random.split(seed, 2))
+    draws = tf.random.stateless_uniform(tf.shape(lengths), order_seed)
+    # Every possible n-gram has at least one token. Take twice as many n-grams as can
+    # be masked, because some may not fit when it is their turn.
+    possible = (lengths > 0) & (lengths <= most)
+    count = tf.minimum(2 * most, time)
+    order = tf.math.top_k(tf.where(possible, draws, -1.0), count).indices
+    in_order = tf.gather(tf.where(possible, lengths, 0), order, batch_dims=1)
+    budget = tf.minimum(_budget(lengths, rate, budget_seed), most)
+    in_order = _without_misfits(in_order, budget, most)
+    before = tf.cumsum(in_order, axis=1, exclusive=True)
+    accepted = (in_order > 0) & (before < budget)
+    accepted = _row_counts(tf.where(accepted, order, time), time + 1) > 0
+    # The last column counts rejected n-grams and is read by unselectable tokens.
+    accepted &= tf.range(time + 1) < time
+    return tf.gather(accepted, ngrams, batch_dims=1)
+
+
+def _without_misfits(lengths: tf.Tensor, budget: tf.Tensor, most: int) -> tf.Tensor:
+    """Set the lengths of n-grams to 0 that do not fit when it is their turn."""
+
+    def misfits(lengths: tf.Tensor) -> tf.Tensor:
+        # At most one per row: after it the budget is reached.
+        before = tf.cumsum(lengths, axis=1, exclusive=True)
+        return (before < budget) & (before + lengths > most)
+
+    return tf.while_loop(
+        lambda lengths: tf.reduce_any(misfits(lengths)),
+        lambda lengths: [tf.where(misfits(lengths), 0, lengths)],
+        [lengths],
+    )[0]
+
+
+def _budget(lengths: tf.Tensor, rate: tf.Tensor | float, seed: tf.Tensor) -> tf.Tensor:
+    """Return the number of tokens to reach, int32 [batch, 1].
+
+    The n-gram that reaches the budget is masked whatever its length: leaving out long
+    ones there would make them rarer than drawn. The tokens beyond the budget (in
+    renewal theory the overshoot, on average (E[l^2] / E[l] - 1) / 2 for a length l)
+    are subtracted in advance.
+    """
+    lengths = tf.cast(lengths, tf.float32)
+    tokens = tf.reduce_sum(lengths, axis=1, keepdims=True)
+    squares = tf.reduce_sum(lengths**2, axis=1, keepdims=True)
+    budget = rate * tokens - (tf.math.divide_no_nan(squares, tokens) - 1) / 2
+    # Rounded up or down at random: the average is the budget.
+    rounded = tf.floor(budget + tf.random.stateless_uniform(tf.shape(budget), seed))
+    return tf.maximum(tf.cast(rounded, tf.int32), 1)
+
+
+def _inner_labels(
+    token_ids: tf.Tensor, word_starts: tf.Tensor, inner_label_ids: list[int]
+) -> tf.Tensor:
+    """Return the label of each token, int32 [batch, time]."""
+    labels = tf.gather(tf.constant(inner_label_ids, tf.int32), token_ids)
+    has_label = labels >= 0
+    words = tf.cumsum(tf.cast(word_starts, tf.int32), axis=1)
+    # [batch, words] whether the first token of a word has a label.
+    limit = tf.shape(token_ids)[1] + 1
+    begun = _row_counts(tf.where(word_starts & has_label, words, 0), limit) > 0
+    within = tf.gather(begun, words, batch_dims=1) & (words > 0) & ~word_starts
+    return tf.where(within & has_label, labels, token_ids)
+
+
+def _row_counts(numbers: tf.Tensor, limit: tf.Tensor | int) -> tf.Tensor:
+    """Count each number from 0 to `limit` - 1 in each row."""
+    rows = tf.shape(numbers)[0]
+    flat = numbers + limit * tf.range(rows)[:, tf.newaxis]
+    counts = tf.math.unsorted_segment_sum(
+        tf.ones_like(flat), flat, num_segments=rows * limit
+    )
+    return tf.reshape(counts, [rows, limit])
+
+
+def _shifted(values: tf.Tensor) -> tf.Tensor:
+    """Return the value of the token before, 0 for the first."""
+    return tf.pad(values, [[0, 0], [1, 0]])[:, :-1]
 
 
 def _first_and_last(rate: float | tuple[float, float]) -> tuple[float, float]:

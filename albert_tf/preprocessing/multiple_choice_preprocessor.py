@@ -17,13 +17,9 @@ from albert_tf_lite.errors import AlbertError
 
 @dataclasses.dataclass(frozen=True)
 class ChoicePacker(SegmentPacker):
-    """`SegmentPacker` of examples with several choices each."""
+    """Pad tokens [batch, (choices), (tokens)] to [batch, choices, time]."""
 
     def pad(self, tokens, first_lengths):
-        """Pad tokens [batch, (choices), (tokens)] to [batch, choices, time].
-
-        An example with fewer choices than others gets such without any token.
-        """
         features = super().pad(tokens.values, first_lengths.values)
         return {
             name: tokens.with_values(value).to_tensor(
@@ -35,22 +31,26 @@ class ChoicePacker(SegmentPacker):
 
 @keras.saving.register_keras_serializable(package="albert_tf")
 class AlbertMultipleChoicePreprocessor(AlbertTextClassifierPreprocessor):
-    """Contexts, questions and choices in, what `AlbertMultipleChoice` takes out.
+    """Tokenize and pack contexts, questions and choices for `AlbertMultipleChoice`.
 
-    Each choice becomes `[CLS] context [SEP] question choice [SEP]`. What is too long is
-    cut as `SegmentPacker` does, which with a long context means its end.
+    Each choice becomes `[CLS] context [SEP] question choice [SEP]`. Long examples are
+    truncated by `SegmentPacker`, long contexts thus at their end.
 
     Args:
-        as for `AlbertTextClassifierPreprocessor`.
+        tokenizer, sequence_length, padding, pad_to_multiple_of: as for
+            `AlbertTextClassifierPreprocessor`.
 
     Call arguments:
         x: the tuple `(contexts, questions, choices)`: two lists or tensors of strings
             [batch], and a list of lists, ragged tensor or tensor of strings
-            [batch, choices], in which `""` at the end is no choice; or a dict of ids,
-            which passes unchanged.
+            [batch, choices], in which `""` at the end is no choice. A dict of ids
+            passes unchanged.
 
     Returns:
         A dict of int32 tensors [batch, choices, time].
+
+    Raises:
+        AlbertError: if `x` is another tuple, or an example has no choices.
 
     Reference:
         google-research/albert `race_utils.py`, `convert_single_example`.
@@ -75,35 +75,26 @@ class AlbertMultipleChoicePreprocessor(AlbertTextClassifierPreprocessor):
         return self._pack(x)[:2]
 
     def pack_texts(self, x: Any) -> PackedTexts:
-        """Tokenize lists of contexts, questions and choices; warn of truncation."""
         tokens, first_lengths, truncated = self._pack(x)
         warn_of_truncation(truncated, len(x[0]), self.sequence_length)
         return PackedTexts(tokens=tokens, first_lengths=first_lengths)
 
     def _pack(self, x):
         choices = ragged_choices(x)
-        contexts, questions = as_segments(x[:2])
         example = choices.value_rowids()
         contexts, questions = (
-            tf.gather(self.tokenizer(texts), example) for texts in (contexts, questions)
+            tf.gather(self.tokenizer(texts), example) for texts in as_segments(x[:2])
         )
         seconds = tf.concat([questions, self.tokenizer(choices.values)], axis=1)
-        more = seconds.row_lengths()
-        length = contexts.row_lengths() + 2 + more + tf.minimum(more, 1)
-        is_long = tf.cast(length > self.sequence_length, tf.int32)
-        truncated = tf.math.unsorted_segment_max(is_long, example, choices.nrows())
-        packed = self.packer.pack([contexts, seconds])
-        count = tf.reduce_sum(tf.maximum(truncated, 0))
-        return *map(choices.with_values, packed), count
+        segments = [contexts, seconds]
+        is_long = self.packer.full_lengths(segments) > self.sequence_length
+        long_examples, _ = tf.unique(tf.boolean_mask(example, is_long))
+        packed = map(choices.with_values, self.packer.pack(segments))
+        return *packed, tf.size(long_examples)
 
 
 def ragged_choices(x: Any) -> tf.RaggedTensor:
-    """The choices of `(contexts, questions, choices)`, strings [batch, (choices)].
-
-    Raises:
-        AlbertError: if it is no such tuple, there are not as many lists of choices as
-            contexts, or one is empty.
-    """
+    """Return the choices of `(contexts, questions, choices)`, [batch, (choices)]."""
     if not isinstance(x, tuple) or len(x) != 3:
         count = f" of {len(x)}" if isinstance(x, tuple) else ""
         raise AlbertError(
@@ -118,15 +109,14 @@ def ragged_choices(x: Any) -> tf.RaggedTensor:
         return tf.ragged.boolean_mask(choices, more > 0)
     if len(choices) != len(contexts):
         raise AlbertError(
-            "There must be a list of choices for each context. Received: "
+            "`choices` should hold one list per context. Received: "
             f"{len(choices)} lists and {len(contexts)} contexts."
         )
     for position, texts in enumerate(choices):
         if isinstance(texts, (str, bytes)) or len(texts) == 0:
             raise AlbertError(
-                "`choices` should hold a list of strings for each example, at least "
-                f"one string. Element {position} is {texts!r}."
+                "`choices` should hold lists of at least one string. Element "
+                f"{position} is {texts!r}."
             )
-    flat = [text for texts in choices for text in texts]
-    values = as_string_tensor(flat, "choices") if flat else tf.zeros([0], tf.string)
-    return tf.RaggedTensor.from_row_lengths(values, [len(texts) for texts in choices])
+    flat = as_string_tensor([text for texts in choices for text in texts], "choices")
+    return tf.RaggedTensor.from_row_lengths(flat, [len(texts) for texts in choices])

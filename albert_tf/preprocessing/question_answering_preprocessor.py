@@ -6,13 +6,15 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from albert_tf.preprocessing.offsets import tokenize_with_offsets
-from albert_tf.preprocessing.packed_texts import WindowedTexts
+from albert_tf.preprocessing.packed_texts import WindowedTexts, Windows
 from albert_tf.preprocessing.text_classifier_preprocessor import (
     AlbertTextClassifierPreprocessor,
 )
-from albert_tf.preprocessing.texts import as_python_strings, as_segments
-from albert_tf.preprocessing.windows import Windows
+from albert_tf.preprocessing.texts import (
+    as_python_strings,
+    as_segments,
+    tokenize_with_offsets,
+)
 from albert_tf_lite.errors import AlbertError
 
 # Tokens that neighbouring windows share by default: a whole answer should be in one.
@@ -21,24 +23,14 @@ SHARED = 128
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class WindowedContexts(WindowedTexts):
-    """Questions, each with a window of its context.
-
-    `starts` and `ends` are those of the contexts; `first_lengths` counts the tokens
-    before the window: `[CLS] question [SEP] window [SEP]`.
-    """
+    """Rows of `[CLS] question [SEP] window [SEP]`, with the offsets of contexts."""
 
     def characters(
         self, window: tf.Tensor, first: tf.Tensor, last: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Where spans of tokens begin and end in the contexts, in characters.
+        """Return the start and end of spans of tokens in the contexts, int32 [spans].
 
-        Args:
-            window: int64 tensor [spans], the window that each is in.
-            first, last: int64 tensors [spans], its first and its last token there.
-
-        Returns:
-            Two int32 tensors [spans]; numbers without meaning for what is no token of a
-            context.
+        They are arbitrary where a token is not of a context.
         """
         windows = self.windows
         shift = windows.row_starts + windows.starts - self.first_lengths
@@ -53,28 +45,30 @@ class WindowedContexts(WindowedTexts):
 
 @keras.saving.register_keras_serializable(package="albert_tf")
 class AlbertQuestionAnsweringPreprocessor(AlbertTextClassifierPreprocessor):
-    """Questions and contexts in, what `AlbertQuestionAnswering` takes out.
+    """Tokenize and pack questions and contexts for `AlbertQuestionAnswering`.
 
-    A context too long for one example is cut into windows that overlap; see
-    `pack_texts`. Called as a layer it gives one example a question, with the first
-    window.
+    A call returns one example per question, with the first window of its context.
+    `pack_texts` returns all windows, which overlap.
 
     Args:
-        tokenizer: a `WordPieceTokenizer` or a `SentencePieceTokenizer`.
-        sequence_length: int. Most tokens of a window, the question and the special
-            ones included.
+        tokenizer: a `WordPieceTokenizer` or `SentencePieceTokenizer`.
+        sequence_length: int. Maximum number of tokens per window, with the question
+            and the special tokens.
         stride: optional int. Tokens from the start of one window of a long context to
             that of the next. By default windows share 128 tokens, at most half.
-        max_question_length: int. Questions of more tokens are cut, and those that
-            would leave less than half of the tokens to the context.
+        max_question_length: int. Maximum number of tokens of a question, at most half
+            of the window. Longer questions are truncated.
         **kwargs: as for `AlbertTextClassifierPreprocessor`.
 
     Call arguments:
         x: the tuple of two lists or tensors of strings [batch], questions and
-            contexts; or a dict of ids, which passes unchanged.
+            contexts. A dict of ids passes unchanged.
 
     Returns:
         A dict of int32 tensors [batch, time].
+
+    Raises:
+        AlbertError: if `stride` is below 1, or `x` is not a tuple of two.
 
     Reference:
         [Devlin et al., 2018](https://arxiv.org/abs/1810.04805), and google-research/
@@ -96,23 +90,15 @@ class AlbertQuestionAnsweringPreprocessor(AlbertTextClassifierPreprocessor):
         self.max_question_length = max_question_length
 
     def pack_texts(self, x: Any) -> WindowedContexts:
-        """Tokenize questions and contexts, and cut the contexts.
-
-        Args:
-            x: the tuple of two lists of strings, or string tensors [examples].
-
-        Raises:
-            TypeError: if these are no strings.
-            AlbertError: if it is no such tuple, or they are not as many.
-        """
+        """Tokenize questions and contexts, and cut the contexts into windows."""
         _check_is_pair(x)
         questions, contexts = as_segments(x)
-        # In a graph, where strings have no halves of surrogate pairs.
+        # Tensors may be in a graph.
         if tf.is_tensor(x[1]):
-            tokens, starts, ends = self.tokenizer.tokenize_with_offsets(contexts)
+            tokens, *offsets = self.tokenizer.tokenize_with_offsets(contexts)
         else:
-            tokens, starts, ends = tokenize_with_offsets(self.tokenizer, x[1])
-        starts, ends = (tf.cast(part, tf.int32) for part in (starts, ends))
+            tokens, *offsets = tokenize_with_offsets(self.tokenizer, x[1])
+        starts, ends = (tf.cast(part, tf.int32) for part in offsets)
         # [CLS] and two [SEP].
         room = self.sequence_length - 3
         questions = self.tokenizer(questions)
@@ -122,8 +108,9 @@ class AlbertQuestionAnsweringPreprocessor(AlbertTextClassifierPreprocessor):
         if self.stride is not None:
             stride = tf.minimum(size, self.stride)
         windows = Windows.of(tokens, size, stride)
-        parts = tf.gather(questions, windows.texts), windows.of_windows(tokens.values)
-        tokens, first_lengths = self.packer.pack(parts)
+        tokens, first_lengths = self.packer.pack(
+            (tf.gather(questions, windows.texts), windows.of_windows(tokens.values))
+        )
         return WindowedContexts(
             tokens=tokens,
             first_lengths=first_lengths,
@@ -133,8 +120,7 @@ class AlbertQuestionAnsweringPreprocessor(AlbertTextClassifierPreprocessor):
         )
 
     def pack(self, x):
-        """Tokenize a batch, of each context the first window; as `SegmentPacker`."""
-        contexts = self.pack_texts(tuple(map(tf.convert_to_tensor, as_segments(x))))
+        contexts = self.pack_texts(as_segments(x))
         is_first = contexts.windows.starts == 0
         return (
             tf.ragged.boolean_mask(contexts.tokens, is_first),
@@ -150,9 +136,10 @@ class AlbertQuestionAnsweringPreprocessor(AlbertTextClassifierPreprocessor):
 
 
 def as_questions(x: Any) -> tuple[list[str], list[str]]:
-    """Questions and contexts of any kind as two lists of Python strings."""
+    """Return questions and contexts of any kind as two lists of Python strings."""
     _check_is_pair(x)
-    return tuple(map(as_python_strings, x))
+    questions, contexts = map(as_python_strings, x)
+    return questions, contexts
 
 
 def _check_is_pair(x):

@@ -12,26 +12,35 @@ from albert_tf_lite.errors import AlbertError
 
 @dataclasses.dataclass(frozen=True)
 class SegmentPacker:
-    """Packs one or two tokenized texts as BERT does, and pads the batch.
+    """Pack one or two tokenized texts as BERT does, and pad the batch.
 
-    One text becomes `[CLS] a [SEP]`, two become `[CLS] a [SEP] b [SEP]`. Of a
-    pair that is too long, tokens are dropped from the end of whichever text is
-    longer, of the second if they are equal. A pair whose second text is empty
-    is packed as one text, as in the original.
+    One text becomes `[CLS] a [SEP]`, two become `[CLS] a [SEP] b [SEP]`. If a pair is
+    too long, tokens are dropped from the end of the longer text, of the second if both
+    are equal. A pair whose second text is empty is packed as one text, as in the
+    original.
 
-    Written with core TensorFlow operations only: KerasHub's
-    `MultiSegmentPacker` needs `TFText>RoundRobinTrim`, which TensorFlow Serving
-    does not link.
+    Only core TensorFlow operations are used: KerasHub's `MultiSegmentPacker` needs
+    `TFText>RoundRobinTrim`, which TensorFlow Serving does not link.
 
     Args:
         cls_token_id: int.
         sep_token_id: int.
         pad_token_id: int.
-        sequence_length: int. Most tokens of an example, the special ones
+        sequence_length: int. Maximum number of tokens per example, special tokens
             included.
-        padding: `"longest"` pads to the longest example of the batch, rounded
-            up to `pad_to_multiple_of`; `"max_length"` to `sequence_length`.
-        pad_to_multiple_of: int. Few different lengths mean few traces.
+        padding: `"longest"` pads to the longest example of the batch, rounded up to
+            `pad_to_multiple_of`; `"max_length"` to `sequence_length`.
+        pad_to_multiple_of: int. Fewer different lengths mean fewer traces.
+
+    Raises:
+        AlbertError: if an argument has a value that is not allowed.
+
+    Example:
+    ```python
+    packer = SegmentPacker(cls_token_id=2, sep_token_id=3, sequence_length=8)
+    packer((tf.ragged.constant([[5, 6]]), tf.ragged.constant([[7]])))["token_ids"]
+    # [[2, 5, 6, 3, 7, 3, 0, 0]]
+    ```
 
     Reference:
         google-research/bert `run_classifier.py`, `convert_single_example` and
@@ -56,11 +65,6 @@ class SegmentPacker:
                 "`sequence_length` must leave room for [CLS] a [SEP] b [SEP], 5 "
                 f"tokens. Received: sequence_length={self.sequence_length}"
             )
-        if self.pad_to_multiple_of < 1:
-            raise AlbertError(
-                "`pad_to_multiple_of` must be at least 1. Received: "
-                f"pad_to_multiple_of={self.pad_to_multiple_of}"
-            )
 
     def __call__(self, segments: Sequence[tf.RaggedTensor]) -> dict[str, tf.Tensor]:
         """Pack and pad a batch.
@@ -69,9 +73,9 @@ class SegmentPacker:
             segments: tuple of one or two ragged int tensors [batch, (tokens)].
 
         Returns:
-            A dict of int32 tensors [batch, time]: `token_ids`, `segment_ids`
-            (0 up to the first [SEP], then 1, and 0 for padding) and
-            `padding_mask` (1 for a token).
+            A dict of int32 tensors [batch, time]: `token_ids`, `segment_ids` (0 up to
+            the first [SEP], then 1, and 0 for padding) and `padding_mask` (1 for a
+            token).
         """
         return self.pad(*self.pack(segments))
 
@@ -81,8 +85,8 @@ class SegmentPacker:
         """Truncate, join and add the special tokens, without padding.
 
         Returns:
-            The packed tokens, a ragged int32 tensor [batch, (tokens)], and how
-            many of them belong to the first segment, an int64 tensor [batch].
+            The packed tokens, ragged int32 [batch, (tokens)], and the number of tokens
+            up to the first [SEP], int64 [batch].
         """
         first, *second = (tf.cast(segment, tf.int32) for segment in segments)
         if second:
@@ -99,32 +103,36 @@ class SegmentPacker:
     def pad(
         self, tokens: tf.RaggedTensor, first_lengths: tf.Tensor
     ) -> dict[str, tf.Tensor]:
-        """Pad packed tokens; the arguments are what `pack` gives."""
+        """Pad the results of `pack`."""
         lengths = tokens.row_lengths()
         time = tf.constant(self.sequence_length, tf.int64)
         if self.padding == "longest":
             multiple = self.pad_to_multiple_of
-            # At least 1, for a model reads the first position of no examples too.
+            # At least 1, because models read the first position of an empty batch too.
             longest = tf.maximum(tf.reduce_max(lengths), 1)
             time = tf.minimum((longest + multiple - 1) // multiple * multiple, time)
         position = tf.range(time)[tf.newaxis]
         is_token = position < lengths[:, tf.newaxis]
         is_second = is_token & (position >= first_lengths[:, tf.newaxis])
-        static = self.sequence_length if self.padding == "max_length" else None
         shape = tf.stack([tokens.nrows(), time])
-        token_ids = tokens.to_tensor(self.pad_token_id, shape=shape)
         features = {
-            "token_ids": token_ids,
+            "token_ids": tokens.to_tensor(self.pad_token_id, shape=shape),
             "segment_ids": tf.cast(is_second, tf.int32),
             "padding_mask": tf.cast(is_token, tf.int32),
         }
+        static = self.sequence_length if self.padding == "max_length" else None
         return {
             name: tf.ensure_shape(value, [None, static])
             for name, value in features.items()
         }
 
+    def full_lengths(self, segments: Sequence[tf.RaggedTensor]) -> tf.Tensor:
+        """Return the number of tokens before truncation, int64 [batch]."""
+        first, *second = (segment.row_lengths() for segment in segments)
+        return first + 2 + sum(length + tf.minimum(length, 1) for length in second)
+
     def padded_lengths(self, lengths: Any) -> np.ndarray:
-        """How long `pad` makes batches whose longest examples have these lengths."""
+        """Return the padded lengths of batches by their longest examples."""
         if self.padding == "max_length":
             return np.full_like(lengths, self.sequence_length)
         multiple = self.pad_to_multiple_of
@@ -132,13 +140,13 @@ class SegmentPacker:
         return np.minimum(padded, self.sequence_length)
 
     def _truncate_pair(self, first, second):
-        """Longest first, in one step.
+        """Truncate the longer text first, in one step.
 
-        Dropping token by token until the sum fits ends with the shorter text
-        whole, or with both at half the room, the odd token with the first.
+        Dropping token by token until the sum fits ends with the shorter text whole, or
+        with both at half the room, the odd token with the first.
         """
         second_length = second.row_lengths()
-        # One [SEP] fewer where there is no second text.
+        # One [SEP] fewer where the second text is empty.
         room = self.sequence_length - 2 - tf.minimum(second_length, 1)
         half = (room + 1) // 2
         first = _keep(first, tf.maximum(room - second_length, half))
@@ -146,17 +154,13 @@ class SegmentPacker:
 
 
 def _keep(tokens, most):
-    """The first `most` tokens of each row; `most` is a number or one a row."""
+    """Return the first `most` tokens of each row; `most` is a number or [rows]."""
     lengths = tf.minimum(tokens.row_lengths(), tf.cast(most, tf.int64))
-    position = tf.range(tf.size(tokens.values, tf.int64))
-    # Not `value_rowids`, which makes a table of all rows as long as the longest: 26 GB
-    # for an article of 30,000 sentences, one of them of 100,000 characters.
-    rows = tf.searchsorted(tokens.row_splits[1:], position, side="right")
-    position -= tf.gather(tokens.row_starts(), rows)
-    kept = tf.boolean_mask(tokens.values, position < tf.gather(lengths, rows))
-    return _ragged(kept, lengths)
+    starts = tokens.row_starts()
+    kept = tf.ragged.range(starts, starts + lengths)
+    return kept.with_values(tf.gather(tokens.values, kept.values))
 
 
 def _ragged(values, lengths):
-    """Without the checks, which would triple the size of an exported graph."""
+    # Without the checks, which would triple the size of an exported graph.
     return tf.RaggedTensor.from_row_lengths(values, lengths, validate=False)

@@ -1,4 +1,4 @@
-"""Articles as their sentences."""
+"""Articles as lists of sentences."""
 
 from __future__ import annotations
 
@@ -10,48 +10,42 @@ import tensorflow as tf
 
 from albert_tf_lite.errors import AlbertError
 
-# What separates sentences and belongs to none.
+# White space between sentences, which belongs to none.
 WHITE_SPACE = " \t\r\n\u3000"
-# Read alike by Python's engine and TensorFlow's. A dot counts before white space only.
+# Has the same meaning for Python and RE2. A dot counts before white space only.
 _END = (
     rf"[。！？!?…\n]+[”’」』）】\"')\]]*[{WHITE_SPACE}]*"
     rf"|\.[”’\"')\]]*[{WHITE_SPACE}]+"
 )
-_END_PATTERN = re.compile(_END)
-# Two code points that Unicode keeps free of characters.
+_SENTENCE = re.compile(rf"(?s).*?(?:{_END})|.+")
+# Noncharacters, which are not meant for text.
 _CUT, _OTHER = "\ufdd0", "\ufdd1"
 
 
 def split_sentences(text: str) -> list[str]:
-    """The sentences of a text, by their end marks.
+    """Split a text at the ends of its sentences.
 
-    A sentence ends after 。！？!?… and the quotes and brackets that close there, after
+    A sentence ends after 。！？!?… with the quotes and brackets that close there, after
     a dot before white space, and at a line break. White space after it belongs to it.
     `zh.split_sentences` knows more cases; tasks take its sentences as well.
 
     Returns:
-        A list of strings that joined give the text; of `""` one empty string.
+        A list of strings whose concatenation is the text; `[""]` for `""`.
     """
-    ends = [match.end() for match in _END_PATTERN.finditer(text)]
-    bounds = [0, *ends, *([len(text)] if not ends or ends[-1] < len(text) else [])]
-    return [text[a:b] for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+    return _SENTENCE.findall(text) or [""]
 
 
 def split_sentences_in_graph(texts: tf.Tensor) -> tf.RaggedTensor:
-    """`split_sentences` of strings [batch]: strings [batch, (sentences)]."""
+    """Split strings [batch] like `split_sentences`, to [batch, (sentences)]."""
     marked = tf.strings.regex_replace(texts, _CUT, _OTHER)
     marked = tf.strings.regex_replace(marked, f"({_END})", rf"\1{_CUT}")
-    # None after the last one.
+    # No empty sentence after the last one.
     marked = tf.strings.regex_replace(marked, f"{_CUT}$", "")
     return tf.strings.split(marked, _CUT)
 
 
 def sentences_of(articles: Any) -> list[list[str]]:
-    """The sentences of each article, which is a string or a list of its sentences.
-
-    Raises:
-        AlbertError: if an article is neither, or a list without a sentence.
-    """
+    """Return the sentences of articles, each a string or a list of its sentences."""
     if isinstance(articles, tuple):
         raise AlbertError("`x` should be a list of articles. Received a tuple.")
     if tf.is_tensor(articles):
@@ -63,8 +57,8 @@ def sentences_of(articles: Any) -> list[list[str]]:
         row = split_sentences(article) if isinstance(article, str) else list(article)
         if not row or not all(isinstance(sentence, str) for sentence in row):
             raise AlbertError(
-                "An article should be a string, or a list of its sentences, one at "
-                f"least. Article {position} is {str(article)[:80]!r}."
+                "An article should be a string, or a list of at least one sentence. "
+                f"Article {position} is {str(article)[:80]!r}."
             )
         rows.append(row)
     return rows
@@ -76,17 +70,18 @@ def choose_sentences(
     count: int = 3,
     max_characters: int | None = None,
 ) -> list[int]:
-    """The positions of the sentences with the highest scores, in the order of the text.
+    """Return the positions of the sentences with the highest scores, in text order.
 
     Args:
-        sentences: strings. Those of white space alone are not chosen.
-        scores: floats, one a sentence.
-        count: int. Most sentences.
-        max_characters: optional int. Most characters of all that are chosen, without
-            the white space around each; what does not fit is passed over.
+        sentences: strings. Blank ones are not chosen.
+        scores: floats, one per sentence.
+        count: int. Maximum number of sentences.
+        max_characters: optional int. Maximum number of characters of all chosen
+            sentences, without surrounding white space. Those that do not fit are
+            skipped.
     """
     left = float("inf") if max_characters is None else max_characters
-    chosen = []
+    chosen: list[int] = []
     for i in sorted(range(len(sentences)), key=lambda i: -scores[i]):
         length = len(sentences[i].strip(WHITE_SPACE))
         if 0 < length <= left and len(chosen) < count:
@@ -96,7 +91,7 @@ def choose_sentences(
 
 
 def sentence_bounds(sentences: Sequence[str]) -> list[tuple[int, int]]:
-    """Where each sentence begins and ends in the article, without white space."""
+    """Return the start and end of each sentence in the article, without white space."""
     bounds, start = [], 0
     for sentence in sentences:
         first = start + len(sentence) - len(sentence.lstrip(WHITE_SPACE))

@@ -16,17 +16,11 @@ from albert_tf.preprocessing.texts import as_segments, as_string_tensor
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Articles(PackedTexts):
-    """Articles in windows of whole sentences: `[CLS] a [SEP] [CLS] b [SEP]`.
+    """Articles in windows of whole sentences: `[CLS] a [SEP] [CLS] b [SEP]`."""
 
-    Attributes:
-        window: int64 tensor [sentences of all articles], the window of each.
-        place: int64 tensor [sentences], the position of its [CLS] in the window.
-        article: int64 tensor [windows], the article of each.
-    """
-
-    window: tf.Tensor
-    place: tf.Tensor
-    article: tf.Tensor
+    window: tf.Tensor  # int64 [sentences of all articles]
+    place: tf.Tensor  # int64 [sentences], the position of its [CLS] in the window.
+    article: tf.Tensor  # int64 [windows]
 
     @property
     def examples(self):
@@ -34,31 +28,37 @@ class Articles(PackedTexts):
 
     @property
     def positions(self) -> tf.Tensor:
-        """Of each sentence's [CLS] among the tokens of all windows, int64."""
+        """Positions of the sentences' [CLS] among the tokens of all windows, int64."""
         return tf.gather(self.tokens.row_starts(), self.window) + self.place
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
 class AlbertSummarizerPreprocessor(AlbertTextClassifierPreprocessor):
-    """Articles in, what `AlbertBackbone` takes out: each sentence begins with [CLS].
+    """Tokenize and pack articles, with a [CLS] before each sentence.
 
     An article is a string, split at the ends of sentences, or the list of its
-    sentences. As many whole sentences as fit are one window, so that each sentence is
-    read once, among its neighbours; a sentence longer than a window is cut. Called on
-    strings it gives the first window of each article; `pack_texts` reads it all.
+    sentences. A window holds as many whole sentences as fit; a sentence longer than a
+    window is truncated. A call returns the first window of each article; `pack_texts`
+    returns all.
 
     Args:
-        tokenizer: a `WordPieceTokenizer` or a `SentencePieceTokenizer`.
-        sequence_length: int. Most tokens of a window, the special ones included.
+        tokenizer: a `WordPieceTokenizer` or `SentencePieceTokenizer`.
+        sequence_length: int. Maximum number of tokens per window, special tokens
+            included.
         padding, pad_to_multiple_of: as for `AlbertTextClassifierPreprocessor`.
+
+    Call arguments:
+        x: a list or tensor of strings [batch]. A dict of ids passes unchanged.
+
+    Returns:
+        A dict of int32 tensors [batch, time].
 
     Reference:
         [BertSum](https://arxiv.org/abs/1908.08345), section 3.1, without its
-        segments by turns.
+        alternating segments.
     """
 
-    def pack(self, x: Any) -> tuple[tf.RaggedTensor, tf.Tensor]:
-        """The first window of each article; what `SegmentPacker.pack` gives."""
+    def pack(self, x):
         (texts,) = as_segments(x)
         articles = self.cut(split_sentences_in_graph(texts))
         first = tf.searchsorted(articles.article, tf.range(tf.size(texts, tf.int64)))
@@ -76,7 +76,7 @@ class AlbertSummarizerPreprocessor(AlbertTextClassifierPreprocessor):
         """Cut strings [articles, (sentences)] into windows; also works in a graph."""
         tokens, _ = self.packer.pack([self.tokenizer(sentences.values)])
         lengths, article = tokens.row_lengths(), sentences.value_rowids()
-        window = _windows(lengths, article, self.sequence_length)
+        window = _windows(lengths, article, tf.constant(self.sequence_length, tf.int64))
         sizes = tf.math.segment_sum(lengths, window)
         tokens = tf.RaggedTensor.from_row_lengths(tokens.values, sizes, validate=False)
         place = tf.cumsum(lengths, exclusive=True)
@@ -90,15 +90,9 @@ class AlbertSummarizerPreprocessor(AlbertTextClassifierPreprocessor):
         )
 
 
-@tf.function(
-    input_signature=[
-        tf.TensorSpec([None], tf.int64),
-        tf.TensorSpec([None], tf.int64),
-        tf.TensorSpec([], tf.int64),
-    ]
-)
+@tf.function(reduce_retracing=True)
 def _windows(lengths, article, size):
-    """The window of each sentence: as many of an article as fit."""
+    """Return the window of each sentence: as many of an article as fit."""
 
     def step(state, sentence):
         used, window, before = state

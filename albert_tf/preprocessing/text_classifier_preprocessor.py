@@ -11,36 +11,42 @@ import tensorflow as tf
 from albert_tf.backbone.albert_backbone import AlbertBackbone
 from albert_tf.preprocessing.packed_texts import PackedTexts, warn_of_truncation
 from albert_tf.preprocessing.segment_packer import SegmentPacker
-from albert_tf.preprocessing.texts import Texts, as_segments
+from albert_tf.preprocessing.texts import CHUNK, Texts, as_segments
 from albert_tf.tokenizers.word_piece_tokenizer import WordPieceTokenizer
 from albert_tf_lite.errors import AlbertError
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
 class AlbertTextClassifierPreprocessor(keras_hub.models.Preprocessor):
-    """Strings or pairs of strings in, what `AlbertBackbone` takes out.
+    """Tokenize and pack strings or pairs of strings for `AlbertBackbone`.
 
     Args:
-        tokenizer: a `WordPieceTokenizer` or a `SentencePieceTokenizer`.
-        sequence_length: int. Most tokens of an example, the special ones
-            included. Longer texts are cut.
+        tokenizer: a `WordPieceTokenizer` or `SentencePieceTokenizer`.
+        sequence_length: int. Maximum number of tokens per example, special tokens
+            included. Longer texts are truncated.
         padding: `"longest"` (of the batch) or `"max_length"`.
         pad_to_multiple_of: int. See `SegmentPacker`.
 
     Call arguments:
-        x: a string, a list or tensor of strings [batch], or for pairs the tuple
-            of two such lists. Or a dict with the keys `token_ids`,
-            `segment_ids`, `padding_mask`, which passes unchanged.
+        x: a string, a list or tensor of strings [batch], or for pairs the tuple of two
+            such lists. A dict with the keys `token_ids`, `segment_ids`, `padding_mask`
+            passes unchanged.
         y: optional labels, passed on.
         sample_weight: optional weights, passed on.
 
     Returns:
-        A dict of int32 tensors [batch, time], or [time] for a single string;
-        with `y` or `sample_weight` the tuple of all.
+        A dict of int32 tensors [batch, time], or [time] for a single string; with `y`
+        or `sample_weight` a tuple of all.
+
+    Raises:
+        TypeError: if `x` does not hold strings.
+        AlbertError: if the lists of a pair differ in length.
 
     Example:
     ```python
-    preprocessor = AlbertTextClassifierPreprocessor(WordPieceTokenizer("vocab.txt"))
+    vocabulary = "examples/albert_micro_zh/vocab.txt"
+    tokenizer = albert_tf.tokenizers.WordPieceTokenizer(vocabulary)
+    preprocessor = albert_tf.preprocessing.AlbertTextClassifierPreprocessor(tokenizer)
     preprocessor(["很好", "太差了"])
     preprocessor((["你好吗", "几点了"], ["你还好吗", "什么时间"]))
     ```
@@ -62,12 +68,11 @@ class AlbertTextClassifierPreprocessor(keras_hub.models.Preprocessor):
         self.sequence_length = sequence_length
         self.padding = padding
         self.pad_to_multiple_of = pad_to_multiple_of
-        self._packing = self._packing_key = None
+        self._traced_pack = self._traced_pack_key = None
 
     @property
     def packer(self) -> SegmentPacker:
-        """The `SegmentPacker`; built when asked for, as a tokenizer restored
-        from a preset gets its vocabulary later."""
+        # Not built before: the vocabulary of a preset is loaded after `__init__`.
         return SegmentPacker(
             self.tokenizer.cls_token_id,
             self.tokenizer.sep_token_id,
@@ -79,8 +84,7 @@ class AlbertTextClassifierPreprocessor(keras_hub.models.Preprocessor):
 
     @classmethod
     def _add_missing_kwargs(cls, loader, kwargs):
-        # For a preset that holds a backbone alone, which may have fewer positions
-        # than there are tokens by default.
+        # A preset with a backbone alone may have fewer positions than the default.
         positions = loader.config["config"].get("max_sequence_length", 512)
         kwargs.setdefault("sequence_length", min(512, positions))
         return super()._add_missing_kwargs(loader, kwargs)
@@ -94,53 +98,46 @@ class AlbertTextClassifierPreprocessor(keras_hub.models.Preprocessor):
             segments = as_segments(x)
             single = segments[0].shape.rank == 0
             if single:
-                segments = [segment[tf.newaxis] for segment in segments]
-            x = self.packer.pad(*self.pack(tuple(segments)))
+                segments = tuple(segment[tf.newaxis] for segment in segments)
+            x = self.packer.pad(*self.pack(segments))
             if single:
                 x = {name: value[0] for name, value in x.items()}
         return keras.utils.pack_x_y_sample_weight(x, y, sample_weight)
 
     def pack(self, x: Texts) -> tuple[tf.RaggedTensor, tf.Tensor]:
-        """Tokenize a batch; what `SegmentPacker.pack` gives."""
-        segments = as_segments(x)
-        return self.packer.pack([self.tokenize(segment) for segment in segments])
+        """Tokenize a batch and return the results of `SegmentPacker.pack`."""
+        return self.packer.pack([self.tokenize(segment) for segment in as_segments(x)])
 
     def tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
-        """The ids of texts [batch], without special tokens."""
+        """Return the ids of texts [batch], without special tokens."""
         return self.tokenizer(texts)
 
-    def pack_texts(self, x: Texts, chunk: int = 1024) -> PackedTexts:
-        """Tokenize lists of texts, `chunk` at a time in each thread.
-
-        Args:
-            x: list of strings, or for pairs the tuple of two such lists.
-            chunk: int.
-
-        Returns:
-            `PackedTexts`. A warning counts the examples longer than
-            `sequence_length`, which are truncated.
-        """
+    def pack_texts(self, x: Texts) -> PackedTexts:
+        """Tokenize and pack lists of texts in threads, and warn of truncation."""
         segments = as_segments(x)
-        function = self._packing_function(len(segments))
-        starts = range(0, max(len(segments[0]), 1), chunk)
+        pack = self._pack_function(len(segments))
+        total = len(segments[0])
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as threads:
             packed = threads.map(
-                lambda start: function(*(s[start : start + chunk] for s in segments)),
-                starts,
+                lambda start: pack(*(part[start : start + CHUNK] for part in segments)),
+                range(0, max(total, 1), CHUNK),
             )
             tokens, first_lengths, truncated = zip(*packed, strict=True)
-        warn_of_truncation(sum(truncated), len(segments[0]), self.sequence_length)
+        warn_of_truncation(sum(truncated), total, self.sequence_length)
         return PackedTexts(
             tokens=tf.concat(tokens, axis=0),
             first_lengths=tf.concat(first_lengths, axis=0),
         )
 
-    def _packing_function(self, num_segments):
-        """Traced once, for tracing takes longer than tokenizing a thousand texts."""
+    def _pack_function(self, num_segments):
+        """Return a traced function of strings to packed tokens and a count.
+
+        It is cached, because tracing takes longer than tokenizing a thousand texts.
+        """
         packer = self.packer
         key = (num_segments, packer, self.tokenizer.fingerprint)
-        if self._packing_key == key:
-            return self._packing
+        if self._traced_pack_key == key:
+            return self._traced_pack
 
         # Without AutoGraph, which has nothing to convert and takes half of the tracing.
         @tf.function(
@@ -149,20 +146,16 @@ class AlbertTextClassifierPreprocessor(keras_hub.models.Preprocessor):
         )
         def pack(*texts):
             parts = [self.tokenize(text) for text in texts]
-            # A second text without tokens gets no [SEP].
-            length = parts[0].row_lengths() + 2
-            for part in parts[1:]:
-                length += part.row_lengths() + tf.minimum(part.row_lengths(), 1)
-            cut = tf.reduce_sum(tf.cast(length > packer.sequence_length, tf.int32))
-            return *packer.pack(parts), cut
+            is_long = packer.full_lengths(parts) > packer.sequence_length
+            return *packer.pack(parts), tf.math.count_nonzero(is_long)
 
-        self._packing, self._packing_key = pack, key
+        self._traced_pack, self._traced_pack_key = pack, key
         return pack
 
     def with_tokenizer(
         self, tokenizer: keras_hub.tokenizers.Tokenizer
     ) -> AlbertTextClassifierPreprocessor:
-        """A preprocessor of the same settings with another tokenizer."""
+        """Return a preprocessor with the same settings and another tokenizer."""
         return type(self).from_config({**self.get_config(), "tokenizer": tokenizer})
 
     def get_config(self):
@@ -175,7 +168,7 @@ class AlbertTextClassifierPreprocessor(keras_hub.models.Preprocessor):
 
 
 def check_fits(preprocessor: Any, backbone: AlbertBackbone) -> None:
-    """Check that a backbone has the positions and the vocabulary of a preprocessor."""
+    """Raise unless a backbone has the positions and vocabulary of a preprocessor."""
     tokenizer = getattr(preprocessor, "tokenizer", None)
     if tokenizer is None:
         return
@@ -184,7 +177,7 @@ def check_fits(preprocessor: Any, backbone: AlbertBackbone) -> None:
             f"The preprocessor's sequence_length={preprocessor.sequence_length} is "
             f"more than the {backbone.max_sequence_length} positions of the model."
         )
-    # A tokenizer restored from a preset has no vocabulary yet.
+    # The vocabulary of a preset is loaded later.
     if tokenizer.pad_token_id is None:
         return
     if tokenizer.vocabulary_size() != backbone.vocabulary_size:

@@ -6,39 +6,40 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from albert_tf.preprocessing.offsets import tokenize_with_offsets, without_overlap
-from albert_tf.preprocessing.packed_texts import WindowedTexts
+from albert_tf.preprocessing.packed_texts import WindowedTexts, Windows
 from albert_tf.preprocessing.text_classifier_preprocessor import (
     AlbertTextClassifierPreprocessor,
 )
-from albert_tf.preprocessing.texts import as_segments
-from albert_tf.preprocessing.windows import Windows
+from albert_tf.preprocessing.texts import as_segments, tokenize_with_offsets
 from albert_tf_lite.errors import AlbertError
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
 class AlbertTokenClassifierPreprocessor(AlbertTextClassifierPreprocessor):
-    """Strings in, what `AlbertBackbone` takes out; long texts in windows.
+    """Tokenize and pack texts for `AlbertTokenClassifier`.
 
-    Called on strings it gives one example a text, cut to `sequence_length`, as
-    `AlbertTextClassifierPreprocessor`; `pack_texts` reads it all.
+    A call returns one example per text, truncated to `sequence_length`. `pack_texts`
+    returns long texts in overlapping windows.
 
     Args:
-        tokenizer: a `WordPieceTokenizer` or a `SentencePieceTokenizer`.
-        sequence_length: int. Most tokens of a window, the special ones included.
+        tokenizer: a `WordPieceTokenizer` or `SentencePieceTokenizer`.
+        sequence_length: int. Maximum number of tokens per window, special tokens
+            included.
         stride: optional int. Tokens from the start of one window of a long text to
-            that of the next. By default three quarters of what a window holds.
+            that of the next. By default three quarters of a window.
         padding, pad_to_multiple_of: as for `AlbertTextClassifierPreprocessor`.
 
     Call arguments:
-        x, sample_weight: as for `AlbertTextClassifierPreprocessor`.
-        y: optional (ragged) int tensor [batch, (characters)], the tag of each character
-            of the texts. It becomes that of each token, int32 [batch, time], -1 for
+        x, sample_weight: as for `AlbertTextClassifierPreprocessor`, without pairs.
+        y: optional (ragged) int tensor [batch, (characters)], the tag of each
+            character. It becomes that of each token, int32 [batch, time], -1 for
             padding and special tokens.
 
+    Returns:
+        As of `AlbertTextClassifierPreprocessor`.
+
     Raises:
-        AlbertError: if windows that far apart would leave tokens out, or a pair of
-            texts is given.
+        AlbertError: if `stride` would leave out tokens, or `x` is a pair of texts.
     """
 
     def __init__(
@@ -51,40 +52,37 @@ class AlbertTokenClassifierPreprocessor(AlbertTextClassifierPreprocessor):
         super().__init__(tokenizer, sequence_length=sequence_length, **kwargs)
         if stride is not None and not 1 <= stride <= sequence_length - 2:
             raise AlbertError(
-                "`stride` must be from 1 to the tokens that a window holds, "
-                f"sequence_length - 2 = {sequence_length - 2}. Received: {stride}"
+                "`stride` must be from 1 to sequence_length - 2 = "
+                f"{sequence_length - 2}, the tokens of a window. Received: {stride}"
             )
         self.stride = stride
 
     def call(self, x, y=None, sample_weight=None):
         refuse_pairs(x)
         if y is not None and not isinstance(x, dict):
-            (text,) = as_segments(x)
-            y = self._tags_of_tokens(text, y)
+            y = self._tags_of_tokens(x, y)
             if sample_weight is not None:
-                # One a text, with an axis for the tokens as the losses have one.
+                # With an axis for the tokens, which the losses have.
                 sample_weight = tf.convert_to_tensor(sample_weight)[:, tf.newaxis]
         return super().call(x, y=y, sample_weight=sample_weight)
 
-    def _tags_of_tokens(self, text, tags):
-        """The tag of the first character of each token, -1 where there is no token."""
+    def _tags_of_tokens(self, x, tags):
+        """Return the tag of the first character of each token."""
+        (text,) = as_segments(x)
         _, *offsets = self.tokenizer.tokenize_with_offsets(text)
         starts, ends = without_overlap(*(tf.cast(x, tf.int32) for x in offsets))
-        has_text = starts.with_values(starts.values < ends.values)
-        starts = starts.with_values(tf.where(has_text.values, starts.values, 0))
+        has_text = starts.values < ends.values
+        starts = starts.with_values(tf.where(has_text, starts.values, 0))
         tags = tf.cast(tf.gather(tags, starts, batch_dims=1), tf.int32)
-        tags = tags.with_values(tf.where(has_text.values, tags.values, -1))
-        # As the tokens: cut, between two special ones, padded.
+        tags = tags.with_values(tf.where(has_text, tags.values, -1))
+        # Truncated and padded like tokens.
         features = self.packer([tags])
         position = tf.range(tf.shape(features["token_ids"])[1])
         last = tf.reduce_sum(features["padding_mask"], axis=1, keepdims=True) - 1
         return tf.where((position > 0) & (position < last), features["token_ids"], -1)
 
     def pack_texts(self, x: Sequence[str]) -> WindowedTexts:
-        """Tokenize a list of Python strings and cut them into windows.
-
-        No character is in two tokens, so that some tokens are empty.
-        """
+        """Tokenize a list of strings and cut them into windows."""
         refuse_pairs(x)
         return self.cut(*tokenize_with_offsets(self.tokenizer, x))
 
@@ -108,10 +106,22 @@ class AlbertTokenClassifierPreprocessor(AlbertTextClassifierPreprocessor):
         return {**super().get_config(), "stride": self.stride}
 
 
+def without_overlap(
+    starts: tf.RaggedTensor, ends: tf.RaggedTensor
+) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
+    """Return offsets [texts, (tokens)] in which no tokens share a character.
+
+    If a character became several tokens, such as a Korean syllable, all but the first
+    are empty (`start == end`).
+    """
+    before = tf.concat([tf.zeros_like(ends[:, :1]), ends[:, :-1]], axis=1).values
+    starts = starts.with_values(tf.maximum(starts.values, before))
+    return starts, ends.with_values(tf.maximum(starts.values, ends.values))
+
+
 def refuse_pairs(x: Any) -> None:
-    """Raise an error for pairs of texts, of which there is no one text to tag."""
     if isinstance(x, tuple) and len(as_segments(x)) > 1:
         raise AlbertError(
-            "A token classifier takes one text an example, as a list of strings. "
+            "A token classifier takes one text per example, as a list of strings. "
             "Received a tuple of two lists, which is a pair of texts."
         )

@@ -1,55 +1,46 @@
-"""Find where the words of a text begin, by any segmenter, and the tokens there."""
+"""Words of a segmenter: the tokens that begin them, and labels of those within."""
 
 import os
+import re
+from collections.abc import Callable, Iterable, Sequence
 
+import keras_hub
 import numpy as np
 
 from albert_tf_lite.errors import AlbertError
 
+# `get_new_segment` of albert_zh's `create_pretraining_data.py` marks these by `##`.
+CHINESE = re.compile("[\u4e00-\u9fa5]")
+_MARKED = re.compile(f"##{CHINESE.pattern}")
 
-def word_boundaries(text, segmenter):
-    """Return where the words of a long text begin.
 
-    Args:
-        text: string, of many lines.
-        segmenter: a function of a string that returns its words in order, such as
-            `jieba.lcut`. It is called with each line that is not empty, without its
-            `"\\n"`. If it has a method `boundaries`, as `zh.Jieba()` has, that is
-            called with the text instead.
+def word_boundaries(text: str, segmenter: Callable[[str], Iterable[str]]) -> np.ndarray:
+    """Return where the words of a text begin, sorted int64 [words].
 
-    Returns:
-        A sorted int64 array of character positions, including 0 and excluding the
-        length of the text. Every `"\\n"` is a separate word.
-
-    Raises:
-        TypeError: if the words of the segmenter are not strings.
-        AlbertError: if it drops or changes characters; says in which line.
+    The segmenter is called with each line that is not empty, or with the whole text if
+    it has a method `boundaries`, as `zh.Jieba()` has. Every line break is a word.
     """
     if hasattr(segmenter, "boundaries"):
         return segmenter.boundaries(text)
-    lengths = np.fromiter(map(len, _words_by_line(text, segmenter)), np.int64)
-    return np.cumsum(lengths) - lengths
-
-
-def _words_by_line(text, segmenter):
+    lengths: list[int] = []
     for number, line in enumerate(text.split("\n"), start=1):
-        if number > 1:
-            yield "\n"
         if line:
             words = checked_words(segmenter(line), line, f"line {number}")
-            yield from filter(None, words)
+            lengths += filter(None, map(len, words))
+        lengths.append(1)
+    # The last line has no line break. The end of the text begins no word.
+    return np.cumsum([0, *lengths[:-1]], dtype=np.int64)[:-1]
 
 
-def checked_words(words, text, name):
-    """Return the words of a segmenter as a list if they contain the whole text."""
+def checked_words(words: Iterable[str], text: str, name: str) -> list[str]:
+    """Return words as a list. Raise unless they join to the text."""
     words = list(words)
-    try:
-        joined = "".join(words)
-    except TypeError:
+    if not all(isinstance(word, str) for word in words):
         raise TypeError(
             f"The segmenter should return strings. For {text[:50]!r} it returned "
             f"{words[:5]}."
-        ) from None
+        )
+    joined = "".join(words)
     if joined != text:
         start = max(0, len(os.path.commonprefix([joined, text])) - 20)
         raise AlbertError(
@@ -59,37 +50,60 @@ def checked_words(words, text, name):
     return words
 
 
-def tokens_that_begin_words(rows, starts, ends, lengths, segmenter):
-    """Return which tokens of several texts begin a word.
+def tokens_that_begin_words(
+    texts: Sequence[str],
+    starts: np.ndarray,
+    ends: np.ndarray,
+    lengths: np.ndarray,
+    segmenter: Callable[[str], Iterable[str]],
+) -> np.ndarray:
+    """Return which tokens of several texts begin a word, bool [tokens of all texts].
 
-    Args:
-        rows: list of strings, the texts.
-        starts, ends: int arrays, the character offsets of each token in its text, the
-            tokens of all texts in order.
-        lengths: int array, the number of tokens per text.
-        segmenter: as for `word_boundaries`, which is called once for all texts.
-
-    Returns:
-        A bool array, as long as `starts`.
-    """
-    cuts = word_boundaries("\n".join(rows), segmenter)
-    # The rows are joined by one character.
-    first = np.cumsum([0, *(len(row) + 1 for row in rows[:-1])])[: len(rows)]
-    offset = np.repeat(first, lengths)
-    return begins_word(starts + offset, ends + offset, cuts)
-
-
-def begins_word(starts, ends, cuts):
-    """Return which tokens, from characters `starts` to `ends`, begin a word.
-
-    A token begins a word if a word begins (in `cuts`, sorted) between the end of the
-    token before and its start. A word that begins within a token is joined with the
-    word before.
+    `starts` and `ends` are offsets in each text, `lengths` the tokens per text. A word
+    that begins within a token is joined with the word before.
     """
     if not len(starts):
         return np.zeros(0, bool)
-    end_before = np.concatenate([[-1], ends[:-1]])
+    cuts = word_boundaries("\n".join(texts), segmenter)
+    # The texts are joined by one character.
+    first = np.cumsum([0, *(len(text) + 1 for text in texts[:-1])])
+    offset = np.repeat(first, lengths)
+    end_before = np.concatenate([[-1], (ends + offset)[:-1]])
+    # Words that begin between the end of the token before and the start of a token.
     before = np.searchsorted(cuts, end_before, side="left")
-    begins = np.searchsorted(cuts, starts, side="right") > before
+    begins = np.searchsorted(cuts, starts + offset, side="right") > before
     begins[0] = True
     return begins
+
+
+def marked_label_ids(
+    tokenizer: keras_hub.tokenizers.Tokenizer | None,
+) -> list[int] | None:
+    """Return the label of each token within a word; `None` without `##` labels.
+
+    A Chinese character has the label `##` and the character where the vocabulary has
+    it. -1 is for tokens that are their own label and begin words of such.
+    """
+    tokens = tokenizer.get_vocabulary() if tokenizer is not None else []
+    if not any(map(_MARKED.fullmatch, tokens)):
+        return None
+    ids = {token: number for number, token in enumerate(tokens)}
+    return [
+        ids.get(f"##{token}", number) if CHINESE.fullmatch(token) else -1
+        for number, token in enumerate(tokens)
+    ]
+
+
+def label_tokens(tokenizer: keras_hub.tokenizers.Tokenizer | None) -> list[int] | None:
+    """Return the token of each label; `None` without `##` labels.
+
+    Tokenizers never return `##` and a Chinese character: each is a token alone.
+    """
+    labels = marked_label_ids(tokenizer)
+    if labels is None:
+        return None
+    plain = list(range(len(labels)))
+    for token, label in enumerate(labels):
+        if label >= 0:
+            plain[label] = token
+    return plain

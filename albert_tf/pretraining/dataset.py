@@ -14,7 +14,6 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.preprocessing.length_grouping import shuffled_order
-from albert_tf.preprocessing.marked_labels import label_tokens
 from albert_tf.preprocessing.masking import (
     MASK_DEFAULTS,
     WholeWordMaskGenerator,
@@ -22,6 +21,7 @@ from albert_tf.preprocessing.masking import (
     masked_features,
     trimmed,
 )
+from albert_tf.preprocessing.words import label_tokens
 from albert_tf.pretraining.records import (
     FEATURES,
     MASK_FEATURES,

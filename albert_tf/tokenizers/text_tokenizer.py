@@ -1,8 +1,6 @@
 """Base class of the WordPiece and the SentencePiece tokenizer."""
 
-import json
 import os
-import pathlib
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -23,18 +21,13 @@ SPECIAL_NAMES = ("pad", "unk", "cls", "sep", "mask")
 class TextTokenizer(keras_hub.tokenizers.Tokenizer):
     """Base class of tokenizers, with lookups, saving and presets.
 
-    A subclass names its special tokens, its files and the argument for its vocabulary,
-    and has the methods
+    Subclasses set the attributes below and define the methods
 
     - `_read(source)`: return the vocabulary, with `tokens` and `ids` (by token);
     - `_write(path)`: write a file for `_read`;
-    - `_tokenize_batch(text)`: return ragged ids (or pieces) of strings [batch];
+    - `_tokenize_batch(text)`: return the ragged ids of strings [batch];
     - `_tokenize_batch_with_offsets(text)`: return these, their starts and their ends;
     - `_join(pieces)`: return the text of pieces [..., (tokens)].
-
-    Args:
-        lowercase: bool. Whether to lower-case.
-        dtype: `"int32"` or `"int64"` for ids, `"string"` for pieces.
     """
 
     backbone_cls = AlbertBackbone
@@ -43,10 +36,12 @@ class TextTokenizer(keras_hub.tokenizers.Tokenizer):
     sep_token = "[SEP]"
     mask_token = "[MASK]"
 
-    # Set by subclasses, like `pad_token` and `unk_token`.
-    asset_file_name = None  # In a preset, as in KerasHub.
-    original_file_name = None  # In a release.
-    source_argument = None  # The argument for the vocabulary.
+    # Set by subclasses.
+    pad_token: str
+    unk_token: str
+    asset_file_name: str  # In a preset, as in KerasHub.
+    original_file_name: str  # In a release.
+    source_argument: str  # The argument for the vocabulary.
 
     def __init__(self, lowercase: bool, dtype: str, **kwargs: Any):
         super().__init__(dtype=dtype, **kwargs)
@@ -123,7 +118,9 @@ class TextTokenizer(keras_hub.tokenizers.Tokenizer):
 
     def tokenize(self, inputs: Strings) -> Tensor:
         """Return the ids (or pieces) of each string."""
-        return apply_to_batch(self._tokenize_batch, inputs)
+        self._required_vocabulary()
+        with tf.device("cpu"):
+            return self._as_output(apply_to_batch(self._tokenize_batch, inputs))
 
     def tokenize_with_offsets(self, inputs: Strings) -> tuple[Tensor, Tensor, Tensor]:
         """Return `(ids, starts, ends)`, all with the shape of `tokenize()`.
@@ -132,7 +129,15 @@ class TextTokenizer(keras_hub.tokenizers.Tokenizer):
         points) of the original string without invalid bytes. Stripped accents belong to
         the character before them.
         """
-        return apply_to_batch(self._tokenize_batch_with_offsets, inputs)
+        self._required_vocabulary()
+        with tf.device("cpu"):
+            ids, *offsets = apply_to_batch(self._tokenize_batch_with_offsets, inputs)
+            return self._as_output(ids), *offsets
+
+    def _as_output(self, ids):
+        if self.compute_dtype == "string":
+            return tf.gather(tf.constant(self._vocabulary.tokens), ids)
+        return tf.cast(ids, self.compute_dtype)
 
     def detokenize(self, inputs: Any) -> tf.Tensor:
         """Join the ids of each sequence to a string.
@@ -173,49 +178,20 @@ class TextTokenizer(keras_hub.tokenizers.Tokenizer):
     def load_assets(self, dir_path: str) -> None:
         self._set_source(os.path.join(dir_path, self.asset_file_name))
 
-    @classmethod
-    def from_preset(
-        cls,
-        preset: str | os.PathLike,
-        config_file: str = "tokenizer.json",
-        **kwargs: Any,
-    ) -> "TextTokenizer":
-        """Load the tokenizer of a preset.
-
-        KerasHub requires a preset with a model. This method also reads a local
-        directory of `tokenizer.save_to_preset()`.
-
-        Raises:
-            AlbertError: if the preset has a tokenizer of another class.
-        """
-        preset = os.fspath(preset)
-        path = pathlib.Path(preset, config_file)
-        if not path.is_file():
-            return super().from_preset(preset, config_file, **kwargs)
-        config = json.loads(path.read_text(encoding="utf-8"))
-        config["config"].update(kwargs)
-        tokenizer = keras.saving.deserialize_keras_object(config)
-        if not isinstance(tokenizer, cls):
-            held = type(tokenizer).__name__
-            raise AlbertError(f"'{preset}' has a {held}. Call {held}.from_preset().")
-        tokenizer.load_preset_assets(preset)
-        return tokenizer
-
 
 def apply_to_batch(function: Callable[..., Any], inputs: Strings) -> Any:
     """Call a function of strings [batch] to ragged tensors on inputs of any rank."""
-    with tf.device("cpu"):
-        text = as_strings(inputs)
-        if isinstance(text, tf.RaggedTensor):
-            outputs = function(text.flat_values)
-            return tf.nest.map_structure(text.with_flat_values, outputs)
-        if text.shape.rank == 0:
-            outputs = function(text[tf.newaxis])
-            return tf.nest.map_structure(lambda ragged: ragged[0], outputs)
-        if text.shape.rank == 1:
-            return function(text)
-        ragged = tf.RaggedTensor.from_tensor(text, ragged_rank=text.shape.rank - 1)
-        return apply_to_batch(function, ragged)
+    text = as_strings(inputs)
+    if isinstance(text, tf.RaggedTensor):
+        outputs = function(text.flat_values)
+        return tf.nest.map_structure(text.with_flat_values, outputs)
+    if text.shape.rank == 0:
+        outputs = function(text[tf.newaxis])
+        return tf.nest.map_structure(lambda ragged: ragged[0], outputs)
+    if text.shape.rank == 1:
+        return function(text)
+    ragged = tf.RaggedTensor.from_tensor(text, ragged_rank=text.shape.rank - 1)
+    return apply_to_batch(function, ragged)
 
 
 def as_strings(inputs: Strings) -> Tensor:

@@ -45,7 +45,7 @@ class WordPieceTokenizer(TextTokenizer):
             ignored) or a list of tokens; the line number is the id. It must contain
             `[PAD]`, `[UNK]`, `[CLS]` and `[SEP]`; `[MASK]` is optional. `None` if a
             preset or `set_vocabulary()` sets it later.
-        lowercase: bool. Whether to lower-case and strip accents. `False` for cased
+        lowercase: bool. Lower-case text and strip accents. `False` for cased
             vocabularies.
         dtype: `"int32"` or `"int64"` for ids, `"string"` for pieces.
 
@@ -118,22 +118,12 @@ class WordPieceTokenizer(TextTokenizer):
             file.writelines(f"{token}\n" for token in tokens)
 
     def _tokenize_batch(self, text):
-        engine = self._required_vocabulary().engine
-        return self._as_output(engine.tokenize(normalize(text, self.lowercase)))
+        return self._vocabulary.engine.tokenize(normalize(text, self.lowercase))
 
     def _tokenize_batch_with_offsets(self, text):
-        engine = self._required_vocabulary().engine
         normalized = normalize(text, self.lowercase)
-        ids, starts, ends = engine.tokenize_with_offsets(normalized)
-        starts, ends = original_offsets(
-            text, normalized, starts, ends, lowercase=self.lowercase
-        )
-        return self._as_output(ids), starts, ends
-
-    def _as_output(self, ids):
-        if self.compute_dtype == "string":
-            return tf.gather(tf.constant(self._vocabulary.tokens), ids)
-        return tf.cast(ids, self.compute_dtype)
+        ids, *offsets = self._vocabulary.engine.tokenize_with_offsets(normalized)
+        return ids, *original_offsets(text, normalized, *offsets, self.lowercase)
 
     def _join(self, pieces):
         text = tf.strings.reduce_join(pieces, axis=-1, separator=" ")
@@ -202,9 +192,6 @@ def check_tokens(tokens: Sequence[str]) -> list[str]:
                 f"Token {i} of the list is {token!r}. Expected a string without "
                 "spaces, tabs and line ends."
             )
-    if tokens and not tokens[-1]:
-        # A vocabulary file cannot end with an empty token.
-        raise AlbertError("The list of tokens ends with an empty token. Remove it.")
     return tokens
 
 

@@ -7,7 +7,7 @@ from albert_tf_lite.errors import AlbertError
 
 def read(path, columns, known=None):
     from albert_tf.data import class_names, read_labelled_texts
-    from albert_tf.preprocessing.labels import multi_hot
+    from albert_tf.preprocessing.examples import multi_hot
 
     pairs = None if known is None else known["pairs"]
     data = read_labelled_texts(path, *columns, pairs=pairs)

@@ -81,6 +81,10 @@ class Reference:
     def ids(self, text):
         return [self.processor.piece_to_id(piece) for piece in self.pieces(text)]
 
+    def tokens(self, text):
+        """The pieces with `<unk>` for those that are not in the vocabulary."""
+        return [self.processor.id_to_piece(id) for id in self.ids(text)]
+
     def _encode(self, text):
         return self.processor.encode(text, out_type=str)
 

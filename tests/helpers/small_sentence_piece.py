@@ -1,38 +1,15 @@
-"""A small English classifier, with a model of pieces that it trains itself."""
-
-import io
+"""A small English classifier with a small SentencePiece model."""
 
 import numpy as np
-import sentencepiece
+from sentence_piece_reference import train_model
 
 from albert_tf.models import AlbertBackbone, AlbertTextClassifier
 from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
 from albert_tf.tokenizers import SentencePieceTokenizer
 
-TRAINING_TEXT = """the river rose in 2018, and the people of the town left by boat
-in 2017, and again in 2018, they came back with bread, tea and 12 cups
-a good film! a bad film? a very long film (of 3, 4, or 5 hours)"""
-
-
-def train_model():
-    model = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(TRAINING_TEXT.splitlines()),
-        model_writer=model,
-        vocab_size=60,
-        hard_vocab_limit=False,
-        control_symbols=["[CLS]", "[SEP]", "[MASK]"],
-        pad_id=0,
-        unk_id=1,
-        bos_id=-1,
-        eos_id=-1,
-        minloglevel=2,
-    )
-    return model.getvalue()
-
 
 def english_classifier(proto=None):
-    """With weights that make different texts give clearly different answers."""
+    """Return a classifier whose answers to different texts differ clearly."""
     tokenizer = SentencePieceTokenizer(proto or train_model())
     backbone = AlbertBackbone(
         tokenizer.vocabulary_size(),

@@ -7,7 +7,7 @@ import random
 import pytest
 from sentence_piece_reference import TEXT, train_model
 
-from albert_tf.preprocessing.offsets import tokenize_with_offsets
+from albert_tf.preprocessing.texts import tokenize_with_offsets
 from albert_tf.tokenizers import SentencePieceTokenizer as InGraph
 from albert_tf_lite import SentencePieceTokenizer
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference_tokenizer import split_words
 
-from albert_tf.preprocessing.offsets import tokenize_with_offsets
+from albert_tf.preprocessing.texts import tokenize_with_offsets
 from albert_tf.tokenizers import WordPieceTokenizer as InGraph
 from albert_tf_lite import WordPieceTokenizer
 

@@ -242,7 +242,7 @@ def test_a_dataset_of_texts_and_character_tags(tagger):
         (["好", "差"], [[], [(0, 2, "PER")]], r"In text 1, the span \(0, 2, 'PER'\)"),
         (["好差"], [[(0, 2, "PER"), (1, 2, "LOC")]], "In text 0, .* overlap"),
         (["好"], [[(0, 1, "ORG")]], r"does not know.*\['PER', 'LOC'\]"),
-        ((["好"], ["差"]), [[]], "one text an example.*pair"),
+        ((["好"], ["差"]), [[]], "one text per example.*pair"),
     ],
 )
 def test_wrong_spans_raise(tagger, x, y, message):

@@ -7,8 +7,8 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.models.batching import TextBatches
+from albert_tf.preprocessing.length_grouping import TokenBudget
 from albert_tf.preprocessing.segment_packer import SegmentPacker
-from albert_tf.preprocessing.token_budget import TokenBudget
 
 
 def skewed_lengths(count):

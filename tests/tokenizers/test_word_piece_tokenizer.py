@@ -101,28 +101,18 @@ def test_sentences_with_the_released_vocabulary(assets, released):
 
 
 ALPHABETS = {
-    "chinese": "我想吃鸡蛋中文字。，！？、《》 AbC12",
-    "latin": "aAéÉñÑçÅöÜßẞİıŁłœǅŉﬁ'’.- ",
-    "sigma": "ΣσςΑαάΊ\u0301\u00ad’'·:. \t我A1",
-    "hangul": "한국어가각힣ᄒ\u1161\u11ab ab",
-    "control": "ab中\0\x01\x02\x0b\x0c\x1f\x7f\x85\xad\u200b\u2028\u2029\u202e\u3000"
-    "\ufeff\ufffd\t\n\r \xa0",
+    "chinese": "我想吃鸡蛋中文字。，！？、《》 AbC12ＡＢｚ０９（）ｱﾞ㈠①½",
+    "latin": "aAéÉñÑçÅöÜßẞİıŁłœǅŉﬁ'’.- ΣσςΑάΊ\u0301\u00ad·",
+    "hangul and marks": "한국어가ᄒ\u1161\u11ab aI中\u0323\u0345\u3099か\u0903\u302e",
+    "control": "ab中\0\x01\x0b\x1f\x7f\x85\xad\u200b\u2028\u3000\ufeff\ufffd\t\n \xa0",
     "emoji": "😀😂👨👩👧\u200d\ufe0f🏽❤⭐中a",
-    "marks": "aeI中\u0300\u0301\u0323\u0345\u3099か\u0903\u302e",
-    "width": "ＡＢｚ０９！，．（）ｱﾞab1 ㈠①½",
     "bmp": assigned(range(0x10000)),
+    # Capitals, mathematical letters, ideographs, tags (Cf).
     "astral": assigned(
         [
-            *range(0x10330, 0x1034B),  # Gothic
-            *range(0x10400, 0x10450),  # Deseret: with capitals
-            *range(0x1D15E, 0x1D165),  # musical symbols: decompose
-            *range(0x1D400, 0x1D800),  # mathematical letters
-            *range(0x1F600, 0x1F650),  # emoji
-            *range(0x20000, 0x20100),  # ideographs, extension B
-            *range(0x2CEA0, 0x2CEC0),  # the end of E, the start of F
-            *range(0x2F800, 0x2FA1E),  # compatibility ideographs
-            *range(0x30000, 0x30010),  # extension G: not isolated
-            *range(0xE0020, 0xE0080),  # tags: Cf
+            *(*range(0x10400, 0x10450), *range(0x1D400, 0x1D800)),
+            *(*range(0x20000, 0x20100), *range(0x2F800, 0x2FA1E)),
+            *(*range(0x30000, 0x30010), *range(0xE0020, 0xE0080)),
         ]
     ),
 }
@@ -158,23 +148,7 @@ def test_every_character(lowercase, step):
     assert not differences(texts, tokens, lowercase)
 
 
-def test_invalid_bytes_are_skipped():
-    rng = random.Random(0)
-    parts = [bytes([i]) for i in range(256)] + 64 * [c.encode() for c in "aé中😀Σ"]
-    texts = [b"".join(rng.choices(parts, k=rng.randrange(12))) for _ in range(2000)]
-    valid = [text.decode("utf-8", errors="ignore") for text in texts]
-    tokens = vocabulary_of(valid, True, rng)
-    assert not differences(valid, tokens)
-    tokenizer = WordPieceTokenizer(tokens)
-    for ours, theirs in zip(
-        tokenizer.tokenize_with_offsets(texts),
-        tokenizer.tokenize_with_offsets(valid),
-        strict=True,
-    ):
-        assert ours.to_list() == theirs.to_list()
-
-
-@pytest.mark.parametrize("letter", ["a", "𝓗", "e\u0301", "\u200ba", "１"])
+@pytest.mark.parametrize("letter", ["a", "𝓗", "e\u0301"])
 def test_word_of_100_characters_is_the_longest(letter):
     """The length is counted after cleaning."""
     tokens = [*SPECIAL, "中", ".", *(f"{x}{c}" for c in "a𝓗e１é" for x in ("", "##"))]
@@ -183,10 +157,7 @@ def test_word_of_100_characters_is_the_longest(letter):
         for n in (99, 100, 101, 250)
         for end in ("", "中", f".{letter}", f" {letter * 100}", f" {letter * 101}")
     ]
-    for lowercase in (True, False):
-        assert not differences(texts, tokens, lowercase)
-    lengths = WordPieceTokenizer(tokens)([letter * 100, letter * 101]).row_lengths()
-    assert lengths.numpy().tolist() == [100, 1]
+    assert not differences(texts, tokens)
 
 
 def test_rows_that_text_never_reaches():
@@ -196,14 +167,8 @@ def test_rows_that_text_never_reaches():
     alphabet = "ab.中#\u2028\u3000\x01\x0b\ufeff "
     texts = ["".join(rng.choices(alphabet, k=8)) for _ in range(1000)]
     texts += ["a" * 101, "b" + "a" * 101, "a b", "##", "中" + "b" * 101]
-    assert not differences(texts, [*SPECIAL, *junk, *"ab中.", "##a", "##b"])
-
-
-def test_last_of_repeated_tokens_wins():
-    tokenizer = WordPieceTokenizer([*SPECIAL, "a", "b", "a", "[UNK]"])
-    assert tokenizer("a b x").numpy().tolist() == [7, 6, 8]
-    assert tokenizer.unk_token_id == 8
-    assert tokenizer.id_to_token(5) == tokenizer.id_to_token(7) == "a"
+    # The last of repeated tokens counts.
+    assert not differences(texts, [*SPECIAL, *junk, *"aab中.b", "##a", "##b"])
 
 
 # === Offsets ===
@@ -225,7 +190,6 @@ SURFACES = {
     # Deleted characters inside a piece are in its surface, others not.
     "he\u200bllo\0world": [("hello", 0, 6), ("##world", 7, 12)],
     "\ufeff我\x7f\ufffd想\u200b": [("我", 1, 2), ("想", 4, 5)],
-    "Ａb １２３": [("ａ", 0, 1), ("##b", 1, 2), ("１２", 3, 5), ("##３", 5, 6)],
     "İI aﬁ ẞß": [
         *(("i", 0, 1), ("##i", 1, 2), ("a", 3, 4), ("##ﬁ", 4, 5)),
         *(("ß", 6, 7), ("##ß", 7, 8)),
@@ -233,28 +197,15 @@ SURFACES = {
     "ΣΑΣ": [("σ", 0, 1), ("##α", 1, 2), ("##ς", 2, 3)],
     # One character can become several pieces.
     "한a": [("ᄒ", 0, 1), ("##ᅡ", 0, 1), ("##ᆫ", 0, 1), ("##a", 1, 2)],
-    "a😀𠮷好": [("a", 0, 1), ("##😀", 1, 2), ("[UNK]", 2, 3), ("好", 3, 4)],
     "👨\u200d👩\u200d👧 a": [("[UNK]", 0, 5), ("a", 6, 7)],
-    "好" + "é" * 101 + "a" * 3 + ".a " + "b" * 250 + " c": [
-        ("好", 0, 1),
-        ("[UNK]", 1, 105),
-        (".", 105, 106),
-        ("a", 106, 107),
-    ]
-    + [("[UNK]", 108, 358), ("c", 359, 360)],
+    "好" + "é" * 101 + ".a": [("好", 0, 1), ("[UNK]", 1, 102), (".", 102, 103)]
+    + [("a", 103, 104)],
 }
 
 
 def test_surfaces(tokenizer):
     for text, expected in SURFACES.items():
         assert surfaces(tokenizer, text) == expected
-
-
-def test_surfaces_of_cased_text():
-    tokenizer = WordPieceTokenizer([*SPECIAL, "Ca", "##f", "##é"], lowercase=False)
-    assert surfaces(tokenizer, "\0Ca\u200bfé ca") == [
-        *(("Ca", 1, 3), ("##f", 4, 5), ("##é", 5, 6), ("[UNK]", 7, 9))
-    ]
 
 
 ANY_TEXTS = st.lists(
@@ -298,7 +249,6 @@ FORMS = {
     "no end": "\n".join(ROWS),
     "CRLF": "\r\n".join(ROWS) + "\r\n",
     "BOM and blank end": "\ufeff" + "\n".join(ROWS) + "\n\n \n\t\r\n",
-    "tab and id": "".join(f"{row}\t{i}\n" for i, row in enumerate(ROWS)),
     "space and score": "".join(f"{row} -{i}.5 x\r\n" for i, row in enumerate(ROWS)),
 }
 
@@ -321,16 +271,6 @@ def test_blank_rows_and_unicode_spaces_keep_their_row(tmp_path):
     assert tokenizer("\u2028a\u3000a").numpy().tolist() == [12, 12]
 
 
-@pytest.mark.parametrize("name", ["vocab_zh_21128.txt", "vocab_chinese_google.txt"])
-def test_released_files(assets, name):
-    path = assets / "released" / "vocab" / name
-    tokenizer = WordPieceTokenizer(path)
-    rows = path.read_bytes().decode("utf-8").split("\n")[:-1]
-    assert tokenizer.vocabulary_size() == len(rows) == 21128
-    assert tokenizer.get_vocabulary() == rows
-    assert tokenizer.special_token_ids == [0, 100, 101, 102, 103]
-
-
 def test_special_tokens_are_found_by_name():
     tokenizer = WordPieceTokenizer(["a", "[SEP]", "[CLS]", "[UNK]", "[PAD]"])
     assert tokenizer.special_tokens == ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
@@ -342,7 +282,6 @@ def test_wrong_vocabularies(tmp_path):
     path = tmp_path / "vocab.txt"
     for content, message in (
         ("[PAD]\n[UNK]\n中文\n".encode("gbk"), "vocab.txt' is not UTF-8.* in line 3"),
-        (b"\xef\xbb\xbf\n \r\n", "vocab.txt' lacks .*; it is empty"),
         (b"[UNK]\n[SEP]\nthe\n", r"vocab.txt' lacks \[PAD\] \[CLS\]; its 3"),
     ):
         path.write_bytes(content)
@@ -350,10 +289,5 @@ def test_wrong_vocabularies(tmp_path):
             WordPieceTokenizer(path)
     with pytest.raises(FileNotFoundError, match=f"'{tmp_path}' does not exist"):
         WordPieceTokenizer(tmp_path)
-    for tokens, message in (
-        (["[UNK]", "[SEP]", "[CLS]"], r"list of tokens lacks \[PAD\]"),
-        ([*SPECIAL, ""], "ends with an empty token"),
-        ([*SPECIAL, "new york"], "Token 5 of the list is 'new york'"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            WordPieceTokenizer(tokens)
+    with pytest.raises(ValueError, match="Token 5 of the list is 'new york'"):
+        WordPieceTokenizer([*SPECIAL, "new york"])
