@@ -1,5 +1,6 @@
-from __future__ import annotations
+"""Write SavedModels: the graph, a model card and warm-up requests."""
 
+import importlib.metadata
 import os
 import pathlib
 from typing import Any
@@ -7,15 +8,40 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from albert_tf.export.model_card import write_card
+from albert_tf.export.description import check_backend, check_preprocessor
 from albert_tf.export.serving_module import ServingModule
-from albert_tf.export.versions import plain_errors, written_directory
+from albert_tf.export.versions import write_version
+from albert_tf.files import write_json, write_text
 from albert_tf.models.task import AlbertTask
 from albert_tf_lite.errors import AlbertError
 
 _DTYPES = (None, "float32", "bfloat16")
 # The first request of a length may take longer than others.
 _WARMUP_LENGTHS = (16, 32, 64, 128, 256, 512)
+
+_CARD = """\
+# {name}
+
+A SavedModel that takes strings, written by `albert_tf.export.saved_model`.
+
+| | |
+|---|---|
+{facts}
+
+{signatures}
+
+Names of inputs and outputs are those of docs/serving.md of albert-tf. The vocabulary is
+in the graph, so the folder can be moved. Loading needs `tensorflow` and
+`tensorflow_text`, but not `albert_tf`:
+
+```python
+import tensorflow as tf
+import tensorflow_text  # Registers the operations of the tokenizer.
+
+ask = tf.saved_model.load(".").signatures["serving_default"]
+ask({example})
+```
+"""
 
 
 def saved_model(
@@ -81,69 +107,104 @@ def saved_model(
     answers(text=tf.constant(["很好"]))["label"]
     ```
     """
-    _check(task, pairs, dtype)
+    check_backend()
+    check_preprocessor(task)
+    if dtype not in _DTYPES:
+        raise AlbertError(f"`dtype` must be one of {_DTYPES}. Received: {dtype!r}")
     specs = task.text_specs
     if pairs is not None:
+        if specs[0].name != "text":
+            raise AlbertError(
+                "`pairs` is for tasks on single texts or pairs. This task takes "
+                f"{', '.join(task.text_inputs)}. Leave `pairs` out."
+            )
         names = ("text", "text_b")[: 1 + pairs]
         specs = [tf.TensorSpec([None], tf.string, name=name) for name in names]
+    labels = options.get("labels") or _labels(task)
     module = ServingModule(task, specs, options, dtype)
-    with plain_errors(directory), written_directory(directory, version) as written:
-        temporary = str(written.temporary)
+
+    def write(folder):
         tf.saved_model.save(
             module,
-            temporary,
+            str(folder),
             signatures=module.functions,
             options=tf.saved_model.SaveOptions(experimental_debug_stripper=True),
         )
-        _write_warmup(task, specs, temporary)
-        write_card(task, module.functions, options.get("labels"), temporary)
-    return written.path
+        _write_warmup(task, specs, folder)
+        if labels:
+            write_json(folder / "labels.json", labels)
+        write_text(folder / "README.md", _card(task, module.functions, labels))
+
+    return write_version(directory, version, write)
 
 
-def _check(task, pairs, dtype):
-    if keras.backend.backend() != "tensorflow":
-        raise AlbertError(
-            f"Keras runs on {keras.backend.backend()}, but a SavedModel needs "
-            "TensorFlow. Save the model with `save_to_preset`, and export it in a "
-            "process with KERAS_BACKEND=tensorflow."
-        )
-    if task.preprocessor is None:
-        raise AlbertError(
-            "This model has no preprocessor, so an exported model cannot take strings. "
-            "Pass a preprocessor with the vocabulary."
-        )
-    if pairs is not None and task.text_inputs[0] != "text":
-        raise AlbertError(
-            f"`pairs` is for tasks on single texts or pairs. This task takes "
-            f"{', '.join(task.text_inputs)}. Leave `pairs` out."
-        )
-    if dtype not in _DTYPES:
-        raise AlbertError(f"`dtype` must be one of {_DTYPES}. Received: {dtype!r}")
+# === Model card ===
+
+
+def _labels(task):
+    """Return the class names or tags in the order of the outputs, if any."""
+    return getattr(task, "class_names", getattr(task, "tags", None))
+
+
+def _card(task, functions, labels):
+    backbone, tokenizer = task.backbone, task.preprocessor.tokenizer
+    version = importlib.metadata.version("albert-tf")
+    facts = {
+        "task": type(task).__name__,
+        "encoder": f"{backbone.num_layers} layers, {backbone.hidden_dim} wide, "
+        f"{task.count_params():,} weights",
+        "vocabulary": f"{tokenizer.vocabulary_size():,} tokens",
+        "maximum number of tokens per text": task.preprocessor.sequence_length,
+        "labels": ", ".join(map(str, labels or [])),
+        "written by": f"albert-tf {version}, Keras {keras.__version__}",
+        "TensorFlow": tf.__version__,
+    }
+    example = ", ".join(
+        f"{spec.name}=tf.constant({[['很好']] if spec.shape.rank else ['很好']!r})"
+        for spec in functions["serving_default"].input_signature
+    )
+    return _CARD.format(
+        name=type(task).__name__,
+        facts="\n".join(f"| {key} | {x} |" for key, x in facts.items() if x),
+        signatures="\n\n".join(_signature(*item) for item in functions.items()),
+        example=example,
+    )
+
+
+def _signature(name, function):
+    outputs = function.get_concrete_function().structured_outputs
+    rows = [("in", spec.name, spec) for spec in function.input_signature]
+    rows += [("out", *item) for item in outputs.items()]
+    lines = [f"| {way} | `{key}` | {_form(spec)} |" for way, key, spec in rows]
+    head = [f"Signature `{name}`:", "", "| | name | type and shape |", "|---|---|---|"]
+    return "\n".join([*head, *lines])
+
+
+def _form(spec):
+    if spec.shape.rank is None:
+        return f"{spec.dtype.name} [batch] or [batch, 1]"
+    sizes = ["batch", *("any" if size is None else size for size in spec.shape[1:])]
+    return f"{spec.dtype.name} [{', '.join(map(str, sizes))}]"
+
+
+# === Warm-up requests ===
 
 
 def _write_warmup(task, specs, directory):
     """Write `assets.extra/tf_serving_warmup_requests`, one request per length."""
-    folder = pathlib.Path(directory, "assets.extra")
+    folder = directory / "assets.extra"
     folder.mkdir()
     longest = task.preprocessor.sequence_length
     lengths = [*(length for length in _WARMUP_LENGTHS if length < longest), longest]
     with tf.io.TFRecordWriter(str(folder / "tf_serving_warmup_requests")) as writer:
         for length in lengths:
-            writer.write(_prediction_log(_warmup_texts(specs, length)))
+            # A Chinese character is one token in every vocabulary.
+            texts = ["一[MASK]"] * len(specs)
+            texts[0] += " 一" * max(length - 6, 0)
+            writer.write(_prediction_log(specs, texts))
 
 
-def _warmup_texts(specs: list[tf.TensorSpec], length: int) -> dict[str, tf.Tensor]:
-    """Return the texts of an example of about `length` tokens, [1] or [1, 1]."""
-    # A Chinese character is one token in every vocabulary.
-    texts = ["一[MASK]"] * len(specs)
-    texts[0] += " 一" * max(length - 6, 0)
-    return {
-        spec.name: tf.constant(text, shape=[1] * spec.shape.rank)
-        for spec, text in zip(specs, texts, strict=True)
-    }
-
-
-def _prediction_log(inputs: dict[str, tf.Tensor]) -> bytes:
+def _prediction_log(specs, texts):
     """Serialize a predict request as a `tensorflow.serving.PredictionLog`.
 
     Its message classes are in tensorflow-serving-api only, but a few fields suffice:
@@ -154,15 +215,16 @@ def _prediction_log(inputs: dict[str, tf.Tensor]) -> bytes:
         tensorflow/serving `prediction_log.proto`, `predict.proto`, `model.proto`.
     """
     request = _field(1, _field(3, b"serving_default"))
-    for name, tensor in inputs.items():
-        proto = tf.make_tensor_proto(tensor).SerializeToString()
-        request += _field(2, _field(1, name.encode()) + _field(2, proto))
+    for spec, text in zip(specs, texts, strict=True):
+        tensor = tf.make_tensor_proto(text, tf.string, [1] * spec.shape.rank)
+        value = _field(2, tensor.SerializeToString())
+        request += _field(2, _field(1, spec.name.encode()) + value)
     return _field(6, _field(1, request))
 
 
 def _field(number, data):
     """Encode a field of bytes: number and wire type 2, length, bytes."""
-    return _varint(number << 3 | 2) + _varint(len(data)) + data
+    return bytes([number << 3 | 2]) + _varint(len(data)) + data
 
 
 def _varint(value):

@@ -14,9 +14,8 @@ from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
 from albert_tf.preprocessing.examples import check_class_names
 from albert_tf.preprocessing.labels import class_ids, dataset_class_ids
-from albert_tf_lite.answers import classify
+from albert_tf_lite.answers import classify, ranked
 from albert_tf_lite.errors import AlbertError
-from albert_tf_lite.plain_answers import ranked
 
 # Losses of Keras that take probabilities if they are given by name.
 _CROSSENTROPIES = {
