@@ -38,7 +38,14 @@ class ExportedModel:
             )
         self.pairs: bool = self.settings["pairs"]
         self.sequence_length: int = self.settings["sequence_length"]
-        self.tokenizer = _build_tokenizer(self.settings)
+        vocabulary = self.settings.pop("vocabulary")
+        lowercase = self.settings["lowercase"]
+        self.tokenizer: Any
+        if isinstance(vocabulary, str):
+            proto = base64.b64decode(vocabulary)
+            self.tokenizer = SentencePieceTokenizer(proto, lowercase)
+        else:
+            self.tokenizer = WordPieceTokenizer(vocabulary, lowercase)
         tags = self.settings.get("tags")
         self._tagging = Tagging(tags) if tags else None
 
@@ -70,8 +77,7 @@ class ExportedModel:
 
         Raises:
             TypeError: if an element is not a string.
-            AlbertError: if the lists have different lengths, or the task does not take
-                their number.
+            AlbertError: if the number of lists or their lengths are wrong.
         """
         arrays = TASKS[self.task].arrays
         if arrays is None:
@@ -182,10 +188,3 @@ def not_exported(path: Any) -> AlbertError:
         "of albert_tf.export.litert (for LiteRTModel) or albert_tf.export.onnx (for "
         "OnnxModel)."
     )
-
-
-def _build_tokenizer(settings):
-    vocabulary, lowercase = settings.pop("vocabulary"), settings["lowercase"]
-    if isinstance(vocabulary, str):
-        return SentencePieceTokenizer(base64.b64decode(vocabulary), lowercase)
-    return WordPieceTokenizer(vocabulary, lowercase)

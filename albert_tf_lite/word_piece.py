@@ -4,8 +4,6 @@ import functools
 import unicodedata
 from collections.abc import Sequence
 
-from albert_tf_lite.errors import AlbertError
-
 MAX_CHARACTERS_PER_WORD = 100
 
 # The characters of the original's `_is_chinese_char`, each of which is a word.
@@ -32,14 +30,8 @@ class WordPieceTokenizer:
     def __init__(self, tokens: Sequence[str], lowercase: bool = True):
         # The original keeps the last row of a repeated token.
         self.ids = {token: number for number, token in enumerate(tokens)}
-        special = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
-        if missing := [token for token in special if token not in self.ids]:
-            raise AlbertError(
-                f"The vocabulary of {len(self.ids)} tokens lacks {' '.join(missing)}. "
-                "Use the vocab.txt that came with the checkpoint."
-            )
         self.pad_token_id, self.unk_token_id, self.cls_token_id, self.sep_token_id = (
-            self.ids[token] for token in special
+            self.ids[token] for token in ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
         )
         self.lowercase = lowercase
         self._longest = min(max(map(len, self.ids)), MAX_CHARACTERS_PER_WORD)

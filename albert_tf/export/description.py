@@ -16,10 +16,6 @@ def describe(task: Any, precision: str, precisions: tuple) -> dict[str, Any]:
     `task`, `pairs`, `output` (the name of the network's output), `units` (its width),
     `sequence_length`, `lowercase`, `vocabulary` (a list of tokens, or a SentencePiece
     model in base64), and what the answers of the task need, such as `labels`.
-
-    Raises:
-        AlbertError: if such files are not written for the task or in the precision, or
-            the model has no preprocessor or is quantized.
     """
     if precision not in precisions:
         raise AlbertError(

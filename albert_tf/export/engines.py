@@ -20,11 +20,8 @@ from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.exported_model import ExportedModel
 
 Features = dict[str, np.ndarray]
-# By engine, what writes a file and what runs it.
-_ENGINES: dict[str, tuple] = {
-    "onnx": (onnx, OnnxModel),
-    "litert": (litert, LiteRTModel),
-}
+# The writer and the reader of each engine's files.
+_ENGINES: dict[str, Any] = {"onnx": (onnx, OnnxModel), "litert": (litert, LiteRTModel)}
 # LiteRT's converter, and building a Keras model, are not safe in several threads.
 _LOCK = threading.Lock()
 
@@ -32,8 +29,7 @@ _LOCK = threading.Lock()
 def exported(task: AlbertTask, engine: str = "onnx") -> ExportedModel:
     """Return a task in 8 bits, for fast prediction on a CPU.
 
-    The export takes seconds: keep the returned object. It has the weights of the
-    moment. Several threads may call this function.
+    The export takes seconds and has the weights of the moment: keep the result.
 
     Args:
         task: a task that `albert_tf.export.onnx` takes.
@@ -66,11 +62,7 @@ def exported(task: AlbertTask, engine: str = "onnx") -> ExportedModel:
 
 
 class ServedModel:
-    """SavedModel of `albert_tf.export.saved_model` with the methods of `LiteRTModel`.
-
-    Args:
-        path: path of its directory.
-    """
+    """SavedModel with the methods of `LiteRTModel`."""
 
     def __init__(self, path: str | os.PathLike):
         self._model = tf.saved_model.load(str(path))
@@ -118,44 +110,28 @@ def example_features(task: Any, length: int) -> Features:
 
 
 def keras_call(task: Any) -> Callable[[Features], Any]:
-    """Return a task as a graph function of features of any batch and length."""
-    specs = {x: tf.TensorSpec(t.shape, t.dtype) for x, t in task.input.items()}
-    graph = tf.function(
-        lambda features: task(features, training=False), input_signature=[specs]
-    )
-
-    def call(features):
-        tensors = {name: tf.constant(x) for name, x in features.items()}
-        return tf.nest.map_structure(lambda x: x.numpy(), graph(tensors))
-
-    return call
+    """Return a task as a graph function of features."""
+    graph = tf.function(lambda features: task(features, training=False))
+    return lambda features: tf.nest.map_structure(np.asarray, graph(features))
 
 
 def latencies(
     calls: Sequence[Callable], features: Features, seconds: float = 2.0
 ) -> list[float]:
-    """Return the median times in milliseconds of functions, which take turns.
-
-    The measurement takes this number of seconds, and at least 7 calls of each.
-    """
-    for call in calls:
-        # The first call prepares some engines.
-        call(features)
+    """Return the median times in milliseconds of functions, which take turns."""
     times: list[list[float]] = [[] for _ in calls]
     end = time.perf_counter() + seconds
-    while len(times[0]) < 7 or time.perf_counter() < end:
+    while len(times[0]) < 8 or time.perf_counter() < end:
         for call, taken in zip(calls, times, strict=True):
             start = time.perf_counter()
             call(features)
             taken.append(1000 * (time.perf_counter() - start))
-    return [float(np.median(taken)) for taken in times]
+    # The first call prepares some engines.
+    return [float(np.median(taken[1:])) for taken in times]
 
 
 def largest_difference(task: Any, model: Any, texts: Any) -> float:
-    """Return the largest difference between the outputs of a file and its task.
-
-    `model` is a `LiteRTModel`, an `OnnxModel` or a `ServedModel` of the task.
-    """
+    """Return the largest difference between the outputs of a file and its task."""
     features = {name: x.numpy() for name, x in task.preprocessor(texts).items()}
     expected, found = task(features, training=False), model.call(features)
     pairs = [(expected, found)]

@@ -33,15 +33,14 @@ def litert(
     `albert_tf_lite.LiteRTModel` takes strings, without TensorFlow.
 
     Args:
-        task: an `AlbertTextClassifier`, `AlbertTextRegressor`,
-            `AlbertTokenClassifier`, `AlbertTextEmbedder` or `AlbertSentenceOrder` with
-            a preprocessor.
+        task: a text or multi-label classifier, regressor, token classifier, embedder or
+            sentence-order model with a preprocessor.
         path: path of the file, such as `"model.tflite"`.
         precision: `"float32"`; `"float16"` for half the size; `"int8"` for a quarter of
             the size and the highest speed (weights in 8 bits, activations quantized
             when they are computed).
         lengths: ints. Tokens of each signature, at most the `sequence_length` of the
-            preprocessor. A text is run by the shortest signature that holds it, and
+            preprocessor. A text runs in the shortest signature that holds it, and is
             truncated to the longest.
 
     Raises:
@@ -58,8 +57,7 @@ def litert(
     settings = describe(task, precision, ("float32", "float16", "int8"))
     if not lengths or min(lengths) < 5:
         raise AlbertError(
-            "`lengths` must be one or more numbers from 5, the tokens of "
-            f"[CLS] a [SEP] b [SEP]. Received: {list(lengths)}"
+            f"`lengths` must be one or more numbers from 5. Received: {list(lengths)}"
         )
     lengths = sorted({min(int(n), settings["sequence_length"]) for n in lengths})
     settings.update(lengths=lengths, sequence_length=lengths[-1])
@@ -103,10 +101,9 @@ def _function(task, length, output):
 
 
 class _LooksUpPositions(FactorizedEmbedding):
-    """Embedding that looks up positions instead of slicing their table.
+    """Embedding that looks up positions.
 
-    A slice of fixed length is a constant, which the converter would write for each
-    length in float32.
+    The converter would write a slice of their table, a constant, for each length.
     """
 
     def _positions(self, token_ids):

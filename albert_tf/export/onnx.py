@@ -8,9 +8,6 @@ import json
 import os
 import tempfile
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from albert_tf.backbone.albert_backbone import AlbertBackbone
 from albert_tf.checkpoints.heads import HEADS
@@ -98,13 +95,10 @@ class _Network:
         self.backbone = backbone
         mask = graph.node("Cast", "padding_mask", to=1)
         # [batch, time, 1], 1 for a token.
-        self.mask = graph.node("Unsqueeze", mask, graph.constant([2]))
-        blocked = graph.node("Sub", graph.constant(np.float32(1)), mask)
-        blocked = graph.node("Unsqueeze", blocked, graph.constant([1, 2]))
+        self.mask = graph.node("Unsqueeze", mask, [2])
+        blocked = graph.node("Unsqueeze", graph.node("Sub", 1.0, mask), [1, 2])
         # [batch, 1, 1, time], added to the score of each key.
-        self.key_bias = graph.node(
-            "Mul", blocked, graph.constant(np.float32(MASKED_SCORE))
-        )
+        self.key_bias = graph.node("Mul", blocked, MASKED_SCORE)
 
     def states(self, first_only: bool = False) -> list[str]:
         """Return the outputs of the embedding and of each block.
@@ -119,8 +113,7 @@ class _Network:
 
     def first_state(self) -> str:
         """Return the last state of `[CLS]`."""
-        x = self.states(first_only=True)[-1]
-        return self.graph.node("Gather", x, self.graph.constant(0), axis=1)
+        return self.graph.node("Gather", self.states(first_only=True)[-1], 0, axis=1)
 
     def _embedding(self, layer):
         graph = self.graph
@@ -130,11 +123,10 @@ class _Network:
             x = graph.dense(layer.projection, x)
         segments = graph.weight(layer.segment_table)
         x = graph.node("Add", x, graph.node("Gather", segments, "segment_ids"))
-        shape = graph.node("Shape", "token_ids", start=1)
-        zero = graph.constant([0])
+        time = graph.node("Shape", "token_ids", start=1)
         positions = graph.weight(layer.position_table)
-        positions = graph.node("Slice", positions, zero, shape, zero)
-        x = graph.layer_norm(layer.layer_norm, graph.node("Add", x, positions))
+        x = graph.node("Add", x, graph.node("Slice", positions, [0], time, [0]))
+        x = graph.layer_norm(layer.layer_norm, x)
         return x if layer.project_first else graph.dense(layer.projection, x)
 
     def _block(self, block, x, first_only=False):
@@ -142,7 +134,7 @@ class _Network:
         return self._half(block.feed_forward, x, self._feed_forward)
 
     def _half(self, half, x, compute, first_only=False):
-        """Add a half of a block with its residual connection and LayerNorm."""
+        """Add half a block with its residual connection and LayerNorm."""
         graph = self.graph
         inner = graph.layer_norm(half.layer_norm, x) if half.normalize_first else x
         inner = compute(half, inner, first_only)
@@ -152,27 +144,24 @@ class _Network:
     def _attention(self, half, x, first_only):
         graph = self.graph
         width = half.num_heads * half.head_dim
-        sizes = graph.constant([width] * 3)
         x = graph.dense(half.query_key_value, x)
-        query, key, value = graph.node("Split", x, sizes, axis=-1, outputs=3)
+        query, key, value = graph.node("Split", x, [width] * 3, axis=-1, outputs=3)
         if first_only:
             query = self._first(query)
-        shape = graph.constant([0, 0, half.num_heads, half.head_dim])
 
-        def split_heads(part, order):
-            return graph.node(
-                "Transpose", graph.node("Reshape", part, shape), perm=order
-            )
+        def split_heads(x, *order):
+            x = graph.node("Reshape", x, [0, 0, half.num_heads, half.head_dim])
+            return graph.node("Transpose", x, perm=order)
 
-        query = split_heads(query, [0, 2, 1, 3])
-        key = split_heads(key, [0, 2, 3, 1])
-        value = split_heads(value, [0, 2, 1, 3])
-        scale = graph.constant(np.float32(half.head_dim**-0.5))
-        scores = graph.node("Mul", graph.node("MatMul", query, key), scale)
+        scores = graph.node(
+            "MatMul", split_heads(query, 0, 2, 1, 3), split_heads(key, 0, 2, 3, 1)
+        )
+        scores = graph.node("Mul", scores, half.head_dim**-0.5)
         scores = graph.node("Add", scores, self.key_bias)
-        x = graph.node("MatMul", graph.node("Softmax", scores, axis=-1), value)
+        probabilities = graph.node("Softmax", scores, axis=-1)
+        x = graph.node("MatMul", probabilities, split_heads(value, 0, 2, 1, 3))
         x = graph.node("Transpose", x, perm=[0, 2, 1, 3])
-        x = graph.node("Reshape", x, graph.constant([0, 0, width]))
+        x = graph.node("Reshape", x, [0, 0, width])
         return graph.dense(half.output_dense, x)
 
     def _feed_forward(self, half, x, first_only):
@@ -181,11 +170,10 @@ class _Network:
 
     def _first(self, x):
         """Return the first position [batch, 1, ...]."""
-        zero, one = self.graph.constant([0]), self.graph.constant([1])
-        return self.graph.node("Slice", x, zero, one, one)
+        return self.graph.node("Slice", x, [0], [1], [1])
 
 
-def _head(task: Any, network: _Network) -> str:
+def _head(task, network):
     """Add the pooling and the head of a task, and return the name of the output."""
     graph = network.graph
     mode = getattr(task, "pooling_mode", "cls")
@@ -194,8 +182,7 @@ def _head(task: Any, network: _Network) -> str:
         if not task.normalize:
             return vectors
         length = graph.node("ReduceL2", vectors, axes=[-1], keepdims=1)
-        smallest = graph.constant(np.float32(1e-7))
-        return graph.node("Div", vectors, graph.node("Max", length, smallest))
+        return graph.node("Div", vectors, graph.node("Max", length, 1e-7))
     head = HEADS[task.heads[0]]
     if head.reads == "sequence":
         x = network.states()[-1]
@@ -208,32 +195,29 @@ def _head(task: Any, network: _Network) -> str:
 
 def _mean(network, states):
     graph = network.graph
-    axis = graph.constant([1])
     masked = graph.node("Mul", states, network.mask)
-    total = graph.node("ReduceSum", masked, axis, keepdims=0)
-    count = graph.node("ReduceSum", network.mask, axis, keepdims=0)
-    count = graph.node("Max", count, graph.constant(np.float32(1)))
-    return graph.node("Div", total, count)
+    total = graph.node("ReduceSum", masked, [1], keepdims=0)
+    count = graph.node("ReduceSum", network.mask, [1], keepdims=0)
+    return graph.node("Div", total, graph.node("Max", count, 1.0))
 
 
-def _max(network, states):
+def _max(network):
     graph = network.graph
     is_token = graph.node("Cast", network.mask, to=9)
-    lowest = graph.constant(np.float32("-inf"))
-    states = graph.node("Where", is_token, states, lowest)
+    states = graph.node("Where", is_token, network.states()[-1], float("-inf"))
     return graph.node("ReduceMax", states, axes=[1], keepdims=0)
 
 
 def _first_last_mean(network):
     graph, states = network.graph, network.states()
     both = graph.node("Add", _mean(network, states[1]), _mean(network, states[-1]))
-    return graph.node("Mul", both, graph.constant(np.float32(0.5)))
+    return graph.node("Mul", both, 0.5)
 
 
 # As `albert_tf.models.pooling.POOLING_MODES`.
 _POOLING = {
     "cls": _Network.first_state,
     "mean": lambda network: _mean(network, network.states()[-1]),
-    "max": lambda network: _max(network, network.states()[-1]),
+    "max": _max,
     "first_last_mean": _first_last_mean,
 }

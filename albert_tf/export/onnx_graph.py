@@ -15,11 +15,7 @@ IR_VERSION = 8
 
 
 class Graph:
-    """Graph that holds each weight and constant once; methods return tensor names.
-
-    Args:
-        onnx: the module `onnx`.
-    """
+    """Graph that holds each weight and constant once; methods return tensor names."""
 
     def __init__(self, onnx: Any):
         self._onnx = onnx
@@ -31,8 +27,8 @@ class Graph:
     def model(self, inputs: list[str], output: str, shape: Sequence) -> Any:
         """Return the `onnx.ModelProto`, with an output of a shape of Keras."""
         helper, types = self._onnx.helper, self._onnx.TensorProto
-        axes = ["batch", "time"]
         value_info = helper.make_tensor_value_info
+        axes = ["batch", "time"]
         shape = [x or axis for x, axis in zip(shape, [*axes, None], strict=False)]
         graph = helper.make_graph(
             self._nodes,
@@ -51,18 +47,22 @@ class Graph:
     def node(
         self,
         kind: str,
-        *inputs: str,
+        *inputs: Any,
         output: str | None = None,
         outputs: int = 1,
         **attributes: Any,
     ) -> Any:
-        """Add a node; return the name of its output, or the names of several."""
+        """Add a node; return the name of its output, or the names of several.
+
+        Inputs are names of tensors, or constants.
+        """
+        tensors = [x if isinstance(x, str) else self._constant(x) for x in inputs]
         name = f"{kind}_{len(self._nodes)}"
         names = [output or name]
         if outputs > 1:
             names = [f"{name}_{i}" for i in range(outputs)]
         self._nodes.append(
-            self._onnx.helper.make_node(kind, inputs, names, name=name, **attributes)
+            self._onnx.helper.make_node(kind, tensors, names, name=name, **attributes)
         )
         return names if outputs > 1 else names[0]
 
@@ -75,9 +75,8 @@ class Graph:
             self._weights[key] = self._add(f"{name}_{len(self._initializers)}", values)
         return self._weights[key]
 
-    def constant(self, value: Any) -> str:
-        """Add a constant; Python's ints are int64."""
-        value = np.asarray(value)
+    def _constant(self, value):
+        value = np.asarray(value, "float32" if isinstance(value, float) else "int64")
         key = (value.dtype.str, value.shape, value.tobytes())
         if key not in self._constants:
             name = f"constant_{len(self._constants)}"
@@ -111,23 +110,17 @@ class Graph:
 
 
 def _gelu(graph, x):
-    half, one = (graph.constant(np.float32(value)) for value in (0.5, 1))
-    root = graph.constant(np.float32(2**-0.5))
-    error = graph.node("Erf", graph.node("Mul", x, root))
-    x = graph.node("Mul", x, graph.node("Add", error, one))
-    return graph.node("Mul", x, half)
+    error = graph.node("Erf", graph.node("Mul", x, 2**-0.5))
+    x = graph.node("Mul", x, graph.node("Add", error, 1.0))
+    return graph.node("Mul", x, 0.5)
 
 
 def _gelu_approximate(graph, x):
     # ONNX Runtime fuses operations in this order.
-    half, one, three, cubic, root = (
-        graph.constant(np.float32(value))
-        for value in (0.5, 1, 3, 0.044715, (2 / np.pi) ** 0.5)
-    )
-    cube = graph.node("Mul", graph.node("Pow", x, three), cubic)
-    inner = graph.node("Mul", graph.node("Add", x, cube), root)
-    outer = graph.node("Add", graph.node("Tanh", inner), one)
-    return graph.node("Mul", graph.node("Mul", x, half), outer)
+    cube = graph.node("Mul", graph.node("Pow", x, 3.0), 0.044715)
+    inner = graph.node("Mul", graph.node("Add", x, cube), (2 / np.pi) ** 0.5)
+    outer = graph.node("Add", graph.node("Tanh", inner), 1.0)
+    return graph.node("Mul", graph.node("Mul", x, 0.5), outer)
 
 
 _ACTIVATIONS = {

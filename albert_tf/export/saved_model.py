@@ -55,27 +55,21 @@ def saved_model(
 ) -> pathlib.Path:
     """Write a SavedModel that takes strings, for TensorFlow Serving.
 
-    It has two signatures, whose names are public interface (docs/serving.md):
+    It has two signatures, which return the outputs of `task.answers`. Their names are
+    public interface (docs/serving.md):
 
-    - `serving_default`: the texts of the task, string tensors [batch] or [batch, 1].
-      For a classifier `text` and, if it takes pairs, `text_b`. An empty `text_b` is
-      ignored.
-    - `tokens`: the inputs of the model, `token_ids`, `segment_ids`, `padding_mask`,
-      int32 [batch, time].
+    - `serving_default` takes the texts, string tensors [batch] or [batch, 1]: for a
+      classifier `text` and, if it takes pairs, `text_b`, which is ignored if empty.
+    - `tokens` takes the inputs of the model, int32 [batch, time].
 
-    Both return the outputs of `task.answers`. For a classifier: `label` (string),
-    `label_id` (int32) and `probabilities` (float32 [batch, num_classes]). Loading needs
-    tensorflow and the ops of tensorflow_text that TensorFlow Serving links. The
-    directory contains the graph with the vocabulary, the weights, a model card
-    (`README.md`), `labels.json` for a task with labels, and warm-up requests.
+    Loading needs tensorflow and the ops of tensorflow_text that TensorFlow Serving
+    links. The directory contains the graph with the vocabulary, the weights, a model
+    card (`README.md`), `labels.json` for a task with labels, and warm-up requests.
 
     Args:
-        task: a task on texts with a preprocessor, such as an
-            `AlbertTextClassifier`.
-        directory: path. With `version` the directory of all versions of the model, such
-            as `"serving/reviews"`; otherwise the directory to write, whose name is a
-            version number, such as `"serving/reviews/1"`. An earlier export in it is
-            replaced as a whole.
+        task: a task with a preprocessor, such as an `AlbertTextClassifier`.
+        directory: path to write, such as `"serving/reviews/1"`. An earlier export in it
+            is replaced as a whole. With `version` the parent, `"serving/reviews"`.
         pairs: optional bool. Whether the model takes pairs of texts. By default as in
             its last `fit`.
         version: optional int from 0, or `"next"` for the one after the highest in
@@ -83,17 +77,15 @@ def saved_model(
         dtype: optional string, the type of the written weights: `"float32"`, or
             `"bfloat16"` for half the size, which each request casts back. By default
             the type of the variables.
-        **options: passed to `task.answers`. For a classifier `labels`, the names of
-            the classes (by default its own or the class numbers), and `early_exit`, as
-            in its `predict`.
+        **options: options of `task.answers`. For a classifier `labels`, the names of
+            the classes; for one with early exit also `early_exit`, the patience.
 
     Returns:
         The path of the SavedModel.
 
     Raises:
         AlbertError: if Keras has another backend, the task has no preprocessor, or an
-            argument is invalid, for example if the number of `labels` is not the number
-            of classes.
+            argument is invalid.
         FileExistsError: if `version` exists, or `directory` holds other files.
         OSError: if writing fails, for example because the disk is full. Then nothing is
             changed.
@@ -113,14 +105,10 @@ def saved_model(
         raise AlbertError(f"`dtype` must be one of {_DTYPES}. Received: {dtype!r}")
     specs = task.text_specs
     if pairs is not None:
-        if specs[0].name != "text":
-            raise AlbertError(
-                "`pairs` is for tasks on single texts or pairs. This task takes "
-                f"{', '.join(task.text_inputs)}. Leave `pairs` out."
-            )
-        names = ("text", "text_b")[: 1 + pairs]
-        specs = [tf.TensorSpec([None], tf.string, name=name) for name in names]
-    labels = options.get("labels") or _labels(task)
+        inputs = ("text", "text_b")[: 1 + pairs]
+        specs = [tf.TensorSpec([None], tf.string, name=name) for name in inputs]
+    names = getattr(task, "class_names", getattr(task, "tags", None))
+    labels = options.get("labels") or names
     module = ServingModule(task, specs, options, dtype)
 
     def write(folder):
@@ -139,11 +127,6 @@ def saved_model(
 
 
 # === Model card ===
-
-
-def _labels(task):
-    """Return the class names or tags in the order of the outputs, if any."""
-    return getattr(task, "class_names", getattr(task, "tags", None))
 
 
 def _card(task, functions, labels):
@@ -210,9 +193,6 @@ def _prediction_log(specs, texts):
     Its message classes are in tensorflow-serving-api only, but a few fields suffice:
     PredictionLog.predict_log = 6, PredictLog.request = 1, PredictRequest.model_spec = 1
     with signature_name = 3, and PredictRequest.inputs = 2, a map.
-
-    Reference:
-        tensorflow/serving `prediction_log.proto`, `predict.proto`, `model.proto`.
     """
     request = _field(1, _field(3, b"serving_default"))
     for spec, text in zip(specs, texts, strict=True):

@@ -15,23 +15,11 @@ ROWS_AT_A_TIME = 64
 class ServingModule(tf.Module):
     """The graph, and the variables themselves, so that each is written once.
 
-    Args:
-        task: a task on texts.
-        specs: the inputs, `tf.TensorSpec`s with names.
-        options: dict, `early_exit` and the options of `task.answers`.
-        dtype: optional string, the type of the written weights.
-
-    Attributes:
-        functions: dict of the signatures, by name.
+    `specs` are the texts, `options` those of `albert_tf.export.saved_model`. The
+    signatures are `functions`, by name.
     """
 
-    def __init__(
-        self,
-        task: Any,
-        specs: list[tf.TensorSpec],
-        options: dict[str, Any],
-        dtype: str | None = None,
-    ):
+    def __init__(self, task: Any, specs: list, options: dict, dtype: str | None):
         super().__init__()
         self._weights = [_stored(variable, dtype) for variable in task.weights]
         model, options = task, dict(options)

@@ -29,20 +29,8 @@ def write_version(
 ) -> pathlib.Path:
     """Write a directory that gets its final name in one step at the end.
 
-    Args:
-        directory: path of the directory, or with `version` of its parent. Without
-            `version`, an earlier export is replaced as a whole.
-        version: optional int from 0, or `"next"`.
-        write: function of the path of an existing directory, whose name is not a
-            number.
-
-    Returns:
-        The final path.
-
-    Raises:
-        FileExistsError: if the version exists, or the directory holds other files.
-        AlbertError: if `version` is not a version.
-        OSError: for all errors of TensorFlow while writing.
+    `directory` and `version` are those of `albert_tf.export.saved_model`. `write` is
+    called with the path of an empty directory, whose name is not a number.
     """
     directory = pathlib.Path(directory)
     if version is None:
@@ -117,16 +105,14 @@ def _check_is_free(directory, version):
 def _rename(temporary, directory, version):
     """Rename to the version, or to the next one that no other process takes."""
     while True:
+        number = version
         if version == "next":
             number = max(versions(directory), default=0) + 1
-        else:
-            _check_is_free(directory, version)
-            number = version
         path = directory / str(number)
         try:
             # This fails for a directory that is not empty, and so replaces nothing.
             os.rename(temporary, path)
             return path
         except OSError:
-            if not path.exists():
+            if version != "next" or not path.exists():
                 raise

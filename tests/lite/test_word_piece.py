@@ -99,8 +99,3 @@ def test_long_words_and_unreachable_tokens():
     tokens += ["a", "", "##", "\u2028", "a\u3000b", "a" * 101, "é"]
     for lowercase in (True, False):
         check(tokens, texts, lowercase)
-
-
-def test_vocabulary_without_special_tokens_is_refused():
-    with pytest.raises(ValueError, match=r"3 tokens lacks \[CLS\] \[SEP\]"):
-        WordPieceTokenizer(["[PAD]", "[UNK]", "a"])
