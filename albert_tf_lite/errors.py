@@ -46,10 +46,7 @@ def import_extra(module: str) -> ModuleType:
 
 @contextlib.contextmanager
 def silent_stderr() -> Iterator[None]:
-    """Hide what native code prints to standard error, unless an error is raised.
-
-    No log level turns off the messages of these libraries.
-    """
+    """Hide what native code prints to standard error, unless an error is raised."""
     if sys.stderr is not None:
         sys.stderr.flush()
     try:

@@ -173,10 +173,10 @@ class ExportedModel:
         outputs = iter(self._run(rows, batch_size))
         spans = []
         for (_, starts, ends), parts in zip(tokenized, windows, strict=True):
-            logits = []
-            for x in parts:
-                # The tokens that the window decides, after [CLS].
-                logits.append(next(outputs)[1:][x.first - x.start : x.last - x.start])
+            # The tokens that each window decides, after [CLS].
+            logits = [
+                next(outputs)[1:][x.first - x.start : x.last - x.start] for x in parts
+            ]
             spans.append(self._tagging.entities(np.concatenate(logits), starts, ends))
         return spans
 

@@ -70,8 +70,7 @@ class LiteRTModel(ExportedModel):
         length = next((n for n in self.lengths if n >= needed), None)
         if length is None:
             raise AlbertError(
-                f"The example has {needed} tokens, but the file takes at most "
-                f"{self.lengths[-1]}. Export it with a larger number in `lengths`."
+                f"The example has {needed} tokens. Expected at most {self.lengths[-1]}."
             )
         inputs, output = self._buffers_of(length)
         for name, values in zip(INPUTS, row, strict=True):

@@ -6,7 +6,7 @@ import unicodedata
 from collections.abc import Iterator
 from typing import Any
 
-from albert_tf_lite.extra import import_extra
+from albert_tf_lite.errors import import_extra
 
 # Represents a space, at the start of a word.
 SPACE_PIECE = "\u2581"

@@ -42,10 +42,8 @@ class WordPieceTokenizer:
 
     def tokenize(self, text: str) -> list[int]:
         """Return the ids of a text, without special tokens."""
-        ids = []
-        for word in text.translate(self._cleaning).split():
-            ids += self._ids_of_word(word)
-        return ids
+        words = text.translate(self._cleaning).split()
+        return [number for word in words for number in self._ids_of_word(word)]
 
     def tokenize_with_offsets(
         self, text: str

@@ -97,11 +97,11 @@ def _spans(answers):
 
 def example_features(task: Any, length: int) -> Features:
     """Return the inputs of a task for one example of `length` random tokens."""
-    features = {}
-    for name, tensor in task.input.items():
+    features = {
         # Two choices, if the task has several.
-        shape = (1, *[2] * (len(tensor.shape) - 2), length)
-        features[name] = np.zeros(shape, "int32")
+        name: np.zeros((1, *[2] * (len(tensor.shape) - 2), length), "int32")
+        for name, tensor in task.input.items()
+    }
     ids = features["token_ids"]
     rng = np.random.default_rng(0)
     ids[:] = rng.integers(task.backbone.vocabulary_size, size=ids.shape)
