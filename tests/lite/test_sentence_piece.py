@@ -24,7 +24,7 @@ def check(proto, texts, lowercase=True):
     for text, row in zip(texts, rows, strict=True):
         found = tokenizer.tokenize_with_offsets(text)
         assert tokenizer.tokenize(text) == found[0]
-        # Of two ways to cut as likely, releases of SentencePiece choose either.
+        # Releases of SentencePiece differ between two equally likely segmentations.
         if sorted(found[0]) != sorted(row[0]) or found[0] == row[0]:
             assert found == tuple(row), repr(text)
 
