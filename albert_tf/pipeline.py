@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import threading
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -38,6 +39,7 @@ class Pipeline:
         self.model = model
         self.answerer = answerer
         self._exported: dict[str, Any] = {}
+        self._lock = threading.Lock()
         self.options = self._checked(options)
 
     def __call__(self, x: Any = None, **options: Any) -> Any:
@@ -85,11 +87,12 @@ class Pipeline:
     def _answers(self, x, engine=None, **options):
         if engine is None:
             return self.answerer.predict_dicts(x, **options)
-        if engine not in self._exported:
-            # Here, because `import albert_tf` imports this module.
-            from albert_tf.export.engines import exported
+        # Here, because `import albert_tf` imports this module.
+        from albert_tf.export import exported
 
-            self._exported[engine] = exported(self.model, engine)
+        with self._lock:
+            if engine not in self._exported:
+                self._exported[engine] = exported(self.model, engine)
         return self._exported[engine].answers(x, **options)
 
     def _checked(self, options):

@@ -6,7 +6,7 @@ import pathlib
 import platform
 import sys
 
-from albert_tf_lite.quiet import silent_stderr
+from albert_tf_lite.errors import silent_stderr
 
 
 def import_tensorflow():

@@ -48,7 +48,7 @@ class Format:
 
 def _formats():
     from albert_tf import export
-    from albert_tf.export.measure import ServedModel
+    from albert_tf.export.engines import ServedModel
 
     def saved_model(task, path, precision):
         export.saved_model(task, path)
@@ -124,8 +124,6 @@ def export(
             "next version number), or pass --overwrite to replace it."
         )
     import_tensorflow()
-    from albert_tf.export.contents import is_supported
-
     name = format_name or "savedmodel"
     form = _formats()[name]
     precision = precision or form.precisions[0]
@@ -136,7 +134,7 @@ def export(
     row, task = load(model)
     examples = None
     if check:
-        if row.report is None or not is_supported(task):
+        if row.report is None or task.exported_settings() is None:
             raise AlbertError(f"--check: there is no score of {row.name} here.")
         columns = Columns(label_column, text_column, text_b_column)
         examples = read_examples(row, model, check, columns, task.get_config())
@@ -164,8 +162,7 @@ def _answer_names(task):
 def _print_comparison(name, path, row, task, exported, examples):
     from rich.table import Table
 
-    from albert_tf.export.contents import is_supported
-    from albert_tf.export.measure import (
+    from albert_tf.export.engines import (
         example_features,
         keras_call,
         largest_difference,
@@ -186,7 +183,7 @@ def _print_comparison(name, path, row, task, exported, examples):
         times = latencies(calls, example_features(task, length))
         for cells, taken in zip(rows, times, strict=True):
             cells.append(f"{taken:.2f}")
-    if is_supported(task):
+    if task.exported_settings() is not None:
         table.add_column("difference")
         texts = (TEXTS, TEXTS[::-1]) if "text_b" in task.text_inputs else TEXTS
         difference = largest_difference(task, exported, texts)

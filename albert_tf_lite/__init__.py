@@ -6,12 +6,5 @@ copied on its own.
 
 from albert_tf_lite.litert_model import LiteRTModel
 from albert_tf_lite.onnx_model import OnnxModel
-from albert_tf_lite.sentence_piece import SentencePieceTokenizer
-from albert_tf_lite.word_piece import WordPieceTokenizer
 
-__all__ = [
-    "LiteRTModel",
-    "OnnxModel",
-    "SentencePieceTokenizer",
-    "WordPieceTokenizer",
-]
+__all__ = ["LiteRTModel", "OnnxModel"]

@@ -1,10 +1,25 @@
-"""What the outputs of a model mean, by its task; named as those of a SavedModel."""
+"""Answers of models, as arrays and as dicts of plain Python."""
 
-from __future__ import annotations
-
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
+
+from albert_tf_lite.errors import AlbertError
+
+
+class Task(NamedTuple):
+    """Functions that turn the outputs of a task into its answers."""
+
+    # (outputs, settings) -> arrays; `None` for entities, which need offsets, too.
+    arrays: Callable[[np.ndarray, dict[str, Any]], dict[str, np.ndarray]] | None
+    # (texts, arrays, settings, options of the task) -> dicts.
+    dicts: Callable[..., list]
+    # Allowed numbers of texts per example.
+    num_texts: tuple[int, ...] = (1, 2)
+
+
+# === Arrays, named as the outputs of a SavedModel ===
 
 
 def _softmax(x):
@@ -13,18 +28,16 @@ def _softmax(x):
 
 
 def _sigmoid(x):
-    # In this form no exponential is too large.
+    # In this form no exponential overflows.
     return (np.tanh(x / 2) + 1) / 2
 
 
-def _probabilities(outputs, settings):
-    activations = {"softmax": _softmax, "sigmoid": _sigmoid, None: lambda x: x}
-    return activations[settings["activation"]](outputs)
+_ACTIVATIONS = {"softmax": _softmax, "sigmoid": _sigmoid, None: lambda x: x}
 
 
 def classify(outputs: np.ndarray, settings: dict[str, Any]) -> dict[str, np.ndarray]:
-    """`label`, `label_id` (int32) [batch], `probabilities` [batch, classes]."""
-    probabilities = _probabilities(outputs, settings)
+    """Return `label`, `label_id` [batch] and `probabilities` [batch, classes]."""
+    probabilities = _ACTIVATIONS[settings["activation"]](outputs)
     label_id = probabilities.argmax(axis=-1).astype("int32")
     label = np.array(settings["labels"])[label_id]
     return {"label": label, "label_id": label_id, "probabilities": probabilities}
@@ -33,46 +46,139 @@ def classify(outputs: np.ndarray, settings: dict[str, Any]) -> dict[str, np.ndar
 def classify_multi_label(
     outputs: np.ndarray, settings: dict[str, Any]
 ) -> dict[str, np.ndarray]:
-    """`labels` (empty where there is none), `chosen` (bool), `probabilities`.
-
-    All are [batch, classes].
-    """
-    probabilities = _probabilities(outputs, settings)
+    """Return `labels` (or ""), `chosen`, `probabilities`, each [batch, classes]."""
+    probabilities = _ACTIVATIONS[settings["activation"]](outputs)
     chosen = probabilities >= np.array(settings["thresholds"], "float32")
     labels = np.where(chosen, np.array(settings["labels"]), "")
     return {"labels": labels, "chosen": chosen, "probabilities": probabilities}
 
 
-def regress(outputs: np.ndarray, settings: dict[str, Any]) -> dict[str, np.ndarray]:
-    """`score` [batch]."""
-    return {"score": outputs[:, 0]}
-
-
-def embed(outputs: np.ndarray, settings: dict[str, Any]) -> dict[str, np.ndarray]:
-    """`embedding` [batch, width]."""
-    return {"embedding": outputs}
-
-
 def tell_order(outputs: np.ndarray, settings: dict[str, Any]) -> dict[str, np.ndarray]:
-    """`in_order` [batch], how likely it is that the second text follows the first."""
+    """Return `in_order` [batch], the probability that the second text follows."""
     return {"in_order": _softmax(outputs)[:, 0]}
 
 
-TOKEN_CLASSIFICATION = "token-classification"
+# === Dicts, with the keys of transformers ===
 
-# By task, a function of the outputs [batch, ...] and the settings; none where there is
-# an output a token.
-ANSWERS = {
-    "text-classification": classify,
-    "multi-label": classify_multi_label,
-    "regression": regress,
-    "text-embedding": embed,
-    "sentence-order": tell_order,
-    TOKEN_CLASSIFICATION: None,
-}
-# What must be said of an example: one text, two, or either.
-TEXTS_OF_AN_EXAMPLE = {
-    "text-embedding": (1,),
-    TOKEN_CLASSIFICATION: (1,),
-    "sentence-order": (2,),
+
+def check_top_k(top_k: int | None) -> None:
+    """Raise unless `top_k` is a number of answers, or `None` for all."""
+    if top_k is not None and (not isinstance(top_k, int) or top_k < 1):
+        raise AlbertError(
+            f"`top_k` must be a number from 1 on, or None for all. Received: {top_k}"
+        )
+
+
+def best_of(answers: Sequence[list], top_k: int | None = 1) -> list:
+    """Return the first of each list, or with another `top_k` the first `top_k`."""
+    check_top_k(top_k)
+    return [row[0] if top_k == 1 else row[:top_k] for row in answers]
+
+
+def ranked(
+    names: Sequence[str], probabilities: np.ndarray, top_k: int | None = 1
+) -> list:
+    """Return `label` and `score` of the best classes, as `best_of`."""
+    return best_of([_sorted(names, row) for row in probabilities], top_k)
+
+
+def chosen_of(
+    names: Sequence[str],
+    probabilities: np.ndarray,
+    chosen: np.ndarray,
+    top_k: Any = "auto",
+) -> list[list[dict[str, Any]]]:
+    """Return `label` and `score` of the chosen classes, or of the `top_k` best."""
+    if top_k != "auto":
+        check_top_k(top_k)
+        return [_sorted(names, row)[:top_k] for row in probabilities]
+    rows = zip(probabilities, chosen, strict=True)
+    return [_sorted(np.array(names)[has], row[has]) for row, has in rows]
+
+
+def choices_of(choices: Sequence[Sequence[str]], logits: np.ndarray) -> list[list]:
+    """Return `label`, `label_id` and `score` of all choices, the best first."""
+    return [
+        [
+            {"label": texts[i], "label_id": i, "score": float(row[i])}
+            for i in np.argsort(-row[: len(texts)], kind="stable").tolist()
+        ]
+        for texts, row in zip(choices, _softmax(logits), strict=True)
+    ]
+
+
+def entities_of(texts: Sequence[str], spans: Sequence) -> list[list[dict[str, Any]]]:
+    """Return a dict for each span (start, end, label, score) of each text."""
+    names = ("entity_group", "word", "start", "end", "score")
+    return [
+        [
+            dict(zip(names, (label, text[start:end], start, end, score), strict=True))
+            for start, end, label, score in found
+        ]
+        for text, found in zip(texts, spans, strict=True)
+    ]
+
+
+def scores_of(values: np.ndarray) -> list[dict[str, float]]:
+    """Return each number as the `score` of a dict."""
+    return [{"score": float(value)} for value in values]
+
+
+def cosines_of(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Return the cosine of each two vectors, rows of [pairs, width]."""
+    lengths = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
+    return np.sum(first * second, axis=1) / np.maximum(lengths, 1e-12)
+
+
+def orders_of(in_order: np.ndarray) -> list[dict[str, Any]]:
+    """Return `label`, "in_order" or "swapped", and its `score`."""
+    return [
+        {"label": "in_order", "score": score}
+        if score >= 0.5
+        else {"label": "swapped", "score": 1 - score}
+        for score in map(float, in_order)
+    ]
+
+
+def _sorted(names, scores):
+    order = np.argsort(-scores, kind="stable")
+    return [{"label": str(names[i]), "score": float(scores[i])} for i in order]
+
+
+# === Tasks of exported files ===
+
+TASKS = {
+    "text-classification": Task(
+        classify,
+        lambda texts, found, settings, top_k=1: ranked(
+            settings["labels"], found["probabilities"], top_k
+        ),
+    ),
+    "multi-label": Task(
+        classify_multi_label,
+        lambda texts, found, settings, top_k="auto": chosen_of(
+            settings["labels"], found["probabilities"], found["chosen"], top_k
+        ),
+    ),
+    "regression": Task(
+        lambda outputs, settings: {"score": outputs[:, 0]},
+        lambda texts, found, settings: scores_of(found["score"]),
+    ),
+    "token-classification": Task(
+        None,
+        lambda texts, found, settings: entities_of(texts, found["spans"]),
+        num_texts=(1,),
+    ),
+    "text-embedding": Task(
+        lambda outputs, settings: {"embedding": outputs},
+        lambda texts, found, settings: [
+            {"embedding": vector} for vector in found["embedding"].tolist()
+        ],
+        num_texts=(1,),
+    ),
+    "sentence-order": Task(
+        tell_order,
+        lambda texts, found, settings: orders_of(found["in_order"]),
+        num_texts=(2,),
+    ),
 }

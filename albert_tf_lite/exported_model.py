@@ -1,55 +1,53 @@
 """Base class of models in LiteRT and ONNX files."""
 
-from __future__ import annotations
-
-import os
-import pathlib
+import base64
+import json
 import warnings
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from albert_tf_lite.answers import ANSWERS, TEXTS_OF_AN_EXAMPLE, TOKEN_CLASSIFICATION
-from albert_tf_lite.contents import Contents
+from albert_tf_lite.answers import TASKS, cosines_of, scores_of
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.packing import pack, pad, windows_of
-from albert_tf_lite.plain_answers import PLAIN_ANSWERS, cosines_of, scores_of
+from albert_tf_lite.sentence_piece import SentencePieceTokenizer
 from albert_tf_lite.tagging import Tagging
+from albert_tf_lite.word_piece import WordPieceTokenizer
+
+# Name of the settings in a file. `albert_tf.export.describe` lists their fields.
+SETTINGS = "albert_tf.json"
 
 
 class ExportedModel:
-    """Base class of models in files that answer texts.
-
-    A subclass opens the file and runs the network (`call`).
-
-    Args:
-        contents: `Contents` of the file.
+    """Base class of models in files: a subclass reads a file and runs its network.
 
     Attributes:
         task: string, such as `"text-classification"`.
-        settings: dict, see `Contents`.
+        settings: dict, the labels and all else that the answers need.
         pairs: bool, whether it was trained on pairs of texts.
         tokenizer: `WordPieceTokenizer` or `SentencePieceTokenizer`.
     """
 
-    # The number of examples per call of the network, by default.
-    batch_size = 32
-
-    def __init__(self, contents: Contents):
-        self.settings = contents.settings
-        self.task = self.settings["task"]
-        self.pairs = self.settings.get("pairs", False)
-        if self.task not in ANSWERS:
+    def __init__(self, settings: str | bytes):
+        self.settings: dict[str, Any] = json.loads(settings)
+        self.task: str = self.settings["task"]
+        if self.task not in TASKS:
             raise AlbertError(
                 f"The file has the task {self.task!r}, which this albert_tf_lite does "
-                f"not support. It supports {', '.join(ANSWERS)}."
+                f"not support. It supports {', '.join(TASKS)}."
             )
-        self.tokenizer = contents.build_tokenizer()
-        self.sequence_length = self.settings["sequence_length"]
-        self._tagging = None
-        if self.task == TOKEN_CLASSIFICATION:
-            self._tagging = Tagging(self.settings["tags"])
+        self.pairs: bool = self.settings["pairs"]
+        self.sequence_length: int = self.settings["sequence_length"]
+        vocabulary = self.settings.pop("vocabulary")
+        lowercase = self.settings["lowercase"]
+        self.tokenizer: Any
+        if isinstance(vocabulary, str):
+            proto = base64.b64decode(vocabulary)
+            self.tokenizer = SentencePieceTokenizer(proto, lowercase)
+        else:
+            self.tokenizer = WordPieceTokenizer(vocabulary, lowercase)
+        tags = self.settings.get("tags")
+        self._tagging = Tagging(tags) if tags else None
 
     def call(self, features: dict[str, np.ndarray]) -> np.ndarray:
         """Run the network.
@@ -59,7 +57,7 @@ class ExportedModel:
                 [batch, time].
 
         Returns:
-            A float32 array [batch, units], or of a token classifier
+            A float32 array [batch, units]; for a token classifier
             [batch, time, units].
         """
         raise NotImplementedError
@@ -69,79 +67,72 @@ class ExportedModel:
 
         Args:
             texts: list of strings, or for pairs the tuple of two such lists.
-            batch_size: optional int, examples per call of the network.
+            batch_size: optional int, examples per call of the network, by default 32.
 
         Returns:
-            A dict of arrays, the first axis that of the texts: for a classifier
-            `label`, `label_id` and `probabilities`; of several labels a text `labels`,
-            `chosen` and `probabilities`; `score`; `embedding`; `in_order`. For a token
-            classifier `spans`, a list for each text of (start, end, label, score),
-            where `text[start:end]` is the entity.
+            A dict of arrays, the first axis that of the texts: `label`, `label_id` and
+            `probabilities`; for several labels `labels`, `chosen`, `probabilities`;
+            `score`; `embedding`; `in_order`. For a token classifier `spans`, a list
+            per text of (start, end, label, score).
 
         Raises:
-            TypeError: if something is no string.
-            AlbertError: if the two lists of pairs are of unequal lengths, or the task
-                takes no pairs, or only pairs.
+            TypeError: if an element is not a string.
+            AlbertError: if the number of lists or their lengths are wrong.
         """
-        if self._tagging:
+        arrays = TASKS[self.task].arrays
+        if arrays is None:
             return {"spans": self._spans(self._segments(texts)[0], batch_size)}
-        return ANSWERS[self.task](self.outputs(texts, batch_size), self.settings)
+        return arrays(self.outputs(texts, batch_size), self.settings)
 
     def answers(
         self, texts: Any, batch_size: int | None = None, **options: Any
     ) -> list:
-        """Return the answers as plain Python that JSON can hold.
+        """Return the answers as `albert_tf.pipeline` does, for JSON.
 
         Args:
             texts: as for `predict`; for an embedder also the tuple of two lists, whose
                 vectors are compared.
-            batch_size: optional int, examples per call of the network.
+            batch_size: as for `predict`.
             **options: `top_k` of classifiers.
 
         Returns:
-            A list, for each text what `albert_tf.pipeline` gives for the task: `label`
-            and `score`, or a list of such; `entity_group`, `word`, `start`, `end` and
-            `score` of each entity; `embedding`.
-
-        Raises:
-            TypeError, AlbertError: as `predict`, or for an option.
+            A list with an answer per text, a dict or a list of dicts.
         """
         if self.task == "text-embedding" and isinstance(texts, tuple):
             vectors = (self.outputs(part, batch_size) for part in texts)
             return scores_of(cosines_of(*vectors))
-        answers = PLAIN_ANSWERS[self.task]
         found = self.predict(texts, batch_size)
-        return answers(texts, found, self.settings, **options)
+        return TASKS[self.task].dicts(texts, found, self.settings, **options)
 
     def outputs(self, texts: Any, batch_size: int | None = None) -> np.ndarray:
-        """Return the outputs of the network, for tasks with one per text.
-
-        Args:
-            texts, batch_size: as for `predict`.
-
-        Returns:
-            A float32 array [texts, units].
-
-        Raises:
-            TypeError, AlbertError: as `predict`.
-        """
-        outputs = self._outputs(self._pack(self._segments(texts)), batch_size)
+        """Return the outputs [texts, units] of the network, if it has one per text."""
+        segments = self._segments(texts)
+        tokenized = [map(self.tokenizer.tokenize, part) for part in segments]
+        rows = [self._pack(example) for example in zip(*tokenized, strict=True)]
+        if truncated := sum(was_cut for _, _, was_cut in rows):
+            warnings.warn(
+                f"{truncated} of {len(rows)} texts are longer than the "
+                f"{self.sequence_length} tokens that the file takes. They were "
+                "truncated.",
+                stacklevel=3,
+            )
+        outputs = self._run(rows, batch_size)
         return np.array(outputs, "float32").reshape(-1, self.settings["units"])
 
     def _segments(self, texts):
         """Return the one or two lists of strings of some texts."""
         segments = texts if isinstance(texts, tuple) else (texts,)
-        allowed = TEXTS_OF_AN_EXAMPLE.get(self.task, (1, 2))
+        allowed = TASKS[self.task].num_texts
         if len(segments) not in allowed:
-            expected = " or ".join(
-                {1: "a list of strings", 2: "the tuple of two lists of strings"}[count]
-                for count in allowed
-            )
             raise AlbertError(
-                f"A model for {self.task} takes {expected}. Received {len(segments)} "
-                f"{'list' if len(segments) == 1 else 'lists'}."
+                f"A model for {self.task} takes {' or '.join(map(str, allowed))} "
+                f"list(s) of strings. Received {len(segments)}."
             )
-        segments = [_as_strings(segment) for segment in segments]
+        for segment in segments:
+            if isinstance(segment, str) or not all(isinstance(x, str) for x in segment):
+                raise TypeError(
+                    f"`texts` must be a list of strings. Received: {segment!r:.80}"
+                )
         lengths = [len(segment) for segment in segments]
         if len(set(lengths)) > 1:
             raise AlbertError(
@@ -150,89 +141,50 @@ class ExportedModel:
             )
         return segments
 
-    def _pack(self, segments):
-        """Return the ids of each example, and the number of ids of its first text."""
-        tokenized = [map(self.tokenizer.tokenize, texts) for texts in segments]
-        packed = [self._pack_one(example) for example in zip(*tokenized, strict=True)]
-        cut = sum(was_cut for _, _, was_cut in packed)
-        if cut:
-            warnings.warn(
-                f"{cut} of {len(packed)} texts are longer than the "
-                f"{self.sequence_length} tokens that the file takes. They were "
-                "truncated.",
-                stacklevel=4,
-            )
-        return [(ids, first_length) for ids, first_length, _ in packed]
-
-    def _pack_one(self, example):
+    def _pack(self, example):
         cls_id, sep_id = self.tokenizer.cls_token_id, self.tokenizer.sep_token_id
         return pack(example, cls_id, sep_id, self.sequence_length)
 
-    def _outputs(self, rows, batch_size=None):
-        """Return the outputs of each row, without padding, in their order."""
-        batch_size = batch_size or self.batch_size
+    def _run(self, rows, batch_size):
+        """Return the output for each packed row, in input order."""
+        batch_size = batch_size or 32
         outputs = [None] * len(rows)
         order = sorted(range(len(rows)), key=lambda i: len(rows[i][0]))
         for start in range(0, len(order), batch_size):
             batch = order[start : start + batch_size]
-            ids, first_lengths = zip(*(rows[i] for i in batch), strict=True)
+            ids, first_lengths, _ = zip(*(rows[i] for i in batch), strict=True)
             pad_id = self.tokenizer.pad_token_id
             features = pad(ids, first_lengths, pad_id, self.sequence_length)
             for i, output in zip(batch, self.call(features), strict=True):
-                outputs[i] = output[: len(rows[i][0])] if self._tagging else output
+                outputs[i] = output
         return outputs
 
     def _spans(self, texts, batch_size):
-        """The entities of each text; long ones are read in windows."""
+        """Return the entities of each text; long texts are read in windows."""
         size = self.sequence_length - 2
-        stride = self.settings["stride"] or max(size * 3 // 4, 1)
+        stride = min(self.settings["stride"] or max(size * 3 // 4, 1), size)
         tokenized = [self.tokenizer.tokenize_with_offsets(text) for text in texts]
-        windows = [
-            windows_of(len(ids), size, min(stride, size)) for ids, _, _ in tokenized
-        ]
+        windows = [windows_of(len(ids), size, stride) for ids, _, _ in tokenized]
         rows = [
-            self._pack_one([ids[window.start : window.end]])[:2]
-            for (ids, _, _), cut in zip(tokenized, windows, strict=True)
-            for window in cut
+            self._pack([ids[window.start : window.end]])
+            for (ids, _, _), parts in zip(tokenized, windows, strict=True)
+            for window in parts
         ]
-        outputs = iter(self._outputs(rows, batch_size))
+        outputs = iter(self._run(rows, batch_size))
         spans = []
-        for (_, starts, ends), cut in zip(tokenized, windows, strict=True):
-            # After [CLS], the tokens that each window decides.
+        for (_, starts, ends), parts in zip(tokenized, windows, strict=True):
+            # The tokens that each window decides, after [CLS].
             logits = [
-                next(outputs)[1:][
-                    window.first - window.start : window.last - window.start
-                ]
-                for window in cut
+                next(outputs)[1:][x.first - x.start : x.last - x.start] for x in parts
             ]
             spans.append(self._tagging.entities(np.concatenate(logits), starts, ends))
         return spans
 
 
-def existing_file(path: str | os.PathLike) -> pathlib.Path:
-    """Return the path of a file after checking that it exists."""
-    path = pathlib.Path(path)
-    if not path.is_file():
-        raise FileNotFoundError(
-            f"{path} does not exist or is not a file. Expected a file written by "
-            "albert_tf.export."
-        )
-    return path
-
-
-def _as_strings(texts: Sequence[str]) -> list[str]:
-    if isinstance(texts, (str, bytes)):
-        raise TypeError(
-            f"`texts` should be a list of strings, not one. Received: {texts!r}"
-        )
-    strings = []
-    for position, text in enumerate(texts):
-        if isinstance(text, bytes):
-            text = text.decode("utf-8", "ignore")
-        if not isinstance(text, str):
-            raise TypeError(
-                f"`texts` should hold strings. Element {position} is {text!r} of type "
-                f"{type(text).__name__}."
-            )
-        strings.append(text)
-    return strings
+def not_exported(path: Any) -> AlbertError:
+    """Return the error for a file without settings."""
+    return AlbertError(
+        f"{path} is truncated, or was not written by albert_tf.export. Expected a file "
+        "of albert_tf.export.litert (for LiteRTModel) or albert_tf.export.onnx (for "
+        "OnnxModel)."
+    )

@@ -1,17 +1,11 @@
-from __future__ import annotations
-
 import os
 import threading
 import zipfile
 
 import numpy as np
 
-from albert_tf_lite.answers import TOKEN_CLASSIFICATION
-from albert_tf_lite.contents import Contents, not_ours
-from albert_tf_lite.errors import AlbertError
-from albert_tf_lite.exported_model import ExportedModel, existing_file
-from albert_tf_lite.extra import import_extra
-from albert_tf_lite.quiet import silent_stderr
+from albert_tf_lite.errors import AlbertError, import_extra, silent_stderr
+from albert_tf_lite.exported_model import SETTINGS, ExportedModel, not_exported
 
 INPUTS = ("token_ids", "segment_ids", "padding_mask")
 
@@ -23,7 +17,7 @@ class LiteRTModel(ExportedModel):
     requests are run in turn.
 
     Args:
-        path: path of the .tflite file, which holds settings and vocabulary, too.
+        path: path of the .tflite file, which includes settings and vocabulary.
         threads: optional int. Threads of the network.
 
     Raises:
@@ -39,14 +33,16 @@ class LiteRTModel(ExportedModel):
     """
 
     def __init__(self, path: str | os.PathLike, threads: int | None = None):
-        path = existing_file(path)
         with silent_stderr():
             compiled_model = import_extra("ai_edge_litert.compiled_model")
             options = import_extra("ai_edge_litert.options")
-        super().__init__(Contents.of(_appended_files(path), path))
-        self.lengths = self.settings.get("lengths")
-        if not self.lengths:
-            raise not_ours(path)
+        try:
+            # Appended to the network.
+            with zipfile.ZipFile(path) as archive:
+                super().__init__(archive.read(SETTINGS))
+        except zipfile.BadZipFile:
+            raise not_exported(path) from None
+        self.lengths: list[int] = self.settings["lengths"]
         # With the cache each weight is packed for the processor once, instead of once
         # per layer and length: 0.1 instead of 1.4 GB for the base size.
         cache = {"xnnpack_weight_cache_path": ":memory"}
@@ -55,7 +51,7 @@ class LiteRTModel(ExportedModel):
             self._network = compiled_model.CompiledModel.from_file(
                 str(path), options=options.Options(cpu_options=cpu)
             )
-        self._buffers = {}
+        self._buffers: dict = {}
         self._lock = threading.Lock()
 
     def __del__(self):
@@ -65,59 +61,47 @@ class LiteRTModel(ExportedModel):
 
     def call(self, features: dict[str, np.ndarray]) -> np.ndarray:
         inputs = (np.asarray(features[name], "int32") for name in INPUTS)
-        rows = zip(*inputs, strict=True)
         with self._lock:
-            return np.stack([self._call_one(*row) for row in rows])
+            return np.stack([self._call_one(*row) for row in zip(*inputs, strict=True)])
 
     def _call_one(self, *row):
-        """Run one example by the shortest signature that is long enough."""
-        tokens = np.flatnonzero(row[INPUTS.index("padding_mask")])
-        needed = tokens[-1] + 1 if len(tokens) else 1
-        fitting = [length for length in self.lengths if length >= needed]
-        if not fitting:
+        """Run an example by the shortest signature that is long enough."""
+        needed = int(row[INPUTS.index("padding_mask")].sum())
+        length = next((n for n in self.lengths if n >= needed), None)
+        if length is None:
             raise AlbertError(
-                f"The example has {needed} tokens, but the file takes at most "
-                f"{self.lengths[-1]}. Export it with a larger number in `lengths`."
+                f"The example has {needed} tokens. Expected at most {self.lengths[-1]}."
             )
-        length = fitting[0]
-        inputs, outputs = self._buffers_of(length)
+        inputs, output = self._buffers_of(length)
         for name, values in zip(INPUTS, row, strict=True):
             inputs[name].write(_resize(values, length)[np.newaxis])
-        self._network.run_by_name(f"tokens_{length}", inputs, outputs)
+        named = {self.settings["output"]: output}
+        self._network.run_by_name(f"tokens_{length}", inputs, named)
         units = self.settings["units"]
-        (output,) = outputs.values()
-        if self.task != TOKEN_CLASSIFICATION:
+        if self._tagging is None:
             return output.read(units, np.float32).copy()
         values = output.read(length * units, np.float32).reshape(length, units)
         return _resize(values, len(row[0]))
 
     def _buffers_of(self, length):
-        """Return the input and output buffers of a signature, by name."""
+        """Return the input buffers by name, and the output buffer of a signature."""
         if length not in self._buffers:
             name, network = f"tokens_{length}", self._network
-            output = self.settings["output"]
             with silent_stderr():
                 inputs = {
                     x: network.create_input_buffer_by_name(name, x) for x in INPUTS
                 }
-                outputs = {output: network.create_output_buffer_by_name(name, output)}
+                output = network.create_output_buffer_by_name(
+                    name, self.settings["output"]
+                )
                 # The library logs at the first write.
                 inputs["token_ids"].write(np.zeros([1, length], "int32"))
-            self._buffers[length] = inputs, outputs
+            self._buffers[length] = inputs, output
         return self._buffers[length]
 
 
 def _resize(array, length):
-    """Cut the first axis of an array to a length, or fill it with zeros."""
+    """Truncate the first axis of an array to a length, or fill it with zeros."""
     result = np.zeros((length, *array.shape[1:]), array.dtype)
     result[: len(array)] = array[:length]
     return result
-
-
-def _appended_files(path):
-    """Read the files in the zip archive that is appended to the network."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return {name: archive.read(name) for name in archive.namelist()}
-    except zipfile.BadZipFile:
-        raise not_ours(path) from None

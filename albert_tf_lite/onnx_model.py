@@ -1,17 +1,9 @@
-from __future__ import annotations
-
-import base64
 import os
-from collections.abc import Sequence
 
 import numpy as np
 
-from albert_tf_lite.contents import Contents, not_ours
-from albert_tf_lite.exported_model import ExportedModel, existing_file
-from albert_tf_lite.extra import import_extra
-
-# Begins the names of our strings in the metadata of an ONNX file.
-PREFIX = "albert_tf/"
+from albert_tf_lite.errors import import_extra
+from albert_tf_lite.exported_model import SETTINGS, ExportedModel, not_exported
 
 
 class OnnxModel(ExportedModel):
@@ -20,10 +12,8 @@ class OnnxModel(ExportedModel):
     It needs the package onnxruntime and NumPy. Several threads may call it.
 
     Args:
-        path: path of the .onnx file, which holds settings and vocabulary, too.
+        path: path of the .onnx file, which includes settings and vocabulary.
         threads: optional int. Threads of the network.
-        batch_size: int. Examples per run of the network.
-        providers: names of execution providers of ONNX Runtime.
 
     Raises:
         FileNotFoundError: if the file does not exist.
@@ -37,53 +27,25 @@ class OnnxModel(ExportedModel):
     ```
     """
 
-    def __init__(
-        self,
-        path: str | os.PathLike,
-        threads: int | None = None,
-        batch_size: int = 32,
-        providers: Sequence[str] = ("CPUExecutionProvider",),
-    ):
-        path = existing_file(path)
+    def __init__(self, path: str | os.PathLike, threads: int | None = None):
         onnxruntime = import_extra("onnxruntime")
         state = import_extra("onnxruntime.capi.onnxruntime_pybind11_state")
+        # Raises for a missing file, as ONNX Runtime does not.
+        open(path, "rb").close()
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads or 0
         try:
             self._session = onnxruntime.InferenceSession(
-                str(path), options, providers=list(providers)
+                str(path), options, providers=["CPUExecutionProvider"]
             )
         except (state.InvalidProtobuf, state.InvalidGraph, state.InvalidArgument):
-            raise not_ours(path) from None
-        files = bytes_of(self._session.get_modelmeta().custom_metadata_map)
-        super().__init__(Contents.of(files, path))
-        self.batch_size = batch_size
+            raise not_exported(path) from None
+        settings = self._session.get_modelmeta().custom_metadata_map.get(SETTINGS)
+        if settings is None:
+            raise not_exported(path)
+        super().__init__(settings)
 
     def call(self, features: dict[str, np.ndarray]) -> np.ndarray:
         features = {name: np.asarray(x, "int32") for name, x in features.items()}
         (output,) = self._session.run([self.settings["output"]], features)
         return output
-
-
-def strings_of(files: dict[str, bytes]) -> dict[str, str]:
-    """Encode files as strings for the metadata; those that are not UTF-8 as base64."""
-    strings = {}
-    for name, content in files.items():
-        try:
-            strings[PREFIX + name] = content.decode()
-        except UnicodeDecodeError:
-            encoded = base64.b64encode(content).decode()
-            strings[f"{PREFIX}{name}.base64"] = encoded
-    return strings
-
-
-def bytes_of(strings: dict[str, str]) -> dict[str, bytes]:
-    """Decode what `strings_of` encoded."""
-    files = {}
-    for name, content in strings.items():
-        name = name.removeprefix(PREFIX)
-        if name.endswith(".base64"):
-            files[name.removesuffix(".base64")] = base64.b64decode(content)
-        else:
-            files[name] = content.encode()
-    return files

@@ -1,6 +1,4 @@
-"""Tokenized texts as the sequences that a model reads."""
-
-from __future__ import annotations
+"""Pack tokenized texts into the sequences that a model reads."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -13,17 +11,9 @@ def pack(
 ) -> tuple[list[int], int, bool]:
     """Pack a text as `[CLS] a [SEP]`, or a pair as `[CLS] a [SEP] b [SEP]`.
 
-    Too long pairs lose tokens from the end of the longer text, or of the second text if
-    both have the same length. An empty second text is left out.
-
-    Args:
-        segments: the ids of one or two texts.
-        cls_id, sep_id: int.
-        sequence_length: int. Maximum number of tokens, special tokens included.
-
-    Returns:
-        The ids, the number of ids of the first segment, and whether tokens were
-        dropped.
+    Returns the ids, the number of ids of the first segment, and whether tokens were
+    dropped. Too long pairs lose tokens from the end of the longer text, or of the
+    second text if both have the same length. An empty second text is left out.
 
     Reference:
         google-research/bert `run_classifier.py`, `_truncate_seq_pair`.
@@ -45,14 +35,13 @@ def pad(
     first_lengths: Sequence[int],
     pad_id: int,
     sequence_length: int,
-    multiple: int = 8,
 ) -> dict[str, np.ndarray]:
     """Return packed rows as the inputs of a model, int32 arrays [batch, time].
 
-    `time` is the longest row, rounded up to a `multiple`, at most `sequence_length`.
+    `time` is the longest row, rounded up to a multiple of 8, at most `sequence_length`.
     """
     lengths = np.array([len(row) for row in rows])
-    time = min(-(-lengths.max() // multiple) * multiple, sequence_length)
+    time = min(-(-lengths.max() // 8) * 8, sequence_length)
     position = np.arange(time)
     is_token = position < lengths[:, np.newaxis]
     is_second = is_token & (position >= np.array(first_lengths)[:, np.newaxis])
@@ -79,13 +68,10 @@ class Window(NamedTuple):
 
 
 def windows_of(length: int, size: int, stride: int) -> list[Window]:
-    """Return the windows of a text, like `albert_tf.preprocessing.packed_texts`.
+    """Return the windows of a text of `length` tokens.
 
-    Args:
-        length: int. Tokens of the text.
-        size: int. Maximum number of tokens per window.
-        stride: int. Tokens between the starts of two windows. The last window ends
-            with the text.
+    A window starts every `stride` tokens and reads at most `size`. The last one ends
+    with the text.
     """
     beyond = max(length - size, 0)
     starts = [min(start, beyond) for start in range(0, beyond + stride, stride)]

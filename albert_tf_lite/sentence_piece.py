@@ -1,14 +1,12 @@
 """Google ALBERT's tokenizer of English, with the package `sentencepiece`."""
 
-from __future__ import annotations
-
 import functools
 import itertools
 import unicodedata
 from collections.abc import Iterator
 from typing import Any
 
-from albert_tf_lite.extra import import_extra
+from albert_tf_lite.errors import import_extra
 
 # Represents a space, at the start of a word.
 SPACE_PIECE = "\u2581"
@@ -19,22 +17,6 @@ class SentencePieceTokenizer:
 
     If two segmentations of a word are equally likely, releases of SentencePiece after
     0.2.1 choose another one than TensorFlow Text.
-
-    Args:
-        proto: bytes. A SentencePiece model with `<pad>`, `[CLS]` and `[SEP]`.
-        lowercase: bool. Whether to lower-case. Accents are dropped in any case.
-
-    Attributes:
-        pad_token_id, cls_token_id, sep_token_id: int.
-
-    Raises:
-        ImportError: if sentencepiece is not installed.
-
-    Example:
-    ```python
-    tokenizer = SentencePieceTokenizer(open("30k-clean.model", "rb").read())
-    tokenizer.tokenize("A café in 2018, maybe")  # [21, 6241, 19, 1110, 15, 913]
-    ```
 
     Reference:
         google-research/albert `tokenization.py`, `preprocess_text` and `encode_ids`.
@@ -49,12 +31,11 @@ class SentencePieceTokenizer:
             self._processor.piece_to_id, ("<pad>", "[CLS]", "[SEP]")
         )
         self._space_id = self._processor.piece_to_id(SPACE_PIECE)
-        self._parts = functools.cache(self._parts)
-        self._is_blank = functools.cache(self._is_blank)
+        self._parts = functools.cache(self._find_parts)
+        self._is_blank = functools.cache(self._find_blank)
 
     def tokenize(self, text: str) -> list[int]:
         """Return the ids of a text, without special tokens."""
-        text = _without_surrogates(text)
         cleaned = self._decompose(" ".join(text.split()))
         ids = self._processor.encode(cleaned, out_type=int)
         return [number for piece in ids for number, _ in self._parts(piece)]
@@ -67,45 +48,37 @@ class SentencePieceTokenizer:
         Offsets exclude the space before a word. A piece that is only a space has an
         empty span at the next text.
         """
-        places = [i for i, c in enumerate(text) if not _is_surrogate(c)]
-        places.append(len(text))
-        text = _without_surrogates(text)
         alignment = _Alignment(text, self._decompose, self._is_blank)
         cleaned = self._decompose(" ".join(text.split()))
         ids, starts, ends = [], [], []
-        for piece, start, end in self._encode_with_offsets(cleaned):
-            start, end = (alignment.text_before[offset] for offset in (start, end))
+        # The only form with offsets in all releases of SentencePiece.
+        proto = self._processor.encode(cleaned, out_type="serialized_proto")
+        for piece, *offsets in _read_pieces(proto):
+            start, end = (alignment.text_before[offset] for offset in offsets)
             for number, after in self._parts(piece):
                 first, limit = alignment.span(start, end - after)
                 ids.append(number)
-                starts.append(places[first])
-                ends.append(places[limit - 1] + 1 if limit > first else places[first])
+                starts.append(first)
+                ends.append(limit)
                 start = end - after
         return ids, starts, ends
 
     def _decompose(self, text):
+        # Surrogates cannot be encoded.
+        text = text.encode("utf-8", "ignore").decode()
         text = unicodedata.normalize("NFKD", text)
         text = "".join(c for c in text if not unicodedata.combining(c))
         return text.lower() if self.lowercase else text
 
-    def _is_blank(self, cleaned):
+    def _find_blank(self, cleaned):
         """Return whether the pieces of cleaned text are nothing but spaces."""
         ids = self._processor.encode(cleaned, out_type=int)
         return all(number == self._space_id for number in ids)
 
-    def _parts(self, number):
+    def _find_parts(self, number):
         piece = self._processor.id_to_piece(number)
         parts = comma_parts(self._processor, piece)
         return [(self._processor.piece_to_id(part), after) for part, after in parts]
-
-    def _encode_with_offsets(self, cleaned):
-        """Yield the id, the first byte and the end byte of each piece."""
-        # The only form with offsets in all releases of SentencePiece.
-        proto = self._processor.encode(cleaned, out_type="serialized_proto")
-        for field, piece in _fields(proto):
-            if field == 2:
-                values = dict(_fields(piece))
-                yield tuple(values.get(name, 0) for name in (2, 4, 5))
 
 
 def comma_parts(processor: Any, piece: str) -> list[tuple[str, int]]:
@@ -115,10 +88,6 @@ def comma_parts(processor: Any, piece: str) -> list[tuple[str, int]]:
     the same piece with and without a comma: it encodes the digits again and adds the
     comma. It also intends to drop the space piece that this adds to digits inside a
     word, but compares a character with bytes, which never are equal, and so keeps it.
-
-    Args:
-        processor: a `sentencepiece.SentencePieceProcessor`.
-        piece: string.
     """
     if len(piece) < 2 or piece[-1] != "," or not piece[-2].isdigit():
         return [(piece, 0)]
@@ -131,12 +100,9 @@ def comma_parts(processor: Any, piece: str) -> list[tuple[str, int]]:
 class _Alignment:
     """Map from the bytes of a cleaned text to the characters they come from.
 
-    It counts the bytes that pieces contain. White space, and characters that the
-    model's own normalization removes, are blank.
-
-    Attributes:
-        text_before: list of ints. Bytes before each byte of the cleaned text that are
-            not blank.
+    It counts the bytes that pieces contain, not the blank ones: white space, and
+    characters that the model's own normalization removes. `text_before` is their
+    number before each byte of the cleaned text.
     """
 
     def __init__(self, text, decompose, is_blank):
@@ -167,33 +133,24 @@ class _Alignment:
         return first, limit
 
 
+def _read_pieces(proto):
+    """Yield the id, the first byte and the end byte of each piece."""
+    for field, piece in _fields(proto):
+        if field == 2:
+            values = dict(_fields(piece))
+            yield tuple(values.get(name, 0) for name in (2, 4, 5))
+
+
 def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
     """Yield number and value of the integer and bytes fields of a protocol buffer."""
-    position = 0
-
-    def read_integer():
-        nonlocal position
+    data = iter(message)
+    # Numbers of fields below 16 take one byte.
+    for tag in data:
+        field, kind = divmod(tag, 8)
         value = shift = 0
-        while True:
-            byte = message[position]
-            position += 1
+        for byte in data:
             value |= (byte & 127) << shift
             shift += 7
             if byte < 128:
-                return value
-
-    while position < len(message):
-        field, kind = divmod(read_integer(), 8)
-        value = read_integer()
-        if kind == 2:
-            position += value
-            value = message[position - value : position]
-        yield field, value
-
-
-def _is_surrogate(character):
-    return "\ud800" <= character <= "\udfff"
-
-
-def _without_surrogates(text):
-    return text.encode("utf-8", "ignore").decode()
+                break
+        yield field, bytes(itertools.islice(data, value)) if kind == 2 else value

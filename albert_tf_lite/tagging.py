@@ -1,8 +1,7 @@
 """Decode tag scores to entities by the rules of a tagging scheme, in NumPy."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -14,12 +13,7 @@ _NEVER = np.float32(-1e9)
 
 
 class Tagging:
-    """Decoder of tags, with the results of `albert_tf.models.AlbertTokenClassifier`.
-
-    Args:
-        tags: list of strings in the order of the outputs: `O` and tags such as
-            `B-PER`.
-    """
+    """Decoder of tags such as `O` and `B-PER`, in the order of the outputs."""
 
     def __init__(self, tags: Sequence[str]):
         self._pairs = [_split(tag) for tag in tags]
@@ -28,18 +22,13 @@ class Tagging:
         self._transitions = np.array(rule, "float32")
 
     def entities(
-        self, logits: np.ndarray, starts: Sequence[int], ends: Sequence[int]
+        self, logits: np.ndarray, starts: Any, ends: Any
     ) -> list[tuple[int, int, str, float]]:
-        """Return the entities of a text, by the most probable valid tags.
+        """Return (start, end, label, score) of the entities by the best valid tags.
 
-        Args:
-            logits: float32 array [tokens, tags].
-            starts, ends: the characters of each token. A token within the characters of
-                the token before it is skipped.
-
-        Returns:
-            A list of (start, end, label, score). The score is the mean probability of
-            the tags.
+        `logits` is a float32 array [tokens, tags]; `starts` and `ends` are the
+        characters of each token. A token within the token before it is skipped. The
+        score is the mean probability of the tags.
         """
         starts, ends = without_overlap(starts, ends)
         kept = np.flatnonzero(starts < ends)
@@ -84,23 +73,17 @@ class Tagging:
         return np.array(tags[::-1], int)
 
     def _runs(self, tags):
-        """Yield the first and the last token of each entity."""
-        first = None
-        for position, tag in enumerate(tags):
-            if tag == self._outside:
-                continue
-            here = self._pairs[tag]
-            if first is None:
-                first = position
-            following = tags[position + 1 : position + 2]
-            if not any(_continues(here, self._pairs[other]) for other in following):
-                yield first, position
-                first = None
+        """Return the first and the last token of each entity."""
+        runs = []
+        for i, tag in enumerate(tags):
+            if i and _continues(self._pairs[tags[i - 1]], self._pairs[tag]):
+                runs[-1][1] = i
+            elif tag != self._outside:
+                runs.append([i, i])
+        return runs
 
 
-def without_overlap(
-    starts: Sequence[int], ends: Sequence[int]
-) -> tuple[np.ndarray, np.ndarray]:
+def without_overlap(starts: Any, ends: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return offsets in which each character belongs to its first token only."""
     starts, ends = np.array(starts, int), np.array(ends, int)
     starts = np.maximum(starts, np.concatenate([[0], ends])[:-1])

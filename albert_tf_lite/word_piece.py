@@ -1,16 +1,10 @@
 """BERT's WordPiece tokenizer in plain Python, with offsets."""
 
-from __future__ import annotations
-
 import functools
 import unicodedata
 from collections.abc import Sequence
 
-from albert_tf_lite.errors import AlbertError
-
 MAX_CHARACTERS_PER_WORD = 100
-# Number of words whose pieces are cached.
-CACHED_WORDS = 2**16
 
 # The characters of the original's `_is_chinese_char`, each of which is a word.
 IDEOGRAPHS = (
@@ -21,29 +15,12 @@ IDEOGRAPHS = (
     range(0x2A700, 0x2CEB0),
     range(0x2F800, 0x2FA20),
 )
-# Unicode category of code points that UTF-8 cannot encode.
-SURROGATE = "Cs"
 
 
 class WordPieceTokenizer:
     """Tokenizer with the ids of `albert_tf.tokenizers.WordPieceTokenizer`.
 
-    Args:
-        tokens: list of strings, the vocabulary. The position is the id. It must contain
-            `[PAD]`, `[UNK]`, `[CLS]` and `[SEP]`.
-        lowercase: bool. Whether to lower-case and strip accents.
-
-    Attributes:
-        pad_token_id, cls_token_id, sep_token_id: int.
-
-    Raises:
-        AlbertError: if one of these tokens is missing.
-
-    Example:
-
-    >>> tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "你", "好", "he", "##y"]
-    >>> WordPieceTokenizer(tokens).tokenize_with_offsets("Hey你")
-    ([6, 7, 4], [0, 2, 3], [2, 3, 4])
+    `lowercase` also strips accents.
 
     Reference:
         google-research/bert `tokenization.py`, `BasicTokenizer` and
@@ -53,61 +30,47 @@ class WordPieceTokenizer:
     def __init__(self, tokens: Sequence[str], lowercase: bool = True):
         # The original keeps the last row of a repeated token.
         self.ids = {token: number for number, token in enumerate(tokens)}
-        special = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
-        missing = [token for token in special if token not in self.ids]
-        if missing:
-            raise AlbertError(
-                f"The vocabulary of {len(self.ids)} tokens lacks {' '.join(missing)}. "
-                "Use the vocab.txt that came with the checkpoint."
-            )
         self.pad_token_id, self.unk_token_id, self.cls_token_id, self.sep_token_id = (
-            self.ids[token] for token in special
+            self.ids[token] for token in ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
         )
         self.lowercase = lowercase
-        longest = max(map(len, self.ids))
-        self._longest = min(longest, MAX_CHARACTERS_PER_WORD)
+        self._longest = min(max(map(len, self.ids)), MAX_CHARACTERS_PER_WORD)
         self._cleaning = _Cleaning()
-        cached = functools.lru_cache(CACHED_WORDS)
-        self._pieces = cached(self._pieces)
-        self._ids_of_word = cached(self._ids_of_word)
+        cached = functools.lru_cache(2**16)
+        self._pieces = cached(self._find_pieces)
+        self._ids_of_word = cached(self._find_ids)
 
     def tokenize(self, text: str) -> list[int]:
         """Return the ids of a text, without special tokens."""
-        ids = []
-        for word in text.translate(self._cleaning).split():
-            ids += self._ids_of_word(word)
-        return ids
+        words = text.translate(self._cleaning).split()
+        return [number for word in words for number in self._ids_of_word(word)]
 
     def tokenize_with_offsets(
         self, text: str
     ) -> tuple[list[int], list[int], list[int]]:
         """Return the ids of a text and their starts and ends, in characters.
 
-        `text[start:end]` is the text of a piece. Stripped accents belong to the
-        character before them.
+        Stripped accents belong to the character before them.
         """
-        places = [i for i, c in enumerate(text) if unicodedata.category(c) != SURROGATE]
-        characters = [text[i] for i in places]
         ids, starts, ends = [], [], []
-        for word in self._words(characters):
-            normalized = self._normalize("".join(characters[i] for i in word))
+        for word in self._words(text):
+            normalized = self._normalize("".join(text[i] for i in word))
             # The character that each byte of the word comes from. Bytes, because
             # combining marks of several sizes may change places.
-            origin = [i for i in word for _ in self._normalize(characters[i]).encode()]
+            origin = [i for i in word for _ in self._normalize(text[i]).encode()]
             end = 0
             for part in _split_punctuation(normalized):
                 for number, length in self._pieces(part):
                     begin, end = end, end + length
                     ids.append(number)
-                    starts.append(places[origin[begin]])
-                    after = self._after_accents(characters, origin[end - 1] + 1)
-                    ends.append(places[after - 1] + 1)
+                    starts.append(origin[begin])
+                    ends.append(self._after_accents(text, origin[end - 1] + 1))
         return ids, starts, ends
 
-    def _words(self, characters):
-        """Return the words between spaces, lists of positions in `characters`."""
+    def _words(self, text):
+        """Return the words between spaces, lists of positions."""
         words = [[]]
-        for i, character in enumerate(characters):
+        for i, character in enumerate(text):
             for cleaned in character.translate(self._cleaning):
                 if cleaned.isspace():
                     words.append([])
@@ -115,28 +78,28 @@ class WordPieceTokenizer:
                     words[-1].append(i)
         return filter(None, words)
 
-    def _after_accents(self, characters, i):
+    def _after_accents(self, text, i):
         """Return the first position from `i` that is not a stripped accent."""
-        while i < len(characters) and self._is_stripped(characters[i]):
+        while i < len(text) and unicodedata.category(text[i]) == "Mn":
+            if self._normalize(text[i]):
+                break
             i += 1
         return i
 
-    def _is_stripped(self, character):
-        is_accent = unicodedata.category(character) == "Mn"
-        return is_accent and not self._normalize(character)
-
     def _normalize(self, word):
-        if word.isascii() or not self.lowercase:
-            return word.lower() if self.lowercase else word
+        if not self.lowercase:
+            return word
+        if word.isascii():
+            return word.lower()
         decomposed = unicodedata.normalize("NFD", word.lower())
         return "".join(c for c in decomposed if unicodedata.category(c) != "Mn")
 
-    def _ids_of_word(self, word):
+    def _find_ids(self, word):
         """Return the ids of the text between two spaces."""
         parts = _split_punctuation(self._normalize(word))
         return [number for part in parts for number, _ in self._pieces(part)]
 
-    def _pieces(self, word):
+    def _find_pieces(self, word):
         """Return id and number of bytes of each piece of a word."""
         whole = [(self.unk_token_id, len(word.encode()))]
         if len(word) > MAX_CHARACTERS_PER_WORD:
@@ -163,7 +126,7 @@ class _Cleaning(dict):
         category = unicodedata.category(character)
         if character in "\t\n\r" or category == "Zs":
             cleaned = " "
-        elif character == "\ufffd" or category in ("Cc", "Cf", SURROGATE):
+        elif character == "\ufffd" or category in ("Cc", "Cf", "Cs"):
             cleaned = ""
         elif any(code in ideographs for ideographs in IDEOGRAPHS):
             cleaned = f" {character} "

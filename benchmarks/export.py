@@ -28,7 +28,7 @@ import albert_tf
 import zh
 from albert_tf.data import read_labelled_texts
 from albert_tf.export import LiteRTModel, OnnxModel, litert, onnx, saved_model
-from albert_tf.export.measure import (
+from albert_tf.export.engines import (
     ServedModel,
     example_features,
     largest_difference,

@@ -164,8 +164,8 @@ int8_of_nothing | albert_tf/export -k exported | an int8 file has a quarter of t
 - ["MatMul", "Gather"]
 + ["Conv"]
 lite_lowercase_off | albert_tf_lite | an exported file tokenizes as the model does
-- return WordPieceTokenizer(tokens, lowercase)
-+ return WordPieceTokenizer(tokens, False)
+- self.tokenizer = WordPieceTokenizer(vocabulary, lowercase)
++ self.tokenizer = WordPieceTokenizer(vocabulary, False)
 exit_status_0 | albert_tf_cli | a command that fails exits with 1
 - sys.exit(1)
 + sys.exit(0)

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from albert_tf_lite.errors import AlbertError
-from albert_tf_lite.extra import import_extra
+from albert_tf_lite.errors import AlbertError, import_extra
 
 # Keeps the logarithm of a probability of 0 finite.
 LEAST_PROBABILITY = 1e-12

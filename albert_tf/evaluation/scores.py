@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from albert_tf_lite.errors import AlbertError
-from albert_tf_lite.extra import import_extra
+from albert_tf_lite.errors import AlbertError, import_extra
 
 # Separates the levels of a label such as "体育/足球".
 LEVEL_SEPARATOR = "/"

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from albert_tf_lite.errors import AlbertError
-from albert_tf_lite.extra import import_extra
+from albert_tf_lite.errors import AlbertError, import_extra
 
 _HAN = "\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _TOKEN = re.compile(rf"[{_HAN}]|[^\W_{_HAN}]+")

@@ -1,37 +1,38 @@
-"""Tasks computed in 8 bits by another engine than TensorFlow."""
+"""Run a task by another engine, and compare the engine with Keras."""
 
-from __future__ import annotations
-
+import os
 import tempfile
 import threading
-import weakref
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
-from albert_tf.export.contents import contents_of
+import keras
+import numpy as np
+import tensorflow as tf
+
 from albert_tf.export.litert import litert
 from albert_tf.export.onnx import onnx
 from albert_tf.models.task import AlbertTask
-from albert_tf.training.run_state import weights_digest
 from albert_tf_lite import LiteRTModel, OnnxModel
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.exported_model import ExportedModel
 
-# By engine, what writes a file and what runs it.
-_FORMATS = {"onnx": (onnx, OnnxModel), "litert": (litert, LiteRTModel)}
-# By task and engine, the state of the task when it was exported, and the open file.
-_OPENED: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+Features = dict[str, np.ndarray]
+# The writer and the reader of each engine's files.
+_ENGINES: dict[str, Any] = {"onnx": (onnx, OnnxModel), "litert": (litert, LiteRTModel)}
+# LiteRT's converter, and building a Keras model, are not safe in several threads.
 _LOCK = threading.Lock()
 
 
 def exported(task: AlbertTask, engine: str = "onnx") -> ExportedModel:
     """Return a task in 8 bits, for fast prediction on a CPU.
 
-    Export and checksum of the weights take their time once: keep the returned object.
-    A further call returns the same one, or exports again if the weights have changed.
+    The export takes seconds and has the weights of the moment: keep the result.
 
     Args:
-        task: a task that LiteRT and ONNX files are written for, see
-            `albert_tf.export.onnx`.
+        task: a task that `albert_tf.export.onnx` takes.
         engine: `"onnx"` for ONNX Runtime or `"litert"` for LiteRT, extras of the same
             names.
 
@@ -41,7 +42,6 @@ def exported(task: AlbertTask, engine: str = "onnx") -> ExportedModel:
 
     Raises:
         ImportError: if the engine is not installed.
-        TypeError: if there is no such file for the task.
         AlbertError: if the engine is unknown, or as `albert_tf.export.onnx`.
 
     Example:
@@ -50,17 +50,96 @@ def exported(task: AlbertTask, engine: str = "onnx") -> ExportedModel:
     fast.predict(["很好", "太差了"])["label"]
     ```
     """
-    if engine not in _FORMATS:
+    if engine not in _ENGINES:
         raise AlbertError(
-            f"`engine` must be one of {', '.join(_FORMATS)}. Received: {engine!r}"
+            f"`engine` must be one of {', '.join(_ENGINES)}. Received: {engine!r}"
         )
-    write, opens = _FORMATS[engine]
-    with _LOCK:
-        state = contents_of(task), weights_digest(task)
-        opened = _OPENED.setdefault(task, {})
-        if engine not in opened or opened[engine][0] != state:
-            with tempfile.TemporaryDirectory() as folder:
-                path = Path(folder, "model")
-                write(task, path, precision="int8")
-                opened[engine] = state, opens(path)
-        return opened[engine][1]
+    write, opens = _ENGINES[engine]
+    with _LOCK, tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "model")
+        write(task, path, precision="int8")
+        return opens(path)
+
+
+class ServedModel:
+    """SavedModel with the methods of `LiteRTModel`."""
+
+    def __init__(self, path: str | os.PathLike):
+        self._model = tf.saved_model.load(str(path))
+
+    def call(self, features: Features) -> Features:
+        """Return the outputs of the signature `tokens`."""
+        return self._ask("tokens", features)
+
+    def predict(self, texts: Any) -> dict[str, Any]:
+        """Return the outputs of the signature `serving_default` for strings."""
+        segments = texts if isinstance(texts, tuple) else (texts,)
+        inputs = zip(("text", "text_b"), map(list, segments), strict=False)
+        answers = self._ask("serving_default", dict(inputs))
+        return {"spans": list(_spans(answers))} if "spans" in answers else answers
+
+    def _ask(self, signature, inputs):
+        tensors = {name: tf.constant(x) for name, x in inputs.items()}
+        answers = self._model.signatures[signature](**tensors)
+        return {name: value.numpy() for name, value in answers.items()}
+
+
+def _spans(answers):
+    """Yield the spans of each text; those with a negative start are padding."""
+    columns = (answers[name] for name in ("spans", "labels", "scores"))
+    for row in zip(*columns, strict=True):
+        yield [
+            (int(start), int(end), label.decode(), float(score))
+            for (start, end), label, score in zip(*row, strict=True)
+            if start >= 0
+        ]
+
+
+def example_features(task: Any, length: int) -> Features:
+    """Return the inputs of a task for one example of `length` random tokens."""
+    features = {
+        # Two choices, if the task has several.
+        name: np.zeros((1, *[2] * (len(tensor.shape) - 2), length), "int32")
+        for name, tensor in task.input.items()
+    }
+    ids = features["token_ids"]
+    rng = np.random.default_rng(0)
+    ids[:] = rng.integers(task.backbone.vocabulary_size, size=ids.shape)
+    features["padding_mask"][:] = 1
+    return features
+
+
+def keras_call(task: Any) -> Callable[[Features], Any]:
+    """Return a task as a graph function of features."""
+    graph = tf.function(lambda features: task(features, training=False))
+    return lambda features: tf.nest.map_structure(np.asarray, graph(features))
+
+
+def latencies(
+    calls: Sequence[Callable], features: Features, seconds: float = 2.0
+) -> list[float]:
+    """Return the median times in milliseconds of functions, which take turns."""
+    times: list[list[float]] = [[] for _ in calls]
+    end = time.perf_counter() + seconds
+    while len(times[0]) < 8 or time.perf_counter() < end:
+        for call, taken in zip(calls, times, strict=True):
+            start = time.perf_counter()
+            call(features)
+            taken.append(1000 * (time.perf_counter() - start))
+    # The first call prepares some engines.
+    return [float(np.median(taken[1:])) for taken in times]
+
+
+def largest_difference(task: Any, model: Any, texts: Any) -> float:
+    """Return the largest difference between the outputs of a file and its task."""
+    features = {name: x.numpy() for name, x in task.preprocessor(texts).items()}
+    expected, found = task(features, training=False), model.call(features)
+    pairs = [(expected, found)]
+    if isinstance(model, ServedModel):
+        answers = task.answers(expected).items()
+        pairs = [(x, found[name]) for name, x in answers if x.dtype.is_floating]
+    # Outputs of padding tokens may differ.
+    where = features["padding_mask"] > 0 if task.output.shape[1] is None else ...
+    return max(
+        float(np.abs(keras.ops.convert_to_numpy(x) - y)[where].max()) for x, y in pairs
+    )

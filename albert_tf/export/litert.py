@@ -1,5 +1,4 @@
-from __future__ import annotations
-
+import json
 import os
 import tempfile
 import zipfile
@@ -10,14 +9,13 @@ import tensorflow as tf
 from keras import ops
 
 from albert_tf.backbone.albert_backbone import AlbertBackbone
-from albert_tf.export.contents import check_precision, contents_of
+from albert_tf.export.description import check_backend, describe
 from albert_tf.files import complete_file
 from albert_tf.layers import FactorizedEmbedding
 from albert_tf.layers.private_keras import inner_layers
 from albert_tf.models.task import AlbertTask
 from albert_tf_lite.errors import AlbertError
-
-PRECISIONS = ("float32", "float16", "int8")
+from albert_tf_lite.exported_model import SETTINGS
 
 
 def litert(
@@ -35,15 +33,14 @@ def litert(
     `albert_tf_lite.LiteRTModel` takes strings, without TensorFlow.
 
     Args:
-        task: an `AlbertTextClassifier`, `AlbertTextRegressor`,
-            `AlbertTokenClassifier`, `AlbertTextEmbedder` or `AlbertSentenceOrder` with
-            a preprocessor.
+        task: a text or multi-label classifier, regressor, token classifier, embedder or
+            sentence-order model with a preprocessor.
         path: path of the file, such as `"model.tflite"`.
         precision: `"float32"`; `"float16"` for half the size; `"int8"` for a quarter of
             the size and the highest speed (weights in 8 bits, activations quantized
             when they are computed).
         lengths: ints. Tokens of each signature, at most the `sequence_length` of the
-            preprocessor. A text is run by the shortest signature that holds it, and
+            preprocessor. A text runs in the shortest signature that holds it, and is
             truncated to the longest.
 
     Raises:
@@ -56,38 +53,28 @@ def litert(
     albert_tf.export.LiteRTModel("model.tflite").predict(["很好"])
     ```
     """
-    check_precision(precision, PRECISIONS)
-    if keras.backend.backend() != "tensorflow":
-        raise AlbertError(
-            f"Keras runs on {keras.backend.backend()}, but a LiteRT file needs "
-            "TensorFlow. Save the model with `save_to_preset`, and export it in a "
-            "process with KERAS_BACKEND=tensorflow."
-        )
+    check_backend()
+    settings = describe(task, precision, ("float32", "float16", "int8"))
     if not lengths or min(lengths) < 5:
         raise AlbertError(
-            "`lengths` must be one or more numbers from 5, the tokens of "
-            f"[CLS] a [SEP] b [SEP]. Received: {list(lengths)}"
+            f"`lengths` must be one or more numbers from 5. Received: {list(lengths)}"
         )
-    contents = contents_of(task)
-    most = contents.settings["sequence_length"]
-    lengths = sorted({min(int(length), most) for length in lengths})
-    contents.settings.update(lengths=lengths, sequence_length=lengths[-1])
-    network = _convert(
-        _rebuild(task, lengths[-1]), lengths, precision, contents.settings
-    )
+    lengths = sorted({min(int(n), settings["sequence_length"]) for n in lengths})
+    settings.update(lengths=lengths, sequence_length=lengths[-1])
+    rebuilt = _rebuild(task, lengths[-1])
+    network = _convert(rebuilt, lengths, precision, settings["output"])
     with complete_file(path) as temporary:
         temporary.write_bytes(network)
         # As TensorFlow's own tools do. Interpreters do not read that far.
         with zipfile.ZipFile(temporary, "a", zipfile.ZIP_DEFLATED) as archive:
-            for name, content in contents.files().items():
-                archive.writestr(name, content)
+            archive.writestr(SETTINGS, json.dumps(settings, ensure_ascii=False))
 
 
-def _convert(task, lengths, precision, settings):
+def _convert(task, lengths, precision, output):
     """Return the network as bytes."""
     module = tf.Module()
     module.weights = [variable.value for variable in task.weights]
-    functions = {f"tokens_{n}": _function(task, n, settings) for n in lengths}
+    functions = {f"tokens_{n}": _function(task, n, output) for n in lengths}
     with tempfile.TemporaryDirectory() as folder:
         # From the variables. Concrete functions would each hold a copy of their values.
         tf.saved_model.save(module, folder, signatures=functions)
@@ -101,23 +88,22 @@ def _convert(task, lengths, precision, settings):
         return converter.convert()
 
 
-def _function(task, length, settings):
+def _function(task, length, output):
     names = list(task.input)
     specs = [tf.TensorSpec([1, length], tf.int32, name=name) for name in names]
 
     @tf.function(input_signature=specs, autograph=False)
     def call(*values):
         inputs = dict(zip(names, values, strict=True))
-        return {settings["output"]: task(inputs, training=False)}
+        return {output: task(inputs, training=False)}
 
     return call
 
 
 class _LooksUpPositions(FactorizedEmbedding):
-    """Embedding that looks up positions instead of slicing their table.
+    """Embedding that looks up positions.
 
-    A slice of fixed length is a constant, which the converter would write for each
-    length in float32.
+    The converter would write a slice of their table, a constant, for each length.
     """
 
     def _positions(self, token_ids):
@@ -131,7 +117,7 @@ class _Backbone(AlbertBackbone):
     embedding_cls = _LooksUpPositions
 
 
-def _rebuild(task: AlbertTask, positions: int) -> AlbertTask:
+def _rebuild(task, positions):
     """Copy a task, with or without LoRA, to one of `positions` in float32."""
     changed = {"dtype": "float32", "max_sequence_length": positions}
     backbone = _Backbone.from_config({**task.backbone.get_config(), **changed})
@@ -143,7 +129,8 @@ def _rebuild(task: AlbertTask, positions: int) -> AlbertTask:
     for weight, other in zip(rebuilt.weights, weights, strict=True):
         # The position table of the copy may have fewer rows.
         weight.assign(ops.cast(other, "float32")[: weight.shape[0]])
-    for layer, other in zip(_matrices(rebuilt), _matrices(task), strict=True):
+    layers = map(_adaptable_layers, (rebuilt, task))
+    for layer, other in zip(*layers, strict=True):
         # With LoRA the matrix is a sum.
         if getattr(other, "lora_enabled", False):
             name = "kernel" if hasattr(other, "kernel") else "embeddings"
@@ -151,7 +138,6 @@ def _rebuild(task: AlbertTask, positions: int) -> AlbertTask:
     return rebuilt
 
 
-def _matrices(task):
-    """Return the layers that LoRA may adapt."""
+def _adaptable_layers(task):
     kinds = (keras.layers.Dense, keras.layers.Embedding)
     return [layer for layer in inner_layers(task) if isinstance(layer, kinds)]

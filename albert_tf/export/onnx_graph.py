@@ -1,170 +1,137 @@
-"""Build the ONNX graph of a task from the layers of `AlbertBackbone`.
+"""Nodes and weights of an ONNX graph under construction."""
 
-The graph holds shared weights once. A converter of traced graphs would write them for
-each layer.
-"""
-
-from __future__ import annotations
-
+from collections.abc import Sequence
 from typing import Any
 
+import keras
 import numpy as np
 
-from albert_tf.backbone.albert_backbone import AlbertBackbone
-from albert_tf.export.onnx_heads import add_head
-from albert_tf.export.onnx_nodes import Nodes
-from albert_tf.layers.attention_block import MASKED_SCORE
-from albert_tf.layers.common import LAYER_NORM_EPSILON
-from albert_tf.models.task import AlbertTask
-from albert_tf_lite.extra import import_extra
+from albert_tf.layers.common import LAYER_NORM_EPSILON, gelu_approximate
+from albert_tf_lite.errors import AlbertError
 
 # The oldest with LayerNormalization, for Triton and OpenVINO.
 OPSET = 17
 IR_VERSION = 8
 
 
-def build_model(task: AlbertTask, output: str) -> Any:
-    """Build the `onnx.ModelProto` of a task.
+class Graph:
+    """Graph that holds each weight and constant once; methods return tensor names."""
 
-    Args:
-        task: a task that `add_head` supports.
-        output: string. Name of the output.
+    def __init__(self, onnx: Any):
+        self._onnx = onnx
+        self._nodes: list = []
+        self._initializers: list = []
+        self._weights: dict[int, str] = {}
+        self._constants: dict[tuple, str] = {}
 
-    Raises:
-        AlbertError: if the activation is not supported.
-    """
-    onnx = import_extra("onnx")
-    helper, types = onnx.helper, onnx.TensorProto
-    graph = Nodes(onnx)
-    result = add_head(task, Network(graph, task.backbone))
-    graph.node("Identity", result, output=output)
-    axes = ["batch", "time"]
-    shape = [axes.pop(0) if x is None else x for x in task.output.shape]
-    names = list(task.input)
-    return helper.make_model(
-        helper.make_graph(
-            graph.nodes,
-            type(task).__name__,
-            [
-                helper.make_tensor_value_info(x, types.INT32, ["batch", "time"])
-                for x in names
-            ],
-            [helper.make_tensor_value_info(output, types.FLOAT, shape)],
-            graph.initializers,
-        ),
-        opset_imports=[helper.make_opsetid("", OPSET)],
-        ir_version=IR_VERSION,
-        producer_name="albert_tf",
-    )
-
-
-class Network:
-    """Builder of the nodes of a backbone; methods return names of tensors."""
-
-    def __init__(self, graph: Nodes, backbone: AlbertBackbone):
-        self.graph = graph
-        self.backbone = backbone
-        mask = graph.node("Cast", "padding_mask", to=1)
-        # [batch, time, 1], 1 for a token.
-        self.mask = graph.node("Unsqueeze", mask, graph.constant([2]))
-        blocked = graph.node("Sub", graph.constant(np.float32(1)), mask)
-        blocked = graph.node("Unsqueeze", blocked, graph.constant([1, 2]))
-        # [batch, 1, 1, time], added to the score of each key.
-        self.key_bias = graph.node(
-            "Mul", blocked, graph.constant(np.float32(MASKED_SCORE))
+    def model(self, inputs: list[str], output: str, shape: Sequence) -> Any:
+        """Return the `onnx.ModelProto`, with an output of a shape of Keras."""
+        helper, types = self._onnx.helper, self._onnx.TensorProto
+        value_info = helper.make_tensor_value_info
+        axes = ["batch", "time"]
+        shape = [x or axis for x, axis in zip(shape, [*axes, None], strict=False)]
+        graph = helper.make_graph(
+            self._nodes,
+            "albert",
+            [value_info(name, types.INT32, axes) for name in inputs],
+            [value_info(output, types.FLOAT, shape)],
+            self._initializers,
+        )
+        return helper.make_model(
+            graph,
+            opset_imports=[helper.make_opsetid("", OPSET)],
+            ir_version=IR_VERSION,
+            producer_name="albert_tf",
         )
 
-    def states(self, first_only: bool = False) -> list[str]:
-        """Return the outputs of the embedding and of each block.
+    def node(
+        self,
+        kind: str,
+        *inputs: Any,
+        output: str | None = None,
+        outputs: int = 1,
+        **attributes: Any,
+    ) -> Any:
+        """Add a node; return the name of its output, or the names of several.
 
-        Args:
-            first_only: bool. Whether the last block computes the first position only.
+        Inputs are names of tensors, or constants.
         """
-        states = [self._embedding(self.backbone.embedding)]
-        *blocks, last = self.backbone.encoder_blocks
-        for block in blocks:
-            states.append(self._block(block, states[-1]))
-        states.append(self._block(last, states[-1], first_only))
-        return states
-
-    def pooled(self) -> str:
-        """Return the pooled output [batch, hidden_dim]."""
-        x = self.first_position(self.states(first_only=True)[-1])
-        return self.graph.dense(self.backbone.pooled_dense, x)
-
-    def first_position(self, x: str) -> str:
-        return self.graph.node("Gather", x, self.graph.constant(0), axis=1)
-
-    def _embedding(self, layer):
-        graph = self.graph
-        table = graph.weight(layer.token_embedding.embeddings, layer.token_embedding)
-        x = graph.node("Gather", table, "token_ids")
-        if layer.project_first:
-            x = graph.dense(layer.projection, x)
-        segments = graph.weight(layer.segment_table)
-        x = graph.node("Add", x, graph.node("Gather", segments, "segment_ids"))
-        shape = graph.node("Shape", "token_ids", start=1)
-        positions = graph.weight(layer.position_table)
-        zero = graph.constant([0])
-        positions = graph.node("Slice", positions, zero, shape, zero)
-        x = self._layer_norm(layer.layer_norm, graph.node("Add", x, positions))
-        return x if layer.project_first else graph.dense(layer.projection, x)
-
-    def _block(self, block, x, first_only=False):
-        return self._feed_forward(
-            block.feed_forward, self._attention(block.attention, x, first_only)
+        tensors = [x if isinstance(x, str) else self._constant(x) for x in inputs]
+        name = f"{kind}_{len(self._nodes)}"
+        names = [output or name]
+        if outputs > 1:
+            names = [f"{name}_{i}" for i in range(outputs)]
+        self._nodes.append(
+            self._onnx.helper.make_node(kind, tensors, names, name=name, **attributes)
         )
+        return names if outputs > 1 else names[0]
 
-    def _attention(self, half, inputs, first_only):
-        graph = self.graph
-        x = (
-            self._layer_norm(half.layer_norm, inputs)
-            if half.normalize_first
-            else inputs
-        )
-        x = graph.dense(half.query_key_value, x)
-        width = half.num_heads * half.head_dim
-        sizes = graph.constant([width] * 3)
-        query, key, value = graph.node("Split", x, sizes, axis=-1, outputs=3)
-        if first_only:
-            query, inputs = self._first(query), self._first(inputs)
-        shape = graph.constant([0, 0, half.num_heads, half.head_dim])
-        query, key, value = (
-            graph.node("Transpose", graph.node("Reshape", part, shape), perm=order)
-            for part, order in (
-                (query, [0, 2, 1, 3]),
-                (key, [0, 2, 3, 1]),
-                (value, [0, 2, 1, 3]),
-            )
-        )
-        scale = graph.constant(np.float32(half.head_dim**-0.5))
-        scores = graph.node("Mul", graph.node("MatMul", query, key), scale)
-        scores = graph.node("Add", scores, self.key_bias)
-        probabilities = graph.node("Softmax", scores, axis=-1)
-        x = graph.node("MatMul", probabilities, value)
-        x = graph.node("Transpose", x, perm=[0, 2, 1, 3])
-        x = graph.node("Reshape", x, graph.constant([0, 0, width]))
-        x = graph.node("Add", inputs, graph.dense(half.output_dense, x))
-        return x if half.normalize_first else self._layer_norm(half.layer_norm, x)
+    def weight(self, variable: keras.Variable, owner: Any = None) -> str:
+        """Add a variable, or a tensor computed by its `owner`."""
+        key = id(owner or variable)
+        if key not in self._weights:
+            values = keras.ops.convert_to_numpy(keras.ops.cast(variable, "float32"))
+            name = (owner or variable).path
+            self._weights[key] = self._add(f"{name}_{len(self._initializers)}", values)
+        return self._weights[key]
 
-    def _first(self, x):
-        """Return the first position [batch, 1, ...]."""
-        zero, one = self.graph.constant([0]), self.graph.constant([1])
-        return self.graph.node("Slice", x, zero, one, one)
+    def _constant(self, value):
+        value = np.asarray(value, "float32" if isinstance(value, float) else "int64")
+        key = (value.dtype.str, value.shape, value.tobytes())
+        if key not in self._constants:
+            name = f"constant_{len(self._constants)}"
+            self._constants[key] = self._add(name, value)
+        return self._constants[key]
 
-    def _feed_forward(self, half, inputs):
-        graph = self.graph
-        x = (
-            self._layer_norm(half.layer_norm, inputs)
-            if half.normalize_first
-            else inputs
-        )
-        x = graph.dense(half.output_dense, graph.dense(half.intermediate_dense, x))
-        x = graph.node("Add", inputs, x)
-        return x if half.normalize_first else self._layer_norm(half.layer_norm, x)
+    def _add(self, name, values):
+        values = self._onnx.numpy_helper.from_array(values, name)
+        self._initializers.append(values)
+        return name
 
-    def _layer_norm(self, layer, x):
-        weights = (self.graph.weight(layer.gamma), self.graph.weight(layer.beta))
-        return self.graph.node(
+    def layer_norm(self, layer: keras.layers.LayerNormalization, x: str) -> str:
+        weights = (self.weight(layer.gamma), self.weight(layer.beta))
+        return self.node(
             "LayerNormalization", x, *weights, axis=-1, epsilon=LAYER_NORM_EPSILON
         )
+
+    def dense(self, layer: keras.layers.Dense, x: str) -> str:
+        """Add a dense layer with its activation."""
+        # With LoRA each access computes another tensor.
+        x = self.node("MatMul", x, self.weight(layer.kernel, owner=layer))
+        if layer.use_bias:
+            x = self.node("Add", x, self.weight(layer.bias))
+        if layer.activation not in _ACTIVATIONS:
+            known = ", ".join(f.__name__ for f in _ACTIVATIONS)
+            raise AlbertError(
+                f"The activation {layer.activation} cannot be exported to ONNX. "
+                f"Supported: {known}."
+            )
+        return _ACTIVATIONS[layer.activation](self, x)
+
+
+def _gelu(graph, x):
+    error = graph.node("Erf", graph.node("Mul", x, 2**-0.5))
+    x = graph.node("Mul", x, graph.node("Add", error, 1.0))
+    return graph.node("Mul", x, 0.5)
+
+
+def _gelu_approximate(graph, x):
+    # ONNX Runtime fuses operations in this order.
+    cube = graph.node("Mul", graph.node("Pow", x, 3.0), 0.044715)
+    inner = graph.node("Mul", graph.node("Add", x, cube), (2 / np.pi) ** 0.5)
+    outer = graph.node("Add", graph.node("Tanh", inner), 1.0)
+    return graph.node("Mul", graph.node("Mul", x, 0.5), outer)
+
+
+_ACTIVATIONS = {
+    gelu_approximate: _gelu_approximate,
+    keras.activations.gelu: _gelu,
+    keras.activations.relu: lambda graph, x: graph.node("Relu", x),
+    keras.activations.tanh: lambda graph, x: graph.node("Tanh", x),
+    keras.activations.sigmoid: lambda graph, x: graph.node("Sigmoid", x),
+    keras.activations.silu: lambda graph, x: graph.node(
+        "Mul", x, graph.node("Sigmoid", x)
+    ),
+    keras.activations.softmax: lambda graph, x: graph.node("Softmax", x, axis=-1),
+    keras.activations.linear: lambda graph, x: x,
+}

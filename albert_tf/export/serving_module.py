@@ -1,13 +1,10 @@
 """The graph of an exported task: strings in, answers out."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import keras
 import tensorflow as tf
 
-from albert_tf.models.task import AlbertTask
 from albert_tf_lite.errors import AlbertError
 
 # Rows that the encoder reads at once, so that the windows of a text of 100,000
@@ -18,30 +15,19 @@ ROWS_AT_A_TIME = 64
 class ServingModule(tf.Module):
     """The graph, and the variables themselves, so that each is written once.
 
-    Args:
-        task: a task on texts.
-        specs: its texts, `tf.TensorSpec`s with names.
-        options: dict, passed on to `task.answers`.
-        dtype: optional string, of the weights as they are written.
-
-    Attributes:
-        functions: dict of the signatures, by name.
+    `specs` are the texts, `options` those of `albert_tf.export.saved_model`. The
+    signatures are `functions`, by name.
     """
 
-    def __init__(
-        self,
-        task: AlbertTask,
-        specs: list[tf.TensorSpec],
-        options: dict[str, Any],
-        dtype: str | None = None,
-    ):
+    def __init__(self, task: Any, specs: list, options: dict, dtype: str | None):
         super().__init__()
         self._weights = [_stored(variable, dtype) for variable in task.weights]
-        model, rule = task, options.pop("early_exit", None)
-        if rule is not None:
+        model, options = task, dict(options)
+        patience = options.pop("early_exit", None)
+        if patience is not None:
             if not hasattr(task, "exiting"):
                 raise AlbertError(f"`early_exit` is not for a {type(task).__name__}.")
-            model = task.exiting(rule)
+            model = task.exiting(patience)
         ids = [
             tf.TensorSpec(tensor.shape, tensor.dtype, name=name)
             for name, tensor in task.input.items()
@@ -60,12 +46,16 @@ class ServingModule(tf.Module):
             with keras.StatelessScope(cast):
                 return model(inputs, training=False)
 
-        # These call the function above, so that the encoder stands in the graph once.
+        # These call the function above, so that the encoder is in the graph once.
         @tf.function(input_signature=ids, autograph=False)
         def answer(*values):
             return task.answers(call(*values), **options)
 
-        texts_in = [_of_any_rank(spec) for spec in specs]
+        # A text may come as [batch] and as [batch, 1].
+        texts_in = [
+            tf.TensorSpec(None if x.shape.rank == 1 else x.shape, x.dtype, x.name)
+            for x in specs
+        ]
 
         @tf.function(input_signature=texts_in, autograph=False)
         def answer_texts(*texts):
@@ -86,14 +76,15 @@ def _stored(variable, dtype):
 
 
 def _in_parts(call, values):
-    """What a function gives for rows [batch, ...], called for some at a time."""
+    """Call a function of rows [batch, ...] for a limited number of rows at a time."""
     rows = tf.shape(values[0])[0]
-    # Of no rows one part, too, for the shape of what is not there.
+    # At least one part, for the shape of the outputs of no rows.
     parts = tf.maximum((rows + ROWS_AT_A_TIME - 1) // ROWS_AT_A_TIME, 1)
-    specs = call.get_concrete_function().structured_outputs
+    structure = call.get_concrete_function().structured_outputs
+    specs = tf.nest.flatten(structure)
     arrays = tuple(
         tf.TensorArray(spec.dtype, parts, infer_shape=False, element_shape=spec.shape)
-        for spec in tf.nest.flatten(specs)
+        for spec in specs
     )
 
     def compute(i, arrays):
@@ -105,23 +96,19 @@ def _in_parts(call, values):
     _, arrays = tf.while_loop(
         lambda i, arrays: i < parts, compute, (0, arrays), parallel_iterations=1
     )
-    outputs = [array.concat() for array in arrays]
-    for output, spec in zip(outputs, tf.nest.flatten(specs), strict=True):
-        output.set_shape(spec.shape)
-    return tf.nest.pack_sequence_as(specs, outputs)
-
-
-def _of_any_rank(spec):
-    """A text may come as [batch] and as [batch, 1]."""
-    shape = None if spec.shape.rank == 1 else spec.shape
-    return tf.TensorSpec(shape, spec.dtype, spec.name)
+    outputs = [
+        tf.ensure_shape(array.concat(), spec.shape)
+        for array, spec in zip(arrays, specs, strict=True)
+    ]
+    return tf.nest.pack_sequence_as(structure, outputs)
 
 
 def _checked(texts, specs):
-    """The texts of a request, which a server does not compare with the signature."""
-    texts = [_of_batch(x, spec) for x, spec in zip(texts, specs, strict=True)]
-    # Joining fails by the name of its node where there are not as many. Assertions
-    # would be stripped.
+    """Check the texts of a request, which a server does not compare with the signature.
+
+    A check fails with the name of its node. Assertions would be stripped.
+    """
+    texts = [_check_shape(x, spec) for x, spec in zip(texts, specs, strict=True)]
     for text, spec in zip(texts[1:], specs[1:], strict=True):
         nothing = tf.strings.substr(text, 0, 0)
         if spec.shape.rank > 1:
@@ -131,11 +118,11 @@ def _checked(texts, specs):
     return tuple(texts)
 
 
-def _of_batch(text, spec):
+def _check_shape(text, spec):
     name = f"{spec.name}_of_a_batch"
     if spec.shape.rank > 1:
         return tf.ensure_shape(text, spec.shape, name=name)
-    # [batch] and [batch, 1] are [batch]. Of [batch, 2] the reshaping fails by its name,
-    # of one text that is in no list what follows.
+    # Makes [batch] of [batch, 1], and fails for [batch, 2]. A text outside a list fails
+    # after it.
     text = tf.reshape(text, tf.shape(text)[:1], name=name)
     return tf.ensure_shape(text, [None], name=f"{spec.name}_in_a_list")

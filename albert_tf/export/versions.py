@@ -3,16 +3,12 @@
 A server loads every directory whose name is a number.
 """
 
-from __future__ import annotations
-
-import contextlib
-import dataclasses
 import os
 import pathlib
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable
 
 import tensorflow as tf
 
@@ -26,33 +22,15 @@ _EXPORTED = {
 }
 
 
-@dataclasses.dataclass
-class Written:
-    """A directory that is being written.
+def write_version(
+    directory: str | os.PathLike,
+    version: int | str | None,
+    write: Callable[[pathlib.Path], None],
+) -> pathlib.Path:
+    """Write a directory that gets its final name in one step at the end.
 
-    Attributes:
-        temporary: path to write to, whose name is not a number.
-        path: the final path.
-    """
-
-    temporary: pathlib.Path
-    path: pathlib.Path
-
-
-@contextlib.contextmanager
-def written_directory(
-    directory: str | os.PathLike, version: int | str | None = None
-) -> Iterator[Written]:
-    """Yield a `Written`, which gets its final name in one step at the end.
-
-    Args:
-        directory: path of the directory, or with `version` of its parent. Without
-            `version`, an earlier export is replaced as a whole.
-        version: optional int from 0, or `"next"`.
-
-    Raises:
-        FileExistsError: if the version exists, or the directory holds other files.
-        AlbertError: if `version` is not a version.
+    `directory` and `version` are those of `albert_tf.export.saved_model`. `write` is
+    called with the path of an empty directory, whose name is not a number.
     """
     directory = pathlib.Path(directory)
     if version is None:
@@ -61,15 +39,25 @@ def written_directory(
         _check_is_free(directory, version)
     parent = directory.parent if version is None else directory
     make_folder(parent)
-    temporary = tempfile.mkdtemp(prefix=".export.", suffix=".part", dir=parent)
-    written = Written(pathlib.Path(temporary), directory)
+    temporary = pathlib.Path(
+        tempfile.mkdtemp(prefix=".export.", suffix=".part", dir=parent)
+    )
     try:
-        yield written
-        written.temporary.chmod(0o755)
+        write(temporary)
+        temporary.chmod(0o755)
         if version is None:
-            _replace(written.temporary, directory)
-        else:
-            written.path = _rename(written.temporary, directory, version)
+            _replace(temporary, directory)
+            return directory
+        return _rename(temporary, directory, version)
+    except FileExistsError:
+        raise
+    except (OSError, tf.errors.OpError) as error:
+        reason = str(getattr(error, "message", None) or error).splitlines()[0]
+        # Remove the names of TensorFlow's functions.
+        reason = re.sub(r"^\{\{.*?\}\} ?| \[Op:.*?\]", "", reason)
+        raise OSError(
+            f"{directory} could not be written: {reason}. Nothing was changed."
+        ) from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
@@ -84,7 +72,7 @@ def versions(directory: str | os.PathLike) -> list[int]:
 def _check_is_export(directory):
     if directory.exists() and not directory.is_dir():
         raise FileExistsError(f"{directory} is a file. Choose another directory.")
-    found = {path.name for path in directory.iterdir()} if directory.exists() else set()
+    found = set(os.listdir(directory)) if directory.exists() else set()
     if others := sorted(found - _EXPORTED):
         raise FileExistsError(
             f"{directory} holds files that are not of an export: {', '.join(others)}. "
@@ -97,17 +85,12 @@ def _replace(source, target):
     former = source.with_suffix(".former")
     if target.exists():
         os.rename(target, former)
-    try:
-        os.rename(source, target)
-    except OSError:
-        if former.exists():
-            os.rename(former, target)
-        raise
+    os.rename(source, target)
     shutil.rmtree(former, ignore_errors=True)
 
 
 def _check_is_free(directory, version):
-    if not isinstance(version, int) or isinstance(version, bool) or version < 0:
+    if not isinstance(version, int) or version < 0:
         raise AlbertError(
             f'`version` must be a number from 0, or "next". Received: {version!r}'
         )
@@ -122,37 +105,14 @@ def _check_is_free(directory, version):
 def _rename(temporary, directory, version):
     """Rename to the version, or to the next one that no other process takes."""
     while True:
+        number = version
         if version == "next":
             number = max(versions(directory), default=0) + 1
-        else:
-            _check_is_free(directory, version)
-            number = version
         path = directory / str(number)
         try:
             # This fails for a directory that is not empty, and so replaces nothing.
             os.rename(temporary, path)
             return path
         except OSError:
-            if not path.exists():
+            if version != "next" or not path.exists():
                 raise
-
-
-@contextlib.contextmanager
-def plain_errors(directory: str | os.PathLike) -> Iterator[None]:
-    """Raise one clear `OSError` for all errors of TensorFlow while writing."""
-    try:
-        yield
-    except FileExistsError:
-        raise
-    except (OSError, tf.errors.OpError) as error:
-        folder = pathlib.Path(directory).absolute()
-        while not folder.exists():
-            folder = folder.parent
-        free = shutil.disk_usage(folder).free
-        reason = str(getattr(error, "message", None) or error).splitlines()[0]
-        # Remove the names of TensorFlow's functions.
-        reason = re.sub(r"^\{\{.*?\}\} ?| \[Op:.*?\]", "", reason)
-        raise OSError(
-            f"{directory} could not be written: {reason}. {free / 1e6:,.1f} MB are "
-            "free there. Free some space or use another disk. Nothing was written."
-        ) from error

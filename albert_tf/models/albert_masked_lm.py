@@ -16,8 +16,8 @@ from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing import AlbertMaskedLMPreprocessor
 from albert_tf.preprocessing.examples import is_pair
 from albert_tf.preprocessing.texts import Texts
+from albert_tf_lite.answers import check_top_k
 from albert_tf_lite.errors import AlbertError
-from albert_tf_lite.plain_answers import check_top_k
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")

@@ -15,9 +15,8 @@ from albert_tf.models.albert_text_classifier import (
 )
 from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
 from albert_tf.preprocessing.examples import multi_hot
-from albert_tf_lite.answers import classify_multi_label
+from albert_tf_lite.answers import chosen_of, classify_multi_label
 from albert_tf_lite.errors import AlbertError
-from albert_tf_lite.plain_answers import chosen_of
 
 DEFAULT_THRESHOLD = 0.5
 

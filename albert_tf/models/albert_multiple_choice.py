@@ -16,8 +16,8 @@ from albert_tf.preprocessing.multiple_choice_preprocessor import (
     AlbertMultipleChoicePreprocessor,
     ragged_choices,
 )
+from albert_tf_lite.answers import best_of, choices_of
 from albert_tf_lite.errors import AlbertError
-from albert_tf_lite.plain_answers import best_of, choices_of
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")

@@ -22,8 +22,8 @@ from albert_tf.preprocessing.question_answering_preprocessor import (
     as_questions,
 )
 from albert_tf.preprocessing.texts import without_invalid_bytes
+from albert_tf_lite.answers import check_top_k
 from albert_tf_lite.errors import AlbertError
-from albert_tf_lite.plain_answers import check_top_k
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")

@@ -11,9 +11,8 @@ from albert_tf.backbone import AlbertBackbone
 from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
 from albert_tf.preprocessing.examples import class_ids, is_pair
-from albert_tf_lite.answers import tell_order
+from albert_tf_lite.answers import orders_of, tell_order
 from albert_tf_lite.errors import AlbertError
-from albert_tf_lite.plain_answers import orders_of
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")

@@ -17,9 +17,8 @@ from albert_tf.preprocessing.examples import (
     class_ids,
     dataset_class_ids,
 )
-from albert_tf_lite.answers import classify
+from albert_tf_lite.answers import classify, ranked
 from albert_tf_lite.errors import AlbertError
-from albert_tf_lite.plain_answers import ranked
 
 # Losses of Keras that take probabilities if they are given by name.
 _CROSSENTROPIES = {

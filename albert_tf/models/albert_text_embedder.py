@@ -16,8 +16,8 @@ from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
 from albert_tf.preprocessing.examples import count_examples, is_pair
 from albert_tf.preprocessing.texts import as_segments
 from albert_tf.training import PairLoss
+from albert_tf_lite.answers import cosines_of, scores_of
 from albert_tf_lite.errors import AlbertError
-from albert_tf_lite.plain_answers import cosines_of, scores_of
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")

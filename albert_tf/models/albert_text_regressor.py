@@ -13,7 +13,7 @@ from albert_tf.models.pooling import check_pooling_mode, pool_text
 from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
 from albert_tf.preprocessing.examples import scores
-from albert_tf_lite.plain_answers import scores_of
+from albert_tf_lite.answers import scores_of
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")

@@ -20,8 +20,8 @@ from albert_tf.preprocessing.token_classifier_preprocessor import (
     AlbertTokenClassifierPreprocessor,
     refuse_pairs,
 )
+from albert_tf_lite.answers import entities_of
 from albert_tf_lite.errors import AlbertError
-from albert_tf_lite.plain_answers import entities_of
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")

@@ -251,7 +251,7 @@ class AlbertTask(AutoCompile, Presets):
         """Return what `albert_tf_lite` needs to know of the task.
 
         Returns:
-            A dict for `albert_tf_lite.contents.Contents`; `None` for a task that
+            A dict of the `settings` of `ExportedModel`; `None` for a task that
             LiteRT and ONNX files are not written for.
         """
         return None

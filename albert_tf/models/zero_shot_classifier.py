@@ -10,8 +10,8 @@ import numpy as np
 
 from albert_tf.models.albert_text_classifier import AlbertTextClassifier
 from albert_tf.models.task import TASKS
+from albert_tf_lite.answers import ranked
 from albert_tf_lite.errors import AlbertError
-from albert_tf_lite.plain_answers import ranked
 
 # What data sets call the two.
 ENTAILMENT = ("entailment", "entail", "蕴含", "蕴涵")

@@ -17,7 +17,7 @@ def read(path, columns, known=None):
 
 def scores(model, examples, batch_size):
     from albert_tf.evaluation import regression_scores
-    from albert_tf_lite.plain_answers import cosines_of
+    from albert_tf_lite.answers import cosines_of
 
     vectors = (model.encode_text(part, batch_size) for part in examples.x)
     found = regression_scores(examples.y, cosines_of(*vectors))

@@ -1,47 +1,15 @@
-"""The files of `deploy/` are read by the programs they are for."""
+"""The Triton backend of `deploy/` answers requests in batches."""
 
 import json
 import pathlib
-import re
 import sys
 import types
 
 import numpy as np
 import pytest
-from google.protobuf import text_format
 
 ROOT = pathlib.Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"
-
-
-def test_models_config_is_read_by_the_protocol_of_the_server():
-    pytest.importorskip("tensorflow_serving", reason="needs the extra [serving]")
-    from tensorflow_serving.config import model_server_config_pb2
-
-    message = model_server_config_pb2.ModelServerConfig()
-    models = text_format.Parse((DEPLOY / "models.config").read_text(), message)
-    (model,) = models.model_config_list.config
-    assert dict(model.version_labels) == {"stable": 1, "canary": 2}
-    # A label of a version that is not served would not be found.
-    assert set(model.version_labels.values()) <= set(
-        model.model_version_policy.specific.versions
-    )
-
-
-def test_compose_mounts_what_its_command_names():
-    yaml = pytest.importorskip("yaml")
-    serving = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"][
-        "serving"
-    ]
-    mounts = {x.split(":")[-2]: x.rsplit(":", 2)[0] for x in serving["volumes"]}
-    for option in serving["command"]:
-        path = option.partition("=")[2]
-        if path.startswith("/config/"):
-            assert (DEPLOY / mounts[path]).is_file()
-    models = (DEPLOY / "models.config").read_text()
-    assert re.findall(r'base_path: "(/\w+)/', models) == ["/models"]
-    assert "/models" in mounts
-    assert serving["image"] == "tensorflow/serving:2.20.0"
 
 
 # --- Triton ---
@@ -91,10 +59,9 @@ def backend(monkeypatch):
     module = types.ModuleType("model")
     exec(compile(path.read_text(), str(path), "exec"), module.__dict__)
     model = module.TritonPythonModel()
-    config = DEPLOY / "triton" / "reviews" / "config.pbtxt"
     model.initialize(
         {
-            "model_config": triton_json(config.read_text()),
+            "model_config": json.dumps(CONFIG),
             "model_repository": "/models/reviews",
             "model_version": "1",
         }
@@ -102,17 +69,15 @@ def backend(monkeypatch):
     return model
 
 
-def triton_json(text):
-    """The parts of a config.pbtxt that the model reads, as JSON from Triton."""
-    parts = {}
-    for way in ("input", "output"):
-        block = re.search(rf"^{way} \[(.*?)^\]", text, re.M | re.S).group(1)
-        found = re.findall(r'name: "(\w+)"\s+data_type: (\w+)', block)
-        parts[way] = [{"name": name, "data_type": kind} for name, kind in found]
-    key, value = re.search(
-        r'key: "(\w+)"\s+value: \{ string_value: "(.*?)"', text
-    ).groups()
-    return json.dumps({**parts, "parameters": {key: {"string_value": value}}})
+CONFIG = {
+    "input": [{"name": "text"}],
+    "output": [
+        {"name": "label", "data_type": "TYPE_STRING"},
+        {"name": "label_id", "data_type": "TYPE_INT32"},
+        {"name": "probabilities", "data_type": "TYPE_FP32"},
+    ],
+    "parameters": {"file": {"string_value": "model.onnx"}},
+}
 
 
 def request(*texts):

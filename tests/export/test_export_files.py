@@ -5,13 +5,14 @@ import pathlib
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import tensorflow as tf
-from small_classifier import TEXTS, small_classifier
+from small_classifier import small_classifier
 
 import albert_tf
-from albert_tf.export.versions import versions, written_directory
+from albert_tf.export.versions import versions, write_version
 
 TESTS = pathlib.Path(__file__).parents[1]
 
@@ -21,35 +22,29 @@ def classifier():
     return small_classifier(labels=["坏", "中", "好"])
 
 
-def write(folder, version, content="new"):
-    with written_directory(folder, version) as written:
-        (written.temporary / "model").write_text(content)
-        # A server takes what has a number for a name.
-        assert not written.temporary.name.isdigit()
-    return written.path
+def write(folder, version):
+    def write_file(temporary):
+        (temporary / "model").write_text("new")
+        # A server loads every directory whose name is a number.
+        assert not temporary.name.isdigit()
+
+    return write_version(folder, version, write_file)
 
 
-def test_next_version_is_one_more_than_the_highest(tmp_path):
+def test_versions_are_counted_and_never_replaced(tmp_path):
     assert write(tmp_path / "model", "next").name == "1"
     (tmp_path / "model" / "12").mkdir()
-    (tmp_path / "model" / "notes").mkdir()
     (tmp_path / "model" / "99.part").mkdir()
     assert write(tmp_path / "model", "next").name == "13"
     assert write(tmp_path / "model", 7).name == "7"
     assert versions(tmp_path / "model") == [1, 7, 12, 13]
-
-
-def test_versions_that_are_refused(tmp_path):
-    write(tmp_path / "model", 1, "old")
     for version, error, message in (
-        (1, FileExistsError, "has version 1, which is never replaced. Use 2"),
+        (1, FileExistsError, "has version 1, which is never replaced. Use 14"),
         (-1, ValueError, "a number from 0"),
         ("newest", ValueError, 'or "next"'),
     ):
         with pytest.raises(error, match=message):
             write(tmp_path / "model", version)
-    assert (tmp_path / "model" / "1" / "model").read_text() == "old"
-    assert os.listdir(tmp_path / "model") == ["1"]
 
 
 def test_a_directory_with_other_files_is_refused(tmp_path):
@@ -61,19 +56,17 @@ def test_a_directory_with_other_files_is_refused(tmp_path):
 
 
 def test_two_who_export_at_once_get_a_version_each(tmp_path):
-    barrier, paths = threading.Barrier(4), []
+    barrier = threading.Barrier(4)
 
     def export(number):
-        with written_directory(tmp_path, "next") as written:
-            (written.temporary / "model").write_text(str(number))
+        def write(folder):
+            (folder / "model").write_text(str(number))
             barrier.wait()
-        paths.append(written.path)
 
-    threads = [threading.Thread(target=export, args=[i]) for i in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+        return write_version(tmp_path, "next", write)
+
+    with ThreadPoolExecutor(4) as pool:
+        paths = list(pool.map(export, range(4)))
     assert sorted(path.name for path in paths) == ["1", "2", "3", "4"]
     assert {(path / "model").read_text() for path in paths} == {*"0123"}
     assert len(os.listdir(tmp_path)) == 4
@@ -87,46 +80,23 @@ import albert_tf
 def die(*args):
     os.kill(os.getpid(), signal.SIGKILL)
 
-if "killed" in sys.argv:
-    # The graph and the weights are written, the card is not.
-    importlib.import_module("albert_tf.export.saved_model").write_card = die
+# The graph and the weights are written, the card is not.
+importlib.import_module("albert_tf.export.saved_model").write_json = die
 albert_tf.export.saved_model(small_classifier(), sys.argv[1], version="next")
 """
 
 
-def run(*command):
-    path = f"{TESTS.parent}:{TESTS / 'helpers'}"
-    environment = {**os.environ, "PYTHONPATH": path}
-    return subprocess.run(
-        command, capture_output=True, text=True, env=environment, timeout=300
-    )
-
-
 @pytest.mark.slow
 def test_a_killed_export_leaves_no_version(classifier, tmp_path):
-    assert run(sys.executable, "-c", EXPORT, tmp_path, "killed").returncode == -9
+    path = f"{TESTS.parent}:{TESTS / 'helpers'}"
+    command = [sys.executable, "-c", EXPORT, tmp_path]
+    done = subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, timeout=300)
+    assert done.returncode == -9
     (left,) = tmp_path.iterdir()
     assert (left / "saved_model.pb").exists()
     assert versions(tmp_path) == [] and not left.name.isdigit()
     albert_tf.export.saved_model(classifier, tmp_path, version="next")
     assert versions(tmp_path) == [1]
-
-
-# Room for the weights and not for the graph, and room for neither.
-@pytest.mark.nightly
-@pytest.mark.parametrize("size", ["16k", "64k"])
-def test_a_full_disk_is_one_clear_error(tmp_path, size):
-    script = 'mount -t tmpfs -o size=$0 none "$1" || exit 99; "$2" -c "$3" "$1"; '
-    script += 'code=$?; echo "left: $(ls -A "$1")"; exit $code'
-    command = "sh", "-c", script, size, tmp_path, sys.executable, EXPORT
-    finished = run("unshare", "-rm", *command)
-    if finished.returncode == 99 or "unshare" in finished.stderr:
-        pytest.skip(f"no file system can be mounted here: {finished.stderr}")
-    assert finished.returncode == 1
-    error = finished.stderr.strip().splitlines()[-1]
-    assert error.startswith(f"OSError: {tmp_path} could not be written: ")
-    assert "No space left on device" in error and "MB are free there" in error
-    assert finished.stdout.splitlines() == ["left: "]
 
 
 @pytest.mark.traced
@@ -152,8 +122,6 @@ def test_a_failed_export_keeps_what_was_there(classifier, tmp_path, monkeypatch)
     (directory / "variables" / "stale").write_text("old")
     albert_tf.export.saved_model(classifier, directory)
     assert not (directory / "variables" / "stale").exists()
-    served = tf.saved_model.load(str(directory)).signatures["serving_default"]
-    assert len(served(text=tf.constant(TEXTS))["label"]) == len(TEXTS)
     assert os.listdir(tmp_path / "serving") == ["1"]
 
 

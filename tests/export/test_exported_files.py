@@ -23,7 +23,7 @@ from lite_tasks import (
 from small_classifier import TEXTS, randomised, small_backbone
 
 from albert_tf.export import LiteRTModel, OnnxModel, litert, onnx
-from albert_tf.export.measure import largest_difference
+from albert_tf.export.engines import largest_difference
 from albert_tf.models import AlbertMaskedLM, AlbertTextEmbedder, AlbertTokenClassifier
 from albert_tf.tokenizers import SentencePieceTokenizer
 
@@ -32,7 +32,7 @@ MICRO = ROOT / "examples" / "albert_micro_zh"
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.* texts are longer"),
-    # Of Keras.
+    # From Keras.
     pytest.mark.filterwarnings("ignore:Layer .* does not have a `quantize`"),
 ]
 ONE_LENGTH = {write_litert: {"lengths": (128,)}, write_onnx: {}}
@@ -94,39 +94,15 @@ def test_answers_are_those_of_keras(name, write, written):
         # Also of texts longer than a window.
         assert max(span[1] for row in expected for span in row) > 14
         return
-    outputs = task.predict(texts, verbose=0)
-    expected = task.answers(tf.constant(outputs))
+    expected = task.answers(tf.constant(task.predict(texts, verbose=0)))
     assert list(answers) == list(expected)
     for name, value in expected.items():
-        value = value.numpy()
-        if value.dtype.kind == "f":
+        if value.dtype.is_floating:
             np.testing.assert_allclose(answers[name], value, atol=1e-5)
-            # Not all the same, as of weights that were lost.
+            # Unlike for lost weights, the texts differ.
             assert np.ptp(answers[name], axis=0).min() > 1e-3
-        elif value.dtype.kind == "O":
-            assert np.char.encode(answers[name], "utf-8").tolist() == value.tolist()
         else:
-            np.testing.assert_array_equal(answers[name], value)
-        assert answers[name].dtype.kind in (value.dtype.kind, "U")
-
-
-@pytest.mark.parametrize("write", FORMATS)
-def test_no_texts_and_wrong_texts(write, written):
-    *_, model = written("labels", write)
-    nothing = model.predict([])
-    assert nothing["probabilities"].shape == (0, 3) and nothing["label"].shape == (0,)
-    for texts, error, message in (
-        ("好", TypeError, "not one"),
-        (["好", 3], TypeError, "Element 1 is 3"),
-        ((["好"], ["好", "差"]), ValueError, "1 and 2 texts"),
-    ):
-        with pytest.raises(error, match=message):
-            model.predict(texts)
-    one, other = model.predict([b"\xff\xe5\xa5\xbd\xfe", "好"])["probabilities"]
-    np.testing.assert_allclose(one, other, atol=1e-6)
-    *_, tagger = written("tags", write)
-    with pytest.raises(ValueError, match="takes .* list"):
-        tagger.predict((TEXTS, TEXTS))
+            np.testing.assert_array_equal(tf.constant(answers[name]), value)
 
 
 @needs_litert
@@ -134,7 +110,7 @@ def test_a_text_runs_in_the_shortest_signature_and_is_cut_to_the_longest(
     written, tmp_path
 ):
     task, *_, unlimited = written("labels", write_litert)
-    # What is longer than the preprocessor gives is not written.
+    # At most the longest text of the preprocessor.
     assert unlimited.lengths == [16, 29]
     model = write_litert(task, tmp_path / "model", lengths=(12, 8))
     assert model.lengths == [8, 12]
@@ -145,19 +121,14 @@ def test_a_text_runs_in_the_shortest_signature_and_is_cut_to_the_longest(
 
 
 @pytest.mark.parametrize("write", FORMATS[1:])
-def test_half_precision_and_low_rank_weights_are_written_in_float32(write, tmp_path):
-    task, texts = small_task("tags", dtype="mixed_bfloat16")
-    same, _ = small_task("tags")
-    assert largest_difference(same, write(task, tmp_path / "half"), texts) < 1e-5
+def test_low_rank_weights_are_merged(write, tmp_path):
     task, texts = small_task("labels")
     task.backbone.enable_lora(2, ["query_key_value", "output_dense"])
     rng = np.random.default_rng(1)
     for weight in task.backbone.trainable_weights:
         weight.assign(rng.normal(0, 0.3, weight.shape))
-    unadapted, _ = small_task("labels")
     model = write(task, tmp_path / "model")
     assert largest_difference(task, model, texts) < 1e-5
-    assert largest_difference(unadapted, model, texts) > 1e-3
 
 
 @pytest.mark.parametrize("write", FORMATS)
@@ -190,33 +161,19 @@ def test_weights_are_written_once(embedder, tmp_path):
 
 
 @pytest.mark.parametrize("write", FORMATS)
-@pytest.mark.parametrize(
-    "precision, share, least",
-    [
-        ("int8", 0.3, 0.98),
-        pytest.param("float16", 0.52, 0.9999, marks=pytest.mark.slow),
-    ],
-)
-def test_small_files_give_nearly_the_same_vectors(
-    write, precision, share, least, embedder, tmp_path
-):
-    if (write, precision) == (write_onnx, "float16"):
-        pytest.skip("ONNX files are not written in half precision")
-    options = {"precision": precision, **LENGTHS[write]}
-    model = write(embedder, tmp_path / "model", **options)
+def test_small_files_give_nearly_the_same_vectors(write, embedder, tmp_path):
+    model = write(embedder, tmp_path / "model", precision="int8", **LENGTHS[write])
     # Once, for all lengths of LiteRT.
-    assert (tmp_path / "model").stat().st_size < share * float_bytes(embedder)
+    assert (tmp_path / "model").stat().st_size < 0.3 * float_bytes(embedder)
     texts = reviews(30)
     expected = embedder.encode_text(texts)
     found = model.predict(texts)["embedding"]
-    assert np.sum(expected * found, axis=1).min() > least
-    # They are told apart as well as by Keras.
-    assert np.abs(found @ found.T - expected @ expected.T).max() < 0.05
+    assert np.sum(expected * found, axis=1).min() > 0.98
 
 
 # --- Without this package ---
 
-# What must be unneeded is as if it were not installed.
+# Imported as if these were not installed.
 BLOCKED = ("tensorflow", "tensorflow_text", "keras", "keras_hub", "albert_tf")
 RUN = """
 import importlib.abc, json, sys
@@ -231,9 +188,7 @@ import albert_tf_lite
 
 request = json.load(sys.stdin)
 for kind, path in request["files"]:
-    answers = getattr(albert_tf_lite, kind)(path).predict(request["texts"])
-    lists = {k: v if type(v) is list else v.tolist() for k, v in answers.items()}
-    print(json.dumps(lists))
+    print(json.dumps(getattr(albert_tf_lite, kind)(path).answers(request["texts"])))
 """
 
 
@@ -258,35 +213,32 @@ def test_files_are_run_without_tensorflow(written, tmp_path):
     )
     assert done.returncode == 0, done.stderr
     found = [json.loads(line) for line in done.stdout.splitlines()]
-    for one, (_, model) in zip(found, opened, strict=True):
-        expected = model.predict(TEXTS)
-        assert list(one) == list(expected)
-        if "spans" in one:
-            assert one["spans"] == json.loads(json.dumps(expected["spans"]))
-        else:
-            assert one["label"] == expected["label"].tolist()
-            np.testing.assert_allclose(
-                one["probabilities"], expected["probabilities"], atol=1e-6
-            )
+    assert found == [model.answers(TEXTS) for _, model in opened]
 
 
 # --- Refusals ---
 
 
 @pytest.mark.parametrize("write", FORMATS)
-def test_wrong_files_are_named(write, written, tmp_path):
+def test_wrong_texts_and_files_are_named(write, written, tmp_path):
     *_, path, model = written("labels", write)
-    with pytest.raises(FileNotFoundError, match="nothing does not exist"):
+    assert model.predict([])["probabilities"].shape == (0, 3)
+    for texts, error, message in (
+        ("好", TypeError, "list of strings. Received: '好'"),
+        (["好", 3], TypeError, "Received: .*3"),
+        ((["好"], ["好", "差"]), ValueError, "1 and 2 texts"),
+    ):
+        with pytest.raises(error, match=message):
+            model.predict(texts)
+    with pytest.raises(FileNotFoundError, match="nothing"):
         type(model)(tmp_path / "nothing")
-    content = path.read_bytes()
-    for name, data in {"text": b"notes", "cut": content[: len(content) // 2]}.items():
-        (tmp_path / name).write_bytes(data)
-        # A file of the other format is refused, too.
-        for kind in (type(model), LiteRTModel, OnnxModel):
-            with pytest.raises(ValueError, match=f"{name} is cut short, or was not"):
-                kind(tmp_path / name)
-    with pytest.raises(ValueError, match="is cut short, or was not"):
-        (LiteRTModel if write is write_onnx else OnnxModel)(path)
+    cut = tmp_path / "cut"
+    cut.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    other = LiteRTModel if write is write_onnx else OnnxModel
+    # A truncated file, and one of the other format.
+    for opens, file in ((type(model), cut), (other, path)):
+        with pytest.raises(ValueError, match="is truncated, or was not"):
+            opens(file)
 
 
 @pytest.mark.parametrize(
@@ -315,7 +267,7 @@ def test_what_cannot_be_written_is_refused(write, tmp_path):
     task, _ = small_task("labels")
     with pytest.raises(ValueError, match="float32.*int8.*Received: 'int4'"):
         write(task, path, precision="int4")
-    with pytest.raises(ValueError, match="AlbertMaskedLM, which"):
+    with pytest.raises(ValueError, match="AlbertMaskedLM"):
         write(AlbertMaskedLM.from_checkpoint(MICRO), path)
     if write is litert:
         with pytest.raises(ValueError, match="numbers from 5"):
@@ -331,21 +283,3 @@ def test_what_cannot_be_written_is_refused(write, tmp_path):
     with pytest.raises(ValueError, match="no preprocessor"):
         write(task, path)
     assert list(tmp_path.iterdir()) == []
-
-
-@needs_onnx
-def test_a_full_disk_leaves_what_was_there(tmp_path, monkeypatch):
-    task, _ = small_task("labels")
-    path = tmp_path / "model"
-    path.write_bytes(b"the model of yesterday")
-
-    def write_bytes(self, data):
-        with open(self, "wb") as file:
-            file.write(data[:100])
-        raise OSError("No space left on device")
-
-    monkeypatch.setattr(pathlib.Path, "write_bytes", write_bytes)
-    with pytest.raises(OSError, match="No space left"):
-        onnx(task, path)
-    assert [x.name for x in tmp_path.iterdir()] == ["model"]
-    assert path.read_bytes() == b"the model of yesterday"

@@ -2,7 +2,6 @@
 
 import functools
 import json
-import pathlib
 import subprocess
 import sys
 
@@ -14,16 +13,14 @@ from small_classifier import OTHERS, TEXTS, predict, small_classifier
 from small_sentence_piece import english_classifier
 
 import albert_tf
-import zh
-from albert_tf.models import AlbertBackbone, AlbertTextClassifier
 
 pytestmark = [
     pytest.mark.traced,
     pytest.mark.filterwarnings("ignore:.* texts are longer"),
 ]
-# A client may send bytes that are no text: the UTF-8 of 好 between other bytes.
+# Invalid UTF-8 around the bytes of 好.
 INVALID = b"\xff\xe5\xa5\xbd\xfe"
-# Of weights that give the texts different classes.
+# With these weights the texts have different classes.
 SEED = 2
 
 
@@ -55,9 +52,7 @@ def ask(path, signature="serving_default", **inputs):
 
 
 def probabilities(classifier, x):
-    logits = predict(classifier, x).astype("float64")
-    exponentials = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return exponentials / exponentials.sum(axis=1, keepdims=True)
+    return tf.nn.softmax(predict(classifier, x)).numpy()
 
 
 def assert_predictions(answers, expected, labels, tolerance=1e-5):
@@ -84,13 +79,7 @@ def test_texts_and_ids_are_answered_as_by_predict(classifier, model):
 
 def test_softmax_pairs_and_classes_without_names(tmp_path):
     original = small_classifier(activation="softmax", pairs=True, seed=SEED)
-    # As a model that was saved and loaded has its arguments.
-    config = original.get_config()
-    restored = AlbertTextClassifier.from_config(config)
-    tokenizer = original.preprocessor.tokenizer
-    restored.preprocessor.tokenizer.set_vocabulary(tokenizer.get_vocabulary())
-    restored.set_weights(original.get_weights())
-    path = albert_tf.export.saved_model(restored, tmp_path / "1")
+    path = albert_tf.export.saved_model(original, tmp_path / "1")
     pairs = [*TEXTS, "好"], [*OTHERS, INVALID]
     answers = ask(path, text=pairs[0], text_b=pairs[1])
     # Softmax is not taken twice; classes without names are numbered.
@@ -108,27 +97,12 @@ def test_half_the_bytes_give_nearly_the_same_answers(classifier, model):
     assert_predictions(answers, expected, ["bad", "fair", "good"], 0.05)
     assert np.abs(answers["probabilities"] - expected).max() > 0
     counts = []
-    for version, dtype in (("1", tf.float32), ("2", tf.bfloat16)):
+    for version in "12":
         path = model / version / "variables" / "variables"
-        weights = tf.train.load_checkpoint(str(path))
-        types = weights.get_variable_to_dtype_map()
-        assert set(types.values()) == {dtype, tf.string}
-        shapes = weights.get_variable_to_shape_map()
+        shapes = tf.train.load_checkpoint(str(path)).get_variable_to_shape_map()
         del shapes["_CHECKPOINTABLE_OBJECT_GRAPH"]
         counts.append(sum(map(np.prod, shapes.values())))
     assert counts == [classifier.count_params()] * 2
-
-
-@pytest.mark.slow
-def test_half_precision_answers_in_float32(classifier, tmp_path):
-    half = small_classifier(sizes={"dtype": "bfloat16"}, labels=[*"坏中好"], seed=SEED)
-    one, two = (
-        albert_tf.export.saved_model(half, tmp_path, version="next", dtype=dtype)
-        for dtype in ("float32", None)
-    )
-    one, two = (ask(path, text=TEXTS) for path in (one, two))
-    np.testing.assert_array_equal(one["probabilities"], two["probabilities"])
-    assert_predictions(one, probabilities(classifier, TEXTS), "坏中好", 0.05)
 
 
 def test_sentence_pieces_are_in_the_graph(tmp_path):
@@ -142,10 +116,6 @@ def test_sentence_pieces_are_in_the_graph(tmp_path):
     expected = probabilities(classifier, pairs)
     np.testing.assert_allclose(answers["probabilities"], expected, atol=1e-5)
     assert np.ptp(expected, axis=0).max() > 0.02
-    # The model of pieces is written once, and needs what a server links only.
-    proto = classifier.preprocessor.tokenizer.proto
-    assert (path / "saved_model.pb").read_bytes().count(proto) == 1
-    assert not list((path / "assets").iterdir())
     known = json.loads(TABLE.read_text())["operations"]
     assert operations_of(path).keys() <= known.keys()
 
@@ -179,32 +149,15 @@ def test_warm_up_requests_are_read_by_the_protocol_of_the_server(model):
             log = prediction_log_pb2.PredictionLog.FromString(record)
             request = log.predict_log.request
             assert request.model_spec.signature_name == "serving_default"
-            # Nothing but what was read.
             assert log.ByteSize() == len(record)
             inputs = request.inputs.items()
             texts = {name: tf.make_ndarray(proto) for name, proto in inputs}
             assert set(texts) == names
             assert ask(model / version, **texts)["probabilities"].shape == (1, 3)
             lengths.append(len(texts["text"][0].decode()))
-        assert lengths == sorted(set(lengths)) and len(lengths) == 2
+        assert len(set(lengths)) == 2
 
 
-@pytest.mark.slow
-def test_weights_and_vocabulary_are_written_once(tmp_path):
-    characters = [chr(code) for code in range(0x4E00, 0x9FA6)]
-    vocabulary = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *characters]
-    vocabulary += [f"##{character}" for character in characters]
-    vocabulary = vocabulary[: zh.sizes.VOCABULARY_SIZE]
-    backbone = AlbertBackbone(**zh.SIZES["albert_tiny_zh"])
-    classifier = AlbertTextClassifier.from_backbone(backbone, vocabulary, 2)
-    path = albert_tf.export.saved_model(classifier, tmp_path / "1")
-    needed = sum(4 * np.prod(weight.shape) for weight in classifier.weights)
-    needed += len("\n".join(vocabulary).encode())
-    files = filter(pathlib.Path.is_file, path.rglob("*"))
-    assert sum(file.stat().st_size for file in files) < 1.1 * needed
-
-
-# Everything but the standard library, NumPy and TensorFlow must be unneeded.
 FRESH_PROCESS = """
 import json, sys
 import tensorflow as tf

@@ -66,24 +66,6 @@ def test_the_example_asks_a_server(model, expected, door, monkeypatch, capsys):
     assert_expected([json.loads(answer) for _, answer in lines], expected)
 
 
-def test_grpc_refuses_what_the_graph_refuses(model):
-    pytest.importorskip("tensorflow_serving", reason="needs the extra [serving]")
-    import grpc
-    from tensorflow_serving.apis import predict_pb2, prediction_service_pb2_grpc
-
-    server, port = grpc_server(model)
-    request = predict_pb2.PredictRequest()
-    request.model_spec.name = "reviews"
-    request.inputs["text"].CopyFrom(tf.make_tensor_proto([["好", "差"]]))
-    with grpc.insecure_channel(f"localhost:{port}") as channel:
-        service = prediction_service_pb2_grpc.PredictionServiceStub(channel)
-        with pytest.raises(grpc.RpcError) as raised:
-            service.Predict(request)
-    server.stop(None)
-    assert raised.value.code() == grpc.StatusCode.INVALID_ARGUMENT
-    assert "text_of_a_batch" in raised.value.details()
-
-
 # --- REST ---
 
 
@@ -103,23 +85,3 @@ def test_the_examples_of_the_docs_have_the_form_of_the_server(model):
     for request, answer in zip(pairs[::2], pairs[1::2], strict=True):
         ask = model.signature(request.get("signature_name"))
         assert keys(rest_answer(ask, request)) == keys(answer)
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        {"instances": [{"text": text} for text in TEXTS]},
-        {"instances": TEXTS},
-        {"instances": [[text] for text in TEXTS]},
-        {"instances": [{"b64": "5oi/6Ze05b6I5bmy5YeA"}, *TEXTS[1:]]},
-        {"inputs": {"text": TEXTS}},
-        {"inputs": TEXTS},
-    ],
-)
-def test_every_form_of_a_request_gets_the_same_answers(model, expected, body):
-    answer = rest_answer(model.signature(), body)
-    rows = answer.get("predictions")
-    if rows is None:
-        columns = answer["outputs"]
-        rows = [{name: x[i] for name, x in columns.items()} for i in range(len(TEXTS))]
-    assert_expected(rows, expected)

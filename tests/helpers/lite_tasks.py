@@ -5,15 +5,8 @@ import importlib.util
 import pytest
 from small_classifier import OTHERS, TEXTS, VOCABULARY, randomised, small_backbone
 
+from albert_tf import models
 from albert_tf.export import LiteRTModel, OnnxModel, litert, onnx
-from albert_tf.models import (
-    AlbertMultiLabelClassifier,
-    AlbertSentenceOrder,
-    AlbertTextClassifier,
-    AlbertTextEmbedder,
-    AlbertTextRegressor,
-    AlbertTokenClassifier,
-)
 
 needs_litert = pytest.mark.skipif(
     importlib.util.find_spec("ai_edge_litert") is None,
@@ -23,66 +16,39 @@ needs_onnx = pytest.mark.skipif(
     None in map(importlib.util.find_spec, ("onnx", "onnxruntime")),
     reason="onnx and onnxruntime are not installed (extra `onnx`)",
 )
-
 SIZES = {"num_layers": 3, "num_heads": 4, "embedding_dim": 16, "hidden_dim": 24}
 PAIRS = (TEXTS, OTHERS)
-
+GOOGLE = {
+    **{"embedding_projection": "after_layer_norm", "normalize_first": True},
+    "activation": "relu",
+}
+GROUPS = {"num_attention_groups": 3, "num_ffn_groups": 2, "num_inner_repetitions": 2}
+LABELS = {"num_classes": 3, "labels": [*"坏中好"]}
+SOFTMAX = {"num_classes": 3, "pairs": True, "activation": "softmax"}
+CHOSEN = {"num_classes": 4, "thresholds": [0.3, 0.5, 0.6, 0.4]}
+CHOSEN["pooling_mode"] = "first_last_mean"
+TAGS = {"labels": ["PER", "LOC"], "scheme": "BIOES"}
+CLS = {"pooling_mode": "cls", "normalize": False}
+MAX = {"pooling_mode": "max"}
 # By name: the class, its arguments, those of the backbone, and texts.
 TASKS = {
-    "labels": (
-        AlbertTextClassifier,
-        dict(num_classes=3, labels=[*"坏中好"]),
-        {},
-        TEXTS,
-    ),
-    "google pairs": (
-        AlbertTextClassifier,
-        dict(num_classes=3, pairs=True, activation="softmax"),
-        dict(
-            embedding_projection="after_layer_norm",
-            normalize_first=True,
-            activation="relu",
-        ),
-        PAIRS,
-    ),
-    "multi-label": (
-        AlbertMultiLabelClassifier,
-        dict(
-            num_classes=4,
-            thresholds=[0.3, 0.5, 0.6, 0.4],
-            pooling_mode="first_last_mean",
-        ),
-        dict(num_attention_groups=3, num_ffn_groups=2, num_inner_repetitions=2),
-        TEXTS,
-    ),
-    "regression": (
-        AlbertTextRegressor,
-        dict(pooling_mode="max"),
-        dict(activation="gelu"),
-        PAIRS,
-    ),
-    "tags": (
-        AlbertTokenClassifier,
-        dict(labels=["PER", "LOC"], scheme="BIOES"),
-        dict(max_sequence_length=14),
-        TEXTS,
-    ),
-    "embedding": (AlbertTextEmbedder, {}, {}, TEXTS),
-    "embedding cls": (
-        AlbertTextEmbedder,
-        dict(pooling_mode="cls", normalize=False),
-        {},
-        TEXTS,
-    ),
-    "order": (AlbertSentenceOrder, {}, {}, PAIRS),
+    "labels": ("AlbertTextClassifier", LABELS, {}, TEXTS),
+    "google pairs": ("AlbertTextClassifier", SOFTMAX, GOOGLE, PAIRS),
+    "multi-label": ("AlbertMultiLabelClassifier", CHOSEN, GROUPS, TEXTS),
+    "regression": ("AlbertTextRegressor", MAX, {"activation": "gelu"}, PAIRS),
+    "tags": ("AlbertTokenClassifier", TAGS, {"max_sequence_length": 14}, TEXTS),
+    "embedding": ("AlbertTextEmbedder", {}, {}, TEXTS),
+    "embedding cls": ("AlbertTextEmbedder", CLS, {}, TEXTS),
+    "order": ("AlbertSentenceOrder", {}, {}, PAIRS),
 }
 
 
 def small_task(name, **changes):
-    """A task of the table, and texts for it."""
+    """Return a task of the table and texts for it."""
     kind, arguments, sizes, texts = TASKS[name]
     backbone = small_backbone(**{**SIZES, **sizes, **changes})
-    return randomised(kind.from_backbone(backbone, VOCABULARY, **arguments)), texts
+    cls = getattr(models, kind)
+    return randomised(cls.from_backbone(backbone, VOCABULARY, **arguments)), texts
 
 
 def write_litert(task, path, **options):

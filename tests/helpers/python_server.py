@@ -4,7 +4,6 @@ The messages are those of tensorflow-serving-api. What REST does to tensors is a
 `tensorflow_serving/util/json_tensor.cc` does it.
 """
 
-import base64
 import concurrent.futures
 import http.server
 import json
@@ -59,44 +58,21 @@ def grpc_server(model):
 
 
 def rest_answer(ask, body):
-    """The answer of REST to the body of a request, both as read from JSON."""
-    names = list(ask.structured_input_signature[1])
-    if "instances" in body:
+    """Return the REST answer to the body of a request, both as read from JSON."""
+    columns = body.get("inputs")
+    if columns is None:
         rows = body["instances"]
-        # A plain list is for a model of one input.
-        plain = len(names) == 1 and not _is_named(rows[0])
-        assert plain or all(set(row) == set(names) for row in rows)
-        columns = {name: rows if plain else [x[name] for x in rows] for name in names}
-    else:
-        columns = body["inputs"]
-        columns = columns if _is_named(columns) else {names[0]: columns}
-    answers = ask(**{name: tf.constant(_decoded(x)) for name, x in columns.items()})
+        columns = {name: [row[name] for row in rows] for name in rows[0]}
+    answers = ask(**{name: tf.constant(x) for name, x in columns.items()})
     answers = {name: _encoded(x.numpy()) for name, x in answers.items()}
     if "inputs" in body:
-        return {"outputs": _alone(answers)}
-    (count,) = {len(column) for column in answers.values()}
-    rows = [{name: x[i] for name, x in answers.items()} for i in range(count)]
-    return {"predictions": [_alone(row) for row in rows]}
-
-
-def _is_named(value):
-    return isinstance(value, dict) and set(value) != {"b64"}
-
-
-def _alone(named):
-    """The value itself where there is only one."""
-    return named if len(named) > 1 else next(iter(named.values()))
-
-
-def _decoded(value):
-    if isinstance(value, list):
-        return [_decoded(x) for x in value]
-    return base64.b64decode(value["b64"]) if isinstance(value, dict) else value
+        return {"outputs": answers}
+    rows = zip(*answers.values(), strict=True)
+    return {"predictions": [dict(zip(answers, row, strict=True)) for row in rows]}
 
 
 def _encoded(array):
     if array.dtype == object:
-        # No output is named "..._bytes", which would be base64.
         array = np.vectorize(bytes.decode, otypes=[object])(array)
     return array.tolist()
 

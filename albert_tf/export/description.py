@@ -1,0 +1,67 @@
+"""The description of a task that its exported files contain, and common checks."""
+
+import base64
+from typing import Any
+
+import keras
+
+from albert_tf.layers.private_keras import inner_layers
+from albert_tf_lite.answers import TASKS
+from albert_tf_lite.errors import AlbertError
+
+
+def describe(task: Any, precision: str, precisions: tuple) -> dict[str, Any]:
+    """Return the settings of a LiteRT or ONNX file, values that JSON can hold.
+
+    `task`, `pairs`, `output` (the name of the network's output), `units` (its width),
+    `sequence_length`, `lowercase`, `vocabulary` (a list of tokens, or a SentencePiece
+    model in base64), and what the answers of the task need, such as `labels`.
+    """
+    if precision not in precisions:
+        raise AlbertError(
+            f"`precision` must be one of {', '.join(precisions)}. Received: "
+            f"{precision!r}"
+        )
+    check_preprocessor(task)
+    settings = task.exported_settings()
+    if settings is None:
+        raise AlbertError(
+            f"LiteRT and ONNX files are written for {', '.join(TASKS)}. Received: "
+            f"{type(task).__name__}. Use albert_tf.export.saved_model."
+        )
+    if any(getattr(x, "quantization_mode", None) for x in inner_layers(task)):
+        raise AlbertError(
+            "This model was quantized by Keras. Export the one it was made from, with "
+            'precision="int8".'
+        )
+    tokenizer = task.preprocessor.tokenizer
+    sentence_piece = getattr(tokenizer, "proto", None)
+    return {
+        **settings,
+        "pairs": task.pairs,
+        "units": task.output.shape[-1],
+        "sequence_length": task.preprocessor.sequence_length,
+        "lowercase": tokenizer.lowercase,
+        "vocabulary": base64.b64encode(sentence_piece).decode()
+        if sentence_piece
+        else tokenizer.get_vocabulary(),
+    }
+
+
+def check_preprocessor(task: Any) -> None:
+    """Raise unless the task takes strings."""
+    if task.preprocessor is None:
+        raise AlbertError(
+            "The model has no preprocessor, so an exported model cannot take strings. "
+            "Build it with a vocabulary."
+        )
+
+
+def check_backend() -> None:
+    """Raise unless Keras runs on TensorFlow."""
+    if keras.backend.backend() != "tensorflow":
+        raise AlbertError(
+            f"Keras runs on {keras.backend.backend()}, but this export needs "
+            "TensorFlow. Save the model with `save_to_preset`, and export it in a "
+            "process with KERAS_BACKEND=tensorflow."
+        )
