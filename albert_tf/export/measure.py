@@ -10,8 +10,8 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from albert_tf.models.batching import is_per_token
 from albert_tf.models.task import AlbertTask
-from albert_tf.models.token_outputs import is_per_token
 
 
 class ServedModel:

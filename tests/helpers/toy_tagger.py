@@ -4,8 +4,8 @@ import keras
 import keras_hub
 import tensorflow as tf
 
+from albert_tf.models.batching import PADDING_TARGET
 from albert_tf.models.task import AlbertTask
-from albert_tf.models.token_outputs import PADDING_TARGET
 from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
 
 

@@ -130,7 +130,7 @@ def test_targets_tolerance_and_errors(explain):
             explain("好", target)
     with pytest.raises(TypeError, match="one string"):
         explain(["好"])
-    with pytest.warns(UserWarning, match="is off by .* Give more `steps`"):
+    with pytest.warns(UserWarning, match="is off by .* Pass more `steps`"):
         explain("好吃，我想你来吧", steps=1, tolerance=1e-12)
 
 

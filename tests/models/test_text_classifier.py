@@ -1,6 +1,5 @@
 """Classifiers: checkpoints, outputs, several classes per text, weights, windows."""
 
-import inspect
 import shutil
 
 import keras
@@ -62,8 +61,6 @@ def test_a_checkpoint_gives_the_outputs_of_the_original():
     }
     logits = expected["pooled_output"] @ kernel + bias
     np.testing.assert_allclose(classifier(inputs), logits, atol=1e-5)
-    parameters = inspect.signature(AlbertTextClassifier.from_checkpoint).parameters
-    assert {"path", "vocabulary", "num_classes", "labels", "dropout"} < set(parameters)
 
 
 @pytest.mark.parametrize("beside", [True, False])

@@ -191,7 +191,7 @@ def test_a_token_budget_changes_no_output_and_no_loss(frozen, losses, logits):
 
 
 def test_an_impossible_token_budget_raises(frozen):
-    with pytest.raises(ValueError, match="give one of them.*batch_size=3"):
+    with pytest.raises(ValueError, match="pass one of them.*batch_size=3"):
         frozen.predict(TEXTS, batch_size=3, max_tokens=64)
     with pytest.raises(ValueError, match="at least 1. Received: 0"):
         frozen.fit(TEXTS, LABELS, max_tokens=0)
