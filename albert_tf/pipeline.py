@@ -210,22 +210,17 @@ def _read_examples(given, fields, optional):
     examples; or a tuple or dict of lists, one per field, in which a string is the same
     for all examples.
     """
-    if isinstance(given, (str, tuple, dict)):
-        parts = _parts(given, fields, optional, "The input")
-        texts = [x for name, x in zip(fields, parts, strict=False) if name != _CHOICES]
-        is_one = all(isinstance(x, str) for x in texts)
-        examples = [parts] if is_one else _rows(parts, fields)
-    elif isinstance(given, Iterable):
-        is_one = False
+    is_one = isinstance(given, (str, tuple, dict)) or not isinstance(given, Iterable)
+    if is_one:
+        examples = [_parts(given, fields, optional, "The input")]
+        texts = zip(fields, examples[0], strict=False)
+        if not all(isinstance(x, str) for name, x in texts if name != _CHOICES):
+            examples, is_one = _rows(examples[0], fields), False
+    else:
         examples = [
             _parts(one, fields, optional, f"Element {i} of the input")
             for i, one in enumerate(given)
         ]
-    else:
-        raise TypeError(
-            f"The input must be {_form(fields, optional)}; or a list of these. "
-            f"Received: {given!r}"
-        )
     for i, example in enumerate(examples):
         if len(example) != len(examples[0]):
             raise AlbertError(
@@ -251,7 +246,8 @@ def _parts(given, fields, optional, name):
         given = [given[x] for x in fields if given.get(x) is not None]
     is_list = isinstance(given, (tuple, list))
     if not is_list or not len(fields) - len(optional) <= len(given) <= len(fields):
-        raise (AlbertError if is_list else TypeError)(
+        error = AlbertError if is_list else TypeError
+        raise error(
             f"{name} must be {_form(fields, optional)}. Received: "
             f"{type(given).__name__} {str(given)[:80]}"
         )

@@ -186,17 +186,13 @@ class AlbertDistiller:
 
 
 def _check_alike(teacher, student):
-    for model in (teacher, student):
-        if not isinstance(model, AlbertTextClassifier) or model.preprocessor is None:
-            raise AlbertError(
-                "Teacher and student must be text classifiers that take strings. "
-                f"Received: {model}"
-            )
-    kinds = [isinstance(x, AlbertMultiLabelClassifier) for x in (teacher, student)]
-    if kinds[0] != kinds[1]:
+    both = (teacher, student)
+    are_classifiers = all(isinstance(x, AlbertTextClassifier) for x in both)
+    kinds = {isinstance(x, AlbertMultiLabelClassifier) for x in both}
+    if not are_classifiers or len(kinds) > 1 or None in [x.preprocessor for x in both]:
         raise AlbertError(
-            "Teacher and student must be of the same kind. Received: "
-            f"{type(teacher).__name__} and {type(student).__name__}"
+            "Teacher and student must be text classifiers of one kind that take "
+            f"strings. Received: {teacher} and {student}"
         )
     for name in ("num_classes", "labels"):
         first, second = (getattr(model, name) for model in (teacher, student))

@@ -7,7 +7,8 @@ import keras_hub
 
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.layers import MaskedLMHead
-from albert_tf.models.task import AlbertTask, warn_of_new_head
+from albert_tf.models.from_checkpoint import warn_of_new_head
+from albert_tf.models.task import AlbertTask
 from albert_tf_lite.errors import AlbertError
 
 
@@ -93,7 +94,7 @@ class AlbertPretrainer(AlbertTask, keras_hub.models.Task):
         outputs = {
             "mlm_logits": self.masked_lm_head(
                 hidden["sequence_output"], inputs["mask_positions"]
-            ),
+            )
         }
         if self.sop_head is not None:
             outputs["sop_logits"] = self.sop_head(hidden["pooled_output"])

@@ -8,8 +8,9 @@ import tensorflow as tf
 from keras import ops
 
 from albert_tf.backbone import AlbertBackbone
+from albert_tf.models.from_checkpoint import warn_of_new_head
 from albert_tf.models.pooling import check_pooling_mode, pool_text
-from albert_tf.models.task import AlbertTask, warn_of_new_head
+from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
 from albert_tf.preprocessing.examples import check_class_names
 from albert_tf.preprocessing.labels import class_ids, dataset_class_ids, multi_hot

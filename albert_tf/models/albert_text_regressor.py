@@ -8,8 +8,9 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.backbone import AlbertBackbone
+from albert_tf.models.from_checkpoint import warn_of_new_head
 from albert_tf.models.pooling import check_pooling_mode, pool_text
-from albert_tf.models.task import AlbertTask, warn_of_new_head
+from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
 from albert_tf.preprocessing.labels import scores
 from albert_tf_lite.plain_answers import scores_of

@@ -11,9 +11,7 @@ import tensorflow as tf
 from keras import ops
 
 from albert_tf.models.albert_text_classifier import AlbertTextClassifier
-from albert_tf.models.batching import empty_outputs
 from albert_tf.models.pooling import pool_states
-from albert_tf.preprocessing.examples import count_examples
 from albert_tf_lite.errors import AlbertError
 
 
@@ -58,7 +56,7 @@ class AlbertEarlyExitClassifier(AlbertTextClassifier):
     # === Training ===
 
     def call(self, inputs, training=None, **kwargs):
-        # In training [batch, layers, num_classes].
+        # In training, the outputs are [batch, layers, num_classes].
         if not training:
             return super().call(inputs, training=training, **kwargs)
         backbone, mask = self.backbone, inputs["padding_mask"]
@@ -127,16 +125,10 @@ class AlbertEarlyExitClassifier(AlbertTextClassifier):
             AlbertError: if `patience` is below 1, or Keras runs on another backend than
                 TensorFlow.
         """
-        model = self.exiting(patience)
-        if self.takes_texts(x):
-            if not count_examples(x):
-                return empty_outputs(self.output)
-            packed = self.preprocessor.pack_texts(x)
-            batches = self.prediction_batches(packed, batch_size, max_tokens)
-            return batches.predict(model, model.predict, verbose=verbose)
         if isinstance(x, tf.data.Dataset):
             x = x.map(self.preprocessor)
-        return model.predict(x, batch_size=batch_size, verbose=verbose)
+        options = {"model": self.exiting(patience), "max_tokens": max_tokens}
+        return self.predict_rows(x, batch_size, verbose=verbose, **options)[2]
 
     def exiting(self, patience: int) -> keras.Model:
         """Return a model with the same weights from which texts leave early."""
@@ -225,12 +217,8 @@ def _check_can_exit(backbone, num_classes, pooling_mode):
             f"{backbone.num_ffn_groups}, num_inner_repetitions="
             f"{backbone.num_inner_repetitions}. All must be 1."
         )
-    if num_classes < 2:
+    if num_classes < 2 or pooling_mode == "first_last_mean":
         raise AlbertError(
-            f"Early exit needs at least two classes. Received: {num_classes}"
-        )
-    if pooling_mode == "first_last_mean":
-        raise AlbertError(
-            'Early exit needs pooling_mode="cls", "mean" or "max", which read one '
-            'layer. Received: "first_last_mean"'
+            "Early exit needs at least two classes, and a pooling_mode that reads one "
+            f"layer. Received: num_classes={num_classes}, pooling_mode={pooling_mode!r}"
         )
