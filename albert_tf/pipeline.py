@@ -1,11 +1,11 @@
-"""From strings to dicts in one line: `albert_tf.pipeline(task, path)`."""
+"""Tasks as functions from strings to dicts: `albert_tf.pipeline(task, path)`."""
 
 from __future__ import annotations
 
 import inspect
 import os
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from albert_tf.checkpoints import open_checkpoint
@@ -24,7 +24,7 @@ _CHOICES = "choices"
 
 
 class Pipeline:
-    """Strings in, dicts of plain Python out; made by `albert_tf.pipeline`.
+    """Function from strings to dicts of plain Python; see `albert_tf.pipeline`.
 
     Attributes:
         task: string, the name of the task.
@@ -43,32 +43,27 @@ class Pipeline:
         self.options = self._checked(options)
 
     def __call__(self, x: Any = None, **options: Any) -> Any:
-        """Return the answers.
+        """Return the answer for one example, or a list of answers.
 
         Args:
             x: an example or a list of examples. An example is a string, or a tuple or
                 dict of the fields of the task: `text` and `text_pair`; `question` and
                 `context`; `context`, `question` and `choices`.
-            **options: the fields by name, instead of `x`; and options of the task, as
-                for `albert_tf.pipeline`, for this call.
-
-        Returns:
-            The answer for one example, a list of answers for a list.
+            **options: the fields by name, instead of `x`; and options of this call, as
+                for `albert_tf.pipeline`.
 
         Raises:
-            TypeError: if an option is unknown, or an example is of another form.
+            TypeError: if an option is unknown, or an example has another form.
             AlbertError: if an example lacks a field.
         """
         fields = self.answerer.fields
         parts = {name: options.pop(name) for name in fields if name in options}
         if (x is None) != bool(parts):
-            raise TypeError(
-                f"Call it with examples, or with {', '.join(fields)} by name."
-            )
+            raise TypeError(f"Pass examples, or {', '.join(fields)} by name.")
         options = {**self.options, **self._checked(options)}
         optional = self.answerer.optional_fields
         given = parts if x is None else x
-        examples, is_one = read_examples(given, fields, optional)
+        examples, is_one = _read_examples(given, fields, optional)
         if not examples:
             return []
         if optional and len(self.model.text_inputs) > len(examples[0]):
@@ -102,8 +97,8 @@ class Pipeline:
         if unknown:
             raise TypeError(
                 f"The pipeline for {self.task} has no option {', '.join(unknown)}. Its "
-                f"options: {', '.join(known)}. Arguments of the model, such as "
-                "`vocabulary`, go to from_checkpoint of its class; pass that model."
+                f"options: {', '.join(known)}. Pass arguments of the model, such as "
+                "`vocabulary`, to from_checkpoint of its class."
             )
         return options
 
@@ -113,7 +108,7 @@ def pipeline(
     path: str | os.PathLike | AlbertTask | None = None,
     **options: Any,
 ) -> Pipeline:
-    """Return a callable from texts to dicts with the keys of transformers.
+    """Return a function from texts to dicts with the keys of transformers.
 
     | task | an example | its answer |
     |---|---|---|
@@ -159,113 +154,88 @@ def pipeline(
     albert_tf.pipeline("fill-mask", "albert_tiny_zh")("今天[MASK]气很好")[0]
     ```
     """  # noqa: E501 (a table)
-    name = ALIASES.get(task, task)
+    name = ALIASES.get(task or "", task)
     if path is None and name not in TASKS:
         task, path, name = None, task, None
     if path is None:
         raise AlbertError(
-            "The model is missing. Give its `path`: pipeline(task, path)."
+            "The model is missing. Pass its `path`: pipeline(task, path)."
         )
     if task is not None and name not in TASKS:
         raise AlbertError(
             f"Unknown task {task!r}. Expected one of {', '.join(TASKS)}; or "
             f"{', '.join(ALIASES)}."
         )
-    cls = TASKS.get(name)
-    wraps = getattr(cls, "wrapped_cls", None)
-    model = load_task(path, wraps or cls)
-    return Pipeline(cls(model) if wraps else model, model, **options)
+    cls = TASKS.get(name or "")
+    wrapped = getattr(cls, "wrapped_cls", None)
+    model = load_task(path, wrapped or cls)
+    return Pipeline(cls(model) if cls and wrapped else model, model, **options)
 
 
-def load_task(path: Any, cls: type | None = None) -> AlbertTask:
-    """Load the model of a task from any kind of checkpoint.
-
-    Args:
-        path: as for `pipeline`.
-        cls: class of a task; by default that of the checkpoint.
-
-    Raises:
-        AlbertError: if the model is not trained for the task.
-    """
+def load_task(path: Any, cls: Any = None) -> Any:
+    """Load the model of a task class, by default that of the checkpoint."""
     checkpoint = open_checkpoint(path)
-    # Presets, `.keras` files and model objects are whole.
-    model = getattr(checkpoint.source, "model", None)
+    # Presets, `.keras` files and model objects are complete.
+    model: Any = getattr(checkpoint.source, "model", None)
     if not isinstance(model, cls or AlbertTask):
         found = task_class(checkpoint)
         if cls is None:
             model = build_model(checkpoint) if found else None
-        else:
-            if not cls.has_heads_in(checkpoint):
-                raise AlbertError(
-                    f"{checkpoint.path} is not trained for {cls.name_of_task}: it has "
-                    f"no {' and '.join(cls.heads)}. Its heads: {checkpoint.heads}. "
-                    f"Fine-tune it, by {cls.__name__} or albert-tf finetune --task "
-                    f"{cls.name_of_task}."
-                )
+        elif cls.has_heads_in(checkpoint):
             # A multi-label model is a text classifier, too.
             is_kind = found is not None and issubclass(found, cls)
             model = (found if is_kind else cls).from_checkpoint(checkpoint)
+        else:
+            raise AlbertError(
+                f"{checkpoint.path} is not trained for {cls.name_of_task}: it has no "
+                f"{' and '.join(cls.heads)}. Its heads: {checkpoint.heads}. Fine-tune "
+                f"it, by {cls.__name__} or albert-tf finetune --task "
+                f"{cls.name_of_task}."
+            )
     if getattr(model, "name_of_task", None) is None:
-        what = type(model).__name__ if model is not None else "a pretrained model"
+        kind = "a pretrained model" if model is None else type(model).__name__
         raise AlbertError(
-            f"{checkpoint.path} is {what}, without a fine-tuned head. Name the task: "
+            f"{checkpoint.path} is {kind}, without a fine-tuned head. Name the task: "
             f"one of {', '.join(TASKS)}."
         )
     if model.preprocessor is None:
         raise AlbertError(
-            f"{checkpoint.path} takes ids, as it has no vocabulary. Pass a model with "
-            "one, such as AlbertTextClassifier.from_checkpoint(path, vocabulary=...)."
+            f"{checkpoint.path} has no vocabulary. Pass a model with one, such as "
+            "AlbertTextClassifier.from_checkpoint(path, vocabulary=...)."
         )
     return model
 
 
-def read_examples(
-    given: Any, fields: Sequence[str], optional: Sequence[str] = ()
-) -> tuple[list[tuple], bool]:
-    """Read examples in any form.
+def _read_examples(given, fields, optional):
+    """Return a list of tuples of equal length, and whether `given` is one example.
 
-    Args:
-        given: one example: a string, a tuple or a dict of the fields; a list of
-            examples; or a tuple or dict of lists, one per field, in which a string is
-            the same for all examples.
-        fields: the names of the parts of an example.
-        optional: those that may be left out, the last ones.
-
-    Returns:
-        A list of tuples of the same length, and whether it is one example.
-
-    Raises:
-        TypeError: if an example has another form.
-        AlbertError: if an example lacks a field, or has one that others lack.
+    `given` is one example: a string, a tuple or a dict of the fields; a list of
+    examples; or a tuple or dict of lists, one per field, in which a string is the same
+    for all examples.
     """
-    if isinstance(given, (str, tuple, dict)):
-        parts = _example(given, fields, optional, "The input")
-        texts = [x for name, x in zip(fields, parts, strict=False) if name != _CHOICES]
-        is_one = all(isinstance(x, str) for x in texts)
-        examples = [parts] if is_one else _rows(parts, fields)
-    elif isinstance(given, Iterable):
-        is_one = False
+    is_one = isinstance(given, (str, tuple, dict)) or not isinstance(given, Iterable)
+    if is_one:
+        examples = [_parts(given, fields, optional, "The input")]
+        texts = zip(fields, examples[0], strict=False)
+        if not all(isinstance(x, str) for name, x in texts if name != _CHOICES):
+            examples, is_one = _rows(examples[0], fields), False
+    else:
         examples = [
-            _example(one, fields, optional, f"Element {i} of the input")
+            _parts(one, fields, optional, f"Element {i} of the input")
             for i, one in enumerate(given)
         ]
-    else:
-        raise TypeError(
-            f"The input must be {_shown(fields, optional)}; or a list of these. "
-            f"Received: {given!r}"
-        )
     for i, example in enumerate(examples):
-        number = "" if is_one else f" {i}"
         if len(example) != len(examples[0]):
             raise AlbertError(
-                f"Example{number} has {len(example)} of the fields {list(fields)}, the "
-                f"first has {len(examples[0])}. Give all of the same kind."
+                f"Example {i} has {len(example)} of the fields {list(fields)}, the "
+                f"first has {len(examples[0])}. Pass the same fields for all."
             )
-        _check_strings(example, fields, number)
+        _check_strings(example, fields, i)
     return examples, is_one
 
 
-def _example(given, fields, optional, name):
+def _parts(given, fields, optional, name):
+    """Return the fields of an example as a tuple."""
     if isinstance(given, str):
         given = (given,)
     elif isinstance(given, dict):
@@ -277,22 +247,18 @@ def _example(given, fields, optional, name):
                 f"unknown: {unknown}."
             )
         given = [given[x] for x in fields if given.get(x) is not None]
-    elif not isinstance(given, (tuple, list)):
-        raise TypeError(
-            f"{name} must be {_shown(fields, optional)}. Received: "
+    is_list = isinstance(given, (tuple, list))
+    if not is_list or not len(fields) - len(optional) <= len(given) <= len(fields):
+        error = AlbertError if is_list else TypeError
+        raise error(
+            f"{name} must be {_form(fields, optional)}. Received: "
             f"{type(given).__name__} {str(given)[:80]}"
-        )
-    if not len(fields) - len(optional) <= len(given) <= len(fields):
-        raise AlbertError(
-            f"{name} must be {_shown(fields, optional)}. Received {len(given)} of "
-            f"these: {str(given)[:80]}"
         )
     return tuple(given)
 
 
-def _rows(parts, fields):
+def _rows(columns, fields):
     """Return the examples of columns."""
-    columns = [part if isinstance(part, str) else list(part) for part in parts]
     counts = {len(x) for x in columns if not isinstance(x, str)}
     if len(counts) > 1:
         raise AlbertError(
@@ -300,8 +266,8 @@ def _rows(parts, fields):
             f"the lengths {sorted(counts)}."
         )
     (count,) = counts
-    columns = [[x] * count if isinstance(x, str) else x for x in columns]
-    return list(zip(*columns, strict=True))
+    lists = [[x] * count if isinstance(x, str) else x for x in columns]
+    return list(zip(*lists, strict=True))
 
 
 def _check_strings(example, fields, number):
@@ -309,13 +275,13 @@ def _check_strings(example, fields, number):
         values = value if name == _CHOICES else [value]
         is_list = isinstance(values, (list, tuple)) and len(values)
         if not is_list or not all(isinstance(x, str) for x in values):
-            wanted = "a list of strings" if name == _CHOICES else "a string"
+            expected = "a list of strings" if name == _CHOICES else "a string"
             raise TypeError(
-                f"`{name}` of example{number} must be {wanted}. Received: "
+                f"`{name}` of example {number} must be {expected}. Received: "
                 f"{str(value)[:80]!r}"
             )
 
 
-def _shown(fields, optional):
+def _form(fields, optional):
     parts = f"a dict or tuple of {', '.join(fields)}"
     return parts if len(fields) - len(optional) > 1 else f"a string, or {parts}"

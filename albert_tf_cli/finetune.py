@@ -266,7 +266,7 @@ def finetune(
             raise AlbertError(
                 f"--early-exit does not apply to --task {row.name}. Leave it out."
             )
-    arguments = {**known, **_taken(row, model_class, chosen)}
+    arguments = {**known, **_taken(row, row.model_class, chosen)}
     model = new_model(
         model_class, checkpoint, config, vocab, sequence_length, arguments
     )

@@ -3,17 +3,16 @@
 from albert_tf.backbone import SIZES, AlbertBackbone
 from albert_tf.models.albert_distiller import AlbertDistiller
 from albert_tf.models.albert_masked_lm import AlbertMaskedLM
-from albert_tf.models.albert_multi_label_classifier import (
-    AlbertMultiLabelClassifier,
-    tune_thresholds,
-)
 from albert_tf.models.albert_multiple_choice import AlbertMultipleChoice
 from albert_tf.models.albert_pretrainer import AlbertPretrainer
 from albert_tf.models.albert_question_answering import AlbertQuestionAnswering
 from albert_tf.models.albert_sentence_order import AlbertSentenceOrder
 from albert_tf.models.albert_spelling_corrector import AlbertSpellingCorrector
 from albert_tf.models.albert_summarizer import AlbertSummarizer
-from albert_tf.models.albert_text_classifier import AlbertTextClassifier
+from albert_tf.models.albert_text_classifier import (
+    AlbertMultiLabelClassifier,
+    AlbertTextClassifier,
+)
 from albert_tf.models.albert_text_embedder import AlbertTextEmbedder
 from albert_tf.models.albert_text_regressor import AlbertTextRegressor
 from albert_tf.models.albert_token_classifier import AlbertTokenClassifier
@@ -23,10 +22,13 @@ from albert_tf.models.attributions import (
     integrated_gradients,
 )
 from albert_tf.models.batching import bucket_by_length
-from albert_tf.models.class_weights import class_weights
+from albert_tf.models.classifier_tools import (
+    class_weights,
+    predict_windows,
+    text_features,
+    tune_thresholds,
+)
 from albert_tf.models.early_exit import AlbertEarlyExitClassifier
-from albert_tf.models.features import text_features
-from albert_tf.models.long_texts import predict_windows
 from albert_tf.models.task import TASKS, AlbertTask
 from albert_tf.models.zero_shot_classifier import ZeroShotClassifier
 

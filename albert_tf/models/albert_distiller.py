@@ -7,27 +7,27 @@ import keras
 import numpy as np
 from keras import ops
 
-from albert_tf.models.albert_text_classifier import AlbertTextClassifier
+from albert_tf.models.albert_text_classifier import (
+    AlbertMultiLabelClassifier,
+    AlbertTextClassifier,
+)
 from albert_tf.models.batching import DEFAULT_BATCH_SIZE
 from albert_tf_lite.errors import AlbertError
 
-# What must be alike for the classes of one to be those of the other.
-_ALIKE = ("num_classes", "multi_label", "labels")
-
 
 class AlbertDistiller:
-    """Trains a student to answer as a teacher does, with or without labels.
+    """Train a student to predict like its teacher, with or without labels.
 
-    Both are text classifiers that take strings. The teacher answers all texts once,
+    Both are text classifiers that take strings. The teacher predicts all texts once,
     before the training, so it may have another vocabulary; it is not changed. The
-    student itself is trained, then used and saved as any classifier. (A student that
-    predicts numbers needs no more than `fit(x, teacher.predict(x))`.)
+    student is used and saved like any classifier. (For a student that predicts
+    numbers, call `fit(x, teacher.predict(x))` instead.)
 
     The loss is Keras' `LogitsDistillation`: the Kullback-Leibler divergence of the
-    softened probabilities, times the temperature squared; with labels, the weighted
-    mean of it and the student's own loss. For a multi-label model each class is a
-    choice of two. The metric is `agreement`, how often student and teacher choose the
-    same; `student.evaluate(x, y)` scores the labels.
+    softened probabilities, times the temperature squared. With labels, it is the
+    weighted mean of that and the student's own loss. Each class of a multi-label model
+    is a choice of two. The metric `agreement` is the share of equal choices of student
+    and teacher; `student.evaluate(x, y)` scores the labels.
 
     Args:
         teacher: an `AlbertTextClassifier` or `AlbertMultiLabelClassifier`.
@@ -58,7 +58,7 @@ class AlbertDistiller:
         temperature: float = 2.0,
         student_loss_weight: float = 0.5,
     ):
-        _check_classes(teacher, student)
+        _check_alike(teacher, student)
         if not 0 <= student_loss_weight <= 1:
             raise AlbertError(
                 "`student_loss_weight` must be between 0 and 1. Received: "
@@ -68,14 +68,10 @@ class AlbertDistiller:
         self.student = student
         self.temperature = temperature
         self.student_loss_weight = student_loss_weight
-        self._options = {}
+        self._options: dict[str, Any] = {}
 
     def compile(self, **options: Any) -> None:
-        """Set arguments of the student's `compile` for training.
-
-        Args:
-            **options: such as `optimizer` or `learning_rate`.
-        """
+        """Set options of the student's `compile`, such as `learning_rate`."""
         self._options = options
 
     def fit(
@@ -89,15 +85,21 @@ class AlbertDistiller:
         max_tokens: int | None = None,
         **kwargs: Any,
     ) -> keras.callbacks.History:
-        """Train the student. Afterwards it is compiled with its defaults.
+        """Train the student, then compile it with its defaults.
 
         Args:
             x: list of strings, or for pairs the tuple of two such lists.
             y: optional labels, as the student takes them.
             batch_size, shuffle, max_tokens: as for `AlbertTextClassifier.fit`.
-            validation_data: optional tuple `(x, y)`, where `y` is `None` if that of
-                the training is.
-            **kwargs: passed on to the student's `fit`, such as `epochs`.
+            validation_data: optional tuple `(x, y)`; `y` is `None` for training
+                without labels.
+            **kwargs: passed to the student's `fit`, such as `epochs`.
+
+        Returns:
+            A `keras.callbacks.History`.
+
+        Raises:
+            TypeError: if `x` is not lists of texts.
         """
         if max_tokens is None:
             batch_size = batch_size or DEFAULT_BATCH_SIZE
@@ -116,7 +118,7 @@ class AlbertDistiller:
 
         Args:
             x, y, batch_size: as for `fit`.
-            **kwargs: passed on to the student's `evaluate`.
+            **kwargs: passed to the student's `evaluate`.
         """
         batches = self._batches(x, y, batch_size=batch_size)
         with self._compiled(y is not None) as student:
@@ -138,8 +140,7 @@ class AlbertDistiller:
         student = self.student
         if not student.takes_texts(x):
             raise TypeError(
-                "AlbertDistiller takes lists of texts, which the teacher answers once. "
-                f"Received: {type(x).__name__}"
+                f"`x` must be a list of texts. Received: {type(x).__name__}"
             )
         outputs = self.teacher.predict(x, verbose=0)
         logits = ops.convert_to_numpy(self.teacher.class_logits(outputs))
@@ -154,7 +155,7 @@ class AlbertDistiller:
     def _loss(self, has_labels):
         student, share = self.student, self.student_loss_weight
         own = student.default_loss()
-        # An instance: by its name, Keras 3.15 would compare logits without softmax.
+        # Given the loss by name, Keras 3.15 would compare logits without softmax.
         distillation = keras.distillation.LogitsDistillation(
             self.temperature, loss=keras.losses.KLDivergence()
         )
@@ -184,20 +185,21 @@ class AlbertDistiller:
         return ops.reshape(y_true[:, :width], shape), y_true[:, width:]
 
 
-def _check_classes(teacher, student):
-    for role, model in (("teacher", teacher), ("student", student)):
-        if not isinstance(model, AlbertTextClassifier) or model.preprocessor is None:
-            raise AlbertError(
-                f"The {role} must be a text classifier that takes strings. "
-                f"Received: {model}"
-            )
-    for name in _ALIKE:
+def _check_alike(teacher, student):
+    both = (teacher, student)
+    are_classifiers = all(isinstance(x, AlbertTextClassifier) for x in both)
+    kinds = {isinstance(x, AlbertMultiLabelClassifier) for x in both}
+    if not are_classifiers or len(kinds) > 1 or None in [x.preprocessor for x in both]:
+        raise AlbertError(
+            "Teacher and student must be text classifiers of one kind that take "
+            f"strings. Received: {teacher} and {student}"
+        )
+    for name in ("num_classes", "labels"):
         first, second = (getattr(model, name) for model in (teacher, student))
-        unnamed = name == "labels" and None in (first, second)
-        if first != second and not unnamed:
+        if None not in (first, second) and first != second:
             raise AlbertError(
                 f"Teacher and student must have the same `{name}`. "
                 f"Received: {first} and {second}"
             )
     if {id(x) for x in teacher.weights} & {id(x) for x in student.weights}:
-        raise AlbertError("Teacher and student share weights: build them separately.")
+        raise AlbertError("Teacher and student share weights. Build them separately.")

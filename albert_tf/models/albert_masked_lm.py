@@ -263,6 +263,8 @@ class AlbertMaskedLM(AlbertTask, keras_hub.models.MaskedLM):
     def _with_masks(self, dataset, fixed):
         def mask(number, batch):
             batch = batch if isinstance(batch, tuple) else (batch,)
+            # One weight per text.
+            batch = (*batch[:2], *(tf.reshape(x, [-1]) for x in batch[2:]))
             seed = tf.stack([0, tf.cast(number, tf.int32)]) if fixed else None
             return self.preprocessor.masked(*batch, seed=seed)
 

@@ -7,7 +7,7 @@ import keras_hub
 
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.layers import MaskedLMHead
-from albert_tf.models.arguments import warn_of_new_head
+from albert_tf.models.from_checkpoint import warn_of_new_head
 from albert_tf.models.task import AlbertTask
 from albert_tf_lite.errors import AlbertError
 
@@ -30,8 +30,8 @@ class AlbertPretrainer(AlbertTask, keras_hub.models.Task):
         backbone: an `AlbertBackbone`.
         preprocessor: `None`; the model takes ids.
         num_sop_classes: int. Classes of the sentence-order head: 2 (in order or
-            swapped), or another number; 0 for a model without the head, a masked
-            language model.
+            swapped), or another number; 0 for a masked language model without that
+            head.
         compile: bool. Compile with AdamW at 1e-4, the sum of both cross-entropies,
             and the accuracy of both heads, weighted as the losses.
 
@@ -40,13 +40,18 @@ class AlbertPretrainer(AlbertTask, keras_hub.models.Task):
         [batch, predictions]: the positions to predict.
 
     Returns:
-        A dict of logits: `mlm_logits` [batch, predictions, vocabulary_size] and
-        `sop_logits` [batch, num_sop_classes], where class 0 is in order and 1 swapped;
-        without `sop_logits` for `num_sop_classes=0`.
+        A dict of logits: `mlm_logits` [batch, predictions, vocabulary_size] and, unless
+        `num_sop_classes=0`, `sop_logits` [batch, num_sop_classes]: class 0 is in order
+        and 1 swapped.
+
+    Raises:
+        AlbertError: if the backbone has no pooler, which the sentence-order head reads.
 
     Example:
     ```python
-    pretrainer = albert_tf.models.AlbertPretrainer.from_checkpoint("albert_tiny_zh")
+    pretrainer = albert_tf.models.AlbertPretrainer.from_checkpoint(
+        "examples/albert_micro_zh"
+    )
     ```
 
     Reference:
@@ -65,7 +70,7 @@ class AlbertPretrainer(AlbertTask, keras_hub.models.Task):
     ):
         if num_sop_classes and backbone.pooled_dense is None:
             raise AlbertError(
-                "The backbone has no pooler, which the sentence-order head reads. Give "
+                "The backbone has no pooler, which the sentence-order head reads. Pass "
                 "num_sop_classes=0 for a model without that head."
             )
 
@@ -89,7 +94,7 @@ class AlbertPretrainer(AlbertTask, keras_hub.models.Task):
         outputs = {
             "mlm_logits": self.masked_lm_head(
                 hidden["sequence_output"], inputs["mask_positions"]
-            ),
+            )
         }
         if self.sop_head is not None:
             outputs["sop_logits"] = self.sop_head(hidden["pooled_output"])

@@ -17,24 +17,26 @@ from albert_tf_lite.errors import AlbertError
 
 @keras.saving.register_keras_serializable(package="albert_tf")
 class AlbertSentenceOrder(AlbertTask, keras_hub.models.Task):
-    """ALBERT with its sentence-order head: whether the second text follows the first.
+    """ALBERT with its sentence-order head, which tells swapped texts from ordered ones.
 
     Args:
         backbone: an `AlbertBackbone`.
         preprocessor: an `AlbertTextClassifierPreprocessor`, or `None` if the inputs
             are ids already.
-        num_sop_classes: int. As of `AlbertPretrainer`; class 0 is "in order".
+        num_sop_classes: int, as for `AlbertPretrainer`; class 0 is "in order".
         compile: bool. Compile with the defaults.
 
     Returns:
         Logits, [batch, num_sop_classes]: class 0 = in order, 1 = swapped.
 
     Raises:
-        AlbertError: of `from_checkpoint`, if the checkpoint has no such head.
+        AlbertError: by `from_checkpoint`, if the checkpoint has no such head.
 
     Example:
     ```python
-    order = albert_tf.models.AlbertSentenceOrder.from_checkpoint("albert_tiny_zh")
+    order = albert_tf.models.AlbertSentenceOrder.from_checkpoint(
+        "examples/albert_micro_zh"
+    )
     order.sentence_order(["他打开了门。"], ["然后走了进去。"])  # A probability.
     ```
 
@@ -47,7 +49,7 @@ class AlbertSentenceOrder(AlbertTask, keras_hub.models.Task):
     fields = ("text", "text_pair")
     preprocessor_cls = AlbertTextClassifierPreprocessor
     heads = ("sop_head",)
-    # There is no order of one text.
+    # One text has no order.
     pairs = True
 
     def __init__(
@@ -74,9 +76,9 @@ class AlbertSentenceOrder(AlbertTask, keras_hub.models.Task):
         found = checkpoint.num_classes("sop_head")
         if not found:
             raise AlbertError(
-                f"{checkpoint.path} has no sentence-order head, as masked language "
-                "models and Google's TF-Hub modules have none. Use a checkpoint of a "
-                "pretraining, such as albert_tiny_zh."
+                f"{checkpoint.path} has no sentence-order head, like masked language "
+                "models and Google's TF-Hub modules. Use a pretraining checkpoint, "
+                "such as albert_tiny_zh."
             )
         return {"num_sop_classes": found, **arguments}, []
 
@@ -92,8 +94,8 @@ class AlbertSentenceOrder(AlbertTask, keras_hub.models.Task):
     def prepare_fit(self, x, y):
         if is_pair(x) is False:
             raise AlbertError(
-                "The order is one of two texts: fit((first, second), labels). Received "
-                f"`x` of type {type(x).__name__}."
+                "`x` must be pairs of texts: fit((first, second), labels). Received: "
+                f"{type(x).__name__}"
             )
         return super().prepare_fit(x, y)
 
@@ -113,7 +115,6 @@ class AlbertSentenceOrder(AlbertTask, keras_hub.models.Task):
         return tell_order(logits, {})["in_order"]
 
     def predict_dicts(self, x, batch_size=None):
-        """Return `label`, "in_order" or "swapped", and `score` of each pair."""
         return orders_of(self.sentence_order(*x, batch_size=batch_size))
 
     def exported_settings(self):

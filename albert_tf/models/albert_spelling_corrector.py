@@ -8,8 +8,8 @@ import keras_hub
 import tensorflow as tf
 
 from albert_tf.models.albert_pretrainer import masked_lm_head
+from albert_tf.models.batching import PADDING_TARGET
 from albert_tf.models.task import AlbertTask
-from albert_tf.models.token_outputs import PADDING_TARGET
 from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
 from albert_tf.preprocessing.words import CHINESE
 from albert_tf_lite.errors import AlbertError

@@ -9,8 +9,8 @@ import tensorflow as tf
 
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.evaluation import oracle_labels
+from albert_tf.models.batching import PADDING_TARGET
 from albert_tf.models.task import AlbertTask
-from albert_tf.models.token_outputs import PADDING_TARGET
 from albert_tf.preprocessing.examples import is_pair, texts_in_memory
 from albert_tf.preprocessing.sentences import (
     choose_sentences,

@@ -8,7 +8,7 @@ import tensorflow as tf
 from keras import ops
 
 from albert_tf.backbone import AlbertBackbone
-from albert_tf.models.arguments import warn_of_new_head
+from albert_tf.models.from_checkpoint import warn_of_new_head
 from albert_tf.models.pooling import check_pooling_mode, pool_text
 from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
@@ -16,16 +16,17 @@ from albert_tf.preprocessing.examples import (
     check_class_names,
     class_ids,
     dataset_class_ids,
+    multi_hot,
 )
-from albert_tf_lite.answers import classify, ranked
+from albert_tf_lite.answers import chosen_of, classify, classify_multi_label, ranked
 from albert_tf_lite.errors import AlbertError
+
+DEFAULT_THRESHOLD = 0.5
 
 # Losses of Keras that take probabilities if they are given by name.
 _CROSSENTROPIES = {
     "binary_crossentropy": keras.losses.BinaryCrossentropy,
-    "binary_focal_crossentropy": keras.losses.BinaryFocalCrossentropy,
     "categorical_crossentropy": keras.losses.CategoricalCrossentropy,
-    "categorical_focal_crossentropy": keras.losses.CategoricalFocalCrossentropy,
     "sparse_categorical_crossentropy": keras.losses.SparseCategoricalCrossentropy,
 }
 
@@ -47,7 +48,7 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
         dropout: float. Rate between the pooled output and the head, apart from
             the encoder's own.
         labels: optional list of `num_classes` strings, the names of the classes.
-        pairs: bool. Whether an example is a pair of texts; `fit` sets it.
+        pairs: bool. An example is a pair of texts; `fit` sets it.
         pooling_mode: `"cls"`, the pooled output of the backbone, as the releases were
             fine-tuned, or `"mean"` of the tokens' last hidden states (or `"max"`,
             `"first_last_mean"`), which needs fewer examples in small models.
@@ -57,13 +58,13 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
         Logits, or the result of `activation`, [batch, num_classes].
 
     Raises:
-        AlbertError: if `labels` has not `num_classes` different names, `pooling_mode`
+        AlbertError: if `labels` are not `num_classes` different names, `pooling_mode`
             is unknown, or the preprocessor does not fit the backbone.
 
     Example:
     ```python
     classifier = albert_tf.models.AlbertTextClassifier.from_checkpoint(
-        "albert_tiny_zh", num_classes=2
+        "examples/albert_micro_zh", num_classes=2
     )
     classifier.fit(["很好", "太差了"], [1, 0])
     classifier.predict(["还不错"])
@@ -78,12 +79,12 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
     optional_fields = ("text_pair",)
     preprocessor_cls = AlbertTextClassifierPreprocessor
     heads = ("classifier",)
-    monitor = "accuracy"
+    monitor: str | None = "accuracy"
+    takes_class_weight = True
+    # The config of a checkpoint keeps it as `problem_type`.
     multi_label = False
-    thresholds = None
-    # What makes probabilities of logits.
+    # Turns logits into probabilities.
     probability_activation = staticmethod(keras.activations.softmax)
-    _takes_class_weight = True
 
     def __init__(
         self,
@@ -116,6 +117,8 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
         outputs = self.output_dense(pooled)
         super().__init__(inputs=backbone.input, outputs=outputs, **kwargs)
 
+    # === From a checkpoint ===
+
     @classmethod
     def read_heads(cls, checkpoint, arguments):
         config = checkpoint.head_config("classifier")
@@ -131,8 +134,8 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
         wanted = arguments.get("num_classes") or named or found
         if not wanted:
             raise AlbertError(
-                f"{checkpoint.path} has no classification head. Give `num_classes=` "
-                "or `labels=` to begin with a new one."
+                f"{checkpoint.path} has no classification head. Pass `num_classes=` "
+                "or `labels=` to start with a new one."
             )
         if wanted == found:
             return {**config, **arguments, "num_classes": found}, []
@@ -145,6 +148,15 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
         config = checkpoint.head_config("classifier")
         return bool(config) and config.get("multi_label", False) >= cls.multi_label
 
+    @classmethod
+    def from_preset(cls, preset, load_weights=True, **kwargs):
+        if "num_classes" in kwargs:
+            # Labels and thresholds of the preset belong to its own head.
+            kwargs.setdefault("labels", None)
+            if cls.multi_label:
+                kwargs.setdefault("thresholds", None)
+        return super().from_preset(preset, load_weights, **kwargs)
+
     # === Labels in ===
 
     @property
@@ -154,12 +166,14 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
 
     @property
     def gives_logits(self) -> bool:
-        """Whether the model returns logits, not probabilities."""
+        """True if the outputs are logits, and not probabilities."""
         return self.activation is not self.probability_activation
 
     def compile(self, optimizer: Any = "auto", loss: Any = "auto", **kwargs: Any):
-        """As `AutoCompile.compile`; a loss of Keras by its name takes logits if the
-        model returns them."""
+        """Configure training, as `AutoCompile.compile`.
+
+        A loss of Keras given by its name takes logits if the model returns them.
+        """
         if self.gives_logits and isinstance(loss, str) and loss in _CROSSENTROPIES:
             loss = _CROSSENTROPIES[loss](from_logits=True)
         super().compile(optimizer=optimizer, loss=loss, **kwargs)
@@ -177,19 +191,13 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
         return class_ids(x, y, classes, self.labels)
 
     def prepare_dataset(self, dataset, fixed=False):
-        return (
-            dataset if self.labels is None else dataset_class_ids(dataset, self.labels)
-        )
+        return dataset_class_ids(dataset, self.labels) if self.labels else dataset
 
     # === Answers out ===
 
     def class_logits(self, outputs: Any) -> Any:
-        """Return logits whose softmax over the last axis are the probabilities.
-
-        Args:
-            outputs: float tensor [batch, num_classes], the outputs of the model.
-        """
-        return outputs if self.gives_logits else log_probabilities(outputs)
+        """Return logits whose softmax over the last axis are the probabilities."""
+        return outputs if self.gives_logits else _log(outputs)
 
     def probabilities(self, outputs: Any) -> Any:
         """Return the probabilities [batch, num_classes] for outputs of the model."""
@@ -206,39 +214,26 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
         """
         probabilities = self.probabilities(outputs)
         label_id = tf.argmax(probabilities, axis=-1, output_type=tf.int32)
-        label = tf.gather(tf.constant(self.names_of_answers(labels)), label_id)
+        label = tf.gather(tf.constant(self._names(labels)), label_id)
         return {"label": label, "label_id": label_id, "probabilities": probabilities}
 
-    def names_of_answers(self, labels: list[str] | None) -> list[str]:
-        """Return the names given to `answers`, one per class, or `class_names`."""
-        names = self.class_names if labels is None else list(map(str, labels))
-        if len(names) != self.num_classes:
-            raise AlbertError(
-                f"`labels` must name each of the {self.num_classes} classes. "
-                f"Received {len(names)}: {names}"
-            )
-        return names
+    def _names(self, labels):
+        if labels is None:
+            return self.class_names
+        return check_class_names(labels, self.num_classes)
 
     def predict_dicts(self, x, batch_size=None, top_k=1):
-        """Return `label` and `score` of the likeliest class.
-
-        Args:
-            x: as for `predict`.
-            batch_size: optional int.
-            top_k: optional int. With more than 1, return a list of the `top_k`
-                likeliest classes; `None` for all.
-        """
         outputs = self.predict(x, batch_size, verbose=0)
         found = classify(outputs, self.exported_settings())
         return ranked(self.class_names, found["probabilities"], top_k)
 
-    def exported_settings(self):
+    def exported_settings(self) -> dict[str, Any]:
         is_linear = self.activation is keras.activations.linear
         return {
             "task": self.name_of_task,
             "output": "logits" if is_linear else "probabilities",
             "labels": self.class_names,
-            # What is left to do.
+            # The activation that the outputs still need.
             "activation": self.probability_activation.__name__ if is_linear else None,
         }
 
@@ -254,6 +249,127 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
         }
 
 
-def log_probabilities(probabilities: Any) -> Any:
+@keras.saving.register_keras_serializable(package="albert_tf")
+class AlbertMultiLabelClassifier(AlbertTextClassifier):
+    """ALBERT with a classification head: any number of classes per text.
+
+    `fit` takes a list of names of `labels` for each text, or an array of 0 and 1
+    [examples, num_classes]. The loss is the binary cross-entropy of each class.
+
+    Args:
+        backbone, num_classes, preprocessor, dropout, labels, pairs, pooling_mode,
+            compile: as for `AlbertTextClassifier`.
+        activation: optional string or callable for the output, such as `"sigmoid"`.
+            By default the model returns logits.
+        thresholds: optional list of `num_classes` floats. A text has a class if its
+            probability is at least the threshold. By default 0.5; see
+            `tune_thresholds`.
+
+    Returns:
+        Logits, or the result of `activation`, [batch, num_classes].
+
+    Raises:
+        AlbertError: as for `AlbertTextClassifier`, or if `thresholds` are not one
+            number per class.
+
+    Example:
+    ```python
+    classifier = albert_tf.models.AlbertMultiLabelClassifier.from_checkpoint(
+        "examples/albert_micro_zh", labels=["体育", "财经", "娱乐"]
+    )
+    classifier.fit(["球队股价大涨", "新片上映"], [["体育", "财经"], ["娱乐"]])
+    classifier.answers(classifier.predict(["球队赢了"]))["chosen"]
+    ```
+    """
+
+    # Hidden from `keras_hub.models.TextClassifier.from_preset`, see `Presets`.
+    backbone_cls = None
+    name_of_task = "multi-label"
+    monitor = "micro_f1"
+    takes_class_weight = False
+    multi_label = True
+    probability_activation = staticmethod(keras.activations.sigmoid)
+
+    def __init__(
+        self,
+        backbone: AlbertBackbone,
+        num_classes: int,
+        preprocessor: AlbertTextClassifierPreprocessor | None = None,
+        activation: Any = None,
+        dropout: float = 0.1,
+        labels: list[str] | None = None,
+        pairs: bool = False,
+        thresholds: list[float] | None = None,
+        pooling_mode: str = "cls",
+        **kwargs: Any,
+    ):
+        if thresholds is not None and len(thresholds) != num_classes:
+            raise AlbertError(
+                "`thresholds` must have a number for each of the "
+                f"{num_classes} classes. Received {len(thresholds)}: {thresholds}"
+            )
+        kwargs.update(dropout=dropout, labels=labels, pairs=pairs)
+        super().__init__(
+            backbone,
+            num_classes,
+            preprocessor,
+            activation=activation,
+            pooling_mode=pooling_mode,
+            **kwargs,
+        )
+        self.thresholds = thresholds and list(map(float, thresholds))
+
+    def default_loss(self):
+        return keras.losses.BinaryCrossentropy(from_logits=self.gives_logits)
+
+    def default_metrics(self):
+        # Over all pairs of text and class, at every threshold.
+        options = {"from_logits": self.gives_logits, "name": "pr_auc"}
+        return {"metrics": [keras.metrics.AUC(curve="PR", **options)]}
+
+    def targets(self, x, y, packed=None):
+        return multi_hot(x, y, self.num_classes, self.labels)
+
+    def prepare_dataset(self, dataset, fixed=False):
+        return dataset
+
+    def class_logits(self, outputs: Any) -> Any:
+        """Return logits [batch, num_classes, 2]: without the class, and with it."""
+        if self.gives_logits:
+            return ops.stack([ops.zeros_like(outputs), outputs], axis=-1)
+        return _log(ops.stack([1 - outputs, outputs], axis=-1))
+
+    def answers(self, outputs: Any, labels: list[str] | None = None) -> dict[str, Any]:
+        """Return `labels`, `chosen` and `probabilities`, [batch, num_classes].
+
+        `chosen` is true for the classes of a text, and `labels` has their names, empty
+        for the others.
+
+        Args:
+            outputs: float tensor [batch, num_classes].
+            labels: optional list of names, instead of `class_names`.
+        """
+        probabilities = tf.convert_to_tensor(self.probabilities(outputs))
+        thresholds = self.exported_settings()["thresholds"]
+        chosen = probabilities >= tf.cast(thresholds, probabilities.dtype)
+        names = tf.where(chosen, tf.constant(self._names(labels)), "")
+        return {"labels": names, "chosen": chosen, "probabilities": probabilities}
+
+    def predict_dicts(self, x, batch_size=None, top_k="auto"):
+        outputs = self.predict(x, batch_size, verbose=0)
+        found = classify_multi_label(outputs, self.exported_settings())
+        values = found["probabilities"], found["chosen"]
+        return chosen_of(self.class_names, *values, top_k)
+
+    def exported_settings(self) -> dict[str, Any]:
+        thresholds = self.thresholds or [DEFAULT_THRESHOLD] * self.num_classes
+        return {**super().exported_settings(), "thresholds": thresholds}
+
+    def get_config(self) -> dict[str, Any]:
+        thresholds = self.thresholds and list(self.thresholds)
+        return {**super().get_config(), "thresholds": thresholds}
+
+
+def _log(probabilities):
     """Return logarithms that are finite for 0, too."""
     return ops.log(ops.maximum(probabilities, keras.config.epsilon()))

@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.backbone import AlbertBackbone
-from albert_tf.models.arguments import warn_of_new_head
+from albert_tf.models.from_checkpoint import warn_of_new_head
 from albert_tf.models.pooling import check_pooling_mode, pool_text
 from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
@@ -29,7 +29,7 @@ class AlbertTextRegressor(AlbertTask, keras_hub.models.Task):
             inputs are ids already.
         dropout: float. Rate between the pooled output and the head, apart from
             the encoder's own.
-        pairs: bool. Whether an example is a pair of texts; `fit` sets it.
+        pairs: bool. An example is a pair of texts; `fit` sets it.
         pooling_mode: as for `AlbertTextClassifier`.
         compile: bool. Compile with the defaults.
 
@@ -38,7 +38,9 @@ class AlbertTextRegressor(AlbertTask, keras_hub.models.Task):
 
     Example:
     ```python
-    regressor = albert_tf.models.AlbertTextRegressor.from_checkpoint("albert_tiny_zh")
+    regressor = albert_tf.models.AlbertTextRegressor.from_checkpoint(
+        "examples/albert_micro_zh"
+    )
     regressor.fit((["在跳舞", "在骑马"], ["跳着舞", "在睡觉"]), [5.0, 0.5])
     regressor.predict((["下雨了"], ["雨停了"]))
     ```
@@ -83,7 +85,7 @@ class AlbertTextRegressor(AlbertTask, keras_hub.models.Task):
     def read_heads(cls, checkpoint, arguments):
         names = checkpoint.layout.names
         for head in ("regressor", "classifier"):
-            # transformers takes a classifier of one output for a regressor.
+            # To transformers, a classifier of one output is a regressor.
             if checkpoint.num_classes(head) and names([head]) == names(cls.heads):
                 if checkpoint.num_classes(head) == 1:
                     config = checkpoint.head_config(head)
@@ -107,7 +109,7 @@ class AlbertTextRegressor(AlbertTask, keras_hub.models.Task):
 
     def prepare_fit(self, x, y):
         if y is not None and not np.any(self.output_dense.bias):
-            # From 0, small steps would learn little but the mean at first.
+            # From 0, small steps would at first learn little but the mean.
             self.output_dense.bias.assign([np.mean(self.targets(x, y))])
         return super().prepare_fit(x, y)
 
@@ -115,7 +117,6 @@ class AlbertTextRegressor(AlbertTask, keras_hub.models.Task):
         return np.reshape(outputs, [-1])
 
     def predict_dicts(self, x, batch_size=None):
-        """Return `score`, the number of each text or pair."""
         return scores_of(self.predict(x, batch_size, verbose=0))
 
     def exported_settings(self):

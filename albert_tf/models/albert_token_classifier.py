@@ -11,10 +11,10 @@ import tensorflow as tf
 
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.data.tags import tag_names
+from albert_tf.models.batching import PADDING_TARGET
 from albert_tf.models.tag_spans import TagAccuracy, spans_of_logits, tags_of_spans
 from albert_tf.models.tagging import Tagging
 from albert_tf.models.task import AlbertTask
-from albert_tf.models.token_outputs import PADDING_TARGET
 from albert_tf.preprocessing.examples import texts_in_memory
 from albert_tf.preprocessing.token_classifier_preprocessor import (
     AlbertTokenClassifierPreprocessor,
@@ -162,10 +162,6 @@ class AlbertTokenClassifier(AlbertTask, keras_hub.models.Task):
         """
         packed = packed or self.preprocessor.pack_texts(x)
         return tags_of_spans(self._tagging, x, y, packed)
-
-    def row_weights(self, weights, packed):
-        # With an axis for the tokens, as the losses have one.
-        return packed.of_rows(weights)[:, tf.newaxis]
 
     # === Entities out ===
 

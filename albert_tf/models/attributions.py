@@ -1,4 +1,4 @@
-"""Which characters of a text speak for an answer."""
+"""Attributions: the contribution of each character to a classifier's answer."""
 
 from __future__ import annotations
 
@@ -10,24 +10,22 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.models.pass_through import pass_through
 from albert_tf.preprocessing.texts import tokenize_with_offsets
 from albert_tf_lite.errors import AlbertError
 
-# Points of the path that are computed at a time.
+# Points of the path per batch.
 BATCH_SIZE = 32
-# The number of points is doubled so often before a sum that is off is let pass.
-MOST_DOUBLINGS = 3
+MAX_DOUBLINGS = 3
 
 
 @dataclasses.dataclass(frozen=True)
 class Attributions:
-    """What each character of a text adds to the probability of a class.
+    """The contribution of each character of a text to the probability of a class.
 
     Attributes:
         texts: tuple of the text, or of the two of a pair.
         values: tuple of a float64 array [characters] for each of these. Their sum is
-            `output - baseline`, but for `error`.
+            `output - baseline`, up to `error`.
         label: string, the class.
         output: float, its probability.
         baseline: float, its probability with `[PAD]` in place of each token.
@@ -43,39 +41,35 @@ class Attributions:
 
     @property
     def error(self) -> float:
-        """By how much the sum of the values differs from what it should be."""
+        """The absolute error of the sum of the values."""
         total = sum(float(values.sum()) for values in self.values)
         return abs(total - (self.output - self.baseline))
 
 
 class IntegratedGradients:
-    """Integrated gradients of a classifier, for several texts; traced once.
+    """Integrated gradients of a classifier for several texts, traced once.
 
-    See `integrated_gradients`, which is this for one text.
+    See `integrated_gradients`, which calls this for one text.
 
     Args:
         classifier: an `AlbertTextClassifier` that takes texts.
+
+    Raises:
+        AlbertError: if the classifier has no preprocessor.
     """
 
     def __init__(self, classifier: Any):
         if classifier.preprocessor is None:
             raise AlbertError(
-                "This classifier takes ids, not texts. Give it a `preprocessor`."
+                "This classifier takes ids, not texts. Set its `preprocessor`."
             )
         self.classifier = classifier
-        embedding = classifier.backbone.embedding
-        inputs = {
-            name: keras.Input((None,), dtype=x.dtype, name=name)
-            for name, x in classifier.input.items()
-        }
-        # In the place of the ids, their embeddings.
-        width, dtype = classifier.backbone.hidden_dim, embedding.compute_dtype
-        inputs["token_ids"] = keras.Input((None, width), dtype=dtype, name="token_ids")
-        self._from_embedding = pass_through(classifier, embedding, inputs)
+        self._from_embedding = _without_embedding(classifier)
+        dtype = classifier.backbone.embedding.compute_dtype
         ids = tf.TensorSpec([1, None], tf.int32)
-        vectors = tf.TensorSpec([1, None, width], dtype)
+        vectors = tf.TensorSpec([1, None, classifier.backbone.hidden_dim], dtype)
         signature = [tf.TensorSpec([None], dtype), vectors, vectors]
-        signature += [dict.fromkeys(inputs, ids), tf.TensorSpec([], tf.int32)]
+        signature += [dict.fromkeys(classifier.input, ids), tf.TensorSpec([], tf.int32)]
         self._slopes = tf.function(self._eager_slopes, input_signature=signature)
 
     def __call__(
@@ -103,27 +97,27 @@ class IntegratedGradients:
         both = self._probabilities(tf.concat([end, start], axis=0), features).numpy()
         target = self._target(target, both[0])
         output, baseline = both[:, target].astype("float64").tolist()
-        names = self.classifier.class_names
-        for doubling in range(MOST_DOUBLINGS + 1):
+        label = self.classifier.class_names[target]
+        for doubling in range(MAX_DOUBLINGS + 1):
             used = steps * 2**doubling
             of_tokens = self._path_integral(start, end - start, features, target, used)
             values = tuple(
                 _spread(of_tokens[positions], starts, ends, len(text))
                 for text, (positions, starts, ends) in zip(texts, places, strict=True)
             )
-            found = Attributions(texts, values, names[target], output, baseline, used)
+            found = Attributions(texts, values, label, output, baseline, used)
             if found.error <= tolerance:
                 return found
         warnings.warn(
             f"The sum of the attributions, {output - baseline:.4f}, is off by "
-            f"{found.error:.4f} after {used} steps. Give more `steps`, or load the "
+            f"{found.error:.4f} after {used} steps. Pass more `steps`, or load the "
             "model in float32.",
             stacklevel=2,
         )
         return found
 
     def _tokens(self, texts):
-        """The packed features; for each text the places of its tokens, and offsets."""
+        """Return the packed features, and for each text positions and offsets."""
         preprocessor = self.classifier.preprocessor
         found = [tokenize_with_offsets(preprocessor.tokenizer, [x]) for x in texts]
         packed, (first,) = preprocessor.packer.pack([ids for ids, _, _ in found])
@@ -151,7 +145,7 @@ class IntegratedGradients:
         )
 
     def _path_integral(self, start, change, features, target, steps):
-        """The attribution of each token [time]: Gauss-Legendre over the path."""
+        """Return the attribution of each token [time], by Gauss-Legendre quadrature."""
         points, weights = np.polynomial.legendre.leggauss(steps)
         points, weights = (points + 1) / 2, weights / 2
         total = np.zeros(change.shape[1:], "float64")
@@ -163,7 +157,7 @@ class IntegratedGradients:
         return (total * tf.cast(change[0], tf.float64).numpy()).sum(axis=-1)
 
     def _eager_slopes(self, points, start, change, features, target):
-        """The gradients at points of the path [points, time, hidden_dim]."""
+        """Return the gradients at points of the path [points, time, hidden_dim]."""
         with tf.GradientTape() as tape:
             vectors = start + points[:, tf.newaxis, tf.newaxis] * change
             tape.watch(vectors)
@@ -172,7 +166,7 @@ class IntegratedGradients:
         return tape.gradient(chosen, vectors)
 
     def _probabilities(self, vectors, features):
-        """Those of each row of embeddings [rows, time, hidden_dim]."""
+        """Return the probabilities for embeddings [rows, time, hidden_dim]."""
         rows = tf.shape(vectors)[0]
         inputs = {name: tf.repeat(x, rows, axis=0) for name, x in features.items()}
         outputs = self._from_embedding({**inputs, "token_ids": vectors}, training=False)
@@ -186,27 +180,27 @@ def integrated_gradients(
     steps: int = 32,
     tolerance: float = 0.01,
 ) -> Attributions:
-    """What each character of a text adds to the probability of a class.
+    """Return the contribution of each character to the probability of a class.
 
-    The gradients of the probability by the embedding of the tokens (position and
-    segment included) are integrated on the straight path from a text of `[PAD]` tokens
-    of the same length; `[CLS]` and `[SEP]` stay. What a token gets is divided evenly
-    among the characters it was made of. Spaces and what was cut off get 0.
+    The gradients of the probability with respect to the embedding of the tokens
+    (position and segment included) are integrated on the straight path from a text of
+    `[PAD]` tokens of the same length; `[CLS]` and `[SEP]` stay. The attribution of a
+    token is divided evenly among its characters. Spaces and truncated characters get 0.
 
     Args:
         classifier: an `AlbertTextClassifier` that takes texts.
         text: string, or the tuple of two for a pair.
         target: optional int or string, the class; by default the most probable one.
         steps: int, points of the path (Gauss-Legendre quadrature).
-        tolerance: float. While the sum is off by more than this, the number of steps is
-            doubled, three times at most; then a warning says so.
+        tolerance: float. If the error of the sum is larger, the number of steps is
+            doubled, at most three times; then a warning is raised.
 
     Returns:
         An `Attributions`.
 
     Raises:
-        TypeError: if `text` is no string.
-        AlbertError: if `target` is no class.
+        TypeError: if `text` is not a string or two.
+        AlbertError: if `target` is not a class.
 
     Example:
     ```python
@@ -216,16 +210,39 @@ def integrated_gradients(
 
     Reference:
         [Axiomatic Attribution for Deep Networks](https://arxiv.org/abs/1703.01365),
-        section 3; its axiom of completeness is what `tolerance` is about.
+        section 3; `tolerance` is about its axiom of completeness.
     """
     return IntegratedGradients(classifier)(text, target, steps, tolerance)
 
 
+def _without_embedding(classifier):
+    """Return the classifier as a model that takes embeddings for `token_ids`."""
+    backbone = classifier.backbone
+    inputs = {
+        name: keras.Input((None,), dtype=x.dtype, name=name)
+        for name, x in classifier.input.items()
+    }
+    dtype = backbone.embedding.compute_dtype
+    shape = (None, backbone.hidden_dim)
+    inputs["token_ids"] = keras.Input(shape, dtype=dtype, name="token_ids")
+
+    def call(layer, *args, **kwargs):
+        return args[0] if layer is backbone.embedding else layer(*args, **kwargs)
+
+    # A plain model, because Keras would compile the copy of a compiled one.
+    return keras.models.clone_model(
+        keras.Model(classifier.input, classifier.output),
+        input_tensors=inputs,
+        clone_function=lambda layer: layer,
+        call_function=call,
+    )
+
+
 def _spread(of_tokens, starts, ends, length):
-    """What tokens got, on the characters [length] they were made of."""
+    """Divide the attributions of tokens among their characters [length]."""
     values = np.zeros(length)
     for value, start, end in zip(of_tokens, starts, ends, strict=True):
-        # A token of no characters, such as SentencePiece's first one.
+        # A token without characters, such as SentencePiece's first one.
         if start == end:
             start = min(start, length - 1)
             end = start + 1

@@ -11,7 +11,6 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.models.token_outputs import pad_target, split_ragged
 from albert_tf.preprocessing.length_grouping import FixedSize, TokenBudget
 from albert_tf.preprocessing.packed_texts import PackedTexts
 from albert_tf.preprocessing.text_classifier_preprocessor import (
@@ -23,6 +22,8 @@ DEFAULT_BATCH_SIZE = 32
 # By default, prediction batches hold the tokens of 32 texts of full length. Past this
 # number of tokens, a batch is closed rather than padded further.
 ENOUGH_TOKENS = 512
+# The target of padding where each token has a target: the `ignore_class` of losses.
+PADDING_TARGET = -1
 
 
 class TextBatcher:
@@ -48,18 +49,19 @@ class TextBatcher:
         Args:
             packed: `PackedTexts`.
             *labels: targets and weights of the rows, (ragged) tensors or arrays
-                [rows, ...], or dicts of these. Those of tokens are padded as these.
+                [rows, ...], or dicts of these. Ragged ones are padded like the tokens.
             batch_size: optional int, rows per batch.
             max_tokens: optional int, tokens per batch, padding included. Without both,
                 batches have as many tokens as 32 texts of full length.
-            shuffle: bool. Draw a random order for each epoch; else from short to long.
+            shuffle: bool. Draw a random order for each epoch, instead of from short
+                to long.
         """
         packer = self.preprocessor.packer
 
         def pad(tokens, first_lengths, *labels):
             features = packer.pad(tokens, first_lengths)
             shape = tf.shape(features["token_ids"], tf.int64)
-            labels = tf.nest.map_structure(lambda x: pad_target(x, shape), labels)
+            labels = tf.nest.map_structure(lambda x: _pad_target(x, shape), labels)
             return (features, *labels) if labels else features
 
         return TextBatches.of(
@@ -74,11 +76,7 @@ class TextBatcher:
     def size(
         self, batch_size: int | None = None, max_tokens: int | None = None
     ) -> int | TokenBudget:
-        """Return the size of batches; arguments as for `batches`.
-
-        Raises:
-            AlbertError: if both are given, or `max_tokens` is below 1.
-        """
+        """Return the size of batches; arguments as for `batches`."""
         packer = self.preprocessor.packer
         if max_tokens is None:
             if batch_size is not None:
@@ -88,7 +86,7 @@ class TextBatcher:
         if batch_size is not None:
             raise AlbertError(
                 "`batch_size` counts the examples of a batch and `max_tokens` their "
-                f"tokens: give one of them. Received: batch_size={batch_size}, "
+                f"tokens: pass one of them. Received: batch_size={batch_size}, "
                 f"max_tokens={max_tokens}"
             )
         if max_tokens < 1:
@@ -136,12 +134,15 @@ class TextBatches:
             lengths: int array [examples], in tokens.
             pad: function of a batch of `features` that returns the batch for Keras.
             size: int, examples per batch, or a `TokenBudget`.
-            shuffle: bool. Draw a random order for each epoch; else from short to long.
-            texts: int. The number of texts of an example, each at most of that length.
+            shuffle: as for `TextBatcher.batches`.
+            texts: int, the texts per example, each at most as long as `lengths`.
         """
         lengths = np.asarray(lengths)
-        budget = isinstance(size, TokenBudget)
-        plan = size.shared_by(texts) if budget else FixedSize(size)
+        plan: TokenBudget | FixedSize
+        if isinstance(size, TokenBudget):
+            plan = size.shared_by(texts)
+        else:
+            plan = FixedSize(size)
         count = plan.count(lengths, shuffle)
 
         # AutoGraph would take most of the time that building takes.
@@ -172,20 +173,15 @@ class TextBatches:
 
     def map(self, function: Callable[[Any], Any]) -> TextBatches:
         """Return the batches after a function of each."""
-        batch = self.only_batch
+        only_batch = self.only_batch
         return TextBatches(
             lambda: prefetched(self.dataset.map(function)),
             self.order,
-            batch and (lambda: function(batch())),
+            None if only_batch is None else lambda: function(only_batch()),
         )
 
     def restore(self, outputs: Any) -> Any:
-        """Return outputs of the dataset's rows in the order of the examples.
-
-        Args:
-            outputs: an array [examples, ...], a list of one array per example, or a
-                dict or tuple of these.
-        """
+        """Return outputs of the dataset's rows in the order of the examples."""
         if isinstance(outputs, dict):
             return {name: self.restore(value) for name, value in outputs.items()}
         if isinstance(outputs, tuple):
@@ -202,14 +198,7 @@ class TextBatches:
 
         A single batch goes to the model without a dataset and shows no progress bar:
         for one sentence, building a dataset takes ten times as long as a small model.
-
-        Args:
-            model: a built model.
-            predict: its `keras.Model.predict`.
-            **kwargs: passed on to `predict`.
-
-        Raises:
-            AlbertError: if `steps` is given.
+        `predict` is the `keras.Model.predict` of the model, `kwargs` its arguments.
         """
         if kwargs.get("steps") is not None:
             raise AlbertError(
@@ -221,26 +210,23 @@ class TextBatches:
         is_traced = model.steps_per_execution == 1 and isinstance(
             function, tf.types.experimental.PolymorphicFunction
         )
-        is_few = (
+        batch = None
+        if (
             is_traced
             and self.only_batch is not None
             and kwargs.get("callbacks") is None
             and model.distribute_strategy.num_replicas_in_sync == 1
-        )
-        batch = self.only_batch() if is_few else None
+        ):
+            batch = self.only_batch()
         if is_traced and not function.experimental_get_tracing_count():
             # For any length at once, where Keras would trace three times.
-            spec = (
-                keras.tree.map_structure(tf.TensorSpec.from_tensor, batch)
-                if is_few
-                else self.dataset.element_spec
-            )
-            spec = keras.tree.map_structure(_of_any_size, spec)
+            example = self.dataset.element_spec if batch is None else batch
+            spec = keras.tree.map_structure(_any_size, example)
             function.get_concrete_function([spec])
-        if is_few:
-            outputs = keras.tree.map_structure(_as_array, function([batch]))
-        else:
+        if batch is None:
             outputs = predict(self.dataset, **kwargs)
+        else:
+            outputs = keras.tree.map_structure(_as_array, function([batch]))
         return self.restore(split_ragged(outputs))
 
 
@@ -262,10 +248,9 @@ def bucket_by_length(
 ) -> tf.data.Dataset:
     """Rebatch a dataset of texts by length, in one pass, so that little is padded.
 
-    `fit`, `evaluate` and `predict` batch lists of texts by length without this. It
-    is for tasks with one label per text or pair, and not for pairs of an
-    `AlbertTextEmbedder`. The number of batches is not known in
-    advance, so that the learning rate of `optimizer="auto"` is constant.
+    `fit`, `evaluate` and `predict` batch lists of texts by length without this.
+    It is for tasks with one label per text or pair, except `AlbertTextEmbedder`. The
+    number of batches is unknown, so the rate of `optimizer="auto"` is constant.
 
     Args:
         dataset: a `tf.data.Dataset` of batches of texts, or of tuples `(texts, y)` or
@@ -290,9 +275,8 @@ def bucket_by_length(
     """
     if type(preprocessor).pack_texts is not TextPreprocessor.pack_texts:
         raise AlbertError(
-            "`bucket_by_length` is for tasks with one label per text. Give "
-            "lists, which are batched by length. Received: "
-            f"{type(preprocessor).__name__}"
+            "`bucket_by_length` is for tasks with one label per text. Pass lists, "
+            f"which are batched by length. Received: {type(preprocessor).__name__}"
         )
     packer = preprocessor.packer
     if batch_size is None and max_tokens is None:
@@ -303,11 +287,9 @@ def bucket_by_length(
     if isinstance(size, TokenBudget):
         longest = [bound - 1 for bound in boundaries]
         sizes = list(map(size.batch_size, [*longest, packer.sequence_length]))
-    if not isinstance(dataset.element_spec, tuple):
+    alone = not isinstance(dataset.element_spec, tuple)
+    if alone:
         dataset = dataset.map(lambda texts: (texts,))
-        alone = True
-    else:
-        alone = False
 
     def tokenize(texts, *rest):
         return preprocessor.pack(texts), rest
@@ -344,10 +326,78 @@ def _boundaries(sequence_length):
     return [bound for bound in both if bound <= sequence_length]
 
 
-def _of_any_size(spec):
-    return tf.TensorSpec([None] * spec.shape.rank, spec.dtype, spec.name)
+def _any_size(tensor):
+    return tf.TensorSpec([None] * tensor.shape.rank, tensor.dtype)
 
 
-def _as_array(output) -> tf.RaggedTensor | np.ndarray:
+def _as_array(output):
     is_ragged = isinstance(output, tf.RaggedTensor)
     return output if is_ragged else keras.ops.convert_to_numpy(output)
+
+
+# === Outputs and targets with an axis for the tokens ===
+
+
+def is_per_token(symbolic: keras.KerasTensor) -> bool:
+    """Return whether the second axis of an output is that of the tokens."""
+    return len(symbolic.shape) > 1 and symbolic.shape[1] is None
+
+
+def without_padding(outputs: Any, symbolic: Any, padding_mask: tf.Tensor) -> Any:
+    """Return the outputs of a batch, those of tokens as `tf.RaggedTensor`s.
+
+    Keras joins ragged outputs of batches quickly; others only of equal lengths.
+    """
+    lengths = tf.reduce_sum(padding_mask, axis=1)
+
+    def cut(output, symbolic):
+        if is_per_token(symbolic):
+            return tf.RaggedTensor.from_tensor(output, lengths=lengths)
+        return output
+
+    return keras.tree.map_structure(cut, outputs, symbolic)
+
+
+def split_ragged(outputs: Any) -> Any:
+    """Return ragged outputs as lists of arrays, one per row."""
+
+    def split(output):
+        if not isinstance(output, tf.RaggedTensor):
+            return output
+        return np.split(output.values.numpy(), output.row_splits.numpy()[1:-1])
+
+    return keras.tree.map_structure(split, outputs)
+
+
+def empty_outputs(symbolic: Any) -> Any:
+    """Return the outputs for an empty list of texts."""
+
+    def empty(symbolic):
+        if is_per_token(symbolic):
+            return []
+        return np.zeros((0, *symbolic.shape[1:]), symbolic.dtype)
+
+    return keras.tree.map_structure(empty, symbolic)
+
+
+def targets_of_one_type(dataset: tf.data.Dataset) -> tf.data.Dataset:
+    """Return a dataset whose integer targets are of 64 bits."""
+    spec = dataset.element_spec
+    if not isinstance(spec, tuple) or len(spec) < 2:
+        return dataset
+    types = {leaf.dtype for leaf in tf.nest.flatten(spec[1])}
+    if not any(dtype.is_integer and dtype != tf.int64 for dtype in types):
+        return dataset
+    return dataset.map(lambda x, y, *w: (x, tf.nest.map_structure(_one_type, y), *w))
+
+
+def _pad_target(target, shape):
+    """Return a target, a ragged one padded to the shape [batch, time]."""
+    if isinstance(target, tf.RaggedTensor):
+        target = target.to_tensor(PADDING_TARGET, shape=shape)
+    return _one_type(target)
+
+
+def _one_type(target):
+    # One type, so that Keras traces the training step once.
+    return tf.cast(target, tf.int64) if target.dtype.is_integer else target

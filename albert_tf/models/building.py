@@ -7,20 +7,17 @@ from typing import Any
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.models.albert_pretrainer import AlbertPretrainer
 from albert_tf.models.albert_sentence_order import AlbertSentenceOrder
-from albert_tf.models.task import TASKS, AlbertTask
+from albert_tf.models.albert_text_classifier import AlbertMultiLabelClassifier
+from albert_tf.models.task import TASKS
 
 
-def task_class(checkpoint: Checkpoint) -> type | None:
+def task_class(checkpoint: Checkpoint) -> Any:
     """Return the class in `TASKS` of a fine-tuned head; `None` without such a head."""
-    parts = checkpoint.parts
+    fine_tuned = set(checkpoint.parts) - set(AlbertPretrainer.heads)
     for cls in TASKS.values():
-        is_task = issubclass(cls, AlbertTask) and cls.heads
-        if not is_task or cls.heads[0] in AlbertPretrainer.heads:
-            continue
-        if cls.heads[0] in parts:
-            multi_label = checkpoint.head_config(cls.heads[0]).get("multi_label", False)
-            if getattr(cls, "multi_label", False) == multi_label:
-                return cls
+        if fine_tuned.intersection(getattr(cls, "heads", ())):
+            config = checkpoint.head_config(cls.heads[0])
+            return AlbertMultiLabelClassifier if config.get("multi_label") else cls
     return None
 
 

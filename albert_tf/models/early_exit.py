@@ -1,4 +1,4 @@
-"""Text classification that leaves the encoder when an early layer has the answer."""
+"""Text classification that leaves the encoder at the first layer that is sure."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ import keras
 import tensorflow as tf
 from keras import ops
 
-from albert_tf.layers.common import at_least_float32
 from albert_tf.models.albert_text_classifier import AlbertTextClassifier
-from albert_tf.models.pooling import POOLING_MODES
-from albert_tf.models.token_outputs import empty_outputs
+from albert_tf.models.pooling import pool_states
 from albert_tf_lite.errors import AlbertError
 
 
@@ -38,7 +36,7 @@ class AlbertEarlyExitClassifier(AlbertTextClassifier):
     Example:
     ```python
     classifier = albert_tf.models.AlbertEarlyExitClassifier.from_checkpoint(
-        "albert_tiny_zh", num_classes=2
+        "examples/albert_micro_zh", num_classes=2
     )
     classifier.fit(["很好", "太差了"], [1, 0])
     classifier.predict_early(["还不错"], patience=1)
@@ -51,35 +49,14 @@ class AlbertEarlyExitClassifier(AlbertTextClassifier):
     # Hidden from `keras_hub.models.TextClassifier.from_preset`, see `Presets`.
     backbone_cls = None
 
-    def __init__(
-        self,
-        backbone,
-        num_classes,
-        preprocessor=None,
-        activation=None,
-        dropout=0.1,
-        labels=None,
-        pairs=False,
-        pooling_mode="cls",
-        **kwargs,
-    ):
-        _check_can_exit(backbone, num_classes, pooling_mode)
-        super().__init__(
-            backbone,
-            num_classes,
-            preprocessor,
-            activation=activation,
-            dropout=dropout,
-            labels=labels,
-            pairs=pairs,
-            pooling_mode=pooling_mode,
-            **kwargs,
-        )
+    def __init__(self, backbone, num_classes, preprocessor=None, **kwargs):
+        _check_can_exit(backbone, num_classes, kwargs.get("pooling_mode"))
+        super().__init__(backbone, num_classes, preprocessor, **kwargs)
 
     # === Training ===
 
     def call(self, inputs, training=None, **kwargs):
-        """As Keras'; in training [batch, layers, num_classes]."""
+        # In training, the outputs are [batch, layers, num_classes].
         if not training:
             return super().call(inputs, training=training, **kwargs)
         backbone, mask = self.backbone, inputs["padding_mask"]
@@ -106,19 +83,18 @@ class AlbertEarlyExitClassifier(AlbertTextClassifier):
         return sum(losses) / sum(range(1, len(layers) + 1))
 
     def compute_metrics(self, x, y, y_pred, sample_weight=None):
-        """As Keras', for the last layer."""
         if len(y_pred.shape) == 3:
+            # In training; the last layer is the one that `predict` uses.
             y_pred = y_pred[:, -1]
         return super().compute_metrics(x, y, y_pred, sample_weight)
 
     def classify_states(self, x: Any, mask: Any, training: bool = False) -> Any:
         """Return the outputs of pooler and head for the hidden states of a layer."""
         if self.pooling_mode == "cls":
-            pooled = self.backbone.pooled_dense(x[:, 0, :])
+            pooler: Any = self.backbone.pooled_dense
+            pooled = pooler(x[:, 0, :])
         else:
-            dtype = at_least_float32(self.backbone.compute_dtype)
-            states, mask = [ops.cast(x, dtype)], ops.cast(mask, dtype)
-            pooled = POOLING_MODES[self.pooling_mode](states, ops.expand_dims(mask, -1))
+            pooled = pool_states(self.backbone, self.pooling_mode, [x], mask)
         return self.output_dense(self.output_dropout(pooled, training=training))
 
     # === Prediction ===
@@ -132,14 +108,14 @@ class AlbertEarlyExitClassifier(AlbertTextClassifier):
         *,
         max_tokens: int | None = None,
     ) -> Any:
-        """Predict texts, each by the first layer that is sure enough.
+        """Predict each text by the first layer that is sure enough.
 
         A text leaves its batch when `patience` layers in a row have confirmed the
         class of the layer before them.
 
         Args:
             x: list of strings, or for pairs the tuple of two such lists.
-            patience: int, at least 1; the larger, the slower and the more accurate.
+            patience: int, at least 1. Larger values are slower and more accurate.
             batch_size, verbose, max_tokens: as for `predict`.
 
         Returns:
@@ -149,23 +125,13 @@ class AlbertEarlyExitClassifier(AlbertTextClassifier):
             AlbertError: if `patience` is below 1, or Keras runs on another backend than
                 TensorFlow.
         """
-        model = self.exiting(patience)
-        if self.takes_texts(x):
-            if not len(x[0] if isinstance(x, tuple) else x):
-                return empty_outputs(self.output)
-            packed = self.preprocessor.pack_texts(x)
-            batches = self.prediction_batches(packed, batch_size, max_tokens)
-            return batches.predict(model, model.predict, verbose=verbose)
         if isinstance(x, tf.data.Dataset):
             x = x.map(self.preprocessor)
-        return model.predict(x, batch_size=batch_size, verbose=verbose)
+        options = {"model": self.exiting(patience), "max_tokens": max_tokens}
+        return self.predict_rows(x, batch_size, verbose=verbose, **options)[2]
 
     def exiting(self, patience: int) -> keras.Model:
-        """Return a model of the same weights from which texts leave early.
-
-        Args:
-            patience: as for `predict_early`.
-        """
+        """Return a model with the same weights from which texts leave early."""
         if isinstance(patience, bool) or not isinstance(patience, int) or patience < 1:
             raise AlbertError(
                 "`patience` must be an int, at least 1, the number of layers that "
@@ -177,7 +143,7 @@ class AlbertEarlyExitClassifier(AlbertTextClassifier):
                 f"KERAS_BACKEND={keras.backend.backend()}"
             )
         if "_exiting" not in vars(self):
-            # In a function, where Keras does not take it for a part of this model.
+            # In a function, so that Keras does not track it as a part of this model.
             self._exiting = functools.cache(
                 lambda patience: ExitingModel(
                     lambda x: _run_until_done(self, x, patience)
@@ -188,11 +154,11 @@ class AlbertEarlyExitClassifier(AlbertTextClassifier):
     def quantize(self, mode=None, config=None, **kwargs) -> None:
         super().quantize(mode, config=config, **kwargs)
         # Traced with the old weights.
-        vars(self).pop("_exiting", None)
+        self.__dict__.pop("_exiting", None)
 
 
 class ExitingModel(keras.Model):
-    """A function of a batch, with Keras' `predict`."""
+    """Model of a function of a batch, for Keras' `predict`."""
 
     def __init__(self, function: Callable[[dict], tf.Tensor]):
         super().__init__()
@@ -205,11 +171,11 @@ class ExitingModel(keras.Model):
 
 
 def _run_until_done(task, inputs, patience):
-    """Return the outputs [batch, num_classes], each of the layer of its exit."""
+    """Return the outputs [batch, num_classes], each from its exit layer."""
     backbone = task.backbone
     mask = inputs["padding_mask"]
     x = backbone.embedding(inputs["token_ids"], inputs["segment_ids"])
-    # All layers are this one.
+    # All layers are this block.
     block, num_layers = backbone.encoder_blocks[0], len(backbone.encoder_blocks)
     batch = tf.shape(mask)[0]
     rows = tf.range(batch)
@@ -222,7 +188,7 @@ def _run_until_done(task, inputs, patience):
         given = task.classify_states(x, mask)
         now = tf.argmax(given, axis=1, output_type=tf.int32)
         counts = tf.where(now == labels, counts + 1, 0)
-        # Those that stay are overwritten later.
+        # Texts that stay are overwritten later.
         outputs = tf.tensor_scatter_nd_update(outputs, rows[:, tf.newaxis], given)
         stay = tf.where(counts < patience)[:, 0]
         kept = (tf.gather(part, stay) for part in (x, mask, rows, now, counts))
@@ -246,17 +212,13 @@ def _run_until_done(task, inputs, patience):
 def _check_can_exit(backbone, num_classes, pooling_mode):
     if len({id(block) for block in backbone.encoder_blocks}) > 1:
         raise AlbertError(
-            "Early exit is for encoders whose layers are all one function. This one "
-            f"has num_attention_groups={backbone.num_attention_groups}, num_ffn_groups="
+            "Early exit is for encoders whose layers are all one function. Received: "
+            f"num_attention_groups={backbone.num_attention_groups}, num_ffn_groups="
             f"{backbone.num_ffn_groups}, num_inner_repetitions="
-            f"{backbone.num_inner_repetitions}: all must be 1."
+            f"{backbone.num_inner_repetitions}. All must be 1."
         )
-    if num_classes < 2:
+    if num_classes < 2 or pooling_mode == "first_last_mean":
         raise AlbertError(
-            f"Early exit needs at least two classes. Received: {num_classes}"
-        )
-    if pooling_mode == "first_last_mean":
-        raise AlbertError(
-            'Early exit needs pooling_mode="cls", "mean" or "max", which read one '
-            'layer. Received: "first_last_mean"'
+            "Early exit needs at least two classes, and a pooling_mode that reads one "
+            f"layer. Received: num_classes={num_classes}, pooling_mode={pooling_mode!r}"
         )

@@ -1,8 +1,9 @@
-"""From the hidden states of a text to one vector."""
+"""Pooling of the hidden states of a text into one vector."""
 
 from __future__ import annotations
 
-import keras
+from typing import Any
+
 from keras import ops
 
 from albert_tf.backbone import AlbertBackbone
@@ -32,7 +33,7 @@ POOLING_MODES = {
 
 
 def check_pooling_mode(mode: str) -> str:
-    """A key of `POOLING_MODES`."""
+    """Return a key of `POOLING_MODES`; raise for another string."""
     if mode not in POOLING_MODES:
         raise AlbertError(
             f"`pooling_mode` should be one of {list(POOLING_MODES)}. Received: {mode!r}"
@@ -40,26 +41,24 @@ def check_pooling_mode(mode: str) -> str:
     return mode
 
 
-def pool_hidden_states(backbone: AlbertBackbone, mode: str) -> keras.KerasTensor:
-    """The graph of a vector a text, [batch, hidden_dim], from the backbone's inputs.
+def pool_states(backbone: AlbertBackbone, mode: str, states: list, mask: Any) -> Any:
+    """Return a vector per text, [batch, hidden_dim], from the states of the layers.
 
-    Computed in float32 at least, whatever the backbone computes in: hundreds of
-    numbers are added.
+    In float32 at least, whatever the backbone computes in: it adds hundreds of numbers.
     """
-    states = backbone.with_intermediates().output["hidden_states"]
-    return pool_states(backbone, mode, states)
-
-
-def pool_states(backbone: AlbertBackbone, mode: str, states: list) -> keras.KerasTensor:
-    """As `pool_hidden_states`, of states that the graph has already."""
     dtype = at_least_float32(backbone.compute_dtype)
     states = [ops.cast(state, dtype) for state in states]
-    mask = ops.cast(backbone.input["padding_mask"], dtype)
-    return POOLING_MODES[mode](states, ops.expand_dims(mask, -1))
+    return POOLING_MODES[mode](states, ops.expand_dims(ops.cast(mask, dtype), -1))
 
 
-def pool_text(backbone: AlbertBackbone, mode: str) -> keras.KerasTensor:
-    """As `pool_hidden_states`, but `"cls"` is the backbone's `pooled_output`."""
+def pool_hidden_states(backbone: AlbertBackbone, mode: str) -> Any:
+    """Return `pool_states` of the backbone's inputs, as a graph."""
+    states = backbone.with_intermediates().output["hidden_states"]
+    return pool_states(backbone, mode, states, backbone.input["padding_mask"])
+
+
+def pool_text(backbone: AlbertBackbone, mode: str) -> Any:
+    """Return `pool_hidden_states`, but `"cls"` is the backbone's `pooled_output`."""
     if mode == "cls":
         return backbone.pool(backbone.input)
     return pool_hidden_states(backbone, mode)

@@ -10,8 +10,8 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.data.tags import check_spans
+from albert_tf.models.batching import PADDING_TARGET
 from albert_tf.models.tagging import Tagging
-from albert_tf.models.token_outputs import PADDING_TARGET
 from albert_tf.preprocessing.packed_texts import WindowedTexts
 from albert_tf_lite.errors import AlbertError
 

@@ -9,26 +9,21 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import keras
-import keras_hub
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.backbone.albert_backbone import AlbertBackbone
-from albert_tf.backbone.precision import as_dtype
-from albert_tf.backbone.presets import Presets
-from albert_tf.checkpoints import open_checkpoint
-from albert_tf.checkpoints.checkpoint import Checkpoint
-from albert_tf.checkpoints.heads import HEADS
 from albert_tf.layers.common import albert_initializer, at_least_float32
-from albert_tf.models.arguments import check_arguments, with_own_arguments
 from albert_tf.models.auto_compile import AutoCompile
-from albert_tf.models.batching import DEFAULT_BATCH_SIZE, TextBatcher, TextBatches
-from albert_tf.models.token_outputs import (
+from albert_tf.models.batching import (
+    DEFAULT_BATCH_SIZE,
+    TextBatcher,
+    TextBatches,
     empty_outputs,
     split_ragged,
     targets_of_one_type,
     without_padding,
 )
+from albert_tf.models.from_checkpoint import FromCheckpoint
 from albert_tf.preprocessing.examples import (
     check_batched,
     count_examples,
@@ -38,59 +33,51 @@ from albert_tf.preprocessing.examples import (
 from albert_tf.preprocessing.packed_texts import PackedTexts
 from albert_tf.preprocessing.text_classifier_preprocessor import check_fits
 from albert_tf.preprocessing.texts import Texts
-from albert_tf.tokenizers import load_tokenizer
 from albert_tf.training.loss_watch import with_loss_watch
 from albert_tf_lite.errors import AlbertError
 
-# The tasks by name: each class with a `name_of_task` of its own.
-TASKS: dict[str, type] = {}
+# The tasks by name. A class enters itself if it defines `name_of_task`.
+TASKS: dict[str, Any] = {}
 
 
-class AlbertTask(AutoCompile, Presets):
+class AlbertTask(AutoCompile, FromCheckpoint):
     """Base class of all tasks: a backbone, a head and an optional preprocessor.
 
-    A task inherits from this class first, then from KerasHub's class for its kind,
-    such as `keras_hub.models.Task`. (This class cannot be a `Task` itself: Keras
-    replaces the bases of functional models, and fails where two paths lead to one.)
-    It describes itself in class attributes, from which pipelines, command line and
-    exports derive what they need, and defines `__init__`, `default_loss`, `targets`,
-    `answers`, `predict_dicts` and `get_config`. docs/new_task.md builds one.
+    A task inherits from this class, then from `keras_hub.models.Task` or a KerasHub
+    class of its kind. (This class cannot be a `Task` itself, because Keras replaces
+    the bases of functional models.) Its class attributes describe it to pipelines,
+    command line and exports. It defines `__init__`, `default_loss`, `targets`,
+    `answers`, `predict_dicts` and `get_config`; docs/new_task.md builds one and lists
+    the methods with defaults.
 
     Attributes:
         name_of_task: string, its name in `TASKS`, in pipelines and on the command
-            line.
+            line; `None` for a task without a name.
         fields: tuple of strings, the parts of an example.
         optional_fields: those of `fields` that may be left out, the last ones.
-        heads: the names of its heads, see `albert_tf.checkpoints.heads.HEADS`.
-        keeps_pooler: bool. Keep a checkpoint's pooler though no head reads it.
+        heads: names of its heads, see `albert_tf.checkpoints.heads.HEADS`.
+        keeps_pooler: bool. Keep a checkpoint's pooler although no head reads it.
         preprocessor_cls: class of the preprocessor; `None` for a task that takes ids.
         monitor: string, the score on the dev set that chooses the best epoch.
-        pairs: bool. Whether an example is a pair of texts; `fit` sets it.
+        takes_class_weight: bool. An example has one class, which `fit` can weight.
+        pairs: bool. An example is a pair of texts; `fit` sets it.
     """
 
-    backbone_cls = AlbertBackbone
-    preprocessor_cls = None
     name_of_task: str | None = None
     fields: tuple[str, ...] = ("text",)
     optional_fields: tuple[str, ...] = ()
-    heads: tuple[str, ...] = ()
-    keeps_pooler = False
     monitor: str | None = None
+    takes_class_weight = False
     pairs = False
-    _takes_class_weight = False
     _was_fitted = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if "from_checkpoint" not in vars(cls):
-            function = vars(AlbertTask)["from_checkpoint"].__func__
-            cls.from_checkpoint = classmethod(with_own_arguments(cls, function))
         if name := vars(cls).get("name_of_task"):
             TASKS[name] = cls
 
     @property
-    def preprocessor(self) -> keras_hub.models.Preprocessor | None:
-        """The preprocessor; one that does not fit the backbone is refused."""
+    def preprocessor(self) -> Any:
         return getattr(self, "_preprocessor", None)
 
     @preprocessor.setter
@@ -129,42 +116,26 @@ class AlbertTask(AutoCompile, Presets):
         # As Keras after quantizing: these were traced with the old weights.
         self.train_function = self.test_function = self.predict_function = None
 
-    # === Hooks of a task ===
-
-    def targets(self, x: Texts, y: Any, packed: PackedTexts | None = None) -> Any:
-        """Check the `y` of `fit`, and turn it into what the loss takes.
-
-        Args:
-            x: the texts.
-            y: their labels, in the form of the task.
-            packed: the rows that the texts have become.
-
-        Returns:
-            An array [rows, ...]; or a `tf.RaggedTensor` [rows, (tokens)], which is
-            padded as the tokens are, with `PADDING_TARGET`; or a dict of these, by
-            output.
-        """
-        raise NotImplementedError
-
-    def row_weights(self, weights: np.ndarray, packed: PackedTexts) -> Any:
-        """Return the weights of rows for `sample_weight`, one per example."""
-        return packed.of_rows(weights)
+    # === Texts and labels in ===
 
     def prepare_fit(self, x: Any, y: Any) -> tuple[Any, Any]:
-        """Set what `fit` takes from its data, and return the data."""
+        """Check the data of `fit`, set what depends on them, and return them."""
         pairs = is_pair(x)
         self.pairs = self.pairs if pairs is None else pairs
         return x, y
 
+    def targets(self, x: Texts, y: Any, packed: PackedTexts | None = None) -> Any:
+        """Return what the loss compares the outputs of `packed` with.
+
+        That is an array [rows, ...]; a `tf.RaggedTensor` [rows, (tokens)], which is
+        padded with `PADDING_TARGET`; or a dict of these by output.
+        """
+        raise NotImplementedError
+
     def prepare_dataset(
         self, dataset: tf.data.Dataset, fixed: bool = False
     ) -> tf.data.Dataset:
-        """Return a dataset of batches as KerasHub takes it.
-
-        Args:
-            dataset: batches of `(x, y)` or `(x, y, sample_weight)`.
-            fixed: bool. Whether it is evaluated: nothing is to be drawn at random.
-        """
+        """Return a dataset for the model, to train on or (`fixed`) to evaluate."""
         return dataset
 
     def training_batches(
@@ -173,30 +144,25 @@ class AlbertTask(AutoCompile, Presets):
         y: Any,
         sample_weight: Any = None,
         *,
-        batch_size: int | None = None,
-        max_tokens: int | None = None,
-        shuffle: bool = False,
         fixed: bool = False,
+        **options: Any,
     ) -> tf.data.Dataset:
         """Return batches of `(features, targets)`, or with weights of these three.
 
-        Args:
-            x, y, sample_weight: as for `fit`.
-            batch_size, max_tokens, shuffle: as for `TextBatcher.batches`.
-            fixed: bool, as for `prepare_dataset`.
+        `options` are those of `TextBatcher.batches`; `fixed` as for `prepare_dataset`.
         """
         packed = self.preprocessor.pack_texts(x)
         labels = [self.targets(x, y, packed)]
         if sample_weight is not None:
-            weights = np.asarray(sample_weight, "float32")
-            labels.append(self.row_weights(weights, packed))
-        return self.batcher.batches(
-            packed,
-            *labels,
-            batch_size=batch_size,
-            max_tokens=max_tokens,
-            shuffle=shuffle,
-        ).dataset
+            weights = packed.of_rows(np.asarray(sample_weight, "float32"))
+            # The losses of tokens have an axis for the tokens.
+            is_per_token = isinstance(labels[0], tf.RaggedTensor)
+            labels.append(weights[:, tf.newaxis] if is_per_token else weights)
+        return self.batcher.batches(packed, *labels, **options).dataset
+
+    def read_texts(self, x: Any) -> Any:
+        """Return the `x` of `predict`; tasks with windows read datasets into memory."""
+        return x
 
     def prediction_batches(
         self,
@@ -204,78 +170,39 @@ class AlbertTask(AutoCompile, Presets):
         batch_size: int | None = None,
         max_tokens: int | None = None,
     ) -> TextBatches:
-        """Return the rows to predict, in batches."""
-        options = {"batch_size": batch_size, "max_tokens": max_tokens}
-        return self.batcher.batches(packed, **options)
+        """Return the rows to predict in batches."""
+        return self.batcher.batches(
+            packed, batch_size=batch_size, max_tokens=max_tokens
+        )
 
     def predicted_mask(self, x: dict[str, tf.Tensor]) -> tf.Tensor | None:
-        """Return the mask of the places that outputs with an axis for tokens keep.
-
-        Returns:
-            An int tensor [batch, places], ones before zeros; `None` to keep all.
-        """
+        """Return the mask of places to keep in outputs per token; `None` for all."""
         return x["padding_mask"]
 
-    def read_texts(self, x: Any) -> Any:
-        """Return the `x` of `predict`, with a dataset of texts read into memory.
-
-        Only tasks that read long texts in windows do that.
-        """
-        return x
+    # === Answers out ===
 
     def predictions(self, x: Any, packed: PackedTexts | None, outputs: Any) -> Any:
-        """Turn the outputs of the model into what `predict` returns.
-
-        Args:
-            x: what `predict` was given.
-            packed: the rows of the texts; `None` for ids, datasets and empty lists.
-            outputs: the outputs of each row.
-        """
+        """Return what `predict` returns; `packed` is `None` for ids and datasets."""
         return outputs
 
     def predict_dicts(
         self, x: Texts, batch_size: int | None = None, **options: Any
     ) -> list:
-        """Return the answers as plain Python that JSON can hold, one per example.
-
-        Pipelines and the command line return these.
-
-        Args:
-            x: lists of texts, as for `predict`.
-            batch_size: optional int.
-            **options: options of the task, such as `top_k`.
-        """
+        """Return the answers that pipelines give, as plain Python, one per example."""
         raise NotImplementedError
 
     def exported_settings(self) -> dict[str, Any] | None:
-        """Return what `albert_tf_lite` needs to know of the task.
-
-        Returns:
-            A dict of the `settings` of `ExportedModel`; `None` for a task that
-            LiteRT and ONNX files are not written for.
-        """
+        """Return the settings in LiteRT and ONNX files; `None` if there are none."""
         return None
 
     def answers(self, outputs: Any, **options: Any) -> dict[str, Any]:
-        """Return the meaning of the outputs as named tensors, those of a SavedModel.
-
-        Args:
-            outputs: the outputs of the model for a batch.
-            **options: options of the task, as given to
-                `albert_tf.export.saved_model`.
-        """
+        """Return the meaning of the model's outputs as named tensors."""
         raise NotImplementedError
 
     def text_answers(
         self, texts: tuple[tf.Tensor, ...], call: Callable[[Any], Any], **options: Any
     ) -> dict[str, Any]:
-        """Return the answers for strings: the outputs of a SavedModel.
-
-        Args:
-            texts: the texts of each example, string tensors [batch].
-            call: function of the model's inputs that returns its outputs.
-            **options: as for `answers`.
-        """
+        """Return what a SavedModel returns for strings; `call` runs the model."""
         return self.answers(call(self.preprocessor(texts)), **options)
 
     @property
@@ -318,7 +245,7 @@ class AlbertTask(AutoCompile, Presets):
         *,
         max_tokens: int | None = None,
     ) -> keras.callbacks.History:
-        """Train on strings; as `keras.Model.fit`, which see for the other arguments.
+        """Train on strings, as `keras.Model.fit`.
 
         Args:
             x: list or array of strings, the tuple of two such lists for pairs, a
@@ -334,6 +261,9 @@ class AlbertTask(AutoCompile, Presets):
             max_tokens: optional int, instead of `batch_size`: a batch has as many
                 examples as fit in this number of tokens, padding included. Only for
                 lists; see `albert_tf.models.bucket_by_length` for datasets.
+            epochs, verbose, callbacks, validation_split, shuffle, sample_weight,
+                initial_epoch, steps_per_epoch, validation_steps,
+                validation_batch_size, validation_freq: as for `keras.Model.fit`.
 
         Returns:
             A `keras.callbacks.History`.
@@ -342,10 +272,10 @@ class AlbertTask(AutoCompile, Presets):
             AlbertError: if `x` and `y` are of unequal lengths or empty, the labels are
                 wrong, or an argument is not for the task.
         """
-        if class_weight is not None and not self._takes_class_weight:
+        if class_weight is not None and not self.takes_class_weight:
             raise AlbertError(
                 "`class_weight` is for classifiers with one class per text. Use "
-                f"`sample_weight` or a loss of your own for {type(self).__name__}."
+                f"`sample_weight` or your own loss for {type(self).__name__}."
             )
         x, y = self.prepare_fit(x, y)
         if validation_split and validation_data is None and self.takes_texts(x):
@@ -359,7 +289,7 @@ class AlbertTask(AutoCompile, Presets):
         if max_tokens is None:
             batch_size = batch_size or DEFAULT_BATCH_SIZE
         x, y, sample_weight, batch_size = self._keras_data(
-            x, y, sample_weight, batch_size, max_tokens, shuffle=shuffle, fixed=False
+            x, y, sample_weight, batch_size, max_tokens, shuffle=shuffle
         )
         steps = steps_per_epoch or _count_steps(x, y, batch_size, validation_split)
         self.schedule_learning_rate(steps, epochs, initial_epoch)
@@ -461,14 +391,15 @@ class AlbertTask(AutoCompile, Presets):
         batch_size: int | None = None,
         *,
         max_tokens: int | None = None,
+        model: keras.Model | None = None,
         **kwargs: Any,
     ) -> tuple[Any, PackedTexts | None, Any]:
-        """Return the texts, the rows they became, and the outputs of the rows.
+        """Return the texts, their rows, and the outputs of the rows.
 
-        Args:
-            x, batch_size, max_tokens: as for `predict`; `x` may be `PackedTexts`.
-            **kwargs: passed on to `keras.Model.predict`.
+        `x` may be `PackedTexts`, too. `model` is one to run instead of the task, and
+        `kwargs` are passed to its `predict`.
         """
+        predict = super().predict if model is None else model.predict
         x = self.read_texts(x)
         if isinstance(x, PackedTexts):
             packed = x
@@ -476,17 +407,16 @@ class AlbertTask(AutoCompile, Presets):
             _refuse_budget(max_tokens)
             if isinstance(x, tf.data.Dataset):
                 check_batched(x)
-            outputs = super().predict(x, batch_size=batch_size, **kwargs)
+            outputs = predict(x, batch_size=batch_size, **kwargs)
             return x, None, split_ragged(outputs)
         elif count_examples(x) == 0:
             return x, None, empty_outputs(self.output)
         else:
             packed = self.preprocessor.pack_texts(x)
         batches = self.prediction_batches(packed, batch_size, max_tokens)
-        return x, packed, batches.predict(self, super().predict, **kwargs)
+        return x, packed, batches.predict(model or self, predict, **kwargs)
 
     def predict_step(self, *args: Any) -> Any:
-        """As Keras', without the outputs of padding."""
         outputs = super().predict_step(*args)
         if keras.backend.backend() != "tensorflow":
             return outputs
@@ -497,11 +427,7 @@ class AlbertTask(AutoCompile, Presets):
         return without_padding(outputs, self.output, mask)
 
     def takes_texts(self, x: Any) -> bool:
-        """Return whether `x` is texts in memory, which are batched by length.
-
-        Raises:
-            TypeError: if it is a single text.
-        """
+        """Return whether `x` is texts in memory; raise if it is a single text."""
         parts = x if isinstance(x, tuple) else (x,)
         if any(isinstance(part, (str, bytes)) for part in parts):
             raise TypeError(
@@ -524,14 +450,9 @@ class AlbertTask(AutoCompile, Presets):
     ):
         """Return `(x, y, sample_weight, batch_size)` as KerasHub takes them."""
         if self.takes_texts(x):
+            options = {"batch_size": batch_size, "max_tokens": max_tokens}
             dataset = self.training_batches(
-                x,
-                y,
-                sample_weight,
-                batch_size=batch_size,
-                max_tokens=max_tokens,
-                shuffle=shuffle,
-                fixed=fixed,
+                x, y, sample_weight, shuffle=shuffle, fixed=fixed, **options
             )
             return dataset, None, None, None
         _refuse_budget(max_tokens)
@@ -548,166 +469,12 @@ class AlbertTask(AutoCompile, Presets):
             max_tokens = None
         labels += [None] * (2 - len(labels))
         x, *labels, _ = self._keras_data(x, *labels, batch_size, max_tokens, fixed=True)
-        is_whole = all(label is None for label in labels)
-        return x if is_whole else keras.utils.pack_x_y_sample_weight(x, *labels)
+        is_dataset = isinstance(x, tf.data.Dataset)
+        return x if is_dataset else keras.utils.pack_x_y_sample_weight(x, *labels)
 
-    # === From a checkpoint, a backbone, a preset ===
+    # === Files ===
 
-    @classmethod
-    def from_checkpoint(
-        cls,
-        path: str | os.PathLike | Checkpoint,
-        *,
-        config: str | os.PathLike | dict | None = None,
-        vocabulary: str | os.PathLike | list[str] | None = None,
-        sequence_length: int | None = None,
-        lowercase: bool | None = None,
-        dtype: str | keras.DTypePolicy | None = None,
-        precision: str | None = None,
-        **kwargs: Any,
-    ) -> AlbertTask:
-        """Build the task on a checkpoint, with its head if that has as many classes.
-
-        Args:
-            path: what `albert_tf.load_checkpoint` takes, or a checkpoint opened by
-                `albert_tf.checkpoints.open_checkpoint`.
-            config: optional path or dict. By default the config beside the
-                checkpoint.
-            vocabulary: optional path of a `vocab.txt` or a SentencePiece model, or
-                list of tokens. By default the one beside the checkpoint.
-            sequence_length: optional int. Most tokens of an example; by default
-                as many as the model has positions for.
-            lowercase: optional bool. Lower-case the text. By default as the
-                checkpoint says, else `True`, as for all releases.
-            dtype: optional string or `keras.DTypePolicy` to compute in.
-            precision: optional string in its place: `"float32"`, `"bfloat16"` (with
-                weights of 32 bits), or `"auto"` for what `choose_precision` finds
-                faster on this machine.
-            **kwargs: arguments of the task, such as `num_classes`. By
-                default those of the checkpoint's head.
-
-        Returns:
-            A model of this class.
-
-        Raises:
-            FileNotFoundError: if a file is missing.
-            albert_tf.checkpoints.CheckpointError: as `albert_tf.load_checkpoint`.
-            AlbertError: if the vocabulary has not the checkpoint's size, or
-                `num_classes` is not given and the checkpoint has no head.
-        """
-        checkpoint = open_checkpoint(path, config=config)
-        if precision is not None:
-            if dtype is not None:
-                raise AlbertError("Give `dtype` or `precision`, not both.")
-            dtype = as_dtype(precision, checkpoint.arguments["hidden_dim"])
-        tokenizer = None
-        if cls.preprocessor_cls is not None:
-            tokenizer = checkpoint.tokenizer(lowercase, vocabulary)
-            if tokenizer is None:
-                raise FileNotFoundError(
-                    f"There is no vocabulary beside {checkpoint.path} (vocab*.txt or "
-                    "*.model). Put it there or give it with `vocabulary=`."
-                )
-        elif (vocabulary, sequence_length, lowercase) != (None, None, None):
-            raise AlbertError(
-                f"{cls.__name__} takes ids, not texts: leave out `vocabulary`, "
-                "`sequence_length` and `lowercase`."
-            )
-        return cls.from_opened(
-            checkpoint,
-            tokenizer,
-            sequence_length=sequence_length,
-            dtype=dtype,
-            **kwargs,
-        )
-
-    @classmethod
-    def from_opened(
-        cls,
-        checkpoint: Checkpoint,
-        tokenizer: keras.layers.Layer | None = None,
-        *,
-        sequence_length: int | None = None,
-        dtype: str | keras.DTypePolicy | None = None,
-        **kwargs: Any,
-    ) -> AlbertTask:
-        """`from_checkpoint` of an open checkpoint, with or without tokenizer."""
-        kwargs, new_heads = cls.read_heads(checkpoint, kwargs)
-        # A checkpoint with a head that reads the pooler has one.
-        new_pooler = any(HEADS[head].reads == "pooled" for head in new_heads)
-        # Heads that do not read it would leave it untrained.
-        unread = {HEADS[head].reads for head in cls.heads} == {"sequence"}
-        drops = unread and not cls.keeps_pooler
-        pooler = (checkpoint.has_pooler or new_pooler) and not drops
-        backbone = checkpoint.build_backbone(dtype=dtype, pooler=pooler)
-        model = cls.from_backbone(
-            backbone, tokenizer, sequence_length=sequence_length, **kwargs
-        )
-        checkpoint.load_into(model, new_heads)
-        return model
-
-    @classmethod
-    def read_heads(
-        cls, checkpoint: Checkpoint, arguments: dict[str, Any]
-    ) -> tuple[dict[str, Any], list[str]]:
-        """Complete the arguments of the task by those that the checkpoint has.
-
-        Returns:
-            The arguments, and the names of the heads that start with random weights.
-        """
-        found = {}
-        for head in cls.heads:
-            found.update(checkpoint.head_config(head))
-        missing = [head for head in cls.heads if head not in checkpoint.heads]
-        return {**found, **arguments}, missing
-
-    @classmethod
-    def has_heads_in(cls, checkpoint: Checkpoint) -> bool:
-        """Return whether a checkpoint has the trained heads of the task."""
-        return set(cls.heads) <= set(checkpoint.heads)
-
-    @classmethod
-    def from_backbone(
-        cls,
-        backbone: AlbertBackbone,
-        vocabulary: Any = None,
-        *args: Any,
-        sequence_length: int | None = None,
-        lowercase: bool = True,
-        **kwargs: Any,
-    ) -> AlbertTask:
-        """Build the task on a backbone and a vocabulary.
-
-        Args:
-            backbone: an `AlbertBackbone`.
-            vocabulary: as for `from_checkpoint`, or a tokenizer; `None` for a model
-                that takes ids.
-            *args, **kwargs: arguments of the task after `backbone`.
-            sequence_length: as for `from_checkpoint`.
-            lowercase: bool. Lower-case the text. A tokenizer has its own.
-
-        Raises:
-            TypeError: if the task has no argument of that name, which Keras would
-                drop without a word.
-        """
-        check_arguments(cls, kwargs)
-        if vocabulary is not None:
-            if not isinstance(vocabulary, keras.layers.Layer):
-                vocabulary = load_tokenizer(vocabulary, lowercase=lowercase)
-            kwargs["preprocessor"] = cls.preprocessor_cls(
-                vocabulary,
-                sequence_length=sequence_length or backbone.max_sequence_length,
-            )
-        return cls(backbone, *args, **kwargs)
-
-    @classmethod
-    def from_preset(
-        cls, preset: str | os.PathLike, load_weights: bool = True, **kwargs: Any
-    ) -> AlbertTask:
-        if "num_classes" in kwargs:
-            # The preset's labels name the classes of its own head.
-            kwargs.setdefault("labels", None)
-        return super().from_preset(preset, load_weights, **kwargs)
+    # KerasHub would keep the optimizer's state of all weights in a preset.
 
     def save_task_weights(self, filepath: str | os.PathLike) -> None:
         with self._without_optimizer():
@@ -719,7 +486,6 @@ class AlbertTask(AutoCompile, Presets):
 
     @contextlib.contextmanager
     def _without_optimizer(self) -> Iterator[None]:
-        """KerasHub would keep the optimizer's state of all weights in a preset."""
         optimizer, self.optimizer = getattr(self, "optimizer", None), None
         try:
             yield
@@ -748,12 +514,10 @@ def _refuse_budget(max_tokens):
 
 @contextlib.contextmanager
 def _without_expected_warnings(x):
-    """Hide Keras' warnings of what is meant so here."""
+    """Hide Keras' warnings about a pooler that is only kept and unknown lengths."""
     pooler = r"\['pooled_dense/kernel', 'pooled_dense/bias'\]"
     with warnings.catch_warnings():
-        # A pooler that the task only keeps.
         warnings.filterwarnings("ignore", f"Gradients do not exist .* {pooler} when")
         if isinstance(x, tf.data.Dataset) and int(x.cardinality()) < 0:
-            # A dataset of unknown length, as of `bucket_by_length`.
             warnings.filterwarnings("ignore", "Your input ran out of data")
         yield

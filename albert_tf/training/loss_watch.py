@@ -55,5 +55,6 @@ class LossWatch(keras.callbacks.Callback):
             )
 
     def _rate(self):
-        rate = getattr(self.model, "_auto_learning_rate", None)
+        settings = getattr(self.model, "_auto_settings", None)
+        rate = settings and settings["learning_rate"]
         return f"{rate or float(self.model.optimizer.learning_rate):.0e}"

@@ -58,7 +58,7 @@ def predict(task, x, **kwargs):
 
 
 def call(task, x):
-    """As `predict`, without a graph."""
+    """Return the outputs for texts, without a graph."""
     return np.array(task(task.preprocessor(x), training=False))
 
 

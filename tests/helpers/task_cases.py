@@ -1,4 +1,4 @@
-"""Every task, what it is given and what it gives: the table that tests go through."""
+"""Every task with its inputs and the shapes of its outputs, for the tests."""
 
 import dataclasses
 from typing import Any
@@ -13,7 +13,6 @@ from small_classifier import (
     randomised,
     small_backbone,
 )
-from toy_tagger import ToyTagger
 
 from albert_tf.models import (
     AlbertEarlyExitClassifier,
@@ -32,9 +31,10 @@ from albert_tf.models import (
 )
 
 COUNT = len(TEXTS)
+PAIRS = (TEXTS, OTHERS)
+NAMED = {"num_classes": 3, "labels": ["坏", "中", "好"]}
 # [CLS], a token a character that is no space, [SEP].
 LENGTHS = [len(text.replace(" ", "")) + 2 for text in TEXTS]
-TAGS = [[(i + t) % 3 for t in range(length)] for i, length in enumerate(LENGTHS)]
 SPANS = [[(0, len(text) // 2 + 1, "PER")] if text else [] for text in TEXTS]
 # [CLS] question [SEP] context [SEP], the second only if there is a context.
 PAIR_LENGTHS = [
@@ -44,10 +44,9 @@ PAIR_LENGTHS = [
 ANSWERS = [(2, "吃，"), None, (0, "差"), (1, "好"), (4, "太差了"), None, (4, "了吗")]
 CHOICES = [["好", "不好", "你"], ["不"], ["差", "好"], *2 * [["我", "你"]]]
 CHOICES += [["好", "吃", "不"], ["吗", "吃饭"]]
-# Sentences after the first, which has a [CLS] and a [SEP] of its own.
+# Sentences after the first, which has another [CLS] and [SEP].
 MORE = [max(text.count("！") - 1, 0) for text in TEXTS]
 SENTENCE_LABELS = [[i % 2, *[1] * more] for i, more in enumerate(MORE)]
-SCORES = [[float(length)] for length in LENGTHS]
 MASKED = [text + "[MASK]" * (i % 3 + 1) + "好" for i, text in enumerate(TEXTS)]
 MASKS = [i % 3 + 1 for i in range(COUNT)]
 
@@ -64,23 +63,17 @@ def ids():
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """A task, and what it is given and gives."""
+    """A task with its inputs and outputs."""
 
     cls: type
     init_kwargs: dict
     x: Any
     y: Any
-    # The shape of each output for `x`; a list has one for each text.
-    outputs: Any
+    outputs: Any  # The shape of each output for `x`; a list of shapes is per text.
     sizes: dict = dataclasses.field(default_factory=dict)
-    # Whether a dataset's `y` has the form of that beside a list.
-    fits_datasets: bool = True
-    # Weights without gradient: a bias added to all that a softmax compares.
-    unmoved: tuple = ()
-    # Those that its loss needs to fall.
-    epochs: int = 4
-    # What it learns from, if that is not what it predicts for.
-    fits_on: Any = None
+    unmoved: tuple = ()  # Weights without gradient, such as a bias in a softmax.
+    epochs: int = 4  # Until the loss falls.
+    fits_on: Any = None  # The `x` of `fit`, if it differs from that of `predict`.
 
     @property
     def train_x(self):
@@ -100,11 +93,10 @@ class Case:
         """The inputs of the model for `x`."""
         return task.preprocessor(self.x) if self.takes_texts else self.x
 
-    def dataset(self, labelled=True):
-        # A lone `x` in a tuple, for one that is a tuple itself.
+    def dataset(self):
+        # `x` in a tuple, because it may be a tuple itself.
         x = tuple(map(tensor, self.x)) if isinstance(self.x, tuple) else self.x
-        parts = (x, self.y) if labelled else (x,)
-        return tf.data.Dataset.from_tensor_slices(parts).batch(3)
+        return tf.data.Dataset.from_tensor_slices((x,)).batch(3)
 
 
 def tensor(texts):
@@ -116,43 +108,30 @@ def tensor(texts):
 
 CASES = {
     "text classifier": Case(
-        AlbertTextClassifier,
-        {"num_classes": 3, "labels": ["坏", "中", "好"], "dropout": 0.25},
-        TEXTS,
-        LABELS,
-        (COUNT, 3),
+        AlbertTextClassifier, {**NAMED, "dropout": 0.25}, TEXTS, LABELS, (COUNT, 3)
     ),
     "pair classifier": Case(
         AlbertTextClassifier,
         {"num_classes": 3, "activation": "softmax", "pairs": True},
-        (TEXTS, OTHERS),
+        PAIRS,
         LABELS,
         (COUNT, 3),
     ),
     "multi-label classifier": Case(
         AlbertMultiLabelClassifier,
-        {
-            "num_classes": 3,
-            "labels": ["坏", "中", "好"],
-            "thresholds": [0.25, 0.5, 0.75],
-            "pooling_mode": "mean",
-        },
+        {**NAMED, "thresholds": [0.25, 0.5, 0.75], "pooling_mode": "mean"},
         TEXTS,
         np.array([[0, 1, 1], [0, 0, 0], [1, 1, 1], [1, 0, 0]] + 3 * [[0, 1, 0]]),
         (COUNT, 3),
         unmoved=("pooled_dense/kernel", "pooled_dense/bias"),
     ),
     "early-exit classifier": Case(
-        AlbertEarlyExitClassifier,
-        {"num_classes": 3, "labels": ["坏", "中", "好"], "dropout": 0.25},
-        TEXTS,
-        LABELS,
-        (COUNT, 3),
+        AlbertEarlyExitClassifier, {**NAMED, "dropout": 0.25}, TEXTS, LABELS, (COUNT, 3)
     ),
     "regressor": Case(
         AlbertTextRegressor,
         {"dropout": 0.25, "pairs": True},
-        (TEXTS, OTHERS),
+        PAIRS,
         np.linspace(-1, 5, COUNT),
         (COUNT, 1),
     ),
@@ -170,7 +149,6 @@ CASES = {
         SPANS,
         [(length, 9) for length in LENGTHS],
         sizes={"pooler": False},
-        fits_datasets=False,
     ),
     "question answering": Case(
         AlbertQuestionAnswering,
@@ -179,7 +157,6 @@ CASES = {
         ANSWERS,
         {name: [(x,) for x in PAIR_LENGTHS] for name in ("start_logits", "end_logits")},
         sizes={"pooler": False},
-        fits_datasets=False,
         unmoved=("span_logits/bias",),
     ),
     "multiple choice": Case(
@@ -188,7 +165,6 @@ CASES = {
         (TEXTS, OTHERS, CHOICES),
         [len(choices) - 1 for choices in CHOICES],
         [(len(choices),) for choices in CHOICES],
-        fits_datasets=False,
         unmoved=("score/bias",),
         epochs=12,
     ),
@@ -199,14 +175,9 @@ CASES = {
         None,
         [(count, len(VOCABULARY)) for count in MASKS],
         sizes={"pooler": False},
-        fits_datasets=False,
     ),
     "sentence order": Case(
-        AlbertSentenceOrder,
-        {"num_sop_classes": 3},
-        (TEXTS, OTHERS),
-        LABELS,
-        (COUNT, 3),
+        AlbertSentenceOrder, {"num_sop_classes": 3}, PAIRS, LABELS, (COUNT, 3)
     ),
     "spelling corrector": Case(
         AlbertSpellingCorrector,
@@ -215,7 +186,6 @@ CASES = {
         [text.replace("吃", "差") for text in TEXTS],
         [(length, len(VOCABULARY)) for length in LENGTHS],
         sizes={"pooler": False},
-        fits_datasets=False,
     ),
     "summarizer": Case(
         AlbertSummarizer,
@@ -224,7 +194,6 @@ CASES = {
         SENTENCE_LABELS,
         [(length + 2 * marks,) for length, marks in zip(LENGTHS, MORE, strict=True)],
         sizes={"pooler": False},
-        fits_datasets=False,
     ),
     "text embedder": Case(
         AlbertTextEmbedder,
@@ -233,16 +202,6 @@ CASES = {
         LABELS,
         (COUNT, 12),
         sizes={"pooler": False},
-        fits_datasets=False,
-        fits_on=(TEXTS, OTHERS),
-    ),
-    "toy tagger": Case(
-        ToyTagger,
-        {"num_tags": 3},
-        TEXTS,
-        (TAGS, SCORES),
-        {"tags": [(length, 3) for length in LENGTHS], "score": (COUNT, 1)},
-        sizes={"pooler": False},
-        fits_datasets=False,
+        fits_on=PAIRS,
     ),
 }

@@ -52,18 +52,14 @@ def test_the_defaults_learn_a_separable_task(tmp_path):
     rng = np.random.default_rng(1)
     labels = rng.integers(0, 2, 160)
     noise = [
-        "".join(rng.choice(list("abc天地人"), rng.integers(0, 15))) for _ in labels
+        "".join(rng.choice([*"abc天地人"], size)) for size in rng.integers(15, size=160)
     ]
-    texts = [
-        text[:5] + "差好"[label] + text[5:]
-        for text, label in zip(noise, labels, strict=True)
-    ]
+    texts = [x[:5] + "差好"[y] + x[5:] for x, y in zip(noise, labels, strict=True)]
     keras.utils.set_random_seed(3)
     classifier = small_classifier(2, sizes=ONE_LAYER)
     classifier.compile(learning_rate=0.01)
     options = {"batch_size": 10, "epochs": 6, "callbacks": [rates := Rates()]}
-    history = classifier.fit(texts, labels, verbose=0, **options).history
-    assert history["accuracy"][0] < 0.9
+    classifier.fit(texts, labels, verbose=0, **options)
     assert np.mean(predict(classifier, texts).argmax(axis=1) == labels) > 0.95
 
     # The rate warms up to the peak at step 9 and falls to 0 after the last step.
@@ -76,9 +72,6 @@ def test_the_defaults_learn_a_separable_task(tmp_path):
     restored = save_and_load(classifier, tmp_path / "classifier.keras")
     given, expected = call(restored, texts[:9]), call(classifier, texts[:9])
     np.testing.assert_allclose(given, expected, atol=1e-6)
-    # A further fit has its own schedule with this peak.
-    compiled = restored.get_compile_config()["optimizer"]["config"]
-    assert compiled["task_settings"]["learning_rate"] == 0.01
 
 
 @pytest.mark.traced
@@ -103,72 +96,33 @@ def test_a_training_step_is_traced_once():
     assert len(traced) == 1
 
 
-def test_weights_of_16_bits_are_trained_only_with_an_own_optimizer():
-    classifier = small_classifier(2, sizes={**ONE_LAYER, "dtype": "bfloat16"})
-    with pytest.raises(ValueError, match='dtype="mixed_bfloat16", which keeps'):
-        classifier.fit(["天地", "差人"], [0, 1], verbose=0)
-    classifier.compile("sgd")
-    embeddings = classifier.backbone.token_embedding.embeddings
-    before = np.array(embeddings)
-    classifier.optimizer.learning_rate = 1
-    classifier.fit(["天地", "差人"], [0, 1], epochs=2, verbose=0)
-    assert (np.array(embeddings) != before).any()
-
-
-def ids():
-    ones = np.ones((7, 5), "int32")
-    return {"token_ids": ones, "segment_ids": 0 * ones, "padding_mask": ones}
-
-
-# === Schedules ===
-
-
 @pytest.mark.parametrize(
     ("arguments", "steps"),
     [
         ({"x": TEXTS, "y": LABELS, "validation_split": 0.4, "batch_size": 3}, 2),
         ({"x": unequal_batches((TEXTS, LABELS), 4, 3), "epochs": 2}, 4),
         ({"x": TEXTS, "y": LABELS, "batch_size": 2, "steps_per_epoch": 3}, 3),
-        ({"x": ids(), "y": np.array(LABELS), "batch_size": 2}, 4),
         # Batches of 1, 3 and 3 texts.
         ({"x": TEXTS, "y": LABELS, "max_tokens": 40, "epochs": 2}, 6),
     ],
-    ids=["split", "dataset", "steps_per_epoch", "ids", "token budget"],
+    ids=["split", "dataset", "steps_per_epoch", "token budget"],
 )
 def test_the_schedule_has_as_many_steps_as_the_fit(arguments, steps):
     classifier = small_classifier(sizes=ONE_LAYER)
     classifier.compile(learning_rate=0.25)
-    classifier.fit(**arguments, verbose=0)
-    assert int(classifier.optimizer.iterations) == steps
+    for _ in range(2):
+        # A second fit starts over.
+        classifier.fit(**arguments, verbose=0)
+        assert int(classifier.optimizer.iterations) == steps
     config = classifier.optimizer.get_config()["learning_rate"]["config"]
     assert (config["total_steps"], config["peak_learning_rate"]) == (steps, 0.25)
 
 
-@pytest.mark.filterwarnings("ignore:Your input ran out of data")
-def test_a_second_fit_starts_over_and_unknown_length_trains_at_the_peak():
-    classifier = small_classifier(sizes=ONE_LAYER)
-    classifier.compile(learning_rate=0.25)
-    options = {"callbacks": [rates := Rates()], "verbose": 0}
-    for _ in range(2):
-        classifier.fit(TEXTS, LABELS, batch_size=4, **options)
-        assert int(classifier.optimizer.iterations) == 2
-        np.testing.assert_allclose(rates.rates, [0.5 / 3, 0.25 / 3], rtol=1e-5)
-    dataset = unequal_batches((TEXTS, LABELS), 4, 3).filter(lambda x, y: True)
-    classifier.fit(dataset, **options)
-    assert set(rates.rates) == {0.25}
-
-
-def test_the_default_rate_depends_on_the_size():
-    assert float(small_classifier().optimizer.learning_rate) == pytest.approx(1e-3)
-    base = small_classifier(sizes={"hidden_dim": 400, **ONE_LAYER})
-    assert float(base.optimizer.learning_rate) == pytest.approx(3e-5)
-
-
-# === Own settings ===
-
-
 def test_an_own_optimizer_is_kept_with_its_rate_and_state(tmp_path):
-    classifier = small_classifier(sizes=ONE_LAYER)
+    # The default optimizer cannot train these weights.
+    classifier = small_classifier(sizes={**ONE_LAYER, "dtype": "bfloat16"})
+    with pytest.raises(ValueError, match='dtype="mixed_bfloat16", which keeps'):
+        classifier.fit(TEXTS, LABELS, verbose=0)
     optimizer = keras.optimizers.SGD(0.25, momentum=0.5)
     classifier.compile(optimizer=optimizer)
     for steps in (2, 4):
@@ -176,7 +130,6 @@ def test_an_own_optimizer_is_kept_with_its_rate_and_state(tmp_path):
         assert classifier.optimizer is optimizer
         assert int(optimizer.iterations) == steps
     restored = save_and_load(classifier, tmp_path / "classifier.keras")
-    assert isinstance(restored.optimizer, keras.optimizers.SGD)
     assert float(restored.optimizer.learning_rate) == 0.25
     with pytest.raises(ValueError, match="your own optimizer"):
         classifier.compile(optimizer="adam", learning_rate=1e-3)
@@ -244,8 +197,5 @@ def test_averages_and_accumulation_of_the_default_optimizer():
     classifier.fit(TEXTS, LABELS, initial_epoch=1, **fit)
     kernel = classifier.output_dense.kernel
     assert np.abs(kernel - seen[-1][0]).max() < np.abs(seen[-1][0]).max() / 10
-    compiled = classifier.get_compile_config()["optimizer"]["config"]
-    settings = compiled["task_settings"]
+    settings = classifier.get_compile_config()["optimizer"]["config"]["task_settings"]
     assert {name: settings[name] for name in options} == options
-    with pytest.raises(ValueError, match="`ema_momentum` goes with optimizer='auto'"):
-        classifier.compile("sgd", ema_momentum=0.5)

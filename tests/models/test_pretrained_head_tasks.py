@@ -247,7 +247,7 @@ def test_sentence_order_depends_on_the_order(tmp_path):
     expected = 1 / (1 + np.exp(logits[:, 1] - logits[:, 0]))
     np.testing.assert_allclose(found, expected, atol=1e-6)
     assert np.abs(found - model.sentence_order(second, first)).min() > 1e-4
-    with pytest.raises(ValueError, match="order is one of two texts"):
+    with pytest.raises(ValueError, match="must be pairs of texts"):
         model.fit(first, [0, 1, 0])
     without_head = AlbertMaskedLM.from_backbone(small_backbone(), VOCABULARY)
     albert_tf.save_checkpoint(without_head, tmp_path, layout="albert_zh")

@@ -1,8 +1,5 @@
 """Classifiers: checkpoints, outputs, several classes per text, weights, windows."""
 
-import inspect
-import shutil
-
 import keras
 import keras_hub
 import numpy as np
@@ -17,7 +14,6 @@ from small_classifier import (
     call,
     cross_entropy,
     predict,
-    small_backbone,
     small_classifier,
 )
 
@@ -36,18 +32,12 @@ Y = [["坏", "好"], [], ["中"], ["坏"], ["坏", "中", "好"], ["好"], []]
 HOT = np.array([[name in row for name in NAMES] for row in Y], int)
 
 
-from_checkpoint = AlbertTextClassifier.from_checkpoint
-
-
 def multi_label(**kwargs):
     return small_classifier(cls=AlbertMultiLabelClassifier, labels=NAMES, **kwargs)
 
 
-# === Checkpoints ===
-
-
 def test_a_checkpoint_gives_the_outputs_of_the_original():
-    classifier = from_checkpoint(
+    classifier = AlbertTextClassifier.from_checkpoint(
         GOLDEN / "google_v2", vocabulary=VOCABULARY, labels=["差评", "好评"]
     )
     assert classifier.labels == ["差评", "好评"]
@@ -62,28 +52,6 @@ def test_a_checkpoint_gives_the_outputs_of_the_original():
     }
     logits = expected["pooled_output"] @ kernel + bias
     np.testing.assert_allclose(classifier(inputs), logits, atol=1e-5)
-    parameters = inspect.signature(AlbertTextClassifier.from_checkpoint).parameters
-    assert {"path", "vocabulary", "num_classes", "labels", "dropout"} < set(parameters)
-
-
-@pytest.mark.parametrize("beside", [True, False])
-def test_the_vocabulary_is_read_from_a_file(beside, tmp_path):
-    directory = tmp_path / "checkpoint"
-    shutil.copytree(GOLDEN / "albert_zh_postln", directory)
-    file = (directory if beside else tmp_path) / "vocab.txt"
-    file.write_text("\n".join(VOCABULARY) + "\n", encoding="utf-8")
-    vocabulary = None if beside else file
-    classifier = from_checkpoint(directory, num_classes=2, vocabulary=vocabulary)
-    assert classifier.preprocessor.tokenizer.get_vocabulary() == VOCABULARY
-
-
-def test_a_vocabulary_or_a_length_that_does_not_fit_raises():
-    with pytest.raises(FileNotFoundError, match="google_v2.*`vocabulary=`"):
-        from_checkpoint(GOLDEN / "google_v2", num_classes=2)
-    with pytest.raises(ValueError, match="has 119 tokens, the model 120"):
-        from_checkpoint(GOLDEN / "google_v2", num_classes=2, vocabulary=VOCABULARY[:-1])
-    with pytest.raises(ValueError, match="sequence_length=30.*29 positions"):
-        small_classifier(sequence_length=30)
 
 
 def test_presets_for_keras_hub_and_for_other_classes(tmp_path):
@@ -97,9 +65,6 @@ def test_presets_for_keras_hub_and_for_other_classes(tmp_path):
     assert call(other, TEXTS).shape == (7, 2)
     kernel = classifier.backbone.pooled_dense.kernel
     np.testing.assert_array_equal(other.backbone.pooled_dense.kernel, kernel)
-
-
-# === Outputs ===
 
 
 def test_mean_pooling_ignores_padding():
@@ -129,21 +94,6 @@ def test_answers_softmax_and_its_loss():
     assert loss == pytest.approx(cross_entropy(logits, LABELS).mean(), abs=1e-5)
 
 
-def test_wrong_arguments_raise():
-    for kwargs, message in (
-        ({"labels": ["a", "b"]}, "each of the 3 classes, each differently"),
-        ({"labels": ["a", "b", "b"]}, "each of the 3 classes, each differently"),
-        ({"pooling_mode": "sum"}, "should be one of .*mean.* Received: 'sum'"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            AlbertTextClassifier(small_backbone(), 3, **kwargs)
-    with pytest.raises(ValueError, match="3 classes. Received 1"):
-        multi_label(thresholds=[0.5])
-
-
-# === Several classes per text ===
-
-
 def test_multi_label_loss_is_binary_cross_entropy():
     classifier = multi_label()
     logits = predict(classifier, TEXTS).astype("float64")
@@ -153,6 +103,8 @@ def test_multi_label_loss_is_binary_cross_entropy():
         assert loss == pytest.approx(expected, rel=1e-4)
     with pytest.raises(ValueError, match="one class per text"):
         classifier.fit(TEXTS, Y, class_weight={0: 2.0})
+    with pytest.raises(ValueError, match="3 classes. Received 1"):
+        multi_label(thresholds=[0.5])
 
 
 def test_multi_label_thresholds_are_inclusive_tuned_and_saved(tmp_path):
@@ -169,10 +121,9 @@ def test_multi_label_thresholds_are_inclusive_tuned_and_saved(tmp_path):
     names = [[name.decode() for name in row] for row in answers["labels"].numpy()]
     assert names == np.where(chosen, NAMES, "").tolist()
 
-    # The texts with the highest logits have the class, at thresholds other than 0.5.
+    # The texts with the highest logits have the class.
     logits = predict(classifier, TEXTS)
     truth = logits >= np.sort(logits, axis=0)[[3, 5, 1], range(3)]
-    assert not np.array_equal(truth, logits >= 0)
     tune_thresholds(classifier, TEXTS, truth, batch_size=2)
     assert np.array_equal(classifier.answers(logits)["chosen"], truth)
     classifier.save_to_preset(str(tmp_path))
@@ -185,20 +136,6 @@ def test_multi_label_thresholds_are_inclusive_tuned_and_saved(tmp_path):
         tune_thresholds(small_classifier(), TEXTS, Y)
 
 
-# === Class weights and names as labels ===
-
-
-def test_class_weights_are_inverse_to_frequencies():
-    y = np.array([0, 0, 0, 2, 2])
-    weights = class_weights(y, NAMES)
-    assert weights == class_weights([NAMES[i] for i in y], NAMES)
-    expected = compute_class_weight("balanced", classes=np.array([0, 2]), y=y)
-    assert [weights[0], weights[2]] == pytest.approx(list(expected))
-    for given, message in ((["差"], "not among"), ([], "at least one")):
-        with pytest.raises(ValueError, match=message):
-            class_weights(given, NAMES)
-
-
 def test_names_as_labels_and_weights_per_class():
     def fitted(y, **kwargs):
         classifier = small_classifier(labels=NAMES, dropout=0, sizes={"num_layers": 1})
@@ -207,20 +144,20 @@ def test_names_as_labels_and_weights_per_class():
         return classifier
 
     names = [NAMES[i] for i in LABELS]
-    named = fitted(names, class_weight={0: 2.0, 2: 0.5, 1: 1.0})
-    by_text = fitted(LABELS, sample_weight=[[2.0, 1.0, 0.5][i] for i in LABELS])
+    weights = class_weights(names, NAMES)
+    balanced = compute_class_weight("balanced", classes=np.arange(3), y=LABELS)
+    assert weights == pytest.approx(dict(enumerate(balanced)))
+    named = fitted(names, class_weight=weights)
+    by_text = fitted(LABELS, sample_weight=[weights[i] for i in LABELS])
     given, expected = call(named, TEXTS), call(by_text, TEXTS)
     np.testing.assert_allclose(given, expected, atol=1e-6)
-    assert np.abs(given - call(fitted(LABELS), TEXTS)).max() > 1e-3
+    assert np.abs(given - call(fitted(LABELS), TEXTS)).max() > 1e-4
     dataset = tf.data.Dataset.from_tensor_slices((TEXTS, names)).batch(3)
     expected = named.evaluate(TEXTS, LABELS, verbose=0)
     assert named.evaluate(dataset, verbose=0) == pytest.approx(expected, abs=1e-5)
     unknown = tf.data.Dataset.from_tensor_slices((["好"], ["差"])).batch(1)
     with pytest.raises(tf.errors.InvalidArgumentError, match="found OOV values"):
         named.evaluate(unknown, verbose=0)
-
-
-# === Windows of long texts ===
 
 
 def test_a_long_text_is_the_mean_or_maximum_of_its_windows():
@@ -235,16 +172,8 @@ def test_a_long_text_is_the_mean_or_maximum_of_its_windows():
         np.testing.assert_allclose(given[1], expected, atol=1e-5)
         short = call(classifier, ["好", ""])
         np.testing.assert_allclose(given[[0, 2]], short, atol=1e-5)
-    for x, options, message in (
-        (["好"], {"combine": "sum"}, 'must be "mean" or "max"'),
-        ((["好"], ["坏"]), {}, "single texts"),
-        (["好"], {"stride": 11}, "between 1 and the 10 tokens"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            predict_windows(classifier, x, **options)
-
-
-# === Zero-shot classification ===
+    with pytest.raises(ValueError, match="between 1 and the 10 tokens"):
+        predict_windows(classifier, ["好"], stride=11)
 
 
 def test_zero_shot_probabilities_are_those_of_entailment():
@@ -263,9 +192,7 @@ def test_zero_shot_probabilities_are_those_of_entailment():
         assert row == pytest.approx(powers[:, 2] / powers[:, 2].sum(), abs=1e-5)
         expected = powers[:, 2] / powers[:, 1:].sum(axis=1)
         assert alone == pytest.approx(expected, abs=1e-5)
-    assert np.ptp(found, axis=0).min() > 1e-3 and np.ptp(found, axis=1).min() > 1e-3
-    single = model.predict(TEXTS, candidates[1:2])
-    assert single == pytest.approx(each[:, 1:2], abs=1e-6)
+    assert np.ptp(found, axis=0).min() > 1e-3
     assert model.predict([], candidates).shape == (0, 3)
     for kwargs, message in (
         ({"classifier": small_classifier()}, r"no label for entailment.*entailment="),

@@ -22,6 +22,7 @@ from albert_tf.models import bucket_by_length
 INVALID = b"\xff\xe5\xa5\xbd\xfe"  # The UTF-8 of 好 between invalid bytes.
 WEIGHTS = np.array([1.0, 0.0, 2.0, 0.5, 3.0, 0.25, 1.5])
 PAIRS = (TEXTS, OTHERS)
+DATASET = tf.data.Dataset.from_tensor_slices((["天", "地"], [0, 1]))
 
 
 @pytest.fixture(scope="module")
@@ -46,9 +47,6 @@ def fit(classifier, *args, **kwargs):
     return classifier.fit(*args, verbose=0, **kwargs).history
 
 
-# === Predict ===
-
-
 def test_predictions_are_those_of_hand_padded_ids(frozen):
     texts = ["很好吃，我想你来吧", "", "差", "😀", "好" * 27]
     by_hand = [frozen(hand_padded(text))[0] for text in texts]
@@ -59,20 +57,6 @@ def test_predictions_are_those_of_hand_padded_ids(frozen):
     # Invalid UTF-8 bytes are skipped.
     with_invalid, without = predict(frozen, [INVALID, "好"])
     np.testing.assert_allclose(with_invalid, without, atol=1e-6)
-
-
-def test_every_form_of_texts_is_predicted_alike(frozen, logits):
-    for x in (
-        np.array(TEXTS),
-        np.array(TEXTS, dtype=object),
-        tf.constant(TEXTS),
-        frozen.preprocessor(TEXTS),
-        (TEXTS, [""] * len(TEXTS)),
-    ):
-        np.testing.assert_allclose(predict(frozen, x), logits["texts"], atol=1e-5)
-    for text in ("很好", ("很好", "差")):
-        with pytest.raises((TypeError, ValueError), match="list"):
-            predict(frozen, text)
 
 
 @pytest.mark.traced
@@ -90,17 +74,11 @@ def test_long_texts_are_truncated_with_a_warning(frozen):
     texts = ["好" * 50, "差", "不" * 28, "好" * 27]
     with pytest.warns(UserWarning, match="2 of 4 texts are longer.*sequence_length=29"):
         predictions = predict(frozen, texts)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        cut = predict(frozen, [text[:27] for text in texts])
+    cut = predict(frozen, [text[:27] for text in texts])
     np.testing.assert_allclose(predictions, cut, atol=1e-5)
 
 
-# === Fit and evaluate ===
-
-
 def test_every_form_of_training_data_has_the_same_loss(frozen, losses, logits):
-    arrays = (np.array(TEXTS), np.array(OTHERS))
     features = frozen.preprocessor(TEXTS)
     features = {name: value.numpy() for name, value in features.items()}
     for x, y in (
@@ -108,7 +86,7 @@ def test_every_form_of_training_data_has_the_same_loss(frozen, losses, logits):
         (tf.constant(TEXTS), tf.constant(LABELS)),
         (unequal_batches((TEXTS, LABELS), 4, 3), None),
         (features, np.array(LABELS)),
-        (arrays, np.array(LABELS)),
+        ((np.array(TEXTS), np.array(OTHERS)), np.array(LABELS)),
     ):
         kind = "pairs" if isinstance(x, tuple) else "texts"
         options = {} if y is None else {"batch_size": 3}
@@ -134,13 +112,12 @@ def test_sample_weights_and_class_weights_stay_with_their_texts(frozen, losses):
     assert history["loss"] == pytest.approx([expected], abs=1e-5)
 
 
-@pytest.mark.parametrize("options", [{}, {"max_tokens": 64}])
-def test_validation_data_and_split(frozen, losses, options):
+def test_validation_data_and_split(frozen, losses):
     weighted = losses["pairs"] * WEIGHTS
     data = (PAIRS, LABELS, WEIGHTS)
-    history = fit(frozen, TEXTS, LABELS, validation_data=data, **options)
+    history = fit(frozen, TEXTS, LABELS, validation_data=data, max_tokens=64)
     assert history["val_loss"] == pytest.approx([weighted.mean()], abs=1e-5)
-    options = {"sample_weight": WEIGHTS, "validation_split": 0.4, **options}
+    options = {"sample_weight": WEIGHTS, "validation_split": 0.4}
     history = fit(frozen, PAIRS, LABELS, **options)
     # The last examples.
     assert history["loss"] == pytest.approx([weighted[:4].mean()], abs=1e-5)
@@ -155,9 +132,6 @@ def test_datasets_grouped_by_length_keep_labels_and_weights(frozen, losses):
     history = fit(frozen, grouped, validation_data=grouped)
     assert history["loss"] == pytest.approx([expected], abs=1e-5)
     assert history["val_loss"] == pytest.approx([expected], abs=1e-5)
-
-
-# === Token budgets ===
 
 
 def batch_shapes(model, method, *args, **kwargs):
@@ -190,37 +164,20 @@ def test_a_token_budget_changes_no_output_and_no_loss(frozen, losses, logits):
     assert all(rows * time <= 48 for rows, time in shapes) and len(shapes) > 2
 
 
-def test_an_impossible_token_budget_raises(frozen):
-    with pytest.raises(ValueError, match="give one of them.*batch_size=3"):
-        frozen.predict(TEXTS, batch_size=3, max_tokens=64)
-    with pytest.raises(ValueError, match="at least 1. Received: 0"):
-        frozen.fit(TEXTS, LABELS, max_tokens=0)
-    dataset = unequal_batches((TEXTS, LABELS), 4, 3)
-    with pytest.raises(ValueError, match="for lists of texts.*bucket_by_length"):
-        frozen.evaluate(dataset, max_tokens=64)
-
-
-# === Errors ===
-
-
 @pytest.mark.parametrize(
     ("x", "y", "options", "message"),
     [
         (TEXTS, LABELS[:-1], {}, "7 texts and 6 labels"),
-        ([], [], {}, "at least one.*0 texts and 0 labels"),
         (["好", "差"], [0, 3], {}, "num_classes - 1, that is 2. Element 1 is 3"),
         (["好", "差"], ["好评", "差评"], {}, r"must be numbers.*\['好评'"),
         (["好", "差"], None, {}, "`y`.* missing"),
         ((["好", "差"], ["好"]), [0, 1], {}, "shapes .2,. and .1,."),
         (["好", float("nan")], [0, 1], {}, "Element 1 is nan"),
-        (TEXTS, LABELS, {"validation_data": (["好", "差"], [0])}, "2 texts and 1"),
         (TEXTS, LABELS, {"validation_split": 1.0}, "between 0 and 1. Received: 1.0"),
-        (
-            tf.data.Dataset.from_tensor_slices((["天", "地"], [0, 1])),
-            None,
-            {},
-            "one text at a time. Expected batches",
-        ),
+        ("好", [0], {}, "list of strings"),
+        (TEXTS, LABELS, {"batch_size": 3, "max_tokens": 64}, "pass one of.*batch_size"),
+        (DATASET, None, {}, "one text at a time. Expected batches"),
+        (DATASET.batch(2), None, {"max_tokens": 64}, "bucket_by_length"),
     ],
 )
 def test_wrong_training_data_raises(frozen, x, y, options, message):

@@ -1,0 +1,184 @@
+"""Functions for classifiers: class weights, thresholds, long texts, features."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from albert_tf.evaluation import best_thresholds
+from albert_tf.models.albert_text_classifier import (
+    DEFAULT_THRESHOLD,
+    AlbertMultiLabelClassifier,
+)
+from albert_tf.preprocessing.examples import class_ids, count_examples
+from albert_tf.preprocessing.packed_texts import WindowedTexts, Windows
+from albert_tf.preprocessing.texts import Texts, tokenize_with_offsets
+from albert_tf_lite.answers import classify_multi_label
+from albert_tf_lite.errors import AlbertError
+
+
+def class_weights(y: Any, labels: Sequence[str] | None = None) -> dict[int, float]:
+    """Return weights inversely proportional to how often each class occurs.
+
+    They are those of scikit-learn's `class_weight="balanced"`, as `fit` takes them.
+
+    Args:
+        y: int array or list of class ids, or list of names.
+        labels: optional list of strings, the names of the classes.
+
+    Returns:
+        A dict of floats by class id.
+
+    Raises:
+        AlbertError: if `y` is empty, or a name is not among `labels`.
+
+    Example:
+    ```python
+    weights = albert_tf.models.class_weights(["好评", "好评", "差评"], ["差评", "好评"])
+    # {0: 1.5, 1: 0.75}; pass it as fit(texts, y, class_weight=weights).
+    ```
+    """
+    ids = class_ids(y, y, len(labels) if labels else None, labels)
+    counts = np.bincount(ids, minlength=len(labels or ()))
+    share = len(ids) / np.count_nonzero(counts)
+    return {i: float(share / max(count, 1)) for i, count in enumerate(counts)}
+
+
+def tune_thresholds(
+    classifier: AlbertMultiLabelClassifier,
+    x: Any,
+    y: Any,
+    batch_size: int | None = None,
+) -> None:
+    """Set the thresholds of a multi-label classifier to those with the best F1.
+
+    Args:
+        classifier: an `AlbertMultiLabelClassifier`.
+        x, y: labelled texts that it was not trained on, as for `fit`.
+        batch_size: optional int.
+
+    Raises:
+        AlbertError: if the classifier is not multi-label, or `y` not as for `fit`.
+    """
+    if not isinstance(classifier, AlbertMultiLabelClassifier):
+        raise AlbertError(
+            "Only an AlbertMultiLabelClassifier has thresholds. Received: "
+            f"{type(classifier).__name__}"
+        )
+    truth = classifier.targets(x, y)
+    outputs = classifier.predict(x, batch_size, verbose=0)
+    found = classify_multi_label(outputs, classifier.exported_settings())
+    classifier.thresholds = best_thresholds(
+        truth, found["probabilities"], DEFAULT_THRESHOLD
+    )
+
+
+def predict_windows(
+    task: Any,
+    texts: Sequence[str],
+    combine: str = "mean",
+    stride: int | None = None,
+    batch_size: int | None = None,
+    verbose: str | int = "auto",
+) -> np.ndarray:
+    """Predict long texts completely, from overlapping windows.
+
+    Args:
+        task: an `AlbertTextClassifier`, `AlbertMultiLabelClassifier` or
+            `AlbertTextRegressor`.
+        texts: list of strings, at least one.
+        combine: `"mean"` or `"max"` of the outputs of a text's windows, each output by
+            itself.
+        stride: optional int, the tokens from the start of one window to that of the
+            next. By default half a window, so that a phrase at the edge of one window
+            is inside another.
+        batch_size: optional int.
+        verbose: as for `keras.Model.predict`.
+
+    Returns:
+        An array [texts, ...], as of `task.predict`.
+
+    Raises:
+        AlbertError: if `texts` is empty or pairs, or an argument is wrong.
+
+    Example:
+    ```python
+    outputs = albert_tf.models.predict_windows(classifier, long_texts)
+    ```
+    """
+    if combine not in ("mean", "max"):
+        raise AlbertError(f'`combine` must be "mean" or "max". Received: {combine!r}')
+    if isinstance(texts, (str, tuple, tf.data.Dataset)) or not len(texts):
+        raise AlbertError(
+            "`texts` must be a list of single texts, at least one. Received: "
+            f"{type(texts).__name__}"
+        )
+    packed = _windows(task.preprocessor, texts, stride)
+    outputs = task.predict(packed, batch_size, verbose=verbose)
+    counts = np.bincount(packed.windows.texts)
+    starts = np.cumsum(counts) - counts
+    if combine == "max":
+        return np.maximum.reduceat(outputs, starts)
+    sums = np.add.reduceat(outputs, starts)
+    return (sums.T / counts).T.astype(outputs.dtype)
+
+
+def _windows(preprocessor, texts, stride):
+    packer = preprocessor.packer
+    size = packer.sequence_length - 2
+    stride = stride or max(size // 2, 1)
+    if not 0 < stride <= size:
+        raise AlbertError(
+            f"`stride` must be between 1 and the {size} tokens of a window. "
+            f"Received: {stride}"
+        )
+    tokens, starts, ends = tokenize_with_offsets(preprocessor.tokenizer, texts)
+    windows = Windows.of(tokens, size, stride)
+    tokens, first_lengths = packer.pack([windows.of_windows(tokens.values)])
+    return WindowedTexts(
+        tokens=tokens,
+        first_lengths=first_lengths,
+        starts=starts,
+        ends=ends,
+        windows=windows,
+    )
+
+
+def text_features(
+    classifier: Any, x: Texts, batch_size: int | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the inputs of the head of a classifier, and its probabilities.
+
+    Args:
+        classifier: an `AlbertTextClassifier`.
+        x: list of strings, or the tuple of two for pairs; at least one example.
+        batch_size: optional int, by default more than 32 for short texts.
+
+    Returns:
+        `(features, probabilities)`, float32 arrays [examples, hidden_dim] and
+        [examples, classes].
+
+    Raises:
+        AlbertError: if `x` is empty.
+
+    Example:
+    ```python
+    features, probabilities = albert_tf.models.text_features(classifier, texts)
+    albert_tf.evaluation.suspicious_labels(features, class_ids)
+    ```
+    """
+    if not count_examples(x):
+        raise AlbertError("`x` is empty. Expected at least one text.")
+    packed = classifier.preprocessor.pack_texts(x)
+    batches = classifier.prediction_batches(packed, batch_size)
+    head = classifier.output_dense
+    encoder = keras.Model(classifier.input, head.input)
+    features = encoder.predict(batches.dataset, verbose=0)
+    probabilities = classifier.probabilities(head(features))
+    # In float32, because programs that read this take no half precision.
+    found = (np.asarray(x, "float32") for x in (features, probabilities))
+    return batches.restore(tuple(found))

@@ -1,0 +1,191 @@
+"""Tasks from checkpoints, backbones and presets."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import warnings
+from typing import Any
+
+import keras
+
+from albert_tf.backbone.albert_backbone import AlbertBackbone
+from albert_tf.backbone.precision import as_dtype
+from albert_tf.backbone.presets import Presets
+from albert_tf.checkpoints import open_checkpoint
+from albert_tf.checkpoints.checkpoint import Checkpoint
+from albert_tf.checkpoints.heads import HEADS
+from albert_tf.tokenizers import load_tokenizer
+from albert_tf_lite.errors import AlbertError
+
+
+class FromCheckpoint(Presets):
+    """The constructors of a task; `AlbertTask` documents the class attributes."""
+
+    backbone_cls: Any = AlbertBackbone
+    preprocessor_cls: Any = None
+    heads: tuple[str, ...] = ()
+    keeps_pooler = False
+
+    @classmethod
+    def from_checkpoint(
+        cls,
+        path: str | os.PathLike | Checkpoint,
+        *,
+        config: str | os.PathLike | dict | None = None,
+        vocabulary: str | os.PathLike | list[str] | None = None,
+        sequence_length: int | None = None,
+        lowercase: bool | None = None,
+        dtype: str | keras.DTypePolicy | None = None,
+        precision: str | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Build the task on a checkpoint, with its head if that has as many classes.
+
+        Args:
+            path: as for `albert_tf.load_checkpoint`, or a checkpoint opened by
+                `albert_tf.checkpoints.open_checkpoint`.
+            config: optional path or dict. By default the config beside the
+                checkpoint.
+            vocabulary: optional path of a `vocab.txt` or a SentencePiece model, or
+                list of tokens. By default the one beside the checkpoint.
+            sequence_length: optional int. Maximum number of tokens per example; by
+                default the number of positions of the model.
+            lowercase: optional bool. Lower-case the text. By default as in the
+                checkpoint's config, else `True`, as for all releases.
+            dtype: optional string or `keras.DTypePolicy` to compute in.
+            precision: optional string, instead of `dtype`: `"float32"`, `"bfloat16"`
+                (with weights of 32 bits), or `"auto"` for what `choose_precision`
+                finds faster on this machine.
+            **kwargs: arguments of the class, such as `num_classes`. By default those
+                of the checkpoint's head.
+
+        Returns:
+            A model of this class.
+
+        Raises:
+            FileNotFoundError: if a file is missing.
+            albert_tf.checkpoints.CheckpointError: as `albert_tf.load_checkpoint`.
+            AlbertError: if the vocabulary does not have the checkpoint's size, or
+                `num_classes` is missing and the checkpoint has no head.
+        """
+        checkpoint = open_checkpoint(path, config=config)
+        if precision is not None:
+            if dtype is not None:
+                raise AlbertError("Pass `dtype` or `precision`, not both.")
+            dtype = as_dtype(precision, checkpoint.arguments["hidden_dim"])
+        tokenizer = None
+        if cls.preprocessor_cls is not None:
+            tokenizer = checkpoint.tokenizer(lowercase, vocabulary)
+            if tokenizer is None:
+                raise FileNotFoundError(
+                    f"There is no vocabulary beside {checkpoint.path} (vocab*.txt or "
+                    "*.model). Put it there, or pass `vocabulary=`."
+                )
+        elif (vocabulary, sequence_length, lowercase) != (None, None, None):
+            raise AlbertError(
+                f"{cls.__name__} takes ids, not texts: leave out `vocabulary`, "
+                "`sequence_length` and `lowercase`."
+            )
+        return cls.from_opened(
+            checkpoint,
+            tokenizer,
+            sequence_length=sequence_length,
+            dtype=dtype,
+            **kwargs,
+        )
+
+    @classmethod
+    def from_opened(
+        cls,
+        checkpoint: Checkpoint,
+        tokenizer: keras.layers.Layer | None = None,
+        *,
+        sequence_length: int | None = None,
+        dtype: str | keras.DTypePolicy | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Build the task on an open checkpoint, with or without a tokenizer."""
+        kwargs, new_heads = cls.read_heads(checkpoint, kwargs)
+        reads = {HEADS[head].reads for head in cls.heads}
+        # A pooler that no head reads would stay untrained.
+        drops_pooler = reads == {"sequence"} and not cls.keeps_pooler
+        needs_pooler = any(HEADS[head].reads == "pooled" for head in new_heads)
+        pooler = (checkpoint.has_pooler or needs_pooler) and not drops_pooler
+        backbone = checkpoint.build_backbone(dtype=dtype, pooler=pooler)
+        model = cls.from_backbone(
+            backbone, tokenizer, sequence_length=sequence_length, **kwargs
+        )
+        checkpoint.load_into(model, new_heads)
+        return model
+
+    @classmethod
+    def read_heads(
+        cls, checkpoint: Checkpoint, arguments: dict[str, Any]
+    ) -> tuple[dict[str, Any], list[str]]:
+        """Return the arguments with those of the checkpoint, and the heads it lacks."""
+        found: dict[str, Any] = {}
+        for head in cls.heads:
+            found.update(checkpoint.head_config(head))
+        missing = [head for head in cls.heads if head not in checkpoint.heads]
+        return {**found, **arguments}, missing
+
+    @classmethod
+    def has_heads_in(cls, checkpoint: Checkpoint) -> bool:
+        """Return whether a checkpoint has the trained heads of the task."""
+        return set(cls.heads) <= set(checkpoint.heads)
+
+    @classmethod
+    def from_backbone(
+        cls: Any,
+        backbone: AlbertBackbone,
+        vocabulary: Any = None,
+        *args: Any,
+        sequence_length: int | None = None,
+        lowercase: bool = True,
+        **kwargs: Any,
+    ) -> Any:
+        """Build the task on a backbone and a vocabulary.
+
+        Args:
+            backbone: an `AlbertBackbone`.
+            vocabulary: as for `from_checkpoint`, or a tokenizer; `None` for a model
+                that takes ids.
+            *args, **kwargs: arguments of the class after `backbone`.
+            sequence_length: as for `from_checkpoint`.
+            lowercase: bool. Lower-case the text; ignored if `vocabulary` is a
+                tokenizer.
+
+        Raises:
+            TypeError: if the class has no argument of that name.
+        """
+        _check_arguments(cls, kwargs)
+        if vocabulary is not None:
+            if not isinstance(vocabulary, keras.layers.Layer):
+                vocabulary = load_tokenizer(vocabulary, lowercase=lowercase)
+            kwargs["preprocessor"] = cls.preprocessor_cls(
+                vocabulary,
+                sequence_length=sequence_length or backbone.max_sequence_length,
+            )
+        return cls(backbone, *args, **kwargs)
+
+
+def warn_of_new_head(checkpoint: Checkpoint, head: str, wanted: int) -> None:
+    """Warn that a head of the checkpoint has another number of classes."""
+    warnings.warn(
+        f"The {head} of {checkpoint.path} has {checkpoint.num_classes(head)} classes, "
+        f"not {wanted}: the model starts with a new head with random weights.",
+        # The caller of `from_checkpoint`.
+        stacklevel=5,
+    )
+
+
+def _check_arguments(cls, given):
+    """Raise for arguments that no constructor has, which Keras would ignore."""
+    parameters = (inspect.signature(base.__init__).parameters for base in cls.__mro__)
+    unknown = sorted(set(given) - {"trainable"}.union(*parameters))
+    if unknown:
+        own = [*inspect.signature(cls.__init__).parameters][2:-1]
+        raise TypeError(
+            f"{cls.__name__} has no argument `{unknown[0]}`. Its arguments: {own}"
+        )
