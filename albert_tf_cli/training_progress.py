@@ -9,9 +9,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 
 from albert_tf_cli.common import console
 
-# Seconds until a log has a first estimate of the remaining time.
-FIRST_ESTIMATE = 60
-# Readable names of the metrics of pretraining; `None` hides one.
+# Printed names of the metrics of pretraining; `None` hides one.
 NAMES = {
     "mlm_logits_accuracy": "masked tokens",
     "sop_logits_accuracy": "order",
@@ -27,20 +25,17 @@ class TrainingProgress(keras.callbacks.Callback):
     after Ctrl-C or SIGTERM it prints the step from which the training will resume.
 
     Args:
-        steps: optional int, steps of the whole training. Defaults to those of all
-            epochs.
-        interval: optional int, steps of a complete epoch. Defaults to those of the
-            first epoch.
+        steps: optional int, steps of the whole training. Defaults to all epochs.
+        interval: optional int, steps of a complete epoch. Defaults to the first one.
     """
 
     def __init__(self, steps=None, interval=None):
         super().__init__()
         self._steps, self._interval = steps, interval
         self._done = self._epoch_begun = 0
-        self._told = False
-        bar = BarColumn(None)
-        self._bar = Progress(bar, TextColumn("{task.description}"), console=console)
-        self._task = None
+        text = TextColumn("{task.description}")
+        self._bar = Progress(BarColumn(None), text, console=console)
+        self._task = self._bar.add_task("", total=steps, visible=False)
 
     def __enter__(self):
         self._handler = signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -48,16 +43,15 @@ class TrainingProgress(keras.callbacks.Callback):
 
     def __exit__(self, kind, error, traceback):
         signal.signal(signal.SIGTERM, self._handler)
-        if self._task is not None:
-            self._bar.stop()
+        self._bar.stop()
         if isinstance(error, KeyboardInterrupt):
-            told = str(error)
-            if not told and self._steps:
-                told = (
+            message = str(error)
+            if not message and self._steps:
+                message = (
                     f"Interrupted at {self._position()}. The same command resumes "
                     f"from step {self._epoch_begun:,}."
                 )
-            console.print(told or "Interrupted.")
+            console.print(message or "Interrupted.")
             raise typer.Exit(130) from None
 
     def on_epoch_begin(self, epoch, logs=None):
@@ -65,47 +59,46 @@ class TrainingProgress(keras.callbacks.Callback):
         self._interval = self._interval or steps
         self._steps = self._steps or steps * self.params["epochs"]
         # Keras counts only the remaining steps of a resumed interval.
-        self._done = (epoch + 1) * self._interval - steps
-        self._epoch_begun = self._done
-        self._begun_at, self._begun = time.monotonic(), self._done
-        if console.is_terminal and self._task is None:
+        self._done = self._epoch_begun = (epoch + 1) * self._interval - steps
+        self._start = time.monotonic(), self._done
+        if console.is_terminal:
             self._bar.start()
-            self._task = self._bar.add_task("", total=self._steps)
+            self._bar.update(self._task, total=self._steps, visible=True)
 
     def on_train_batch_end(self, batch, logs=None):
         self._done += 1
-        if self._task is not None:
+        if self._done == self._epoch_begun + 1:
+            # The first step includes tracing.
+            self._start = time.monotonic(), self._done
+        if console.is_terminal:
             loss = f"loss {float(logs['loss']):.4g}"
             text = f"{self._position()}, {loss}{self._estimate()}"
             self._bar.update(self._task, completed=self._done, description=text)
-        elif not self._told and time.monotonic() - self._begun_at > FIRST_ESTIMATE:
-            self._told = True
-            console.print(f"{self._position()}{self._estimate()}")
 
     def on_epoch_end(self, epoch, logs=None):
         self._epoch_begun = self._done
-        loss = {name: logs[name] for name in ("loss",) if name in logs}
         scores = [
             f"{name} {float(value):.4f}"
-            for key, value in {**loss, **logs}.items()
+            for key, value in {"loss": 0, **logs}.items()
             if (name := _name(key)) is not None
         ]
-        told = f"{self._position()}: {', '.join(scores)}{self._estimate()}"
-        self._bar.console.print(told, soft_wrap=True)
+        line = f"{self._position()}: {', '.join(scores)}{self._estimate()}"
+        self._bar.console.print(line, soft_wrap=True)
 
     def _position(self):
         return f"step {self._done:,} of {self._steps:,}"
 
     def _estimate(self):
         """Format the time per step and the remaining time; empty at the end."""
-        # The first step includes tracing.
-        steps = self._done - self._begun - 1
-        if steps < 1:
-            self._begun_at = time.monotonic()
-            return ""
-        each = (time.monotonic() - self._begun_at) / steps
+        begun_at, begun = self._start
         left = self._steps - self._done
-        return f", {each:.3g} s per step, {_duration(left * each)} left" if left else ""
+        if not left or self._done == begun:
+            return ""
+        each = (time.monotonic() - begun_at) / (self._done - begun)
+        minutes, seconds = divmod(round(left * each), 60)
+        hours, minutes = divmod(minutes, 60)
+        remaining = f"{hours}:{minutes:02}:{seconds:02}"
+        return f", {each:.3g} s per step, {remaining} left"
 
 
 def _name(metric):
@@ -113,11 +106,3 @@ def _name(metric):
     plain = metric.removeprefix("val_")
     name = NAMES.get(plain, plain)
     return name if name is None or plain == metric else f"dev {name}"
-
-
-def _duration(seconds):
-    minutes, seconds = divmod(round(seconds), 60)
-    if minutes < 2:
-        return f"{60 * minutes + seconds} s"
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min"

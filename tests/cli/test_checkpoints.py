@@ -2,6 +2,7 @@
 
 import functools
 import http.server
+import importlib
 import json
 import re
 import shutil
@@ -15,7 +16,6 @@ from conftest import GOLDEN
 import albert_tf
 from albert_tf.checkpoints import RELEASES
 from albert_tf.checkpoints.releases import Release
-from albert_tf_cli import checkpoints, common
 
 
 def printed(*command):
@@ -57,7 +57,7 @@ def test_inspect_prints_a_table_or_json(tmp_path):
 def test_convert_and_verify(tmp_path, name, to):
     out = printed("convert", GOLDEN / name, tmp_path / "to", "--to", to, "--verify")
     assert f"to ({to})" in re.sub(r"\s+", " ", out)
-    assert "left out" in out and len(out.splitlines()) < 20
+    assert "left_out" in out and len(out.splitlines()) < 20
     differences = re.findall(r"(\w+_output|\w+_logits)\s+\S\s+(\S+e[+-]\d+)", out)
     assert len(differences) == (2 if to == "kerashub" else 4)
     assert all(float(difference) < 1e-5 for _, difference in differences)
@@ -77,8 +77,7 @@ def test_inspect_and_convert_an_archive(tmp_path):
     path = shutil.make_archive(tmp_path / "a", "gztar", GOLDEN / "albert_zh_postln")
     report = json.loads(printed("inspect", path, "--json"))
     assert report["path"] == f"{path}/model.ckpt-best"
-    out = printed("convert", path, tmp_path / "keras", "--to", "keras", "--verbose")
-    assert "written (keras)" in out
+    assert "keras" in printed("convert", path, tmp_path / "keras", "--to", "keras")
 
 
 # === download ===
@@ -102,7 +101,8 @@ def server(tmp_path, monkeypatch):
         url="https://models.example.com/tiny.zip",
     )
     monkeypatch.setitem(RELEASES, "golden", release)
-    for module in (common, checkpoints):
+    for name in ("common", "checkpoints"):
+        module = importlib.import_module(f"albert_tf_cli.{name}")
         monkeypatch.setattr(module, "releases", lambda: dict.fromkeys(RELEASES))
     monkeypatch.setenv("ALBERT_TF_CACHE", str(tmp_path / "cache"))
     handler = functools.partial(
@@ -136,6 +136,6 @@ def test_a_folder_of_the_name_of_a_release_comes_first(server, tmp_path, monkeyp
 
 def test_download_lists_the_releases():
     lines = printed("download").splitlines()
-    assert [line.split()[0] for line in lines if line[0] != " "][1:] == [*RELEASES]
+    assert [line.split()[0] for line in lines if line[0] != " "] == [*RELEASES]
     assert all(len(line) <= 80 for line in lines)
     assert "Did you mean albert_tiny_zh?" in refused("download", "albert_tiny_zhh")

@@ -1,5 +1,6 @@
 """`albert-tf predict | evaluate --report`: lines, files, engines and explanations."""
 
+import importlib
 import json
 import pathlib
 import re
@@ -12,7 +13,6 @@ from rich.console import Console
 from small_classifier import LABELS, TEXTS, VOCABULARY, small_backbone, small_classifier
 
 import albert_tf
-import albert_tf_cli.tasks
 from albert_tf.models import (
     AlbertMultiLabelClassifier,
     AlbertTextRegressor,
@@ -195,7 +195,8 @@ def test_explain_colours_the_text(folder, monkeypatch):
     terminal = Console(
         force_terminal=True, color_system="truecolor", highlight=False, markup=False
     )
-    monkeypatch.setattr(albert_tf_cli.tasks, "console", terminal)
+    module = importlib.import_module("albert_tf_cli.predict")
+    monkeypatch.setattr(module, "console", terminal)
     coloured = run(*predict, "--explain").stdout
     assert "\x1b[30;48;2;" in coloured
     assert re.sub(r"\x1b\[[\d;]*m", "", coloured) == plain

@@ -15,8 +15,7 @@ import albert_tf
 from albert_tf.models.pooling import POOLING_MODES
 from albert_tf.training import fine_tuning
 from albert_tf_cli.finetune import Freeze, PoolingMode
-from albert_tf_cli.task_table import TASKS, task_of
-from albert_tf_cli.task_table.row import Examples, split
+from albert_tf_cli.tasks import Examples, split
 
 
 class Case(NamedTuple):
@@ -281,14 +280,16 @@ def test_what_is_wrong_with_questions_is_told(trained, tmp_path):
     first["qas"][0]["answers"][0]["answer_start"] = 3
     second["qas"][0]["answers"][0]["text"] = "不在"
     (tmp_path / "odd.json").write_text(as_json(content), "utf-8")
-    with pytest.warns(UserWarning, match="1 answers were not where.*; 1 questions"):
+    with pytest.warns(
+        UserWarning, match="1 answers had a wrong answer_start.*; 1 questions"
+    ):
         run("evaluate", trained("question-answering")[0], tmp_path / "odd.json")
     model = trained("multiple-choice")[0]
-    assert "two choices at least" in refused("predict", model, "天\t谁\t好")
+    assert "at least two choices" in refused("predict", model, "天\t谁\t好")
     choices = [[x, [{**y, "answer": None}], z] for x, (y,), z in CHOICES]
     (tmp_path / "test.json").write_text(as_json(choices), "utf-8")
     error = refused("evaluate", model, tmp_path / "test.json")
-    assert "test.json does not say which choices" in error
+    assert "test.json lacks the answers" in error
 
 
 # === Options of finetune ===
@@ -375,20 +376,13 @@ def test_a_named_size_takes_any_vocabulary_and_all_choices_are_offered(
 def test_without_dev_a_share_of_each_class_is_held_back():
     labels = [0] * 30 + [1] * 10
     texts = [str(i) for i in range(40)]
-    whole = Examples((texts, texts[::-1]), labels, count=40)
+    whole = Examples((texts, texts[::-1]), labels)
     train, dev = split(whole, 0.2, seed=3)
-    assert (train.count, dev.count) == (32, 8) and dev.y == [0] * 6 + [1] * 2
+    assert (len(train), len(dev)) == (32, 8) and dev.y == [0] * 6 + [1] * 2
     for part in (train, dev):
         assert [labels[int(x)] for x in part.x[0]] == part.y
         assert [39 - int(x) for x in part.x[0]] == list(map(int, part.x[1]))
     assert sorted(train.x[0] + dev.x[0]) == sorted(texts)
     # Where a class has one example, and where examples have no classes.
     for y in ([0] * 39 + [1], [[]] * 40):
-        assert split(Examples(texts, y, count=40), 0.2, seed=3)[1].count == 8
-
-
-def test_the_task_of_a_class():
-    assert task_of("AlbertMultiLabelClassifier").name == "multi-label"
-    assert task_of("AlbertEarlyExitClassifier").name == "text-classification"
-    assert task_of("AlbertPretrainer") is None and task_of(None) is None
-    assert TASKS.keys() == albert_tf.models.TASKS.keys()
+        assert len(split(Examples(texts, y), 0.2, seed=3)[1]) == 8
