@@ -146,7 +146,7 @@ def prune(
 ):
     """Remove the tokens that a corpus does not need.
 
-    The predictions for its texts stay the same.
+    Predictions on the texts of the corpus do not change.
 
     \b
     Example:

@@ -2,13 +2,15 @@
 
 import contextlib
 import difflib
-import importlib.util
+import importlib.resources
 import json
 import pathlib
 import re
+import signal
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import typer
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -59,8 +61,7 @@ def state_folder(output: str | pathlib.Path) -> pathlib.Path:
 
 def releases() -> dict[str, dict]:
     """Read the table of releases without importing TensorFlow."""
-    (folder,) = importlib.util.find_spec("albert_tf").submodule_search_locations
-    file = pathlib.Path(folder, "checkpoints", "releases.json")
+    file = importlib.resources.files("albert_tf") / "checkpoints" / "releases.json"
     return json.loads(file.read_text("utf-8"))["releases"]
 
 
@@ -109,6 +110,26 @@ def random_backbone(config: str, vocabulary_size: int | None = None) -> Any:
             f"{', '.join(sizes)}"
         )
     return AlbertBackbone(**config_arguments(config))
+
+
+# === Training ===
+
+
+@contextlib.contextmanager
+def interruptible() -> Iterator[dict[str, Any]]:
+    """End a training at Ctrl-C or SIGTERM with a message and exit status 130.
+
+    Yields the arguments of the training that print its progress: a bar on a terminal,
+    otherwise a line per epoch.
+    """
+    handler = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield {"verbose": 1 if console.is_terminal else 2}
+    except KeyboardInterrupt as error:
+        console.print(str(error) or "Interrupted. The same command resumes.")
+        raise typer.Exit(130) from None
+    finally:
+        signal.signal(signal.SIGTERM, handler)
 
 
 # === Output ===

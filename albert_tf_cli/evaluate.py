@@ -94,7 +94,7 @@ def evaluate(
         from albert_tf.evaluation import ErrorList, write_error_report
 
         lists = [_mistakes(task, trained, examples, batch_size)]
-        if train:
+        if train and task.suspicious:
             train_examples = task.read(train, columns, known)
             rows = task.suspicious(trained, train_examples, batch_size)
             lists.append(ErrorList("suspicious", *_NOTES["suspicious"], rows))

@@ -2,7 +2,7 @@
 
 import inspect
 import pathlib
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -11,6 +11,7 @@ from albert_tf_cli.common import (
     check_files,
     console,
     import_tensorflow,
+    interruptible,
     random_backbone,
     state_folder,
 )
@@ -33,7 +34,7 @@ from albert_tf_cli.options import (
 from albert_tf_cli.tasks import TASKS, Columns, split
 from albert_tf_lite.errors import AlbertError
 
-TaskName = Literal[*TASKS]
+TaskName: Any = Literal[*TASKS]
 Freeze = Literal["embeddings", "encoder"]
 PoolingMode = Literal["cls", "mean", "max", "first_last_mean"]
 
@@ -142,7 +143,7 @@ def finetune(
     if not dev:
         data["train"], data["dev"] = split(data["train"], dev_split, seed)
     counts = [f"{name} {len(part):,}" for name, part in data.items()]
-    summary = f"{learned.summary(arguments)} {', '.join(counts)} {data['train'].unit}"
+    summary = f"{learned.summary(arguments)} {', '.join(counts)} examples"
     console.print(summary.strip(), soft_wrap=True)
 
     if checkpoint:
@@ -161,7 +162,6 @@ def finetune(
     from albert_tf.training import fine_tuning_learning_rate
     from albert_tf.training.fine_tuning import fine_tune, plot_history
     from albert_tf.training.run_state import weights_digest
-    from albert_tf_cli.training_progress import TrainingProgress
 
     keras.utils.set_random_seed(seed)
     keras.config.set_dtype_policy(as_dtype(precision))
@@ -181,10 +181,11 @@ def finetune(
         gradient_accumulation_steps=gradient_accumulation_steps,
     )
     settings = {name: x for name, x in context.params.items() if name != "output"}
-    with TrainingProgress() as progress:
+    with interruptible() as progress:
         metrics = fine_tune(
             model,
-            *((data[name].x, data[name].y) for name in ("train", "dev")),
+            (data["train"].x, data["train"].y),
+            (data["dev"].x, data["dev"].y),
             output,
             epochs=epochs,
             batch_size=batch_size,
@@ -194,8 +195,7 @@ def finetune(
                 "arguments": arguments,
                 "weights": weights_digest(model),
             },
-            callbacks=[progress],
-            verbose=0,
+            **progress,
             maximise=model.monitor,
             tune=lambda model: learned.tune(model, data["dev"], batch_size),
             scores=lambda model: learned.scores(model, data["dev"], batch_size),

@@ -6,15 +6,17 @@ from typing import Annotated, Any, Literal
 import typer
 import typer.core
 
-GROUPS = ("Arguments", "Data", "Model", "Masks", "Training", "Output", "Options")
-GROUPS += ("Advanced",)
+GROUPS = (
+    *("Arguments", "Data", "Model", "Masks", "Training", "Output"),
+    *("Options", "Advanced"),
+)
 
 
 class Command(typer.core.TyperCommand):
     """A command whose help lists its options in groups, in the order of `GROUPS`."""
 
     def format_options(self, ctx, formatter):
-        groups: dict[str, list] = {group: [] for group in GROUPS}
+        groups = {group: [] for group in GROUPS}
         for parameter in self.get_params(ctx):
             if record := parameter.get_help_record(ctx):
                 is_argument = parameter.param_type_name == "argument"

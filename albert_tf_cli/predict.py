@@ -125,10 +125,7 @@ def predict(
     answer_texts = _answer_function(task, loaded, engine)
     options: dict[str, Any] = {"candidate_labels": labels} if labels else {}
     if top_k is not None:
-        if not _takes_top_k(loaded):
-            raise AlbertError(
-                f"--top-k does not apply to {task.name}, which has one answer per text."
-            )
+        _check_top_k(task, loaded)
         options["top_k"] = top_k or None
     if file:
         columns = Columns(None, text_column, text_b_column)
@@ -226,11 +223,14 @@ def _answer_function(task, model, engine):
     return exported(model, engine).answers
 
 
-def _takes_top_k(model):
+def _check_top_k(task, model):
     from albert_tf_lite.plain_answers import PLAIN_ANSWERS
 
     function = getattr(model, "predict_dicts", None) or PLAIN_ANSWERS[model.task]
-    return "top_k" in inspect.signature(function).parameters
+    if "top_k" not in inspect.signature(function).parameters:
+        raise AlbertError(
+            f"--top-k does not apply to {task.name}, which has one answer per text."
+        )
 
 
 # === Explanations ===

@@ -133,10 +133,15 @@ def pretrain_data(
         text_field=text_field,
         seed=seed,
     )
-    executor = {"engine": engine, "workers": workers, "address": address}
     with bytes_bar("Text") as progress:
         manifest = make_pretraining_data(
-            files, output, settings, **executor, progress=progress
+            files,
+            output,
+            settings,
+            engine=engine,
+            workers=workers,
+            address=address,
+            progress=progress,
         )
     print_summary(manifest["counts"])
     for warning in manifest["warnings"]:

@@ -11,6 +11,7 @@ from albert_tf_cli.common import (
     check_checkpoint,
     console,
     import_tensorflow,
+    interruptible,
     random_backbone,
     state_folder,
 )
@@ -106,10 +107,11 @@ def pretrain(
         )
     if checkpoint is not None:
         check_checkpoint(checkpoint)
-    for records in filter(None, (data, dev)):
-        if not list(pathlib.Path(records).parent.glob(pathlib.Path(records).name)):
-            raise FileNotFoundError(f"There are no records in {records}.")
-    _refuse_finished(pathlib.Path(output))
+    for path in filter(None, (data, dev)):
+        if not list(pathlib.Path(path).parent.glob(pathlib.Path(path).name)):
+            raise FileNotFoundError(f"There are no records in {path}.")
+    folder = pathlib.Path(output)
+    _refuse_finished(folder)
     import_tensorflow()
     import keras
 
@@ -125,7 +127,6 @@ def pretrain(
         pretraining_optimizer,
     )
     from albert_tf.training.run_state import weights_digest
-    from albert_tf_cli.training_progress import TrainingProgress
 
     keras.utils.set_random_seed(seed)
     keras.config.set_dtype_policy(as_dtype(precision))
@@ -153,7 +154,7 @@ def pretrain(
     layout = to or fitting
     check_saving(model, output, layout, records.tokenizer)
     start = {"checkpoint": weights_digest(model.backbone)} if checkpoint else None
-    with TrainingProgress(steps, interval) as progress:
+    with interruptible() as progress:
         done = pretrain(
             model,
             records,
@@ -165,14 +166,12 @@ def pretrain(
             interval=interval,
             dev=dev_records,
             settings=start,
-            callbacks=[progress],
-            verbose=0,
+            **progress,
         )
-    output = pathlib.Path(output)
     settings = {**context.params, "interval": interval, "to": layout}
     del settings["output"]
-    write_json(output / "history.json", {**done, "settings": settings})
-    plot_pretraining(done["history"], interval, output / "loss.png")
+    write_json(folder / "history.json", {**done, "settings": settings})
+    plot_pretraining(done["history"], interval, folder / "loss.png")
     # Last, because an existing preset is not overwritten.
     save_checkpoint(model, output, layout, tokenizer=records.tokenizer)
     shutil.rmtree(state_folder(output))
@@ -212,15 +211,11 @@ def _masks(records, masking, **given):
     """Return the generator of the given options; `None` to keep the masks."""
     if masking == "dynamic":
         return records.masks(**given)
-    if not records.is_masked:
+    names = [name for name, value in given.items() if value is not None]
+    if names or not records.is_masked:
         raise AlbertError(
-            f"--masking static: the records of {records.folder} hold no masks. Leave "
-            "it out, or make them with `albert-tf pretrain-data --masked`."
-        )
-    if names := [name for name, value in given.items() if value is not None]:
-        raise AlbertError(
-            f"{', '.join(names)}: --masking static keeps the masks of the records. "
-            "Leave it out."
+            "--masking static needs records of `pretrain-data --masked` and no options "
+            f"of masks. Received: {', '.join([str(records.folder), *names])}"
         )
     return None
 

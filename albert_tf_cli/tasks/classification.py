@@ -15,13 +15,8 @@ def read_labelled(path, columns, known=None):
     return read_labelled_texts(path, *columns, pairs=pairs)
 
 
-def unit_of(data):
-    """Return the plural of one example."""
-    return "pairs" if data.pairs else "texts"
-
-
 class _Classification(Task):
-    """What single-label and multi-label classification share."""
+    """Base class of single-label and multi-label classification."""
 
     def summary(self, arguments):
         return f"{arguments['num_classes']} classes: {shown(arguments['labels'])}."
@@ -33,7 +28,7 @@ class _Classification(Task):
 
     def _examples(self, data, y, labels):
         arguments = {"num_classes": len(labels), "labels": labels, "pairs": data.pairs}
-        return Examples(data.x, y, arguments, unit_of(data))
+        return Examples(data.x, y, arguments)
 
     def _known_labels(self, known):
         return known["labels"] or list(map(str, range(known["num_classes"])))

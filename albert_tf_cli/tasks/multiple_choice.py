@@ -17,7 +17,7 @@ class MultipleChoice(Task):
             raise AlbertError(
                 f"{path} lacks the answers of its questions. Pass a labelled file."
             )
-        return Examples(data.x, data.labels, unit="questions")
+        return Examples(data.x, data.labels)
 
     def report(self, model, examples, batch_size):
         import numpy as np

@@ -26,7 +26,7 @@ class QuestionAnswering(Task):
             warnings.warn(f"{path}: {'; '.join(counts)}.", stacklevel=2)
         if not len(data):
             raise AlbertError(f"{path} has no question with its answer in the context.")
-        return Examples(data.x, data.answers, unit="questions")
+        return Examples(data.x, data.answers)
 
     def tune(self, model, dev, batch_size):
         if not all(dev.y):

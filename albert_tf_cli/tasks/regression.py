@@ -1,6 +1,6 @@
 """Texts or pairs of texts with a number each; also pairs to train an embedder."""
 
-from albert_tf_cli.tasks.classification import read_labelled, unit_of
+from albert_tf_cli.tasks.classification import read_labelled
 from albert_tf_cli.tasks.task import Examples, Task
 
 
@@ -11,7 +11,7 @@ class Regression(Task):
 
     def read(self, path, columns, known=None):
         data = read_labelled(path, columns, known)
-        return Examples(data.x, data.scores(), {"pairs": data.pairs}, unit_of(data))
+        return Examples(data.x, data.scores(), {"pairs": data.pairs})
 
     def scores(self, model, examples, batch_size):
         from albert_tf.evaluation import regression_scores
@@ -27,7 +27,7 @@ class TextEmbedding(Task):
 
     def read(self, path, columns, known=None):
         data = read_labelled(path, columns, {"pairs": True})
-        return Examples(data.x, data.scores(), unit="pairs")
+        return Examples(data.x, data.scores())
 
     def scores(self, model, examples, batch_size):
         from albert_tf.evaluation import regression_scores

@@ -11,8 +11,7 @@ class SpellingCorrection(Task):
     def read(self, path, columns, known=None):
         from albert_tf.data import read_spelling
 
-        sources, targets = read_spelling(path)
-        return Examples(sources, targets)
+        return Examples(*read_spelling(path))
 
     def scores(self, model, examples, batch_size):
         from albert_tf.evaluation import spelling_scores

@@ -11,8 +11,7 @@ class Summarization(Task):
     def read(self, path, columns, known=None):
         from albert_tf.data import read_articles
 
-        articles, summaries = read_articles(path)
-        return Examples(articles, summaries, unit="articles")
+        return Examples(*read_articles(path))
 
     def scores(self, model, examples, batch_size):
         from albert_tf.evaluation import rouge_scores

@@ -28,13 +28,11 @@ class Examples:
         x, y: as for `fit` of the model.
         arguments: dict, arguments of the model that the examples determine, such as
             `num_classes` and `labels`.
-        unit: string, the plural of one example.
     """
 
     x: Any
     y: Any
     arguments: dict = dataclasses.field(default_factory=dict)
-    unit: str = "texts"
 
     def __len__(self):
         return len(self.y)
