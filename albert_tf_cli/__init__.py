@@ -1,30 +1,88 @@
 """The `albert-tf` command line, one module per group of commands."""
 
+import importlib.metadata
 import importlib.util
+import os
 import sys
+import warnings
+from typing import Annotated
 
 for _name in ("typer", "rich"):
     if importlib.util.find_spec(_name) is None:
-        sys.exit(
-            f"The command line needs {_name}. Run: pip install 'albert-tf[cli]'",
-        )
+        sys.exit(f"The command line needs {_name}. Run: pip install 'albert-tf[cli]'")
 
-from albert_tf_cli.checkpoints import convert, download, inspect  # noqa: E402
-from albert_tf_cli.common import Command, app, main  # noqa: E402
-from albert_tf_cli.export import export  # noqa: E402
-from albert_tf_cli.finetune import finetune  # noqa: E402
-from albert_tf_cli.pretrain_data import pretrain_data  # noqa: E402
-from albert_tf_cli.pretraining import pretrain  # noqa: E402
-from albert_tf_cli.prune import prune  # noqa: E402
-from albert_tf_cli.tasks import evaluate, predict  # noqa: E402
+# ruff: noqa: E402
+import typer
+from rich.text import Text
+
+from albert_tf_cli.checkpoints import convert, download, inspect, prune
+from albert_tf_cli.common import errors
+from albert_tf_cli.evaluate import evaluate
+from albert_tf_cli.export import export
+from albert_tf_cli.finetune import finetune
+from albert_tf_cli.options import Command
+from albert_tf_cli.predict import predict
+from albert_tf_cli.pretrain_data import pretrain_data
+from albert_tf_cli.pretraining import pretrain
+from albert_tf_lite.errors import AlbertError
 
 __all__ = ["app", "main"]
 
-# The help lists them in the order of a project.
+app = typer.Typer(
+    help="ALBERT for Keras 3 on TensorFlow, with first-class Chinese support.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    # The boxes of rich truncate option names at 80 columns.
+    rich_markup_mode=None,
+)
+# In the order of a project, as the help lists them.
 for _command in (
-    *(download, inspect, convert),
-    *(pretrain_data, pretrain),
-    *(finetune, evaluate, predict),
-    *(export, prune),
+    *(pretrain_data, pretrain, finetune, evaluate, predict, export),
+    *(convert, inspect, prune, download),
 ):
     app.command(cls=Command)(_command)
+
+
+def _print_version(is_requested: bool):
+    if is_requested:
+        print(f"albert-tf {importlib.metadata.version('albert-tf')}")
+        raise typer.Exit()
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version",
+            callback=_print_version,
+            is_eager=True,
+            help="Show the version and exit.",
+        ),
+    ] = False,
+):
+    pass
+
+
+def _import_without_tensorflow():
+    """Import `albert_tf` so that readers report bad data before TensorFlow loads."""
+    os.environ["ALBERT_TF_LAZY"] = "1"
+    import albert_tf  # noqa: F401
+
+    del os.environ["ALBERT_TF_LAZY"]
+
+
+def main():
+    """Run the command line.
+
+    Errors that the user can fix end in one line; any other exception is a bug and
+    shows its traceback.
+    """
+    _import_without_tensorflow()
+    warnings.formatwarning = lambda message, *_, **__: f"Warning: {message}\n"
+    try:
+        app()
+    except (AlbertError, OSError) as error:
+        errors.print(Text("Error:", style="bold red"), str(error), soft_wrap=True)
+        sys.exit(1)

@@ -1,4 +1,4 @@
-"""The commands `albert-tf inspect`, `convert` and `download`."""
+"""The commands `albert-tf convert`, `inspect`, `prune` and `download`."""
 
 import dataclasses
 import json
@@ -12,11 +12,6 @@ from rich.progress import MofNCompleteColumn
 from rich.table import Table
 
 from albert_tf_cli.common import (
-    Checkpoint,
-    Config,
-    Json,
-    Layout,
-    Vocab,
     bytes_bar,
     check_checkpoint,
     check_files,
@@ -26,6 +21,21 @@ from albert_tf_cli.common import (
     progress_bar,
     releases,
 )
+from albert_tf_cli.options import (
+    Checkpoint,
+    Config,
+    Json,
+    OutputDirectory,
+    TextBColumn,
+    TextColumn,
+    To,
+    Vocab,
+    data_option,
+    model_option,
+    output_option,
+)
+from albert_tf_cli.predict import read_lines_of
+from albert_tf_cli.tasks import Columns
 from albert_tf_lite.errors import AlbertError
 
 # Two implementations differ by about 5e-6 in float32, misplaced weights by far more.
@@ -34,15 +44,64 @@ TOLERANCE = 1e-4
 _ALWAYS = ("release", "vocabulary", "heads", "missing", "damaged")
 
 
+def convert(
+    checkpoint: Checkpoint,
+    output: OutputDirectory,
+    to: To,
+    config: Config = None,
+    vocab: Vocab = None,
+    verify: Annotated[
+        bool, output_option("Compare the outputs on a random batch.", "--verify")
+    ] = False,
+):
+    """Convert a checkpoint to another layout.
+
+    \b
+    Example:
+      albert-tf convert albert_base_zh_google hf_model --to huggingface --verify
+    """
+    check_checkpoint(checkpoint)
+    check_files(config, vocab)
+    import_tensorflow()
+    from albert_tf.checkpoints import convert_checkpoint, verify_conversion
+
+    with progress_bar("Weights", MofNCompleteColumn()) as progress:
+        paths = (checkpoint, output, to)
+        done = convert_checkpoint(
+            *paths, config=config, vocabulary=vocab, progress=progress
+        )
+    sizes = [math.prod(shape) for *_, shape in done.moved]
+    print_summary(
+        {
+            "read": f"{checkpoint} ({done.layout})",
+            "wrote": f"{output} ({to})",
+            "files": sorted(file.name for file in pathlib.Path(output).iterdir()),
+            "weights": f"{len(sizes):,}, {sum(sizes):,} numbers",
+            "left_out": done.left_out,
+        }
+    )
+    if verify:
+        _show_differences(verify_conversion(checkpoint, output, config=config))
+
+
+def _show_differences(differences):
+    table = Table("output", "largest difference")
+    for output, difference in differences.items():
+        table.add_row(output, f"{difference:.1e}")
+    console.print(table)
+    if not all(difference <= TOLERANCE for difference in differences.values()):
+        raise AlbertError(
+            "The outputs of the converted checkpoint differ from the original by more "
+            f"than {TOLERANCE:.0e}."
+        )
+
+
 def inspect(
     checkpoint: Checkpoint,
     config: Config = None,
     as_json: Json = False,
-    verbose: Annotated[
-        bool, typer.Option("--verbose", help="Also print the empty rows.")
-    ] = False,
 ):
-    """Inspect a checkpoint: layout, sizes, heads, missing weights.
+    """Inspect a checkpoint and list missing weights.
 
     \b
     Example:
@@ -51,7 +110,6 @@ def inspect(
     check_checkpoint(checkpoint)
     check_files(config)
     import_tensorflow()
-
     from albert_tf.checkpoints import RELEASES, inspect_checkpoint
 
     report = dataclasses.asdict(inspect_checkpoint(checkpoint, config=config))
@@ -63,86 +121,77 @@ def inspect(
         report["release"] = " or ".join((report["release"], *others))
         if report["damaged"]:
             report["release"] += " by its index, but the data are damaged (see below)"
-    print_summary(
-        {
-            name: value
-            for name, value in report.items()
-            if value or verbose or name in _ALWAYS
-        }
-    )
+    rows = {name: x for name, x in report.items() if x or name in _ALWAYS}
+    print_summary(rows)
 
 
-def convert(
-    source: Checkpoint,
-    destination: Annotated[str, typer.Argument(help="Output directory.")],
-    to: Annotated[Layout, typer.Option(help="Layout to write.")],
+def prune(
+    checkpoint: Checkpoint,
+    output: OutputDirectory,
+    corpus: Annotated[
+        list[str],
+        data_option(
+            "File with typical texts: .txt with one text per line, .csv, .tsv or "
+            ".jsonl. May be repeated."
+        ),
+    ],
+    min_count: Annotated[
+        int, model_option("Remove tokens that occur less often.", min=1)
+    ] = 1,
+    to: To = "keras",
     config: Config = None,
     vocab: Vocab = None,
-    verify: Annotated[
-        bool,
-        typer.Option("--verify", help="Compare the outputs of both on a random batch."),
-    ] = False,
-    verbose: Annotated[
-        bool, typer.Option("--verbose", help="List all weights.")
-    ] = False,
+    text_column: TextColumn = None,
+    text_b_column: TextBColumn = None,
 ):
-    """Convert a checkpoint: weights, heads, config and vocabulary.
+    """Remove the tokens that a corpus does not need.
+
+    Predictions on the texts of the corpus do not change.
 
     \b
     Example:
-      albert-tf convert albert_base_zh_google hf_model --to huggingface --verify
+      albert-tf prune my_model my_small_model --corpus train.tsv --min-count 2
     """
-    check_checkpoint(source)
-    check_files(config, vocab)
+    check_checkpoint(checkpoint)
+    check_files(config, vocab, *corpus)
     import_tensorflow()
+    from albert_tf.checkpoints import (
+        keep_tokens,
+        needed_tokens,
+        open_checkpoint,
+        save_checkpoint,
+    )
+    from albert_tf.models.building import build_model
+    from albert_tf.tokenizers import WordPieceTokenizer
 
-    from albert_tf.checkpoints import convert_checkpoint, verify_conversion
-
-    with progress_bar("Weights", MofNCompleteColumn()) as progress:
-        done = convert_checkpoint(
-            source,
-            destination,
-            to,
-            config=config,
-            vocabulary=vocab,
-            progress=progress,
+    opened = open_checkpoint(checkpoint, config=config)
+    # A preset is opened as its model.
+    model = getattr(opened.source, "model", None) or build_model(opened)
+    tokenizer = opened.tokenizer(vocabulary=vocab)
+    if tokenizer is None:
+        raise FileNotFoundError(
+            f"There is no vocabulary beside {checkpoint}. Pass --vocab."
         )
-    if verbose:
-        _show_names(done, to)
-    sizes = [math.prod(shape) for *_, shape in done.moved]
+    columns = Columns(None, text_column, text_b_column)
+    pairs = getattr(model, "pairs", False)
+    tokens = needed_tokens(
+        (text for file in corpus for text in read_lines_of(file, pairs, columns)),
+        tokenizer,
+        min_count=min_count,
+        marked_characters="masked_lm_head" in getattr(model, "heads", ()),
+    )
+    small = keep_tokens(model, tokens, tokenizer)
+    kept = WordPieceTokenizer(tokens, lowercase=tokenizer.lowercase)
+    save_checkpoint(small, output, layout=to, tokenizer=kept)
+    before, after = (sum(x.numpy().nbytes for x in y.weights) for y in (model, small))
     print_summary(
         {
-            "read": f"{source} ({done.layout})",
-            "wrote": f"{destination} ({to})",
-            "files": sorted(file.name for file in pathlib.Path(destination).iterdir()),
-            "weights": f"{len(sizes):,}, {sum(sizes):,} numbers",
-            "left out": done.left_out,
+            "read": checkpoint,
+            "wrote": f"{output} ({to})",
+            "tokens": f"{len(tokens):,} of {tokenizer.vocabulary_size():,}",
+            "weights": f"{after / 1e6:.2f} MB of {before / 1e6:.2f} MB",
         }
     )
-    if verify:
-        _show_differences(verify_conversion(source, destination, config=config))
-
-
-def _show_names(done, layout):
-    table = Table("shape")
-    for title in (f"read ({done.layout})", f"written ({layout})"):
-        table.add_column(title, overflow="fold")
-    for read, written, shape in done.moved:
-        shape = " x ".join(map(str, shape))
-        table.add_row(shape, "\n".join(read), "\n".join(written))
-    console.print(table)
-
-
-def _show_differences(differences):
-    table = Table("output", "largest difference")
-    for output, difference in differences.items():
-        table.add_row(output, f"{difference:.1e}")
-    console.print(table)
-    if not all(difference <= TOLERANCE for difference in differences.values()):
-        raise AlbertError(
-            "The outputs of the converted checkpoint differ from those of the source. "
-            f"Expected differences of at most {TOLERANCE:.0e}."
-        )
 
 
 def download(
@@ -162,14 +211,15 @@ def download(
     """
     known = releases()
     if name is None:
-        table = Table(box=None, pad_edge=False)
-        table.add_column("release", no_wrap=True)
-        table.add_column("from", overflow="fold")
-        for release, fields in known.items():
-            places = [urlsplit(fields["url"]).hostname] if fields.get("url") else []
-            places += [f"hf://{mirror}" for mirror in fields.get("mirrors", ())]
-            table.add_row(release, "\n".join(places))
-        console.print(table)
+        print_summary(
+            {
+                release: [
+                    *filter(None, [urlsplit(fields.get("url") or "").hostname]),
+                    *(f"hf://{mirror}" for mirror in fields.get("mirrors", ())),
+                ]
+                for release, fields in known.items()
+            }
+        )
         return
     if name not in known:
         check_checkpoint(name)
@@ -177,7 +227,6 @@ def download(
             f"{name} is not the name of a release. `albert-tf download` lists them."
         )
     import_tensorflow()
-
     from albert_tf.checkpoints.download import download_release
 
     with bytes_bar(name) as progress:

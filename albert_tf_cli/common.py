@@ -1,20 +1,16 @@
-"""Options, output and checks shared by all commands."""
+"""Output and checks shared by all commands."""
 
 import contextlib
 import difflib
-import importlib.metadata
-import importlib.util
+import importlib.resources
 import json
-import os
 import pathlib
 import re
-import sys
-import warnings
+import signal
 from collections.abc import Callable, Iterator
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import typer
-import typer.core
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -29,115 +25,18 @@ from rich.text import Text
 
 from albert_tf_lite.errors import AlbertError, MissingPackageError
 
-# Groups of options, in the order in which the help of a command lists them.
-GROUPS = ("Arguments", "Data", "Model", "Training", "Output", "Options", "Advanced")
-_, DATA, MODEL, TRAINING, OUTPUT, _, ADVANCED = GROUPS
-
-
-class Command(typer.core.TyperCommand):
-    """A command whose help lists its options in groups."""
-
-    def format_options(self, ctx, formatter):
-        groups = {group: [] for group in GROUPS}
-        for parameter in self.get_params(ctx):
-            if record := parameter.get_help_record(ctx):
-                is_argument = parameter.param_type_name == "argument"
-                group = getattr(parameter, "rich_help_panel", None)
-                group = group or ("Arguments" if is_argument else "Options")
-                groups[group].append(record)
-        for group, records in groups.items():
-            if records:
-                with formatter.section(group):
-                    formatter.write_dl(records)
-
-
-app = typer.Typer(
-    help="ALBERT for Keras 3 on TensorFlow, with first-class Chinese support.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    # The boxes of rich truncate option names at 80 columns.
-    rich_markup_mode=None,
-)
 # Output contains text from files and users, where "[b]" and ":x:" are not markup.
 console = Console(highlight=False, markup=False, emoji=False)
 errors = Console(stderr=True, highlight=False, markup=False, emoji=False)
 
 
-def _print_version(is_requested: bool):
-    if is_requested:
-        print(f"albert-tf {importlib.metadata.version('albert-tf')}")
-        raise typer.Exit()
-
-
-@app.callback()
-def _options(
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version",
-            callback=_print_version,
-            is_eager=True,
-            help="Show the version and exit.",
-        ),
-    ] = False,
-):
-    pass
-
-
-Checkpoint = Annotated[
-    str,
-    typer.Argument(
-        help="Checkpoint of TensorFlow 1, Hugging Face, KerasHub or this package: its "
-        "directory, an archive, its prefix (.../albert_model.ckpt), any of its files, "
-        "or the name of a release such as albert_tiny_zh."
-    ),
-]
-Config = Annotated[
-    str | None,
-    typer.Option(help="Config file of the checkpoint, if it is not beside it."),
-]
-Vocab = Annotated[
-    str | None,
-    typer.Option(
-        help="vocab.txt or SentencePiece model, if it is not beside the checkpoint."
-    ),
-]
-LabelColumn = Annotated[
-    str | None,
-    typer.Option(
-        rich_help_panel=DATA, help="Name or number (from 1) of the label column."
-    ),
-]
-TextAColumn = Annotated[
-    str | None,
-    typer.Option(
-        rich_help_panel=DATA, help="Name or number (from 1) of the text column."
-    ),
-]
-TextBColumn = Annotated[
-    str | None,
-    typer.Option(
-        rich_help_panel=DATA,
-        help="Name or number of the column with the second text of a pair.",
-    ),
-]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-
-
-Layout = Literal["keras", "google", "albert_zh", "huggingface", "kerashub"]
-Precision = Literal["float32", "bfloat16", "auto"]
-
-
-def import_tensorflow():
+def import_tensorflow() -> None:
     """Import TensorFlow and all of `albert_tf`, with a status line on a terminal."""
     from albert_tf import quiet_import
 
-    status = contextlib.nullcontext()
-    if console.is_terminal:
-        status = console.status("Importing TensorFlow")
     try:
-        with status:
+        # Prints nothing unless standard output is a terminal.
+        with console.status("Importing TensorFlow"):
             quiet_import.import_tensorflow()
             import albert_tf.models  # noqa: F401
     except ModuleNotFoundError as error:
@@ -150,6 +49,9 @@ def import_tensorflow():
         ) from error
 
 
+# === Checks before TensorFlow is imported ===
+
+
 def state_folder(output: str | pathlib.Path) -> pathlib.Path:
     """Return the folder that keeps the state of an unfinished training."""
     from albert_tf.files import BACKUP
@@ -159,15 +61,19 @@ def state_folder(output: str | pathlib.Path) -> pathlib.Path:
 
 def releases() -> dict[str, dict]:
     """Read the table of releases without importing TensorFlow."""
-    (folder,) = importlib.util.find_spec("albert_tf").submodule_search_locations
-    file = pathlib.Path(folder, "checkpoints", "releases.json")
+    file = importlib.resources.files("albert_tf") / "checkpoints" / "releases.json"
     return json.loads(file.read_text("utf-8"))["releases"]
 
 
-def check_checkpoint(name: str):
-    """Raise if a name is not a file, an address or a release."""
+def check_checkpoint(name: str) -> None:
+    """Raise if a name is not a finished checkpoint, an address or a release."""
     path = pathlib.Path(name)
-    # A prefix, or a name of one of its files.
+    if state_folder(path).exists() and not (path / "config.json").exists():
+        raise FileNotFoundError(
+            f"The training in {name} is unfinished. Run the same command again to "
+            "resume it."
+        )
+    # A prefix, or the name of one of its files.
     prefix = re.sub(r"\.(index|meta|data-\d+-of-\d+)$", "", path.name)
     is_prefix = (path.parent / f"{prefix}.index").is_file()
     known = releases()
@@ -181,14 +87,14 @@ def check_checkpoint(name: str):
     )
 
 
-def check_files(*names: str | None):
+def check_files(*names: str | None) -> None:
     """Raise if one of the names, `None` left out, is not a file."""
     for name in names:
         if name is not None and not pathlib.Path(name).is_file():
             raise FileNotFoundError(f"{name} is not a file.")
 
 
-def random_backbone(config: str, vocabulary_size: int | None = None):
+def random_backbone(config: str, vocabulary_size: int | None = None) -> Any:
     """Build a backbone of a named size or of a config file, with random weights."""
     import zh
     from albert_tf.backbone import SIZES, AlbertBackbone
@@ -206,8 +112,31 @@ def random_backbone(config: str, vocabulary_size: int | None = None):
     return AlbertBackbone(**config_arguments(config))
 
 
+# === Training ===
+
+
 @contextlib.contextmanager
-def progress_bar(title: str, *columns) -> Iterator[Callable[[int, int], None]]:
+def interruptible() -> Iterator[dict[str, Any]]:
+    """End a training at Ctrl-C or SIGTERM with a message and exit status 130.
+
+    Yields the arguments of the training that print its progress: a bar on a terminal,
+    otherwise a line per epoch.
+    """
+    handler = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield {"verbose": 1 if console.is_terminal else 2}
+    except KeyboardInterrupt as error:
+        console.print(str(error) or "Interrupted. The same command resumes.")
+        raise typer.Exit(130) from None
+    finally:
+        signal.signal(signal.SIGTERM, handler)
+
+
+# === Output ===
+
+
+@contextlib.contextmanager
+def progress_bar(title: str, *columns: Any) -> Iterator[Callable[[int, int], None]]:
     """Show a progress bar; yield a function `(done, total)` that updates it."""
     columns = (TextColumn("{task.description}"), BarColumn(), *columns)
     with Progress(*columns, console=console, transient=True) as progress:
@@ -215,7 +144,7 @@ def progress_bar(title: str, *columns) -> Iterator[Callable[[int, int], None]]:
         yield lambda done, total: progress.update(task, completed=done, total=total)
 
 
-def bytes_bar(title: str):
+def bytes_bar(title: str) -> contextlib.AbstractContextManager:
     """Show a `progress_bar` of bytes, with the rate and the remaining time."""
     return progress_bar(
         title, DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn()
@@ -232,34 +161,11 @@ def shown(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value or "none")
 
 
-def print_summary(values: dict):
+def print_summary(values: dict) -> None:
     """Print a dict as a table, one row per item."""
     table = Table(show_header=False, box=None, pad_edge=False)
     table.add_column(no_wrap=True, style="bold")
     table.add_column(overflow="fold")
     for name, value in values.items():
-        table.add_row(Text(name.replace("_", " ")), shown(value))
+        table.add_row(Text(name), shown(value))
     console.print(table)
-
-
-def _import_without_tensorflow():
-    """Import `albert_tf` so that readers report bad data before TensorFlow loads."""
-    os.environ["ALBERT_TF_LAZY"] = "1"
-    import albert_tf  # noqa: F401
-
-    del os.environ["ALBERT_TF_LAZY"]
-
-
-def main():
-    """Run the command line.
-
-    Errors that the user can fix end in one line; any other exception is a bug and
-    shows its traceback.
-    """
-    _import_without_tensorflow()
-    warnings.formatwarning = lambda message, *_, **__: f"Warning: {message}\n"
-    try:
-        app()
-    except (AlbertError, OSError) as error:
-        errors.print(Text("Error:", style="bold red"), str(error), soft_wrap=True)
-        sys.exit(1)

@@ -1,25 +1,27 @@
-"""`albert-tf export`: a fine-tuned model as a file that others run."""
+"""The command `albert-tf export`."""
 
-import dataclasses
 import os
 import pathlib
-from collections.abc import Callable
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
 from albert_tf_cli.common import (
-    LabelColumn,
-    TextAColumn,
-    TextBColumn,
+    check_checkpoint,
     check_files,
     console,
     import_tensorflow,
 )
-from albert_tf_cli.exported_task import ExportedTask
-from albert_tf_cli.fine_tuned import check_model, load
-from albert_tf_cli.task_table.row import Columns
-from albert_tf_cli.tasks import read_examples
+from albert_tf_cli.evaluate import remembered_columns
+from albert_tf_cli.options import (
+    LabelColumn,
+    Model,
+    TextBColumn,
+    TextColumn,
+    data_option,
+    output_option,
+)
+from albert_tf_cli.tasks import Columns, load_task
 from albert_tf_lite.errors import AlbertError
 
 # Texts of several lengths, with digits, full-width letters and emoji.
@@ -30,48 +32,12 @@ TEXTS = [
     "今天天气不错，我们去公园走走，然后一起吃饭。" * 4,
 ]
 
-
-@dataclasses.dataclass(frozen=True)
-class Format:
-    """A form of files.
-
-    Attributes:
-        precisions: what its weights may be in, the first by default.
-        write: function of a task, a path and a precision.
-        open: function of a path, which gives the model in it.
-    """
-
-    precisions: tuple[str, ...]
-    write: Callable
-    open: Callable
-
-
-def _formats():
-    from albert_tf import export
-    from albert_tf.export.engines import ServedModel
-
-    def saved_model(task, path, precision):
-        export.saved_model(task, path)
-
-    def litert(task, path, precision):
-        export.litert(task, path, precision=precision)
-
-    def onnx(task, path, precision):
-        export.onnx(task, path, precision=precision)
-
-    return {
-        "savedmodel": Format(("float32",), saved_model, ServedModel),
-        "litert": Format(("float32", "float16", "int8"), litert, export.LiteRTModel),
-        "onnx": Format(("float32", "int8"), onnx, export.OnnxModel),
-    }
-
-
 FormatName = Literal["savedmodel", "litert", "onnx"]
-Precision = Literal["float32", "float16", "int8"]
+WeightPrecision = Literal["float32", "float16", "int8"]
 
 
 def export(
-    model: Annotated[str, typer.Argument(help="Directory written by `finetune`.")],
+    model: Model,
     path: Annotated[
         str,
         typer.Argument(
@@ -81,28 +47,26 @@ def export(
     ],
     format_name: Annotated[
         FormatName | None,
-        typer.Option(
+        output_option(
+            "Format to write and to compare with the model. Default: a SavedModel, "
+            "without comparison.",
             "--format",
-            help="Format to write and to compare with the model. Default: a "
-            "SavedModel, without comparison.",
         ),
     ] = None,
     precision: Annotated[
-        Precision | None,
-        typer.Option(help="Precision of the weights. Default: float32."),
-    ] = None,
+        WeightPrecision, output_option("Precision of the weights.")
+    ] = "float32",
     check: Annotated[
-        str | None,
-        typer.Option(help="With --format: labelled examples for the comparison."),
+        str | None, data_option("With --format: examples for the comparison.")
     ] = None,
     label_column: LabelColumn = None,
-    text_column: TextAColumn = None,
+    text_column: TextColumn = None,
     text_b_column: TextBColumn = None,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace existing files at PATH.")
+        bool, output_option("Replace existing files at PATH.", "--overwrite")
     ] = False,
 ):
-    """Export a model for TensorFlow Serving, LiteRT or ONNX Runtime.
+    """Export a SavedModel, LiteRT or ONNX file.
 
     With --format, the command compares the file with the model: size, latency for one
     text of 32 and of 128 tokens, largest difference of the outputs, score on --check.
@@ -115,51 +79,61 @@ def export(
     """
     if check and not format_name:
         raise AlbertError("--check needs --format.")
-    check_model(model)
+    if precision != "float32" and format_name not in ("litert", "onnx"):
+        raise AlbertError(
+            f"--precision {precision} needs --format litert or --format onnx."
+        )
+    check_checkpoint(model)
     check_files(check)
-    there = os.listdir(path) if os.path.isdir(path) else os.path.lexists(path)
-    if there and not overwrite:
+    existing = os.listdir(path) if os.path.isdir(path) else os.path.lexists(path)
+    if existing and not overwrite:
         raise FileExistsError(
             f"{path} already exists. Choose another path (for TensorFlow Serving, the "
             "next version number), or pass --overwrite to replace it."
         )
     import_tensorflow()
-    name = format_name or "savedmodel"
-    form = _formats()[name]
-    precision = precision or form.precisions[0]
-    if precision not in form.precisions:
-        raise AlbertError(
-            f"--precision {precision}: {name} has {', '.join(form.precisions)}."
-        )
-    row, task = load(model)
+    from albert_tf.export import LiteRTModel, OnnxModel, litert, onnx, saved_model
+    from albert_tf.export.engines import ServedModel
+
+    task, trained = load_task(model)
     examples = None
     if check:
-        if row.report is None or task.exported_settings() is None:
-            raise AlbertError(f"--check: there is no score of {row.name} here.")
+        if trained.exported_settings() is None:
+            raise AlbertError(f"--check does not apply to {task.name}.")
         columns = Columns(label_column, text_column, text_b_column)
-        examples = read_examples(row, model, check, columns, task.get_config())
-    form.write(task, path, precision)
-    if name == "savedmodel":
+        columns = remembered_columns(model, columns)
+        examples = task.read(check, columns, trained.get_config())
+    if format_name in ("litert", "onnx"):
+        write, open_file = {
+            "litert": (litert, LiteRTModel),
+            "onnx": (onnx, OnnxModel),
+        }[format_name]
+        write(trained, path, precision=precision)
+        console.print(f"Wrote {path}. The file needs nothing else beside it.")
+    else:
+        open_file = ServedModel
+        saved_model(trained, path)
         console.print(
-            f"Wrote {path}. Inputs of serving_default: {', '.join(task.text_inputs)}; "
-            f"outputs: {', '.join(_answer_names(task))}.",
+            f"Wrote {path}. Inputs of serving_default: "
+            f"{', '.join(trained.text_inputs)}; "
+            f"outputs: {', '.join(_answer_names(trained))}.",
             soft_wrap=True,
         )
-    else:
-        console.print(f"Wrote {path}. The file needs nothing else beside it.")
     if format_name:
-        exported = form.open(path)
-        _print_comparison(f"{name} {precision}", path, row, task, exported, examples)
+        title = f"{format_name} {precision}"
+        _print_comparison(title, path, task, trained, open_file(path), examples)
 
 
-def _answer_names(task):
+def _answer_names(model):
     import tensorflow as tf
 
-    texts = (tf.fill([1] * spec.shape.rank, "a") for spec in task.text_specs)
-    return task.text_answers(tuple(texts), lambda inputs: task(inputs, training=False))
+    texts = (tf.fill([1] * spec.shape.rank, "a") for spec in model.text_specs)
+    return model.text_answers(
+        tuple(texts), lambda inputs: model(inputs, training=False)
+    )
 
 
-def _print_comparison(name, path, row, task, exported, examples):
+def _print_comparison(title, path, task, model, exported, examples):
     from rich.table import Table
 
     from albert_tf.export.engines import (
@@ -169,39 +143,75 @@ def _print_comparison(name, path, row, task, exported, examples):
         latencies,
     )
 
-    table = Table("")
-    table.columns[0].no_wrap = True
-    table.add_column("MB")
-    rows = [
-        ["Keras", f"{sum(x.numpy().nbytes for x in task.weights) / 1e6:.2f}"],
-        [name, f"{_size(pathlib.Path(path)) / 1e6:.2f}"],
-    ]
-    calls = (keras_call(task), exported.call)
-    most = min(task.backbone.max_sequence_length, task.preprocessor.sequence_length)
-    for length in sorted({min(length, most) for length in (32, 128)}):
-        table.add_column(f"ms, {length} tokens")
-        times = latencies(calls, example_features(task, length))
-        for cells, taken in zip(rows, times, strict=True):
-            cells.append(f"{taken:.2f}")
-    if task.exported_settings() is not None:
-        table.add_column("difference")
-        texts = (TEXTS, TEXTS[::-1]) if "text_b" in task.text_inputs else TEXTS
-        difference = largest_difference(task, exported, texts)
-        rows[0].append("")
-        rows[1].append(f"{difference:.1e}")
+    size = sum(x.numpy().nbytes for x in model.weights)
+    columns = {"": ("Keras", title), "MB": (_megabytes(size), _megabytes(_size(path)))}
+    calls = (keras_call(model), exported.call)
+    longest = min(
+        model.backbone.max_sequence_length, model.preprocessor.sequence_length
+    )
+    for length in sorted({min(length, longest) for length in (32, 128)}):
+        times = latencies(calls, example_features(model, length))
+        columns[f"ms, {length} tokens"] = tuple(f"{time:.2f}" for time in times)
+    if model.exported_settings() is not None:
+        texts = (TEXTS, TEXTS[::-1]) if "text_b" in model.text_inputs else TEXTS
+        difference = largest_difference(model, exported, texts)
+        columns["difference"] = ("", f"{difference:.1e}")
     if examples:
-        table.add_column(row.monitor)
-        for cells, scored in zip(
-            rows, (task, ExportedTask(task, exported)), strict=True
-        ):
-            values = row.report(scored, examples, 32).values
-            cells.append(f"{values[row.monitor]:.4f}")
-    for cells in rows:
-        table.add_row(*cells)
+        reports = (
+            task.report(scored, examples, 32).values
+            for scored in (model, ExportedTask(model, exported))
+        )
+        columns[model.monitor] = tuple(f"{x[model.monitor]:.4f}" for x in reports)
+    table = Table(*columns)
+    table.columns[0].no_wrap = True
+    for row in zip(*columns.values(), strict=True):
+        table.add_row(*row)
     console.print(table)
+
+
+def _megabytes(count):
+    return f"{count / 1e6:.2f}"
 
 
 def _size(path):
     """Return the size of a file or of all files in a directory, in bytes."""
+    path = pathlib.Path(path)
     files = [path] if path.is_file() else path.rglob("*")
     return sum(file.stat().st_size for file in files if file.is_file())
+
+
+class ExportedTask:
+    """The task of an exported file, which predicts with the file."""
+
+    def __init__(self, task: Any, exported: Any):
+        self._task = task
+        self._exported = exported
+
+    def __getattr__(self, name):
+        return getattr(self._task, name)
+
+    def predict(self, x, batch_size=None, **kwargs):
+        answers = self._exported.predict(x)
+        if "spans" in answers:
+            return [[span[:3] for span in spans] for spans in answers["spans"]]
+        for name in ("score", "embedding"):
+            if name in answers:
+                return answers[name]
+        return _outputs(self._task, answers["probabilities"])
+
+    def encode_text(self, texts, batch_size=None, **kwargs):
+        return self.predict(texts)
+
+
+def _outputs(classifier, probabilities):
+    """Return the outputs of a classifier with these probabilities."""
+    import keras
+    import numpy as np
+
+    if classifier.activation is not keras.activations.linear:
+        return probabilities
+    smallest = np.finfo("float32").tiny
+    outputs = np.log(np.maximum(probabilities, smallest))
+    if classifier.multi_label:
+        outputs -= np.log(np.maximum(1 - probabilities, smallest))
+    return outputs

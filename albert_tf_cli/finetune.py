@@ -2,209 +2,122 @@
 
 import inspect
 import pathlib
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
 from albert_tf_cli.common import (
-    ADVANCED,
-    DATA,
-    MODEL,
-    OUTPUT,
-    TRAINING,
-    LabelColumn,
-    Precision,
-    TextAColumn,
-    TextBColumn,
     check_checkpoint,
     check_files,
     console,
     import_tensorflow,
+    interruptible,
     random_backbone,
     state_folder,
 )
-from albert_tf_cli.task_table import TASKS
-from albert_tf_cli.task_table.row import Columns, split
+from albert_tf_cli.options import (
+    EmaMomentum,
+    GradientAccumulationSteps,
+    LabelColumn,
+    Precision,
+    Seed,
+    StartCheckpoint,
+    TextBColumn,
+    TextColumn,
+    Vocab,
+    advanced_option,
+    data_option,
+    model_option,
+    output_option,
+    training_option,
+)
+from albert_tf_cli.tasks import TASKS, Columns, split
 from albert_tf_lite.errors import AlbertError
 
-TASK_NAMES = tuple(row.name for row in TASKS.values() if row.read)
-TaskName = Literal[*TASK_NAMES]
+TaskName: Any = Literal[*TASKS]
 Freeze = Literal["embeddings", "encoder"]
 PoolingMode = Literal["cls", "mean", "max", "first_last_mean"]
+
+# Options that do not identify a training, because its data and weights do.
+_FILES = (
+    *("train", "dev", "test", "checkpoint", "config", "vocab"),
+    *("label_column", "text_column", "text_b_column", "overwrite"),
+)
+# Patterns of model files.
+_MODELS = ("config.json", "task.json", "*.index", "*.safetensors", "*.keras", "*.bin")
 
 
 def finetune(
     context: typer.Context,
-    train: Annotated[
-        str, typer.Option(rich_help_panel=DATA, help="File of labelled examples.")
-    ],
-    output: Annotated[
-        str, typer.Option(rich_help_panel=OUTPUT, help="Directory for the model.")
-    ],
+    train: Annotated[str, data_option("File of labelled examples.")],
+    output: Annotated[str, output_option("Directory for the model.")],
     task: Annotated[
         TaskName,
-        typer.Option(
-            rich_help_panel=DATA,
-            metavar="TASK",
-            help=f"Task to learn: {', '.join(TASK_NAMES)}.",
-        ),
+        data_option(f"Task to learn: {', '.join(TASKS)}.", metavar="TASK"),
     ] = "text-classification",
     dev: Annotated[
         str | None,
-        typer.Option(
-            rich_help_panel=DATA,
-            help="Labelled examples that choose the best epoch. Default: a share of "
-            "--train.",
-        ),
+        data_option("Examples that choose the best epoch. Default: part of --train."),
     ] = None,
     test: Annotated[
-        str | None,
-        typer.Option(
-            rich_help_panel=DATA, help="Labelled examples to score the model on."
-        ),
+        str | None, data_option("Labelled examples to score the model on.")
     ] = None,
     dev_split: Annotated[
-        float,
-        typer.Option(
-            min=0.01,
-            max=0.9,
-            rich_help_panel=DATA,
-            help="Share of --train used as dev examples if there is no --dev.",
-        ),
+        float, data_option("Share of --train for dev.", min=0.01, max=0.9)
     ] = 0.1,
     label_column: LabelColumn = None,
-    text_column: TextAColumn = None,
+    text_column: TextColumn = None,
     text_b_column: TextBColumn = None,
-    checkpoint: Annotated[
-        str | None,
-        typer.Option(
-            rich_help_panel=MODEL,
-            help="Checkpoint to start from: a directory, an archive, a prefix or the "
-            "name of a release.",
-        ),
-    ] = None,
+    checkpoint: StartCheckpoint = None,
     config: Annotated[
         str | None,
-        typer.Option(
-            rich_help_panel=MODEL,
-            help="Without --checkpoint: size of a model with random weights, a name "
-            "such as albert_tiny_zh or a config file. With it: its config file, if it "
-            "is elsewhere.",
+        model_option(
+            "Config file of the checkpoint. Without --checkpoint: a size such as "
+            "albert_tiny_zh or a config file, for random weights."
         ),
     ] = None,
-    vocab: Annotated[
-        str | None,
-        typer.Option(
-            rich_help_panel=MODEL,
-            help="vocab.txt or SentencePiece model, if it is not beside the "
-            "checkpoint.",
-        ),
-    ] = None,
+    vocab: Vocab = None,
     sequence_length: Annotated[
         int,
-        typer.Option(
-            min=5,
-            rich_help_panel=MODEL,
-            help="Maximum number of tokens per example; longer texts are truncated.",
-        ),
+        model_option("Maximum number of tokens; longer texts are truncated.", min=5),
     ] = 256,
     epochs: Annotated[
-        int,
-        typer.Option(
-            min=1, rich_help_panel=TRAINING, help="Passes over the training examples."
-        ),
+        int, training_option("Passes over the training examples.", min=1)
     ] = 3,
-    batch_size: Annotated[
-        int, typer.Option(min=1, rich_help_panel=TRAINING, help="Examples per step.")
-    ] = 32,
+    batch_size: Annotated[int, training_option("Examples per step.", min=1)] = 32,
     learning_rate: Annotated[
         float | None,
-        typer.Option(
-            rich_help_panel=TRAINING,
-            help="Peak learning rate. Default by size: 5e-4 for micro, 1e-4 for tiny "
-            "(3e-4 from random weights), 3e-5 for base.",
+        training_option(
+            "Peak learning rate. Default by size: 5e-4 for micro, 1e-4 for tiny (3e-4 "
+            "from random weights), 3e-5 for base."
         ),
     ] = None,
     patience: Annotated[
         int | None,
-        typer.Option(
-            min=1,
-            rich_help_panel=TRAINING,
-            help="Stop after this many epochs without a better dev score.",
-        ),
+        training_option("Stop after this many epochs without a better score.", min=1),
     ] = None,
-    precision: Annotated[
-        Precision | None,
-        typer.Option(
-            rich_help_panel=TRAINING,
-            help="Precision of the computation; auto picks bfloat16 where it is "
-            "faster. Default: float32.",
-        ),
-    ] = None,
-    seed: Annotated[
-        int,
-        typer.Option(
-            rich_help_panel=TRAINING,
-            help="Random seed of new weights, the order of examples and dropout.",
-        ),
-    ] = 1,
+    precision: Precision = "float32",
+    seed: Seed = 1,
     overwrite: Annotated[
-        bool,
-        typer.Option(
-            "--overwrite", rich_help_panel=OUTPUT, help="Replace a model in --output."
-        ),
+        bool, output_option("Replace a model in --output.", "--overwrite")
     ] = False,
     freeze: Annotated[
         Freeze | None,
-        typer.Option(
-            rich_help_panel=ADVANCED,
-            help="Layers to freeze: the embeddings, or the whole encoder (trains the "
-            "head only).",
-        ),
+        advanced_option("Freeze the embeddings, or all but the head (encoder)."),
     ] = None,
     dropout: Annotated[
         float | None,
-        typer.Option(
-            min=0,
-            max=0.9,
-            rich_help_panel=ADVANCED,
-            help="Dropout rate of the head. Default: 0.1.",
-        ),
+        advanced_option("Dropout rate of the head. Default: 0.1.", min=0, max=0.9),
     ] = None,
     pooling_mode: Annotated[
         PoolingMode | None,
-        typer.Option(
-            rich_help_panel=ADVANCED,
-            help="Pooling of the token vectors into one vector. The default depends on "
-            "the task.",
-        ),
+        advanced_option("Pooling of the token vectors. Default: by task."),
     ] = None,
     early_exit: Annotated[
-        bool,
-        typer.Option(
-            "--early-exit",
-            rich_help_panel=ADVANCED,
-            help="Train every layer to classify, for early exit at prediction time.",
-        ),
+        bool, advanced_option("Train every layer to classify.", "--early-exit")
     ] = False,
-    ema_momentum: Annotated[
-        float | None,
-        typer.Option(
-            min=0,
-            max=0.9999,
-            rich_help_panel=ADVANCED,
-            help="Momentum of averaged weights, which are scored and saved; for "
-            "example 0.99.",
-        ),
-    ] = None,
-    gradient_accumulation_steps: Annotated[
-        int | None,
-        typer.Option(
-            min=2,
-            rich_help_panel=ADVANCED,
-            help="Batches per update of the weights.",
-        ),
-    ] = None,
+    ema_momentum: EmaMomentum = None,
+    gradient_accumulation_steps: GradientAccumulationSteps = None,
 ):
     """Fine-tune a model on labelled examples.
 
@@ -219,19 +132,19 @@ def finetune(
           --dev dev.tsv --output my_model
     """
     folder = pathlib.Path(output)
-    _check_output(folder, checkpoint, overwrite)
-    row = TASKS[task]
+    _check_output(folder, overwrite)
+    learned = TASKS[task]
     columns = Columns(label_column, text_column, text_b_column)
-    data = {"train": row.read(train, columns)}
-    known = data["train"].arguments
+    data = {"train": learned.read(train, columns)}
+    arguments = data["train"].arguments
     for name, path in (("dev", dev), ("test", test)):
         if path:
-            data[name] = row.read(path, columns, known)
+            data[name] = learned.read(path, columns, arguments)
     if not dev:
         data["train"], data["dev"] = split(data["train"], dev_split, seed)
-    counts = [f"{name} {part.count:,}" for name, part in data.items()]
-    told = f"{row.summary(known)} {', '.join(counts)} {data['train'].unit}"
-    console.print(told.strip(), soft_wrap=True)
+    counts = [f"{name} {len(part):,}" for name, part in data.items()]
+    summary = f"{learned.summary(arguments)} {', '.join(counts)} examples"
+    console.print(summary.strip(), soft_wrap=True)
 
     if checkpoint:
         check_checkpoint(checkpoint)
@@ -249,26 +162,15 @@ def finetune(
     from albert_tf.training import fine_tuning_learning_rate
     from albert_tf.training.fine_tuning import fine_tune, plot_history
     from albert_tf.training.run_state import weights_digest
-    from albert_tf_cli.training_progress import TrainingProgress
 
     keras.utils.set_random_seed(seed)
-    if precision:
-        keras.config.set_dtype_policy(as_dtype(precision))
-    chosen = {
-        "dropout": dropout,
-        "pooling_mode": pooling_mode,
-    }
-    model_class = row.model_class
-    if early_exit:
-        from albert_tf.models import AlbertEarlyExitClassifier as model_class
-
-        if row.model_class.name_of_task != model_class.name_of_task:
-            raise AlbertError(
-                f"--early-exit does not apply to --task {row.name}. Leave it out."
-            )
-    arguments = {**known, **_taken(row, row.model_class, chosen)}
-    model = new_model(
-        model_class, checkpoint, config, vocab, sequence_length, arguments
+    keras.config.set_dtype_policy(as_dtype(precision))
+    options = {"dropout": dropout, "pooling_mode": pooling_mode}
+    options = {name: value for name, value in options.items() if value is not None}
+    model = _new_model(
+        _model_class(task, early_exit, options),
+        *(checkpoint, config, vocab, sequence_length),
+        {**arguments, **options},
     )
     if learning_rate is None and checkpoint is None:
         width = model.backbone.hidden_dim
@@ -278,44 +180,42 @@ def finetune(
         ema_momentum=ema_momentum,
         gradient_accumulation_steps=gradient_accumulation_steps,
     )
-
-    options = {name: x for name, x in context.params.items() if name != "output"}
-    options["task"] = row.name
-
-    def on_dev(function):
-        return function and (lambda model: function(model, data["dev"], batch_size))
-
-    with TrainingProgress() as progress:
+    settings = {name: x for name, x in context.params.items() if name != "output"}
+    with interruptible() as progress:
         metrics = fine_tune(
             model,
-            *((data[name].x, data[name].y) for name in ("train", "dev")),
+            (data["train"].x, data["train"].y),
+            (data["dev"].x, data["dev"].y),
             output,
             epochs=epochs,
             batch_size=batch_size,
             # A resumed training must have the same settings and contents of files.
             settings={
-                **{name: x for name, x in options.items() if name not in _FILES},
-                "arguments": known,
+                **{name: x for name, x in settings.items() if name not in _FILES},
+                "arguments": arguments,
                 "weights": weights_digest(model),
             },
-            callbacks=[progress],
-            verbose=0,
-            maximise=row.monitor,
-            tune=on_dev(row.tune),
-            scores=on_dev(row.scores),
+            **progress,
+            maximise=model.monitor,
+            tune=lambda model: learned.tune(model, data["dev"], batch_size),
+            scores=lambda model: learned.scores(model, data["dev"], batch_size),
             freeze=freeze,
             patience=patience,
         )
     if test:
-        metrics["test"] = _scores(row, model, data["test"], batch_size)
-    if known.get("labels"):
-        metrics["classes"] = known["labels"]
-    metrics["settings"] = options
+        x, y = data["test"].x, data["test"].y
+        metrics["test"] = {
+            **model.evaluate(x, y, batch_size, verbose=0, return_dict=True),
+            **learned.scores(model, data["test"], batch_size),
+        }
+    if arguments.get("labels"):
+        metrics["classes"] = arguments["labels"]
+    metrics["settings"] = settings
     write_json(folder / "metrics.json", metrics)
-    plot_history(metrics["history"], folder / "history.png", row.monitor)
+    plot_history(metrics["history"], folder / "history.png", model.monitor)
     done = len(metrics["history"]["loss"])
     scores = [
-        f"{name} {row.monitor} {metrics[name][row.monitor]:.4f}"
+        f"{name} {model.monitor} {metrics[name][model.monitor]:.4f}"
         for name in ("dev", "test")
         if name in metrics
     ]
@@ -326,67 +226,49 @@ def finetune(
     )
 
 
-_FILES = (
-    *("train", "dev", "test", "checkpoint", "config", "vocab"),
-    *("label_column", "text_column", "text_b_column", "overwrite"),
-)
-# Patterns of model files.
-_MODELS = ("config.json", "task.json", "*.index", "*.safetensors", "*.keras", "*.bin")
-
-
-def _check_output(folder, checkpoint, overwrite):
+def _check_output(folder, overwrite):
     """Raise if the directory holds a finished model that may not be replaced."""
     if folder.is_file():
         raise FileExistsError(f"--output {folder} is a file. Expected a directory.")
-    if state_folder(folder).exists():
+    if overwrite or state_folder(folder).exists():
         return
-    start = pathlib.Path(checkpoint) if checkpoint else None
-    if start and start.exists() and folder.exists() and start.samefile(folder):
-        raise FileExistsError(
-            f"--output {folder} is the same directory as --checkpoint. Choose another "
-            "--output."
-        )
-    if not overwrite and any(list(folder.glob(pattern)) for pattern in _MODELS):
+    if any(list(folder.glob(pattern)) for pattern in _MODELS):
         raise FileExistsError(
             f"{folder} contains a model. Choose another --output, or pass --overwrite "
             "to replace it."
         )
 
 
-def _taken(row, function, options):
-    """Return the options that are not `None`, if the function takes them all."""
-    options = {name: value for name, value in options.items() if value is not None}
-    for name in options:
-        if name not in inspect.signature(function).parameters:
-            raise AlbertError(
-                f"--{name.replace('_', '-')} does not apply to --task {row.name}. "
-                "Leave it out."
-            )
-    return options
+def _model_class(task, early_exit, options):
+    """Return the class of the model; raise if it does not take an option."""
+    from albert_tf.models import TASKS, AlbertEarlyExitClassifier
+
+    model_class = AlbertEarlyExitClassifier if early_exit else TASKS[task]
+    known = inspect.signature(model_class).parameters
+    unknown = [name.replace("_", "-") for name in options if name not in known]
+    if model_class.name_of_task != task:
+        unknown.append("early-exit")
+    if unknown:
+        raise AlbertError(
+            f"--{unknown[0]} does not apply to --task {task}. Leave it out."
+        )
+    return model_class
 
 
-def _scores(row, model, examples, batch_size):
-    """Compute the metrics of Keras and the scores of the task."""
-    values = model.evaluate(
-        examples.x, examples.y, batch_size=batch_size, return_dict=True, verbose=0
-    )
-    if row.scores:
-        values.update(row.scores(model, examples, batch_size))
-    return values
-
-
-def new_model(model, checkpoint, config, vocab, sequence_length, arguments):
-    """Build a model of a class from a checkpoint or with random weights."""
+def _new_model(model_class, checkpoint, config, vocab, sequence_length, arguments):
+    """Build a model from a checkpoint or with random weights."""
     from albert_tf.checkpoints import open_checkpoint
     from albert_tf.tokenizers import load_tokenizer
 
     if checkpoint:
         opened = open_checkpoint(checkpoint, config=config)
         length = min(sequence_length, opened.arguments["max_sequence_length"])
-        return model.from_checkpoint(
+        return model_class.from_checkpoint(
             opened, vocabulary=vocab, sequence_length=length, **arguments
         )
     tokenizer = load_tokenizer(vocab)
     backbone = random_backbone(config, tokenizer.vocabulary_size())
     length = min(sequence_length, backbone.max_sequence_length)
-    return model.from_backbone(backbone, tokenizer, sequence_length=length, **arguments)
+    return model_class.from_backbone(
+        backbone, tokenizer, sequence_length=length, **arguments
+    )

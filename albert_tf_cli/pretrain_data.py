@@ -2,121 +2,99 @@
 
 from typing import Annotated, Literal
 
-import typer
-
-from albert_tf_cli.common import (
-    bytes_bar,
-    console,
-    import_tensorflow,
-    print_summary,
+from albert_tf_cli.common import bytes_bar, console, import_tensorflow, print_summary
+from albert_tf_cli.options import (
+    Seed,
+    advanced_option,
+    data_option,
+    mask_option,
+    output_option,
 )
 
 Order = Literal["sop", "nsp", "three_way", "none"]
 Engine = Literal["process", "ray"]
 Segmenter = Literal["jieba", "whitespace"]
 
-# Masking options of `pretrain` and of `pretrain-data --masked`.
+# Options of `pretrain` and of `pretrain-data --masked`.
 MaskSelectionLength = Annotated[
-    int | None,
-    typer.Option(
-        help="Maximum predictions per sequence; by default the rate plus a quarter."
-    ),
+    int | None, mask_option("Maximum predictions. Default: the rate plus a quarter.")
 ]
-Ngram = Annotated[
-    int | None, typer.Option(help="Maximum words masked together, 3 by default.")
-]
+Ngram = Annotated[int | None, mask_option("Maximum words masked together. Default: 3.")]
 MarkedLabels = Annotated[
-    bool | None,
-    typer.Option(help="Label inner characters with ##, to continue from albert_zh."),
+    bool | None, mask_option("Label inner characters with ##, as albert_zh.")
 ]
 
 
 def pretrain_data(
     files: Annotated[
         list[str],
-        typer.Option(
+        data_option(
+            "Text file or pattern such as 'corpus/*.txt'; may be repeated. Also .gz, "
+            ".zst and JSON lines (.jsonl).",
             "--input",
-            help="Text file or pattern such as 'corpus/*.txt'; may be repeated. Also "
-            ".gz, .zst and JSON lines (.jsonl).",
         ),
     ],
-    vocab: Annotated[str, typer.Option(help="A vocab.txt or SentencePiece model.")],
-    output: Annotated[str, typer.Option(help="Directory for the records.")],
-    sequence_length: Annotated[int, typer.Option(help="Tokens per sequence.")] = 512,
-    whole_word: Annotated[
-        bool, typer.Option(help="Mask whole words instead of single tokens.")
-    ] = True,
-    segmenter: Annotated[
-        Segmenter,
-        typer.Option(help="Word segmenter: jieba, or white space for segmented text."),
-    ] = "jieba",
-    hmm: Annotated[
-        bool, typer.Option(help="Find words that are not in the dictionary of jieba.")
-    ] = True,
-    user_dictionary: Annotated[
-        str | None, typer.Option(help="Your dictionary, in jieba's format.")
-    ] = None,
-    duplicates: Annotated[
-        int, typer.Option(help="Number of times the text is used, in other pairs each.")
-    ] = 1,
+    vocab: Annotated[str, data_option("A vocab.txt or SentencePiece model.")],
+    output: Annotated[str, output_option("Directory for the records.")],
+    sequence_length: Annotated[int, output_option("Tokens per sequence.")] = 512,
     order: Annotated[
         Order,
-        typer.Option(
-            help="Labels of pairs: sop (ALBERT), nsp (BERT), three_way (StructBERT), "
-            "none (RoBERTa)."
+        output_option(
+            "Labels of pairs: sop (ALBERT), nsp (BERT), three_way (StructBERT), none "
+            "(RoBERTa)."
         ),
     ] = "sop",
+    duplicates: Annotated[
+        int, output_option("Number of times the text is used, in other pairs.")
+    ] = 1,
     keep_unpaired: Annotated[
+        bool, output_option("Keep sentences without a second.", "--keep-unpaired")
+    ] = False,
+    whole_word: Annotated[
+        bool, data_option("Mark words, to mask whole words instead of tokens.")
+    ] = True,
+    segmenter: Annotated[
+        Segmenter, data_option("Word segmenter; whitespace for segmented text.")
+    ] = "jieba",
+    user_dictionary: Annotated[
+        str | None, data_option("Your dictionary, in jieba's format.")
+    ] = None,
+    document_per_line: Annotated[
         bool,
-        typer.Option(
-            "--keep-unpaired",
-            help="Keep a sentence without a second as a sequence of one segment.",
+        data_option(
+            "Each line is a document. Default: an empty line ends a document.",
+            "--document-per-line",
         ),
     ] = False,
+    text_field: Annotated[
+        str, data_option("Field of the JSON lines with the text.")
+    ] = "text",
+    cased: Annotated[bool, data_option("Do not lower-case.", "--cased")] = False,
     masked: Annotated[
         bool,
-        typer.Option(
+        mask_option(
+            "Write masked records, with the options below. Default: `pretrain` draws "
+            "masks each time a record is read.",
             "--masked",
-            help="Write masked records for the original code. By default `pretrain` "
-            "masks a sequence each time it is read. The next four options are for "
-            "--masked.",
         ),
     ] = False,
     mask_selection_rate: Annotated[
         float | None,
-        typer.Option(
-            help="Share of the tokens to predict, 0.15 by default; albert_zh has 0.10."
-        ),
+        mask_option("Share of the tokens to predict. Default: 0.15."),
     ] = None,
     mask_selection_length: MaskSelectionLength = None,
     ngram: Ngram = None,
     marked_labels: MarkedLabels = None,
-    document_per_line: Annotated[
-        bool,
-        typer.Option(
-            "--document-per-line",
-            help="Each line is a document. By default a line is a sentence or "
-            "paragraph and an empty line ends a document.",
-        ),
-    ] = False,
-    text_field: Annotated[
-        str, typer.Option(help="Field of the JSON lines with the text.")
-    ] = "text",
-    cased: Annotated[bool, typer.Option("--cased", help="Do not lower-case.")] = False,
+    seed: Seed = 1,
     workers: Annotated[
-        int | None,
-        typer.Option(min=1, help="Number of processes; one per CPU by default."),
+        int | None, advanced_option("Processes. Default: one per CPU.", min=1)
     ] = None,
     engine: Annotated[
-        Engine, typer.Option(help="Run on this machine or on a Ray cluster.")
+        Engine, advanced_option("Run on this machine or on a Ray cluster.")
     ] = "process",
     address: Annotated[
-        str | None, typer.Option(help="Address of the Ray cluster, for example auto.")
+        str | None, advanced_option("Address of the Ray cluster, such as auto.")
     ] = None,
-    block_size: Annotated[
-        int, typer.Option(help="Bytes of text per file of records.")
-    ] = 4_000_000,
-    seed: Annotated[int, typer.Option(help="Seed of the pairs and their order.")] = 0,
 ):
     """Turn text into TFRecords for pretraining.
 
@@ -124,18 +102,24 @@ def pretrain_data(
     depend on the seed, not on the number of workers. The same command resumes after an
     interruption.
 
-    Example: albert-tf pretrain-data --input 'corpus/*.txt' --vocab vocab.txt
-    --output records
+    \b
+    Example:
+      albert-tf pretrain-data --input 'corpus/*.txt' --vocab vocab.txt \\
+          --output records
     """
     import_tensorflow()
     import zh
     from albert_tf.pretraining import PretrainingData, make_pretraining_data
 
+    words = None
+    if whole_word:
+        jieba = zh.Jieba(user_dictionary=user_dictionary)
+        words = jieba if segmenter == "jieba" else zh.Whitespace()
     settings = PretrainingData(
         vocab,
         lowercase=not cased,
         sequence_length=sequence_length,
-        segmenter=(_segmenter(segmenter, hmm, user_dictionary) if whole_word else None),
+        segmenter=words,
         split_sentences=zh.split_sentences,
         duplicates=duplicates,
         order=order,
@@ -147,7 +131,6 @@ def pretrain_data(
         marked_labels=marked_labels,
         document_per_line=document_per_line,
         text_field=text_field,
-        block_bytes=block_size,
         seed=seed,
     )
     with bytes_bar("Text") as progress:
@@ -164,13 +147,5 @@ def pretrain_data(
     for warning in manifest["warnings"]:
         console.print(f"Warning: {warning}", soft_wrap=True)
     count = len(manifest["shards"])
-    files = "1 file of records is" if count == 1 else f"{count} files of records are"
-    console.print(f"{files} in {output}", soft_wrap=True)
-
-
-def _segmenter(name, hmm, user_dictionary):
-    import zh
-
-    if name == "whitespace":
-        return zh.Whitespace()
-    return zh.Jieba(hmm=hmm, user_dictionary=user_dictionary)
+    found = "1 file of records is" if count == 1 else f"{count} files of records are"
+    console.print(f"{found} in {output}", soft_wrap=True)

@@ -1,0 +1,98 @@
+"""Options shared by commands, and the groups of options in `--help`."""
+
+import functools
+from typing import Annotated, Any, Literal
+
+import typer
+import typer.core
+
+GROUPS = (
+    *("Arguments", "Data", "Model", "Masks", "Training", "Output"),
+    *("Options", "Advanced"),
+)
+
+
+class Command(typer.core.TyperCommand):
+    """A command whose help lists its options in groups, in the order of `GROUPS`."""
+
+    def format_options(self, ctx, formatter):
+        groups = {group: [] for group in GROUPS}
+        for parameter in self.get_params(ctx):
+            if record := parameter.get_help_record(ctx):
+                is_argument = parameter.param_type_name == "argument"
+                group = getattr(parameter, "rich_help_panel", None)
+                group = group or ("Arguments" if is_argument else "Options")
+                groups[group].append(record)
+        for group, records in groups.items():
+            if records:
+                with formatter.section(group):
+                    formatter.write_dl(records)
+
+
+def _option(group: str, help: str, *names: str, **settings: Any) -> Any:
+    return typer.Option(*names, help=help, rich_help_panel=group, **settings)
+
+
+# Declare an option in a group: a help text, and optionally its names and limits.
+data_option = functools.partial(_option, "Data")
+model_option = functools.partial(_option, "Model")
+mask_option = functools.partial(_option, "Masks")
+training_option = functools.partial(_option, "Training")
+output_option = functools.partial(_option, "Output")
+advanced_option = functools.partial(_option, "Advanced")
+
+Layout = Literal["keras", "google", "albert_zh", "huggingface", "kerashub"]
+
+# === Arguments ===
+
+Checkpoint = Annotated[
+    str,
+    typer.Argument(
+        help="Checkpoint of TensorFlow 1, Hugging Face, KerasHub or this package: its "
+        "directory, an archive, its prefix (.../albert_model.ckpt), any of its files, "
+        "or the name of a release such as albert_tiny_zh."
+    ),
+]
+Model = Annotated[str, typer.Argument(help="Directory written by `finetune`.")]
+OutputDirectory = Annotated[str, typer.Argument(help="Output directory.")]
+
+# === Options ===
+
+LabelColumn = Annotated[
+    str | None, data_option("Name or number (from 1) of the label column.")
+]
+TextColumn = Annotated[
+    str | None, data_option("Name or number (from 1) of the text column.")
+]
+TextBColumn = Annotated[
+    str | None, data_option("Name or number of the column of the second text.")
+]
+StartCheckpoint = Annotated[
+    str | None, model_option("Checkpoint to start from, a path or a release.")
+]
+Config = Annotated[
+    str | None, model_option("Config file of the checkpoint, if it is elsewhere.")
+]
+Vocab = Annotated[
+    str | None, model_option("vocab.txt or SentencePiece model, if it is elsewhere.")
+]
+Precision = Annotated[
+    Literal["float32", "bfloat16", "auto"],
+    training_option("Computation; auto picks bfloat16 if it is faster."),
+]
+Seed = Annotated[
+    int,
+    training_option("Random seed of weights, order and masks.", min=0, max=2**31 - 1),
+]
+EmaMomentum = Annotated[
+    float | None,
+    advanced_option("Momentum of averaged weights, such as 0.999.", min=0, max=0.9999),
+]
+GradientAccumulationSteps = Annotated[
+    int | None, advanced_option("Batches per update of the weights.", min=2)
+]
+BatchSize = Annotated[
+    int | None, advanced_option("Examples per step. Default: by length.", min=1)
+]
+Json = Annotated[bool, output_option("Print JSON.", "--json")]
+To = Annotated[Layout, output_option("Layout of the checkpoint to write.")]

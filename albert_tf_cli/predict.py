@@ -1,0 +1,272 @@
+"""The command `albert-tf predict`."""
+
+import inspect
+import json
+import os
+import pathlib
+import re
+import sys
+from typing import Annotated, Any, Literal
+
+import typer
+from rich.text import Text
+
+from albert_tf_cli.common import (
+    check_checkpoint,
+    check_files,
+    console,
+    import_tensorflow,
+)
+from albert_tf_cli.evaluate import check_support, remembered_columns
+from albert_tf_cli.options import (
+    BatchSize,
+    TextBColumn,
+    TextColumn,
+    model_option,
+    output_option,
+)
+from albert_tf_cli.tasks import Columns, load_task, task_named
+from albert_tf_lite.errors import AlbertError
+
+Engine = Literal["onnx", "litert"]
+# The class of `albert_tf_lite` that opens an exported file, by suffix.
+EXPORTED = {".onnx": "OnnxModel", ".tflite": "LiteRTModel"}
+
+
+def predict(
+    model: Annotated[
+        str,
+        typer.Argument(
+            help="Directory written by `finetune`, a .onnx or .tflite file written by "
+            "`export`, or any checkpoint with a head."
+        ),
+    ],
+    texts: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Texts, or one .csv, .tsv, .jsonl or .txt file. Default: the lines of "
+            "standard input."
+        ),
+    ] = None,
+    task_name: Annotated[
+        str | None,
+        model_option(
+            "Task, one of those of `finetune`, fill-mask, sentence-order or "
+            "zero-shot-classification. Default: the task of the model.",
+            "--task",
+        ),
+    ] = None,
+    candidate_labels: Annotated[
+        str | None, model_option("Classes of zero-shot-classification: 体育,财经.")
+    ] = None,
+    engine: Annotated[
+        Engine | None,
+        model_option("Compute in int8 with ONNX Runtime or LiteRT. Often faster."),
+    ] = None,
+    top_k: Annotated[
+        int | None,
+        output_option("Answers per text, the most likely first; 0 for all.", min=0),
+    ] = None,
+    explain: Annotated[
+        bool,
+        output_option(
+            "Colour the characters by their contribution to the answer: blue for, "
+            "orange against. With --json, print the numbers.",
+            "--explain",
+        ),
+    ] = False,
+    as_json: Annotated[
+        bool, output_option("Print one JSON value per text.", "--json")
+    ] = False,
+    output: Annotated[str | None, output_option("New file for the answers.")] = None,
+    text_column: TextColumn = None,
+    text_b_column: TextBColumn = None,
+    batch_size: BatchSize = None,
+):
+    """Predict and print the answers.
+
+    Each line has the answer and the text, separated by tabs. The answer of a classifier
+    is a label and its probability. Separate the two texts of a pair by a tab.
+
+    \b
+    Examples:
+      albert-tf predict my_model 很好 太差了
+      albert-tf predict my_model 很好 --top-k 0
+      albert-tf predict my_model reviews.csv --output found.tsv
+      cat reviews.txt | albert-tf predict my_model
+      albert-tf predict my_model.onnx 很好
+      albert-tf predict albert_tiny_zh --task fill-mask 今天[MASK]气很好
+      albert-tf predict my_nli_model --task zero-shot-classification \\
+          --candidate-labels 体育,财经 球队昨晚赢了
+    """
+    labels = [x.strip() for x in re.split("[,，、]", candidate_labels or "")]
+    labels = [x for x in labels if x]
+    if bool(labels) != (task_name == "zero-shot-classification"):
+        raise AlbertError(
+            "--task zero-shot-classification needs --candidate-labels, such as "
+            "体育,财经, and no other task takes them."
+        )
+    if output and pathlib.Path(output).exists():
+        raise FileExistsError(f"{output} already exists. Choose another --output.")
+    file = _file_of(texts)
+    if pathlib.Path(model).suffix in EXPORTED:
+        if task_name or engine or explain:
+            raise AlbertError(
+                "--task, --engine and --explain do not apply to an exported file. "
+                f"Received: {model}"
+            )
+        check_files(model)
+        task, loaded = _open_exported(model)
+    else:
+        check_checkpoint(model)
+        import_tensorflow()
+        task, loaded = load_task(model, task_name)
+    explainer = _explainer(task, loaded) if explain else None
+    answer_texts = _answer_function(task, loaded, engine)
+    options: dict[str, Any] = {"candidate_labels": labels} if labels else {}
+    if top_k is not None:
+        _check_top_k(task, loaded)
+        options["top_k"] = top_k or None
+    if file:
+        columns = Columns(None, text_column, text_b_column)
+        columns = remembered_columns(model, columns)
+        is_pair = task.fields(loaded) == ("text", "text_pair")
+        texts = read_lines_of(file, is_pair, columns)
+    elif not texts:
+        texts = _standard_input()
+    answers = answer_texts(task.inputs(loaded, texts), batch_size=batch_size, **options)
+    lines = []
+    for answer, text in zip(answers, texts, strict=True):
+        found = explainer and explainer(text)
+        if as_json:
+            if found:
+                answer = {"answer": answer, "explanation": _attributions_json(found)}
+            lines.append(json.dumps(answer, ensure_ascii=False))
+        else:
+            cells = task.cells(answer)
+            lines.append("\t".join([*cells, text]))
+        if output:
+            continue
+        if found and not as_json:
+            # rich would turn the tabs into spaces.
+            print(*cells, "", sep="\t", end="", flush=True)
+            console.print(_coloured(found), soft_wrap=True)
+        else:
+            print(lines[-1])
+    if output:
+        from albert_tf.files import write_text
+
+        write_text(output, "".join(f"{line}\n" for line in lines))
+        console.print(f"{len(lines):,} answers are in {output}", soft_wrap=True)
+
+
+# === Texts ===
+
+
+def _file_of(texts):
+    """Return the file that the only text names; raise if that file is missing."""
+    if not texts or len(texts) > 1:
+        return None
+    # Unlike pathlib, this returns False for a text that is too long for a name.
+    if os.path.isfile(texts[0]):
+        return texts[0]
+    if pathlib.Path(texts[0]).suffix in (".csv", ".tsv", ".jsonl", ".txt"):
+        raise FileNotFoundError(
+            f"{texts[0]} is not a file. Expected texts, or one file of texts."
+        )
+    return None
+
+
+def read_lines_of(path: str, pairs: bool, columns: Columns) -> list[str]:
+    """Read the texts of a file; a tab joins the two texts of a pair."""
+    from albert_tf.data import read_texts
+    from albert_tf.data.reading import read_lines
+
+    if pathlib.Path(path).suffix == ".txt" and columns.text is None:
+        lines = read_lines(path)
+        return lines[:-1] if lines[-1] == "" else lines
+    x = read_texts(path, columns.text, columns.text_b, pairs)
+    return list(map("\t".join, zip(*x, strict=True))) if isinstance(x, tuple) else x
+
+
+def _standard_input():
+    # Invalid UTF-8 in one line must not stop the others.
+    lines = sys.stdin.buffer.read().split(b"\n")
+    texts = [line.removesuffix(b"\r").decode("utf-8", "replace") for line in lines]
+    return texts[:-1] if texts[-1] == "" else texts
+
+
+# === Models ===
+
+
+def _open_exported(file):
+    """Open an exported file without importing TensorFlow."""
+    import albert_tf_lite
+
+    model = getattr(albert_tf_lite, EXPORTED[pathlib.Path(file).suffix])(file)
+    return task_named(model.task), model
+
+
+def _answer_function(task, model, engine):
+    """Return the function of texts that returns their answers."""
+    if not hasattr(model, "predict_dicts"):
+        # An exported file.
+        return model.answers
+    if not engine:
+        return model.predict_dicts
+    from albert_tf.export import exported
+
+    if not getattr(model, "exported_settings", lambda: None)():
+        raise AlbertError(
+            f"--engine does not apply to {task.name}, which runs on TensorFlow only."
+        )
+    return exported(model, engine).answers
+
+
+def _check_top_k(task, model):
+    from albert_tf_lite import answers
+
+    function = getattr(model, "predict_dicts", None) or answers.TASKS[model.task].dicts
+    if "top_k" not in inspect.signature(function).parameters:
+        raise AlbertError(
+            f"--top-k does not apply to {task.name}, which has one answer per text."
+        )
+
+
+# === Explanations ===
+
+
+def _explainer(task, model):
+    """Return a function from a line to its `Attributions`."""
+    check_support("--explain", "explain", task)
+    explain = task.explain(model)
+
+    def explain_line(line):
+        x = task.inputs(model, [line])
+        return explain(tuple(part[0] for part in x) if isinstance(x, tuple) else x[0])
+
+    return explain_line
+
+
+def _coloured(found):
+    """Return the texts of `Attributions` for a terminal, on a common scale."""
+    from albert_tf.evaluation import coloured_runs
+
+    strongest = max((abs(x) for values in found.values for x in values), default=0.0)
+    shown = []
+    for text, values in zip(found.texts, found.values, strict=True):
+        part = Text()
+        for piece, colour in coloured_runs(text, values, strongest):
+            part.append(piece, colour and f"black on {colour}")
+        shown.append(part)
+    return Text("\t").join(shown)
+
+
+def _attributions_json(found):
+    """Return `Attributions` as JSON: a list of numbers for each text."""
+    return {
+        "label": found.label,
+        "probability": found.output,
+        "baseline": found.baseline,
+        "characters": [values.tolist() for values in found.values],
+    }

@@ -1,0 +1,185 @@
+"""Texts or pairs of texts with one class each, or with any number of classes."""
+
+import rich.table
+
+from albert_tf_cli.common import shown
+from albert_tf_cli.tasks.task import Examples, Report, Task, columns_of
+from albert_tf_lite.errors import AlbertError
+
+
+def read_labelled(path, columns, known=None):
+    """Read a table; with `known`, of pairs if the model takes pairs."""
+    from albert_tf.data import read_labelled_texts
+
+    pairs = None if known is None else known["pairs"]
+    return read_labelled_texts(path, *columns, pairs=pairs)
+
+
+class _Classification(Task):
+    """Base class of single-label and multi-label classification."""
+
+    def summary(self, arguments):
+        return f"{arguments['num_classes']} classes: {shown(arguments['labels'])}."
+
+    def explain(self, model):
+        from albert_tf.models import IntegratedGradients
+
+        return IntegratedGradients(model)
+
+    def _examples(self, data, y, labels):
+        arguments = {"num_classes": len(labels), "labels": labels, "pairs": data.pairs}
+        return Examples(data.x, y, arguments)
+
+    def _known_labels(self, known):
+        return known["labels"] or list(map(str, range(known["num_classes"])))
+
+
+class TextClassification(_Classification):
+    """One class per text, in the column `label`."""
+
+    name = "text-classification"
+
+    def read(self, path, columns, known=None):
+        from albert_tf.data import class_names
+
+        data = read_labelled(path, columns, known)
+        labels = self._known_labels(known) if known else class_names(data.labels)
+        if known is None and len(labels) < 2 and "" not in data.labels:
+            raise AlbertError(
+                f"All texts of {path} have the label {labels[0]!r}. Expected at least "
+                "two classes. Check --label-column."
+            )
+        return self._examples(data, data.class_ids(labels), labels)
+
+    def report(self, model, examples, batch_size):
+        from albert_tf.evaluation import classification_report, level_scores
+
+        outputs = model.predict(examples.x, batch_size=batch_size, verbose=0)
+        labels = model.class_names
+        predictions = (examples.y, outputs.argmax(-1), labels)
+        values = classification_report(*predictions)
+        table = rich.table.Table("truth \\ predicted", *labels)
+        for label, row in zip(labels, values["confusion_matrix"], strict=True):
+            table.add_row(label, *map(str, row))
+        lines = [classification_report(*predictions, as_text=True), table]
+        if levels := level_scores(*predictions):
+            values["levels"] = levels
+            lines += [
+                f"level {level['level']}: accuracy {level['accuracy']:.4f}, "
+                f"macro F1 {level['macro_f1']:.4f}"
+                for level in levels
+            ]
+        return Report(values, lines)
+
+    def mistakes(self, model, examples, batch_size):
+        from albert_tf.evaluation import worst_mistakes
+
+        outputs = model.predict(examples.x, batch_size=batch_size, verbose=0)
+        probabilities = model.answers(outputs)["probabilities"]
+        found = worst_mistakes(probabilities, examples.y)
+        return self._rows(model, examples, found, "predicted")
+
+    def suspicious(self, model, examples, batch_size):
+        from albert_tf.evaluation import character_features, suspicious_labels
+        from albert_tf.models import text_features
+
+        # Features of the model may have memorised wrong labels, but characters do not
+        # tell whether two texts belong together.
+        if model.pairs:
+            features, _ = text_features(model, examples.x, batch_size)
+        else:
+            features = character_features(examples.x)
+        found = suspicious_labels(features, examples.y)
+        return self._rows(model, examples, found, "suggested")
+
+    def _rows(self, model, examples, found, predicted):
+        return [
+            {
+                "example": row["index"] + 1,
+                "label": model.class_names[row["label_id"]],
+                predicted: model.class_names[row["predicted_id"]],
+                "probability": row["predicted_probability"],
+                "of_label": row["label_probability"],
+                **columns_of(examples.x, row["index"]),
+            }
+            for row in found
+        ]
+
+
+class MultiLabel(_Classification):
+    """Any number of classes per text, such as "体育|娱乐"."""
+
+    name = "multi-label"
+
+    def read(self, path, columns, known=None):
+        from albert_tf.data import class_names
+        from albert_tf.preprocessing.examples import multi_hot
+
+        data = read_labelled(path, columns, known)
+        names = data.label_lists()
+        if known:
+            labels = self._known_labels(known)
+        else:
+            labels = class_names(name for row in names for name in row)
+        if not labels:
+            raise AlbertError(
+                f"No text of {path} has a label. Write the labels of a text into one "
+                'cell, such as "体育|娱乐", or check --label-column.'
+            )
+        return self._examples(
+            data, multi_hot(data.x, names, len(labels), labels), labels
+        )
+
+    def tune(self, model, dev, batch_size):
+        from albert_tf.models import tune_thresholds
+
+        tune_thresholds(model, dev.x, dev.y, batch_size)
+
+    def scores(self, model, examples, batch_size):
+        from albert_tf.evaluation import multi_label_scores
+
+        chosen = self._answers(model, examples, batch_size)["chosen"]
+        return multi_label_scores(examples.y, chosen)
+
+    def report(self, model, examples, batch_size):
+        from albert_tf.evaluation import multi_label_report, multi_label_scores
+
+        chosen = self._answers(model, examples, batch_size)["chosen"]
+        predictions = (examples.y, chosen, model.class_names)
+        scores = multi_label_scores(examples.y, chosen)
+        table = multi_label_report(*predictions, as_text=True)
+        values = {**multi_label_report(*predictions), **scores}
+        return Report(values, [table, f"exact match {scores['exact_match']:.4f}"])
+
+    def cells(self, answer):
+        return [
+            "|".join(label["label"] for label in answer),
+            "|".join(f"{label['score']:.4f}" for label in answer),
+        ]
+
+    def mistakes(self, model, examples, batch_size):
+        from albert_tf.evaluation import worst_multi_label_mistakes
+
+        answers = self._answers(model, examples, batch_size)
+
+        def named(probabilities):
+            names = model.class_names
+            return "|".join(f"{names[i]} {x:.4f}" for i, x in probabilities.items())
+
+        return [
+            {
+                "example": row["index"] + 1,
+                "missed": named(row["missed"]),
+                "wrong": named(row["wrong"]),
+                "loss": row["loss"],
+                **columns_of(examples.x, row["index"]),
+            }
+            for row in worst_multi_label_mistakes(
+                answers["probabilities"], examples.y, answers["chosen"]
+            )
+        ]
+
+    def _answers(self, model, examples, batch_size):
+        outputs = model.predict(examples.x, batch_size=batch_size, verbose=0)
+        answers = model.answers(outputs)
+        return {name: answers[name].numpy() for name in ("probabilities", "chosen")}

@@ -1,0 +1,183 @@
+"""Base class of the tasks of the command line."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from rich.table import Table
+
+from albert_tf_lite.errors import AlbertError
+
+# Keys of an answer that `predict` prints, in this order.
+_PRINTED = ("label", "answer", "score")
+
+
+class Columns(NamedTuple):
+    """Columns of a table by name or number; `None` for those to be found."""
+
+    label: str | None = None
+    text: str | None = None
+    text_b: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Examples:
+    """Labelled examples of a file.
+
+    Attributes:
+        x, y: as for `fit` of the model.
+        arguments: dict, arguments of the model that the examples determine, such as
+            `num_classes` and `labels`.
+    """
+
+    x: Any
+    y: Any
+    arguments: dict = dataclasses.field(default_factory=dict)
+
+    def __len__(self):
+        return len(self.y)
+
+
+class Report(NamedTuple):
+    """Scores on a file: for `evaluate --json`, and strings and tables to print."""
+
+    values: dict
+    shown: list[str | Table]
+
+    @classmethod
+    def of_scores(cls, values: dict) -> "Report":
+        """Return a report that prints one score per line."""
+        rows = (
+            f"{name.replace('_', ' ')} {x:.4f}"
+            if isinstance(x, float)
+            else f"{name} {x}"
+            for name, x in values.items()
+        )
+        return cls(values, list(rows))
+
+
+class Task:
+    """A task of the command line; this class serves tasks that only predict.
+
+    A subclass for a task that reads files defines `read` and `scores` or `report`, and
+    overrides the rest where the task differs. Methods import what they need when they
+    are called, so that `--help` does not import TensorFlow.
+
+    Attributes:
+        name: string, as for `--task`.
+        mistakes: optional method of model, examples and batch size for `evaluate
+            --report`. It returns the wrong predictions, the worst first, as dicts by
+            column. Texts for `explain` are in `text` and `text_b`, the predicted class
+            in `predicted`.
+        suspicious: optional method of the same for `--train`. It returns examples
+            whose label looks wrong.
+        explain: optional method of the model that returns a function of a text (or a
+            tuple of two) and a class (or `None`), which returns `Attributions`.
+    """
+
+    name = ""
+    mistakes: Callable | None = None
+    suspicious: Callable | None = None
+    explain: Callable | None = None
+
+    def __init__(self, name: str | None = None):
+        self.name = name or self.name
+
+    def read(self, path: str, columns: Columns, known: dict | None = None) -> Examples:
+        """Read labelled examples.
+
+        Args:
+            path: a file.
+            columns: the columns of a table.
+            known: optional dict, the arguments of the model that the examples are for.
+                By default the examples determine them.
+        """
+        raise NotImplementedError
+
+    def summary(self, arguments: dict) -> str:
+        """Return a sentence on the arguments of `Examples`, printed by `finetune`."""
+        return ""
+
+    def tune(self, model: Any, dev: Examples, batch_size: int | None) -> None:
+        """Set attributes of the model that are chosen on dev, such as thresholds."""
+
+    def scores(
+        self, model: Any, examples: Examples, batch_size: int | None
+    ) -> dict[str, float]:
+        """Return the scores that Keras does not compute while it evaluates."""
+        return {}
+
+    def report(self, model: Any, examples: Examples, batch_size: int | None) -> Report:
+        """Evaluate the model; by default the `scores`, one per line."""
+        return Report.of_scores(self.scores(model, examples, batch_size))
+
+    def fields(self, model: Any) -> tuple[str, ...]:
+        """Return the names of the parts of an example."""
+        # Exported files have texts or pairs.
+        fields = getattr(model, "fields", ("text", "text_pair"))
+        is_single = "text_pair" in fields and not model.pairs
+        return fields[:1] if is_single else fields
+
+    def inputs(self, model: Any, lines: list[str]) -> Any:
+        """Return lines as the input of the model; tabs separate its parts."""
+        fields = self.fields(model)
+        return lines if len(fields) == 1 else split_lines(lines, fields)
+
+    def cells(self, answer: Any) -> list[str]:
+        """Return the columns that `predict` prints before the text."""
+        if isinstance(answer, list):
+            if answer and "token_str" in answer[0]:
+                tokens = (f"{x['token_str']}/{x['score']:.4f}" for x in answer)
+                return [" ".join(tokens)]
+            return [cell for one in answer for cell in self.cells(one)]
+        if "labels" in answer:
+            answer = {"label": answer["labels"][0], "score": answer["scores"][0]}
+        values = (answer[name] for name in _PRINTED if name in answer)
+        return [x if isinstance(x, str) else f"{x:.4f}" for x in values]
+
+
+def split_lines(lines: list[str], fields: tuple[str, ...]) -> tuple[list[str], ...]:
+    """Split lines at tabs into one list per field; the last takes further tabs."""
+    rows = [line.split("\t", len(fields) - 1) for line in lines]
+    for line, row in zip(lines, rows, strict=True):
+        if len(row) < len(fields):
+            raise AlbertError(
+                f"Expected {', '.join(fields)}, separated by tabs. Received: {line!r}"
+            )
+    return tuple([row[i] for row in rows] for i in range(len(fields)))
+
+
+def columns_of(x: Any, index: int) -> dict[str, str]:
+    """Return the text, or both texts of a pair, of an example as columns."""
+    if isinstance(x, tuple):
+        return {"text": x[0][index], "text_b": x[1][index]}
+    return {"text": x[index]}
+
+
+def split(examples: Examples, share: float, seed: int) -> list[Examples]:
+    """Split off a share of the examples for dev, stratified by class if possible."""
+    from sklearn.model_selection import train_test_split
+
+    if len(examples) < 2:
+        raise AlbertError("A single example cannot be split. Pass --dev.")
+    indices = list(range(len(examples)))
+    options = {"test_size": share, "random_state": seed}
+    try:
+        parts = train_test_split(indices, **options, stratify=examples.y)
+    except (ValueError, TypeError):
+        # Labels that are not classes, or classes that are too small.
+        parts = train_test_split(indices, **options)
+    return [
+        dataclasses.replace(
+            examples,
+            x=_selected(examples.x, chosen),
+            y=_selected(examples.y, chosen),
+        )
+        for chosen in map(sorted, parts)
+    ]
+
+
+def _selected(values, chosen):
+    if isinstance(values, tuple):
+        return tuple(_selected(part, chosen) for part in values)
+    return [values[i] for i in chosen]
