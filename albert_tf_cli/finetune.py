@@ -299,7 +299,6 @@ def finetune(
                 "weights": weights_digest(model),
             },
             callbacks=[progress],
-            verbose=0,
             maximise=row.monitor,
             tune=on_dev(row.tune),
             scores=on_dev(row.scores),

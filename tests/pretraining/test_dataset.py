@@ -57,9 +57,6 @@ def test_a_damaged_manifest(folder):
         (folder / "manifest.json").write_text(text)
         with pytest.raises(ValueError, match=message):
             PretrainingRecords(folder)
-    (folder / "progress.jsonl").touch()
-    with pytest.raises(ValueError, match="older version.*another --output"):
-        PretrainingRecords(folder)
 
 
 def test_no_records(tmp_path):
@@ -74,7 +71,7 @@ def test_a_pattern_takes_a_part_of_the_manifest(folder):
     # Files that do not match may be damaged.
     (folder / "1.tfrecord").unlink()
     assert names(PretrainingRecords(folder / "[02]*")) == names(records)
-    with pytest.raises(FileNotFoundError, match="no records in .*x.*manifest.json"):
+    with pytest.raises(FileNotFoundError, match="no records in .*x"):
         PretrainingRecords(folder / "x*")
 
 
@@ -84,7 +81,7 @@ def test_the_manifest_names_the_vocabulary(folder):
     (folder / "manifest.json").unlink()
     records = PretrainingRecords(folder)
     assert records.tokenizer is None
-    with pytest.raises(ValueError, match="needs the one vocabulary"):
+    with pytest.raises(ValueError, match="needs a vocabulary in.*and not several"):
         records.masks()
 
 
@@ -92,7 +89,7 @@ def test_a_damaged_file_is_named(folder, masked_folder):
     PretrainingRecords(folder).verify()
     for damaged in (folder, masked_folder):
         damage(damaged / "1.tfrecord")
-        with pytest.raises(ValueError, match="1.tfrecord is damaged.*corrupted record"):
+        with pytest.raises(ValueError, match="1.tfrecord is damaged.*Copy it again"):
             PretrainingRecords(damaged).verify()
     (folder / "1.tfrecord").write_bytes((folder / "1.tfrecord").read_bytes()[:-9])
     with pytest.raises(ValueError, match="1.tfrecord has .* in the manifest"):
@@ -282,10 +279,10 @@ def test_the_defaults_of_masks(folder, masked_folder):
     assert settings_of(changed) == (0.3, 11, 3, False)
     with pytest.raises(ValueError, match="mask_selection_rate"):
         records.masks(mask_selection_rate=1.5)
-    # Masked: as the manifest says, and a length as there is room for.
+    # Masked: as in the manifest.
     settings = {"mask_selection_rate": 0.1, "ngram": 1, "marked_labels": False}
     records = PretrainingRecords(write_manifest(masked_folder, **settings))
-    assert settings_of(records.masks()) == (0.1, 6, 1, False)
+    assert settings_of(records.masks()) == (0.1, 4, 1, False)
     assert settings_of(records.masks(mask_selection_rate=0.3)) == (0.3, 11, 1, False)
 
 

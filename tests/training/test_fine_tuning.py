@@ -127,7 +127,6 @@ def train(output, classifier=None, epochs=3, settings=SETTINGS, labels=LABELS):
         epochs=epochs,
         batch_size=4,
         settings=settings,
-        verbose=0,
     )
 
 
@@ -169,7 +168,7 @@ def test_the_preset_is_the_model_that_was_scored(tmp_path):
     )
     classifier.compile(learning_rate=1e-2)
     data = (TEXTS, LABELS.tolist())
-    metrics = fine_tune(classifier, data, data, output, epochs=1, verbose=0)
+    metrics = fine_tune(classifier, data, data, output, epochs=1)
     scores = classifier.evaluate(*data, return_dict=True, verbose=0)
     assert metrics["dev"] == pytest.approx(scores, rel=1e-5)
     loaded = AlbertTextClassifier.from_preset(output)
@@ -269,7 +268,6 @@ def train_with(output, compiled=None, epochs=4, **options):
         output,
         epochs=epochs,
         batch_size=4,
-        verbose=0,
         scores=lambda model: {
             "closeness": closeness(model),
             # So that the last epoch can be chosen.
@@ -324,7 +322,7 @@ def test_nothing_left_to_train_is_refused(tmp_path):
     model = AlbertTextEmbedder(new_backbone())
     data = (token_ids(4), LABELS)
     with pytest.raises(ValueError, match="freeze=.encoder. .*nothing to train"):
-        fine_tune(model, data, data, tmp_path, freeze="encoder", verbose=0)
+        fine_tune(model, data, data, tmp_path, freeze="encoder")
 
 
 def test_averages_are_what_is_scored_and_kept(tmp_path):

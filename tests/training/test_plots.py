@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 from matplotlib.image import imread
 
 from albert_tf.pretraining.training import plot_pretraining
-from albert_tf.training.plots import draw
+from albert_tf.training.run_state import draw
 
 BLUE, ORANGE = (31, 119, 180), (255, 127, 14)
 
