@@ -18,7 +18,7 @@ from albert_tf_lite.errors import AlbertError
 try:
     import fcntl
 except ImportError:  # Windows.
-    fcntl = None
+    fcntl = None  # type: ignore[assignment]
 
 
 # The folder in an output directory with the state of an unfinished training.

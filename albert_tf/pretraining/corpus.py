@@ -2,26 +2,22 @@
 
 import codecs
 import collections
+import dataclasses
 import glob
 import gzip
+import importlib.util
 import io
 import json
 import os
 import pathlib
-import types
 import zlib
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 from albert_tf_lite.errors import AlbertError, MissingPackageError
 
 JSON_ENDINGS = (".jsonl", ".json", ".ndjson")
 ZSTD_ENDINGS = (".zst", ".zstd")
 COMPRESSED_ENDINGS = (".gz", *ZSTD_ENDINGS)
-REFUSED_ENDINGS = (
-    *(".tar", ".tar.gz", ".tar.zst", ".tgz", ".zip", ".7z", ".rar"),
-    *(".bz2", ".xz", ".lz4", ".parquet", ".arrow"),
-)
 MAX_LINE_BYTES = 10_000_000
 _CHUNK = 2**18
 # A zstd block of 128 kB may take 4 bytes: pieces of this size decompress to at most
@@ -43,7 +39,8 @@ _ADVICE = {
 }
 
 
-class Block(NamedTuple):
+@dataclasses.dataclass
+class Block:
     """Documents, lists of lines, and the bytes on disk that were read so far."""
 
     index: int
@@ -220,16 +217,13 @@ def _check(path: pathlib.Path) -> None:
         raise IsADirectoryError(
             f"{name} is a folder. Name the files in it: {name}/**/*.txt"
         )
-    if path.name.lower().endswith(REFUSED_ENDINGS):
-        raise AlbertError(
-            f"{name} is an archive or has an unsupported compression. Unpack it or "
-            "leave it out. Supported are text and JSON lines, uncompressed or as "
-            f"{', '.join(COMPRESSED_ENDINGS)}."
-        )
     # Report a file that is missing or not readable now instead of hours later.
     path.open("rb").close()
-    if _endings(path)[1] in ZSTD_ENDINGS:
-        _import_zstandard(path)
+    is_zstd = _endings(path)[1] in ZSTD_ENDINGS
+    if is_zstd and importlib.util.find_spec("zstandard") is None:
+        raise MissingPackageError(
+            f"Reading {name} needs zstandard. Run: pip install 'albert-tf[fast]'"
+        )
 
 
 def _endings(path: pathlib.Path) -> tuple[str, str]:
@@ -237,17 +231,6 @@ def _endings(path: pathlib.Path) -> tuple[str, str]:
     *_, first, last = ("", "", *path.suffixes)
     first, last = first.lower(), last.lower()
     return (first, last) if last in COMPRESSED_ENDINGS else (last, "")
-
-
-def _import_zstandard(path: pathlib.Path) -> types.ModuleType:
-    try:
-        import zstandard
-    except ImportError as error:
-        raise MissingPackageError(
-            f"Reading {printable(path)} needs zstandard. Run: "
-            "pip install 'albert-tf[fast]'"
-        ) from error
-    return zstandard
 
 
 def _decoded_lines(
@@ -284,7 +267,7 @@ def _chunks(path: pathlib.Path, file: io.BufferedReader) -> Iterator[bytes]:
     """Yield the decompressed bytes of a file."""
     compression = _endings(path)[1]
     if compression in ZSTD_ENDINGS:
-        yield from _zstd_chunks(_import_zstandard(path), file)
+        yield from _zstd_chunks(file)
         return
     # At a damage `read` loses the bytes before it; `read1` does not.
     read = gzip.GzipFile(fileobj=file).read1 if compression else file.read1
@@ -292,9 +275,9 @@ def _chunks(path: pathlib.Path, file: io.BufferedReader) -> Iterator[bytes]:
         yield chunk
 
 
-def _zstd_chunks(
-    zstandard: types.ModuleType, file: io.BufferedReader
-) -> Iterator[bytes]:
+def _zstd_chunks(file: io.BufferedReader) -> Iterator[bytes]:
+    import zstandard
+
     # `stream_reader` does not report a truncated file.
     decompressor = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW)
     frame = None

@@ -21,7 +21,6 @@ from albert_tf.training.run_state import differences
 from albert_tf_lite.errors import AlbertError
 
 _SHARDS = f"pretrain-*-{16 * '[0-9a-f]'}.tfrecord"
-UNPAIRED = "sentences without a second"
 
 
 def make_pretraining_data(
@@ -95,23 +94,19 @@ def make_pretraining_data(
             "settings": config,
             "vocabulary": vocabulary.name,
         }
-        before = _claim(output, header, vocabulary)
+        _claim(output, header, vocabulary)
         made: dict[int, list[dict[str, Any]]] = {}
-        unpaired = 0
         jobs = ((x, (x.index, x.documents)) for x in corpus.blocks())
         done = run_jobs(make_shards, jobs, engine, workers, address)
-        for block, (shards, alone) in done:
+        for block, shards in done:
             made[block.index] = shards
-            unpaired += alone
             if progress is not None:
                 progress(block.position, corpus.total_bytes)
 
         shards = [shard for index in sorted(made) for shard in made[index]]
-        if shards == before.get("shards"):
-            unpaired = before["counts"][UNPAIRED]
         records = sum(shard["records"] for shard in shards)
         manifest: dict[str, Any] = {
-            "counts": {**corpus.counts, "records": records, UNPAIRED: unpaired},
+            "counts": {**corpus.counts, "records": records},
             "warnings": corpus.warnings,
             "shards": shards,
             **header,
@@ -127,8 +122,8 @@ def make_pretraining_data(
 
 def _claim(
     output: pathlib.Path, header: dict[str, Any], vocabulary: pathlib.Path
-) -> dict[str, Any]:
-    """Write a manifest without shards, and return the one before or an empty dict.
+) -> None:
+    """Write the vocabulary and a manifest without shards.
 
     Raise if the directory holds records of other files or settings.
     """
@@ -156,7 +151,6 @@ def _claim(
     write_json(output / MANIFEST, header)
     with complete_file(copy) as temporary:
         temporary.write_bytes(content)
-    return before
 
 
 def _no_records(corpus: Corpus) -> str:

@@ -114,17 +114,14 @@ def draw_sequences(
     order: str = "sop",
     short_sequence_rate: float = 0.1,
     keep_unpaired: bool = False,
-) -> tuple[dict[str, np.ndarray], int]:
+) -> dict[str, np.ndarray]:
     """Draw sequences of two segments from documents as the original code does.
 
     Sentences are collected up to the sequence length, or a random shorter one for a
     tenth of the sequences, and divided in two between two sentences. Excess tokens are
     cut from the front or back of the longer segment. A sentence that stands alone is
-    dropped as in the original, or makes a sequence of one segment.
-
-    Returns:
-        Arrays by the name of the feature, and the number of sentences without a second.
-        `special_ids` are those of `[CLS]`, `[SEP]` and `[PAD]`.
+    dropped as in the original, or makes a sequence of one segment. `special_ids` are
+    those of `[CLS]`, `[SEP]` and `[PAD]`.
 
     Reference:
         google-research/albert `create_pretraining_data.py`,
@@ -135,7 +132,6 @@ def draw_sequences(
     drawn = [kind for kind in kinds if kind != "other" or len(sentences.documents) > 1]
     longest = sequence_length - (3 if kinds else 2)
     rows: list[tuple] = []
-    unpaired = 0
     for number, bounds in enumerate(sentences.documents):
         start, last = 0, len(bounds) - 1
         while start < last:
@@ -145,7 +141,6 @@ def draw_sequences(
             end = int(np.searchsorted(bounds, bounds[start] + wanted))
             end = min(max(end, start + (2 if kinds else 1)), last)
             alone = bool(kinds) and end - start < 2
-            unpaired += alone
             if not kinds or (alone and keep_unpaired):
                 rows.append((bounds[start], bounds[end], 0, 0, 0))
             elif not alone:
@@ -157,7 +152,7 @@ def draw_sequences(
     table = np.array(rows, "int64").reshape(-1, 5)
     first, second = _cut(table[:, :2], table[:, 2:4], longest, random)
     arrays = _assemble(sentences, first, second, sequence_length, special_ids)
-    return {**arrays, "labels": table[:, 4].astype("int32")}, unpaired
+    return {**arrays, "labels": table[:, 4].astype("int32")}
 
 
 def _pair(

@@ -167,14 +167,12 @@ class ShardMaker:
     def __reduce__(self) -> tuple:
         return ShardMaker, (self._settings, self._directory, self._config)
 
-    def __call__(
-        self, index: int, documents: list[list[str]]
-    ) -> tuple[list[dict[str, Any]], int]:
-        """Return a dict per file, and the number of sentences without a second."""
+    def __call__(self, index: int, documents: list[list[str]]) -> list[dict[str, Any]]:
+        """Return name, size and number of records of each file."""
         text = "\n\n".join("\n".join(document) for document in documents)
         content = json.dumps(self._config, sort_keys=True) + "\n" + text
         digest = hashlib.sha256(content.encode()).hexdigest()[:16]
-        sentences, shards, unpaired = None, [], 0
+        sentences, shards = None, []
         # Each file is written before the next is drawn, which bounds the memory.
         for duplicate in range(self._settings.duplicates):
             number = index * self._settings.duplicates + duplicate
@@ -186,21 +184,20 @@ class ShardMaker:
                 count = None
             if count is None:
                 sentences = sentences or self._sentences(documents)
-                arrays, alone = self._sequences(sentences, index, duplicate)
+                arrays = self._sequences(sentences, index, duplicate)
                 _write_shard(path, arrays)
                 count = len(arrays["labels"])
-                unpaired += alone
             size = path.stat().st_size
             shards.append({"file": path.name, "bytes": size, "records": count})
-        return shards, unpaired
+        return shards
 
     def _sequences(
         self, sentences: Sentences, index: int, duplicate: int
-    ) -> tuple[dict[str, np.ndarray], int]:
-        """Return shuffled sequences, and the number of sentences without a second."""
+    ) -> dict[str, np.ndarray]:
+        """Return shuffled sequences."""
         settings, tokenizer = self._settings, self._tokenizer
         random = np.random.default_rng([settings.seed, index, duplicate])
-        arrays, unpaired = draw_sequences(
+        arrays = draw_sequences(
             sentences,
             settings.sequence_length,
             random,
@@ -214,7 +211,7 @@ class ShardMaker:
             seed = random.integers(2**31, size=2).astype("int32")
             masked = self._mask(arrays["token_ids"], arrays["word_starts"], seed)
             arrays.update({name: values.numpy() for name, values in masked.items()})
-        return arrays, unpaired
+        return arrays
 
 
 def _write_shard(path: pathlib.Path, arrays: dict[str, np.ndarray]) -> None:

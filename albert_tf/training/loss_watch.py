@@ -10,11 +10,8 @@ LEAST_FALL = 0.01
 LEAST_STEPS = 9
 
 
-def with_loss_watch(callbacks: Any) -> Any:
-    """Add a `LossWatch` to callbacks in any form that `keras.Model.fit` accepts."""
-    if isinstance(callbacks, keras.callbacks.CallbackList):
-        callbacks.append(LossWatch())
-        return callbacks
+def with_loss_watch(callbacks: Any) -> list[keras.callbacks.Callback]:
+    """Add a `LossWatch` to the callbacks of `keras.Model.fit`."""
     return [*keras.tree.flatten(callbacks or []), LossWatch()]
 
 

@@ -254,5 +254,6 @@ def adamw(
         learning_rate = keras.optimizers.schedules.PolynomialDecay(
             learning_rate, decay_steps=1, end_learning_rate=learning_rate
         )
-    options = {"weight_decay": 0.01, "epsilon": 1e-6, "global_clipnorm": 1.0}
-    return AdamW(learning_rate, **options, **kwargs)
+    return AdamW(
+        learning_rate, weight_decay=0.01, epsilon=1e-6, global_clipnorm=1.0, **kwargs
+    )

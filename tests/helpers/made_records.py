@@ -47,7 +47,7 @@ def write(folder, documents=1500, files=2, order="sop", seed=0, masked=False):
         sentences = language(documents, seed + file)
         random = np.random.default_rng(seed + file)
         special_ids = CLS, SEP, PAD
-        arrays, _ = draw_sequences(sentences, LENGTH, random, special_ids, order)
+        arrays = draw_sequences(sentences, LENGTH, random, special_ids, order)
         if masked:
             ids, starts = arrays["token_ids"], arrays["word_starts"]
             arrays.update(masks(ids, starts, seed=[seed, file]))

@@ -96,18 +96,6 @@ def test_a_damaged_file_is_named(folder, masked_folder):
         PretrainingRecords(folder)
 
 
-@pytest.mark.parametrize("with_manifest", [True, False])
-def test_the_fingerprint_tells_records_apart(folder, with_manifest):
-    if not with_manifest:
-        (folder / "manifest.json").unlink()
-    fingerprint = PretrainingRecords(folder).fingerprint
-    moved = shutil.move(folder, folder.with_name("moved"))
-    assert PretrainingRecords(moved).fingerprint == fingerprint
-    shutil.rmtree(moved)
-    write(folder, documents=20, files=2)
-    assert PretrainingRecords(folder).fingerprint != fingerprint
-
-
 def test_a_file_without_records_is_left_out(folder):
     with tf.io.TFRecordWriter(str(folder / "1.tfrecord")):
         pass

@@ -23,7 +23,6 @@ from albert_tf.pretraining import (
     make_pretraining_data,
     shards,
 )
-from albert_tf.pretraining.make_records import UNPAIRED
 from albert_tf.pretraining.records import (
     parse_records,
     record_lengths,
@@ -179,7 +178,6 @@ def test_documents_of_one_sentence_are_kept_on_request(vocabulary, tmp_path):
         made = settings(vocabulary, keep_unpaired=keep)
         files, output = [tmp_path / "reviews.txt"], tmp_path / f"out {keep}"
         counts = make_pretraining_data(files, output, made)["counts"]
-        assert counts["sentences without a second"] == 2
         assert counts["records"] == records
 
 
@@ -234,19 +232,13 @@ def test_a_killed_run_is_resumed_by_two_workers(vocabulary, corpus, tmp_path):
     assert before and all(after[name] == x for name, x in before.items())
     # One worker makes the same records.
     whole = make_pretraining_data([corpus], tmp_path / "whole", made)
-    assert without_unpaired(manifest) == without_unpaired(whole)
+    assert manifest == whole
     assert checksums(output) == checksums(tmp_path / "whole")
     assert {x["file"] for x in manifest["shards"]} == checksums(output).keys()
 
 
 def stamps(folder):
     return {x.name: x.stat().st_mtime_ns for x in folder.glob("*.tfrecord")}
-
-
-def without_unpaired(manifest):
-    """A manifest without the count that is of the last run only."""
-    counts = {x: y for x, y in manifest["counts"].items() if x != UNPAIRED}
-    return {**manifest, "counts": counts}
 
 
 @pytest.mark.parametrize("number", [0, 2, 5])
@@ -273,7 +265,7 @@ def test_an_interrupted_run_is_resumed(
     (output / ".pretrain-00001.tfrecord.1a2b3c4d.part").write_text("half")
     resumed = make_pretraining_data([corpus], output, made)
     whole = make_pretraining_data([corpus], tmp_path / "whole", made)
-    assert without_unpaired(resumed) == without_unpaired(whole)
+    assert resumed == whole
     assert checksums(output) == checksums(tmp_path / "whole")
     assert not list(output.glob(".*"))
     # Complete files are not written again.
@@ -310,7 +302,7 @@ def test_changed_text_is_noticed(vocabulary, corpus, tmp_path):
         made = make_pretraining_data([corpus], output, settings(vocabulary))
         fresh = tmp_path / str(len(text))
         whole = make_pretraining_data([corpus], fresh, settings(vocabulary))
-        assert without_unpaired(made) == without_unpaired(whole)
+        assert made == whole
         after = checksums(output)
         assert after == checksums(fresh)
         assert 0 < len(after.items() & before.items()) < len(before)
@@ -420,7 +412,6 @@ def test_bad_lines_are_counted_and_the_rest_is_used(vocabulary, tmp_path):
     )
     counts, batch = manifest["counts"], read(tmp_path / "out")
     assert counts["not_utf8"] >= 4
-    assert counts["sentences without a second"] >= 2
     assert counts["records"] == len(batch["labels"])
     assert batch["padding_mask"].numpy().sum() > 0.9 * 2100
     assert "gbk.txt" in manifest["warnings"][0] and "iconv" in manifest["warnings"][0]
