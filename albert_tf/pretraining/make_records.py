@@ -72,7 +72,7 @@ def make_pretraining_data(
     if engine not in ENGINES:
         raise AlbertError(f"Unknown engine {engine!r}. Known: {list(ENGINES)}")
     if address and engine != "ray":
-        raise AlbertError("`address` is for `engine='ray'`. Leave it out.")
+        raise AlbertError("`address` is for a Ray cluster: use `engine='ray'` with it.")
     # Absolute, because other machines have other working directories.
     output = pathlib.Path(output).resolve()
     vocabulary = pathlib.Path(settings.vocabulary).resolve()
@@ -97,12 +97,10 @@ def make_pretraining_data(
         _claim(output, header, vocabulary)
         made: dict[int, list[dict[str, Any]]] = {}
         jobs = ((x, (x.index, x.documents)) for x in corpus.blocks())
-        done = run_jobs(make_shards, jobs, engine, workers, address)
-        for block, shards in done:
+        for block, shards in run_jobs(make_shards, jobs, engine, workers, address):
             made[block.index] = shards
             if progress is not None:
                 progress(block.position, corpus.total_bytes)
-
         shards = [shard for index in sorted(made) for shard in made[index]]
         records = sum(shard["records"] for shard in shards)
         manifest: dict[str, Any] = {
@@ -112,7 +110,12 @@ def make_pretraining_data(
             **header,
         }
         if not records:
-            raise AlbertError(" ".join([_no_records(corpus), *corpus.warnings]))
+            message = (
+                f"No sequence could be made from {corpus.counts['documents']:,} "
+                "documents: two segments need two sentences. Leave out "
+                "document_per_line, or use order='none' for one segment."
+            )
+            raise AlbertError(" ".join([message, *corpus.warnings]))
         # Files of text that has changed since.
         for file in set(output.glob(_SHARDS)) - {output / x["file"] for x in shards}:
             file.unlink()
@@ -151,13 +154,3 @@ def _claim(
     write_json(output / MANIFEST, header)
     with complete_file(copy) as temporary:
         temporary.write_bytes(content)
-
-
-def _no_records(corpus: Corpus) -> str:
-    if not corpus.counts["documents"]:
-        return "The files contain no text."
-    return (
-        f"No sequence could be made from {corpus.counts['documents']:,} documents: two "
-        "segments need two sentences. Leave out document_per_line, or use order='none' "
-        "to pretrain without sentence order."
-    )

@@ -92,11 +92,8 @@ class PretrainingData:
         if self.order not in ORDERS:
             raise AlbertError(f"Unknown order {self.order!r}. Known: {list(ORDERS)}")
         for name, minimum in _MINIMUM.items():
-            value = getattr(self, name)
-            if value < minimum:
-                raise AlbertError(
-                    f"`{name}` must be at least {minimum}. Received: {value}"
-                )
+            if (value := getattr(self, name)) < minimum:
+                raise AlbertError(f"`{name}` must be at least {minimum}: {value}")
         if self.keep_unpaired and self.masked:
             raise AlbertError(
                 "`keep_unpaired=` is not possible for masked records, in which every "
@@ -105,9 +102,8 @@ class PretrainingData:
         given = [name for name in MASK_DEFAULTS if getattr(self, name) is not None]
         if given and not self.masked:
             raise AlbertError(
-                f"{', '.join(given)}: masks are drawn when records are read. Pass this "
-                "to `PretrainingRecords.masks` or `albert-tf pretrain`, or set "
-                "`masked=` (True)."
+                f"{', '.join(given)}: records hold no masks, which are drawn when they "
+                "are read. Give this to `pretrain`, or make `masked` records."
             )
 
     @property

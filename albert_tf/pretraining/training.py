@@ -80,7 +80,7 @@ def pretrain(
             the model or are damaged, `output` holds the state of another training, or
             the training diverges.
         BlockingIOError: if another process trains into `output`.
-        KeyboardInterrupt: after Ctrl-C or SIGTERM, when the state is saved.
+        KeyboardInterrupt: after Ctrl-C or SIGTERM.
 
     Example:
     ```python
@@ -94,8 +94,7 @@ def pretrain(
     """
     if min(steps, interval) < 1 or steps % interval:
         raise AlbertError(
-            "`steps` must be a multiple of `interval`, and both at least 1. Received: "
-            f"{steps:,} steps, an interval of {interval:,}."
+            f"`steps` must be a multiple of `interval`. Received: {steps}, {interval}"
         )
     _check_fits(model, records)
     if dev is not None:

@@ -83,17 +83,6 @@ def _leaves(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
         yield name, repr(value)
 
 
-@contextlib.contextmanager
-def _without_distribution() -> Iterator[None]:
-    """Save on one host: JAX would share the variables that Keras makes meanwhile."""
-    distribution = keras.distribution.distribution()
-    keras.distribution.set_distribution(None)
-    try:
-        yield
-    finally:
-        keras.distribution.set_distribution(distribution)
-
-
 class TrainingState(keras.callbacks.Callback):
     """Save the metrics of each epoch and the weights of the best, to resume from.
 
@@ -182,8 +171,11 @@ class TrainingState(keras.callbacks.Callback):
         if not self._writes:
             return
         temporary = self._directory / "part.weights.h5"
-        with _without_distribution():
-            self.model.save_weights(temporary)
+        # JAX would share the variables that Keras makes here with other hosts.
+        distribution = keras.distribution.distribution()
+        keras.distribution.set_distribution(None)
+        self.model.save_weights(temporary)
+        keras.distribution.set_distribution(distribution)
         last = self.weights(self.epochs, self.step)
         temporary.replace(last)
         # The new state is valid from here on.

@@ -421,7 +421,7 @@ def test_bad_lines_are_counted_and_the_rest_is_used(vocabulary, tmp_path):
 IMPOSSIBLE = [
     ({"order": "nop"}, "Unknown order 'nop'. Known: .'sop'"),
     ({"sequence_length": 4}, "sequence_length"),
-    ({"ngram": 2}, "ngram: masks are drawn when.*`masked=`"),
+    ({"ngram": 2}, "ngram: records hold no masks.*`masked`"),
     (
         {"keep_unpaired": True, "masked": True},
         "`keep_unpaired=` is not possible",
@@ -452,7 +452,7 @@ def test_impossible_settings(vocabulary, corpus, tmp_path):
             make_pretraining_data([files], tmp_path / "o", made, engine)
     assert not (tmp_path / "o").exists()
     for text, message in (
-        ("\n\n", "contain no text"),
+        ("\n\n", "from 0 documents"),
         # Documents of one line have no second sentence.
         ("我想吃鸡蛋\n\n北京是首都\n", "2 documents.*document_per_line.*'none'"),
     ):
