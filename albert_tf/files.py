@@ -10,7 +10,7 @@ import pathlib
 import secrets
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from albert_tf_lite.errors import AlbertError
@@ -18,7 +18,7 @@ from albert_tf_lite.errors import AlbertError
 try:
     import fcntl
 except ImportError:  # Windows.
-    fcntl = None
+    fcntl = None  # type: ignore[assignment]
 
 
 # The folder in an output directory with the state of an unfinished training.
@@ -29,28 +29,13 @@ BACKUP = ".training"
 def complete_directory(path: str | os.PathLike) -> Iterator[pathlib.Path]:
     """Yield a temporary directory, which gets its final name at the end of the block.
 
-    Args:
-        path: string or path, the final name. Existing files remain, except those with
-            the name of a new file, which are replaced.
-
-    Yields:
-        The path of the temporary directory, a `pathlib.Path`. If the block raises, it
-        is removed and the final directory is unchanged.
-
-    Raises:
-        FileExistsError: if `path` or one of its parents is a file.
-
-    Example:
-    ```python
-    with complete_directory("model") as directory:
-        (directory / "config.json").write_text("{}")
-    ```
+    If the final directory exists, its other files remain. If the block raises, nothing
+    has changed.
     """
     path = pathlib.Path(path)
     if path.exists() and not path.is_dir():
         raise FileExistsError(
-            f"{path} is a file, but a directory of this name is to be written. Remove "
-            "the file or choose another name."
+            f"{path} is a file, not a directory. Remove it or choose another name."
         )
     make_folder(path.parent)
     temporary = pathlib.Path(
@@ -70,13 +55,13 @@ def make_folder(path: pathlib.Path) -> None:
         path.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):
         raise FileExistsError(
-            f"The directory {path} cannot be created, because it or one of its parents "
-            "is a file. Choose another name."
+            f"{path} cannot be created: it or one of its parents is a file. Choose "
+            "another name."
         ) from None
 
 
 def _move(source, target):
-    """Rename `source` to `target`, or move its files into an existing `target`."""
+    """Rename a directory, or move its files into the target if that exists."""
     if not target.exists():
         os.replace(source, target)
         return
@@ -92,7 +77,7 @@ def _move(source, target):
 def complete_file(path: str | os.PathLike) -> Iterator[pathlib.Path]:
     """Yield the path of a temporary file, which gets its final name at the end.
 
-    If the block raises, the temporary file is removed and the final one is unchanged.
+    If the block raises, the final file has not changed.
     """
     path = pathlib.Path(path)
     # Unique, because several processes may write the same file.
@@ -106,12 +91,9 @@ def complete_file(path: str | os.PathLike) -> Iterator[pathlib.Path]:
 
 @contextlib.contextmanager
 def only_writer(directory: str | os.PathLike) -> Iterator[None]:
-    """Lock a directory against other writers on this machine.
+    """Lock a directory against other processes of this machine, except on Windows.
 
-    The lock ends with the process, even if it is killed. On Windows there is no lock.
-
-    Raises:
-        BlockingIOError: if another process has the lock.
+    The operating system releases the lock of a killed process.
     """
     if fcntl is None:
         yield
@@ -131,16 +113,10 @@ def only_writer(directory: str | os.PathLike) -> Iterator[None]:
         os.close(descriptor)
 
 
-def file_digest(
-    path: str | os.PathLike, progress: Callable[[int], Any] = lambda count: None
-) -> str:
-    """Return the SHA-256 of a file, and report each number of bytes to `progress`."""
-    digest = hashlib.sha256()
+def file_digest(path: str | os.PathLike) -> str:
+    """Return the SHA-256 of a file."""
     with open(path, "rb") as file:
-        while part := file.read(2**24):
-            digest.update(part)
-            progress(len(part))
-    return digest.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def write_text(path: str | os.PathLike, text: str) -> None:
@@ -157,13 +133,7 @@ def write_json(path: str | os.PathLike, fields: Any) -> None:
 def decode_utf8(data: bytes, source: Any, hint: str) -> str:
     """Decode UTF-8 text with or without byte order mark.
 
-    Args:
-        data: bytes.
-        source: name of the file in the message.
-        hint: string. Advice if the file is not UTF-8.
-
-    Raises:
-        AlbertError: if the text is not UTF-8. Names the byte and its line.
+    The error for other encodings names `source` and the line, and ends with `hint`.
     """
     try:
         return data.decode("utf-8-sig")

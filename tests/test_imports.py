@@ -21,7 +21,7 @@ sys.stderr.write(" ".join(dir(albert_tf)))
 
 # Imported when they are used.
 assert not {"albert_tf.pretraining", "albert_tf.export"} & sys.modules.keys()
-assert callable(albert_tf.pipeline) and albert_tf.pretraining.Corpus
+assert callable(albert_tf.pipeline) and albert_tf.pretraining.pretrain
 known = set(keras.saving.get_custom_objects())
 for name in sys.stdin.read().split():
     importlib.import_module(name)

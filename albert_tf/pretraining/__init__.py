@@ -1,13 +1,11 @@
 """Make the records of a corpus and pretrain on them."""
 
-from albert_tf.pretraining.corpus import Corpus
 from albert_tf.pretraining.dataset import PretrainingRecords
 from albert_tf.pretraining.make_records import make_pretraining_data
 from albert_tf.pretraining.shards import PretrainingData
 from albert_tf.pretraining.training import pretrain, pretraining_optimizer
 
 __all__ = [
-    "Corpus",
     "PretrainingData",
     "PretrainingRecords",
     "make_pretraining_data",

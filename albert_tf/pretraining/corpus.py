@@ -1,33 +1,36 @@
-"""Read text files as blocks of documents.
+"""Read text files as blocks of documents, with bounded memory."""
 
-A corpus may be larger than memory and contain lines that are not text. Files are read
-as streams, unreadable lines are skipped and counted, and memory is bounded by
-`block_bytes` and `max_line_bytes`.
-"""
-
+import codecs
 import collections
 import dataclasses
+import glob
+import gzip
+import importlib.util
+import io
 import json
 import os
 import pathlib
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
-from albert_tf.pretraining.text_files import (
-    endings,
-    find_files,
-    printable,
-    read_lines,
-)
-from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.errors import AlbertError, MissingPackageError
 
 JSON_ENDINGS = (".jsonl", ".json", ".ndjson")
+ZSTD_ENDINGS = (".zst", ".zstd")
+COMPRESSED_ENDINGS = (".gz", *ZSTD_ENDINGS)
+MAX_LINE_BYTES = 10_000_000
+_CHUNK = 2**18
+# A zstd block of 128 kB may take 4 bytes: pieces of this size decompress to at most
+# 4 MB.
+_ZSTD_PIECE = 128
+# `zstd --long=31`, as used for dumps of forums; the default reads windows up to 2**27.
+_ZSTD_WINDOW = 2**31
+_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 # Advice for the user by kind of skipped lines.
 _ADVICE = {
     "not_utf8": "are not UTF-8. Convert them: iconv -f GB18030 -t UTF-8 (or -f UTF-16)",
     "too_long": (
-        "are longer than {0.max_line_bytes:,} bytes. End a line after each sentence or "
-        "paragraph"
+        f"are longer than {MAX_LINE_BYTES:,} bytes. End a line after each paragraph"
     ),
     "not_json": (
         'are not JSON objects with a string "{0.text_field}". If the text is in '
@@ -38,70 +41,27 @@ _ADVICE = {
 
 @dataclasses.dataclass
 class Block:
-    """Consecutive documents of a corpus.
-
-    Attributes:
-        index: int, counted from 0.
-        documents: list of lists of strings: the lines, stripped and not empty.
-        position: int, bytes of the files on disk that were read so far; in the last
-            block `Corpus.total_bytes`.
-        bytes: int, the UTF-8 bytes of the lines.
-    """
+    """Documents, lists of lines, and the bytes on disk that were read so far."""
 
     index: int
-    documents: list[list[str]] = dataclasses.field(default_factory=list)
-    position: int = 0
-    bytes: int = 0
+    documents: list[list[str]]
+    position: int
 
 
 class Corpus:
     """Text files read as blocks of documents.
 
-    A line is a sentence or a paragraph. An empty line or the end of a file ends a
-    document. Lines end with "\\n" or "\\r\\n"; any other control character is part of a
-    line. White space around a line is dropped.
+    A line is a sentence or a paragraph. An empty line, the end of a file or, with
+    `document_per_line`, of a line ends a document. Each line of a `.jsonl`, `.json` or
+    `.ndjson` file is a JSON object: one document, the string in its `text_field`. Files
+    may be compressed by gzip or zstd.
 
-    `.gz`, `.zst` and `.zstd` files are decompressed. Each line of a `.jsonl`, `.json`
-    or `.ndjson` file, compressed or not, is a JSON object: one document, whose lines
-    are those of the string in its `text_field`.
+    Lines that are not UTF-8, longer than 10 MB or not JSON objects with a text are
+    skipped and counted in `counts`; the document continues after them. The lines of a
+    damaged file are kept up to the damage.
 
-    Lines that are not UTF-8, longer than `max_line_bytes` or not JSON objects with a
-    text are skipped; the document continues after them. The lines of a damaged file
-    are kept up to the damage.
-
-    Args:
-        files: list of strings: paths or patterns such as `texts/**/*.txt`, in which
-            `**` matches any folders. Files are read once, sorted by name.
-        document_per_line: bool, whether each line of a text file is a document. A
-            JSON object always is one.
-        block_bytes: int, minimum bytes of text per block. A block ends with the
-            document that reaches them. A longer document is divided at a line end
-            and continues in the next block.
-        text_field: string, the field of the JSON objects.
-        max_line_bytes: int, the longest line, in bytes before its "\\n".
-        is_excluded: optional function of a resolved `pathlib.Path`. Files for which it
-            returns true are left out although a pattern matches them.
-
-    Attributes:
-        files: list of `pathlib.Path`, in reading order.
-        total_bytes: int, their size on disk.
-        counts: dict, counts of what was read so far: "documents", "lines", "bytes"
-            (UTF-8, of the lines), and the skipped lines "not_utf8", "not_json" and
-            "too_long".
-        warnings: list of strings, messages about skipped lines and damaged files.
-
-    Raises:
-        FileNotFoundError: if a file does not exist or a pattern matches none.
-        OSError: if a file cannot be read or is a folder.
-        AlbertError: if no file is given, one is an archive or has an unsupported
-            compression, `zstandard` is missing, or a size is not positive.
-
-    Example:
-    ```python
-    corpus = albert_tf.pretraining.Corpus("README*.md", block_bytes=1000)
-    sizes = [len(block.documents) for block in corpus.blocks()]
-    print(corpus.counts["documents"] == sum(sizes), corpus.warnings)
-    ```
+    A block ends with the document that reaches `block_bytes`; a longer document is
+    divided at a line end. Patterns leave out the files and folders of `excluded`.
     """
 
     def __init__(
@@ -110,18 +70,12 @@ class Corpus:
         document_per_line: bool = False,
         block_bytes: int = 4_000_000,
         text_field: str = "text",
-        max_line_bytes: int = 10_000_000,
-        is_excluded: Callable[[pathlib.Path], bool] = lambda path: False,
+        excluded: Iterable[pathlib.Path] = (),
     ):
-        sizes = {"block_bytes": block_bytes, "max_line_bytes": max_line_bytes}
-        for name, size in sizes.items():
-            if size < 1:
-                raise AlbertError(f"`{name}` must be at least 1. Received: {size}")
-        self.files = find_files(files, is_excluded)
+        self.files = _find_files(files, {path.resolve() for path in excluded})
         self.document_per_line = document_per_line
         self.block_bytes = block_bytes
         self.text_field = text_field
-        self.max_line_bytes = max_line_bytes
         self._sizes = [path.stat().st_size for path in self.files]
         self.total_bytes = sum(self._sizes)
         self._reset()
@@ -137,35 +91,34 @@ class Corpus:
         """Read the files from the start, resetting `counts` and `warnings`.
 
         The blocks and their order depend on the files and the arguments only.
-
-        Yields:
-            `Block`s of at least one document.
         """
         self._reset()
-        block, size = Block(0), 0
+        index = block_bytes = document_bytes = 0
+        documents: list[list[str]] = []
         document: list[str] = []
-        for lines in self._read():
-            for line in lines:
-                if not line:
-                    document = []
-                    continue
-                # Close a block before the next line rather than after the last:
-                # no block consists of skipped lines only.
-                if (size if document else block.bytes) >= self.block_bytes:
-                    yield self._complete(block, self._position)
-                    block, document = Block(block.index + 1), []
-                if not document:
-                    block.documents.append(document)
-                    size = 0
-                document.append(line)
-                length = len(line.encode())
-                size += length
-                block.bytes += length
-        if block.documents:
-            yield self._complete(block, self.total_bytes)
+        for line in self._read():
+            if not line:
+                document = []
+                continue
+            # Close a block before the next line rather than after the last: no block
+            # consists of skipped lines only.
+            if (document_bytes if document else block_bytes) >= self.block_bytes:
+                yield self._count(Block(index, documents, self._position))
+                index, documents, document, block_bytes = index + 1, [], [], 0
+            if not document:
+                documents.append(document)
+                document_bytes = 0
+            document.append(line)
+            length = len(line.encode())
+            document_bytes += length
+            block_bytes += length
+            self.counts["bytes"] += length
+        if documents:
+            yield self._count(Block(index, documents, self.total_bytes))
 
     @property
     def warnings(self) -> list[str]:
+        """Messages about skipped lines and damaged files."""
         skipped = [
             f"{self.counts[kind]:,} lines were skipped, in {printable(files[0])}"
             + (f" and {len(files) - 1:,} more files" if len(files) > 1 else "")
@@ -174,24 +127,22 @@ class Corpus:
         ]
         return [*skipped, *self._damaged]
 
-    def _complete(self, block: Block, position: int) -> Block:
-        block.position = position
+    def _count(self, block: Block) -> Block:
         self.counts["documents"] += len(block.documents)
         self.counts["lines"] += sum(map(len, block.documents))
-        self.counts["bytes"] += block.bytes
         return block
 
-    def _read(self) -> Iterator[list[str]]:
-        """Yield lists of lines in which an empty one ends a document."""
+    def _read(self) -> Iterator[str]:
+        """Yield the lines of all files, and an empty one after each document."""
         start = 0
         for path, size in zip(self.files, self._sizes, strict=True):
             skipped: collections.Counter = collections.Counter()
             try:
                 with path.open("rb") as file:
-                    for lines in read_lines(path, file, self.max_line_bytes, skipped):
+                    for line in self._lines(path, file, skipped):
                         # The file may have grown since.
                         self._position = start + min(file.tell(), size)
-                        yield self._documents(path, lines, skipped)
+                        yield line
             except (OSError, EOFError, zlib.error) as error:
                 self._damaged.append(
                     f"{printable(path)} is damaged or truncated ({error}). The "
@@ -201,32 +152,159 @@ class Corpus:
                 self.counts[kind] += count
                 self._skipped_in[kind].append(path)
             start += size
-            yield [""]
+            yield ""
 
-    def _documents(
-        self, path: pathlib.Path, lines: list[str], skipped: collections.Counter
-    ) -> list[str]:
-        """Return the lines of a file with an empty one after each document."""
-        if endings(path)[0] in JSON_ENDINGS:
-            texts = [_text(line, self.text_field) for line in lines if line]
-            skipped["not_json"] += texts.count(None)
-            return [x for text in texts if text is not None for x in _lines_of(text)]
-        if self.document_per_line:
-            return [part for line in lines for part in (line, "")]
-        return lines
+    def _lines(
+        self, path: pathlib.Path, file: io.BufferedReader, skipped: collections.Counter
+    ) -> Iterator[str]:
+        is_json = _endings(path)[0] in JSON_ENDINGS
+        for line in _decoded_lines(path, file, skipped):
+            if not is_json:
+                yield line
+            elif line:
+                text = _json_text(line, self.text_field)
+                skipped["not_json"] += text is None
+                yield from filter(None, map(str.strip, (text or "").split("\n")))
+            if is_json or self.document_per_line:
+                yield ""
 
 
-def _text(line: str, field: str) -> str | None:
+def printable(path: str | os.PathLike) -> str:
+    """Return a name that can be printed: names unzipped from GBK have surrogates."""
+    return str(path).encode("utf-8", "backslashreplace").decode()
+
+
+def _find_files(
+    patterns: str | os.PathLike | Iterable[str | os.PathLike],
+    excluded: set[pathlib.Path],
+) -> list[pathlib.Path]:
+    """Return the files of paths and patterns, sorted by name, each once."""
+    if isinstance(patterns, (str, os.PathLike)):
+        patterns = [patterns]
+    paths = [x for pattern in patterns for x in _matches(str(pattern), excluded)]
+    if not paths:
+        raise AlbertError("No text to read: `files` is empty. Name at least one file.")
+    files: dict[str, pathlib.Path] = {}
+    for path in sorted(paths, key=pathlib.Path.as_posix):
+        _check(path)
+        # Keep the first of several names, such as links, of one file.
+        files.setdefault(os.path.realpath(path), path)
+    return list(files.values())
+
+
+def _matches(pattern: str, excluded: set[pathlib.Path]) -> list[pathlib.Path]:
+    # The name of a file may contain brackets.
+    if os.path.lexists(pattern) or not glob.has_magic(pattern):
+        return [pathlib.Path(pattern)]
+    found = filter(os.path.isfile, glob.glob(pattern, recursive=True))
+    files = [
+        path
+        for path in map(pathlib.Path, found)
+        if not excluded & {path.resolve(), path.resolve().parent}
+    ]
+    if not files:
+        raise FileNotFoundError(
+            f"No text file matches the pattern {printable(pattern)}. To search all "
+            "subfolders use folder/**/*.txt. The vocabulary and the output are left "
+            "out."
+        )
+    return files
+
+
+def _check(path: pathlib.Path) -> None:
+    name = printable(path)
+    if path.is_dir():
+        raise IsADirectoryError(
+            f"{name} is a folder. Name the files in it: {name}/**/*.txt"
+        )
+    # Report a file that is missing or not readable now instead of hours later.
+    path.open("rb").close()
+    is_zstd = _endings(path)[1] in ZSTD_ENDINGS
+    if is_zstd and importlib.util.find_spec("zstandard") is None:
+        raise MissingPackageError(
+            f"Reading {name} needs zstandard. Run: pip install 'albert-tf[fast]'"
+        )
+
+
+def _endings(path: pathlib.Path) -> tuple[str, str]:
+    """Return the endings for kind and compression, such as `(".jsonl", ".gz")`."""
+    *_, first, last = ("", "", *path.suffixes)
+    first, last = first.lower(), last.lower()
+    return (first, last) if last in COMPRESSED_ENDINGS else (last, "")
+
+
+def _decoded_lines(
+    path: pathlib.Path, file: io.BufferedReader, skipped: collections.Counter
+) -> Iterator[str]:
+    """Yield the stripped lines of a file, and count those that are skipped."""
+    is_utf16 = False
+    for number, line in enumerate(_byte_lines(_chunks(path, file))):
+        if number == 0:
+            # Western text in UTF-16 would be valid UTF-8 with NULs.
+            is_utf16 = line.startswith(_UTF16)
+            line = line.removeprefix(codecs.BOM_UTF8)
+        if is_utf16 or len(line) > MAX_LINE_BYTES:
+            skipped["not_utf8" if is_utf16 else "too_long"] += 1
+            continue
+        try:
+            yield line.decode().strip()
+        except UnicodeDecodeError:
+            skipped["not_utf8"] += 1
+
+
+def _byte_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    rest = b""
+    for chunk in chunks:
+        *lines, rest = (rest + chunk).split(b"\n")
+        yield from lines
+        # No more is needed to see that a line is too long.
+        rest = rest[: MAX_LINE_BYTES + len(codecs.BOM_UTF8) + 1]
+    if rest:
+        yield rest
+
+
+def _chunks(path: pathlib.Path, file: io.BufferedReader) -> Iterator[bytes]:
+    """Yield the decompressed bytes of a file."""
+    compression = _endings(path)[1]
+    if compression in ZSTD_ENDINGS:
+        yield from _zstd_chunks(file)
+        return
+    # At a damage `read` loses the bytes before it; `read1` does not.
+    read = gzip.GzipFile(fileobj=file).read1 if compression else file.read1
+    while chunk := read(_CHUNK):
+        yield chunk
+
+
+def _zstd_chunks(file: io.BufferedReader) -> Iterator[bytes]:
+    import zstandard
+
+    # `stream_reader` does not report a truncated file.
+    decompressor = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW)
+    frame = None
+    while piece := file.read(_ZSTD_PIECE):
+        while piece:
+            frame = frame or decompressor.decompressobj()
+            try:
+                chunk = frame.decompress(piece)
+            except zstandard.ZstdError as error:
+                raise OSError(error) from error
+            if chunk:
+                yield chunk
+            if not frame.eof:
+                break
+            piece, frame = frame.unused_data, None
+    if frame:
+        raise EOFError("it ends within a zstd frame")
+
+
+def _json_text(line: str, field: str) -> str | None:
     """Return the text of a JSON object; `None` without one."""
     try:
         record = json.loads(line)
     except (ValueError, RecursionError):
         return None
     text = record.get(field) if isinstance(record, dict) else None
-    return text if isinstance(text, str) else None
-
-
-def _lines_of(text: str) -> list[str]:
+    if not isinstance(text, str):
+        return None
     # JSON can contain halves of surrogate pairs, which UTF-8 cannot.
-    lines = text.encode("utf-8", "ignore").decode().split("\n")
-    return [*filter(None, map(str.strip, lines)), ""]
+    return text.encode("utf-8", "ignore").decode()

@@ -27,7 +27,6 @@ from albert_tf.pretraining.records import (
     MASK_FEATURES,
     WORD_STARTS,
     count_records,
-    find_records,
     parse_records,
     read_manifest,
     record_lengths,
@@ -59,14 +58,14 @@ class PretrainingRecords:
             records of google-research/albert or albert_zh, or a pattern of files.
 
     Attributes:
-        files: list of paths, sorted, without empty files.
+        files: list of paths, without empty files.
+        counts: dict of path to number of records.
         manifest: dict, the manifest of `pretrain-data`; empty without one.
         lengths: dict of feature name to the number of values per record.
 
     Raises:
         FileNotFoundError: if there are no records.
-        AlbertError: if a file is damaged, or the records are incomplete or were written
-            by an older version.
+        AlbertError: if a file is damaged, or the records are incomplete.
 
     Example:
     ```python
@@ -82,18 +81,17 @@ class PretrainingRecords:
         pattern = "*" if folder.is_dir() else folder.name
         self.manifest = read_manifest(self.folder)
         self._settings = {**DEFAULTS, **self.manifest.get("settings", {})}
-        self._counts: dict[pathlib.Path, int] = {}
         if self.manifest:
-            self._counts = self._read_shards(pattern)
-            self.files = [file for file, count in self._counts.items() if count]
+            counts = self._read_shards(pattern)
         else:
-            found = find_records(self.folder, pattern)
-            self.files = [file for file in found if record_lengths(file)]
+            found = sorted(x for x in self.folder.glob(pattern) if "tfrecord" in x.name)
+            counts = {file: count_records(file) for file in found}
+        self.counts = {file: count for file, count in counts.items() if count}
+        self.files = list(self.counts)
         if not self.files:
             raise FileNotFoundError(
                 f"There are no records in {path}. Expected *.tfrecord files such as "
-                "those of `albert-tf pretrain-data`"
-                + (", named in manifest.json." if self.manifest else ".")
+                "those of `albert-tf pretrain-data`."
             )
         self.lengths = record_lengths(self.files[0])
 
@@ -112,8 +110,8 @@ class PretrainingRecords:
             size = file.stat().st_size if file.exists() else 0
             if size != shard["bytes"]:
                 raise AlbertError(
-                    f"{file} has {size} bytes, but {shard['bytes']} in the manifest: "
-                    "it is truncated or missing. Copy it again, or rebuild the records."
+                    f"{file} has {size} bytes, but {shard['bytes']} in the manifest. "
+                    "Copy it again, or rebuild the records."
                 )
             counts[file] = shard["records"]
         return counts
@@ -135,10 +133,7 @@ class PretrainingRecords:
 
     @functools.cached_property
     def tokenizer(self) -> keras_hub.tokenizers.Tokenizer | None:
-        """Tokenizer of the vocabulary beside the records, or `None`.
-
-        The vocabulary is the file in the manifest, or else the only candidate.
-        """
+        """Tokenizer of the vocabulary beside the records, or `None`."""
         found = [*self.folder.glob("*.txt"), *self.folder.glob("*.model")]
         if self.manifest:
             named = self.folder / self.manifest["vocabulary"]
@@ -152,28 +147,10 @@ class PretrainingRecords:
         """Size of the vocabulary beside the records, or `None`."""
         return self.tokenizer and self.tokenizer.vocabulary_size()
 
-    @property
-    def fingerprint(self) -> dict[str, int]:
-        """Names and sizes of the files. Names of ours contain a hash of the text."""
-        return {file.name: file.stat().st_size for file in self.files}
-
-    @functools.cached_property
-    def counts(self) -> dict[pathlib.Path, int]:
-        """Number of records per file."""
-        return {x: self._counts.get(x) or count_records(x) for x in self.files}
-
     def verify(self) -> None:
-        """Read all records and their checksums.
-
-        Raises:
-            AlbertError: if a file is damaged, naming it.
-        """
+        """Read all records. Raise `AlbertError` if a file is damaged, naming it."""
         for file in self.files:
-            if (count := count_records(file, self.lengths)) != self.counts[file]:
-                raise AlbertError(
-                    f"{file} has {count} records, but {self.counts[file]} in the "
-                    "manifest. Copy it again, or rebuild the records."
-                )
+            count_records(file, self.lengths)
 
     def masks(self, **settings: Any) -> WholeWordMaskGenerator:
         """Return a generator that masks the records while they are read.
@@ -182,8 +159,7 @@ class PretrainingRecords:
             **settings: arguments of `WholeWordMaskGenerator.for_tokenizer`:
                 `mask_selection_rate`, `mask_selection_length`, `ngram`, `whole_word`,
                 `marked_labels` (labels with `##`, as in albert_zh) and others. By
-                default the settings of masked records in the manifest, or
-                `albert_tf.preprocessing.masking.MASK_DEFAULTS`.
+                default those of masked records in the manifest, or ALBERT's.
 
         Raises:
             AlbertError: if there is no vocabulary beside the records, or a value is not
@@ -191,29 +167,21 @@ class PretrainingRecords:
         """
         if self.tokenizer is None:
             raise AlbertError(
-                f"Masking needs the one vocabulary of {self.folder}: a vocab.txt or a "
-                "SentencePiece model. Put it there"
-                + (", or keep the masks of the records." if self.is_masked else ".")
+                f"Masking needs a vocabulary in {self.folder}, and not several: put a "
+                "vocab.txt or a SentencePiece model there."
             )
         if WORD_STARTS["word_starts"] not in self.lengths:
             warnings.warn(
                 f"The records of {self.folder} do not contain where words begin: "
-                "single tokens are masked. To mask words, keep the masks of the "
-                "records.",
+                "single tokens are masked.",
                 stacklevel=2,
             )
-        settings = {name: x for name, x in settings.items() if x is not None}
-        if self.is_masked:
-            known = {x: y for x, y in self._settings.items() if x in MASK_DEFAULTS}
-            if "mask_selection_rate" not in settings:
-                length = self.lengths[MASK_FEATURES["mask_ids"]]
-                known["mask_selection_length"] = length
-            else:
-                known.pop("mask_selection_length", None)
-            settings = {**known, **settings}
-        return WholeWordMaskGenerator.for_tokenizer(
-            self.tokenizer, **mask_settings(self.sequence_length, **settings)
-        )
+        # The length follows from the rate.
+        inherited = MASK_DEFAULTS.keys() - {"mask_selection_length"}
+        known = {x: y for x, y in self._settings.items() if x in inherited}
+        given = {name: x for name, x in settings.items() if x is not None}
+        arguments = mask_settings(self.sequence_length, **{**known, **given})
+        return WholeWordMaskGenerator.for_tokenizer(self.tokenizer, **arguments)
 
     def dataset(
         self,
@@ -231,19 +199,16 @@ class PretrainingRecords:
         Args:
             batch_size: int.
             masks: optional `WholeWordMaskGenerator` that masks each sequence each time
-                it is read. By default masked records keep their masks, and others get
-                `masks()`.
+                it is read. By default masked records keep their masks.
             seed: int from 0 to 2**31 - 1, of order and masks.
             training: bool. `True` repeats the records endlessly in random order, in
                 batches of similar length. `False` reads them once, with the same masks
                 each time.
             skip: int. Number of batches to skip, for a training that is resumed.
-            num_shards: int. Number of processes that share the records; each reads
-                other files.
-            shard: int. The index of this process.
-            steps: optional int. Number of batches of the training, over which the rate
-                of `masks` changes from its first to its last value. By default it has
-                its last value.
+            num_shards, shard: ints. Number of processes that share the records, each of
+                which reads other files, and the index of this process.
+            steps: optional int. Number of batches in which the rate of `masks` changes
+                to its last value, which it has by default.
 
         Returns:
             A `tf.data.Dataset` of `(x, y, sample_weight)`, as long as the longest
@@ -257,16 +222,16 @@ class PretrainingRecords:
         if len(self.files) < num_shards:
             raise AlbertError(
                 f"{self.folder} has {len(self.files)} files of records, too few to "
-                f"share among {num_shards}. Make them with a smaller `block_size=`."
+                f"share among {num_shards}. Make them with smaller `block_bytes=`."
             )
         if masks is None and not self.is_masked:
             masks = self.masks()
         own = self.files[shard::num_shards]
-        records = _serialized(list(map(str, own)), seed, training)
+        names, count = list(map(str, own)), sum(self.counts[file] for file in own)
+        records = _shuffled(names, seed) if training else tf.data.TFRecordDataset(names)
         # Hosts that train together need batches of one shape.
         trims = num_shards == 1
         if training and trims:
-            count = sum(self.counts[file] for file in own)
             batches = _grouped(records, count, batch_size, self.lengths, (seed, shard))
         else:
             batches = records.batch(batch_size, drop_remainder=training)
@@ -275,7 +240,6 @@ class PretrainingRecords:
         def prepare(
             number: tf.Tensor, serialized: tf.Tensor
         ) -> tuple[dict, dict, dict]:
-            """Return the arguments of `fit` for the batch of this number."""
             batch = parse_records(serialized, self.lengths)
             if trims:
                 batch = trimmed(batch, "padding_mask", LENGTH_STEP, _POSITIONAL)
@@ -310,37 +274,29 @@ class PretrainingRecords:
             return batches
         # Without a length Keras tries one more batch and counts it in the mean of
         # each head's loss.
-        count = math.ceil(sum(self.counts[file] for file in own) / batch_size)
-        return batches.apply(
-            tf.data.experimental.assert_cardinality(max(count - skip, 0))
+        length = max(math.ceil(count / batch_size) - skip, 0)
+        return batches.apply(tf.data.experimental.assert_cardinality(length))
+
+
+def _shuffled(files: list[str], seed: int) -> tf.data.Dataset:
+    """Return serialized records, endlessly in random order."""
+
+    def epoch(number: tf.Tensor) -> tf.data.Dataset:
+        # Set in the graph of this function only: the order does not depend on the
+        # user's global seed.
+        tf.random.set_seed(1)
+        options = {"seed": number, "reshuffle_each_iteration": False}
+        names = tf.data.Dataset.from_tensor_slices(files).shuffle(len(files), **options)
+        records = names.interleave(
+            tf.data.TFRecordDataset, cycle_length=FILES_AT_ONCE, block_length=16
         )
+        return records.shuffle(SHUFFLED, **options)
 
-
-def _serialized(files: list[str], seed: int, training: bool) -> tf.data.Dataset:
-    """Return serialized records: once in order, or endlessly in random order."""
-    if not training:
-        return _interleaved(tf.data.Dataset.from_tensor_slices(files))
     # One seed per epoch: iterating twice, as Keras does to look at a batch, repeats the
     # order. The first is random, so that the second epoch of one seed is not the first
     # of the next.
     first = int(np.random.default_rng(seed).integers(2**30))
-    epochs = tf.data.Dataset.counter(start=first)
-    return epochs.flat_map(lambda epoch: _shuffled(files, epoch))
-
-
-def _interleaved(names: tf.data.Dataset) -> tf.data.Dataset:
-    return names.interleave(
-        tf.data.TFRecordDataset, cycle_length=FILES_AT_ONCE, block_length=16
-    )
-
-
-def _shuffled(files: list[str], seed: tf.Tensor) -> tf.data.Dataset:
-    # Set in the graph of this function only: the order does not depend on the user's
-    # global seed.
-    tf.random.set_seed(1)
-    names = tf.data.Dataset.from_tensor_slices(files)
-    names = names.shuffle(len(files), seed, reshuffle_each_iteration=False)
-    return _interleaved(names).shuffle(SHUFFLED, seed, reshuffle_each_iteration=False)
+    return tf.data.Dataset.counter(start=first).flat_map(epoch)
 
 
 def _grouped(

@@ -34,11 +34,7 @@ class RayExecutor(concurrent.futures.Executor):
         if self._is_owner:
             ray.init(address=address, log_to_driver=False)
         self._task = functools.cache(ray.remote(num_cpus=1, max_retries=10))
-
-    @property
-    def cpus(self) -> int:
-        """Number of CPUs of the cluster."""
-        return int(self._ray.cluster_resources()["CPU"])
+        self.cpus = int(ray.cluster_resources()["CPU"])
 
     def submit(
         self, function: Callable, /, *args: Any, **kwargs: Any
@@ -57,35 +53,29 @@ def run_jobs(
     workers: int | None = None,
     address: str | None = None,
 ) -> Iterator[tuple[Any, Any]]:
-    """Call a function with the arguments of each job.
+    """Yield `(key, function(*arguments))` for each job `(key, arguments)` when done.
 
-    Args:
-        function: picklable callable, unless there is one worker.
-        jobs: iterable of `(key, arguments)`, read as workers become free because each
-            may hold much text.
-        engine: `"process"` or `"ray"`.
-        workers: optional int, jobs that run at once; by default one per CPU. A single
-            one runs in this process.
-        address: optional string, address of the Ray cluster.
-
-    Yields:
-        `(key, result)`, in order of completion.
-
-    Raises:
-        AlbertError: if the function cannot be pickled.
-        ChildProcessError: if a worker process dies.
+    Jobs are read as workers become free, because each may hold much text. A single
+    worker runs in this process. Others need a function that can be pickled.
     """
-    call: tuple = (function,)
+    processes = workers or _cpus()
+    if engine == "process" and processes == 1:
+        for key, arguments in jobs:
+            yield key, function(*arguments)
+        return
+    try:
+        pickled = pickle.dumps(function)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise AlbertError(
+            f"The settings cannot be sent to other processes: {error}. Use a segmenter "
+            "that is a function at the top level of a module, or a single worker."
+        ) from error
     executor: Any
     if engine == "ray":
-        call = (call_pickled, _pickled(function))
         executor = RayExecutor(address)
         # Jobs beyond the number of CPUs wait in the cluster for the next free one.
         limit = workers or 2 * executor.cpus
-    elif (processes := workers or _cpus()) == 1:
-        executor, limit = concurrent.futures.ThreadPoolExecutor(1), 2
     else:
-        call = (call_pickled, _pickled(function))
         # TensorFlow's threads do not survive a fork.
         executor = concurrent.futures.ProcessPoolExecutor(
             processes, multiprocessing.get_context("spawn"), _use_one_thread
@@ -94,17 +84,16 @@ def run_jobs(
     running: dict[concurrent.futures.Future, Any] = {}
     try:
         for key, arguments in jobs:
-            running[executor.submit(*call, *arguments)] = key
+            running[executor.submit(call_pickled, pickled, *arguments)] = key
             if len(running) >= limit:
                 yield from _completed(running)
         while running:
             yield from _completed(running)
     except concurrent.futures.BrokenExecutor as error:
         raise ChildProcessError(
-            "A worker process died, perhaps for lack of memory. Complete records are "
-            "kept: run the same command with fewer workers to resume. A script that "
-            'uses workers needs the line `if __name__ == "__main__":` before its own '
-            "work."
+            "A worker process died, perhaps for lack of memory. Run the same command "
+            "with fewer workers to resume. A script that uses workers needs the line "
+            '`if __name__ == "__main__":` before its own work.'
         ) from error
     finally:
         executor.shutdown(cancel_futures=True)
@@ -132,16 +121,6 @@ def _use_one_thread() -> None:
     """Run TensorFlow on one thread because there is one process per core."""
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
-
-
-def _pickled(function: Callable) -> bytes:
-    try:
-        return pickle.dumps(function)
-    except (pickle.PicklingError, AttributeError, TypeError) as error:
-        raise AlbertError(
-            f"The settings cannot be sent to other processes: {error}. Use a segmenter "
-            "that is a function at the top level of a module, or a single worker."
-        ) from error
 
 
 def call_pickled(pickled: bytes, *arguments: Any) -> Any:

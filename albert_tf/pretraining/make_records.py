@@ -1,31 +1,26 @@
 """Make the records of a corpus.
 
-The corpus is read as blocks of documents. Each block becomes one file of records per
-duplicate, which depends on the block, its index and the settings only, so that any
-number of processes or machines makes the same records. A file gets its final name,
-which contains a hash of the settings and the text, when it is complete. The manifest
-names the files of a corpus when all are complete.
+Each block of the corpus becomes one file of records per duplicate, which depends on the
+block, its index and the settings only: any number of processes or machines makes the
+same records. A file gets its final name, which contains a hash of the settings and the
+text, when it is complete. The manifest names the files when all are complete.
 """
 
 import dataclasses
 import os
 import pathlib
-import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from albert_tf.files import complete_file, make_folder, only_writer, write_json
-from albert_tf.pretraining.corpus import Corpus
+from albert_tf.pretraining.corpus import Corpus, printable
 from albert_tf.pretraining.executors import ENGINES, run_jobs
 from albert_tf.pretraining.records import MANIFEST, read_manifest
-from albert_tf.pretraining.segment_pairs import ORDERS
 from albert_tf.pretraining.shards import PretrainingData, ShardMaker
-from albert_tf.pretraining.text_files import printable
 from albert_tf.training.run_state import differences
 from albert_tf_lite.errors import AlbertError
 
-_SHARD_NAME = re.compile(r"pretrain-\d{5,}-[0-9a-f]{16}\.tfrecord")
-UNPAIRED = "sentences without a second"
+_SHARDS = f"pretrain-*-{16 * '[0-9a-f]'}.tfrecord"
 
 
 def make_pretraining_data(
@@ -43,9 +38,9 @@ def make_pretraining_data(
     missing and damaged files and those of changed text are written.
 
     Args:
-        files: list of strings: text files and patterns such as `"corpus/*.txt"`, also
-            `.gz`, `.zst` and JSON lines; see `Corpus`. The vocabulary and the files in
-            directories of records are left out.
+        files: list of strings: paths and patterns such as `"corpus/**/*.txt"` of text
+            files and JSON lines (`.jsonl`), also with `.gz` or `.zst`. An empty line
+            ends a document. Patterns leave out the vocabulary and `output`.
         output: string, the directory to write: `pretrain-*.tfrecord`, the vocabulary
             and `manifest.json`.
         settings: a `PretrainingData`.
@@ -57,13 +52,12 @@ def make_pretraining_data(
 
     Returns:
         The manifest, a dict: `counts`, `warnings`, `shards`, `files`, `settings` and
-        `vocabulary`, the name of its file. The count of sentences without a second is
-        of the text that this run processed.
+        `vocabulary`, the name of its file.
 
     Raises:
         FileNotFoundError: if a file is missing.
-        AlbertError: if the vocabulary lacks a token that masking needs, the directory
-            holds records of other settings, or the text makes no records.
+        AlbertError: if the vocabulary has no mask token, the directory holds records of
+            other settings, or the text makes no records.
         OSError: if a file cannot be written, or another process writes to the
             directory. Complete files are kept.
 
@@ -78,10 +72,7 @@ def make_pretraining_data(
     if engine not in ENGINES:
         raise AlbertError(f"Unknown engine {engine!r}. Known: {list(ENGINES)}")
     if address and engine != "ray":
-        raise AlbertError(
-            f"`address` is for a Ray cluster. Received: engine={engine!r}. Use "
-            "engine='ray' or leave out `address`."
-        )
+        raise AlbertError("`address` is for a Ray cluster: use `engine='ray'` with it.")
     # Absolute, because other machines have other working directories.
     output = pathlib.Path(output).resolve()
     vocabulary = pathlib.Path(settings.vocabulary).resolve()
@@ -91,9 +82,7 @@ def make_pretraining_data(
         settings.document_per_line,
         block_bytes=settings.block_bytes,
         text_field=settings.text_field,
-        is_excluded=lambda path: (
-            path == vocabulary or path.parent == output or _has_records(path.parent)
-        ),
+        excluded=(vocabulary, output),
     )
     # Check the vocabulary before writing anything.
     config = settings.get_config()
@@ -101,62 +90,43 @@ def make_pretraining_data(
     make_folder(output)
     with only_writer(output):
         header = {
-            "files": {printable(x.resolve()): x.stat().st_size for x in corpus.files},
+            "files": [printable(x.resolve()) for x in corpus.files],
             "settings": config,
             "vocabulary": vocabulary.name,
         }
-        before = _claim(output, header, vocabulary)
+        _claim(output, header, vocabulary)
         made: dict[int, list[dict[str, Any]]] = {}
-        unpaired = single = 0
         jobs = ((x, (x.index, x.documents)) for x in corpus.blocks())
-        done = run_jobs(make_shards, jobs, engine, workers, address)
-        for block, (shards, alone) in done:
+        for block, shards in run_jobs(make_shards, jobs, engine, workers, address):
             made[block.index] = shards
-            unpaired += alone
-            if len(block.documents) == 1:
-                single += sum(shard["records"] for shard in shards)
             if progress is not None:
                 progress(block.position, corpus.total_bytes)
-
         shards = [shard for index in sorted(made) for shard in made[index]]
-        if shards == before.get("shards"):
-            unpaired = before["counts"][UNPAIRED]
         records = sum(shard["records"] for shard in shards)
         manifest: dict[str, Any] = {
-            "counts": {**corpus.counts, "records": records, UNPAIRED: unpaired},
+            "counts": {**corpus.counts, "records": records},
             "warnings": corpus.warnings,
             "shards": shards,
             **header,
         }
         if not records:
-            raise AlbertError(" ".join([_no_records(corpus), *corpus.warnings]))
-        if single and "other" in ORDERS[settings.order]:
-            manifest["warnings"].append(
-                f"{single:,} sequences are from blocks of a single document, so that "
-                "no segment of another could follow. Use larger blocks, and check "
-                "that empty lines end the documents."
+            message = (
+                f"No sequence could be made from {corpus.counts['documents']:,} "
+                "documents: two segments need two sentences. Leave out "
+                "document_per_line, or use order='none' for one segment."
             )
+            raise AlbertError(" ".join([message, *corpus.warnings]))
         # Files of text that has changed since.
-        for name in set(_shards_in(output)) - {shard["file"] for shard in shards}:
-            (output / name).unlink()
+        for file in set(output.glob(_SHARDS)) - {output / x["file"] for x in shards}:
+            file.unlink()
         write_json(output / MANIFEST, manifest)
         return manifest
 
 
-def _has_records(folder: pathlib.Path) -> bool:
-    return (folder / MANIFEST).exists() and bool(_shards_in(folder))
-
-
-def _shards_in(folder: pathlib.Path) -> list[str]:
-    """Return the names of our files of records, complete ones only."""
-    names = [file.name for file in folder.glob("pretrain-*.tfrecord")]
-    return [name for name in names if _SHARD_NAME.fullmatch(name)]
-
-
 def _claim(
     output: pathlib.Path, header: dict[str, Any], vocabulary: pathlib.Path
-) -> dict[str, Any]:
-    """Write a manifest without shards, and return the one before or an empty dict.
+) -> None:
+    """Write the vocabulary and a manifest without shards.
 
     Raise if the directory holds records of other files or settings.
     """
@@ -164,14 +134,13 @@ def _claim(
     copy, content = output / vocabulary.name, vocabulary.read_bytes()
     if not before and copy.exists() and copy.read_bytes() != content:
         raise AlbertError(
-            f"{copy} exists and would be replaced by another vocabulary. Choose "
-            "another directory, or remove it."
+            f"{copy} exists and is another vocabulary. Choose another directory, or "
+            "remove it."
         )
     # While there are no records, a mistake in the settings can be corrected.
-    if before and any((output / x).stat().st_size for x in _shards_in(output)):
-        # Sizes may differ: records of changed text are rebuilt.
+    if before and any(x.stat().st_size for x in output.glob(_SHARDS)):
         old, new = (
-            {**x["settings"], **{f"file {name}": "given" for name in x["files"]}}
+            {**x["settings"], "file": dict.fromkeys(x["files"], "given")}
             for x in (before, header)
         )
         if differ := differences(old, new):
@@ -185,14 +154,3 @@ def _claim(
     write_json(output / MANIFEST, header)
     with complete_file(copy) as temporary:
         temporary.write_bytes(content)
-    return before
-
-
-def _no_records(corpus: Corpus) -> str:
-    if not corpus.counts["documents"]:
-        return "The files contain no text."
-    return (
-        f"No sequence could be made from {corpus.counts['documents']:,} documents: two "
-        "segments need two sentences. If each line is a part of one text, leave out "
-        "document_per_line; to pretrain without sentence order, use order='none'."
-    )

@@ -8,7 +8,6 @@ read, and their `run_pretraining.py` can read ours.
 import json
 import os
 import pathlib
-import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -19,8 +18,6 @@ from google.protobuf.message import DecodeError
 from albert_tf_lite.errors import AlbertError
 
 MANIFEST = "manifest.json"
-# Only versions before 0.2 wrote this file.
-_OLD_JOURNAL = "progress.jsonl"
 # Our name of a feature, and its name in the records.
 FEATURES = {
     "token_ids": "input_ids",
@@ -41,19 +38,12 @@ _FLOATS = {"masked_lm_weights"}
 
 
 def write_records(path: str | os.PathLike, arrays: dict[str, np.ndarray]) -> None:
-    """Write a file of records.
-
-    Args:
-        path: string or path.
-        arrays: dict with the keys of `FEATURES`, and optionally of `WORD_STARTS` and
-            `MASK_FEATURES`: arrays with one row per record.
-    """
-    columns = {_ALL[key]: np.asarray(values) for key, values in arrays.items()}
+    """Write arrays, by our names of the features and with one row per record."""
     with tf.io.TFRecordWriter(str(path)) as writer:
         for row in range(len(arrays["labels"])):
             features = {
-                name: _feature(name, np.ravel(values[row]))
-                for name, values in columns.items()
+                _ALL[key]: _feature(_ALL[key], np.ravel(values[row]))
+                for key, values in arrays.items()
             }
             example = tf.train.Example(features=tf.train.Features(feature=features))
             # Equal features are written as equal bytes.
@@ -69,40 +59,26 @@ def _feature(name: str, values: np.ndarray) -> tf.train.Feature:
 
 
 def record_lengths(path: str | os.PathLike) -> dict[str, int]:
-    """Return the number of values of each feature in the first record of a file.
-
-    Returns:
-        A dict of feature name to int; empty if the file is.
-
-    Raises:
-        AlbertError: if the file is not a TFRecord file, or its records lack a feature
-            that pretraining reads.
-    """
+    """Return the number of values by feature in the first record of a file."""
     try:
-        first: Any = next(iter(tf.data.TFRecordDataset(str(path)).take(1)), None)
-        # A file truncated within its first record yields none.
-        if first is None and os.path.getsize(path) == 0:
-            return {}
+        first: Any = next(iter(tf.data.TFRecordDataset(str(path))))
         features = tf.train.Example.FromString(first.numpy()).features.feature
-    except (tf.errors.OpError, DecodeError, AttributeError) as error:
+    except (tf.errors.OpError, DecodeError, StopIteration) as error:
         raise AlbertError(
-            f"{path} cannot be read as TFRecords of tf.train.Example: it is damaged or "
-            f"of another format. ({str(error).splitlines()[0]})"
+            f"{path} cannot be read as TFRecords of tf.train.Example. Copy it again, "
+            "or remove it."
         ) from error
     lengths = {
         name: len(getattr(feature, feature.WhichOneof("kind")).value)
         for name, feature in features.items()
         if feature.WhichOneof("kind")
     }
-    needed = dict(FEATURES)
-    if any(name in lengths for name in MASK_FEATURES.values()):
-        needed.update(MASK_FEATURES)
-    missing = [name for name in needed.values() if name not in lengths]
-    if missing:
+    masks = [*MASK_FEATURES.values()]
+    needed = [*FEATURES.values(), *(masks if {*masks} & {*lengths} else [])]
+    if missing := [name for name in needed if name not in lengths]:
         raise AlbertError(
             f"The records of {path} lack {missing}. Expected records of "
-            "`albert-tf pretrain-data`, google-research/albert or albert_zh. Found: "
-            f"{sorted(lengths)}"
+            "`albert-tf pretrain-data`, google-research/albert or albert_zh."
         )
     return lengths
 
@@ -110,18 +86,7 @@ def record_lengths(path: str | os.PathLike) -> dict[str, int]:
 def count_records(
     path: str | os.PathLike, lengths: dict[str, int] | None = None
 ) -> int:
-    """Read a file to its end, checking the checksum of each record.
-
-    Args:
-        path: string or path.
-        lengths: optional dict of `record_lengths`. Records are also parsed.
-
-    Returns:
-        The number of records.
-
-    Raises:
-        AlbertError: if the file is damaged, or a record does not have these lengths.
-    """
+    """Count the records of a file and check their checksums, and optionally lengths."""
     records = tf.data.TFRecordDataset(str(path)).batch(256)
     if lengths is not None:
         records = records.map(
@@ -131,11 +96,9 @@ def count_records(
     try:
         count = records.reduce(0, lambda count, batch: count + tf.shape(batch)[0])
     except tf.errors.OpError as error:
-        # Without the names of graph nodes.
-        reason = re.sub(r"{{.*?}} | \[Op:.*", "", error.message.split("\n")[0])
         raise AlbertError(
-            f"{path} is damaged, or its records differ from those of the other files "
-            f"({reason}). Copy it again, or remove it and rebuild the records."
+            f"{path} is damaged, or its records differ from those of the other files. "
+            "Copy it again, or remove it and rebuild the records."
         ) from error
     return int(count)
 
@@ -143,23 +106,15 @@ def count_records(
 def parse_records(
     serialized: Iterable[tf.Tensor] | tf.Tensor, lengths: dict[str, int]
 ) -> dict[str, tf.Tensor]:
-    """Parse serialized records [batch] with the lengths of `record_lengths`.
-
-    Returns:
-        A dict with the keys of `FEATURES`, and of `WORD_STARTS` and `MASK_FEATURES` if
-        the records have them: int32 or float32 tensors [batch, values], `labels`
-        [batch].
-    """
+    """Parse serialized records [batch], by our names of the features."""
     kept = {key: name for key, name in _ALL.items() if name in lengths}
-    parsed = tf.io.parse_example(
-        serialized,
-        {
-            name: tf.io.FixedLenFeature(
-                [lengths[name]], tf.float32 if name in _FLOATS else tf.int64
-            )
-            for name in kept.values()
-        },
-    )
+    features = {
+        name: tf.io.FixedLenFeature(
+            [lengths[name]], tf.float32 if name in _FLOATS else tf.int64
+        )
+        for name in kept.values()
+    }
+    parsed = tf.io.parse_example(serialized, features)
     batch = {
         key: parsed[name] if name in _FLOATS else tf.cast(parsed[name], tf.int32)
         for key, name in kept.items()
@@ -167,26 +122,12 @@ def parse_records(
     return {**batch, "labels": batch["labels"][:, 0]}
 
 
-def find_records(folder: pathlib.Path, pattern: str) -> list[pathlib.Path]:
-    """Return the matching files of a folder whose names are those of record files."""
-    found = [file for file in folder.glob(pattern) if file.is_file()]
-    return sorted(x for x in found if "tfrecord" in x.name and x.name[0] != ".")
-
-
 def read_manifest(folder: pathlib.Path) -> dict[str, Any]:
     """Return the manifest of `make_pretraining_data`; an empty dict without one.
 
     While the records are being made, it has no `shards`.
-
-    Raises:
-        AlbertError: if it is damaged or was written by an older version.
     """
     file = folder / MANIFEST
-    if (folder / _OLD_JOURNAL).exists():
-        raise AlbertError(
-            f"{folder} holds records of an older version of albert-tf. Make them again "
-            "with `albert-tf pretrain-data` and another --output."
-        )
     if not file.exists():
         return {}
     try:
@@ -196,8 +137,8 @@ def read_manifest(folder: pathlib.Path) -> dict[str, Any]:
         manifest["files"], manifest["settings"], manifest["vocabulary"]
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise AlbertError(
-            f"{file} is damaged or was not written by `albert-tf pretrain-data` "
-            f"({error!r}). Copy the directory again, or choose another directory."
+            f"{file} is damaged or was not written by `albert-tf pretrain-data`. Copy "
+            "the directory again, or choose another directory."
         ) from error
     return manifest
 
@@ -205,9 +146,9 @@ def read_manifest(folder: pathlib.Path) -> dict[str, Any]:
 def unmask(
     batch: dict[str, tf.Tensor], plain_ids: list[int] | None = None
 ) -> tf.Tensor:
-    """Return the token ids [batch, time] of a parsed batch without its masks.
+    """Return the token ids of a parsed batch without its masks.
 
-    `plain_ids` maps labels to tokens; without it labels are tokens.
+    `plain_ids` maps labels to tokens; by default labels are tokens.
     """
     labels = batch["mask_ids"]
     if plain_ids is not None:

@@ -1,10 +1,14 @@
-"""Turn documents of sentences into the sequences that ALBERT is pretrained on."""
+"""Turn documents into sentences of tokens, and those into pairs of segments."""
 
 import dataclasses
+import itertools
+from collections.abc import Callable
 
+import keras_hub
 import numpy as np
+import tensorflow as tf
 
-from albert_tf.pretraining.sentences import Sentences
+from albert_tf.preprocessing.words import tokens_that_begin_words
 
 # The second segment by label, drawn with equal probability: "next" follows the first,
 # "previous" precedes it, "other" is from another document.
@@ -14,47 +18,110 @@ ORDERS = {
     "three_way": ("next", "previous", "other"),  # StructBERT
     "none": (),  # RoBERTa: one segment without a label
 }
+# Rows per tokenizer call: more take memory, fewer take time.
+CHUNK = 512
 
 
 @dataclasses.dataclass(frozen=True)
-class SegmentPairs:
-    """Ranges of tokens that make sequences.
+class Sentences:
+    """The tokenized sentences of several documents.
 
     Args:
-        first, second: int arrays [sequences, 2]: where each segment begins and ends
-            in the tokens. An empty second segment is absent.
-        labels: int array [sequences], by `ORDERS`.
-        unpaired: int, sentences that stood alone and made no pair.
+        tokens: int32 array [tokens], all sentences in order.
+        word_starts: bool array [tokens], true where a word begins.
+        documents: list of int arrays [sentences + 1]: the index in `tokens` at which
+            each sentence of a document begins, then the end of the last.
     """
 
-    first: np.ndarray
-    second: np.ndarray
-    labels: np.ndarray
-    unpaired: int
+    tokens: np.ndarray
+    word_starts: np.ndarray
+    documents: list[np.ndarray]
 
 
-def draw_segment_pairs(
+class SentenceTokenizer:
+    """Tokenize documents, lists of lines, and find where their words begin.
+
+    Without a segmenter each token is a word; without `split_sentences` each line is a
+    sentence. A sentence of more than `longest` tokens is divided between two words.
+    """
+
+    def __init__(
+        self,
+        tokenizer: keras_hub.tokenizers.Tokenizer,
+        segmenter: Callable[[str], list[str]] | None,
+        split_sentences: Callable[[str], list[str]] | None,
+        longest: int,
+    ):
+        self._segmenter = segmenter
+        self._split_sentences = split_sentences or (lambda line: [line])
+        self._longest = longest
+        self._tokenize = tf.function(
+            tokenizer.tokenize_with_offsets,
+            input_signature=[tf.TensorSpec([None], tf.string)],
+        )
+
+    def __call__(self, documents: list[list[str]]) -> Sentences:
+        sentences = [
+            [sentence for line in lines for sentence in self._split_sentences(line)]
+            for lines in documents
+        ]
+        rows = list(itertools.chain.from_iterable(sentences))
+        tokens, starts, ends, lengths = self._tokens(rows)
+        splits = np.concatenate([[0], np.cumsum(lengths)])
+        word_starts = np.ones(len(tokens), bool)
+        if self._segmenter is not None:
+            word_starts = tokens_that_begin_words(
+                rows, starts, ends, lengths, self._segmenter
+            )
+        bounds = np.cumsum([0, *map(len, sentences)])
+        found = [
+            self._divided(np.unique(splits[begin : end + 1]), word_starts)
+            for begin, end in itertools.pairwise(bounds)
+        ]
+        return Sentences(tokens, word_starts, [x for x in found if len(x) > 1])
+
+    def _tokens(self, rows: list[str]) -> tuple[np.ndarray, ...]:
+        """Return ids, starts and ends of all tokens, and the tokens per row."""
+        parts = [
+            self._tokenize(tf.constant(rows[i : i + CHUNK], tf.string))
+            for i in range(0, max(len(rows), 1), CHUNK)
+        ]
+        tokens, starts, ends = (
+            np.concatenate([part[i].flat_values.numpy() for part in parts])
+            for i in range(3)
+        )
+        lengths = np.concatenate([part[0].row_lengths().numpy() for part in parts])
+        return tokens.astype("int32"), starts, ends, lengths
+
+    def _divided(self, bounds: np.ndarray, word_starts: np.ndarray) -> np.ndarray:
+        """Return the bounds of a document's sentences with long ones divided."""
+        more: list[int] = []
+        for start, length in zip(bounds[:-1], np.diff(bounds), strict=True):
+            if length > self._longest:
+                parts = -(-length // self._longest)
+                wanted = start + length * np.arange(1, parts) // parts
+                cuts = start + np.flatnonzero(word_starts[start : start + length])
+                nearest = np.searchsorted(cuts, wanted)
+                more.extend(cuts[nearest[nearest < len(cuts)]])
+        return np.union1d(bounds, more).astype("int64") if more else bounds
+
+
+def draw_sequences(
     sentences: Sentences,
     sequence_length: int,
     random: np.random.Generator,
+    special_ids: tuple[int, int, int],
     order: str = "sop",
     short_sequence_rate: float = 0.1,
     keep_unpaired: bool = False,
-) -> SegmentPairs:
-    """Draw sequences from documents as the original code does.
+) -> dict[str, np.ndarray]:
+    """Draw sequences of two segments from documents as the original code does.
 
     Sentences are collected up to the sequence length, or a random shorter one for a
     tenth of the sequences, and divided in two between two sentences. Excess tokens are
-    cut from the front or back of the longer segment.
-
-    Args:
-        sentences: a `Sentences`.
-        sequence_length: int, including `[CLS]` and `[SEP]`.
-        random: a NumPy generator.
-        order: string, a key of `ORDERS`.
-        short_sequence_rate: float, the share of sequences of a random shorter length.
-        keep_unpaired: bool, whether a sentence that stands alone makes a sequence of
-            one segment. The original drops it.
+    cut from the front or back of the longer segment. A sentence that stands alone is
+    dropped as in the original, or makes a sequence of one segment. `special_ids` are
+    those of `[CLS]`, `[SEP]` and `[PAD]`.
 
     Reference:
         google-research/albert `create_pretraining_data.py`,
@@ -65,7 +132,6 @@ def draw_segment_pairs(
     drawn = [kind for kind in kinds if kind != "other" or len(sentences.documents) > 1]
     longest = sequence_length - (3 if kinds else 2)
     rows: list[tuple] = []
-    unpaired = 0
     for number, bounds in enumerate(sentences.documents):
         start, last = 0, len(bounds) - 1
         while start < last:
@@ -75,7 +141,6 @@ def draw_segment_pairs(
             end = int(np.searchsorted(bounds, bounds[start] + wanted))
             end = min(max(end, start + (2 if kinds else 1)), last)
             alone = bool(kinds) and end - start < 2
-            unpaired += alone
             if not kinds or (alone and keep_unpaired):
                 rows.append((bounds[start], bounds[end], 0, 0, 0))
             elif not alone:
@@ -83,9 +148,11 @@ def draw_segment_pairs(
                 end, row = _pair(sentences, number, start, end, wanted, kind, random)
                 rows.append((*row, kinds.index(kind)))
             start = end
+    # Begin and end of the first and of the second segment, if any, and the label.
     table = np.array(rows, "int64").reshape(-1, 5)
     first, second = _cut(table[:, :2], table[:, 2:4], longest, random)
-    return SegmentPairs(first, second, table[:, 4].astype("int32"), unpaired)
+    arrays = _assemble(sentences, first, second, sequence_length, special_ids)
+    return {**arrays, "labels": table[:, 4].astype("int32")}
 
 
 def _pair(
@@ -139,24 +206,17 @@ def _cut(
     return first, second
 
 
-def assemble(
+def _assemble(
     sentences: Sentences,
-    pairs: SegmentPairs,
+    first: np.ndarray,
+    second: np.ndarray,
     sequence_length: int,
-    cls_id: int,
-    sep_id: int,
-    pad_id: int,
+    special_ids: tuple[int, int, int],
 ) -> dict[str, np.ndarray]:
-    """Lay out the segments of `pairs` as `[CLS] first [SEP] second [SEP]`.
-
-    Returns:
-        A dict of arrays [sequences, sequence_length]: `token_ids`, `segment_ids` and
-        `padding_mask` (int32), `word_starts` (bool), and `labels` [sequences].
-    """
+    """Return arrays of sequences `[CLS] first [SEP] second [SEP]`."""
+    cls_id, sep_id, pad_id = special_ids
     position = np.arange(sequence_length)
-    (begin, end), (begin_2, end_2) = (
-        np.split(segment, 2, axis=1) for segment in (pairs.first, pairs.second)
-    )
+    begin, end, begin_2, end_2 = np.split(np.hstack([first, second]), 4, axis=1)
     sep = 1 + end - begin
     last = np.where(end_2 > begin_2, sep + 1 + end_2 - begin_2, sep)
     in_first = (position >= 1) & (position < sep)
@@ -176,5 +236,4 @@ def assemble(
         "segment_ids": ((position > sep) & (position <= last)).astype("int32"),
         "padding_mask": (position <= last).astype("int32"),
         "word_starts": word_starts,
-        "labels": pairs.labels,
     }

@@ -21,10 +21,10 @@ from albert_tf.preprocessing.masking import (
 from albert_tf.pretraining.records import count_records, write_records
 from albert_tf.pretraining.segment_pairs import (
     ORDERS,
-    assemble,
-    draw_segment_pairs,
+    Sentences,
+    SentenceTokenizer,
+    draw_sequences,
 )
-from albert_tf.pretraining.sentences import Sentences, SentenceTokenizer
 from albert_tf.tokenizers import load_tokenizer
 from albert_tf_lite.errors import AlbertError
 
@@ -42,26 +42,18 @@ class PretrainingData:
         lowercase: bool. Lower-case the text.
         sequence_length: int. Tokens per sequence, including `[CLS]` and `[SEP]`.
         segmenter: optional function of a string that returns its words, such as
-            `zh.Jieba()`; see `albert_tf.preprocessing.words`. Without it each token is
-            a word.
+            `zh.Jieba()`. By default each token is a word.
         split_sentences: optional function of a line that returns its sentences, such
-            as `zh.split_sentences`. Without it a line is a sentence.
+            as `zh.split_sentences`. By default a line is a sentence.
         duplicates: int. How often the text is used, each time in other pairs.
         order: string, the second segment: `"sop"`, `"nsp"`, `"three_way"` or `"none"`.
         keep_unpaired: bool. Keep a sentence that stands alone as a sequence of one
             segment without a label of sentence order; by default it is left out, as in
-            the original. Not with `masked`, since other readers would learn its label.
-        short_sequence_rate: float. The share of sequences of a random shorter length.
+            the original. Not with `masked`.
         masked: bool. Write masked records, as the original code reads them. By default
             masks are drawn when records are read.
-        mask_selection_rate: optional float, for `masked`. The share of the tokens to
-            predict, 0.15 by default; albert_zh has 0.10.
-        mask_selection_length: optional int, for `masked`. Maximum number of predictions
-            per sequence; by default a quarter more than the rate of its tokens.
-        ngram: optional int, for `masked`. Maximum number of words masked together, 3 by
-            default.
-        marked_labels: optional bool, for `masked`. Label characters within a word by
-            `##` and the character, as albert_zh does.
+        mask_selection_rate, mask_selection_length, ngram, marked_labels: optional, for
+            `masked`: as for `PretrainingRecords.masks`.
         document_per_line: bool. A line is a document, not a sentence or paragraph.
         text_field: string, the field of JSON lines that holds the text.
         block_bytes: int. Bytes of text per file of records.
@@ -86,7 +78,6 @@ class PretrainingData:
     duplicates: int = 1
     order: str = "sop"
     keep_unpaired: bool = False
-    short_sequence_rate: float = 0.1
     masked: bool = False
     mask_selection_rate: float | None = None
     mask_selection_length: int | None = None
@@ -101,28 +92,18 @@ class PretrainingData:
         if self.order not in ORDERS:
             raise AlbertError(f"Unknown order {self.order!r}. Known: {list(ORDERS)}")
         for name, minimum in _MINIMUM.items():
-            value = getattr(self, name)
-            if value < minimum:
-                raise AlbertError(
-                    f"`{name}` must be at least {minimum}. Received: {value}"
-                )
-        if not 0 <= self.short_sequence_rate <= 1:
-            raise AlbertError(
-                "`short_sequence_rate` must be from 0 to 1. Received: "
-                f"{self.short_sequence_rate}"
-            )
+            if (value := getattr(self, name)) < minimum:
+                raise AlbertError(f"`{name}` must be at least {minimum}: {value}")
         if self.keep_unpaired and self.masked:
             raise AlbertError(
-                "`keep_unpaired=`: masked records have the form of the original, in "
-                "which every sequence has a label of sentence order. Leave out "
-                "`masked=` or `keep_unpaired=`."
+                "`keep_unpaired=` is not possible for masked records, in which every "
+                "sequence has a label of sentence order. Leave out `masked=`."
             )
         given = [name for name in MASK_DEFAULTS if getattr(self, name) is not None]
         if given and not self.masked:
             raise AlbertError(
                 f"{', '.join(given)}: records hold no masks, which are drawn when they "
-                "are read. Pass this to `PretrainingRecords.masks` or `albert-tf "
-                "pretrain`, or set `masked=` (True)."
+                "are read. Give this to `pretrain`, or make `masked` records."
             )
 
     @property
@@ -137,7 +118,10 @@ class PretrainingData:
         for name in ("vocabulary", *MASK_DEFAULTS):
             del config[name]
         for name in ("segmenter", "split_sentences"):
-            config[name] = _name_of(config[name])
+            if (function := config[name]) is not None:
+                shown = getattr(function, "__qualname__", None) or repr(function)
+                # The address differs between runs.
+                config[name] = re.sub(r" at 0x[0-9a-fA-F]+", "", shown)
         return {
             "format": FORMAT,
             **config,
@@ -146,37 +130,11 @@ class PretrainingData:
         }
 
 
-def _name_of(function: Callable | None) -> str | None:
-    if function is None:
-        return None
-    name = getattr(function, "__qualname__", None) or repr(function)
-    # The address differs between runs.
-    return re.sub(r" at 0x[0-9a-fA-F]+", "", name)
-
-
 class ShardMaker:
     """Write the files of records of a block of text, unless they are complete.
 
-    The records depend on the block, its index and the settings only. A file gets its
-    name, which contains a hash of the settings and the text, when it is complete.
-    Pickling leaves out the vocabulary and the dictionary, which are then loaded again.
-
-    Args:
-        settings: a `PretrainingData`.
-        directory: string, the directory of the records.
-        config: dict, `settings.get_config()`. Not computed here, since the name of a
-            segmenter may differ between processes.
-
-    Call arguments:
-        index: int, the index of the block.
-        documents: list of lists of lines.
-
-    Returns:
-        A list with a dict of `file`, `bytes` and `records` per duplicate, and the
-        number of sentences that stood alone, without those of complete files.
-
-    Raises:
-        OSError: if a file cannot be written.
+    `config` is that of the settings; the name of a segmenter may differ between
+    processes. Pickling leaves out the vocabulary, which is then loaded again.
     """
 
     def __init__(
@@ -205,59 +163,51 @@ class ShardMaker:
     def __reduce__(self) -> tuple:
         return ShardMaker, (self._settings, self._directory, self._config)
 
-    def __call__(
-        self, index: int, documents: list[list[str]]
-    ) -> tuple[list[dict[str, Any]], int]:
+    def __call__(self, index: int, documents: list[list[str]]) -> list[dict[str, Any]]:
+        """Return name, size and number of records of each file."""
         text = "\n\n".join("\n".join(document) for document in documents)
         content = json.dumps(self._config, sort_keys=True) + "\n" + text
         digest = hashlib.sha256(content.encode()).hexdigest()[:16]
-        sentences, shards, unpaired = None, [], 0
+        sentences, shards = None, []
         # Each file is written before the next is drawn, which bounds the memory.
         for duplicate in range(self._settings.duplicates):
             number = index * self._settings.duplicates + duplicate
             path = self._directory / f"pretrain-{number:05d}-{digest}.tfrecord"
-            count = _complete_records(path)
+            try:
+                count = count_records(path) if path.exists() else None
+            except AlbertError:
+                # Damaged.
+                count = None
             if count is None:
                 sentences = sentences or self._sentences(documents)
-                arrays, alone = self._sequences(sentences, index, duplicate)
+                arrays = self._sequences(sentences, index, duplicate)
                 _write_shard(path, arrays)
                 count = len(arrays["labels"])
-                unpaired += alone
             size = path.stat().st_size
             shards.append({"file": path.name, "bytes": size, "records": count})
-        return shards, unpaired
+        return shards
 
     def _sequences(
         self, sentences: Sentences, index: int, duplicate: int
-    ) -> tuple[dict[str, np.ndarray], int]:
-        """Return shuffled sequences, and the number of sentences without a pair."""
+    ) -> dict[str, np.ndarray]:
+        """Return shuffled sequences."""
         settings, tokenizer = self._settings, self._tokenizer
         random = np.random.default_rng([settings.seed, index, duplicate])
-        pairs = draw_segment_pairs(
+        arrays = draw_sequences(
             sentences,
             settings.sequence_length,
             random,
+            (tokenizer.cls_token_id, tokenizer.sep_token_id, tokenizer.pad_token_id),
             settings.order,
-            settings.short_sequence_rate,
-            settings.keep_unpaired,
+            keep_unpaired=settings.keep_unpaired,
         )
-        order = random.permutation(len(pairs.labels))
-        ids = tokenizer.cls_token_id, tokenizer.sep_token_id, tokenizer.pad_token_id
-        arrays = assemble(sentences, pairs, settings.sequence_length, *ids)
+        order = random.permutation(len(arrays["labels"]))
         arrays = {name: values[order] for name, values in arrays.items()}
         if settings.masked:
             seed = random.integers(2**31, size=2).astype("int32")
             masked = self._mask(arrays["token_ids"], arrays["word_starts"], seed)
             arrays.update({name: values.numpy() for name, values in masked.items()})
-        return arrays, pairs.unpaired
-
-
-def _complete_records(path: pathlib.Path) -> int | None:
-    """Return the number of records; `None` if the file is missing or damaged."""
-    try:
-        return count_records(path) if path.exists() else None
-    except AlbertError:
-        return None
+        return arrays
 
 
 def _write_shard(path: pathlib.Path, arrays: dict[str, np.ndarray]) -> None:
@@ -266,6 +216,6 @@ def _write_shard(path: pathlib.Path, arrays: dict[str, np.ndarray]) -> None:
             write_records(temporary, arrays)
     except tf.errors.OpError as error:
         raise OSError(
-            f"{path} cannot be written: {error.message}. Is the disk full? Complete "
-            "files are kept; run the same command to resume."
+            f"{path} cannot be written: {error.message}. Complete files are kept; run "
+            "the same command to resume."
         ) from error

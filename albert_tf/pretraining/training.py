@@ -17,10 +17,8 @@ from albert_tf.files import BACKUP
 from albert_tf.models import AlbertPretrainer
 from albert_tf.preprocessing.masking import WholeWordMaskGenerator
 from albert_tf.pretraining.dataset import PretrainingRecords
-from albert_tf.training.lamb import Lamb
-from albert_tf.training.optimizers import AdamW, WarmupLinearDecay
-from albert_tf.training.plots import draw
-from albert_tf.training.run_state import TrainingState, hold_state
+from albert_tf.training.optimizers import AdamW, Lamb, WarmupLinearDecay
+from albert_tf.training.run_state import TrainingState, draw, hold_state
 from albert_tf_lite.errors import AlbertError
 
 OPTIMIZERS = {"lamb": Lamb, "adamw": AdamW}
@@ -63,17 +61,13 @@ def pretrain(
         records: a `PretrainingRecords`.
         output: string, the directory for the state of the run.
         steps: int. Number of training batches.
-        batch_size: int, in sequences.
-        masks: as for `PretrainingRecords.dataset`. Unmasked records of `dev` get the
-            same masks at each evaluation.
-        seed: int, as for `PretrainingRecords.dataset`.
+        batch_size, masks, seed: as for `PretrainingRecords.dataset`.
         interval: int. Steps between two entries of the history and evaluations on
             `dev`.
         dev: optional `PretrainingRecords` to evaluate on.
         settings: optional dict, further values that identify the run, such as the
             `weights_digest` of the initial checkpoint.
-        callbacks: further Keras callbacks.
-        verbose: int, as for `keras.Model.fit`.
+        callbacks, verbose: as for `keras.Model.fit`.
         num_shards, shard: as for `PretrainingRecords.dataset`. Hosts that train
             together share `output`; the first writes there.
 
@@ -86,7 +80,7 @@ def pretrain(
             the model or are damaged, `output` holds the state of another training, or
             the training diverges.
         BlockingIOError: if another process trains into `output`.
-        Interrupted: a `KeyboardInterrupt`, after Ctrl-C or SIGTERM.
+        KeyboardInterrupt: after Ctrl-C or SIGTERM.
 
     Example:
     ```python
@@ -100,8 +94,7 @@ def pretrain(
     """
     if min(steps, interval) < 1 or steps % interval:
         raise AlbertError(
-            "`steps` must be a multiple of `interval`, and both at least 1. Received: "
-            f"{steps:,} steps, an interval of {interval:,}."
+            f"`steps` must be a multiple of `interval`. Received: {steps}, {interval}"
         )
     _check_fits(model, records)
     if dev is not None:
@@ -112,12 +105,12 @@ def pretrain(
     backup = pathlib.Path(output) / BACKUP
     optimizer: Any = model.optimizer
     identity = {
-        # Default names count the objects of the process.
-        "model": _without_names(model.backbone.get_config()),
+        "model": model.backbone.get_config(),
         "num_sop_classes": model.num_sop_classes,
-        "optimizer": _without_names(keras.saving.serialize_keras_object(optimizer)),
-        "masks": masks and _without_names(masks.get_config()),
-        "records": records.fingerprint,
+        "optimizer": keras.saving.serialize_keras_object(optimizer),
+        "masks": masks and masks.get_config(),
+        # The names of ours contain a hash of the text.
+        "records": {file.name: file.stat().st_size for file in records.files},
         "steps": steps,
         "batch_size": batch_size,
         "seed": seed,
@@ -126,13 +119,14 @@ def pretrain(
         **(settings or {}),
     }
     writes = shard == 0
-    with hold_state(backup, identity, writes):
-        for part in filter(None, (records, dev)):
-            part.verify()
+    with hold_state(backup, _without_names(identity), writes):
+        records.verify()
+        evaluated = None
+        if dev is not None:
+            dev.verify()
+            dev_masks = None if dev.is_masked else masks
+            evaluated = dev.dataset(batch_size, dev_masks, training=False)
         state = StepState(backup, interval, steps, writes)
-        evaluated = dev and dev.dataset(
-            batch_size, None if dev.is_masked else masks, training=False
-        )
         callbacks = [state, *callbacks]
         if optimizer.use_ema:
             # Evaluates with the averages.
@@ -143,17 +137,18 @@ def pretrain(
             optimizer.finalize_variable_values(model.trainable_variables)
         # First the rest of an interrupted interval, then complete ones.
         while state.steps < steps:
+            batches = records.dataset(
+                batch_size,
+                masks,
+                seed,
+                skip=state.steps,
+                num_shards=num_shards,
+                shard=shard,
+                steps=steps,
+            )
             with state.handling_signals():
                 model.fit(
-                    records.dataset(
-                        batch_size,
-                        masks,
-                        seed,
-                        skip=state.steps,
-                        num_shards=num_shards,
-                        shard=shard,
-                        steps=steps,
-                    ),
+                    batches,
                     epochs=state.epochs + 1 if state.step else steps // interval,
                     initial_epoch=state.epochs,
                     steps_per_epoch=interval - state.step,
@@ -188,8 +183,8 @@ def pretraining_optimizer(
         **kwargs: other arguments of the optimizer, instead of those of the original.
 
     Raises:
-        AlbertError: if `steps` is not a multiple of `accumulate`, the rate is negative,
-            or the share of the average is not between 0 and 1.
+        AlbertError: if `steps` is not a multiple of `accumulate`, or the share of the
+            average is not between 0 and 1.
 
     Example:
     ```python
@@ -198,15 +193,9 @@ def pretraining_optimizer(
     )
     ```
     """
-    if not learning_rate >= 0:
-        raise AlbertError(
-            "`learning_rate` must not be negative; use for example 1e-3. Received: "
-            f"{learning_rate}"
-        )
     if steps % accumulate:
         raise AlbertError(
-            "The steps must be a multiple of `accumulate`. Received: "
-            f"{steps}, {accumulate}"
+            f"The {steps} steps must be a multiple of `accumulate`: {accumulate}"
         )
     # As in google-research/albert `optimization.py`.
     settings = {"weight_decay": 0.01, "epsilon": 1e-6, "global_clipnorm": 1.0}
@@ -215,8 +204,8 @@ def pretraining_optimizer(
     if weight_average is not None:
         if not 0 < weight_average < 1:
             raise AlbertError(
-                "`weight_average` must be above 0 and below 1, such as 0.999. "
-                f"Received: {weight_average}"
+                "`weight_average` must be above 0 and below 1, such as 0.999: "
+                f"{weight_average}"
             )
         settings |= {"use_ema": True, "ema_momentum": weight_average}
     # Keras counts every batch as a step of the schedule, also with `accumulate`.
@@ -227,30 +216,33 @@ def pretraining_optimizer(
 def _without_names(config: Any) -> Any:
     if not isinstance(config, dict):
         return config
+    # Default names count the objects of the process.
     return {x: _without_names(y) for x, y in config.items() if x != "name"}
 
 
 def _check_fits(model: AlbertPretrainer, records: PretrainingRecords) -> None:
     """Raise if a model cannot be trained on records."""
-    positions = model.backbone.max_sequence_length
-    if records.sequence_length > positions:
-        raise AlbertError(
-            f"The records of {records.folder} have {records.sequence_length} tokens, "
-            f"the model {positions} positions. Make records with "
-            f"`sequence_length=` {positions}, or use a larger model."
-        )
-    if records.order_classes != model.num_sop_classes:
-        raise AlbertError(
-            f"The records of {records.folder} have {records.order_classes} classes of "
-            f"sentence order, the model {model.num_sop_classes}. Pass "
-            f"`num_sop_classes={records.order_classes}` to the model."
-        )
-    tokens, rows = records.vocabulary_size, model.backbone.vocabulary_size
-    if tokens not in (None, rows):
-        raise AlbertError(
-            f"The vocabulary of {records.folder} has {tokens} tokens, the model "
-            f"{rows}. Use the vocabulary of the model."
-        )
+    backbone = model.backbone
+    tokens, classes = records.vocabulary_size, records.order_classes
+    for fits, problem in (
+        (
+            records.sequence_length <= backbone.max_sequence_length,
+            f"{records.sequence_length} tokens per sequence, but the model has "
+            f"{backbone.max_sequence_length} positions",
+        ),
+        (
+            classes == model.num_sop_classes,
+            f"{classes} classes of sentence order, but the model has "
+            f"{model.num_sop_classes}: pass it `num_sop_classes={classes}`",
+        ),
+        (
+            tokens in (None, backbone.vocabulary_size),
+            f"a vocabulary of {tokens} tokens, but the model has one of "
+            f"{backbone.vocabulary_size}",
+        ),
+    ):
+        if not fits:
+            raise AlbertError(f"The records of {records.folder} have {problem}.")
 
 
 def check_same_tokens(
@@ -279,31 +271,16 @@ def plot_pretraining(
     draw(history, PANELS, path, interval, "step")
 
 
-class Interrupted(KeyboardInterrupt):
-    """Raised when a training was interrupted and its state is saved."""
-
-
 class StepState(TrainingState):
     """Training state that is also saved within epochs.
 
     It is saved every few minutes, and at Ctrl-C and SIGTERM, which end the training
-    after the current step with `Interrupted`; a second Ctrl-C ends it at once. The
-    metrics of an interrupted interval are restored: the history is that of a training
-    without interruption.
-
-    Args:
-        directory: path of the state.
-        interval: int, steps per epoch of `fit`.
-        steps: int, of the whole training.
-        writes: bool, as for `TrainingState`.
+    after the current step; a second Ctrl-C ends it at once. The metrics of an
+    interrupted epoch of `interval` steps are restored.
     """
 
     def __init__(
-        self,
-        directory: pathlib.Path,
-        interval: int,
-        steps: int,
-        writes: bool = True,
+        self, directory: pathlib.Path, interval: int, steps: int, writes: bool
     ):
         super().__init__(directory, monitor=None, writes=writes)
         self._interval, self._steps = interval, steps
@@ -318,15 +295,14 @@ class StepState(TrainingState):
     @contextlib.contextmanager
     def handling_signals(self) -> Iterator[None]:
         """Let Ctrl-C and SIGTERM end the training after its step."""
-        handlers = {}
         # Python allows handlers in the main thread only.
-        if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, signal.SIGTERM):
-                handlers[number] = signal.signal(number, self._interrupt)
+        is_main = threading.current_thread() is threading.main_thread()
+        numbers = (signal.SIGINT, signal.SIGTERM) if is_main else ()
+        before = {number: signal.signal(number, self._interrupt) for number in numbers}
         try:
             yield
         finally:
-            for number, handler in handlers.items():
+            for number, handler in before.items():
                 signal.signal(number, handler)
 
     def _interrupt(self, number: int, frame: Any) -> None:
@@ -342,9 +318,8 @@ class StepState(TrainingState):
         super().on_train_batch_end(batch, logs)
         if self._saved_metrics is not None:
             # The variables are sums over batches, which Keras has reset.
-            for variable, value in zip(
-                self._metrics(), self._saved_metrics, strict=True
-            ):
+            restored = zip(self._metrics(), self._saved_metrics, strict=True)
+            for variable, value in restored:
                 variable.assign_add(value)
             self._saved_metrics = None
         self.step += 1
@@ -367,7 +342,7 @@ class StepState(TrainingState):
 
     def _end_if_interrupted(self) -> None:
         if self._is_interrupted:
-            raise Interrupted(
+            raise KeyboardInterrupt(
                 f"Interrupted at step {self.steps:,} of {self._steps:,}. The same "
                 "command resumes."
             )

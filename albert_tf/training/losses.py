@@ -1,5 +1,7 @@
 """Losses of the embedder and the summarizer."""
 
+from typing import Any
+
 import keras
 from keras import ops
 
@@ -36,8 +38,8 @@ class PairLoss(keras.losses.Loss):
         [SimCSE](https://arxiv.org/abs/2104.08821), whose temperature is 0.05.
     """
 
-    def __init__(self, scale=20.0, reduction="sum", name="pair_loss", **kwargs):
-        super().__init__(reduction=reduction, name=name, **kwargs)
+    def __init__(self, scale: float = 20.0, reduction: str = "sum", **kwargs: Any):
+        super().__init__(reduction=reduction, **kwargs)
         self.scale = scale
 
     def call(self, y_true, y_pred):
@@ -49,7 +51,7 @@ class PairLoss(keras.losses.Loss):
         ranked = _cosent(ops.where(scored, scores, 0.0), own, scored)
         return ranked + _in_batch_negatives(cosines, own, ops.logical_not(scored))
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "scale": self.scale}
 
 
@@ -59,9 +61,8 @@ def _cosent(scores, cosines, scored):
     both = ops.logical_and(scored[:, None], scored[None, :])
     compared = ops.logical_and(higher, both)
     differences = cosines[None, :] - cosines[:, None]
-    # Its exp is 0, and the gradient too.
+    # exp(-1e9) is 0, and so is its gradient. The padding is the 1 of the logarithm.
     differences = ops.where(compared, differences, -1e9)
-    # The 1 of the logarithm.
     terms = ops.pad(ops.reshape(differences, (-1,)), [[1, 0]])
     return ops.logsumexp(terms)
 
@@ -84,9 +85,6 @@ class SentenceLoss(keras.losses.Loss):
     Returns:
         The mean over the sentences of each example, then over the batch.
     """
-
-    def __init__(self, name="sentence_loss", **kwargs):
-        super().__init__(name=name, **kwargs)
 
     def call(self, y_true, y_pred):
         y_true = ops.cast(y_true, y_pred.dtype)

@@ -1,22 +1,23 @@
-"""AdamW with warm-up and linear decay, as ALBERT is fine-tuned."""
+"""LAMB and AdamW, with warm-up and linear decay of the learning rate."""
 
 from typing import Any
 
 import keras
 from keras import ops
 
-from albert_tf.layers.private_keras import adam_moments
+from albert_tf.layers.private_keras import adam_moments, variable_index
 from albert_tf_lite.errors import AlbertError
 
 WARMUP_SHARE = 0.1
-# Biases and LayerNorm are not decayed (`exclude_from_weight_decay` of the
-# original `run_classifier.py`).
+# Biases and LayerNorm, as in google-research/albert `optimization.py`.
 NOT_DECAYED = ("bias", "gamma", "beta")
+# One variable in `AttentionBlock`, but three with a ratio each in the original.
+FUSED = "query_key_value/kernel"
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
 class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
-    """A learning rate that rises linearly from 0 and falls linearly to 0.
+    """Learning rate that rises linearly from 0 and falls linearly to 0.
 
     Args:
         peak_learning_rate: float.
@@ -30,7 +31,7 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
     def __init__(self, peak_learning_rate: float, total_steps: int, warmup_steps: int):
         if not 0 <= warmup_steps <= total_steps:
             raise AlbertError(
-                "`warmup_steps` must lie between 0 and `total_steps`. Received: "
+                "`warmup_steps` must be from 0 to `total_steps`. Received: "
                 f"warmup_steps={warmup_steps}, total_steps={total_steps}"
             )
         self.peak_learning_rate = peak_learning_rate
@@ -55,23 +56,136 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
+class Lamb(keras.optimizers.Optimizer):
+    """LAMB as ALBERT was pretrained with it.
+
+    A step on the weights w of a variable, with the gradient g:
+
+    ```
+    m = beta_1 * m + (1 - beta_1) * g
+    v = beta_2 * v + (1 - beta_2) * g**2
+    update = m / (sqrt(v) + epsilon) + weight_decay * w
+    w = w - learning_rate * norm(w) / norm(update) * update
+    ```
+
+    The trust ratio norm(w) / norm(update) is 1 where either norm is 0. Biases and
+    LayerNorm are not decayed, and their ratio is 1. Keras' `Lamb` decays the weights
+    outside of the ratio and corrects the bias of m and v; the original does neither.
+
+    Args:
+        learning_rate: float, or a `keras.optimizers.schedules.LearningRateSchedule`.
+            The default is the paper's, at a batch size of 4,096.
+        beta_1: float. Decay of the mean gradient m.
+        beta_2: float. Decay of the mean squared gradient v.
+        epsilon: float. Added to sqrt(v).
+        weight_decay: optional float. Share of the weights in the update. Kept as
+            `weight_decay_rate`; Keras' attribute `weight_decay` is `None`.
+        name: string.
+        **kwargs: other arguments of `keras.optimizers.Optimizer`, such as
+            `global_clipnorm` (1.0 in the original) and `gradient_accumulation_steps`.
+
+    Example:
+    ```python
+    # As ALBERT was: 125,000 steps, the learning rate rising in the first 3,125.
+    schedule = albert_tf.training.WarmupLinearDecay(0.00176, 125_000, 3_125)
+    pretrainer.compile(albert_tf.training.Lamb(schedule, global_clipnorm=1.0))
+    ```
+
+    Reference:
+        google-research/albert `lamb_optimizer.py`;
+        [LAMB, algorithm 2](https://arxiv.org/abs/1904.00962);
+        [ALBERT, section 4.1](https://arxiv.org/abs/1909.11942).
+    """
+
+    def __init__(
+        self,
+        learning_rate: Any = 0.00176,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-6,
+        weight_decay: float | None = 0.01,
+        name: str = "lamb",
+        **kwargs: Any,
+    ):
+        # Keras would apply its `weight_decay` outside of the ratio.
+        super().__init__(learning_rate, name=name, **kwargs)
+        self.beta_1 = beta_1
+        self.beta_2 = beta_2
+        self.epsilon = epsilon
+        self.weight_decay_rate = weight_decay or 0.0
+
+    def build(self, variables):
+        if self.built:
+            return
+        super().build(variables)
+        self._momentums, self._velocities = self.add_optimizer_variables(
+            variables, ["momentum", "velocity"]
+        )
+        # `update_step` receives TensorFlow's variables, which have no path.
+        self._is_excluded = [x.path.endswith(NOT_DECAYED) for x in variables]
+        self._parts = [3 if x.path.endswith(FUSED) else 1 for x in variables]
+
+    def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
+        index = variable_index(self, variable)
+        momentum, velocity = self._momentums[index], self._velocities[index]
+        # At least float32 for sums of squares, as in the original.
+        dtype = keras.backend.result_type(
+            keras.backend.standardize_dtype(variable.dtype), "float32"
+        )
+        w, m, v = (ops.cast(x, dtype) for x in (variable, momentum, velocity))
+        # TensorFlow's gradient of an embedding may be sparse. Reshaping makes it dense
+        # and sums repeated rows.
+        g = ops.cast(ops.reshape(gradient, variable.shape), dtype)
+
+        m = self.beta_1 * m + (1.0 - self.beta_1) * g
+        v = self.beta_2 * v + (1.0 - self.beta_2) * ops.square(g)
+        self.assign(momentum, m)
+        self.assign(velocity, v)
+        update = m / (ops.sqrt(v) + self.epsilon)
+        if not self._is_excluded[index]:
+            update = update + self.weight_decay_rate * w
+            update = _times_trust_ratio(update, w, self._parts[index])
+        self.assign(variable, w - ops.cast(learning_rate, dtype) * update)
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "beta_1": self.beta_1,
+            "beta_2": self.beta_2,
+            "epsilon": self.epsilon,
+            "weight_decay": self.weight_decay_rate,
+        }
+
+
+def _times_trust_ratio(update: Any, w: Any, parts: int) -> Any:
+    """Return the update times norm(w) / norm(update), separately for each part."""
+    # A scalar has no last axis.
+    shape = (-1, parts, (1, *w.shape)[-1] // parts)
+    update_parts, w_parts = (ops.reshape(x, shape) for x in (update, w))
+    update_norm, w_norm = (
+        ops.sqrt(ops.sum(ops.square(x), axis=(0, 2), keepdims=True))
+        for x in (update_parts, w_parts)
+    )
+    both = ops.logical_and(update_norm > 0, w_norm > 0)
+    ratio = ops.where(both, w_norm / ops.where(both, update_norm, 1.0), 1.0)
+    return ops.reshape(update_parts * ratio, update.shape)
+
+
+@keras.saving.register_keras_serializable(package="albert_tf")
 class AdamW(keras.optimizers.AdamW):
     """Keras' AdamW without weight decay of biases and LayerNorm.
 
     A class, since Keras does not save the arguments of `exclude_from_weight_decay`. On
-    TensorFlow one kernel updates a variable; Keras needs a dozen.
-
-    Args:
-        task_settings: optional dict, the settings with which a task was compiled.
-        *args, **kwargs: arguments of `keras.optimizers.AdamW`.
+    TensorFlow one kernel updates a variable; Keras needs a dozen. `task_settings` are
+    those with which a task was compiled.
     """
 
-    def __init__(self, *args, task_settings: dict | None = None, **kwargs):
+    def __init__(self, *args: Any, task_settings: dict | None = None, **kwargs: Any):
         super().__init__(*args, **kwargs)
         self.task_settings = task_settings
         self.exclude_from_weight_decay(var_names=NOT_DECAYED)
 
-    def update_step(self, gradient, variable, learning_rate):
+    def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
         if keras.backend.backend() != "tensorflow" or self.amsgrad:
             return super().update_step(gradient, variable, learning_rate)
         from tensorflow import raw_ops
@@ -94,25 +208,22 @@ class AdamW(keras.optimizers.AdamW):
             grad=ops.reshape(ops.cast(gradient, dtype), variable.shape),
         )
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "task_settings": self.task_settings}
 
 
 # Maximum width, and the rates from a checkpoint and from random weights.
 _RATES = (
     (128, 1e-3, 1e-3),
-    # The best of three on the dev set of the demo.
-    (256, 5e-4, 5e-4),
-    # albert_zh's README.
-    (384, 1e-4, 3e-4),
-    # The paper. From random weights the base size does not learn at 5e-5 and more.
-    (1024, 3e-5, 3e-5),
+    (256, 5e-4, 5e-4),  # The best of three on the dev set of the demo.
+    (384, 1e-4, 3e-4),  # albert_zh's README.
+    (1024, 3e-5, 3e-5),  # The paper. From random weights 5e-5 is too high.
     (float("inf"), 1e-5, 1e-5),
 )
 
 
 def fine_tuning_learning_rate(hidden_dim: int, random_weights: bool = False) -> float:
-    """Return a learning rate by the size and the start of the training."""
+    """Return a learning rate by the width and the initial weights of a model."""
     return next(rates[random_weights] for w, *rates in _RATES if hidden_dim <= w)
 
 
@@ -125,14 +236,11 @@ def adamw(
     """Return AdamW with warm-up and linear decay, as ALBERT is fine-tuned.
 
     Args:
-        learning_rate: float. The peak.
+        learning_rate: float, the peak.
         total_steps: optional int. Steps until the rate is 0; by default the rate is
             constant.
-        warmup_share: float. The share of the steps in which the rate rises.
+        warmup_share: float. Share of the steps in which the rate rises.
         **kwargs: other arguments of `keras.optimizers.AdamW`, such as `use_ema`.
-
-    Returns:
-        An `AdamW`.
 
     Reference:
         google-research/albert `optimization.py`.
@@ -142,15 +250,10 @@ def adamw(
             learning_rate, total_steps, int(total_steps * warmup_share)
         )
     else:
-        # Also a schedule: with a plain rate the optimizer has one more variable and
-        # cannot load the state of one with a schedule.
+        # A plain rate would be one more variable in the state of the optimizer.
         learning_rate = keras.optimizers.schedules.PolynomialDecay(
             learning_rate, decay_steps=1, end_learning_rate=learning_rate
         )
     return AdamW(
-        learning_rate,
-        weight_decay=0.01,
-        epsilon=1e-6,
-        global_clipnorm=1.0,
-        **kwargs,
+        learning_rate, weight_decay=0.01, epsilon=1e-6, global_clipnorm=1.0, **kwargs
     )

@@ -1,8 +1,9 @@
-"""Save the state of a training in its output directory and resume from it."""
+"""Save the state of a training in its output directory, resume from it, and plot it."""
 
 import contextlib
 import hashlib
 import json
+import os
 import pathlib
 import time
 from collections.abc import Iterable, Iterator
@@ -11,12 +12,12 @@ from typing import Any
 import keras
 import numpy as np
 
-from albert_tf.files import make_folder, only_writer, write_text
+from albert_tf.files import complete_file, make_folder, only_writer, write_text
 from albert_tf_lite.errors import AlbertError
 
 IDENTITY, HISTORY = "identity.json", "epochs.json"
-# Maximum numbers of differences in a message and of characters per value.
-MAX_NAMED, MAX_SHOWN = 4, 40
+# Maximum number of differences in a message.
+MAX_NAMED = 4
 
 
 @contextlib.contextmanager
@@ -25,21 +26,15 @@ def hold_state(
 ) -> Iterator[None]:
     """Lock the directory of a training's state.
 
-    Args:
-        backup: path of the directory.
-        identity: dict that JSON can hold, different for each training.
-        writes: bool. `False` for all but one of the hosts that share the directory.
-
-    Raises:
-        AlbertError: if the directory holds epochs of another training.
-        BlockingIOError: if another process holds it.
+    Raises if it holds the state of a training with another `identity`. `writes` is
+    false for all but one of the hosts that share the directory.
     """
     make_folder(backup)
     with only_writer(backup) if writes else contextlib.nullcontext():
         # As it will be read: JSON turns tuples into lists.
         identity = json.loads(json.dumps(identity))
         file = backup / IDENTITY
-        # A training without a complete epoch may be replaced.
+        # A training without a saved state may be replaced.
         if file.exists() and (backup / HISTORY).exists():
             if differ := differences(json.loads(file.read_text("utf-8")), identity):
                 raise AlbertError(
@@ -69,65 +64,42 @@ def data_digest(data: Any) -> str:
 
 def differences(old: dict[str, Any], new: dict[str, Any]) -> str:
     """Describe the differences of nested dicts by dotted names, for a message."""
-    named = list(_differences(old, new))
+    first, second = dict(_leaves(old)), dict(_leaves(new))
+    named = [
+        # At most 40 characters of a value.
+        f"{name}: {first.get(name, 'none'):.40}, now {second.get(name, 'none'):.40}"
+        for name in sorted(first.keys() | second.keys())
+        if first.get(name) != second.get(name)
+    ]
     more = len(named) - MAX_NAMED
     return "; ".join(named[:MAX_NAMED] + [f"{more} more differences"] * (more > 0))
 
 
-def _differences(old: Any, new: Any, name: str = "") -> Iterator[str]:
-    if isinstance(old, dict) and isinstance(new, dict):
-        for key in sorted({*old, *new}):
-            below = f"{name}.{key}" if name else key
-            values = old.get(key, _ABSENT), new.get(key, _ABSENT)
-            yield from _differences(*values, below)
-    elif old != new:
-        yield f"{name}: {_shown(old)}, now {_shown(new)}"
-
-
-_ABSENT = object()
-
-
-def _shown(value: Any) -> str:
-    text = "none" if value is _ABSENT else repr(value)
-    return text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + "..."
-
-
-@contextlib.contextmanager
-def _without_distribution() -> Iterator[None]:
-    """Save on one host: JAX would share the variables that Keras makes meanwhile."""
-    distribution = keras.distribution.distribution()
-    keras.distribution.set_distribution(None)
-    try:
-        yield
-    finally:
-        keras.distribution.set_distribution(distribution)
+def _leaves(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
+    if isinstance(value, dict):
+        for key, below in value.items():
+            yield from _leaves(below, f"{name}.{key}" if name else key)
+    else:
+        yield name, repr(value)
 
 
 class TrainingState(keras.callbacks.Callback):
     """Save the metrics of each epoch and the weights of the best, to resume from.
 
-    Unlike Keras' `BackupAndRestore`, a process killed while saving leaves neither half
-    a file nor weights of another epoch. A training that diverges is stopped, and the
-    epoch before is kept. A second `fit` continues from the saved weights.
+    Unlike with Keras' `BackupAndRestore`, a process killed while saving leaves neither
+    half a file nor weights of another epoch. A training that diverges is stopped and
+    the epoch before is kept. `patience` counts the epochs before a restart, which
+    Keras' `EarlyStopping` forgets.
 
-    Args:
-        directory: path of the state.
-        monitor: optional string, the metric whose largest value is best. `None` keeps
-            the weights of the last epoch only.
-        writes: bool. `False` for all but one of the hosts that share the directory.
-        patience: optional int. Stop after this number of epochs in a row without
-            improvement. Keras' `EarlyStopping` forgets the epochs before a restart.
-
-    Attributes:
-        history: dict of lists by metric, with `None` for an epoch without the metric.
-        step: int, completed steps of the next epoch; 0 unless a subclass saves within
-            epochs.
+    The best epoch has the largest `monitor`; with `None` only the last one is kept.
+    `history` has `None` for an epoch without a metric. `step` counts the steps of the
+    next epoch, if a subclass saves within epochs.
     """
 
     def __init__(
         self,
         directory: pathlib.Path,
-        monitor: str | None = "val_accuracy",
+        monitor: str | None,
         writes: bool = True,
         patience: int | None = None,
     ):
@@ -168,8 +140,7 @@ class TrainingState(keras.callbacks.Callback):
 
     def weights(self, epoch: int, step: int = 0) -> pathlib.Path:
         """Return the file of the weights, kept for the best and the last epoch."""
-        name = f"epoch-{epoch}-step-{step}" if step else f"epoch-{epoch}"
-        return self._directory / f"{name}.weights.h5"
+        return self._directory / f"epoch-{epoch}-step-{step}.weights.h5"
 
     def load(self, model: keras.Model) -> None:
         """Load the saved weights and optimizer state, if any, into a model."""
@@ -200,8 +171,11 @@ class TrainingState(keras.callbacks.Callback):
         if not self._writes:
             return
         temporary = self._directory / "part.weights.h5"
-        with _without_distribution():
-            self.model.save_weights(temporary)
+        # JAX would share the variables that Keras makes here with other hosts.
+        distribution = keras.distribution.distribution()
+        keras.distribution.set_distribution(None)
+        self.model.save_weights(temporary)
+        keras.distribution.set_distribution(distribution)
         last = self.weights(self.epochs, self.step)
         temporary.replace(last)
         # The new state is valid from here on.
@@ -224,3 +198,32 @@ class TrainingState(keras.callbacks.Callback):
             "The training has diverged: the loss or a weight is not finite. "
             f"{kept} Start over with a lower learning rate or a longer warm-up."
         )
+
+
+def draw(
+    history: dict[str, list],
+    titles: dict[str, str],
+    path: str | os.PathLike,
+    interval: int = 1,
+    xlabel: str = "epoch",
+) -> None:
+    """Plot metrics of training and dev as a PNG file, with a panel per title."""
+    # pyplot would change the caller's backend.
+    from matplotlib.figure import Figure
+
+    metrics = [x for x in titles if x in history or f"val_{x}" in history]
+    figure = Figure(figsize=(4.5 * len(metrics), 3.5), layout="constrained")
+    axes = figure.subplots(1, len(metrics), squeeze=False)
+    for axis, metric in zip(axes[0], metrics, strict=True):
+        for name, label in ((metric, "training"), (f"val_{metric}", "dev")):
+            values = np.array(history.get(name, []), float)
+            if len(values):
+                x = interval * np.arange(1, len(values) + 1)
+                # Markers show a single point.
+                axis.plot(x, values, marker="o", markersize=4, label=label)
+        axis.set(xlabel=xlabel, title=titles[metric])
+        axis.xaxis.get_major_locator().set_params(integer=True)
+        axis.grid(alpha=0.3)
+        axis.legend()
+    with complete_file(path) as temporary:
+        figure.savefig(temporary, dpi=120, format="png")

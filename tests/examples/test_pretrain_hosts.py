@@ -30,7 +30,6 @@ def records(tmp_path_factory):
     made = PretrainingData(str(vocabulary), sequence_length=32, block_bytes=4000)
     make_pretraining_data([str(text)], folder / "records", made)
     (folder / "records" / "manifest.json").unlink()
-    (folder / "records" / "progress.jsonl").unlink()
     # The first of the second host.
     (folder / "records" / "pretrain-00000a.tfrecord").touch()
     return folder / "records"

@@ -9,8 +9,7 @@ import tensorflow as tf
 from albert_tf.models import AlbertBackbone, AlbertPretrainer
 from albert_tf.preprocessing import WholeWordMaskGenerator
 from albert_tf.pretraining.records import write_records
-from albert_tf.pretraining.segment_pairs import assemble, draw_segment_pairs
-from albert_tf.pretraining.sentences import Sentences
+from albert_tf.pretraining.segment_pairs import Sentences, draw_sequences
 
 PAD, UNK, CLS, SEP, MASK = range(5)
 STEMS, ENDINGS, PHASES = 20, 20, 6
@@ -47,8 +46,8 @@ def write(folder, documents=1500, files=2, order="sop", seed=0, masked=False):
     for file in range(files):
         sentences = language(documents, seed + file)
         random = np.random.default_rng(seed + file)
-        pairs = draw_segment_pairs(sentences, LENGTH, random, order, 0.1)
-        arrays = assemble(sentences, pairs, LENGTH, CLS, SEP, PAD)
+        special_ids = CLS, SEP, PAD
+        arrays = draw_sequences(sentences, LENGTH, random, special_ids, order)
         if masked:
             ids, starts = arrays["token_ids"], arrays["word_starts"]
             arrays.update(masks(ids, starts, seed=[seed, file]))
@@ -85,7 +84,7 @@ def write_manifest(folder, **settings):
         }
         for file in sorted(folder.glob("*.tfrecord"))
     ]
-    manifest = {"shards": shards, "settings": settings, "files": {}}
+    manifest = {"shards": shards, "settings": settings, "files": []}
     manifest["vocabulary"] = "vocab.txt"
     (folder / "manifest.json").write_text(json.dumps(manifest))
     return folder

@@ -57,25 +57,14 @@ def test_a_damaged_manifest(folder):
         (folder / "manifest.json").write_text(text)
         with pytest.raises(ValueError, match=message):
             PretrainingRecords(folder)
-    (folder / "progress.jsonl").touch()
-    with pytest.raises(ValueError, match="older version.*another --output"):
-        PretrainingRecords(folder)
-
-
-def test_no_records(tmp_path):
-    for folder in (tmp_path, tmp_path / "none"):
-        with pytest.raises(FileNotFoundError, match="no records.*pretrain-data"):
-            PretrainingRecords(folder)
 
 
 def test_a_pattern_takes_a_part_of_the_manifest(folder):
     records = PretrainingRecords(folder / "[02]*")
     assert names(records) == ["0.tfrecord", "2.tfrecord"]
-    # Files that do not match may be damaged.
-    (folder / "1.tfrecord").unlink()
-    assert names(PretrainingRecords(folder / "[02]*")) == names(records)
-    with pytest.raises(FileNotFoundError, match="no records in .*x.*manifest.json"):
-        PretrainingRecords(folder / "x*")
+    for empty in (folder / "x*", folder / "none"):
+        with pytest.raises(FileNotFoundError, match="no records.*pretrain-data"):
+            PretrainingRecords(empty)
 
 
 def test_the_manifest_names_the_vocabulary(folder):
@@ -84,7 +73,7 @@ def test_the_manifest_names_the_vocabulary(folder):
     (folder / "manifest.json").unlink()
     records = PretrainingRecords(folder)
     assert records.tokenizer is None
-    with pytest.raises(ValueError, match="needs the one vocabulary"):
+    with pytest.raises(ValueError, match="needs a vocabulary in.*and not several"):
         records.masks()
 
 
@@ -92,23 +81,11 @@ def test_a_damaged_file_is_named(folder, masked_folder):
     PretrainingRecords(folder).verify()
     for damaged in (folder, masked_folder):
         damage(damaged / "1.tfrecord")
-        with pytest.raises(ValueError, match="1.tfrecord is damaged.*corrupted record"):
+        with pytest.raises(ValueError, match="1.tfrecord is damaged.*Copy it again"):
             PretrainingRecords(damaged).verify()
     (folder / "1.tfrecord").write_bytes((folder / "1.tfrecord").read_bytes()[:-9])
     with pytest.raises(ValueError, match="1.tfrecord has .* in the manifest"):
         PretrainingRecords(folder)
-
-
-@pytest.mark.parametrize("with_manifest", [True, False])
-def test_the_fingerprint_tells_records_apart(folder, with_manifest):
-    if not with_manifest:
-        (folder / "manifest.json").unlink()
-    fingerprint = PretrainingRecords(folder).fingerprint
-    moved = shutil.move(folder, folder.with_name("moved"))
-    assert PretrainingRecords(moved).fingerprint == fingerprint
-    shutil.rmtree(moved)
-    write(folder, documents=20, files=2)
-    assert PretrainingRecords(folder).fingerprint != fingerprint
 
 
 def test_a_file_without_records_is_left_out(folder):
@@ -120,12 +97,11 @@ def test_a_file_without_records_is_left_out(folder):
     assert names(records) == ["0.tfrecord", "2.tfrecord"]
     with pytest.raises(ValueError, match="has 2 files of records, too few"):
         records.dataset(4, num_shards=3)
-    whole = [sum(1 for _ in tf.data.TFRecordDataset(str(x))) for x in records.files]
-    assert list(records.counts.values()) == whole
-    dataset = records.dataset(7, training=False)
-    assert dataset.cardinality() == len(list(dataset)) == -(-sum(whole) // 7)
-    part = records.dataset(7, training=False, skip=2, num_shards=2, shard=1)
-    assert part.cardinality() == len(list(part)) == -(-whole[1] // 7) - 2
+    (folder / "manifest.json").unlink()
+    assert PretrainingRecords(folder).counts == records.counts
+    dataset = records.dataset(7, training=False, skip=2)
+    whole = sum(records.counts.values())
+    assert dataset.cardinality() == len(list(dataset)) == -(-whole // 7) - 2
 
 
 # === Batches ===
@@ -174,7 +150,7 @@ def test_masks_change_with_the_epoch_and_the_text_does_not(made):
     assert masked[0] != masked[1]
 
 
-def test_batches_are_of_like_length_and_cut_to_it(tmp_path):
+def test_batches_have_similar_lengths_and_little_padding(tmp_path):
     """Records of 1 to 40 tokens of text, some with a second segment."""
     random = np.random.default_rng(0)
     lengths = random.integers(3, 43, size=1000)
@@ -197,15 +173,10 @@ def test_batches_are_of_like_length_and_cut_to_it(tmp_path):
     records = PretrainingRecords(tmp_path)
     window = list(records.dataset(20, seed=1).take(32))
     masks = [x["padding_mask"].numpy() for x, _, _ in window]
-    longest = [mask.sum(1).max() for mask in masks]
-    assert all(
-        mask.shape[1] == min(-(-most // 4) * 4, 43)
-        for mask, most in zip(masks, longest, strict=True)
-    )
+    for mask in masks:
+        assert mask.shape[1] == min(-(-mask.sum(1).max() // 4) * 4, 43)
     # Nearly half of the full sequences was padding.
     assert sum(mask.sum() for mask in masks) > 0.85 * sum(mask.size for mask in masks)
-    # Short batches come between long ones.
-    assert max(longest[:8]) > 2 * min(longest[:8])
     for x, y, weights in window:
         assert x["mask_positions"].shape[1] == y["mlm_logits"].shape[1] == 8
         # One segment has no order.
@@ -232,34 +203,31 @@ def test_the_masked_share_falls_over_the_steps(made):
     assert np.allclose(shares(training=False)[:2], 0.1, atol=0.02)
 
 
-def test_without_training_each_record_comes_once_with_the_same_masks(made):
-    records = PretrainingRecords(made[False])
-    first, second = (list(records.dataset(64, training=False)) for _ in range(2))
-    assert all(map(equal, first, second))
-    assert sum(len(x["token_ids"]) for x, _, _ in first) == sum(records.counts.values())
-
-
 def test_masks_of_the_records_are_kept_or_drawn(made):
     plain, masked = (PretrainingRecords(made[x]) for x in (False, True))
-    kept, drawn = (
+    kept, drawn, again = (
         list(masked.dataset(16, masks, training=False))
-        for masks in (None, masked.masks())
+        for masks in (None, masked.masks(), masked.masks())
     )
-    assert not equal(kept[0][0]["token_ids"], drawn[0][0]["token_ids"])
+    assert not equal(kept[0], drawn[0])
+    # For dev, each record comes once with the same masks.
+    assert all(map(equal, drawn, again))
     assert texts(kept) == texts(drawn) == texts(plain.dataset(16, training=False))
 
 
-def test_processes_read_files_of_their_own(made):
+def test_processes_read_other_files(made):
     records = PretrainingRecords(made[False])
-    parts = [
-        set(texts(records.dataset(64, training=False, num_shards=3, shard=shard)))
-        for shard in range(3)
-    ]
+    # Three files for two processes.
+    first, second = (
+        texts(records.dataset(64, training=False, num_shards=2, shard=shard))
+        for shard in range(2)
+    )
+    assert len(first) + len(second) == sum(records.counts.values())
+    # A few sequences are short, and equal by chance.
+    assert len({*first} & {*second}) < 3
     # Processes that train together need batches of one shape.
     (x, _, _), *_ = records.dataset(2, num_shards=3).take(1)
     assert x["token_ids"].shape == (2, records.sequence_length)
-    # A few sequences are short, and equal by chance.
-    assert len(parts[0] & parts[1]) < 3 and all(len(x) > 50 for x in parts)
 
 
 # === How records are masked ===
@@ -278,27 +246,18 @@ def test_the_defaults_of_masks(folder, masked_folder):
     # Unmasked: ALBERT's, and a quarter more than 15% of 28 tokens.
     records = PretrainingRecords(folder)
     assert settings_of(records.masks()) == (0.15, 6, 3, False)
-    changed = records.masks(mask_selection_rate=0.3, ngram=None)
-    assert settings_of(changed) == (0.3, 11, 3, False)
-    with pytest.raises(ValueError, match="mask_selection_rate"):
-        records.masks(mask_selection_rate=1.5)
-    # Masked: as the manifest says, and a length as there is room for.
+    # Masked: as in the manifest.
     settings = {"mask_selection_rate": 0.1, "ngram": 1, "marked_labels": False}
     records = PretrainingRecords(write_manifest(masked_folder, **settings))
-    assert settings_of(records.masks()) == (0.1, 6, 1, False)
+    assert settings_of(records.masks()) == (0.1, 4, 1, False)
     assert settings_of(records.masks(mask_selection_rate=0.3)) == (0.3, 11, 1, False)
 
 
-def with_marked_tokens(folder, tokens=slice(5, None)):
-    """Give the vocabulary `##` and a token for each of these."""
-    vocabulary = (folder / "vocab.txt").read_text().split("\n")[:-1]
-    marked = [f"##{token}" for token in vocabulary[tokens]]
-    (folder / "vocab.txt").write_text("\n".join(vocabulary + marked) + "\n")
-
-
-def test_marked_labels_are_put_back_without(masked_folder):
+def test_marked_labels_are_unmasked(masked_folder):
     """albert_zh writes `##` before tokens within a word."""
-    with_marked_tokens(masked_folder, slice(25, 45))
+    vocabulary = (masked_folder / "vocab.txt").read_text().split("\n")[:-1]
+    vocabulary += [f"##{token}" for token in vocabulary[25:45]]
+    (masked_folder / "vocab.txt").write_text("\n".join(vocabulary) + "\n")
     plain = []
     for file in sorted(masked_folder.glob("*.tfrecord")):
         records = tf.data.TFRecordDataset(str(file)).batch(10**6)

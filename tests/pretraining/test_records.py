@@ -5,10 +5,8 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.pretraining.records import (
-    MASK_FEATURES,
     parse_records,
     record_lengths,
-    unmask,
     write_records,
 )
 
@@ -24,31 +22,25 @@ ORIGINAL = {
 }
 
 
-def arrays(rows=3, time=17, masked=True):
+def arrays(rows=3, time=17):
     random = np.random.default_rng(0)
-    masks = {
-        "mask_positions": np.array([[1, 4, 9, 16], [2, 3, 0, 0], [5, 0, 0, 0]]),
-        "mask_ids": random.integers(5, 90, (rows, 4)),
-        "mask_weights": np.array([[1, 1, 1, 1], [1, 1, 0, 0], [1, 0, 0, 0.0]]),
-    }
     return {
         "token_ids": random.integers(5, 90, (rows, time)),
         "padding_mask": np.ones((rows, time), int),
         "segment_ids": random.integers(0, 2, (rows, time)),
         "word_starts": random.random((rows, time)) < 0.5,
         "labels": np.array([0, 1, 1]),
-        **(masks if masked else {}),
+        "mask_positions": np.array([[1, 4, 9, 16], [2, 3, 0, 0], [5, 0, 0, 0]]),
+        "mask_ids": random.integers(5, 90, (rows, 4)),
+        "mask_weights": np.array([[1, 1, 1, 1], [1, 1, 0, 0], [1, 0, 0, 0.0]]),
     }
 
 
-@pytest.mark.parametrize("masked", [False, True])
-def test_records_have_the_original_names_and_come_back(tmp_path, masked):
+def test_records_have_the_original_names_and_round_trip(tmp_path):
     path = tmp_path / "a.tfrecord"
-    written = arrays(masked=masked)
+    written = arrays()
     write_records(path, written)
     kinds = {**ORIGINAL, "token_boundary": "int64_list"}
-    if not masked:
-        kinds = {x: y for x, y in kinds.items() if x not in MASK_FEATURES.values()}
     records = tf.data.TFRecordDataset(str(path))
     for record in records:
         features = tf.train.Example.FromString(record.numpy()).features.feature
@@ -83,19 +75,6 @@ def test_records_of_the_original_are_read(tmp_path):
     assert "word_starts" not in read
     assert read["mask_ids"].numpy().tolist() == [[7, 0]]
     assert read["labels"].numpy().tolist() == [1]
-
-
-def test_unmasking():
-    batch = {
-        "token_ids": tf.constant([[2, 4, 4, 3], [2, 9, 4, 3]]),
-        "mask_positions": tf.constant([[1, 2], [2, 0]]),
-        "mask_ids": tf.constant([[5, 6], [7, 0]]),
-        "mask_weights": tf.constant([[1.0, 1.0], [1.0, 0.0]]),
-    }
-    plain = [[2, 5, 6, 3], [2, 9, 7, 3]]
-    assert unmask(batch).numpy().tolist() == plain
-    other = tf.constant([0, 1, 2, 3, 4, 5, 5, 8])
-    assert unmask(batch, other).numpy().tolist() == [[2, 5, 5, 3], [2, 9, 8, 3]]
 
 
 def test_wrong_and_damaged_files(tmp_path):

@@ -5,8 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from albert_tf.pretraining.segment_pairs import ORDERS, assemble, draw_segment_pairs
-from albert_tf.pretraining.sentences import Sentences
+from albert_tf.pretraining.segment_pairs import (
+    ORDERS,
+    Sentences,
+    draw_sequences,
+)
 
 CLS, SEP, PAD = 1, 2, 0
 CHI_SQUARE = {1: 10.83, 2: 13.82}
@@ -42,8 +45,8 @@ def segments(arrays, row):
 
 def sequences(sentences, length, order, seed=1, **kwargs):
     random = np.random.default_rng(seed)
-    pairs = draw_segment_pairs(sentences, length, random, order, **kwargs)
-    return pairs, assemble(sentences, pairs, length, CLS, SEP, PAD)
+    ids = CLS, SEP, PAD
+    return draw_sequences(sentences, length, random, ids, order, **kwargs)
 
 
 @given(
@@ -53,14 +56,14 @@ def sequences(sentences, length, order, seed=1, **kwargs):
     seed=st.integers(0, 10**6),
 )
 @settings(max_examples=120, deadline=None)
-def test_sequences_are_what_their_labels_say(documents, length, order, seed):
+def test_segments_follow_the_label(documents, length, order, seed):
     sentences = corpus(documents, seed)
-    pairs, arrays = sequences(sentences, length, order, seed)
+    arrays = sequences(sentences, length, order, seed)
     kinds = ORDERS[order]
     document_of = np.repeat(
         np.arange(len(documents)), [x[-1] - x[0] for x in sentences.documents]
     )
-    for row, label in enumerate(pairs.labels):
+    for row, label in enumerate(arrays["labels"]):
         parts = segments(arrays, row)
         assert len(parts) == (2 if kinds else 1)
         for part in parts:
@@ -85,7 +88,7 @@ def test_sequences_are_what_their_labels_say(documents, length, order, seed):
 @pytest.mark.parametrize("order", ["sop", "three_way"])
 def test_kinds_are_equally_frequent(order):
     sentences = corpus([40] * 2000)
-    labels = sequences(sentences, 64, order)[0].labels
+    labels = sequences(sentences, 64, order)["labels"]
     counts = np.bincount(labels, minlength=len(ORDERS[order]))
     assert len(counts) == len(ORDERS[order]) and len(labels) > 10_000
     expected = len(labels) / len(counts)
@@ -97,7 +100,7 @@ def test_the_share_of_short_sequences():
     # Sentences of one token and documents without end: a full sequence is full.
     sentences = corpus([200_000], longest=1)
     for rate in (0, 0.1):
-        _, arrays = sequences(sentences, 64, "sop", short_sequence_rate=rate)
+        arrays = sequences(sentences, 64, "sop", short_sequence_rate=rate)
         lengths = arrays["padding_mask"].sum(1)[:-1]
         short = (lengths < 64).sum()
         # A short length is drawn from 2 to 61, of which the last is full, too.
@@ -108,20 +111,19 @@ def test_the_share_of_short_sequences():
 
 def test_text_is_used_once_and_whole_where_it_fits():
     sentences = corpus([30, 25, 40])
-    pairs, arrays = sequences(sentences, 400, "none", short_sequence_rate=0)
+    arrays = sequences(sentences, 400, "none", short_sequence_rate=0)
     ids = arrays["token_ids"][arrays["token_ids"] >= 10]
-    assert pairs.unpaired == 0
     assert sorted(ids) == sorted(set(ids))
     # Except for excess tokens of the last sentence of a sequence.
     assert len(ids) > 0.9 * len(sentences.tokens)
 
 
-def test_what_is_too_long_is_cut_from_the_longer_segment():
+def test_excess_tokens_are_cut_from_the_longer_segment():
     bounds = np.array([0, 50, 60])
     sentences = Sentences(np.arange(10, 70, dtype="int32"), np.ones(60, bool), [bounds])
     fronts = []
     for seed in range(200):
-        pairs, arrays = sequences(sentences, 33, "sop", seed, short_sequence_rate=0)
+        arrays = sequences(sentences, 33, "sop", seed, short_sequence_rate=0)
         parts = segments(arrays, 0)
         long, short = sorted(parts, key=len, reverse=True)
         assert (len(long), len(short)) == (20, 10)
@@ -130,25 +132,13 @@ def test_what_is_too_long_is_cut_from_the_longer_segment():
     assert abs(np.mean(fronts) - 15) < 1
 
 
-@pytest.mark.parametrize("order", ["sop", "nsp"])
-def test_a_lone_sentence_is_counted_and_left_out_or_kept(order):
-    pairs, arrays = sequences(corpus([1, 1, 1]), 16, order)
-    assert pairs.unpaired == 3
-    assert arrays["token_ids"].shape == (0, 16)
-    pairs, arrays = sequences(corpus([1, 1, 1]), 16, order, keep_unpaired=True)
-    assert pairs.unpaired == 3
-    assert arrays["token_ids"].shape == (3, 16)
-    assert not arrays["segment_ids"].any()
+def test_a_lone_sentence_is_counted_and_left_out_or_kept():
+    for keep in (False, True):
+        arrays = sequences(corpus([1] * 3), 16, "nsp", keep_unpaired=keep)
+        assert arrays["token_ids"].shape == (3 * keep, 16)
+        assert not arrays["segment_ids"].any()
 
 
-def test_without_a_second_document_nothing_is_of_another():
-    labels = sequences(corpus([500]), 32, "three_way")[0].labels
+def test_a_single_document_has_no_label_other():
+    labels = sequences(corpus([500]), 32, "three_way")["labels"]
     assert not (labels == ORDERS["three_way"].index("other")).any()
-
-
-def test_the_generator_decides():
-    sentences = corpus([30, 20])
-    first, again, other = (
-        sequences(sentences, 32, "sop", seed)[1]["token_ids"] for seed in (1, 1, 2)
-    )
-    assert np.array_equal(first, again) and not np.array_equal(first, other)

@@ -1,11 +1,6 @@
 """LAMB against the algorithm in NumPy, and wherever an optimizer of Keras is used."""
 
-import importlib.util
 import json
-import os
-import pathlib
-import subprocess
-import sys
 
 import keras
 import numpy as np
@@ -88,15 +83,15 @@ def assert_equal(variables, by_hand):
         )
 
 
-@pytest.mark.parametrize("zero_weights", [False, True])
-@pytest.mark.parametrize("zero_gradients", [False, True])
-def test_ten_steps_are_those_of_the_algorithm(zero_weights, zero_gradients):
+@pytest.mark.parametrize("has_zeros", [False, True])
+def test_ten_steps_equal_the_algorithm(has_zeros):
+    """Norms and the first gradients may be 0."""
     rng = np.random.default_rng(3)
-    variables, by_hand = variables_and_by_hand(rng, scale=1 - zero_weights)
+    variables, by_hand = variables_and_by_hand(rng, scale=1 - has_zeros)
     start = [x.numpy() for x in variables]
     optimizer = Lamb()
     for step in range(10):
-        scale = 10.0 ** rng.integers(-3, 3) * (not zero_gradients or step > 6)
+        scale = 10.0 ** rng.integers(-3, 3) * (not has_zeros or step > 6)
         gradients = [rng.normal(size=x.shape) * scale for x in variables]
         optimizer.apply([keras.ops.array(g, "float32") for g in gradients], variables)
         for expected, gradient in zip(by_hand, gradients, strict=True):
@@ -105,16 +100,6 @@ def test_ten_steps_are_those_of_the_algorithm(zero_weights, zero_gradients):
     # They moved, other than from rounding.
     for ours, first in zip(variables, start, strict=True):
         assert np.abs(ours.numpy() - first).max() > 1e-4
-
-
-def test_first_step_by_hand():
-    # m = 0.1 * (2, -5), v = 0.001 * (4, 25), so m / sqrt(v) = (1, -1) * sqrt(10);
-    # with 0.1 * (3, 4) of decay (3.46227766, -2.76227766), which is 4.42914 long.
-    # (3, 4) is 5 long, so the ratio is 1.12888.
-    w = variable("dense/kernel", [3.0, 4.0])
-    optimizer = Lamb(0.5, weight_decay=0.1, epsilon=0.0)
-    optimizer.apply([keras.ops.array([2.0, -5.0])], [w])
-    assert w.numpy() == pytest.approx([3 - 1.95425, 4 + 1.55914], abs=1e-5)
 
 
 def test_squares_of_half_precision_numbers_do_not_overflow():
@@ -128,22 +113,13 @@ def test_squares_of_half_precision_numbers_do_not_overflow():
 # === What Keras adds to optimizers ===
 
 
-CASES = {
-    "plain": {},
-    "clipped": {"global_clipnorm": 0.01},
-    "accumulated with a schedule": {"gradient_accumulation_steps": 2},
-}
-
-
-def twelve_steps(case):
-    """Variables after twelve batches with the options of a case, and by hand."""
+@pytest.mark.parametrize("every", [1, 2])
+def test_clipping_accumulation_and_schedules(every):
     rng = np.random.default_rng(5)
     variables, by_hand = variables_and_by_hand(rng)
-    rate, options = 0.05, CASES[case]
-    every = options.get("gradient_accumulation_steps", 1)
-    if every > 1:
-        rate = WarmupLinearDecay(0.1, total_steps=12, warmup_steps=4)
-    optimizer = Lamb(rate, **options)
+    schedule = WarmupLinearDecay(0.1, total_steps=12, warmup_steps=4)
+    options = {"gradient_accumulation_steps": 2} if every > 1 else {}
+    optimizer = Lamb(schedule, global_clipnorm=0.01, **options)
     kept = []
     for step in range(1, 13):
         kept.append([rng.normal(size=x.shape) for x in variables])
@@ -153,17 +129,12 @@ def twelve_steps(case):
         gradients = [np.mean(parts, 0) for parts in zip(*kept, strict=True)]
         kept = []
         length = np.sqrt(sum((g**2).sum() for g in gradients))
-        share = min(1.0, options.get("global_clipnorm", np.inf) / length)
+        share = min(1.0, 0.01 / length)
         # Up in four steps of 0.025, then down in nine.
-        now = 0.05 if every == 1 else 0.1 * min(step / 4, (13 - step) / 9)
+        rate = 0.1 * min(step / 4, (13 - step) / 9)
         for expected, gradient in zip(by_hand, gradients, strict=True):
-            expected.step(gradient * share, now)
-    return variables, by_hand
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_clipping_accumulation_and_schedules(case):
-    assert_equal(*twelve_steps(case))
+            expected.step(gradient * share, rate)
+    assert_equal(variables, by_hand)
 
 
 def test_a_sparse_gradient_is_summed_row_by_row():
@@ -183,61 +154,10 @@ def test_a_sparse_gradient_is_summed_row_by_row():
     np.testing.assert_allclose(layer.embeddings.numpy(), expected.w, rtol=1e-4)
 
 
-def test_training_resumes_after_saving_and_loading(tmp_path):
-    rng = np.random.default_rng(5)
-    x, y = (rng.normal(size=[8, n]).astype("float32") for n in (4, 2))
-    options = {"batch_size": 2, "shuffle": False, "verbose": 0}
-    inputs = keras.Input((4,))
-    model = keras.Model(inputs, keras.layers.Dense(2)(inputs))
-    schedule = WarmupLinearDecay(0.1, total_steps=12, warmup_steps=4)
-    model.compile(Lamb(schedule, gradient_accumulation_steps=2), loss="mse")
-    model.fit(x, y, epochs=1, **options)
-    model.save(tmp_path / "model.keras")
-    loaded = keras.models.load_model(tmp_path / "model.keras")
-    assert type(loaded.optimizer) is Lamb
-    assert int(loaded.optimizer.iterations) == int(model.optimizer.iterations) > 0
-    for trained in (model, loaded):
-        trained.fit(x, y, epochs=2, **options)
-    for ours, theirs in zip(loaded.weights, model.weights, strict=True):
-        np.testing.assert_allclose(ours, theirs, atol=1e-6)
-
-
-CHANGED = {
-    **{"learning_rate": 0.5, "beta_1": 0.8, "beta_2": 0.99, "epsilon": 1e-4},
-    **{"weight_decay": 0.2, "name": "mine", "global_clipnorm": 1.0, "use_ema": True},
-    **{"ema_momentum": 0.5, "ema_overwrite_frequency": 3, "loss_scale_factor": 2.0},
-    "gradient_accumulation_steps": 4,
-}
-
-
-def test_config_comes_back():
-    for arguments in ({}, CHANGED, {"weight_decay": None}):
-        optimizer = Lamb(**arguments)
-        config = optimizer.get_config()
-        decay = arguments.get("weight_decay", DECAY) or 0
-        assert {**config, **arguments, "weight_decay": decay} == config
-        serialized = json.loads(json.dumps(keras.optimizers.serialize(optimizer)))
-        again = keras.optimizers.deserialize(serialized)
-        assert type(again) is Lamb and again.get_config() == config
-
-
-ON_JAX = """
-import keras
-from test_lamb import *
-assert keras.backend.backend() == "jax"
-for case in CASES:
-    assert_equal(*twelve_steps(case))
-"""
-
-
-@pytest.mark.nightly
-@pytest.mark.skipif(not importlib.util.find_spec("jax"), reason="jax is not installed")
-def test_steps_on_jax():
-    path = f"{pathlib.Path(__file__).parent}:{pathlib.Path(__file__).parents[2]}"
-    done = subprocess.run(
-        [sys.executable, "-c", ON_JAX],
-        capture_output=True,
-        env={**os.environ, "KERAS_BACKEND": "jax", "PYTHONPATH": path},
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr.decode()
+def test_config_round_trip():
+    options = {"global_clipnorm": 1.0, "gradient_accumulation_steps": 4}
+    optimizer = Lamb(0.5, 0.8, 0.99, 1e-4, 0.2, **options)
+    serialized = json.loads(json.dumps(keras.optimizers.serialize(optimizer)))
+    again = keras.optimizers.deserialize(serialized)
+    assert type(again) is Lamb and again.get_config() == optimizer.get_config()
+    assert again.weight_decay_rate == 0.2
