@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.data.span_questions import find_answer
+from albert_tf.data.questions import find_answer
 from albert_tf.preprocessing.question_answering_preprocessor import WindowedContexts
 from albert_tf.preprocessing.texts import as_python_strings
 from albert_tf_lite.errors import AlbertError

@@ -9,7 +9,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.data.tags import check_spans
+from albert_tf.data.tagged import check_spans
 from albert_tf.models.tagging import Tagging
 from albert_tf.models.token_outputs import PADDING_TARGET
 from albert_tf.preprocessing.packed_texts import WindowedTexts

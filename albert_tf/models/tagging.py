@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.data.tags import OUTSIDE, prefixes_of, split_tag
+from albert_tf.data.tagged import OUTSIDE, prefixes_of, split_tag
 from albert_tf_lite.errors import AlbertError
 
 # Below any sum of log-probabilities that a text could have.

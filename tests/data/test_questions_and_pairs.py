@@ -172,7 +172,7 @@ def test_articles_and_texts_with_errors(write, ending):
 ARTICLE = '{"article": "好", "summary": "好"}\n'
 CHOICE = {"question": "?", "choice": ["黑"], "answer": "白"}
 MISTAKES = [
-    (read_squad, "a.json", "{", "Line 1 of .*a.json is not JSON"),
+    (read_squad, "a.json", "{", "a.json is not JSON: .*line 1"),
     (read_squad, "a.json", [], "a.json should be an object with the field 'data'"),
     (read_squad, "a.json", {"data": []}, "has no questions"),
     (read_squad, "a.json", {"data": [{}]}, r"data\[0\] of .* no field 'paragraphs'"),
@@ -180,10 +180,15 @@ MISTAKES = [
         read_squad,
         "a.json",
         squad(question(("公里", "7"))),
-        r"'answer_start' of answers\[0\] of data\[0\].paragraphs\[0\].*'7'",
+        r"'answer_start' of an answer in data\[0\].paragraphs\[0\].*should be int.*'7'",
     ),
     (read_choices, "a.json", [["天"]], r"\[0\] of .*should be a list of a document"),
-    (read_choices, "a.json", [[["天"], [CHOICE]]], "answer '白' of .* none of its"),
+    (
+        read_choices,
+        "a.json",
+        [[["天"], [CHOICE]]],
+        r"question 0 of \[0\] of .* one of \['黑'\].*'白'",
+    ),
     (
         read_choices,
         "a.json",
@@ -200,7 +205,7 @@ MISTAKES = [
         read_choices,
         "a.json",
         {**RACE, "answers": ["E", "A"]},
-        "letter of its 2 options",
+        r"one of \['A', 'B'\]. Found: 'E'",
     ),
     (
         read_choices,
@@ -209,7 +214,7 @@ MISTAKES = [
         "2 questions, 1 lists of opt",
     ),
     (read_choices, "a.json", [], "has no questions"),
-    (read_choices, "a.json", "3", "should be a list of documents"),
+    (read_choices, "a.json", "3", "an object with the field 'article'"),
     (read_choices, "a.jsonl", json.dumps(RACE) + "\n{", "Line 2 of .* is not JSON"),
     (read_articles, "a.jsonl", ARTICLE + '{"article": "好"}', "Line 2 of .*'summary'"),
     (

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from albert_tf.data.tags import spans_to_tags, tag_names, tags_to_spans
+from albert_tf.data.tagged import spans_to_tags, tag_names, tags_to_spans
 from albert_tf.models.tagging import Tagging
 
 CASES = {
