@@ -63,9 +63,14 @@ class SpanQuestions:
             for i, answers in enumerate(self.answers)
             if not answers or any(start is not None for start, _ in answers)
         ]
-        names = ("questions", "contexts", "answers", "ids")
-        columns = {name: [getattr(self, name)[i] for i in kept] for name in names}
-        return dataclasses.replace(self, **columns, skipped=len(self) - len(kept))
+        return dataclasses.replace(
+            self,
+            questions=[self.questions[i] for i in kept],
+            contexts=[self.contexts[i] for i in kept],
+            answers=[self.answers[i] for i in kept],
+            ids=[self.ids[i] for i in kept],
+            skipped=len(self) - len(kept),
+        )
 
 
 def find_answer(context: str, start: int | None, text: str) -> int | None:
@@ -115,7 +120,8 @@ def read_squad(path: str | os.PathLike) -> SpanQuestions:
     Reference:
         [Rajpurkar et al., 2018](https://arxiv.org/abs/1806.03822).
     """
-    rows, moved, absent = [], 0, 0
+    rows: list[tuple] = []
+    moved = absent = 0
     for context, place, question in _squad_questions(path):
         answers = []
         impossible = isinstance(question, dict) and question.get("is_impossible")
@@ -132,8 +138,8 @@ def read_squad(path: str | os.PathLike) -> SpanQuestions:
         rows.append((text, context, answers, str(question.get("id", len(rows)))))
     if not rows:
         raise AlbertError(f"{path} has no questions.")
-    columns = map(list, zip(*rows, strict=True))
-    return SpanQuestions(*columns, moved=moved, absent=absent)
+    questions, contexts, answer_lists, ids = map(list, zip(*rows, strict=True))
+    return SpanQuestions(questions, contexts, answer_lists, ids, moved, absent)
 
 
 def _squad_questions(path):
@@ -225,8 +231,8 @@ def read_choices(path: str | os.PathLike) -> ChoiceQuestions:
             f"{len(labels)}, the first with the id {ids[labels.index(None)]}. Expected "
             "answers for all questions or for none."
         )
-    labels = None if unlabelled else labels
-    return ChoiceQuestions(contexts, questions, choices, labels, ids)
+    known = None if unlabelled else labels
+    return ChoiceQuestions(contexts, questions, choices, known, ids)
 
 
 def _choice_rows(path):

@@ -70,17 +70,18 @@ def tags_to_spans(tags: Iterable[str]) -> list[Span]:
     >>> tags_to_spans(["B-PER", "I-PER", "O", "B-LOC"])
     [(0, 2, 'PER'), (3, 4, 'LOC')]
     """
-    spans, start, label = [], 0, None
+    spans: list[Span] = []
+    start, label = 0, ""
     for position, (prefix, name) in enumerate([*map(split_tag, tags), (OUTSIDE, "")]):
         continues = prefix in "IE" and name == label
-        if label is not None and not continues:
+        if label and not continues:
             spans.append((start, position, label))
-            label = None
+            label = ""
         if prefix != OUTSIDE and not continues:
             start, label = position, name
         if prefix in "ES":
             spans.append((start, position + 1, label))
-            label = None
+            label = ""
     return spans
 
 

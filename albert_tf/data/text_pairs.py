@@ -36,10 +36,10 @@ def read_articles(path: str | os.PathLike) -> tuple[list, list[str]]:
     """
     articles, summaries = [], []
     for place, record in read_json_records(path):
-        keys = ("article", "text", "content", "abst")
-        article = field(record, keys, str | list, place)
-        keys = ("summary", "summarization", "title")
-        summaries.append(field(record, keys, str, place))
+        names = "article", "text", "content", "abst"
+        article = field(record, names, str | list, place)
+        summary = field(record, ("summary", "summarization", "title"), str, place)
+        summaries.append(summary)
         if article == [] or not all(isinstance(x, str) for x in article):
             raise AlbertError(
                 f"The article of {place} should be a string or a list of sentences. "

@@ -132,7 +132,7 @@ def kind_of_answers(texts: Sequence[str]) -> str:
 
 
 def best_null_threshold(
-    margins: Sequence[float], answered: Sequence[float], unanswered: Sequence[float]
+    margins: np.ndarray, answered: np.ndarray, unanswered: np.ndarray
 ) -> float:
     """Choose the threshold with the best mean score, the lowest if several are equal.
 
@@ -140,7 +140,7 @@ def best_null_threshold(
     answer, is at most the threshold. `answered` and `unanswered` are the scores of each
     question in both cases.
     """
-    gains = np.asarray(answered) - np.asarray(unanswered)
+    gains = answered - unanswered
     values, group = np.unique(margins, return_inverse=True)
     totals = np.cumsum(np.bincount(group, weights=gains))
     best = totals.argmax()

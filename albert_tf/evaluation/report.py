@@ -84,9 +84,8 @@ def worst_multi_label_mistakes(
         count: int, the maximum number of examples; `None` for all.
 
     Returns:
-        A list of dicts, by falling loss: `index`, `missed` and `wrong`, dicts of the
-        probability by class id, and `loss`, the sum of the classes' binary
-        cross-entropies in nats.
+        A list of dicts: `index`, `missed` and `wrong` (probabilities by class id), and
+        `loss`, the sum of the binary cross-entropies in nats.
     """
     given = np.asarray(probabilities, "float64")
     truth, chosen = np.asarray(truth, bool), np.asarray(chosen, bool)
@@ -95,7 +94,7 @@ def worst_multi_label_mistakes(
     def by_class(i, is_listed):
         return {int(j): float(given[i, j]) for j in np.flatnonzero(is_listed[i])}
 
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "index": int(i),
             "missed": by_class(i, truth & ~chosen),
@@ -120,11 +119,10 @@ def worst_entity_mistakes(
         count: int, the maximum number of texts; `None` for all.
 
     Returns:
-        A list of dicts: `index`, `missed` (spans as in `truth`), `wrong` (spans as in
-        `predicted`), and `loss`: the sum of the scores of wrong entities, plus 1 for
-        each missed one.
+        A list of dicts: `index`, `missed` and `wrong` spans, and `loss`, the sum of the
+        scores of wrong entities, plus 1 for each missed one.
     """
-    rows = []
+    rows: list[dict[str, Any]] = []
     for index, (spans, given) in enumerate(zip(truth, predicted, strict=True)):
         found = {tuple(x[:3]) for x in given}
         missed = [x for x in map(tuple, spans) if x not in found]

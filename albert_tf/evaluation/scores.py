@@ -383,14 +383,15 @@ def oracle_labels(sentences: Sequence[str], reference: str, most: int = 3) -> li
         [Liu and Lapata, 2019](https://arxiv.org/abs/1908.08345), section 4.1.
     """
     scorer = _scorer(["rouge1", "rouge2"])
-    chosen, best = set(), 0.0
+    chosen: set[int] = set()
+    best = 0.0
     for _ in range(most):
         scores = {}
         for i in set(range(len(sentences))) - chosen:
             text = "".join(sentences[j] for j in sorted({*chosen, i}))
             found = scorer.score(reference, text)
             scores[i] = sum(part.fmeasure for part in found.values())
-        first = max(scores, key=scores.get, default=None)
+        first = max(scores, key=scores.__getitem__, default=None)
         if first is None or scores[first] <= best:
             break
         chosen.add(first)

@@ -23,8 +23,7 @@ from albert_tf.checkpoints import open_checkpoint
 from albert_tf.data import read_squad
 from albert_tf.evaluation import squad_scores
 from albert_tf.models import AlbertQuestionAnswering
-from albert_tf.models.answer_spans import best_spans, ranked_answers
-from albert_tf.models.answer_targets import span_targets
+from albert_tf.models.answer_spans import best_spans, ranked_answers, span_targets
 from albert_tf.models.building import build_model
 from albert_tf.preprocessing import AlbertQuestionAnsweringPreprocessor
 from albert_tf.tokenizers import WordPieceTokenizer
@@ -109,7 +108,7 @@ def test_targets_are_the_tokens_of_the_answer(model):
     assert found == {0, 1, 3}
     # Wrong offsets are corrected and counted.
     x = ["谁"] * 3, ["我想吃，我去。"] * 3
-    with pytest.warns(UserWarning, match="2 of 3 answers are not where"):
+    with pytest.warns(UserWarning, match="2 of 3 answers do not stand"):
         moved = model.targets(x, [(6, "我"), [(0, "他"), (0, "吃")], (None, "去")])
     expected = model.targets(x, [(4, "我"), (2, "吃"), (5, "去")])
     for name, values in expected.items():
@@ -119,7 +118,7 @@ def test_targets_are_the_tokens_of_the_answer(model):
 @pytest.mark.parametrize(
     ("x", "y", "message"),
     [
-        ((["谁"], ["我"]), [(0, "他")], "element 0 does not hold its answer '他'"),
+        ((["谁"], ["我"]), [(0, "他")], "element 0 does not contain its answer '他'"),
         ((["谁"], ["我"]), ["我"], "An answer is .* Element 0 of `y` is '我'"),
         ((["谁"], ["我"]), [], "Received: 1 contexts and 0 answers"),
         ((["谁"], ["我", "你"]), [None], "same length"),
@@ -206,7 +205,7 @@ def brute_force(model, question, context, most):
     """Return the probability of every span, by loops over windows and tokens."""
     x = [question], [context]
     contexts = model.preprocessor.pack_texts(x)
-    logits = model.predict_logits(x, verbose=0)
+    logits = model.predict_rows(x, verbose=0)[2]
     starts, ends = contexts.starts[0].numpy(), contexts.ends[0].numpy()
     spans, null = {}, 1.0
     for row in range(len(contexts)):
