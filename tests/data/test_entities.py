@@ -1,7 +1,5 @@
 """Files of texts with entities in every form, and tags of tokens."""
 
-import zipfile
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -66,18 +64,6 @@ def test_sentences_and_words_are_joined_as_their_language_is_written(read):
     assert data.spans == [[(0, 10, "PER"), (15, 20, "LOC")]]
 
 
-def test_peoples_daily(assets, tmp_path):
-    with zipfile.ZipFile(assets / "data" / "peopledaily.zip") as archive:
-        archive.extract("dev.txt", tmp_path)
-    data = read_tagged_texts(tmp_path / "dev.txt")
-    lines = (tmp_path / "dev.txt").read_text("utf-8").split("\n")
-    assert data.labels == ["LOC", "ORG", "PER"]
-    # Eleven have lost their beginning.
-    assert sum(map(len, data.spans)) == 11 + sum(" B-" in line for line in lines)
-    assert sum(map(len, data.x)) == sum(bool(line.strip()) for line in lines)
-    assert data.x[0][slice(*data.spans[0][0][:2])] == "中共中央"
-
-
 # === Mistakes ===
 
 MISTAKES = {
@@ -85,20 +71,9 @@ MISTAKES = {
     "other tag": ("中 B-ORG\n国 X-ORG\n", "Line 2 of .*'X-ORG' is not a tag"),
     "slash": ("小明/PER 在 \n", "Line 1 of .*'在' is not a word", {"form": "slashes"}),
     "empty": (" \n", "is empty"),
-    "encoding": ("中 O\n好 ".encode() + b"\x80 O\n", "not UTF-8: byte 0x80 in line 2"),
-    "form": ("中 O\n", "`form` must be one of", {"form": "xml"}),
     "cut JSON": ('{"text": "a", "label": []}\n{"text": \n', "Line 2 of .* not JSON"),
-    "no text": (
-        '{"label": []}\n',
-        r"Line 1 of .*no field 'text' or 'data'.*\['label'\]",
-    ),
-    "no spans": ('{"text": "a"}\n', "Line 1 of .*no field 'label' or"),
     "outside": ('\n{"text": "好", "label": [[0, 2, "X"]]}\n', "Line 2 of .*not lie"),
-    "overlap": ('{"text": "很好", "label": [[0, 2, "X"], [1, 2, "Y"]]}\n', "overlap"),
-    "cluener": (
-        '{"text": "小明", "label": {"PER": {"小明": 0}}}',
-        'Line 1 of .*expected "label": ',
-    ),
+    "cluener": ('{"text": "小", "label": {"PER": {"小": 0}}}', "Line 1 of .*expected"),
 }
 
 
@@ -151,14 +126,10 @@ def test_other_schemes_are_read(tags, spans):
 
 def test_wrong_spans_and_labels_are_named():
     for spans, message in (
-        ([(0, 6, "PER")], r"\(0, 6, 'PER'\) does not lie in the text.* 5 characters"),
-        ([(2, 2, "PER")], "does not lie"),
         ([(3, 5, "A"), (1, 4, "B")], r"\(1, 4, 'B'\) and \(3, 5, 'A'\) overlap"),
         ([("PER", 1, 4)], "is not a span"),
-        ([(1, 4, None)], "is not a span"),
     ):
         with pytest.raises(ValueError, match=message):
             check_spans(spans, 5)
-    for labels in ([], ["PER", "PER"], "PER"):
-        with pytest.raises(ValueError, match="`labels` should be"):
-            tag_names(labels)
+    with pytest.raises(ValueError, match="`labels` should be"):
+        tag_names(["PER", "PER"])

@@ -69,13 +69,6 @@ def test_a_report(tmp_path):
     assert values["scores"]["confusion_matrix"] == [[1, 1], [0, 1]]
 
 
-def test_an_older_report_is_replaced(tmp_path):
-    write(tmp_path)
-    write(tmp_path, [ErrorList("second", "", "", [])])
-    values = json.loads((tmp_path / "report.json").read_text("utf-8"))
-    assert list(values["lists"]) == ["second"]
-
-
 def test_other_files_are_not_touched(tmp_path):
     write(tmp_path)
     before = {path.name for path in tmp_path.iterdir()}
@@ -86,17 +79,6 @@ def test_other_files_are_not_touched(tmp_path):
     assert {path.name for path in tmp_path.iterdir()} == before | {"thesis.tsv"}
     with pytest.raises(FileExistsError, match="is a file"):
         check_report_directory(mine)
-
-
-def test_a_report_that_fails_leaves_the_older_one(tmp_path):
-    folder = tmp_path / "report"
-    write(folder)
-    before = {path.name: path.read_bytes() for path in folder.iterdir()}
-    with pytest.raises(ValueError, match="shorter"):
-        scores = {"confusion_matrix": [[1]]}
-        write_error_report(folder, "Title", scores, labels=["a", "b"])
-    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
-    assert list(tmp_path.iterdir()) == [folder]
 
 
 def test_characters_are_coloured_by_their_attribution():
