@@ -2,7 +2,7 @@
 
 Trains on 131 sentences of `data/entities`, in less than a minute. For other data, name
 a folder with a train and a dev file in a format that `albert_tf.data.read_tagged_texts`
-supports (columns of tags, CLUENER, doccano, Label Studio):
+supports (columns of tags, CLUENER, doccano):
 
     python examples/token_classification.py peopledaily/
 """

@@ -1,15 +1,24 @@
 """Readers of labelled data."""
 
-from albert_tf.data.choices import ChoiceQuestions, read_choices
-from albert_tf.data.span_questions import SpanQuestions, find_answer, read_squad
+from albert_tf.data.questions import (
+    ChoiceQuestions,
+    SpanQuestions,
+    find_answer,
+    read_choices,
+    read_squad,
+)
 from albert_tf.data.tables import (
     LabelledTexts,
     class_names,
     read_labelled_texts,
     read_texts,
 )
-from albert_tf.data.tagged import TaggedTexts, read_tagged_texts
-from albert_tf.data.tags import spans_to_tags, tags_to_spans
+from albert_tf.data.tagged import (
+    TaggedTexts,
+    read_tagged_texts,
+    spans_to_tags,
+    tags_to_spans,
+)
 from albert_tf.data.text_pairs import contrastive_pairs, read_articles, read_spelling
 
 __all__ = [

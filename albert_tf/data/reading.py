@@ -7,7 +7,7 @@ import json
 import os
 import pathlib
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from albert_tf.files import decode_utf8
@@ -15,17 +15,8 @@ from albert_tf_lite.errors import AlbertError
 
 
 def read_text(path: str | os.PathLike) -> str:
-    """Read a text file in UTF-8 or, with a warning, in GB18030 (GBK) or UTF-16.
-
-    Raises:
-        FileNotFoundError: if the file does not exist.
-        AlbertError: if the file has another encoding. Names the byte and its line.
-    """
-    path = pathlib.Path(path)
-    if not path.is_file():
-        kind = "is a directory, not a file" if path.is_dir() else "does not exist"
-        raise FileNotFoundError(f"{path} {kind}.")
-    data = path.read_bytes()
+    """Read a text file in UTF-8 or, with a warning, in GB18030 (GBK) or UTF-16."""
+    data = pathlib.Path(path).read_bytes()
     encoding = _encoding(data)
     if encoding == "utf-8":
         return decode_utf8(data, path, "Save it as UTF-8.")
@@ -40,65 +31,37 @@ def read_lines(path: str | os.PathLike) -> list[str]:
 
 
 def numbered_lines(path: str | os.PathLike) -> Iterator[tuple[str, str]]:
-    """Yield each line after its place, such as "Line 3 of a.tsv"."""
+    """Yield each line that is not blank after its place, such as "Line 3 of a.tsv"."""
     for number, line in enumerate(read_lines(path), start=1):
-        yield f"Line {number} of {path}", line
-
-
-def parse_json_lines(lines: Iterable[tuple[str, str]]) -> Iterator[tuple[str, Any]]:
-    """Yield the JSON value of each `numbered_lines` that is not blank, with its place.
-
-    Raises:
-        AlbertError: if a line is not JSON. Names the line.
-    """
-    for place, line in lines:
         if line.strip():
-            try:
-                yield place, json.loads(line)
-            except json.JSONDecodeError as error:
-                raise AlbertError(f"{place} is not JSON: {error}.") from error
+            yield f"Line {number} of {path}", line
 
 
-def read_json(path: str | os.PathLike) -> Any:
-    """Read a JSON file.
-
-    Raises:
-        FileNotFoundError: if the file does not exist.
-        AlbertError: if the file is not JSON. Names the line.
-    """
+def parse_json(text: str, place: str) -> Any:
+    """Parse JSON; errors name the `place` of the text."""
     try:
-        return json.loads(read_text(path))
+        return json.loads(text)
     except json.JSONDecodeError as error:
-        place = f"Line {error.lineno} of {path}"
-        raise AlbertError(f"{place} is not JSON: {error.msg}.") from error
+        raise AlbertError(f"{place} is not JSON: {error}.") from error
 
 
-def read_json_records(path: pathlib.Path) -> Iterator[tuple[str, Any]]:
-    """Yield place and value of each item of a `.json` list, or of each JSON line."""
-    if path.suffix != ".json":
-        return parse_json_lines(numbered_lines(path))
-    records = enumerate(read_json(path), start=1)
-    return ((f"Entry {number} of {path}", record) for number, record in records)
+def read_json_records(path: str | os.PathLike) -> Iterator[tuple[str, Any]]:
+    """Yield place and value of each entry of a `.json` list, or of each JSON line."""
+    if pathlib.Path(path).suffix == ".json":
+        for number, record in enumerate(parse_json(read_text(path), str(path)), 1):
+            yield f"Entry {number} of {path}", record
+    else:
+        for place, line in numbered_lines(path):
+            yield place, parse_json(line, place)
 
 
-def field(
-    record: Any,
-    names: str | tuple[str, ...],
-    kinds: type | tuple[type, ...],
-    place: str,
-) -> Any:
-    """Return a field of a JSON object.
+def field(record: Any, names: str | tuple[str, ...], kind: Any, place: str) -> Any:
+    """Return a field of a JSON object: the first of `names` that it has.
 
-    Args:
-        record: the parsed JSON, which should be a dict.
-        names: name of the field, or several of which the first present one is read.
-        kinds: type of the value, or tuple of types.
-        place: name of the object in error messages, such as "Line 3 of a.jsonl".
-
-    Raises:
-        AlbertError: if the field is missing or its value has another type.
+    Raises an error that names the `place` if the field is missing or the value is not
+    of type `kind`.
     """
-    names, kinds = (x if isinstance(x, tuple) else (x,) for x in (names, kinds))
+    names = names if isinstance(names, tuple) else (names,)
     wanted = " or ".join(map(repr, names))
     if not isinstance(record, dict):
         raise AlbertError(
@@ -110,22 +73,12 @@ def field(
         raise AlbertError(
             f"{place} has no field {wanted}. Its fields are {sorted(record)}."
         )
-    value = record[name]
-    if not isinstance(value, kinds) or isinstance(value, bool) and bool not in kinds:
-        expected = " or ".join(_JSON_TYPES[kind] for kind in kinds)
+    if not isinstance(record[name], kind):
+        expected = getattr(kind, "__name__", kind)
         raise AlbertError(
-            f"{name!r} of {place} should be {expected}. Found: {str(value)[:80]!r}"
+            f"{name!r} of {place} should be {expected}. Found: {record[name]!r}"
         )
-    return value
-
-
-_JSON_TYPES = {
-    str: "a string",
-    list: "a list",
-    dict: "an object",
-    int: "an integer",
-    bool: "true or false",
-}
+    return record[name]
 
 
 def _encoding(data):

@@ -8,8 +8,9 @@ import math
 import os
 import pathlib
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
-from albert_tf.data.reading import numbered_lines, parse_json_lines, read_lines
+from albert_tf.data.reading import numbered_lines, parse_json, read_lines
 from albert_tf_lite.errors import AlbertError
 
 # Names of columns in a header. The first name that a header has is taken.
@@ -30,8 +31,6 @@ COLUMN_NAMES = {
         *("文本2", "句子2", "问题2"),
     ),
 }
-# A column with more distinct values than this may be text.
-MAX_CLASSES = 1000
 # Separates the labels of a text that has several.
 LABEL_SEPARATOR = "|"
 
@@ -44,7 +43,7 @@ class LabelledTexts:
         x: list of strings, or a tuple of two lists for pairs.
         labels: list of strings.
         places: list of strings, the place of each example in its file, such as
-            "line 3 of a.tsv".
+            "Line 3 of a.tsv".
     """
 
     x: list[str] | tuple[list[str], list[str]]
@@ -57,24 +56,13 @@ class LabelledTexts:
         return isinstance(self.x, tuple)
 
     def class_ids(self, classes: Sequence[str]) -> list[int]:
-        """Return the position of each label among the classes.
-
-        Raises:
-            AlbertError: if a label is empty or is not one of the classes.
-        """
+        """Return the position of each label; raise if it is not one of the classes."""
         positions = {name: position for position, name in enumerate(classes)}
         for i, label in enumerate(self.labels):
-            if not label:
-                raise AlbertError(
-                    f"The label of {self._place(i)} is empty. Fill it in or remove "
-                    "the line."
-                )
             if label not in positions:
-                others = sum(x not in positions for x in self.labels[i + 1 :])
-                more = f" ({others} more labels are not)" if others else ""
                 raise AlbertError(
-                    f"The label {label!r} of {self._place(i)} is not among the "
-                    f"classes {list(classes)}{more}."
+                    f"{self._place(i)} has the label {label!r}. Expected one of the "
+                    f"classes {list(classes)}."
                 )
         return [positions[label] for label in self.labels]
 
@@ -84,11 +72,7 @@ class LabelledTexts:
         return [[name.strip() for name in names if name.strip()] for names in parts]
 
     def scores(self) -> list[float]:
-        """Return the labels as numbers.
-
-        Raises:
-            AlbertError: if a label is not a finite number.
-        """
+        """Return the labels as numbers; raise if one is not a finite number."""
         scores = []
         for i, label in enumerate(self.labels):
             try:
@@ -97,14 +81,14 @@ class LabelledTexts:
                 score = math.nan
             if not math.isfinite(score):
                 raise AlbertError(
-                    f"The label {label!r} of {self._place(i)} is not a finite number. "
+                    f"{self._place(i)} has the label {label!r}. Expected a number. "
                     "Name the column of the numbers with `label=`."
                 )
             scores.append(score)
         return scores
 
     def _place(self, i):
-        return self.places[i] if self.places else f"example {i + 1}"
+        return self.places[i] if self.places else f"Example {i + 1}"
 
 
 def class_names(labels: Iterable[str]) -> list[str]:
@@ -153,21 +137,20 @@ def read_labelled_texts(
     classifier.fit(train.x, train.class_ids(labels))
     ```
     """
-    given = {"label": label, "text": text, "text_b": text_b}
-    path, header, rows, columns, has_header = _read_table(path, given)
-    if not has_header:
-        _find_by_content(path, rows, columns)
-    _check_found(path, header, columns, ("label", "text"))
-    if pairs not in (None, "text_b" in columns):
-        kinds = ("pairs of texts", "single texts")
+    table = _read_table(path, {"label": label, "text": text, "text_b": text_b})
+    if not table.has_header:
+        _find_by_content(table)
+    labels, first = table.column("label"), table.column("text")
+    is_pair = "text_b" in table.columns
+    if pairs not in (None, is_pair):
+        kinds = ("single texts", "pairs of texts")
         raise AlbertError(
-            f"{path} has {kinds[pairs]} where {kinds[not pairs]} are expected. Name "
-            "the columns to read with `text=` and `text_b=`."
+            f"{path} has {kinds[is_pair]}. Expected {kinds[not is_pair]}. Name the "
+            "columns to read with `text=` and `text_b=`."
         )
-    values = {role: [row[i] for _, row in rows] for role, i in columns.items()}
-    x = (values["text"], values["text_b"]) if "text_b" in values else values["text"]
-    places = [place[0].lower() + place[1:] for place, _ in rows]
-    return LabelledTexts(x, [value.strip() for value in values["label"]], places)
+    x = (first, table.column("text_b")) if is_pair else first
+    places = [place for place, _ in table.rows]
+    return LabelledTexts(x, [value.strip() for value in labels], places)
 
 
 def read_texts(
@@ -187,102 +170,99 @@ def read_texts(
         A list of strings, or a tuple of two lists for pairs.
 
     Raises:
-        FileNotFoundError, ValueError: as `read_labelled_texts`.
+        FileNotFoundError, AlbertError: as `read_labelled_texts`.
 
     Example:
     ```python
     classifier.predict(albert_tf.data.read_texts("reviews.csv"))
     ```
     """
-    path, header, rows, columns, _ = _read_table(path, {"text": text, "text_b": text_b})
+    table = _read_table(path, {"text": text, "text_b": text_b})
     roles = ("text", "text_b")[: 1 + pairs]
-    if len(header) == len(roles):
-        columns = {**{role: i for i, role in enumerate(roles)}, **columns}
-    _check_found(path, header, columns, roles)
-    x = tuple([row[columns[role]] for _, row in rows] for role in roles)
+    if len(table.header) == len(roles):
+        for position, role in enumerate(roles):
+            table.columns.setdefault(role, position)
+    x = tuple(map(table.column, roles))
     return x if pairs else x[0]
 
 
-def _read_table(path, given):
-    """Read a file and find its columns that are given or named in its header.
+class _Table(NamedTuple):
+    path: pathlib.Path
+    header: list[str]  # Without a header line, the numbers of the columns.
+    rows: list[tuple[str, list[str]]]  # Place and cells.
+    columns: dict[str, int]
+    has_header: bool
 
-    Returns:
-        The path, the header, the (place, cells) of each row, the columns by role, and
-        whether the file has a header. Otherwise the header has the column numbers.
-    """
+    def column(self, role):
+        if role not in self.columns:
+            raise AlbertError(
+                f"{self.path} has no {role} column. Its columns are {self.header}. "
+                f"Name it with `{role}=`. (Recognized names: {COLUMN_NAMES[role]})"
+            )
+        return [cells[self.columns[role]] for _, cells in self.rows]
+
+
+def _read_table(path, given):
+    """Read a file and find its columns that are given or named in its header."""
     path = pathlib.Path(path)
     rows = _read_rows(path)
     given = {role: str(name) for role, name in given.items() if name is not None}
-    known = {name for names in COLUMN_NAMES.values() for name in names}
     header = [cell.strip().lower() for cell in rows[0][1]]
+    found = {
+        role: header.index(name)
+        for role, names in COLUMN_NAMES.items()
+        for name in reversed(names)
+        if name in header
+    }
     has_header = (
         path.suffix.lower() in _JSON_ENDINGS
+        or bool(found)
         or not all(name.isdecimal() for name in given.values())
-        or not known.isdisjoint(header)
     )
-    columns = {}
     if has_header:
-        for role, names in COLUMN_NAMES.items():
-            found = [header.index(name) for name in names if name in header]
-            columns.update({role: found[0]} if found else {})
         (_, header), *rows = rows
     else:
         header = [str(i + 1) for i in range(len(header))]
     if not rows:
         raise AlbertError(f"{path} has a header line but no examples.")
-    columns.update({x: _position(path, header, name) for x, name in given.items()})
-    return path, header, rows, columns, has_header
-
-
-def _position(path, header, name):
-    if name in header:
-        return header.index(name)
-    if name.isdecimal() and 1 <= int(name) <= len(header):
-        return int(name) - 1
-    raise AlbertError(f"{path} has no column {name!r}. Its columns are {header}.")
-
-
-def _check_found(path, header, columns, roles):
-    for role in roles:
-        if role not in columns:
+    for role, name in given.items():
+        if name in header:
+            found[role] = header.index(name)
+        elif name.isdecimal() and 1 <= int(name) <= len(header):
+            found[role] = int(name) - 1
+        else:
             raise AlbertError(
-                f"{path} has no {role} column. Its columns are {header}. Name it with "
-                f"`{role}=`. (Recognized names: {COLUMN_NAMES[role]})"
+                f"{path} has no column {name!r}. Its columns are {header}."
             )
+    return _Table(path, header, rows, found, has_header)
 
 
-def _find_by_content(path, rows, columns):
-    """Add the columns that are not given."""
-    free = [i for i in range(len(rows[0][1])) if i not in columns.values()]
-    if "label" not in columns:
-        columns["label"] = _label_column(path, rows, free)
-        free.remove(columns["label"])
-    if "text" not in columns:
-        if not free or len(free) > 2:
-            raise AlbertError(
-                f"{path} has no header and {len(free)} columns that may be text, such "
-                f"as {rows[0][1]}. Number the text column with `text=`."
-            )
-        columns["text"], *rest = free
-        if rest:
-            columns.setdefault("text_b", rest[0])
-
-
-def _label_column(path, rows, columns):
-    """Return the column with the fewest distinct values; of several the shortest."""
+def _find_by_content(table):
+    """Take the column with the fewest values as label, the others as texts."""
+    columns = table.columns
+    free = [i for i in range(len(table.header)) if i not in columns.values()]
 
     def size(column):
-        cells = [row[column] for _, row in rows]
+        cells = [cells[column] for _, cells in table.rows]
         return len(set(cells)), sum(map(len, cells))
 
-    limit = max(1, min(MAX_CLASSES, len(rows) - 1))
-    found = [column for column in columns if size(column)[0] <= limit]
-    if not found:
-        raise AlbertError(
-            f"{path} has no label column: in each column every line is different "
-            f"(first line: {rows[0][1]}). Number it with `label=`, or add a header."
-        )
-    return min(found, key=size)
+    if "label" not in columns:
+        columns["label"] = min(free, key=size)
+        free.remove(columns["label"])
+        if size(columns["label"])[0] == len(table.rows) > 1:
+            raise AlbertError(
+                f"{table.path} has no label column: in each column every line is "
+                "different. Number it with `label=`, or add a header."
+            )
+    if "text" not in columns:
+        if len(free) not in (1, 2):
+            raise AlbertError(
+                f"{table.path} has no header and {len(free)} columns that may be text. "
+                "Number the text column with `text=`."
+            )
+        columns["text"] = free[0]
+        if len(free) == 2:
+            columns.setdefault("text_b", free[1])
 
 
 def _read_rows(path):
@@ -306,8 +286,7 @@ def _read_rows(path):
 
 
 def _read_tsv(path):
-    lines = numbered_lines(path)
-    return [(place, line.split("\t")) for place, line in lines if line.strip()]
+    return [(place, line.split("\t")) for place, line in numbered_lines(path)]
 
 
 def _read_csv(path):
@@ -321,16 +300,17 @@ def _read_csv(path):
 
 def _read_jsonl(path):
     rows = []
-    for place, record in parse_json_lines(numbered_lines(path)):
+    for place, line in numbered_lines(path):
+        record = parse_json(line, place)
         if not isinstance(record, dict):
             raise AlbertError(
                 f'{place} should be a JSON object such as {{"label": "1", "text": '
-                f'"..."}}. Found: {str(record)[:80]}'
+                f'"..."}}. Found: {line[:80]}'
             )
         rows = rows or [(place, list(record))]
         missing = [name for name in rows[0][1] if record.get(name) is None]
         if missing:
-            raise AlbertError(f"{place} lacks {missing}: {str(record)[:80]}")
+            raise AlbertError(f"{place} lacks {missing}: {line[:80]}")
         rows.append((place, [_cell(record[name]) for name in rows[0][1]]))
     return rows
 

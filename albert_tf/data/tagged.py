@@ -1,18 +1,150 @@
-"""Read texts with entities: columns of tags, and exports of annotation tools."""
+"""Tags such as B-PER, the spans that they encode, and files of tagged texts."""
 
 from __future__ import annotations
 
 import dataclasses
-import json
+import operator
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
-from albert_tf.data.reading import field, numbered_lines, parse_json_lines
-from albert_tf.data.tags import Span, check_spans, split_tag, tags_to_spans
+from albert_tf.data.reading import field, parse_json, read_lines
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.tagging import OUTSIDE, PREFIXES
 
+# The prefixes that each scheme writes. All schemes of `PREFIXES` are read.
+SCHEMES = {"BIO": "BI", "BIOES": "BIES"}
 # Characters from here on are written without spaces between words.
 _FIRST_UNSPACED = "\u2e80"
+
+# (start, end, label) in tokens or characters; `end` is exclusive.
+Span = tuple[int, int, str]
+
+
+# === Tags ===
+
+
+def tag_names(labels: Sequence[str], scheme: str = "BIO") -> list[str]:
+    """Return the tags of distinct labels: `O`, then those of each label."""
+    if scheme not in SCHEMES:
+        raise AlbertError(
+            f"`scheme` must be one of {list(SCHEMES)}. Received: {scheme}"
+        )
+    names = [] if isinstance(labels, str) else [str(label) for label in labels]
+    if not names or "" in names or len(set(names)) < len(names):
+        raise AlbertError(
+            "`labels` should be a list of distinct names of entity types, such as "
+            f'["PER", "LOC", "ORG"]. Received: {labels!r}'
+        )
+    return [OUTSIDE, *(f"{x}-{name}" for name in names for x in SCHEMES[scheme])]
+
+
+def split_tag(tag: str) -> tuple[str, str]:
+    """Return the prefix (`B`, `I`, `E`, `S` or `O`) and the label of a tag."""
+    if tag == OUTSIDE:
+        return OUTSIDE, ""
+    if len(tag) > 2 and tag[1] in "-_" and tag[0] in PREFIXES:
+        return PREFIXES[tag[0]], tag[2:]
+    raise AlbertError(
+        f"{tag!r} is not a tag. Expected O, or a prefix and a label such as B-PER. The "
+        f"prefixes are {' '.join(PREFIXES)}."
+    )
+
+
+def tags_to_spans(tags: Iterable[str]) -> list[Span]:
+    """Return the spans of a sequence of tags, in tokens.
+
+    As in the script of CoNLL-2000, an inside tag without a begin tag begins an entity,
+    so IOB1 and IO are read, too.
+
+    Args:
+        tags: strings in BIO, BIOES, BMES, BILOU, IOB1 or IO.
+
+    Returns:
+        A list of (start, end, label).
+
+    Raises:
+        AlbertError: if a string is not a tag.
+
+    Example:
+
+    >>> tags_to_spans(["B-PER", "I-PER", "O", "B-LOC"])
+    [(0, 2, 'PER'), (3, 4, 'LOC')]
+    """
+    spans: list[Span] = []
+    start, label = 0, ""
+    for position, (prefix, name) in enumerate([*map(split_tag, tags), (OUTSIDE, "")]):
+        continues = prefix in "IE" and name == label
+        if label and not continues:
+            spans.append((start, position, label))
+            label = ""
+        if prefix != OUTSIDE and not continues:
+            start, label = position, name
+        if prefix in "ES":
+            spans.append((start, position + 1, label))
+            label = ""
+    return spans
+
+
+def spans_to_tags(spans: Iterable[Span], length: int, scheme: str = "BIO") -> list[str]:
+    """Return the tags of a sequence of tokens with the entities `spans`.
+
+    Args:
+        spans: (start, end, label) in tokens, which do not overlap.
+        length: int. Number of tokens.
+        scheme: `"BIO"` or `"BIOES"`.
+
+    Returns:
+        A list of `length` strings.
+
+    Example:
+
+    >>> spans_to_tags([(0, 2, "PER")], 3)
+    ['B-PER', 'I-PER', 'O']
+    """
+    tags = [OUTSIDE] * length
+    for start, end, label in spans:
+        for position, prefix in enumerate(prefixes_of(end - start, scheme), start):
+            tags[position] = f"{prefix}-{label}"
+    return tags
+
+
+def prefixes_of(length: int, scheme: str) -> str:
+    """Return the prefixes of an entity of `length` tokens, such as `"BIE"`."""
+    if scheme == "BIO":
+        return "B" + "I" * (length - 1)
+    return "S" if length == 1 else "B" + "I" * (length - 2) + "E"
+
+
+def check_spans(spans: Iterable, length: int) -> list[Span]:
+    """Return spans as sorted tuples; raise if one is outside the text or overlaps."""
+    checked: list[Span] = []
+    for span in spans:
+        try:
+            start, end, label = span
+            start, end = operator.index(start), operator.index(end)
+        except (TypeError, ValueError):
+            label = None
+        if not isinstance(label, str):
+            raise AlbertError(
+                f"{span!r} is not a span. Expected (start, end, label), with offsets "
+                'in characters, such as (0, 2, "LOC").'
+            )
+        if not 0 <= start < end <= length:
+            raise AlbertError(
+                f"the span {(start, end, label)} does not lie in the text, which has "
+                f"{length} characters. The end is exclusive."
+            )
+        checked.append((start, end, label))
+    checked.sort()
+    for first, second in zip(checked, checked[1:], strict=False):
+        if second[0] < first[1]:
+            raise AlbertError(
+                f"the spans {first} and {second} overlap. A character has one label."
+            )
+    return checked
+
+
+# === Files ===
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,12 +154,10 @@ class TaggedTexts:
     Attributes:
         x: list of strings.
         spans: list of (start, end, label) per text, in characters.
-        skipped: int. Spans that `skip_wrong=True` left out.
     """
 
     x: list[str]
     spans: list[list[Span]]
-    skipped: int = 0
 
     @property
     def labels(self) -> list[str]:
@@ -35,13 +165,7 @@ class TaggedTexts:
         return sorted({label for row in self.spans for _, _, label in row})
 
 
-def read_tagged_texts(
-    path: str | os.PathLike,
-    form: str | None = None,
-    separator: str | None = None,
-    joiner: str | None = None,
-    skip_wrong: bool = False,
-) -> TaggedTexts:
+def read_tagged_texts(path: str | os.PathLike, form: str | None = None) -> TaggedTexts:
     """Read texts with entities.
 
     | form | content of the file |
@@ -50,25 +174,21 @@ def read_tagged_texts(
     | `"slashes"` | one sentence per line, `中共中央/nt 致/o` |
     | `"cluener"` | JSON lines, `{"text": "...", "label": {"name": {"叶老桂": [[9, 11]]}}}` |
     | `"doccano"` | JSON lines, `{"text": "...", "label": [[0, 2, "PER"]]}`, or with `entities` |
-    | `"label_studio"` | a JSON list of tasks, the whole export or JSON-MIN |
+
+    Words of columns are joined without spaces if most are Chinese or single characters,
+    else with a space.
 
     Args:
         path: path of a file in UTF-8 or, with a warning, in GB18030 or UTF-16.
         form: optional string, see above. By default found from the content.
-        separator: optional string between columns. By default any white space. The
-            first column is the token, the last one the tag.
-        joiner: optional string between the tokens of columns. By default nothing
-            for single characters and for Chinese, otherwise a space.
-        skip_wrong: bool. Skip and count spans that are outside the text or overlap
-            an earlier one, instead of raising an error.
 
     Returns:
         A `TaggedTexts`.
 
     Raises:
         FileNotFoundError: if the file does not exist.
-        AlbertError: if the file is empty, has another encoding or another form. Names
-            the line.
+        AlbertError: if the file is empty, has another encoding or another form, or
+            spans overlap. Names the line.
 
     Example:
     ```python
@@ -76,29 +196,26 @@ def read_tagged_texts(
     tagger.fit(train.x, train.spans)
     ```
     """  # noqa: E501 (a table)
-    lines = list(numbered_lines(path))
+    numbered = enumerate(read_lines(path), start=1)
+    lines = [(f"Line {number} of {path}", line) for number, line in numbered]
     first = next((line.lstrip() for _, line in lines if line.strip()), None)
     if first is None:
         raise AlbertError(f"{path} is empty. Expected texts with entities.")
     form = form or _find_form(first)
     if form not in _READERS:
         raise AlbertError(f"`form` must be one of {list(_READERS)}. Received: {form}")
-    options = {"separator": separator, "joiner": joiner} if form == "columns" else {}
-    texts, rows, skipped = [], [], 0
-    for place, text, spans in _READERS[form](lines, **options):
-        kept = _check(place, text, spans, skip_wrong)
+    texts, rows = [], []
+    for place, text, spans in _READERS[form](lines):
+        try:
+            rows.append(check_spans(spans, len(text)))
+        except AlbertError as error:
+            raise AlbertError(f"{place}: {error}") from None
         texts.append(text)
-        rows.append(kept)
-        skipped += len(spans) - len(kept)
-    if not texts:
-        raise AlbertError(f"{path} has no texts with annotations (as {form}).")
-    return TaggedTexts(texts, rows, skipped)
+    return TaggedTexts(texts, rows)
 
 
 def _find_form(line):
     """Find the form from the first line that is not blank."""
-    if line[0] == "[":
-        return "label_studio"
     if line[0] == "{":
         is_cluener = '"label": {' in line or '"label":{' in line
         return "cluener" if is_cluener else "doccano"
@@ -106,34 +223,20 @@ def _find_form(line):
     return "slashes" if is_slashes else "columns"
 
 
-def _check(place, text, spans, skip_wrong):
-    if not skip_wrong:
-        try:
-            return check_spans(spans, len(text))
-        except ValueError as error:
-            raise AlbertError(f"{place}: {error}") from None
-    kept = []
-    for span in spans:
-        try:
-            kept = check_spans([*kept, span], len(text))
-        except ValueError:
-            continue
-    return kept
-
-
 # === Readers: numbered lines to (place, text, spans) ===
 
 
-def _read_columns(lines, separator, joiner) -> Iterator[tuple]:
+def _read_columns(lines) -> Iterator[tuple]:
     sentences, rows = [], []
     for place, line in [*lines, (None, "")]:
         if line.strip() and not line.startswith("-DOCSTART-"):
-            rows.append((place, *_cells(place, line, separator)))
+            rows.append((place, *_cells(place, line)))
         elif rows:
             sentences.append(rows)
             rows = []
-    if joiner is None:
-        joiner = _find_joiner([token for rows in sentences for _, token, _ in rows])
+    tokens = [token for rows in sentences for _, token, _ in rows]
+    unspaced = sum(len(x) == 1 or x[-1] >= _FIRST_UNSPACED for x in tokens)
+    joiner = "" if unspaced > len(tokens) / 2 else " "
     for rows in sentences:
         text, bounds = "", []
         for _, token, _ in rows:
@@ -145,28 +248,22 @@ def _read_columns(lines, separator, joiner) -> Iterator[tuple]:
         yield rows[0][0], text, spans
 
 
-def _cells(place, line, separator):
-    """Return the token and the tag of a line."""
-    cells = line.split(separator)
+def _cells(place, line):
+    """Return the token and the tag of a line, its first and its last column."""
+    cells = line.split()
     if len(cells) == 1 and line[0].isspace():
         # The token is a space.
         cells = [line[0], *cells]
     if len(cells) < 2:
         raise AlbertError(
             f"{place}: {line!r} has one column. Expected a token and its tag, such as "
-            f"'中 B-ORG', separated by {separator or 'white space'!r}."
+            "'中 B-ORG'."
         )
-    token, tag = cells[0], cells[-1].strip()
     try:
-        split_tag(tag)
-    except ValueError as error:
+        split_tag(cells[-1])
+    except AlbertError as error:
         raise AlbertError(f"{place}: {error}") from None
-    return token or " ", tag
-
-
-def _find_joiner(tokens):
-    unspaced = sum(len(x) == 1 or x[-1] >= _FIRST_UNSPACED for x in tokens)
-    return "" if unspaced > len(tokens) / 2 else " "
+    return cells[0], cells[-1]
 
 
 def _read_slashes(lines) -> Iterator[tuple]:
@@ -187,14 +284,14 @@ def _read_slashes(lines) -> Iterator[tuple]:
 
 
 def _read_cluener(lines) -> Iterator[tuple]:
-    for place, record in parse_json_lines(lines):
+    for place, record in _records(lines):
         text, labels = field(record, "text", str, place), record.get("label")
         try:
             spans = [
                 # CLUENER's end is the last character.
-                _located(text, start, end + 1, surface, label)
+                (start, end + 1, label)
                 for label, surfaces in labels.items()
-                for surface, places in surfaces.items()
+                for places in surfaces.values()
                 for start, end in places
             ]
         except (AttributeError, TypeError, ValueError) as error:
@@ -206,77 +303,19 @@ def _read_cluener(lines) -> Iterator[tuple]:
 
 
 def _read_doccano(lines) -> Iterator[tuple]:
-    for place, record in parse_json_lines(lines):
+    keys = ("start_offset", "end_offset", "label")
+    for place, record in _records(lines):
         text = field(record, ("text", "data"), str, place)
-        found = field(record, ("label", "labels", "entities"), list, place)
-        keys = ("start_offset", "end_offset", "label")
+        spans = field(record, ("label", "labels", "entities"), list, place)
         yield (
             place,
             text,
-            [
-                tuple(map(span.get, keys)) if isinstance(span, dict) else span
-                for span in found
-            ],
+            [tuple(map(x.get, keys)) if isinstance(x, dict) else x for x in spans],
         )
 
 
-def _read_label_studio(lines) -> Iterator[tuple]:
-    try:
-        tasks = json.loads("\n".join(line for _, line in lines))
-    except json.JSONDecodeError as error:
-        place = lines[error.lineno - 1][0]
-        raise AlbertError(f"{place} is not JSON: {error.msg}.") from None
-    path = lines[0][0].removeprefix("Line 1 of ")
-    for number, task in enumerate(tasks, start=1):
-        if not isinstance(task, dict):
-            raise AlbertError(f"Task {number} of {path} is not a JSON object: {task!r}")
-        name = f"{number} (id {task['id']})" if "id" in task else number
-        place = f"Task {name} of {path}"
-        values = _studio_values(task)
-        if values is None:
-            # Not annotated yet.
-            continue
-        data = task.get("data", task)
-        names = [x for x in ("text", *data) if isinstance(data.get(x), str)]
-        text = field(data, names[0] if names else "text", str, place)
-        yield place, text, [_studio_span(place, text, value) for value in values]
-
-
-def _studio_values(task):
-    """Return the first annotator's dicts with start, end, text and labels."""
-    if "data" not in task:
-        return task.get("label")
-    annotations = task.get("annotations", task.get("completions")) or []
-    done = [x for x in annotations if not x.get("was_cancelled")]
-    if not done:
-        return None
-    values = [part.get("value", {}) for part in done[0].get("result", [])]
-    return [value for value in values if "labels" in value]
-
-
-def _studio_span(place, text, value):
-    try:
-        (label,) = value["labels"]
-        return _located(text, value["start"], value["end"], value.get("text"), label)
-    except (KeyError, TypeError, ValueError) as error:
-        raise AlbertError(
-            f'{place}: expected {{"start": 0, "end": 2, "labels": ["PER"]}}, with one '
-            f"label. Found: {value!r} ({error})"
-        ) from None
-
-
-def _located(text, start, end, surface, label) -> Span:
-    """Return a span in characters; browsers count offsets in UTF-16 units."""
-    if surface is None or text[start:end] == surface:
-        return start, end, label
-    units = text.encode("utf-16-le", "surrogatepass")
-    before, inside = units[: 2 * start], units[2 * start : 2 * end]
-    if inside.decode("utf-16-le", "replace") == surface:
-        start = len(before.decode("utf-16-le", "replace"))
-        return start, start + len(surface), label
-    raise AlbertError(
-        f"text[{start}:{end}] is {text[start:end]!r}, expected {surface!r}"
-    )
+def _records(lines):
+    return ((place, parse_json(line, place)) for place, line in lines if line.strip())
 
 
 _READERS = {
@@ -284,5 +323,4 @@ _READERS = {
     "slashes": _read_slashes,
     "cluener": _read_cluener,
     "doccano": _read_doccano,
-    "label_studio": _read_label_studio,
 }

@@ -1,7 +1,4 @@
-"""Read pairs of texts: articles and summaries, misspelt texts and corrections.
-
-Also build pairs from a few labelled examples.
-"""
+"""Read articles with summaries and texts with corrections; build pairs of texts."""
 
 from __future__ import annotations
 
@@ -38,11 +35,11 @@ def read_articles(path: str | os.PathLike) -> tuple[list, list[str]]:
     ```
     """
     articles, summaries = [], []
-    for place, record in read_json_records(pathlib.Path(path)):
-        keys = ("article", "text", "content", "abst")
-        article = field(record, keys, (str, list), place)
-        keys = ("summary", "summarization", "title")
-        summaries.append(field(record, keys, str, place))
+    for place, record in read_json_records(path):
+        names = "article", "text", "content", "abst"
+        article = field(record, names, str | list, place)
+        summary = field(record, ("summary", "summarization", "title"), str, place)
+        summaries.append(summary)
         if article == [] or not all(isinstance(x, str) for x in article):
             raise AlbertError(
                 f"The article of {place} should be a string or a list of sentences. "
@@ -76,8 +73,7 @@ def read_spelling(path: str | os.PathLike) -> tuple[list[str], list[str]]:
     corrector.fit(*albert_tf.data.read_spelling("train.tsv"))
     ```
     """
-    path = pathlib.Path(path)
-    is_json = path.suffix in (".json", ".jsonl")
+    is_json = pathlib.Path(path).suffix in (".json", ".jsonl")
     sources, targets = [], []
     for place, source, target in (_json_pairs if is_json else _tab_pairs)(path):
         if len(source) != len(target):
@@ -101,8 +97,6 @@ def _json_pairs(path):
 def _tab_pairs(path):
     for place, line in numbered_lines(path):
         parts = line.split("\t")
-        if parts == [""]:
-            continue
         if len(parts) != 2:
             raise AlbertError(
                 f"{place} has {len(parts)} columns. Expected the misspelt and the "
@@ -119,7 +113,7 @@ def contrastive_pairs(
 ) -> tuple[tuple[list[str], list[str]], np.ndarray]:
     """Build pairs of texts, to train an embedder on a few labelled examples.
 
-    In each round every text is paired with one of its own class (score 1) and one of
+    In each round every text is paired with one of the same class (score 1) and one of
     another class (score 0). Eight texts make 320 pairs in 20 rounds.
 
     Args:
@@ -164,5 +158,5 @@ def contrastive_pairs(
         for allowed, score in ((same & is_other_text, 1.0), (~same, 0.0))
     ]
     first, second, scores = zip(*chosen, strict=True)
-    pairs = tuple([texts[i] for i in part] for part in (first, second))
+    pairs = [texts[i] for i in first], [texts[i] for i in second]
     return pairs, np.array(scores, "float32")

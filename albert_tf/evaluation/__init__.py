@@ -12,34 +12,30 @@ from albert_tf.evaluation.answers import (
     score_answers,
     squad_scores,
 )
-from albert_tf.evaluation.mistakes import (
+from albert_tf.evaluation.report import (
+    ErrorList,
     character_features,
+    check_report_directory,
+    coloured_runs,
     suspicious_labels,
     worst_entity_mistakes,
     worst_mistakes,
     worst_multi_label_mistakes,
-)
-from albert_tf.evaluation.report import (
-    ErrorList,
-    check_report_directory,
-    coloured_runs,
     write_error_report,
 )
 from albert_tf.evaluation.scores import (
     best_thresholds,
+    centroid_scores,
     classification_report,
     classification_scores,
     entity_scores,
     level_scores,
     multi_label_report,
     multi_label_scores,
-    regression_scores,
-    spelling_scores,
-)
-from albert_tf.evaluation.summaries import (
-    centroid_scores,
     oracle_labels,
+    regression_scores,
     rouge_scores,
+    spelling_scores,
 )
 
 __all__ = [

@@ -87,7 +87,7 @@ def cmrc_scores(
 def answer_scores(
     predictions: Sequence[str], answers: Sequence[Sequence[str]], kind: str
 ) -> dict[str, float]:
-    """`squad_scores` or `cmrc_scores`, by the name of their `kind`."""
+    """Return `squad_scores` or `cmrc_scores`, for a `kind` of `"squad"` or `"cmrc"`."""
     scores = score_answers(predictions, answers, kind)
     result = _percent(scores, "exact_match", "f1")
     result["total"] = len(scores)
@@ -102,12 +102,7 @@ def answer_scores(
 def score_answers(
     predictions: Sequence[str], answers: Sequence[Sequence[str]], kind: str
 ) -> np.ndarray:
-    """Exact match and F1 of each prediction, a float array [questions, 2].
-
-    Args:
-        predictions, answers: as for `squad_scores`.
-        kind: `"squad"` or `"cmrc"`.
-    """
+    """Return exact match and F1 of each prediction, a float array [questions, 2]."""
     if len(predictions) != len(answers) or not len(answers):
         raise AlbertError(
             "There must be as many predictions as lists of answers, at least one. "
@@ -120,51 +115,39 @@ def score_answers(
                 f"{position} is {texts!r}."
             )
     if kind not in _KINDS:
-        raise AlbertError(f"Unknown scores {kind!r}. Known: {list(_KINDS)}")
+        raise AlbertError(f"Unknown scores {kind!r}. Expected one of {list(_KINDS)}.")
+    exact, f1 = _KINDS[kind]
     return np.array(
         [
-            [
-                max(score(text, given) for text in _right(texts))
-                for score in _KINDS[kind]
-            ]
+            [max(score(x, given) for x in _right(texts)) for score in (exact, f1)]
             for given, texts in zip(predictions, answers, strict=True)
         ]
     )
 
 
 def kind_of_answers(texts: Sequence[str]) -> str:
-    """`"cmrc"` for texts whose letters are mostly Chinese, else `"squad"`."""
+    """Return `"cmrc"` for texts whose letters are mostly Chinese, else `"squad"`."""
     letters = "".join(filter(str.isalpha, "".join(texts)))
     return "cmrc" if 2 * len(_HAN.findall(letters)) > len(letters) else "squad"
 
 
 def best_null_threshold(
-    margins: Sequence[float], answered: Sequence[float], unanswered: Sequence[float]
+    margins: np.ndarray, answered: np.ndarray, unanswered: np.ndarray
 ) -> float:
-    """Choose the threshold with the best mean score. Above it no answer is given.
+    """Choose the threshold with the best mean score, the lowest if several are equal.
 
-    Args:
-        margins: floats [questions], the score of no answer minus that of the best.
-        answered: floats [questions], the score if the best answer is given.
-        unanswered: floats [questions], the score if no answer is given.
-
-    Returns:
-        A float between two margins, or 1 beyond them. If several thresholds are equally
-        good, the lowest.
+    A question is answered if its margin, the score of no answer minus that of the best
+    answer, is at most the threshold. `answered` and `unanswered` are the scores of each
+    question in both cases.
     """
-    margins = np.asarray(margins, "float64")
-    order = np.argsort(margins, kind="stable")
-    margins = margins[order]
-    gains = (np.asarray(answered) - np.asarray(unanswered))[order]
-    # Gains if only the first 0, 1, ... questions are answered.
-    totals = np.concatenate([[0.0], np.cumsum(gains)])
-    bounds = np.concatenate([[margins[0] - 1], margins, [margins[-1] + 1]])
-    # Questions of equal margins are answered together.
-    apart = np.concatenate([[True], margins[1:] > margins[:-1], [True]])
-    cut = np.argmax(np.where(apart, totals, -np.inf))
-    if 0 < cut < len(margins):
-        return float((bounds[cut] + bounds[cut + 1]) / 2)
-    return float(bounds[cut and cut + 1])
+    gains = answered - unanswered
+    values, group = np.unique(margins, return_inverse=True)
+    totals = np.cumsum(np.bincount(group, weights=gains))
+    best = totals.argmax()
+    if totals[best] <= 0:
+        return float(values[0] - 1)
+    bounds = np.append(values, values[-1] + 2)
+    return float((bounds[best] + bounds[best + 1]) / 2)
 
 
 def _right(texts):
@@ -212,7 +195,7 @@ def _without_punctuation(text):
 
 
 def _mixed_segments(text):
-    """Chinese characters one by one, and the words between them."""
+    """Split a text into Chinese characters and the words between them."""
     segments = []
     # Chinese characters stand at odd positions.
     for part in re.split(f"({_HAN.pattern})", _without_punctuation(text)):

@@ -1,4 +1,4 @@
-"""Error reports: a self-contained HTML page and its values as JSON."""
+"""Error reports: the worst mistakes, suspicious labels, and a page that shows them."""
 
 from __future__ import annotations
 
@@ -7,23 +7,202 @@ import html
 import itertools
 import os
 import pathlib
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from albert_tf.files import complete_directory, write_json, write_text
-from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.errors import AlbertError, import_extra
 
 PAGE, VALUES = "report.html", "report.json"
-# A page with this tag may be replaced by a newer report.
-MARK = '<meta name="generator" content="albert-tf error report">'
-
 # Blue supports the prediction and orange opposes it. People who cannot tell red from
 # green can tell these apart.
 SUPPORTS, OPPOSES = (66, 133, 244), (245, 150, 40)
 # Characters below this share of the strongest one have no colour.
 LEAST_SHARE = 0.05
+
+
+# === Mistakes ===
+
+
+def worst_mistakes(
+    probabilities: Any, truth: Any, count: int | None = 50
+) -> list[dict[str, Any]]:
+    """Return the wrongly classified examples, the worst first.
+
+    Args:
+        probabilities: float array [examples, classes].
+        truth: int array [examples], the true classes.
+        count: int, the maximum number of examples; `None` for all.
+
+    Returns:
+        A list of dicts, sorted by the probability of the true class: `index` of the
+        example, `label_id` and `predicted_id`, and the probability of each,
+        `label_probability` and `predicted_probability`.
+
+    Raises:
+        AlbertError: if the probabilities of an example do not sum to 1.
+
+    Example:
+
+    >>> worst_mistakes([[0.9, 0.1], [0.7, 0.3]], [0, 1])[0]["index"]
+    1
+    """
+    probabilities, truth = np.asarray(probabilities, "float64"), np.asarray(truth)
+    # Sums of bfloat16 are off by about 1 %.
+    if not np.allclose(probabilities.sum(axis=-1), 1, atol=0.05):
+        raise AlbertError(
+            "The `probabilities` of each example should sum to 1. For the logits of a "
+            'classifier, pass `answers(outputs)["probabilities"]`.'
+        )
+    given = np.take_along_axis(probabilities, truth[:, None], axis=1)[:, 0]
+    predicted = probabilities.argmax(axis=1)
+    order = np.argsort(given, kind="stable")
+    return [
+        {
+            "index": int(i),
+            "label_id": int(truth[i]),
+            "predicted_id": int(predicted[i]),
+            "label_probability": float(given[i]),
+            "predicted_probability": float(probabilities[i, predicted[i]]),
+        }
+        for i in order[predicted[order] != truth[order]][:count]
+    ]
+
+
+def worst_multi_label_mistakes(
+    probabilities: Any, truth: Any, chosen: Any, count: int | None = 50
+) -> list[dict[str, Any]]:
+    """Return the examples with missed or wrong classes, the worst first.
+
+    Args:
+        probabilities: float array [examples, classes].
+        truth, chosen: arrays of 0 and 1 [examples, classes].
+        count: int, the maximum number of examples; `None` for all.
+
+    Returns:
+        A list of dicts: `index`, `missed` and `wrong` (probabilities by class id), and
+        `loss`, the sum of the binary cross-entropies in nats.
+    """
+    given = np.asarray(probabilities, "float64")
+    truth, chosen = np.asarray(truth, bool), np.asarray(chosen, bool)
+    loss = -np.log(np.maximum(np.where(truth, given, 1 - given), 1e-12)).sum(axis=1)
+
+    def by_class(i, is_listed):
+        return {int(j): float(given[i, j]) for j in np.flatnonzero(is_listed[i])}
+
+    rows: list[dict[str, Any]] = [
+        {
+            "index": int(i),
+            "missed": by_class(i, truth & ~chosen),
+            "wrong": by_class(i, chosen & ~truth),
+            "loss": float(loss[i]),
+        }
+        for i in np.flatnonzero((truth != chosen).any(axis=1))
+    ]
+    return sorted(rows, key=lambda row: -row["loss"])[:count]
+
+
+def worst_entity_mistakes(
+    truth: Sequence[Sequence[tuple]],
+    predicted: Sequence[Sequence[tuple]],
+    count: int | None = 50,
+) -> list[dict[str, Any]]:
+    """Return the texts with missed or wrong entities, the worst first.
+
+    Args:
+        truth: a list of (start, end, label) for each text.
+        predicted: a list of (start, end, label, score) for each text.
+        count: int, the maximum number of texts; `None` for all.
+
+    Returns:
+        A list of dicts: `index`, `missed` and `wrong` spans, and `loss`, the sum of the
+        scores of wrong entities, plus 1 for each missed one.
+    """
+    rows: list[dict[str, Any]] = []
+    for index, (spans, given) in enumerate(zip(truth, predicted, strict=True)):
+        found = {tuple(x[:3]) for x in given}
+        missed = [x for x in map(tuple, spans) if x not in found]
+        right = set(map(tuple, spans))
+        wrong = [x for x in map(tuple, given) if x[:3] not in right]
+        loss = len(missed) + sum(float(score) for *_, score in wrong)
+        if missed or wrong:
+            row = {"index": index, "missed": missed, "wrong": wrong, "loss": loss}
+            rows.append(row)
+    return sorted(rows, key=lambda row: -row["loss"])[:count]
+
+
+def suspicious_labels(
+    features: Any, truth: Any, count: int | None = 50
+) -> list[dict[str, Any]]:
+    """Return the training examples that the others classify differently.
+
+    They are the `worst_mistakes` of a cross-validated logistic regression.
+
+    Features of a model that was trained on these labels have memorised some of them, so
+    that wrong labels look right. `character_features` do not depend on labels.
+
+    Args:
+        features: float array or sparse matrix [examples, features], for example
+            `character_features(texts)`, or those of `albert_tf.models.text_features`.
+        truth: int array [examples], the labels.
+        count: int, the maximum number of examples; `None` for all.
+
+    Returns:
+        As `worst_mistakes`. The only example of a class is left out.
+
+    Raises:
+        ImportError: if scikit-learn is not installed.
+        AlbertError: if fewer than two classes have two examples.
+    """
+    model_selection = import_extra("sklearn.model_selection")
+    linear_model = import_extra("sklearn.linear_model")
+    preprocessing = import_extra("sklearn.preprocessing")
+    truth, is_sparse = np.asarray(truth), hasattr(features, "tocsr")
+    sizes = np.bincount(truth)
+    judged = np.flatnonzero(sizes[truth] > 1)
+    classes, labels = np.unique(truth[judged], return_inverse=True)
+    if len(classes) < 2:
+        raise AlbertError(
+            "At least two classes should have two examples each. Received classes of "
+            f"{sizes.tolist()} examples."
+        )
+    features = (features.tocsr() if is_sparse else np.asarray(features))[judged]
+    model = linear_model.LogisticRegression(max_iter=1000)
+    if not is_sparse:
+        # Pooled outputs of all texts are nearly equal. Scaling enlarges the
+        # differences.
+        features = preprocessing.StandardScaler().fit_transform(features)
+        model.C = 0.01
+    folds = min(5, sizes.max())
+    split = model_selection.StratifiedKFold(folds, shuffle=True, random_state=1)
+    with warnings.catch_warnings():
+        # Some classes have fewer examples than there are folds.
+        warnings.filterwarnings("ignore", "The least populated class")
+        warnings.filterwarnings("ignore", "Number of classes in training fold")
+        probabilities = model_selection.cross_val_predict(
+            model, features, labels, cv=split, method="predict_proba"
+        )
+    rows = worst_mistakes(probabilities, labels, count)
+    for row in rows:
+        row["index"] = int(judged[row["index"]])
+        for name in ("label_id", "predicted_id"):
+            row[name] = int(classes[row[name]])
+    return rows
+
+
+def character_features(texts: Sequence[str]) -> Any:
+    """Return the TF-IDF of one and two characters, a sparse [texts, features]."""
+    text = import_extra("sklearn.feature_extraction.text")
+    vectorizer = text.TfidfVectorizer(
+        analyzer="char", ngram_range=(1, 2), sublinear_tf=True
+    )
+    return vectorizer.fit_transform(texts)
+
+
+# === The page ===
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,10 +236,9 @@ def write_error_report(
     Args:
         directory: string. An older report in it is replaced.
         title: string, for example the names of the model and the file.
-        scores: dict, for example of `classification_report`. Its `confusion_matrix` is
-            shown as a table.
+        scores: dict, for example of `classification_report`.
         lists: `ErrorList`s.
-        labels: list of strings, the names of the classes of the confusion matrix.
+        labels: list of strings, the classes of the `confusion_matrix` in `scores`.
 
     Raises:
         FileExistsError: if the directory contains anything but a report.
@@ -80,32 +258,25 @@ def write_error_report(
     """
     check_report_directory(directory)
     lists = list(lists)
-    values = {"title": title, "scores": scores}
-    values["lists"] = {part.name: list(part.rows) for part in lists}
     page = _page(title, scores, lists, labels)
+    rows = {part.name: list(part.rows) for part in lists}
     with complete_directory(directory) as folder:
         write_text(folder / PAGE, page)
-        write_json(folder / VALUES, values)
+        write_json(folder / VALUES, {"title": title, "scores": scores, "lists": rows})
 
 
 def check_report_directory(directory: str | os.PathLike) -> None:
     """Raise `FileExistsError` if a directory contains anything but a report."""
     path = pathlib.Path(directory)
-    if not path.exists():
-        return
-    if not path.is_dir():
+    if path.is_file():
         raise FileExistsError(f"{path} is a file. Choose another directory.")
-    others = {entry.name for entry in path.iterdir()}
-    if (path / PAGE).is_file() and MARK in (path / PAGE).read_text("utf-8", "replace"):
-        others -= {PAGE, VALUES}
-    if others:
+    names = {entry.name for entry in path.iterdir()} if path.exists() else set()
+    if others := names - {PAGE, VALUES}:
         raise FileExistsError(
             f"{path} contains files that are not part of a report: "
             f"{', '.join(sorted(others)[:3])}. Choose another directory."
         )
 
-
-# === The page ===
 
 _STYLE = """
 body { font-family: "Noto Sans CJK SC", "PingFang SC", "Microsoft YaHei", sans-serif;
@@ -119,56 +290,33 @@ td.number { text-align: right; white-space: nowrap; }
 
 
 def _page(title, scores, lists, labels):
-    parts = [f"<h1>{html.escape(title)}</h1>", "<h2>Scores</h2>"]
-    parts += map(_table, _score_tables(scores))
+    title = html.escape(title)
+    parts = [f"<h1>{title}</h1>", "<h2>Scores</h2>"]
+    parts += (_table(list(x)) for _, x in itertools.groupby(_score_rows(scores), list))
     if "confusion_matrix" in scores:
         parts.append("<h2>Confusion matrix</h2>")
         parts.append("<p>A row is a true class, a column a predicted class.</p>")
-        parts.append(_confusion_table(scores["confusion_matrix"], labels))
+        parts.append(_confusion_table(np.array(scores["confusion_matrix"]), labels))
     for part in lists:
         parts.append(f"<h2>{html.escape(part.title)}</h2>")
         parts.append(f"<p>{html.escape(part.note)}</p>")
         parts.append(_table(part.rows, part.attributions) if part.rows else "none")
-    head = f'<meta charset="utf-8">{MARK}<title>{html.escape(title)}</title>'
+    head = f'<meta charset="utf-8"><title>{title}</title><style>{_STYLE}</style>'
     body = "\n".join(parts)
-    return (
-        f"<!DOCTYPE html>\n<html><head>{head}<style>{_STYLE}</style></head>\n"
-        f"<body>\n{body}\n</body></html>\n"
-    )
+    return f"<!DOCTYPE html>\n<html><head>{head}</head>\n<body>\n{body}\n</body></html>"
 
 
-def _score_tables(scores):
-    """The scores as lists of rows: single numbers, rows by class, lists of rows."""
-    numbers = [
-        {"score": name, "value": value}
-        for name, value in scores.items()
-        if isinstance(value, int | float)
-    ]
-    tables = [numbers, _named_rows(scores)]
-    for value in scores.values():
+def _score_rows(scores, name=""):
+    """Yield the numbers of a dict, then those of the dicts in it, as rows."""
+    numbers = {k: v for k, v in scores.items() if isinstance(v, int | float)}
+    if numbers:
+        yield {"": name, **numbers}
+    for key, value in scores.items():
         if isinstance(value, Mapping):
-            tables.append(_named_rows(value))
-        elif isinstance(value, list):
-            tables.append([row for row in value if isinstance(row, Mapping)])
-    return [table for table in tables if table]
-
-
-def _named_rows(values):
-    return [
-        {"": name, **row}
-        for name, row in values.items()
-        if isinstance(row, Mapping)
-        and all(isinstance(x, int | float) for x in row.values())
-    ]
+            yield from _score_rows(value, key)
 
 
 def _confusion_table(matrix, labels):
-    matrix = np.asarray(matrix)
-    if matrix.shape != (len(labels), len(labels)):
-        raise AlbertError(
-            "The confusion matrix should have a row and a column for each of the "
-            f"{len(labels)} labels. Received shape: {matrix.shape}"
-        )
     shares = matrix / np.maximum(matrix.sum(axis=1, keepdims=True), 1)
     lines = [_header(["", *labels])]
     for label, counts, row in zip(labels, matrix, shares, strict=True):
@@ -193,9 +341,15 @@ def _header(names):
     return f"<tr>{cells}</tr>"
 
 
-def _cell(value, colours):
-    if colours is not None:
-        return f"<td>{_coloured(value, colours)}</td>"
+def _cell(value, attributions):
+    if attributions is not None:
+        runs = coloured_runs(value, attributions)
+        spans = (
+            f'<span style="background:{colour or "#ffffff"};color:#000">'
+            f"{html.escape(piece)}</span>"
+            for piece, colour in runs
+        )
+        return f"<td>{''.join(spans)}</td>"
     if isinstance(value, int | float):
         # Counts of scikit-learn are floats, too.
         shown = f"{value:,.0f}" if float(value).is_integer() else f"{value:.4f}"
@@ -203,55 +357,23 @@ def _cell(value, colours):
     return f"<td>{html.escape(str(value))}</td>"
 
 
-# === Attributions ===
-
-
 def coloured_runs(
     text: str, values: Any, strongest: float | None = None
 ) -> list[tuple[str, str | None]]:
-    """Split a text into pieces of one colour each.
+    """Split a text into pieces of one colour, such as `"#4285f4"`, or `None`.
 
-    Args:
-        text: string.
-        values: float array [characters], positive where a character supports the
-            prediction.
-        strongest: optional float, the absolute value with the full colour. By default
-            the largest of `values`.
-
-    Returns:
-        A list of `(piece, colour)`, the colour such as `"#4285f4"`, or `None` for
-        values near 0.
-
-    Raises:
-        AlbertError: if there is not one value per character.
+    `values` [characters] are positive where a character supports the prediction. The
+    absolute value `strongest`, by default the largest, has the full colour.
     """
     values = np.asarray(values, "float64")
-    if len(values) != len(text):
-        raise AlbertError(
-            f"`values` should have one number for each of the {len(text)} characters. "
-            f"Received: {len(values)}"
-        )
     strongest = strongest or np.abs(values).max(initial=0.0) or 1.0
     shares = np.clip(values / strongest, -1, 1)
     colours = [_colour(x) if abs(x) >= LEAST_SHARE else None for x in shares]
-    pairs = zip(text, colours, strict=True)
-    return [
-        ("".join(character for character, _ in run), colour)
-        for colour, run in itertools.groupby(pairs, lambda pair: pair[1])
-    ]
+    runs = itertools.groupby(zip(text, colours, strict=True), lambda pair: pair[1])
+    return [("".join(x for x, _ in pairs), colour) for colour, pairs in runs]
 
 
 def _colour(share):
-    """The colour of a share from -1 to 1, white at 0."""
+    """Return the colour of a share from -1 to 1, white at 0."""
     full = SUPPORTS if share > 0 else OPPOSES
     return "#" + bytes(round(255 + (c - 255) * abs(share)) for c in full).hex()
-
-
-def _coloured(text, values):
-    parts = []
-    for piece, colour in coloured_runs(text, values):
-        piece = html.escape(piece)
-        if colour is not None:
-            piece = f'<span style="background:{colour};color:#000">{piece}</span>'
-        parts.append(piece)
-    return "".join(parts)

@@ -1,7 +1,8 @@
-"""Scores of classes, label lists, numbers, entities and spelling corrections."""
+"""Scores of each task, by scikit-learn, SciPy, seqeval and rouge-score."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,11 +10,10 @@ import numpy as np
 
 from albert_tf_lite.errors import AlbertError, import_extra
 
-# Separates the levels of a label such as "体育/足球".
-LEVEL_SEPARATOR = "/"
-
 # (start, end, label) in characters.
 Span = tuple[int, int, str]
+_HAN = "\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_TOKEN = re.compile(rf"[{_HAN}]|[^\W_{_HAN}]+")
 
 
 # === One class per text ===
@@ -63,23 +63,18 @@ def level_scores(
 ) -> list[dict[str, float]]:
     """Score hierarchical classes, such as "体育/足球", at each of their levels.
 
-    At level 1 only the part before the first "/" counts, and so on. A label with fewer
-    levels is used as it is below them.
-
     Args:
         truth, predicted, labels: as for `classification_report`.
 
     Returns:
-        A list of dicts, the first level first: `level` (from 1) and
+        A list of dicts: `level` (1 counts the part before the first "/" only) and
         `classification_scores`. Empty if no label has levels.
     """
-    parts = [label.split(LEVEL_SEPARATOR) for label in labels]
+    parts = [label.split("/") for label in labels]
     depth = max(map(len, parts), default=0)
-    if depth < 2:
-        return []
     scores = []
-    for level in range(1, depth + 1):
-        names = [LEVEL_SEPARATOR.join(part[:level]) for part in parts]
+    for level in range(1, depth + 1 if depth > 1 else 1):
+        names = ["/".join(part[:level]) for part in parts]
         pair = ([names[i] for i in ids] for ids in (truth, predicted))
         scores.append({"level": level, **classification_scores(*pair)})
     return scores
@@ -105,13 +100,7 @@ def multi_label_scores(truth: Any, chosen: Any) -> dict[str, float]:
 def multi_label_report(
     truth: Any, chosen: Any, labels: Sequence[str], as_text: bool = False
 ) -> Any:
-    """Compute precision, recall and F1 by class with scikit-learn.
-
-    Args:
-        truth, chosen: arrays of 0 and 1 [examples, classes].
-        labels: the names of the classes.
-        as_text: bool. Return a table as a string, not a dict.
-    """
+    """Compute the `classification_report` of arrays of 0 and 1 [examples, classes]."""
     return _report(truth, chosen, labels, as_text)
 
 
@@ -264,11 +253,9 @@ def spelling_scores(
     """Score detection and correction by sentence, as the SIGHAN bake-offs do.
 
     A sentence with errors is right if exactly its wrong characters were changed
-    (detection) and the result is the target (correction). A sentence without errors is
-    right if nothing was changed. Precision counts sentences with errors that are right,
-    against sentences without errors that are not. Recall counts sentences with errors.
-    (Many later papers count every changed sentence in the precision, which is lower if
-    the changes are at wrong places.)
+    (detection) and the result is the target (correction). Precision compares these with
+    the sentences without errors that were changed. (Many later papers count every
+    changed sentence in the precision.)
 
     Args:
         sources: strings, the texts with errors.
@@ -329,3 +316,118 @@ def _spelling_row(name, has_errors, is_right):
     row = {"accuracy": np.mean(is_right)}
     row |= zip(("precision", "recall", "f1"), scores[:3], strict=True)
     return {f"{name}_{score}": float(value) for score, value in row.items()}
+
+
+# === Summaries ===
+
+
+class _Characters:
+    """A tokenizer of Chinese characters and other words for rouge-score."""
+
+    def tokenize(self, text):
+        return _TOKEN.findall(text.lower())
+
+
+def rouge_scores(
+    summaries: Sequence[str], references: Sequence[str]
+) -> dict[str, float]:
+    """Compute ROUGE F1 with rouge-score, by Chinese character and by other word.
+
+    Punctuation does not count.
+
+    Args:
+        summaries: strings, the summaries of a model.
+        references: strings, the right summaries.
+
+    Returns:
+        `rouge_1`, `rouge_2` (common characters, and pairs of them) and `rouge_l`
+        (longest common subsequence), the means over all summaries.
+
+    Raises:
+        AlbertError: if the numbers of summaries and references differ or are 0.
+        ImportError: if rouge-score is not installed.
+
+    Reference:
+        [Lin, 2004](https://aclanthology.org/W04-1013).
+    """
+    if len(summaries) != len(references) or not len(references):
+        raise AlbertError(
+            "There must be as many summaries as references, one at least. Received "
+            f"{len(summaries)} and {len(references)}."
+        )
+    kinds = {"rouge_1": "rouge1", "rouge_2": "rouge2", "rouge_l": "rougeL"}
+    scorer = _scorer(kinds.values())
+    rows = [scorer.score(*row) for row in zip(references, summaries, strict=True)]
+    return {
+        name: float(np.mean([row[kind].fmeasure for row in rows]))
+        for name, kind in kinds.items()
+    }
+
+
+def oracle_labels(sentences: Sequence[str], reference: str, most: int = 3) -> list[int]:
+    """Label the sentences that together are closest to a written summary.
+
+    Sentences are added one by one, each time the one that raises the sum of ROUGE-1 and
+    ROUGE-2 F1 most, until none raises it.
+
+    Args:
+        sentences: strings, the article.
+        reference: string, its summary.
+        most: int. Maximum number of sentences.
+
+    Returns:
+        A list of 1 and 0, one per sentence.
+
+    Reference:
+        [Liu and Lapata, 2019](https://arxiv.org/abs/1908.08345), section 4.1.
+    """
+    scorer = _scorer(["rouge1", "rouge2"])
+    chosen: set[int] = set()
+    best = 0.0
+    for _ in range(most):
+        scores = {}
+        for i in set(range(len(sentences))) - chosen:
+            text = "".join(sentences[j] for j in sorted({*chosen, i}))
+            found = scorer.score(reference, text)
+            scores[i] = sum(part.fmeasure for part in found.values())
+        first = max(scores, key=scores.__getitem__, default=None)
+        if first is None or scores[first] <= best:
+            break
+        chosen.add(first)
+        best = scores[first]
+    return [int(i in chosen) for i in range(len(sentences))]
+
+
+def centroid_scores(sentences: Sequence[str]) -> np.ndarray:
+    """Score sentences by their distance to the centre of the article, a baseline.
+
+    The score is the cosine of the TF-IDF of a sentence (one and two characters, over
+    the sentences of the article) and the mean of all sentences.
+
+    Args:
+        sentences: strings, the article.
+
+    Returns:
+        A float array [sentences], 0 for a sentence without characters.
+
+    Reference:
+        [Radev et al., 2004](https://arxiv.org/abs/cs/0005020), with cosines.
+    """
+    text = import_extra("sklearn.feature_extraction.text")
+    tokens = [_Characters().tokenize(sentence) for sentence in sentences]
+    if not any(tokens):
+        return np.zeros(len(sentences))
+    vectorizer = text.TfidfVectorizer(analyzer=_one_and_two)
+    # Rows have length 1.
+    vectors = vectorizer.fit_transform(tokens).toarray()
+    middle = vectors.mean(axis=0)
+    return vectors @ middle / np.linalg.norm(middle)
+
+
+def _one_and_two(tokens):
+    return [*tokens, *map(" ".join, zip(tokens[:-1], tokens[1:], strict=True))]
+
+
+def _scorer(kinds):
+    rouge_scorer = import_extra("rouge_score.rouge_scorer")
+    return rouge_scorer.RougeScorer(list(kinds), tokenizer=_Characters())

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -11,29 +12,29 @@ import tensorflow as tf
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.models.albert_pretrainer import masked_lm_head
 from albert_tf.models.batching import prefetched
-from albert_tf.models.mask_filling import fill_masks, pseudo_perplexity
 from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing import AlbertMaskedLMPreprocessor
 from albert_tf.preprocessing.examples import is_pair
 from albert_tf.preprocessing.texts import Texts
 from albert_tf_lite.answers import check_top_k
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.sentence_piece import SPACE_PIECE
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
 class AlbertMaskedLM(AlbertTask, keras_hub.models.MaskedLM):
     """ALBERT with its masked language model head: fills `[MASK]`, learns from texts.
 
-    `fit(texts)` continues the pretraining on raw strings without labels, with masks
-    drawn anew in each epoch; `evaluate(texts)` has the same masks each time; so have
-    `validation_data=texts`. `AlbertPretrainer`, which also has the sentence-order head,
-    trains on records of a large corpus.
+    `fit(texts)` continues the pretraining on raw strings without labels, with other
+    masks in each epoch. `evaluate(texts)` and `validation_data=texts` have the same
+    masks each time. `AlbertPretrainer`, which also has the sentence-order head, trains
+    on records of a large corpus.
 
     Args:
         backbone: an `AlbertBackbone`.
         preprocessor: an `AlbertMaskedLMPreprocessor`, or `None` if the inputs are ids
             already.
-        pairs: bool. Whether an example is a pair of texts; `fit` sets it.
+        pairs: bool. An example is a pair of texts; `fit` sets it.
         compile: bool. Compile with the defaults.
 
     Inputs:
@@ -41,8 +42,8 @@ class AlbertMaskedLM(AlbertTask, keras_hub.models.MaskedLM):
         [batch, masks]: the positions to predict, then 0.
 
     Returns:
-        Logits, [batch, masks, vocabulary_size]. `predict` gives a list of arrays
-        [masks, vocabulary_size], one a text.
+        Logits [batch, masks, vocabulary_size]. `predict` returns a list of arrays
+        [masks, vocabulary_size], one per text.
 
     Example:
     ```python
@@ -101,13 +102,10 @@ class AlbertMaskedLM(AlbertTask, keras_hub.models.MaskedLM):
         marked_labels: bool = False,
         segmenter: Callable[[str], list[str]] | None = None,
         **kwargs: Any,
-    ) -> AlbertMaskedLM:
-        """Build the task on a backbone; as for other tasks.
+    ) -> AlbertTask:
+        """Build the task; `AlbertMaskedLMPreprocessor` describes the last two.
 
-        Args:
-            marked_labels, segmenter: as for `AlbertMaskedLMPreprocessor`.
-                `from_checkpoint` takes both, too; by default labels are marked in
-                albert_zh's checkpoints.
+        `from_checkpoint` takes them as well, and marks the labels of albert_zh.
         """
         task = super().from_backbone(backbone, vocabulary, *args, **kwargs)
         if task.preprocessor is not None:
@@ -142,41 +140,99 @@ class AlbertMaskedLM(AlbertTask, keras_hub.models.MaskedLM):
             top_k: int. The number of answers per mask.
             targets: optional tokens of the vocabulary, the only ones to choose from.
                 Their scores remain the probabilities among all tokens.
-            batch_size: optional int, by default more than 32 for short texts.
+            batch_size: as for `predict`.
 
         Returns:
             For one text a list of dicts, the likeliest first: `score`, a probability;
-            `token`, its id; `token_str`; `sequence`, the text with the token in the
-            place of the mask; `start` and `end`, the characters of the text where the
-            mask stands. For a text of several masks a list of such lists; for a list
-            of texts a list of what each text gets.
+            `token`, its id; `token_str`; `sequence`, the text with the token instead of
+            the mask; `start` and `end`, the characters of the mask. For a text of
+            several masks a list of such lists; for a list of texts a list of these.
 
         Raises:
             AlbertError: if a text has no mask, or one beyond `sequence_length`, or
                 `targets` are not tokens of the vocabulary.
         """
-        return fill_masks(self, texts, top_k, targets, batch_size)
+        if isinstance(texts, str):
+            return self.fill([texts], top_k, targets, batch_size)[0]
+        texts = list(texts)
+        tokenizer = self.preprocessor.tokenizer
+        mask = re.compile(re.escape(tokenizer.mask_token))
+        places = [[match.span() for match in mask.finditer(text)] for text in texts]
+        chosen = None if targets is None else _target_ids(tokenizer, targets)
+        for i, found in enumerate(places):
+            if not found:
+                raise AlbertError(
+                    f"Text {i} has no {tokenizer.mask_token} to fill: {texts[i]!r}"
+                )
+        logits = self.predict(texts, batch_size=batch_size, verbose=0)
+        filled = []
+        for text, found, rows in zip(texts, places, logits, strict=True):
+            if len(rows) < len(found):
+                raise AlbertError(
+                    f"{text[:50]!r} has {len(found)} masks, only {len(rows)} within "
+                    f"sequence_length={self.preprocessor.sequence_length} tokens. "
+                    "Shorten it."
+                )
+            scores = self.probabilities(tf.constant(rows)).numpy()
+            answers = [
+                _answers(text, place, row, top_k, chosen, tokenizer)
+                for place, row in zip(found, scores, strict=True)
+            ]
+            filled.append(answers[0] if len(answers) == 1 else answers)
+        return filled
 
     def pseudo_perplexity(
         self, texts: Sequence[str], batch_size: int = 32
     ) -> np.ndarray:
         """Return the pseudo-perplexity of texts, with each token masked in turn.
 
-        It is exp of the mean of -log P(token | all others), 1 for a text that could not
-        be otherwise. Each token of a text is a row of a batch.
+        It is exp of the mean of -log P(token | all others), 1 for a text that is
+        certain.
 
         Args:
             texts: list of strings.
-            batch_size: int. Rows computed at once.
+            batch_size: int. Rows computed at once, one per token.
 
         Returns:
             A float array [texts]; NaN for a text without tokens.
 
         Reference:
-            [Salazar et al., 2020](https://arxiv.org/abs/1910.14659), equation 3 of
-            each text by itself.
+            [Salazar et al., 2020](https://arxiv.org/abs/1910.14659), equation 3, per
+            text.
         """
-        return pseudo_perplexity(self, texts, batch_size)
+        tokenizer, packer = self.preprocessor.tokenizer, self.preprocessor.packer
+        packed = self.preprocessor.pack_texts(texts)
+        ids = packed.tokens.values.numpy()
+        is_text = (ids != tokenizer.cls_token_id) & (ids != tokenizer.sep_token_id)
+        rows = packed.tokens.value_rowids().numpy()[is_text]
+        positions = tf.ragged.range(packed.lengths).values.numpy()[is_text]
+
+        @tf.function(reduce_retracing=True)
+        def log_probability(features, positions):
+            token_ids = features["token_ids"]
+            is_masked = tf.one_hot(positions, tf.shape(token_ids)[1], True, False)
+            masked = tf.where(is_masked, tokenizer.mask_token_id, token_ids)
+            masks = {"token_ids": masked, "mask_positions": positions[:, tf.newaxis]}
+            logits = self({**features, **masks}, training=False)
+            labels = tf.boolean_mask(token_ids, is_masked)
+            probabilities = self.probabilities(logits[:, 0])
+            found = tf.gather(probabilities, labels, batch_dims=1)
+            # Never log 0, of a token that rounds to impossible.
+            return tf.math.log(tf.maximum(found, 1e-37))
+
+        logs = np.zeros(len(rows))
+        by_length = np.argsort(packed.lengths.numpy()[rows], kind="stable")
+        for start in range(0, len(rows), batch_size):
+            part = by_length[start : start + batch_size]
+            features = packer.pad(
+                tf.gather(packed.tokens, rows[part]),
+                tf.gather(packed.first_lengths, rows[part]),
+            )
+            logs[part] = log_probability(features, tf.constant(positions[part]))
+        counts = np.bincount(rows, minlength=len(packed))
+        sums = np.bincount(rows, weights=logs, minlength=len(packed))
+        with np.errstate(invalid="ignore"):
+            return np.exp(-sums / counts)
 
     def probabilities(self, logits: tf.Tensor) -> tf.Tensor:
         """Return the probabilities of tokens.
@@ -194,13 +250,7 @@ class AlbertMaskedLM(AlbertTask, keras_hub.models.MaskedLM):
         return tf.reshape(tf.transpose(summed), tf.shape(probabilities))
 
     def predict_dicts(self, x, batch_size=None, top_k=5, targets=None):
-        """Return lists of `score`, `token`, `token_str`, `sequence`, `start` and `end`.
-
-        Args:
-            x: list of strings.
-            batch_size: optional int.
-            top_k, targets: as for `fill`.
-        """
+        """Return the answers of `fill`."""
         check_top_k(top_k)
         return self.fill(x, top_k=top_k, targets=targets, batch_size=batch_size)
 
@@ -215,7 +265,7 @@ class AlbertMaskedLM(AlbertTask, keras_hub.models.MaskedLM):
         }
 
     def text_answers(self, texts: Any, call: Any, **options: Any) -> dict[str, Any]:
-        """As `answers`; empty, -1 and 0 after the last mask of a text."""
+        """Return the `answers`; empty, -1 and 0 after the last mask of a text."""
         features = self.preprocessor(texts)
         found = self.answers(call(features), **options)
         is_mask = (features["mask_positions"] > 0)[..., tf.newaxis]
@@ -235,7 +285,7 @@ class AlbertMaskedLM(AlbertTask, keras_hub.models.MaskedLM):
     def training_batches(
         self, x, y, sample_weight=None, *, fixed=False, **options
     ) -> tf.data.Dataset:
-        """Return batches with masks, drawn anew in each epoch unless `fixed`."""
+        """Return batches with other masks in each epoch, unless `fixed`."""
         batches = super().training_batches(x, y, sample_weight, **options)
         return prefetched(self._with_masks(batches, fixed))
 
@@ -273,3 +323,37 @@ class AlbertMaskedLM(AlbertTask, keras_hub.models.MaskedLM):
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "pairs": self.pairs}
+
+
+def _target_ids(tokenizer, targets):
+    """Return the ids of tokens, each once, in their order."""
+    targets = [targets] if isinstance(targets, str) else list(targets)
+    ids = {token: i for i, token in enumerate(tokenizer.get_vocabulary())}
+    found = [ids.get(x, ids.get(SPACE_PIECE + x)) for x in targets]
+    missing = [x for x, i in zip(targets, found, strict=True) if i is None]
+    if missing or not targets:
+        raise AlbertError(
+            "`targets` should be tokens of the vocabulary, such as single Chinese "
+            f"characters. Not in it: {missing}"
+        )
+    return np.array(list(dict.fromkeys(found)))
+
+
+def _answers(text, place, scores, top_k, chosen, tokenizer):
+    """Return the answers for one mask from the probabilities of all tokens."""
+    start, end = place
+    ids = np.arange(len(scores)) if chosen is None else chosen
+    answers = []
+    for token in ids[np.argsort(-scores[ids], kind="stable")[:top_k]].tolist():
+        shown = tokenizer.id_to_token(token).replace(SPACE_PIECE, " ").strip()
+        answers.append(
+            {
+                "score": float(scores[token]),
+                "token": token,
+                "token_str": shown,
+                "sequence": text[:start] + shown.removeprefix("##") + text[end:],
+                "start": start,
+                "end": end,
+            }
+        )
+    return answers

@@ -24,7 +24,7 @@ from albert_tf_lite.errors import AlbertError
 class AlbertMultipleChoice(AlbertTask, keras_hub.models.Task):
     """ALBERT that chooses between answers to a question on a text.
 
-    Each choice is read with its context and its question, and has one score. `fit`,
+    Each choice is read with its context and its question, and gets one score. `fit`,
     `evaluate` and `predict` take `(contexts, questions, choices)`; the questions may
     have different numbers of choices.
 
@@ -92,10 +92,9 @@ class AlbertMultipleChoice(AlbertTask, keras_hub.models.Task):
         arguments, new_heads = super().read_heads(checkpoint, arguments)
         if new_heads and checkpoint.num_classes("classifier"):
             warnings.warn(
-                f"The head of {checkpoint.path} is that of a text classifier, as its "
-                "config does not name AlbertForMultipleChoice: the model begins with "
-                "a new one, with random weights. If it is a multiple choice head, add "
-                '"architectures": ["AlbertForMultipleChoice"] to the config.',
+                f"{checkpoint.path} has the head of a text classifier: the model "
+                "begins with a new one, with random weights. For multiple choice, "
+                'add "architectures": ["AlbertForMultipleChoice"] to the config.',
                 stacklevel=4,
             )
         return arguments, new_heads
@@ -112,15 +111,15 @@ class AlbertMultipleChoice(AlbertTask, keras_hub.models.Task):
         return [*texts, tf.TensorSpec([None, None], tf.string, name="choices")]
 
     def targets(self, x: Any, y: Any, packed=None) -> np.ndarray:
-        """Return the right choice of each example, an int array [examples]."""
+        """Return the correct choice of each example, an int array [examples]."""
         counts = ragged_choices(x).row_lengths().numpy()
         y = class_ids(x, y)
-        for position, (label, count) in enumerate(zip(y, counts, strict=True)):
-            if not 0 <= label < count:
-                raise AlbertError(
-                    f"Element {position} of `y` is {label}, but its question has "
-                    f"{count} choices, counted from 0."
-                )
+        wrong = np.flatnonzero((y < 0) | (y >= counts))
+        if len(wrong):
+            raise AlbertError(
+                f"Element {wrong[0]} of `y` is {y[wrong[0]]}, but its question has "
+                f"{counts[wrong[0]]} choices, counted from 0."
+            )
         return y
 
     def predicted_mask(self, x):
@@ -137,11 +136,7 @@ class AlbertMultipleChoice(AlbertTask, keras_hub.models.Task):
     def predict_dicts(self, x, batch_size=None, top_k=1):
         """Return `label`, the likeliest choice, its position `label_id`, and `score`.
 
-        Args:
-            x: as for `predict`.
-            batch_size: optional int.
-            top_k: optional int. With more than 1, return a list of the `top_k`
-                likeliest choices; `None` for all.
+        For a `top_k` other than 1, return a list of choices; `None` for all.
         """
         logits = self.predict(x, batch_size, verbose=0)
         return best_of(choices_of(x[2], logits), top_k)

@@ -9,11 +9,13 @@ import numpy as np
 
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.evaluation import best_null_threshold, score_answers
-from albert_tf.models.answer_spans import best_spans, ranked_answers, served_answers
-from albert_tf.models.answer_targets import (
+from albert_tf.models.answer_spans import (
     answer_characters,
     answer_lists,
+    best_spans,
     in_memory,
+    ranked_answers,
+    served_answers,
     span_targets,
 )
 from albert_tf.models.task import AlbertTask
@@ -44,10 +46,10 @@ class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
         backbone: an `AlbertBackbone`.
         preprocessor: an `AlbertQuestionAnsweringPreprocessor`, or `None` if the
             inputs are ids already.
-        null_threshold: optional float. There is no answer where the log-probability of
-            none is that of the best answer plus more than this. `None` for always an
-            answer; `fit` makes it 0 if some of its examples have none, and
-            `tune_null_threshold` finds the best.
+        null_threshold: optional float. Return no answer if its log-probability exceeds
+            that of the best answer by more than this. `None` always answers; `fit` sets
+            it to 0 if some examples have no answer, and `tune_null_threshold` to the
+            best.
         max_answer_length: int, in tokens.
         dropout: float. Rate between the encoder's output and the head.
         compile: bool. Compile with the defaults.
@@ -152,8 +154,7 @@ class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
         """
         if packed is None:
             return [] if isinstance(x, tuple) else outputs
-        ranked = self._ranked(x, packed, outputs, 1)
-        return [answers[0] for answers in ranked]
+        return [answers[0] for answers in self._ranked(x, packed, outputs, 1)]
 
     def predict_n_best(
         self,
@@ -167,13 +168,10 @@ class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
         """Return several answers per question, the best first.
 
         Args:
-            x: the tuple of two lists of strings, `(questions, contexts)`, or a dataset
-                of batches of these.
+            x, batch_size, verbose: as for `predict`.
             n_best: int. Maximum number of answers.
-            null_threshold: as for the class; `"auto"` for that of the model.
+            null_threshold: as for the class; by default that of the model.
             max_answer_length: optional int, in tokens; by default that of the model.
-            batch_size: optional int, by default more than 32 for short texts.
-            verbose: as for `keras.Model.predict`.
 
         Returns:
             A list of dicts per question, as of `predict`.
@@ -184,19 +182,6 @@ class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
         options = {"null_threshold": null_threshold, "most": max_answer_length}
         return self._ranked(x, packed, outputs, n_best, **options)
 
-    def predict_logits(self, x: Any, batch_size: int | None = None, **kwargs: Any):
-        """Return the outputs of the model for `(questions, contexts)` or ids.
-
-        Args:
-            x, batch_size: as for `predict`.
-            **kwargs: passed on to `keras.Model.predict`.
-
-        Returns:
-            A dict of `start_logits` and `end_logits`, each a list of float arrays
-            [tokens], one per window, in the order of `preprocessor.pack_texts(x)`.
-        """
-        return self.predict_rows(x, batch_size, **kwargs)[2]
-
     def predict_dicts(
         self,
         x,
@@ -205,20 +190,12 @@ class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
         null_threshold="auto",
         max_answer_length=None,
     ):
-        """Return `answer`, `start`, `end` and `score` of each question.
-
-        Args:
-            x: as for `predict`.
-            batch_size: optional int.
-            top_k: int. With more than 1, return a list of at most `top_k` answers.
-            null_threshold, max_answer_length: as for `predict_n_best`.
-        """
+        """Return `answer`, `start`, `end` and `score`, or a list of `top_k` such."""
         if top_k is None:
             raise AlbertError("`top_k` of answers must be a number. Received: None")
         check_top_k(top_k)
-        options = {"batch_size": batch_size, "verbose": 0}
         answers = self.predict_n_best(
-            x, top_k, null_threshold, max_answer_length, **options
+            x, top_k, null_threshold, max_answer_length, batch_size, verbose=0
         )
         return answers if top_k > 1 else [ranked[0] for ranked in answers]
 
@@ -244,7 +221,7 @@ class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
         Args:
             x, y: as for `fit`, some with an answer and some without.
             scores: `"squad"`, or `"cmrc"` for Chinese.
-            batch_size: optional int, by default more than 32 for short texts.
+            batch_size: as for `predict`.
         """
         x, packed, outputs = self.predict_rows(x, batch_size, verbose=0)
         _, contexts = as_questions(x)
@@ -253,10 +230,8 @@ class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
         rows = zip(contexts, starts, ends, strict=True)
         predictions = [context[start:end] for context, start, end in rows]
         texts = [[text for _, text in answers] for answers in answer_lists(y)]
-        answered, unanswered = (
-            score_answers(given, texts, scores)[:, 1]
-            for given in (predictions, [""] * len(texts))
-        )
+        answered = score_answers(predictions, texts, scores)[:, 1]
+        unanswered = score_answers([""] * len(texts), texts, scores)[:, 1]
         self.null_threshold = best_null_threshold(null - best, answered, unanswered)
         return self.null_threshold
 
@@ -264,9 +239,7 @@ class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
         """Return the logits; a SavedModel for strings returns answers as `predict`."""
         return dict(outputs)
 
-    def text_answers(self, texts, call, **options):
-        if options:
-            raise AlbertError(f"There are no options. Received: {sorted(options)}")
+    def text_answers(self, texts, call):
         questions, contexts = map(without_invalid_bytes, texts)
         windowed = self.preprocessor.pack_texts((questions, contexts))
         packed = windowed.tokens, windowed.first_lengths

@@ -19,16 +19,15 @@ from albert_tf_lite.errors import AlbertError
 class AlbertSpellingCorrector(AlbertTask, keras_hub.models.Task):
     """ALBERT that corrects wrong characters, by its masked LM head at every token.
 
-    It is trained by `fit(texts, corrected)`, pairs of strings of the same length, as in
-    the data sets of SIGHAN. Only Chinese characters are corrected. Its scores are
-    `albert_tf.evaluation.spelling_scores`.
+    `fit(texts, corrected)` takes pairs of strings of the same length, as in the data
+    sets of SIGHAN. Only Chinese characters are corrected.
 
     Args:
         backbone: an `AlbertBackbone`.
         preprocessor: an `AlbertTextClassifierPreprocessor`, or `None` for ids.
 
     Returns:
-        Logits, [batch, time, vocabulary_size].
+        Logits [batch, time, vocabulary_size].
 
     Example:
     ```python
@@ -55,7 +54,7 @@ class AlbertSpellingCorrector(AlbertTask, keras_hub.models.Task):
 
     @classmethod
     def read_heads(cls, checkpoint, arguments):
-        # A head with random weights would not know a character.
+        # Without the pretrained head there is nothing to fine-tune.
         return arguments, []
 
     def default_loss(self):
@@ -66,10 +65,15 @@ class AlbertSpellingCorrector(AlbertTask, keras_hub.models.Task):
     def targets(self, x: list[str], y: list[str], packed=None) -> tf.RaggedTensor:
         """Return the ids of the right characters, ragged int32 [texts, (tokens)]."""
         if y is None or len(x) != len(y) or len(x) == 0:
-            raise AlbertError("`y` should be the corrected text of each text of `x`.")
+            raise AlbertError(
+                "`y` should be the corrected text of each text of `x`. Received: "
+                f"{len(x)} texts and {'none' if y is None else len(y)}."
+            )
         unlike = [(a, b) for a, b in zip(x, y, strict=True) if len(a) != len(b)]
         if unlike:
-            raise AlbertError(f"These two differ in length: {unlike[0]}")
+            raise AlbertError(
+                f"A text and its correction differ in length: {unlike[0]}"
+            )
         labels = []
         for found, right in zip(self._tokens(x), self._tokens(y), strict=True):
             ids = {tuple(place): token for token, *place in right}
@@ -123,15 +127,16 @@ class AlbertSpellingCorrector(AlbertTask, keras_hub.models.Task):
 
         Args:
             texts: list of strings.
-            batch_size: optional int, by default more than 32 for short texts.
+            batch_size: as for `predict`.
 
         Returns:
             A dict per text: `source`, `target`, and `errors`, a list of tuples of the
             wrong character, the right one and its position.
         """
-        # Some at a time: a text has as many logits as tokens times the vocabulary.
-        answers = []
-        for part in (texts[i : i + 64] for i in range(0, len(texts), 64)):
+        answers: list[dict[str, Any]] = []
+        # A text has as many logits as tokens times the vocabulary: 64 at a time.
+        for start in range(0, len(texts), 64):
+            part = texts[start : start + 64]
             logits = self.predict(part, batch_size=batch_size, verbose=0)
             answers += map(self._corrected, part, self._tokens(part), logits)
         return answers

@@ -25,7 +25,7 @@ from albert_tf.preprocessing.texts import as_string_tensor
 from albert_tf.training import SentenceLoss
 from albert_tf_lite.errors import AlbertError
 
-# Of a summary, as in most papers on news.
+# Sentences of a summary, as in most papers on news.
 SENTENCES = 3
 
 
@@ -33,14 +33,13 @@ SENTENCES = 3
 class AlbertSummarizer(AlbertTask, keras_hub.models.Task):
     """ALBERT that summarizes an article by its most important sentences.
 
-    Each sentence begins with its own [CLS], whose hidden state gives its score. An
-    article is a string, or the list of its sentences, such as `zh.split_sentences`
-    gives; a long one is read in windows of whole sentences.
+    Each sentence begins with a [CLS], whose hidden state is its score. An article is a
+    string, or the list of its sentences, such as from `zh.split_sentences`; a long one
+    is read in windows of whole sentences.
 
-    `fit` takes for each article its summary, or a list of 1 and 0, one a sentence. Of a
-    summary those sentences are learned that together have the best ROUGE
-    (`albert_tf.evaluation.oracle_labels`). Its scores are
-    `albert_tf.evaluation.rouge_scores`.
+    `fit` takes the summary of each article, or a list of 1 and 0, one per sentence. For
+    a summary, it learns the sentences that together have the best ROUGE
+    (`albert_tf.evaluation.oracle_labels`).
 
     Args:
         backbone: an `AlbertBackbone`.
@@ -50,8 +49,7 @@ class AlbertSummarizer(AlbertTask, keras_hub.models.Task):
         compile: bool. Compile with the defaults.
 
     Returns:
-        Logits [batch, time]; what they are at tokens other than a sentence's [CLS]
-        means nothing.
+        Logits [batch, time], meaningful at the [CLS] of each sentence.
 
     Example:
     ```python
@@ -101,7 +99,25 @@ class AlbertSummarizer(AlbertTask, keras_hub.models.Task):
         It is `PADDING_TARGET` elsewhere.
         """
         packed = packed or self.preprocessor.pack_texts(x)
-        return _sentence_targets(packed, sentences_of(x), y)
+        articles = sentences_of(x)
+        if y is None or len(y) != len(articles):
+            raise AlbertError(
+                "`y` should have a summary, or a list of 1 and 0, for each article. "
+                f"Received {0 if y is None else len(y)} for {len(articles)} articles."
+            )
+        labels: list[int] = []
+        for position, (row, given) in enumerate(zip(articles, y, strict=True)):
+            is_summary = isinstance(given, str)
+            found = oracle_labels(row, given) if is_summary else list(given)
+            if len(found) != len(row) or not set(found) <= {0, 1}:
+                raise AlbertError(
+                    f"Article {position} has {len(row)} sentences. Its labels should "
+                    f"be as many 1 and 0. Received {len(found)}: {str(found)[:80]}"
+                )
+            labels += found
+        values = np.full(packed.tokens.values.shape, PADDING_TARGET, "float32")
+        values[packed.positions.numpy()] = labels
+        return packed.tokens.with_values(tf.constant(values))
 
     def prepare_dataset(self, dataset, fixed=False):
         # Ids with targets are those that `fit` makes itself.
@@ -135,8 +151,7 @@ class AlbertSummarizer(AlbertTask, keras_hub.models.Task):
             sentences: int. Maximum number of sentences of a summary.
             max_characters: optional int. Maximum number of characters of its
                 sentences together.
-            batch_size: optional int, by default more than 32 for short texts.
-            verbose: as for `keras.Model.predict`.
+            batch_size, verbose: as for `predict`.
 
         Returns:
             A dict per article: `summary`, a string; and `sentences`, tuples
@@ -149,14 +164,7 @@ class AlbertSummarizer(AlbertTask, keras_hub.models.Task):
     def sentence_scores(
         self, x: list, batch_size: int | None = None, verbose: str | int = "auto"
     ) -> list[np.ndarray]:
-        """Return the probability of each sentence to be in the summary.
-
-        Args:
-            x, batch_size, verbose: as for `summarize`.
-
-        Returns:
-            A list of float arrays [sentences], one per article.
-        """
+        """Return the probability of each sentence, a float array per article."""
         x, packed, outputs = self.predict_rows(x, batch_size, verbose=verbose)
         return self._scores(sentences_of(x), packed, outputs)
 
@@ -164,8 +172,7 @@ class AlbertSummarizer(AlbertTask, keras_hub.models.Task):
         self, x, batch_size=None, sentences=SENTENCES, max_characters=None
     ):
         """Return `summary` and `sentences` of each article; see `summarize`."""
-        options = {"batch_size": batch_size, "verbose": 0}
-        return self.summarize(x, sentences, max_characters, **options)
+        return self.summarize(x, sentences, max_characters, batch_size, verbose=0)
 
     def _scores(self, rows, packed, outputs):
         if packed is None:
@@ -207,23 +214,3 @@ class AlbertSummarizer(AlbertTask, keras_hub.models.Task):
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "dropout": self.dropout}
-
-
-def _sentence_targets(articles, sentences, y):
-    if y is None or len(y) != len(sentences):
-        raise AlbertError(
-            "`y` should have a summary, or a list of 1 and 0, for each article. "
-            f"Received {0 if y is None else len(y)} for {len(sentences)} articles."
-        )
-    labels = []
-    for position, (row, given) in enumerate(zip(sentences, y, strict=True)):
-        found = oracle_labels(row, given) if isinstance(given, str) else list(given)
-        if len(found) != len(row) or not set(found) <= {0, 1}:
-            raise AlbertError(
-                f"Article {position} has {len(row)} sentences. Its labels should be as "
-                f"many 1 and 0. Received {len(found)}: {str(found)[:80]}"
-            )
-        labels.extend(found)
-    values = np.full(articles.tokens.values.shape, PADDING_TARGET, "float32")
-    values[articles.positions.numpy()] = labels
-    return articles.tokens.with_values(tf.constant(values))

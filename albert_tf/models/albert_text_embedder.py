@@ -26,17 +26,16 @@ class AlbertTextEmbedder(AlbertTask, keras_hub.models.TextEmbedder):
 
     The vectors of a pretrained checkpoint are a poor measure of meaning: train it on
     pairs of texts. `fit((first, second), scores)` ranks pairs by their scores (CoSENT);
-    `fit((first, second))` takes pairs that belong together, and all others of the
-    batch as pairs that do not. See `albert_tf.training.PairLoss`.
+    `fit((first, second))` takes pairs that belong together; all other pairs of the
+    batch do not. See `albert_tf.training.PairLoss`.
 
     Args:
         backbone: an `AlbertBackbone`.
         preprocessor: an `AlbertTextClassifierPreprocessor`, or `None` if the inputs
             are ids already.
-        pooling_mode: `"mean"` of the tokens' last hidden states, their `"max"`,
-            `"cls"`, the one of `[CLS]`, or `"first_last_mean"`, the mean of the first
-            layer and the last.
-        normalize: bool. Whether vectors have length 1.
+        pooling_mode: `"mean"` or `"max"` of the tokens' last hidden states, `"cls"` for
+            that of `[CLS]`, or `"first_last_mean"` of the first layer and the last.
+        normalize: bool. Scale vectors to length 1.
         compile: bool. Compile with the defaults.
 
     Returns:
@@ -100,8 +99,7 @@ class AlbertTextEmbedder(AlbertTask, keras_hub.models.TextEmbedder):
 
         Args:
             texts: a string, or list of strings.
-            batch_size: optional int, by default more than 32 for short texts.
-            **kwargs: passed on to `predict`.
+            batch_size, **kwargs: as for `predict`.
 
         Returns:
             A float32 array [texts, hidden_dim]; for one string [1, hidden_dim], as in
@@ -141,18 +139,21 @@ class AlbertTextEmbedder(AlbertTask, keras_hub.models.TextEmbedder):
         """
         if len(corpus) == 0:
             raise AlbertError("`corpus` is empty. Expected at least one text.")
-        vectors = isinstance(corpus, np.ndarray) and corpus.dtype.kind == "f"
-        documents = corpus if vectors else self.encode_text(corpus)
-        scores = self.similarity(self.encode_text(query), documents)
+        vectors: Any = corpus
+        is_text = isinstance(corpus[0], str)
+        if is_text:
+            vectors = self.encode_text(list(corpus))
+        scores = self.similarity(self.encode_text(query), vectors)
         nearest = np.argsort(-scores, axis=1, kind="stable")[:, :top_k]
-        found = [
-            [
-                {"index": int(i), "score": float(row[i])}
-                | ({} if vectors else {"text": corpus[i]})
-                for i in indices
-            ]
-            for row, indices in zip(scores, nearest, strict=True)
-        ]
+        found = []
+        for row, indices in zip(scores, nearest, strict=True):
+            texts = [{"text": corpus[i]} if is_text else {} for i in indices]
+            found.append(
+                [
+                    {"index": int(i), "score": float(row[i]), **text}
+                    for i, text in zip(indices, texts, strict=True)
+                ]
+            )
         return found[0] if isinstance(query, str) else found
 
     def answers(self, outputs: Any) -> dict[str, Any]:

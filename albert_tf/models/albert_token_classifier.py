@@ -10,10 +10,14 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.backbone import AlbertBackbone
-from albert_tf.data.tags import tag_names
+from albert_tf.data.tagged import tag_names
 from albert_tf.models.batching import PADDING_TARGET
-from albert_tf.models.tag_spans import TagAccuracy, spans_of_logits, tags_of_spans
-from albert_tf.models.tagging import Tagging
+from albert_tf.models.tagging import (
+    TagAccuracy,
+    Tagging,
+    spans_of_logits,
+    tags_of_spans,
+)
 from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing.examples import texts_in_memory
 from albert_tf.preprocessing.token_classifier_preprocessor import (
@@ -35,8 +39,7 @@ class AlbertTokenClassifier(AlbertTask, keras_hub.models.Task):
     farthest from the cuts.
 
     A `tf.data.Dataset` to train on has batches of texts and the tags of their
-    characters, positions in `tags`, as `albert_tf.data.spans_to_tags` names them. Its
-    texts are cut to the `sequence_length` of the preprocessor.
+    characters, as positions in `tags`. Its texts are truncated, not read in windows.
 
     Args:
         backbone: an `AlbertBackbone`.
@@ -110,21 +113,22 @@ class AlbertTokenClassifier(AlbertTask, keras_hub.models.Task):
         named = found.pop("tags", None)
         labels, scheme = arguments.get("labels"), arguments.get("scheme", "BIO")
         wanted = arguments.get("tags") or (labels and tag_names(labels, scheme))
-        if wanted is None and named is None:
-            what = "does not name its tags" if count else "has no token classifier"
+        if not (wanted or named):
+            problem = "does not name its tags" if count else "has no token classifier"
             raise AlbertError(
-                f'{checkpoint.path} {what}. Give `labels=`, such as ["PER", "LOC"].'
+                f'{checkpoint.path} {problem}. Give `labels=`, such as ["PER", "LOC"].'
             )
-        same = wanted is None or set(wanted) == set(named or ())
-        unnamed = named is None or "tags" in arguments
-        if count and (same or (unnamed and len(wanted) == count)):
-            tags = named if same else wanted
-            return {**found, **arguments, "tags": tags}, []
+        # The same tags in another order stay with their weights.
+        if count and (not wanted or set(wanted) == set(named or ())):
+            return {**found, **arguments, "tags": named}, []
+        is_unnamed = named is None or "tags" in arguments
+        if count and is_unnamed and len(wanted) == count:
+            return {**found, **arguments, "tags": wanted}, []
         if count:
             warnings.warn(
-                f"The token classifier of {checkpoint.path} tells {count} tags apart, "
-                f"{named or 'without names'}, and not {wanted}: the model begins with "
-                "a new one, with random weights.",
+                f"The token classifier of {checkpoint.path} has {count} tags, "
+                f"{named or 'without names'}, not {wanted}: the model begins with a "
+                "new one, with random weights.",
                 stacklevel=4,
             )
         return {**arguments, "tags": wanted}, ["token_classifier"]
@@ -156,10 +160,7 @@ class AlbertTokenClassifier(AlbertTask, keras_hub.models.Task):
         return super().prepare_fit(x, y)
 
     def targets(self, x: Any, y: Any, packed=None) -> tf.RaggedTensor:
-        """Return the tag of each token, int32 [windows, (tokens)].
-
-        It is `PADDING_TARGET` where another window decides the token.
-        """
+        """Return the tag of each token, int32 [windows, (tokens)]."""
         packed = packed or self.preprocessor.pack_texts(x)
         return tags_of_spans(self._tagging, x, y, packed)
 
@@ -180,9 +181,7 @@ class AlbertTokenClassifier(AlbertTask, keras_hub.models.Task):
         """Return the entities of texts with their scores.
 
         Args:
-            x: list of strings, or a dataset of batches of strings.
-            batch_size: optional int, by default more than 32 for short texts.
-            verbose: as for `keras.Model.predict`.
+            x, batch_size, verbose: as for `predict`.
 
         Returns:
             A list per text of `(start, end, label, score)`, in the order of the text;
@@ -209,11 +208,7 @@ class AlbertTokenClassifier(AlbertTask, keras_hub.models.Task):
         }
 
     def answers(self, outputs: Any) -> dict[str, Any]:
-        """Return `tags`, `tag_ids` and `probabilities` of each token, for ids.
-
-        Args:
-            outputs: float tensor [batch, time, num_tags], logits.
-        """
+        """Return `tags`, `tag_ids` and `probabilities` of each token, for ids."""
         tag_ids = tf.argmax(outputs, axis=-1, output_type=tf.int32)
         return {
             "tags": tf.gather(tf.constant(self.tags), tag_ids),
@@ -222,10 +217,9 @@ class AlbertTokenClassifier(AlbertTask, keras_hub.models.Task):
         }
 
     def text_answers(self, texts: Any, call: Any) -> dict[str, Any]:
-        """Return the entities of texts of any length.
+        """Return `spans` [batch, entities, 2], and `labels` and `scores` of these.
 
-        They are `spans` [batch, entities, 2], the start and end of each, `labels` and
-        `scores` [batch, entities]; -1, empty and 0 after the last entity of a text.
+        They are -1, empty and 0 after the last entity of a text.
         """
         refuse_pairs(texts)
         preprocessor = self.preprocessor

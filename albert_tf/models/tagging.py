@@ -1,21 +1,30 @@
-"""Tag scores to entities, under the rules of a tagging scheme; as TensorFlow ops."""
+"""Spans of characters to the tags of tokens, and tag scores back to spans."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
+from typing import Any
 
+import keras
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.data.tags import OUTSIDE, prefixes_of, split_tag
+from albert_tf.data.tagged import OUTSIDE, check_spans, prefixes_of, split_tag
+from albert_tf.models.batching import PADDING_TARGET
+from albert_tf.preprocessing.packed_texts import WindowedTexts
+from albert_tf.preprocessing.texts import as_python_strings
+from albert_tf_lite import tagging as lite
 from albert_tf_lite.errors import AlbertError
 
 # Below any sum of log-probabilities that a text could have.
 _NEVER = -1e9
+# Tokens, padding included, that are decoded at a time.
+_DECODED_AT_A_TIME = 2**18
 
 
-class Tagging:
-    """The tags of a task: which may follow which, and what they stand for.
+class Tagging(lite.Tagging):
+    """The tags of a task, with the rules of the NumPy runtime as TensorFlow ops.
 
     Args:
         tags: list of strings in the order of the outputs: `O`, and for each label a
@@ -24,83 +33,82 @@ class Tagging:
     Attributes:
         labels: list of strings in the order of the tags.
         scheme: `"BIO"` or `"BIOES"`.
-
-    Raises:
-        AlbertError: if `O` is missing, a tag is repeated, or one is none.
     """
 
     def __init__(self, tags: Sequence[str]):
         self.tags = [str(tag) for tag in tags]
-        pairs = [split_tag(tag) for tag in self.tags]
-        self._ids = {pair: number for number, pair in enumerate(pairs)}
-        if OUTSIDE not in self.tags or len(self._ids) < len(pairs):
+        self._ids = {split_tag(tag): number for number, tag in enumerate(self.tags)}
+        if OUTSIDE not in self.tags or len(self._ids) < len(self.tags):
             raise AlbertError(
                 f"The tags should be different, and O one of them. Received: {tags}"
             )
-        self.labels = list(dict.fromkeys(label for _, label in pairs if label))
-        closed = any(prefix in "ES" for prefix, _ in pairs)
+        super().__init__(self.tags)
+        self.labels = list(dict.fromkeys(label for _, label in self._pairs if label))
+        closed = any(prefix in "ES" for prefix, _ in self._pairs)
         self.scheme = "BIOES" if closed else "BIO"
-        self.outside = self.tags.index(OUTSIDE)
-        self._label_of = [label for _, label in pairs]
-        # [tags, tags] whether the second goes on with the entity of the first.
-        self._goes_on = np.array([[_goes_on(a, b) for b in pairs] for a in pairs])
-        allowed = [[self._may_follow(a, b) for b in pairs] for a in pairs]
-        self._rule = np.where(self._goes_on | allowed, 0.0, _NEVER)
-
-    def _may_follow(self, first, second):
-        """Whether an entity may end with one tag, and the next tag not go on with it"""
-        prefix, label = first
-        is_open = prefix in "BI" and ("E", label) in self._ids
-        # A label that has no B begins with I.
-        begins = second[0] != "E" and (
-            second[0] != "I" or ("B", second[1]) not in self._ids
-        )
-        return not is_open and begins
+        self.outside = self._outside
+        pairs = self._pairs
+        self._continues = np.array([[_continues(a, b) for b in pairs] for a in pairs])
 
     def ids_of(self, label: str, length: int) -> list[int]:
-        """The tags of an entity of `length` tokens."""
-        return [
-            # Some taggers have not all prefixes.
-            next(
-                self._ids[x, label]
-                for x in (prefix, *"IBSE")
-                if (x, label) in self._ids
+        """Return the tags of an entity of `length` tokens."""
+
+        def tag(prefix):
+            # Some taggers do not have all prefixes.
+            return next(
+                self._ids[other, label]
+                for other in (prefix, *"IBSE")
+                if (other, label) in self._ids
             )
-            for prefix in prefixes_of(length, self.scheme)
-        ]
+
+        return list(map(tag, prefixes_of(length, self.scheme)))
 
     def decode(self, logits: tf.RaggedTensor) -> tuple[tf.RaggedTensor, ...]:
-        """The entities of the most probable tags that follow the rules.
+        """Find the entities of the most probable tags that follow the rules.
 
         Args:
             logits: ragged float tensor [texts, (tokens), tags].
 
         Returns:
-            Ragged tensors [texts, (entities)]: `first` and `last`, int64, the tokens
-            that each begins and ends with; `label`, string; `score`, float32, the mean
+            Ragged tensors [texts, (entities)]: the first and the last token (int64) of
+            each, the label (string) and the score (float32), which is the mean
             probability of its tags.
         """
         values = tf.nn.log_softmax(tf.cast(logits.values, tf.float32))
         scores = logits.with_values(values).to_tensor()
         is_token = tf.sequence_mask(logits.row_lengths(), tf.shape(scores)[1])
-        # Outside where there is no token, one before the text and one after it
-        # included: so a sequence begins and ends by the rules of all others.
+        # Outside before and after the text, so that it begins and ends by the rules.
         outside = tf.one_hot(self.outside, len(self.tags), 0.0, _NEVER)
         forced = tf.where(is_token[..., tf.newaxis], scores, outside)
         edge = tf.zeros([tf.shape(scores)[0], 1, 1]) + outside
-        rule = tf.constant(self._rule, tf.float32)
+        rule = tf.constant(self._transitions)
         tags = viterbi(tf.concat([edge, forced, edge], axis=1), rule)
-        return self._entities(tags, tf.exp(scores))
 
-    def entities(
-        self, logits: tf.RaggedTensor, starts: tf.RaggedTensor, ends: tf.RaggedTensor
-    ) -> tuple[tf.RaggedTensor, ...]:
-        """`start`, `end` (int32), `label` and `score` of the entities of texts.
+        before, here, after = tags[:, :-2], tags[:, 1:-1], tags[:, 2:]
+        continues, inside = tf.constant(self._continues), here != self.outside
+        begins = inside & ~tf.gather_nd(continues, tf.stack([before, here], axis=-1))
+        stops = inside & ~tf.gather_nd(continues, tf.stack([here, after], axis=-1))
+        first, last = tf.where(begins), tf.where(stops)
+        names = tf.constant([label for _, label in self._pairs])
+        label = tf.gather(names, tf.gather_nd(here, first))
+        # In double precision: a difference of sums over a long text.
+        chosen = tf.gather(tf.exp(scores), here, batch_dims=2)
+        chosen = tf.pad(tf.cast(chosen, tf.float64), [[0, 0], [1, 0]])
+        sums = tf.cumsum(chosen, axis=1)
+        total = tf.gather_nd(sums, last + [0, 1]) - tf.gather_nd(sums, first)
+        first, last = first[:, 1], last[:, 1]
+        score = tf.cast(total / tf.cast(last - first + 1, tf.float64), tf.float32)
+        lengths = tf.reduce_sum(tf.cast(begins, tf.int64), axis=1)
+        return tuple(
+            tf.RaggedTensor.from_row_lengths(column, lengths, validate=False)
+            for column in (first, last, label, score)
+        )
 
-        Args:
-            logits: ragged float tensor [texts, (tokens), tags].
-            starts, ends: ragged int32 tensors [texts, (tokens)], the characters of each
-                token. Tokens without any are left out.
+    def entities(self, logits, starts, ends):
+        """Return `start`, `end`, `label` and `score` of the entities of texts.
+
+        As `decode`, with the characters of each token, ragged int32 tensors
+        [texts, (tokens)]. Tokens without any are left out.
         """
         kept = starts.with_values(starts.values < ends.values)
         logits, starts, ends = (
@@ -112,29 +120,9 @@ class Tagging:
         end = tf.gather(ends.values, row_starts + last.values)
         return first.with_values(start), first.with_values(end), label, score
 
-    def _entities(self, tags, probabilities):
-        """What `decode` gives, of tags with one outside before and after the text."""
-        before, here, after = tags[:, :-2], tags[:, 1:-1], tags[:, 2:]
-        goes_on, inside = tf.constant(self._goes_on), here != self.outside
-        begins = inside & ~tf.gather_nd(goes_on, tf.stack([before, here], axis=-1))
-        stops = inside & ~tf.gather_nd(goes_on, tf.stack([here, after], axis=-1))
-        first, last = tf.where(begins), tf.where(stops)
-        label = tf.gather(tf.constant(self._label_of), tf.gather_nd(here, first))
-        # In double precision: a difference of sums over a long text.
-        chosen = tf.cast(tf.gather(probabilities, here, batch_dims=2), tf.float64)
-        sums = tf.cumsum(tf.pad(chosen, [[0, 0], [1, 0]]), axis=1)
-        total = tf.gather_nd(sums, last + [0, 1]) - tf.gather_nd(sums, first)
-        count = tf.cast(last[:, 1] - first[:, 1] + 1, tf.float64)
-        columns = first[:, 1], last[:, 1], label, tf.cast(total / count, tf.float32)
-        lengths = tf.reduce_sum(tf.cast(begins, tf.int64), axis=1)
-        return tuple(
-            tf.RaggedTensor.from_row_lengths(column, lengths, validate=False)
-            for column in columns
-        )
 
-
-def _goes_on(first, second):
-    """Whether a tag (prefix, label) is of the same entity as the one before it."""
+def _continues(first, second):
+    """Return whether two tags (prefix, label) in a row are of the same entity."""
     return first[0] in "BI" and second[0] in "IE" and first[1] == second[1]
 
 
@@ -145,15 +133,12 @@ def _goes_on(first, second):
     ]
 )
 def viterbi(scores: tf.Tensor, transitions: tf.Tensor) -> tf.Tensor:
-    """The sequence of classes with the highest sum of scores.
+    """Return the classes [batch, time] with the highest sum of scores.
 
     Args:
         scores: float32 [batch, time, classes], `time` at least 2.
         transitions: float32 [classes, classes], added where the second class follows
             the first.
-
-    Returns:
-        int32 tensor [batch, time].
     """
     first, rest = scores[:, 0], tf.transpose(scores[:, 1:], [1, 0, 2])
 
@@ -174,3 +159,108 @@ def viterbi(scores: tf.Tensor, transitions: tf.Tensor) -> tf.Tensor:
         reverse=True,
     )
     return tf.transpose(tf.concat([before, [last]], axis=0))
+
+
+# === Spans ===
+
+
+def tags_of_spans(
+    tagging: Tagging, x: Any, y: Any, texts: WindowedTexts
+) -> tf.RaggedTensor:
+    """Return the tag of each token, int32 [windows, (tokens)].
+
+    A token that is in a span by any of its characters is of that span. The tag is
+    `PADDING_TARGET` for special tokens, where a token has no characters, and where
+    another window decides it. `y` is the list of spans of each text.
+    """
+    strings = as_python_strings(x)
+    if y is None or len(y) != len(strings) or not strings:
+        found = "none" if y is None else f"{len(y)} lists of spans"
+        raise AlbertError(
+            "`y` must have a list of spans (start, end, label) for each text, at least "
+            f"one. Received: {len(strings)} texts and {found}."
+        )
+    starts, ends = texts.starts.values.numpy(), texts.ends.values.numpy()
+    tags = np.where(starts < ends, tagging.outside, PADDING_TARGET).astype("int32")
+    splits = texts.starts.row_splits.numpy()
+    inexact = []
+    for number, (text, spans) in enumerate(zip(strings, y, strict=True)):
+        row = slice(splits[number], splits[number + 1])
+        try:
+            spans = check_spans(spans, len(text))
+            found = _tag_row(tagging, spans, starts[row], ends[row], tags[row])
+        except AlbertError as error:
+            raise AlbertError(f"In text {number}, {error}") from None
+        inexact += [(number, text[start:end]) for start, end in found]
+    if inexact:
+        number, text = inexact[0]
+        warnings.warn(
+            f"{len(inexact)} spans begin or end within a token or hold none, such as "
+            f"{text!r} in text {number}. They are learned as the tokens they touch.",
+            stacklevel=5,
+        )
+    windows = texts.windows
+    tags = windows.of_windows(tf.constant(tags))
+    is_decided = windows.are_decided().values
+    tags = tags.with_values(tf.where(is_decided, tags.values, PADDING_TARGET))
+    edge = tf.fill([tags.nrows(), 1], PADDING_TARGET)
+    return tf.concat([edge, tags, edge], axis=1)
+
+
+def _tag_row(tagging, spans, starts, ends, tags):
+    """Fill in the tags of a text, and return the spans that are not whole tokens."""
+    tokens = np.flatnonzero(starts < ends)
+    starts, ends = starts[tokens], ends[tokens]
+    free, inexact = 0, []
+    for start, end, label in spans:
+        if label not in tagging.labels:
+            raise AlbertError(
+                f"{(start, end, label)} has an unknown label. Expected one of "
+                f"{tagging.labels}."
+            )
+        # The tokens with characters in the span, but for those of the span before.
+        first = max(free, np.searchsorted(ends, start, side="right"))
+        free = max(first, np.searchsorted(starts, end))
+        if first < free:
+            tags[tokens[first:free]] = tagging.ids_of(label, free - first)
+        if first == free or starts[first] < start or ends[free - 1] > end:
+            inexact.append((start, end))
+    return inexact
+
+
+def spans_of_logits(
+    tagging: Tagging, texts: WindowedTexts, logits: tf.RaggedTensor
+) -> list[list[tuple[int, int, str, float]]]:
+    """Return (start, end, label, score) of the entities of each text.
+
+    `logits` is a ragged float tensor [windows, (tokens), tags].
+    """
+    logits = texts.starts.with_values(texts.windows.merge(logits))
+    lengths = texts.starts.row_lengths().numpy()
+    entities: list[Any] = [None] * len(lengths)
+    order = np.argsort(lengths, kind="stable")
+    while len(order):
+        # The longest texts that are left, as many as fit.
+        count = max(_DECODED_AT_A_TIME // max(lengths[order[-1]], 1), 1)
+        order, rows = order[:-count], order[-count:]
+        columns = (tf.gather(x, rows) for x in (logits, texts.starts, texts.ends))
+        found = (column.to_list() for column in tagging.entities(*columns))
+        for row, (start, end, label, score) in zip(
+            rows, zip(*found, strict=True), strict=True
+        ):
+            label = map(bytes.decode, label)
+            entities[row] = list(zip(start, end, label, score, strict=True))
+    return entities
+
+
+@keras.saving.register_keras_serializable(package="albert_tf")
+class TagAccuracy(keras.metrics.SparseCategoricalAccuracy):
+    """Accuracy of the tags of tokens, except those of `PADDING_TARGET`."""
+
+    def update_state(self, y_true, y_pred, sample_weight=None):
+        counted = keras.ops.cast(y_true != PADDING_TARGET, self.dtype)
+        if sample_weight is not None:
+            weight = keras.ops.cast(sample_weight, self.dtype)
+            # One weight per text or per token.
+            counted *= weight[:, None] if len(weight.shape) == 1 else weight
+        super().update_state(keras.ops.maximum(y_true, 0), y_pred, counted)

@@ -13,7 +13,7 @@ from albert_tf.models.task import TASKS
 from albert_tf_lite.answers import ranked
 from albert_tf_lite.errors import AlbertError
 
-# What data sets call the two.
+# The names of the two labels in data sets.
 ENTAILMENT = ("entailment", "entail", "蕴含", "蕴涵")
 CONTRADICTION = ("contradiction", "contradict", "not_entailment", "矛盾")
 TEMPLATE = "这句话是关于{}的。"
@@ -29,11 +29,11 @@ class ZeroShotClassifier:
         classifier: an `AlbertTextClassifier` of pairs that gives logits, fine-tuned on
             data such as OCNLI or CMNLI.
         hypothesis_template: string with `{}` in the place of the class.
-        entailment, contradiction: optional strings, what the classifier calls these; by
+        entailment, contradiction: optional strings, these labels of the classifier; by
             default the first of `ENTAILMENT` and `CONTRADICTION` that it has.
 
     Raises:
-        AlbertError: if one of them does not fit.
+        AlbertError: if the template has no `{}`, or the classifier no such labels.
 
     Example:
     ```python
@@ -85,8 +85,8 @@ class ZeroShotClassifier:
         Args:
             texts: list of strings.
             candidate_labels: list of strings, the classes, such as "体育".
-            multi_label: bool. Judge each class by itself, as entailed or contradicted
-                (a single one always is); else their probabilities sum to 1.
+            multi_label: bool. Judge each class alone, as entailed or contradicted (a
+                single class always is); else their probabilities sum to 1.
             batch_size: optional int, pairs of a text and a class.
         """
         labels = list(candidate_labels)
@@ -114,26 +114,19 @@ class ZeroShotClassifier:
         hypothesis_template: str | None = None,
         multi_label: bool = False,
     ) -> list[dict[str, Any]]:
-        """Return `sequence`, the text, `labels`, the likeliest first, and `scores`.
-
-        Args:
-            x: list of strings.
-            batch_size, candidate_labels, multi_label: as for `predict`.
-            hypothesis_template: optional string, instead of that of the class.
-        """
+        """Return `sequence`, the text, `labels`, the likeliest first, and `scores`."""
         found = self
         if hypothesis_template is not None:
             found = ZeroShotClassifier(self.classifier, hypothesis_template)
         rows = found.predict(x, candidate_labels, multi_label, batch_size)
+        answers = ranked(candidate_labels, rows, None)
         return [
             {
                 "sequence": text,
-                "labels": [one["label"] for one in answers],
-                "scores": [one["score"] for one in answers],
+                "labels": [one["label"] for one in row],
+                "scores": [one["score"] for one in row],
             }
-            for text, answers in zip(
-                x, ranked(candidate_labels, rows, None), strict=True
-            )
+            for text, row in zip(x, answers, strict=True)
         ]
 
 
@@ -146,6 +139,6 @@ def _find(names, usual, name):
         if wanted in names:
             return names.index(wanted)
     raise AlbertError(
-        f"The classifier has no label for {usual[0]}, {name or usual}, among {names}. "
-        f"Say what it calls it: {usual[0]}=..."
+        f"The classifier has no label {name or usual}, only {names}. Name its label "
+        f"with `{usual[0]}=`."
     )

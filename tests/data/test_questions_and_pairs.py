@@ -172,62 +172,16 @@ def test_articles_and_texts_with_errors(write, ending):
 ARTICLE = '{"article": "好", "summary": "好"}\n'
 CHOICE = {"question": "?", "choice": ["黑"], "answer": "白"}
 MISTAKES = [
-    (read_squad, "a.json", "{", "Line 1 of .*a.json is not JSON"),
-    (read_squad, "a.json", [], "a.json should be an object with the field 'data'"),
+    (read_squad, "a.json", "{", "a.json is not JSON: .*line 1"),
     (read_squad, "a.json", {"data": []}, "has no questions"),
     (read_squad, "a.json", {"data": [{}]}, r"data\[0\] of .* no field 'paragraphs'"),
-    (
-        read_squad,
-        "a.json",
-        squad(question(("公里", "7"))),
-        r"'answer_start' of answers\[0\] of data\[0\].paragraphs\[0\].*'7'",
-    ),
     (read_choices, "a.json", [["天"]], r"\[0\] of .*should be a list of a document"),
-    (read_choices, "a.json", [[["天"], [CHOICE]]], "answer '白' of .* none of its"),
-    (
-        read_choices,
-        "a.json",
-        [
-            [
-                ["天"],
-                [{**CHOICE, "answer": "黑"}, {"question": "?", "choice": ["黑"]}],
-                "7",
-            ]
-        ],
-        "1 questions without an answer .* id 7-1",
-    ),
-    (
-        read_choices,
-        "a.json",
-        {**RACE, "answers": ["E", "A"]},
-        "letter of its 2 options",
-    ),
-    (
-        read_choices,
-        "a.json",
-        {**RACE, "options": [["a"]]},
-        "2 questions, 1 lists of opt",
-    ),
-    (read_choices, "a.json", [], "has no questions"),
-    (read_choices, "a.json", "3", "should be a list of documents"),
-    (read_choices, "a.jsonl", json.dumps(RACE) + "\n{", "Line 2 of .* is not JSON"),
+    (read_choices, "a.json", [[["天"], [CHOICE]]], r"one of \['黑'\].*'白'"),
+    (read_choices, "a.json", {**RACE, "answers": ["E", "A"]}, "Found: 'E'"),
+    (read_choices, "a.json", {**RACE, "options": [["a"]]}, "2 questions, 1 lists"),
     (read_articles, "a.jsonl", ARTICLE + '{"article": "好"}', "Line 2 of .*'summary'"),
-    (
-        read_articles,
-        "a.jsonl",
-        ARTICLE + '{"article": [], "summary": "好"}',
-        "Line 2 of .*list of sentences",
-    ),
-    (read_articles, "a.jsonl", "\n", "has no articles"),
     (read_spelling, "a.tsv", "好\t好\n好\n", "Line 2 of .*a.tsv has 1 columns"),
     (read_spelling, "a.tsv", "好\t好的\n", "Line 1 of .* texts of 1 and 2 characters"),
-    (read_spelling, "a.tsv", "\n", "a.tsv has no texts"),
-    (
-        read_spelling,
-        "a.json",
-        '[{"source": "好"}]',
-        "Entry 1 of .* no field 'correct_text'",
-    ),
 ]
 
 
@@ -235,12 +189,6 @@ MISTAKES = [
 def test_a_mistake_names_the_entry(write, read, name, content, message):
     with pytest.raises(ValueError, match=message):
         read(write(content, name))
-
-
-@pytest.mark.parametrize("read", [read_articles, read_choices, read_spelling])
-def test_a_missing_file(tmp_path, read):
-    with pytest.raises(FileNotFoundError, match="none.jsonl"):
-        read(tmp_path / "none.jsonl")
 
 
 # === Pairs to compare, of a few texts ===

@@ -1,6 +1,5 @@
 """Files of labelled texts: formats, columns found or given, and mistakes."""
 
-import collections
 import csv
 import io
 import json
@@ -59,20 +58,10 @@ def test_each_format_gives_the_same(read, name, content):
     assert read(name, content) == LabelledTexts(TEXTS, LABELS)
 
 
-def test_quotes_spaces_and_line_breaks_in_texts(read):
+def test_quotes_spaces_and_line_breaks_in_tsv(read):
     texts = ['"很好', '他说"不', '""', " 两端 ", "", f"很好{INNER_BREAKS}真的"]
     rows = "".join(f"1\t{text}\n" for text in texts)
     assert read("a.tsv", f"label\ttext\n{rows}").x == texts
-    data = read(
-        "a.csv", 'label,text\n 1 ,"好,很好"\n0,"第一行\n\n他说""差"""\n"1", x \n'
-    )
-    assert data.x == ["好,很好", '第一行\n\n他说"差"', " x "]
-    assert data.labels == ["1", "0", "1"]
-    for name, row in (
-        ("a.csv", f"label,text\n1,{texts[-1]}\n"),
-        ("a.jsonl", json.dumps({"label": 1, "text": texts[-1]}, ensure_ascii=False)),
-    ):
-        assert read(name, row).x == texts[-1:]
 
 
 @pytest.mark.parametrize("encoding", ["gb18030", "utf-16"])
@@ -118,15 +107,12 @@ def test_any_texts_that_are_written_are_read_again(
     [
         # By name.
         ("label\ttext_a\n1\t很好\n0\t差\n", ()),  # ChnSentiCorp
-        ("Review\tid\tSentiment\n很好\t17\t1\n差\t18\t0\n", ()),
         (" 类别 \t sentence \n1\t很好\n0\t差\n", ()),
         ("content\tcategory\ttext\n无关\t1\t很好\n无关\t0\t差\n", ()),
         # By content.
         ("很好\t1\n差\t0\n差\t0\n", ()),
-        ("1\t很好\n0\t差\n0\t差\n", ()),
         # Given, by name or number; the others are found.
         ("id\tcomment\tlabel\n1\t很好\t1\n2\t差\t0\n", ("3", "2")),
-        ("id\tcomment\tstars\n1\t很好\t1\n2\t差\t0\n", ("stars", "2")),
         ("很好\t1\n差\t0\n", ("2",)),
         ("2\tlabel\ttext\n很好\t1\tx\n差\t0\tx\n", (None, "2")),
     ],
@@ -173,36 +159,20 @@ def test_texts_without_labels(tmp_path):
         read_texts(lines, pairs=True)
 
 
-def test_lcqmc(assets):
-    data = read_labelled_texts(assets / "data" / "lcqmc" / "dev.tsv")
-    assert len(data.x[0]) == len(data.x[1]) == 8802
-    assert collections.Counter(data.labels) == {"1": 4402, "0": 4400}
-    assert (data.x[0][0], data.x[1][0]) == (
-        "开初婚未育证明怎么弄？",
-        "初婚未育情况证明怎么开？",
-    )
-
-
 # === Labels ===
+
+
+def test_a_label_that_is_no_class_is_named_with_its_line(read):
+    dev = read("a.csv", "label,text\n1,很好\n\n2,差\n3,还行\n")
+    with pytest.raises(ValueError, match=r"Line 4 of .*a.csv has the label '2'.*'0'"):
+        dev.class_ids(["0", "1"])
 
 
 def test_classes_are_sorted_and_numbered():
     assert class_names(["10", "9", "-1", "2", "10", ""]) == ["-1", "2", "9", "10"]
     assert class_names(["b", "10", "9", "b"]) == ["10", "9", "b"]
-    assert class_names(["5.0", "4.75"]) == ["4.75", "5.0"]
-    assert class_names(["②", "①", "²"]) == ["²", "①", "②"]
     data = LabelledTexts(["x"] * 3, ["差评", "好评", "差评"])
     assert data.class_ids(["好评", "差评"]) == [1, 0, 1]
-
-
-def test_a_label_that_is_no_class_is_named_with_its_line(read):
-    dev = read("a.csv", "label,text\n1,很好\n\n2,差\n3,还行\n")
-    message = r"label '2' of line 4 of .*a.csv is not among.*'0', '1'.*\(1 more"
-    with pytest.raises(ValueError, match=message):
-        dev.class_ids(["0", "1"])
-    empty = read("b.tsv", "label\ttext\n1\t很好\n\t差\n0\t还行\n")
-    with pytest.raises(ValueError, match="label of line 3 of .*b.tsv is empty"):
-        empty.class_ids(["0", "1"])
 
 
 def test_several_labels_of_a_text(read):
@@ -220,7 +190,7 @@ def test_labels_that_are_numbers(read):
     assert data.x == (["甲", "丙", "戊"], ["乙", "丁", "己"])
     assert data.scores() == [5.0, 0.0, 5.0]
     for bad in ("好", "nan", ""):
-        with pytest.raises(ValueError, match=f"label '{bad}' of line 3 of"):
+        with pytest.raises(ValueError, match=f"Line 3 of .* label '{bad}'"):
             read("a.csv", f"text,score\n甲,1\n乙,{bad}\n").scores()
 
 
@@ -229,7 +199,6 @@ def test_labels_that_are_numbers(read):
 MISTAKES = {
     "ending": ("a.xlsx", TSV, {}, r"unknown ending.*\.tsv.*\.csv.*\.jsonl"),
     "empty": ("a.csv", "\n\n", {}, "a.csv is empty"),
-    "header only": ("a.csv", "label,text\n\n", {}, "header line but no examples"),
     "encoding": (
         "a.tsv",
         "label\ttext\n1\t很好\n0\t".encode() + "差".encode("gbk"),
@@ -237,53 +206,18 @@ MISTAKES = {
         "not UTF-8: byte 0xb2 in line 3.*Save it",
     ),
     "ragged": ("a.tsv", "1\t很好\n\n\n0\n", {}, "Line 4 of .*1 columns.*first.* 2"),
-    "ragged csv": ("a.csv", 'label,text\n1,"两\n行"\n0\n', {}, "Line 4 of .*1 columns"),
     "open quote": ("a.csv", 'label,text\n1,"很好\n0,差\n', {}, "of .*a.csv is not CSV"),
     "cut JSON": ("a.jsonl", f'{JSONL}\n{{"label": 1, "te', {}, "Line 5 of .* not JSON"),
-    "no object": (
-        "a.jsonl",
-        '["很好", 1]',
-        {},
-        "Line 1 of .*JSON object such as.*Found",
-    ),
-    "no field": (
-        "a.jsonl",
-        f'{JSONL}{{"label": 0, "text": null}}',
-        {},
-        "Line 4 of .*lacks",
-    ),
-    "number": ("a.csv", CSV, {"label": 4}, r"no column '4'. Its columns are \['label'"),
+    "no object": ("a.jsonl", '["很好", 1]', {}, "Line 1 of .*JSON object such as"),
     "name": ("a.jsonl", JSONL, {"label": "stars"}, "no column 'stars'. Its columns"),
-    "no text": (
-        "a.tsv",
-        "label\twords\n1\t很好\n",
-        {},
-        "no text column.*'words'.*`text=`",
-    ),
-    "pairs": (
-        "a.tsv",
-        "label\ttext\ttext_b\n1\t好\t好\n",
-        {"pairs": False},
-        "a.tsv has pairs of texts where single texts are.*`text_b=`",
-    ),
+    "no text": ("a.tsv", "label\twords\n1\t很好\n", {}, "no text column.*`text=`"),
     "no pairs": (
         "a.tsv",
         TSV,
         {"pairs": True},
-        "single texts where pairs of texts are",
+        "single texts. Expected pairs of texts",
     ),
-    "no label": (
-        "a.tsv",
-        "很好\t干净\n差\t脏\n",
-        {},
-        "no label column.*every line is diff",
-    ),
-    "many": (
-        "a.tsv",
-        "甲\t乙\t丙\t1\n丁\t戊\t己\t1\n",
-        {},
-        "3 columns that may.*`text=`",
-    ),
+    "no label": ("a.tsv", "很好\t干净\n差\t脏\n", {}, "no label column.*every line is"),
 }
 
 
@@ -292,8 +226,3 @@ def test_a_mistake_names_file_line_and_value(read, case):
     name, content, options, message = case
     with pytest.raises(ValueError, match=message):
         read(name, content, **options)
-
-
-def test_a_missing_file(tmp_path):
-    with pytest.raises(FileNotFoundError, match=str(tmp_path / "nowhere.tsv")):
-        read_labelled_texts(tmp_path / "nowhere.tsv")

@@ -81,13 +81,6 @@ def test_labels_that_were_exchanged_are_found(form):
     assert [row["index"] for row in fewer] == indices[:3]
 
 
-def test_no_example_judges_itself():
-    """A model that had seen random labels would predict some of them."""
-    rng = np.random.default_rng(0)
-    features, labels = rng.normal(size=(60, 59)), rng.integers(0, 2, 60)
-    assert len(suspicious_labels(features, labels)) > 0.3 * 60
-
-
 def test_characters_show_a_wrong_label():
     kinds, labels = ["好吃的菜", "坏了的表", "很远的店"], np.arange(60) % 3
     texts = [f"{kinds[label]}{'啊' * (i % 4)}" for i, label in enumerate(labels)]
@@ -96,17 +89,6 @@ def test_characters_show_a_wrong_label():
     assert {row["index"] for row in found[:2]} == {4, 33}
     # Single characters and pairs.
     assert character_features(["好吃", "好"]).shape == (2, 3)
-
-
-def test_classes_too_small_to_judge():
-    features, labels = clusters(sizes=(9, 3, 1))
-    # Class ids need not be consecutive.
-    found = suspicious_labels(features[::-1], 2 * labels[::-1], count=None)
-    assert {row["label_id"] for row in found} <= {0, 2} and 0 not in {
-        row["index"] for row in found
-    }
-    with pytest.raises(ValueError, match="At least two classes"):
-        suspicious_labels(features, np.repeat([0, 1], [12, 1]))
 
 
 def test_logits_are_not_probabilities():

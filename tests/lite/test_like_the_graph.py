@@ -6,7 +6,7 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from albert_tf.data.tags import tag_names
+from albert_tf.data.tagged import tag_names
 from albert_tf.models.tagging import Tagging as InGraphTagging
 from albert_tf.preprocessing.packed_texts import Windows
 from albert_tf.preprocessing.segment_packer import SegmentPacker

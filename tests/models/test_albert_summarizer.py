@@ -1,13 +1,10 @@
 """Extractive summaries: sentences are scored per window and returned with offsets."""
 
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 from small_classifier import CLS, VOCABULARY, randomised, small_backbone
 
-import albert_tf
-from albert_tf.evaluation import oracle_labels
 from albert_tf.models import AlbertSummarizer
 
 ARTICLE = "我想你来吧。\n\n你好吗？　他去了！\n太差了"
@@ -80,53 +77,7 @@ def test_the_loss_is_the_cross_entropy_of_the_sentences(summarizer):
     assert weighted == pytest.approx(losses[1], rel=1e-4)
 
 
-@pytest.mark.slow
-@pytest.mark.traced
-def test_it_learns_from_summaries():
-    rng = np.random.default_rng(0)
-    fillers = ["我想你来吧。", "你他去了吗？", "中文天地人。", "上下左右前后。"]
-    articles, summaries = [], []
-    for _ in range(32):
-        best = f"{rng.choice(list('我你他'))}吃鸡蛋很好。"
-        rows = [*rng.permutation(fillers)[:3], best]
-        articles.append("".join(rng.permutation(rows)))
-        summaries.append(best)
-    assert oracle_labels(["我想你来吧。", best], best) == [0, 1]
-    keras.utils.set_random_seed(1)
-    backbone = small_backbone(num_layers=1, pooler=False)
-    summarizer = AlbertSummarizer.from_backbone(backbone, VOCABULARY)
-    randomised(summarizer).compile(learning_rate=2e-2)
-    summarizer.fit(articles[:24], summaries[:24], epochs=8, batch_size=12, verbose=0)
-    found = summarizer.summarize(articles[24:], sentences=1, verbose=0)
-    right = [found[i]["summary"] == summaries[24 + i] for i in range(8)]
-    # A quarter by chance.
-    assert np.mean(right) > 0.7
-
-
 def test_wrong_labels_raise(summarizer):
-    for y, message in (
-        ([[1, 0]], "Article 0 has 4 sentences"),
-        ([[1, 0, 0, 2]], "as many 1 and 0"),
-        ([], "0 for 1 articles"),
-        (None, "a summary, or a list of 1 and 0"),
-    ):
+    for y, message in (([[1, 0]], "Article 0 has 4 sentences"), ([], "0 for 1")):
         with pytest.raises(ValueError, match=message):
             summarizer.fit([ARTICLE], y, verbose=0)
-    dataset = tf.data.Dataset.from_tensor_slices(([ARTICLE], [ARTICLE])).batch(1)
-    with pytest.raises(TypeError, match="lists of articles"):
-        summarizer.fit(dataset, verbose=0)
-
-
-def test_a_checkpoint_and_served_strings(summarizer, tmp_path):
-    albert_tf.save_checkpoint(summarizer, tmp_path / "own", layout="keras")
-    loaded = AlbertSummarizer.from_checkpoint(tmp_path / "own")
-    expected = summarizer.sentence_scores([LONG, ARTICLE], verbose=0)
-    found = loaded.sentence_scores([LONG, ARTICLE], verbose=0)
-    np.testing.assert_allclose(*map(np.concatenate, (found, expected)), atol=1e-6)
-    with pytest.raises(ValueError, match="no place for sentence_head"):
-        albert_tf.save_checkpoint(summarizer, tmp_path / "zh", layout="albert_zh")
-    served = summarizer.text_answers(([LONG, ARTICLE],), summarizer)
-    sentences = [b"".join(row).decode() for row in served["sentences"].numpy()]
-    assert sentences == [LONG, ARTICLE]
-    np.testing.assert_allclose(served["scores"][1, :4], expected[1], atol=1e-5)
-    assert (served["scores"][1, 4:].numpy() == -1).all()

@@ -163,9 +163,3 @@ def test_wrong_pairs_raise(model):
         model.predict(pairs)
     with pytest.raises(ValueError, match="'cls', 'mean', 'max', 'first_last_mean'"):
         embedder(pooling_mode="average")
-
-
-def test_its_preset_is_a_checkpoint(model, tmp_path):
-    model.save_to_preset(str(tmp_path))
-    loaded = AlbertTextEmbedder.from_checkpoint(tmp_path)
-    assert np.array_equal(loaded.encode_text(TEXTS), model.encode_text(TEXTS))

@@ -1,8 +1,5 @@
 """Tasks that read pretrained heads: masked LM, sentence order, spelling correction."""
 
-import warnings
-
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -25,7 +22,6 @@ from albert_tf.models import (
     AlbertPretrainer,
     AlbertSentenceOrder,
     AlbertSpellingCorrector,
-    bucket_by_length,
 )
 
 TEXTS = ["很好吃，我想你来吧", "", "差", "他 去 了吗"]
@@ -200,40 +196,6 @@ def test_pseudo_perplexity_masks_each_token_in_turn(model):
 
 
 # === Training the masked LM ===
-
-
-@pytest.mark.nightly
-@pytest.mark.traced
-def test_the_masked_lm_learns_from_lists_and_datasets():
-    texts = ["我想吃鸡蛋。", "他去上海了吗？", "天上多少人", "我来了"] * 8
-    keras.utils.set_random_seed(1)
-    model = AlbertMaskedLM.from_backbone(small_backbone(num_layers=1), VOCABULARY)
-    model.compile(learning_rate=1e-2)
-    pooler = [weight.numpy() for weight in model.backbone.pooled_dense.weights]
-    before = model.evaluate(texts, verbose=0, return_dict=True)
-    options = {"batch_size": 8, "verbose": 0}
-    with warnings.catch_warnings():
-        warnings.filterwarnings("error", "Gradients do not exist")
-        model.fit(texts * 5, epochs=4, **options)
-    after = model.evaluate(texts, return_dict=True, **options)
-    # The most frequent of their tokens is 1 in 10.
-    assert before["accuracy"] < 0.1 and after["accuracy"] > 0.3
-    assert after == model.evaluate(texts, return_dict=True, **options)
-    for old, new in zip(pooler, model.backbone.pooled_dense.weights, strict=True):
-        assert np.array_equal(old, new)
-    data = tf.data.Dataset.from_tensor_slices(texts).batch(16)
-    first = model.evaluate(data, verbose=0)
-    assert first == model.evaluate(data, verbose=0)
-    # The same texts with other masks.
-    assert first[0] == pytest.approx(after["loss"], rel=0.5)
-    grouped = bucket_by_length(data.take(1), model.preprocessor)
-    model.fit(grouped, verbose=0)
-    model.preprocessor.segmenter = list
-    with pytest.raises(ValueError, match="segmenter needs the texts"):
-        model.fit(grouped)
-    model.fit(data.take(1), validation_data=data.take(1), verbose=0)
-    with pytest.raises(ValueError, match="Leave out `y`"):
-        model.fit(["很好"], [1])
 
 
 # === Sentence order ===
