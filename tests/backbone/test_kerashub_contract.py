@@ -91,10 +91,11 @@ def test_mixed_bfloat16(changes):
 # === Training ===
 
 
-def test_dropout_is_active_in_training_only():
-    plain, dropping = small_backbone(), small_backbone(hidden_dropout=0.3)
+@pytest.mark.parametrize("rate", ["hidden_dropout", "attention_dropout"])
+def test_dropout_is_active_in_training_only(rate):
+    plain, dropping = small_backbone(), small_backbone(**{rate: 0.3})
     assert difference(plain(INPUTS), dropping(INPUTS, training=False)) == 0.0
-    assert difference(plain(INPUTS), dropping(INPUTS, training=True)) > 0.1
+    assert difference(plain(INPUTS), dropping(INPUTS, training=True)) > 0.01
     assert difference(plain(INPUTS, training=True), plain(INPUTS)) == 0.0
 
 
@@ -146,14 +147,6 @@ def test_lora_weights_load_into_a_fresh_backbone(tmp_path):
     assert are_close(predict(fresh), predict(backbone))
 
 
-@files
-def test_lora_is_merged_in_files(tmp_path, through):
-    backbone = small_backbone()
-    backbone.enable_lora(4)
-    train(backbone)
-    assert are_close(through(backbone, tmp_path)(INPUTS), backbone(INPUTS))
-
-
 def test_lora_of_wrong_layers_is_refused():
     backbone = small_backbone()
     with pytest.raises(ValueError, match="names of .*'query_key_value'.*: ..query'."):
@@ -197,17 +190,3 @@ def test_int8(tmp_path, changes, dtype):
     assert again.token_embedding.dtype_policy.name == "int8_from_bfloat16"
     with pytest.raises(CheckpointError, match="quantized: its .* is int8"):
         load_checkpoint(tmp_path / "model.keras")
-
-
-@pytest.mark.traced
-def test_int8_files_are_small_after_prediction(tmp_path):
-    backbone = small_backbone(
-        vocabulary_size=4000, num_layers=1, hidden_dim=96, embedding_dim=64
-    )
-    backbone.save(tmp_path / "float32.keras")
-    predict(backbone)
-    backbone.quantize("int8")
-    predict(backbone)
-    backbone.save(tmp_path / "int8.keras")
-    sizes = {x.stem: x.stat().st_size for x in tmp_path.iterdir()}
-    assert sizes["int8"] < 0.4 * sizes["float32"]

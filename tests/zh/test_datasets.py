@@ -201,13 +201,6 @@ def test_mistakes_name_the_file_and_what_is_there(tmp_path):
         load("afqmc", tmp_path)
 
 
-def test_small_training_sets_of_ocnli(tmp_path):
-    files = {"train.50k.json": lines(NLI, NLI), "train.3k.json": lines(NLI)}
-    write(tmp_path, files)
-    assert len(load("ocnli", tmp_path)) == 2
-    assert len(load("ocnli", tmp_path, "train.3k")) == 1
-
-
 # === Real files ===
 
 

@@ -1,6 +1,5 @@
 """Words of Chinese text, and the sizes of the Chinese releases."""
 
-import importlib.util
 import json
 import pathlib
 import pickle
@@ -15,32 +14,12 @@ import zh
 from albert_tf.preprocessing.words import word_boundaries
 
 ROOT = pathlib.Path(__file__).parents[2]
-TEXTS = [
-    "我想吃鸡蛋",
-    "",
-    " 他来到了网易杭研大厦\n",
-    "iPhone 15，真香😀！！",
-    "１２３ＡＢＣ、全角　空格",
-]
-
-needs_rjieba = pytest.mark.skipif(
-    importlib.util.find_spec("rjieba") is None, reason="rjieba is not installed"
-)
 
 
 @settings(max_examples=100)
 @given(st.lists(st.text(max_size=30), max_size=3))
 def test_words_joined_give_the_text(texts):
-    assert ["".join(words) for words in zh.segment(texts)] == texts
-
-
-def test_any_iterable_of_strings_is_segmented_by_any_function():
-    expected = [jieba.lcut(text) for text in TEXTS]
-    for texts in (TEXTS, np.array(TEXTS), iter(TEXTS)):
-        assert zh.segment(texts) == expected
-    assert zh.segment([]) == []
-    assert zh.segment(["好吃吗", ""], segmenter=list) == [["好", "吃", "吗"], []]
-    assert zh.segment(["好吃吗"], segmenter=jieba.cut) == [jieba.lcut("好吃吗")]
+    assert ["".join(words) for words in zh.segment(iter(texts))] == texts
 
 
 def test_a_segmenter_that_changes_the_text_is_refused():
@@ -62,23 +41,14 @@ ODD = [
 ]
 
 
-@needs_rjieba
 @pytest.mark.parametrize("hmm", [True, False])
 def test_rjieba_finds_the_words_of_jieba(hmm):
+    pytest.importorskip("rjieba", reason="rjieba is not installed (extra [fast])")
     reviews = (ROOT / "examples" / "reviews" / "test.tsv").read_text("utf-8")
     segmenter = zh.Jieba(hmm=hmm)
     assert segmenter.fast
     for text in (*ODD, reviews):
         assert segmenter(text) == jieba.lcut(text, HMM=hmm)
-
-
-@pytest.mark.parametrize("fast", [True, False])
-def test_jieba_is_pickled_without_its_dictionary(fast):
-    segmenter = zh.Jieba(hmm=False, fast=fast)
-    segmenter("好")
-    pickled = pickle.dumps(segmenter)
-    assert len(pickled) < 1000
-    assert zh.segment(TEXTS, pickle.loads(pickled)) == zh.segment(TEXTS, segmenter)
 
 
 def test_repr_names_the_words():
@@ -91,36 +61,27 @@ def test_repr_names_the_words():
     assert repr(zh.Whitespace()) == "Whitespace()"
 
 
-def test_without_rjieba_jieba_cuts(monkeypatch):
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    segmenter = zh.Jieba()
-    assert not segmenter.fast
-    assert segmenter("我想吃鸡蛋") == ["我", "想", "吃", "鸡蛋"]
-
-
-DICTIONARY = (
-    "\ufeff云计算 5\n李小福 2 nr\n\n创新办 3 i\r\neasy_install 3 eng\n台中\n石墨烯\n"
-)
-USER_TEXTS = [
-    "李小福是创新办主任也是云计算方面的专家",
-    "台中easy_install石墨烯",
-    "网易",
-]
-
-
 def test_a_user_dictionary_is_that_of_jieba(tmp_path):
+    text = "李小福是创新办主任也是云计算方面的专家"
+    lines = [
+        "云计算 5",
+        "李小福 2 nr",
+        "",
+        "创新办 3 i",
+        "easy_install 3 eng",
+        "石墨烯",
+    ]
     path = tmp_path / "words.txt"
-    path.write_text(DICTIONARY, encoding="utf-8", newline="")
+    path.write_text("\ufeff" + "\r\n".join(lines), encoding="utf-8", newline="")
     expected = jieba.Tokenizer()
     expected.load_userdict(str(path))
-    words = [expected.lcut(text) for text in USER_TEXTS]
-    assert words != zh.segment(USER_TEXTS)
     segmenter = zh.Jieba(user_dictionary=path)
     path.unlink()
-    copy = pickle.loads(pickle.dumps(segmenter))
-    assert zh.segment(USER_TEXTS, copy) == words
-    lines = [line.strip() for line in DICTIONARY[1:].split("\n") if line]
-    assert zh.segment(USER_TEXTS, zh.Jieba(user_dictionary=lines)) == words
+    assert segmenter(text) == expected.lcut(text) != zh.Jieba()(text)
+    pickled = pickle.dumps(segmenter)
+    assert len(pickled) < 1000
+    assert pickle.loads(pickled)(text) == zh.Jieba(user_dictionary=lines)(text)
+    assert pickle.loads(pickled)(text) == segmenter(text)
 
 
 def test_a_malformed_user_dictionary_is_refused(tmp_path):
@@ -158,25 +119,15 @@ def test_words_begin_at_the_same_places_for_all_segmenters():
 
 
 CONFIGS = {
-    "albert_tiny_zh": [
-        "configs/albert_config_tiny.json",
-        "albert_tiny_zh_a/albert_config_tiny.json",
-        "albert_tiny_zh_b/albert_config_tiny.json",
-    ],
-    "albert_base_zh": ["configs/albert_config_base.json"],
-    "albert_large_zh": [
-        "configs/albert_config_large.json",
-        "albert_large_zh/albert_config_large.json",
-    ],
-    "albert_xlarge_zh": ["configs/albert_config_xlarge.json"],
-    "albert_xxlarge_zh": ["configs/albert_config_xxlarge.json"],
-    # The config in the archive albert_tiny_zh_google itself says one layer.
-    "albert_tiny_zh_google": ["configs/albert_config_tiny_google.json"],
-    "albert_small_zh_google": [
-        "configs/albert_config_small_google.json",
-        "albert_small_zh_google/albert_config.json",
-    ],
-    "albert_base_zh_google": ["albert_base_zh_google/albert_config.json"],
+    "albert_tiny_zh": "configs/albert_config_tiny.json",
+    "albert_base_zh": "configs/albert_config_base.json",
+    "albert_large_zh": "configs/albert_config_large.json",
+    "albert_xlarge_zh": "configs/albert_config_xlarge.json",
+    "albert_xxlarge_zh": "configs/albert_config_xxlarge.json",
+    # The config in the archive albert_tiny_zh_google has one layer.
+    "albert_tiny_zh_google": "configs/albert_config_tiny_google.json",
+    "albert_small_zh_google": "configs/albert_config_small_google.json",
+    "albert_base_zh_google": "albert_base_zh_google/albert_config.json",
 }
 ACTIVATIONS = {"gelu": "gelu_approximate", "relu": "relu"}
 
@@ -184,7 +135,7 @@ ACTIVATIONS = {"gelu": "gelu_approximate", "relu": "relu"}
 def test_sizes_are_those_of_the_released_configs(assets):
     # This project trained the other one.
     assert set(zh.SIZES) - {"albert_micro_zh"} == set(CONFIGS)
-    for name, path in [(x, path) for x, paths in CONFIGS.items() for path in paths]:
+    for name, path in CONFIGS.items():
         size = zh.SIZES[name]
         config = json.loads((assets / "released" / path).read_text())
         assert {
