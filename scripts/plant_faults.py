@@ -107,7 +107,7 @@ labels_not_moved | albert_tf/models -k batching | a label stays with its text
 words_shifted | albert_tf/preprocessing | words are masked where a segmenter found them
 - (len(text) + 1 for text in texts[:-1])
 + (len(text) for text in texts[:-1])
-jieba_words_shifted | zh -k segmentation | words begin at the right places
+jieba_words_shifted | albert_tf/preprocessing tests/zh | words begin at the right places
 - return np.cumsum(lengths) - lengths
 + return np.cumsum(lengths)
 sop_inverted | albert_tf/pretraining -k "pairs or make" | label 0 is "in order"

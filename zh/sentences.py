@@ -41,7 +41,7 @@ _NO_END = re.compile(
 _ITEM_NUMBER = re.compile(r"[\s(（]{0,4}[0-9]{1,4}$")
 
 
-def split_sentences(text):
+def split_sentences(text: str) -> list[str]:
     """Split text into sentences.
 
     A sentence ends

@@ -1,12 +1,11 @@
+from collections.abc import Sequence
 from typing import Any
 
 import keras
 import keras_hub
 
 from albert_tf.backbone.encoder_blocks import encoder_blocks, group_of_layer
-from albert_tf.backbone.lora import Lora
 from albert_tf.backbone.presets import Presets
-from albert_tf.backbone.quantization import Quantization
 from albert_tf.layers import (
     AttentionBlock,
     FactorizedEmbedding,
@@ -17,16 +16,16 @@ from albert_tf.layers.common import (
     Activation,
     Policy,
     Tensor,
-    albert_initializer,
+    dense,
     get_activation,
-    policy_at,
     serialize_activation,
 )
+from albert_tf.layers.private_keras import inner_layers
 from albert_tf_lite.errors import AlbertError
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
-class AlbertBackbone(Presets, Lora, Quantization, keras_hub.models.Backbone):
+class AlbertBackbone(Presets, keras_hub.models.Backbone):
     """ALBERT encoder as a functional model.
 
     Parameters are shared across layers in groups of consecutive layers, the
@@ -98,6 +97,7 @@ class AlbertBackbone(Presets, Lora, Quantization, keras_hub.models.Backbone):
         google-research/albert `modeling.py`.
     """
 
+    # The LiteRT export replaces the embedding.
     embedding_cls = FactorizedEmbedding
 
     def __init__(
@@ -147,12 +147,8 @@ class AlbertBackbone(Presets, Lora, Quantization, keras_hub.models.Backbone):
         )
         self.pooled_dense = None
         if pooler:
-            self.pooled_dense = keras.layers.Dense(
-                hidden_dim,
-                activation="tanh",
-                kernel_initializer=albert_initializer(),
-                dtype=policy_at(dtype, "pooled_dense"),
-                name="pooled_dense",
+            self.pooled_dense = dense(
+                hidden_dim, activation="tanh", dtype=dtype, name="pooled_dense"
             )
 
         # === Functional Model ===
@@ -161,9 +157,7 @@ class AlbertBackbone(Presets, Lora, Quantization, keras_hub.models.Backbone):
             for name in ("token_ids", "segment_ids", "padding_mask")
         }
         outputs, _ = self._encode(inputs)
-        # The model itself has the default policy of a map.
-        policy = policy_at(dtype, path="")
-        super().__init__(inputs=inputs, outputs=outputs, dtype=policy, **kwargs)
+        super().__init__(inputs=inputs, outputs=outputs, dtype=dtype, **kwargs)
 
         # === Config ===
         self.vocabulary_size = vocabulary_size
@@ -184,7 +178,7 @@ class AlbertBackbone(Presets, Lora, Quantization, keras_hub.models.Backbone):
         self.num_segments = num_segments
 
     def _encode(self, inputs, attention_scores=False):
-        """Return the outputs and a dict of the outputs of every layer."""
+        """Return the outputs, and a dict of those of every layer."""
         x = self.embedding(inputs["token_ids"], inputs["segment_ids"])
         mask = inputs["padding_mask"]
         hidden_states, scores = [x], []
@@ -258,6 +252,45 @@ class AlbertBackbone(Presets, Lora, Quantization, keras_hub.models.Backbone):
         """
         self.embedding.trainable = False
 
+    def default_lora_layer_names(self) -> list[str]:
+        return ["query_key_value"]
+
+    def enable_lora(
+        self, rank: int, target_layer_names: Sequence[str] | None = None
+    ) -> None:
+        """Freeze all weights and add low-rank ones to some dense layers.
+
+        A shared block is adapted once for all layers that run it. Compile a model on
+        this backbone again afterwards. To load a file of `save_lora_weights`, adapt
+        the same layers first.
+
+        Args:
+            rank: int. Rank of the factorization.
+            target_layer_names: optional strings, the names of the dense layers to
+                adapt. By default `["query_key_value"]`, the inputs of attention.
+
+        Raises:
+            AlbertError: if there is no dense layer of a name.
+
+        Reference:
+            [LoRA](https://arxiv.org/abs/2106.09685)
+        """
+        names = target_layer_names or self.default_lora_layer_names()
+        layers = [x for x in inner_layers(self) if isinstance(x, keras.layers.Dense)]
+        known = {layer.name for layer in layers}
+        if unknown := sorted(set(names) - known):
+            raise AlbertError(
+                f"`target_layer_names` must be names of {sorted(known)}. Received: "
+                f"{unknown}"
+            )
+        super().enable_lora(rank, names)
+        for layer in layers:
+            if layer.lora_enabled and layer.bias is not None:
+                # `save_lora_weights` does not save biases.
+                layer.bias.trainable = False
+        # The traced functions compute without the new weights.
+        self.train_function = self.test_function = self.predict_function = None
+
     @property
     def attention_blocks(self) -> dict[tuple[int, int], AttentionBlock]:
         """Return the distinct attention halves by (group, inner layer)."""
@@ -282,7 +315,7 @@ class AlbertBackbone(Presets, Lora, Quantization, keras_hub.models.Backbone):
         return self.embedding.token_embedding
 
     def get_config(self) -> dict[str, Any]:
-        return {
+        config = {
             **super().get_config(),
             "vocabulary_size": self.vocabulary_size,
             "num_layers": self.num_layers,
@@ -302,3 +335,20 @@ class AlbertBackbone(Presets, Lora, Quantization, keras_hub.models.Backbone):
             "num_segments": self.num_segments,
             "pooler": self.pooled_dense is not None,
         }
+        quantized = [x for x in inner_layers(self) if x.quantization_mode]
+        if quantized:
+            # Instead of KerasHub's map of policies, which its presets do not keep.
+            config["dtype"] = keras.dtype_policies.serialize(self.dtype_policy)
+            modes = {layer.path: layer.quantization_mode for layer in quantized}
+            config["quantized_layers"] = modes
+        return config
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> "AlbertBackbone":
+        config = dict(config)
+        modes = config.pop("quantized_layers", {})
+        backbone = super().from_config(config)
+        for layer in inner_layers(backbone):
+            if layer.path in modes:
+                layer.quantize(modes[layer.path])
+        return backbone

@@ -23,24 +23,17 @@ def encoder_blocks(
 ) -> list[EncoderBlock]:
     """Return the block of each layer, in order; layers share the same object.
 
-    Args:
-        num_layers, num_attention_groups, num_ffn_groups, num_inner_repetitions: ints,
-            as in `AlbertBackbone`.
-        attention, feed_forward: dicts of the arguments of either half.
-        **both: arguments of both halves.
-
-    Raises:
-        AlbertError: if the number of groups is not between 1 and `num_layers`.
+    `attention` and `feed_forward` are the arguments of either half, `both` of both.
     """
-    for name, groups in (
-        ("num_attention_groups", num_attention_groups),
-        ("num_ffn_groups", num_ffn_groups),
-    ):
+    groups_by_name = {
+        "num_attention_groups": num_attention_groups,
+        "num_ffn_groups": num_ffn_groups,
+    }
+    for name, groups in groups_by_name.items():
         if not 1 <= groups <= num_layers:
             raise AlbertError(
-                f"`{name}` must be between 1 (shared by all layers) and "
-                f"`num_layers` (nothing shared). Received: {name}={groups}, "
-                f"num_layers={num_layers}"
+                f"`{name}` must be between 1 (shared by all layers) and `num_layers` "
+                f"(nothing shared). Received: {name}={groups}, num_layers={num_layers}"
             )
 
     @functools.cache

@@ -49,14 +49,12 @@ def choose_precision(width: int = 1024) -> Precision:
         A `Precision`.
 
     Example:
-
-    >>> print(albert_tf.backbone.choose_precision(312))
-    Computing in float32: the processor has no units for bfloat16.
+    ```python
+    print(albert_tf.backbone.choose_precision(312))
+    ```
     """
-    if not _has_gpu():
-        flags = _processor_flags()
-        if flags is not None and not flags & set(BFLOAT16_FLAGS):
-            return Precision("float32", "the processor has no units for bfloat16")
+    if not _has_gpu() and not _processor_may_have_bfloat16():
+        return Precision("float32", "the processor has no units for bfloat16")
     gain = _bfloat16_gain(width)
     reason = f"a matrix product is {gain:.2f} times as fast in bfloat16"
     if gain < MIN_GAIN:
@@ -65,15 +63,7 @@ def choose_precision(width: int = 1024) -> Precision:
 
 
 def as_dtype(precision: str, width: int = 1024) -> str:
-    """Return the Keras policy of a precision; print the choice of `"auto"` to stderr.
-
-    Args:
-        precision: `"auto"`, `"float32"` or `"bfloat16"`.
-        width: int, as in `choose_precision`.
-
-    Raises:
-        AlbertError: if `precision` is unknown.
-    """
+    """Return the Keras policy of a precision; print the choice of `"auto"`."""
     policies = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
     if precision == "auto":
         chosen = choose_precision(width)
@@ -91,15 +81,13 @@ def _has_gpu():
     return any("gpu" in device.lower() for device in keras.distribution.list_devices())
 
 
-def _processor_flags():
-    """Return the feature flags of the processor, `None` if unknown."""
+def _processor_may_have_bfloat16():
     try:
-        lines = _CPU_INFO.read_text().splitlines()
+        words = _CPU_INFO.read_text().split()
     except OSError:
-        return None
-    parts = (line.partition(":") for line in lines)
-    found = [flags for name, _, flags in parts if name.strip() in ("flags", "Features")]
-    return set(found[0].split()) if found else None
+        # Not Linux: the measurement decides.
+        return True
+    return not set(BFLOAT16_FLAGS).isdisjoint(words)
 
 
 def _bfloat16_gain(width):

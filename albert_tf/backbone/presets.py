@@ -1,6 +1,5 @@
 """Presets, checkpoints by name, and files for transformers."""
 
-import contextlib
 import importlib.util
 
 import keras
@@ -8,24 +7,11 @@ import keras
 from albert_tf_lite.errors import AlbertError
 
 
-@contextlib.contextmanager
-def without_mixed_precision(backbone):
-    """Write a backbone's config with the type of its weights.
-
-    KerasHub's `from_preset` reads the name of a policy as that of a type, which
-    "mixed_bfloat16" is not.
-    """
-    policy = backbone.dtype_policy
-    if policy.name.startswith("mixed_"):
-        backbone.dtype_policy = keras.DTypePolicy(policy.variable_dtype)
-    try:
-        yield
-    finally:
-        backbone.dtype_policy = policy
-
-
 class Presets:
-    """Presets, and models from and to the checkpoints of other tools."""
+    """Presets of KerasHub, which may also be checkpoints of other tools.
+
+    A base of the backbone and of all tasks.
+    """
 
     @classmethod
     def from_preset(cls, preset, load_weights=True, **kwargs):
@@ -34,8 +20,8 @@ class Presets:
         Args:
             preset: string: the directory of a preset, or of a checkpoint without
                 `config.json`; the name of a release, such as `"albert_tiny_zh"`;
-                `"hf://user/name"`, a preset or a checkpoint of
-                any form on the Hub; or any other preset of KerasHub.
+                `"hf://user/name"`, a preset or a checkpoint of any form on the Hub; or
+                any other preset of KerasHub.
             load_weights: bool. `False` for random weights.
             **kwargs: passed to `from_checkpoint` for a checkpoint.
 
@@ -67,13 +53,19 @@ class Presets:
             )
         return model
 
+    def save_to_preset(self, preset_dir, **kwargs):
+        backbone = getattr(self, "backbone", self)
+        policy = backbone.dtype_policy
+        if policy.name.startswith("mixed_"):
+            # KerasHub's `from_preset` reads the name of a policy as that of a type.
+            backbone.dtype_policy = keras.DTypePolicy(policy.variable_dtype)
+        try:
+            super().save_to_preset(preset_dir, **kwargs)
+        finally:
+            backbone.dtype_policy = policy
+
     def export_to_transformers(self, path):
         """Write a directory that `transformers` reads."""
         from albert_tf.checkpoints import save_checkpoint
 
         save_checkpoint(self, path, layout="huggingface")
-
-    def save_to_preset(self, preset_dir, **kwargs):
-        backbone = getattr(self, "backbone", self)
-        with without_mixed_precision(backbone):
-            super().save_to_preset(preset_dir, **kwargs)

@@ -2,10 +2,9 @@
 
 from albert_tf.layers.attention_block import AttentionBlock
 from albert_tf.layers.encoder_block import EncoderBlock
-from albert_tf.layers.factorized_embedding import FactorizedEmbedding
+from albert_tf.layers.factorized_embedding import FactorizedEmbedding, TokenEmbedding
 from albert_tf.layers.feed_forward_block import FeedForwardBlock
 from albert_tf.layers.masked_lm_head import MaskedLMHead
-from albert_tf.layers.token_embedding import TokenEmbedding
 
 __all__ = [
     "AttentionBlock",

@@ -3,7 +3,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from albert_tf.layers.common import Shape, Tensor, dense_in, layer_norm
+from albert_tf.layers.common import Shape, Tensor, dense, layer_norm
 from albert_tf_lite.errors import AlbertError
 
 # Added to the score of a masked key, as in the original code. Not minus infinity, so
@@ -15,8 +15,7 @@ MASKED_SCORE = -10000.0
 class AttentionBlock(keras.layers.Layer):
     """Attention half of an encoder block, with residual and LayerNorm.
 
-    Query, key and value are one matrix product: `query_key_value` holds their kernels
-    side by side.
+    Query, key and value are one matrix product, `query_key_value`.
 
     Args:
         num_heads: int. Attention heads; must divide the width of the input.
@@ -34,9 +33,6 @@ class AttentionBlock(keras.layers.Layer):
 
     >>> albert_tf.layers.AttentionBlock(num_heads=4)(np.ones([2, 8, 48])).shape
     TensorShape([2, 8, 48])
-
-    Reference:
-        [Attention is all you need, section 3.2](https://arxiv.org/abs/1706.03762)
     """
 
     def __init__(
@@ -50,29 +46,28 @@ class AttentionBlock(keras.layers.Layer):
         super().__init__(**kwargs)
         self.supports_masking = True
         self.num_heads = num_heads
-        self.hidden_dropout_rate = hidden_dropout
-        self.attention_dropout_rate = attention_dropout
         self.normalize_first = normalize_first
+        self.attention_dropout = keras.layers.Dropout(
+            attention_dropout, dtype=self.dtype_policy, name="attention_dropout"
+        )
+        self.hidden_dropout = keras.layers.Dropout(
+            hidden_dropout, dtype=self.dtype_policy, name="hidden_dropout"
+        )
 
     def build(self, inputs_shape: Shape) -> None:
         hidden_dim = inputs_shape[-1]
         if hidden_dim % self.num_heads:
             raise AlbertError(
-                "The width of the hidden states must be a multiple of "
-                f"`num_heads`. Received: width {hidden_dim}, "
-                f"num_heads={self.num_heads}"
+                "The width of the hidden states must be a multiple of `num_heads`. "
+                f"Received: width {hidden_dim}, num_heads={self.num_heads}"
             )
         self.head_dim = hidden_dim // self.num_heads
-        policy = self.dtype_policy
-        self.query_key_value = dense_in(self, "query_key_value", 3 * hidden_dim)
-        self.output_dense = dense_in(self, "output_dense", hidden_dim)
-        self.layer_norm = layer_norm(dtype=policy, name="layer_norm")
-        self.attention_dropout = keras.layers.Dropout(
-            self.attention_dropout_rate, dtype=policy, name="attention_dropout"
+        dtype = self.dtype_policy
+        self.query_key_value = dense(
+            3 * hidden_dim, dtype=dtype, name="query_key_value"
         )
-        self.hidden_dropout = keras.layers.Dropout(
-            self.hidden_dropout_rate, dtype=policy, name="hidden_dropout"
-        )
+        self.output_dense = dense(hidden_dim, dtype=dtype, name="output_dense")
+        self.layer_norm = layer_norm(dtype=dtype)
         for layer in (self.query_key_value, self.output_dense, self.layer_norm):
             layer.build((None, None, hidden_dim))
         self.built = True
@@ -93,8 +88,11 @@ class AttentionBlock(keras.layers.Layer):
             query, inputs = query[:, :, :output_length], inputs[:, :output_length]
         scores = ops.matmul(query, ops.transpose(key, (0, 1, 3, 2)))
         scores = scores * self.head_dim**-0.5
-        for mask in self._score_masks(padding_mask, attention_mask):
-            scores = scores + mask[:, :, :output_length]
+        if padding_mask is not None:
+            scores = scores + ops.expand_dims(self._blocked(padding_mask), (1, 2))
+        if attention_mask is not None:
+            blocked = self._blocked(attention_mask[:, :output_length])
+            scores = scores + ops.expand_dims(blocked, 1)
         probabilities = ops.softmax(scores, axis=-1)
         dropped = self.attention_dropout(probabilities, training=training)
         x = ops.transpose(ops.matmul(dropped, value), (0, 2, 1, 3))
@@ -104,23 +102,6 @@ class AttentionBlock(keras.layers.Layer):
         x = x if self.normalize_first else self.layer_norm(x)
         return (x, probabilities) if return_attention_scores else x
 
-    def compute_output_spec(
-        self,
-        inputs: keras.KerasTensor,
-        *args: Any,
-        return_attention_scores: bool = False,
-        output_length: int | None = None,
-        **kwargs: Any,
-    ) -> Any:
-        # Without tracing a deep model is built ten times faster.
-        batch, time, hidden_dim = inputs.shape
-        queries = output_length or time
-        spec = keras.KerasTensor((batch, queries, hidden_dim), self.compute_dtype)
-        if not return_attention_scores:
-            return spec
-        scores = (batch, self.num_heads, queries, time)
-        return spec, keras.KerasTensor(scores, self.compute_dtype)
-
     def _query_key_value(self, x):
         """Return three tensors [batch, heads, time, head_dim]."""
         batch, time, hidden_dim = ops.shape(x)
@@ -128,20 +109,15 @@ class AttentionBlock(keras.layers.Layer):
         x = ops.reshape(x, (batch, time, 3, self.num_heads, self.head_dim))
         return ops.unstack(ops.transpose(x, (2, 0, 3, 1, 4)), 3)
 
-    def _score_masks(self, padding_mask, attention_mask):
-        """Yield the summand of each mask to the scores [batch, heads, query, key]."""
-        if padding_mask is not None:
-            padding_mask = ops.expand_dims(padding_mask, 1)
-        for mask in (padding_mask, attention_mask):
-            if mask is not None:
-                blocked = 1.0 - ops.cast(mask, self.compute_dtype)
-                yield ops.expand_dims(blocked, 1) * MASKED_SCORE
+    def _blocked(self, mask):
+        """Return the summand of a mask to the scores."""
+        return (1.0 - ops.cast(mask, self.compute_dtype)) * MASKED_SCORE
 
     def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
             "num_heads": self.num_heads,
-            "hidden_dropout": self.hidden_dropout_rate,
-            "attention_dropout": self.attention_dropout_rate,
+            "hidden_dropout": self.hidden_dropout.rate,
+            "attention_dropout": self.attention_dropout.rate,
             "normalize_first": self.normalize_first,
         }

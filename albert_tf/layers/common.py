@@ -1,4 +1,4 @@
-"""Activations, initializers and inner layers that all layers of ALBERT use."""
+"""Types, activations, the initializer and inner layers of all layers of ALBERT."""
 
 from collections.abc import Callable
 from typing import Any, TypeAlias
@@ -8,7 +8,8 @@ import keras
 # A tensor of Keras' backend, symbolic or not, or an array.
 Tensor: TypeAlias = Any
 Activation: TypeAlias = str | Callable[[Tensor], Tensor]
-Shape: TypeAlias = tuple[int | None, ...]
+# The last axis, which layers build on, is always known.
+Shape: TypeAlias = tuple[Any, ...]
 Policy: TypeAlias = str | keras.DTypePolicy | None
 
 # As in all layers of both original code bases, the masked LM head included.
@@ -28,14 +29,13 @@ def get_activation(identifier: Activation | None) -> Callable[[Tensor], Tensor]:
 
 
 def serialize_activation(activation: Callable[[Tensor], Tensor]) -> str | dict:
-    """Return the name of an activation, for `get_config`."""
     if activation is gelu_approximate:
         return "gelu_approximate"
     return keras.activations.serialize(activation)
 
 
 def albert_initializer(stddev: float = 0.02) -> keras.initializers.Initializer:
-    """Return the initializer of all matrices, the original's `create_initializer`."""
+    """Return the initializer of all matrices, `create_initializer` of the original."""
     return keras.initializers.TruncatedNormal(stddev=stddev)
 
 
@@ -44,26 +44,14 @@ def at_least_float32(dtype: str) -> str:
     return keras.backend.result_type(dtype, "float32")
 
 
-def policy_at(dtype: Policy, path: str) -> Policy:
-    """Return the policy of the layer at a path.
-
-    A quantized model is built from a map of policies by path, but Keras cannot save
-    layers that hold the map.
-    """
-    if isinstance(dtype, keras.dtype_policies.DTypePolicyMap):
-        return dtype[path]
-    return dtype
-
-
-def dense_in(
-    owner: keras.layers.Layer, name: str, units: int, **kwargs: Any
-) -> keras.layers.Dense:
-    """Create a dense layer inside another layer, with ALBERT's initializer."""
+def dense(units: int, **kwargs: Any) -> keras.layers.Dense:
+    """Create a dense layer with ALBERT's initializer."""
     kwargs.setdefault("kernel_initializer", albert_initializer())
-    dtype = policy_at(owner.dtype_policy, f"{owner.path}/{name}")
-    return keras.layers.Dense(units, dtype=dtype, name=name, **kwargs)
+    return keras.layers.Dense(units, **kwargs)
 
 
 def layer_norm(**kwargs: Any) -> keras.layers.LayerNormalization:
     """Create a LayerNormalization with ALBERT's epsilon."""
-    return keras.layers.LayerNormalization(epsilon=LAYER_NORM_EPSILON, **kwargs)
+    return keras.layers.LayerNormalization(
+        epsilon=LAYER_NORM_EPSILON, name="layer_norm", **kwargs
+    )

@@ -3,15 +3,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from albert_tf.layers.common import (
-    Shape,
-    Tensor,
-    albert_initializer,
-    dense_in,
-    layer_norm,
-    policy_at,
-)
-from albert_tf.layers.token_embedding import TokenEmbedding
+from albert_tf.layers.common import Shape, Tensor, albert_initializer, dense, layer_norm
 from albert_tf_lite.errors import AlbertError
 
 PROJECTION_ORDERS = ("before_layer_norm", "after_layer_norm")
@@ -75,9 +67,8 @@ class FactorizedEmbedding(keras.layers.Layer):
         super().__init__(**kwargs)
         if projection not in PROJECTION_ORDERS:
             raise AlbertError(
-                f"`projection` must be one of {PROJECTION_ORDERS}: "
-                '"before_layer_norm" is albert_zh, "after_layer_norm" is Google. '
-                f"Received: projection={projection!r}"
+                f"`projection` must be one of {PROJECTION_ORDERS}, as in albert_zh and "
+                f"in Google's code. Received: projection={projection!r}"
             )
         self.vocabulary_size = vocabulary_size
         self.embedding_dim = embedding_dim
@@ -85,54 +76,41 @@ class FactorizedEmbedding(keras.layers.Layer):
         self.max_sequence_length = max_sequence_length
         self.num_segments = num_segments
         self.projection_order = projection
-        self.dropout_rate = dropout
-
         self.project_first = projection == "before_layer_norm"
         # The width at which the three embeddings are added and normalised.
         self.sum_dim = hidden_dim if self.project_first else embedding_dim
-        self.layer_norm = layer_norm(dtype=self.dtype_policy, name="layer_norm")
-        self.dropout = keras.layers.Dropout(
-            dropout, dtype=self.dtype_policy, name="dropout"
+        dtype = self.dtype_policy
+        self.layer_norm = layer_norm(dtype=dtype)
+        self.dropout = keras.layers.Dropout(dropout, dtype=dtype, name="dropout")
+        self.token_embedding = TokenEmbedding(
+            vocabulary_size,
+            embedding_dim,
+            embeddings_initializer=albert_initializer(),
+            dtype=dtype,
+            name="token_embedding",
         )
+        self.projection = dense(
+            hidden_dim, use_bias=not self.project_first, dtype=dtype, name="projection"
+        )
+        if self.project_first:
+            # With the original's 0.02 the tokens begin several times smaller than the
+            # positions in albert_zh's sum, and a model trained from random weights sees
+            # little but positions for hundreds of steps (measured).
+            self.projection.kernel_initializer = keras.initializers.VarianceScaling()
 
     def build(
         self, token_ids_shape: Shape, segment_ids_shape: Shape | None = None
     ) -> None:
-        self.token_embedding = TokenEmbedding(
-            self.vocabulary_size,
-            self.embedding_dim,
-            embeddings_initializer=albert_initializer(),
-            dtype=policy_at(self.dtype_policy, f"{self.path}/token_embedding"),
-            name="token_embedding",
-        )
-        self.projection = dense_in(
-            self,
-            "projection",
-            self.hidden_dim,
-            use_bias=not self.project_first,
-            # With the original's 0.02 the tokens begin several times smaller than the
-            # positions in albert_zh's sum, and a model trained from random weights sees
-            # little but positions for hundreds of steps (measured).
-            kernel_initializer=(
-                keras.initializers.VarianceScaling()
-                if self.project_first
-                else albert_initializer()
-            ),
-        )
+        self.segment_table = self._table("segment_table", self.num_segments)
+        self.position_table = self._table("position_table", self.max_sequence_length)
         self.token_embedding.build()
-        self.segment_table = self.add_weight(
-            name="segment_table",
-            shape=(self.num_segments, self.sum_dim),
-            initializer=albert_initializer(),
-        )
-        self.position_table = self.add_weight(
-            name="position_table",
-            shape=(self.max_sequence_length, self.sum_dim),
-            initializer=albert_initializer(),
-        )
         self.projection.build((None, None, self.embedding_dim))
         self.layer_norm.build((None, None, self.sum_dim))
         self.built = True
+
+    def _table(self, name, rows):
+        shape = (rows, self.sum_dim)
+        return self.add_weight(shape, initializer=albert_initializer(), name=name)
 
     @property
     def token_table(self) -> keras.Variable:
@@ -153,47 +131,33 @@ class FactorizedEmbedding(keras.layers.Layer):
         return x if self.project_first else self.projection(x)
 
     def reverse(self, x: Tensor) -> Tensor:
-        """Score hidden states against the token table (tied output weights).
-
-        Args:
-            x: float tensor [..., hidden_dim] for `"before_layer_norm"`, which projects
-                it back first, or [..., embedding_dim] for `"after_layer_norm"`.
-
-        Returns:
-            A float tensor [..., vocabulary_size].
-        """
+        """Score vectors [..., sum_dim] against the token table (tied weights)."""
         if self.project_first:
-            x = ops.matmul(x, ops.transpose(self._projection_kernel()))
+            kernel = self.projection.kernel
+            if self.projection.quantization_mode is not None:
+                # A call scales the integers of a quantized kernel.
+                kernel = self.projection(
+                    ops.eye(self.embedding_dim, dtype=self.compute_dtype)
+                )
+            x = ops.matmul(x, ops.transpose(kernel))
         return self.token_embedding.reverse(x)
 
     def _positions(self, token_ids):
         return self.position_table[: ops.shape(token_ids)[1]]
 
-    def _projection_kernel(self):
-        if self.projection.quantization_mode is None:
-            return self.projection.kernel
-        # A call scales the integers of a quantized kernel.
-        return self.projection(ops.eye(self.embedding_dim, dtype=self.compute_dtype))
-
     def _check_length(self, length):
         if length is not None and length > self.max_sequence_length:
             raise AlbertError(
-                f"The input has {length} tokens per text, but this model has only "
-                f"{self.max_sequence_length} positions. Truncate the texts "
-                "(`sequence_length` of the preprocessor), or build the model with a "
-                "larger `max_sequence_length`."
+                f"The input has {length} tokens, but this model has only "
+                f"{self.max_sequence_length} positions. Truncate the texts by the "
+                "`sequence_length` of the preprocessor."
             )
 
-    def compute_output_spec(
-        self,
-        token_ids: keras.KerasTensor,
-        segment_ids: Any = None,
-        training: Any = None,
-    ) -> keras.KerasTensor:
-        self._check_length(token_ids.shape[1])
-        return keras.KerasTensor(
-            (*token_ids.shape, self.hidden_dim), dtype=self.compute_dtype
-        )
+    def compute_output_shape(
+        self, token_ids_shape: Shape, segment_ids_shape: Shape | None = None
+    ) -> Shape:
+        self._check_length(token_ids_shape[1])
+        return (*token_ids_shape, self.hidden_dim)
 
     def get_config(self) -> dict[str, Any]:
         return {
@@ -204,5 +168,42 @@ class FactorizedEmbedding(keras.layers.Layer):
             "max_sequence_length": self.max_sequence_length,
             "num_segments": self.num_segments,
             "projection": self.projection_order,
-            "dropout": self.dropout_rate,
+            "dropout": self.dropout.rate,
         }
+
+
+@keras.saving.register_keras_serializable(package="albert_tf")
+class TokenEmbedding(keras.layers.Embedding):
+    """Keras' `Embedding` with a dense gradient and a method to score tokens.
+
+    On TensorFlow, Keras' Adam, AdamW and Lamb do not add the repeated rows of a sparse
+    gradient, so a token that occurs twice in a batch would get a wrong second moment.
+    In mixed precision the rows are looked up, and their gradients added, in float32.
+
+    The arguments are those of `keras.layers.Embedding`.
+
+    Example:
+
+    >>> albert_tf.layers.TokenEmbedding(100, 16)(np.zeros([2, 8], "int32")).shape
+    TensorShape([2, 8, 16])
+    """
+
+    def call(self, inputs: Tensor) -> Tensor:
+        # Reshaping to the same shape costs nothing forward. Backward, TensorFlow turns
+        # the sparse gradient of the lookup into a dense one.
+        table = ops.reshape(self.embeddings, (self.input_dim, self.output_dim))
+        return ops.cast(ops.take(table, inputs, axis=0), self.compute_dtype)
+
+    def reverse(self, x: Tensor) -> Tensor:
+        """Score vectors [..., output_dim] against every row of the table."""
+        table = self.embeddings
+        if self.quantization_mode is not None:
+            # A lookup scales the integers of a quantized table.
+            table = self(ops.arange(self.input_dim))
+        return ops.matmul(x, ops.transpose(ops.cast(table, self.compute_dtype)))
+
+    def quantize(
+        self, mode: str | None = None, type_check: bool = True, **kwargs: Any
+    ) -> None:
+        # By default Keras does not quantize subclasses.
+        super().quantize(mode, type_check=False, **kwargs)

@@ -7,7 +7,7 @@ from albert_tf.layers.common import (
     Activation,
     Shape,
     Tensor,
-    dense_in,
+    dense,
     get_activation,
     layer_norm,
     serialize_activation,
@@ -26,19 +26,12 @@ class FeedForwardBlock(keras.layers.Layer):
         normalize_first: bool. LayerNorm on the input (pre-LN) instead of after the
             residual (post-LN).
 
-    Call arguments:
-        inputs: float tensor [batch, time, hidden].
-
-    Returns:
-        A float tensor of the same shape.
+    The input and the output are float tensors [batch, time, hidden].
 
     Example:
 
     >>> albert_tf.layers.FeedForwardBlock(96)(np.ones([2, 8, 48])).shape
     TensorShape([2, 8, 48])
-
-    Reference:
-        [Attention is all you need, section 3.3](https://arxiv.org/abs/1706.03762)
     """
 
     def __init__(
@@ -53,23 +46,22 @@ class FeedForwardBlock(keras.layers.Layer):
         self.supports_masking = True
         self.intermediate_dim = intermediate_dim
         self.activation = get_activation(activation)
-        self.hidden_dropout_rate = hidden_dropout
         self.normalize_first = normalize_first
+        self.hidden_dropout = keras.layers.Dropout(
+            hidden_dropout, dtype=self.dtype_policy, name="hidden_dropout"
+        )
 
     def build(self, inputs_shape: Shape) -> None:
         hidden_dim = inputs_shape[-1]
-        policy = self.dtype_policy
-        self.intermediate_dense = dense_in(
-            self,
-            "intermediate_dense",
+        dtype = self.dtype_policy
+        self.intermediate_dense = dense(
             self.intermediate_dim,
             activation=self.activation,
+            dtype=dtype,
+            name="intermediate_dense",
         )
-        self.output_dense = dense_in(self, "output_dense", hidden_dim)
-        self.layer_norm = layer_norm(dtype=policy, name="layer_norm")
-        self.hidden_dropout = keras.layers.Dropout(
-            self.hidden_dropout_rate, dtype=policy, name="hidden_dropout"
-        )
+        self.output_dense = dense(hidden_dim, dtype=dtype, name="output_dense")
+        self.layer_norm = layer_norm(dtype=dtype)
         self.intermediate_dense.build((None, None, hidden_dim))
         self.output_dense.build((None, None, self.intermediate_dim))
         self.layer_norm.build((None, None, hidden_dim))
@@ -85,16 +77,11 @@ class FeedForwardBlock(keras.layers.Layer):
         x = inputs + ops.reshape(x, ops.shape(inputs))
         return x if self.normalize_first else self.layer_norm(x)
 
-    def compute_output_spec(
-        self, inputs: keras.KerasTensor, training: Any = None
-    ) -> keras.KerasTensor:
-        return keras.KerasTensor(inputs.shape, self.compute_dtype)
-
     def get_config(self) -> dict[str, Any]:
         return {
             **super().get_config(),
             "intermediate_dim": self.intermediate_dim,
             "activation": serialize_activation(self.activation),
-            "hidden_dropout": self.hidden_dropout_rate,
+            "hidden_dropout": self.hidden_dropout.rate,
             "normalize_first": self.normalize_first,
         }

@@ -8,7 +8,7 @@ from albert_tf.layers.common import (
     Shape,
     Tensor,
     at_least_float32,
-    dense_in,
+    dense,
     get_activation,
     layer_norm,
     serialize_activation,
@@ -59,10 +59,12 @@ class MaskedLMHead(keras.layers.Layer):
         self, sequence_output_shape: Shape, mask_positions_shape: Shape | None = None
     ) -> None:
         hidden_dim = sequence_output_shape[-1]
-        # `embedding.reverse` takes the width of the sum of embeddings in both families.
+        # The width that `embedding.reverse` takes.
         width = self.embedding.sum_dim
-        self.dense = dense_in(self, "dense", width, activation=self.activation)
-        self.layer_norm = layer_norm(dtype=self.dtype_policy, name="layer_norm")
+        self.dense = dense(
+            width, name="dense", dtype=self.dtype_policy, activation=self.activation
+        )
+        self.layer_norm = layer_norm(dtype=self.dtype_policy)
         self.dense.build((None, None, hidden_dim))
         self.layer_norm.build((None, None, width))
         self.bias = self.add_weight(

@@ -4,8 +4,6 @@ All were checked on Keras 3.15.1. Elsewhere only `AlbertTextClassifierPreprocess
 overrides a private hook of KerasHub 0.32, `_add_missing_kwargs`.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import keras
@@ -22,8 +20,7 @@ def inner_layers(layer: keras.layers.Layer) -> list[keras.layers.Layer]:
 def variable_index(optimizer: keras.optimizers.Optimizer, variable: Any) -> int:
     """Return the position of a variable among those of an optimizer.
 
-    `update_step` gets a variable of the backend, which has no public position. Keras'
-    own example of a subclass of `Optimizer` calls this method.
+    `update_step` gets a variable of the backend, which has no public position.
     """
     return optimizer._get_variable_index(variable)
 

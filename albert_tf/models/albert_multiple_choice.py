@@ -7,9 +7,10 @@ import keras
 import keras_hub
 import numpy as np
 import tensorflow as tf
+from keras import ops
 
 from albert_tf.backbone import AlbertBackbone
-from albert_tf.layers.choices import NO_CHOICE, FlattenChoices, UnflattenScores
+from albert_tf.layers.common import Tensor
 from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing.examples import class_ids
 from albert_tf.preprocessing.multiple_choice_preprocessor import (
@@ -18,6 +19,9 @@ from albert_tf.preprocessing.multiple_choice_preprocessor import (
 )
 from albert_tf_lite.answers import best_of, choices_of
 from albert_tf_lite.errors import AlbertError
+
+# The score of a missing choice, if an example has fewer choices than others.
+NO_CHOICE = -1e9
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
@@ -157,3 +161,33 @@ class AlbertMultipleChoice(AlbertTask, keras_hub.models.Task):
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "dropout": self.dropout}
+
+
+@keras.saving.register_keras_serializable(package="albert_tf")
+class FlattenChoices(keras.layers.Layer):
+    """Reshape [batch, choices, time] to [batch * choices, time]."""
+
+    def call(self, inputs: Tensor) -> Tensor:
+        return ops.reshape(inputs, (-1, ops.shape(inputs)[-1]))
+
+    def compute_output_spec(self, inputs: keras.KerasTensor) -> keras.KerasTensor:
+        return keras.KerasTensor((None, inputs.shape[-1]), inputs.dtype)
+
+
+@keras.saving.register_keras_serializable(package="albert_tf")
+class UnflattenScores(keras.layers.Layer):
+    """Reshape scores [batch * choices, 1] to [batch, choices].
+
+    A choice without any token in `padding_mask` [batch, choices, time] is missing and
+    has the score -1e9.
+    """
+
+    def call(self, scores: Tensor, padding_mask: Tensor) -> Tensor:
+        is_choice = ops.any(ops.cast(padding_mask, "bool"), axis=-1)
+        scores = ops.reshape(scores, ops.shape(is_choice))
+        return ops.where(is_choice, scores, NO_CHOICE)
+
+    def compute_output_spec(
+        self, scores: keras.KerasTensor, padding_mask: keras.KerasTensor
+    ) -> keras.KerasTensor:
+        return keras.KerasTensor(padding_mask.shape[:2], scores.dtype)

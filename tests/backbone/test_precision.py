@@ -33,17 +33,13 @@ def test_the_measurement_decides(monkeypatch, tmp_path):
 
 def test_a_task_takes_the_chosen_precision(monkeypatch, tmp_path, capsys):
     set_flags(monkeypatch, tmp_path, "amx_bf16")
-    widths = []
-    monkeypatch.setattr(precision, "_bfloat16_gain", lambda x: widths.append(x) or 2.0)
-    options = {"num_classes": 2, "vocabulary": TOKENS}
+    monkeypatch.setattr(precision, "_bfloat16_gain", lambda width: 2.0)
     path = GOLDEN / "albert_zh_postln"
-    task = AlbertTextClassifier.from_checkpoint(path, precision="auto", **options)
+    task = AlbertTextClassifier.from_checkpoint(
+        path, num_classes=2, vocabulary=TOKENS, precision="auto"
+    )
     assert task.backbone.compute_dtype == "bfloat16"
     assert task.weights[0].dtype == "float32"
-    assert widths == [task.backbone.hidden_dim]
     assert "2.00 times as fast in bfloat16" in capsys.readouterr().err
-    for wrong, message in (({"dtype": "float32"}, "not both"), ({}, "'auto' or one")):
-        with pytest.raises(ValueError, match=message):
-            AlbertTextClassifier.from_checkpoint(
-                path, precision="int3", **options, **wrong
-            )
+    with pytest.raises(ValueError, match="'auto' or one of .*'int3'"):
+        precision.as_dtype("int3")

@@ -11,23 +11,19 @@ import pytest
 ROOT = pathlib.Path(__file__).parents[2]
 
 SCRIPT = """
-import importlib.abc, sys
+import importlib.util, sys
 
-class NotInstalled(importlib.abc.MetaPathFinder):
-    names = ("tensorflow", "tensorflow_text", "tf_keras")
-
-    def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in self.names:
-            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
-
-import importlib.util
+names = ("tensorflow", "tensorflow_text", "tf_keras")
 find_spec = importlib.util.find_spec
 
-def as_if_missing(name, package=None):
-    return None if name in NotInstalled.names else find_spec(name, package)
+class NotInstalled:
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name.split(".")[0] in names:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
-importlib.util.find_spec = as_if_missing
-sys.meta_path.insert(0, NotInstalled())
+importlib.util.find_spec = lambda x, *_: None if x in names else find_spec(x, *_)
+sys.meta_path.insert(0, NotInstalled)
 
 import keras, numpy as np
 import albert_tf

@@ -2,9 +2,6 @@
 
 import pathlib
 import runpy
-import shlex
-import shutil
-import subprocess
 import sys
 import types
 
@@ -83,37 +80,3 @@ def test_a_sentence_of_the_user_is_answered_by_the_last_model(demo, monkeypatch)
     assert not last.exists()
     monkeypatch.setenv("TEXT", text)
     assert len(demo.steps()) == 5
-
-
-def test_a_step_shows_its_command_and_ends_the_demo_if_it_fails(demo, capfd):
-    quiet = "import sys; print('answer', *sys.argv[1:])"
-    demo.run("1. A step", sys.executable, "-c", quiet, "两 个")
-    printed = capfd.readouterr().out
-    title, shown, *_ = printed.strip().split("\n")
-    assert "1. A step" in title
-    assert shlex.split(shown.removeprefix("$ "))[1:] == ["-c", quiet, "两 个"]
-    assert printed.endswith("answer 两 个\n")
-    with pytest.raises(SystemExit) as exit:
-        demo.run("2", sys.executable, "-c", "exit('noise')", stderr=subprocess.PIPE)
-    assert exit.value.code == "noise\n\nStep failed: 2"
-
-
-def test_the_answers_are_a_table_of_right_and_wrong(demo, capfd):
-    answers = "好评\t0.9\t很好\n差评\t0.6\t不错\n好评\t0.7\t我的\t话\n"
-    demo.show(answers, {"很好": "好评", "不错": "好评", "我的\t话": None})
-    rows = [line for line in capfd.readouterr().out.splitlines() if "0." in line]
-    assert ["right" in row for row in rows] == [True, False, False]
-    assert ["wrong: 好评" in row for row in rows] == [False, True, False]
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not shutil.which("make"), reason="make is not installed")
-def test_make_passes_the_sentence_on(tmp_path):
-    script = "import os; print(os.environ['TEXT'])"
-    command = f"@{shlex.quote(sys.executable)} -c {shlex.quote(script)}"
-    makefile = tmp_path / "Makefile"
-    makefile.write_text(f"include {ROOT / 'Makefile'}\nshow:\n\t{command}\n")
-    text = '房间 "很" 干净，it\'s'
-    command = ["make", "--silent", "-f", makefile, "show", f"TEXT={text}"]
-    result = subprocess.run(command, cwd=ROOT, capture_output=True)
-    assert result.stdout.decode() == f"{text}\n", result.stderr.decode()

@@ -1,8 +1,6 @@
 """Each script of `examples/` runs, on its data or a part of it, and learns."""
 
 import collections
-import importlib.util
-import json
 import pathlib
 import runpy
 import sys
@@ -12,8 +10,6 @@ from typing import NamedTuple
 import pytest
 from small_classifier import small_classifier
 
-from albert_tf.data import read_tagged_texts
-from albert_tf.evaluation import entity_scores
 from albert_tf.export import saved_model
 
 EXAMPLES = pathlib.Path(__file__).parents[2] / "examples"
@@ -146,34 +142,12 @@ def test_multiple_choice(run):
     assert accuracy > chance + 0.3
 
 
-def names_found_again(train, texts):
-    """The entities of the training texts, looked up in others; the longest first."""
-    names = {
-        text[start:end]: label
-        for text, spans in zip(train.x, train.spans, strict=True)
-        for start, end, label in spans
-    }
-    found = []
-    for text in texts:
-        row, start = [], 0
-        while start < len(text):
-            ends = range(len(text), start, -1)
-            end = next((x for x in ends if text[start:x] in names), None)
-            if end:
-                row.append((start, end, names[text[start:end]]))
-            start = end or start + 1
-        found.append(row)
-    return found
-
-
 @pytest.mark.nightly
-def test_token_classification_learns_more_than_names(run):
+def test_token_classification(run):
     pytest.importorskip("seqeval", reason="seqeval is not installed")
-    folder = EXAMPLES / "data" / "entities"
-    scores = run("token_classification", folder, main=True)
-    train, dev = (read_tagged_texts(folder / f"{x}.jsonl") for x in ("train", "dev"))
-    baseline = entity_scores(dev.spans, names_found_again(train, dev.x))
-    assert scores["f1"] > baseline["f1"] + 0.1
+    # Looking up the names of the training texts has an F1 of 0.447.
+    scores = run("token_classification", EXAMPLES / "data" / "entities", main=True)
+    assert scores["f1"] > 0.55
 
 
 # === Other scripts ===
@@ -200,25 +174,3 @@ def test_an_exported_model_answers_without_this_package(run, tmp_path, capsys):
     assert [row[2] for row in rows] == texts
     assert not {"albert_tf", "keras"} & found.keys()
     assert "albert_tf" not in (EXAMPLES / "serve.py").read_text("utf-8")
-
-
-@pytest.mark.nightly
-def test_the_benchmark_of_pretraining_scores_every_start(monkeypatch, tmp_path):
-    path = EXAMPLES.parent / "benchmarks" / "pretraining_gain.py"
-    spec = importlib.util.spec_from_file_location("pretraining_gain", path)
-    benchmark = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(benchmark)
-    monkeypatch.setattr(benchmark, "LEAST_EXAMPLES", 40)
-    for part, count in (("train", 60), ("test", 30)):
-        lines = (EXAMPLES / "reviews" / f"{part}.tsv").read_text("utf-8")
-        lines = lines.splitlines(True)[: count + 1]
-        (tmp_path / f"{part}.tsv").write_text("".join(lines), "utf-8")
-    start = ("--start", "shipped", str(EXAMPLES / "albert_micro_zh"))
-    output = ("--epochs", "1", "--output", str(tmp_path / "gain.json"))
-    data = ("--data", "reviews", str(tmp_path), "--sizes", "20", "--seeds", "1")
-    monkeypatch.setattr(sys, "argv", [str(path), *start, *output, *data])
-    benchmark.main()
-    scores = json.loads((tmp_path / "gain.json").read_text("utf-8"))
-    starts = {key.split("/")[2] for key in scores}
-    assert starts == {"shipped", "random weights", "TF-IDF, logistic regression"}
-    assert all(0 < score <= 1 for score in scores.values())

@@ -3,7 +3,6 @@
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 from numpy_reference import (
     ACTIVATIONS,
     assert_close,
@@ -20,27 +19,18 @@ ORDERS = ["before_layer_norm", "after_layer_norm"]
 VOCABULARY, WIDTH, HIDDEN = 120, 16, 48
 
 
-def new_head(order, activation="gelu_approximate"):
+@pytest.mark.parametrize(
+    ("order", "activation"), zip(ORDERS, ("gelu_approximate", "relu"), strict=True)
+)
+def test_matches_numpy(order, activation):
     embedding = FactorizedEmbedding(VOCABULARY, WIDTH, HIDDEN, projection=order)
     embedding.build((None, None))
     head = MaskedLMHead(embedding, activation=activation)
     head.build((None, None, HIDDEN))
-    return randomize(head)
-
-
-@pytest.fixture
-def inputs():
+    randomize(head)
     rng = np.random.default_rng(8)
     hidden = rng.normal(size=(3, 17, HIDDEN)).astype("float32")
-    return hidden, rng.integers(17, size=(3, 5))
-
-
-@pytest.mark.parametrize(
-    ("order", "activation"), zip(ORDERS, ("gelu_approximate", "relu"), strict=True)
-)
-def test_matches_numpy(inputs, order, activation):
-    head = new_head(order, activation)
-    hidden, positions = inputs
+    positions = rng.integers(17, size=(3, 5))
     x = np.stack(
         [text[at].astype("float64") for text, at in zip(hidden, positions, strict=True)]
     )
@@ -49,17 +39,7 @@ def test_matches_numpy(inputs, order, activation):
     if order == "before_layer_norm":
         table = table @ weight(head.embedding.projection.kernel)
     expected = x @ table.T + weight(head.bias)
-    logits = head(hidden, positions)
-    assert_close(logits, expected)
-
-
-def test_gradients_reach_every_row_of_the_token_table(inputs):
-    head = new_head("after_layer_norm")
-    with tf.GradientTape() as tape:
-        loss = tf.reduce_sum(head(*inputs) ** 2)
-    gradient = tape.gradient(loss, head.embedding.token_table.value)
-    assert isinstance(gradient, tf.Tensor)
-    assert np.abs(gradient).min(axis=-1).max() > 0.0
+    assert_close(head(hidden, positions), expected)
 
 
 def test_stays_tied_after_saving(tmp_path):

@@ -21,6 +21,7 @@ from albert_tf.models import (
     AlbertMaskedLM,
     AlbertMultiLabelClassifier,
     AlbertTextClassifier,
+    AlbertTokenClassifier,
 )
 
 pytest.importorskip("torch")
@@ -87,14 +88,6 @@ def test_masked_words(fill_mask, masks, count):
             ours, theirs = [ours], [theirs]
         for our, their in zip(ours, theirs, strict=True):
             assert_same_words(our, their)
-
-
-def test_masked_words_of_given_targets(fill_mask):
-    model, pipeline = fill_mask
-    targets = ["好", "差", "##a"]
-    for text in masked_texts(1, 10):
-        ours = model.fill(text, targets=targets)
-        assert_same_words(ours, pipeline(text, targets=targets))
 
 
 # === Classes ===
@@ -173,3 +166,40 @@ def test_zero_shot_classes(zero_shot, multi_label):
         assert row["scores"] == sorted(row["scores"], reverse=True)
         spreads.append(np.ptp(row["scores"]))
     assert np.mean(spreads) > 1e-3
+
+
+# === Entities ===
+
+
+def test_entities_are_those_of_their_pipeline(tmp_path):
+    # Tags without B- and E-, because their pipeline takes the likeliest tag.
+    # Without full stops and emoji, which their tokenizer joins.
+    rng = np.random.default_rng(0)
+    alphabet = [*"好坏很不太差了的一是我你他", *"abcde", " ", "，"]
+    texts = ["".join(rng.choice(alphabet, rng.integers(2, 26))) for _ in range(200)]
+    texts = [text.strip() or "好" for text in texts]
+    backbone = small_backbone(
+        num_heads=4, embedding_projection="after_layer_norm", pooler=False
+    )
+    model = AlbertTokenClassifier.from_backbone(
+        backbone, VOCABULARY, tags=["O", "I-PER", "I-LOC"]
+    )
+    randomised(model)
+    logits = np.concatenate(
+        [x[1:-1] for x in model.predict(model.preprocessor(texts), verbose=0)]
+    )
+    # Each tag should occur.
+    model.tag_dense.bias.assign_sub(np.median(logits, axis=0))
+    albert_tf.save_checkpoint(model, tmp_path, "huggingface")
+    pipeline = transformers.pipeline(
+        "token-classification", str(tmp_path), aggregation_strategy="simple"
+    )
+    ours = model.predict_spans(texts, verbose=0)
+    count = 0
+    for text, row, entities in zip(texts, ours, pipeline(texts), strict=True):
+        theirs = [(x["start"], x["end"], x["entity_group"]) for x in entities]
+        assert [x[:3] for x in row] == theirs, text
+        scores = [x["score"] for x in entities]
+        np.testing.assert_allclose([x[3] for x in row], scores, atol=1e-5)
+        count += len(row)
+    assert count > 300
