@@ -38,7 +38,7 @@ test-oldest: $(OLDEST)/.installed
 		-m 'not slow and not nightly and not peers'
 
 lint: $(VENV)/.installed-test
-	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/lint-imports
+	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
 
 benchmark: $(VENV)/.installed
 	$(BIN)/python benchmarks/run_all.py

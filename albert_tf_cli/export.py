@@ -103,11 +103,13 @@ def export(
         columns = Columns(label_column, text_column, text_b_column)
         columns = remembered_columns(model, columns)
         examples = task.read(check, columns, trained.get_config())
-    if format_name in ("litert", "onnx"):
-        write, open_file = {
-            "litert": (litert, LiteRTModel),
-            "onnx": (onnx, OnnxModel),
-        }[format_name]
+    open_file: Any
+    formats: dict[str, tuple[Any, Any]] = {
+        "litert": (litert, LiteRTModel),
+        "onnx": (onnx, OnnxModel),
+    }
+    if format_name in formats:
+        write, open_file = formats[format_name]
         write(trained, path, precision=precision)
         console.print(f"Wrote {path}. The file needs nothing else beside it.")
     else:

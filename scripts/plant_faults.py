@@ -108,8 +108,8 @@ words_shifted | albert_tf/preprocessing | words are masked where a segmenter fou
 - (len(text) + 1 for text in texts[:-1])
 + (len(text) for text in texts[:-1])
 jieba_words_shifted | albert_tf/preprocessing tests/zh | words begin at the right places
-- return np.cumsum(lengths) - lengths
-+ return np.cumsum(lengths)
+- return np.cumsum([0, *lengths[:-1]], dtype=np.int64)[:-1]
++ return np.cumsum(lengths[:-1], dtype=np.int64)
 sop_inverted | albert_tf/pretraining -k "pairs or make" | label 0 is "in order"
 - "sop": ("next", "previous")
 + "sop": ("previous", "next")
