@@ -17,7 +17,7 @@ _MARKED = re.compile(f"##{CHINESE.pattern}")
 def word_boundaries(text: str, segmenter: Callable[[str], Iterable[str]]) -> np.ndarray:
     """Return where the words of a text begin, sorted int64 [words].
 
-    The segmenter is called with each line that is not empty. Every line break is a word.
+    The segmenter is called with each line that is not empty. A line break is a word.
     """
     lengths: list[int] = []
     for number, line in enumerate(text.split("\n"), start=1):
