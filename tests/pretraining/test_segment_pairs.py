@@ -5,13 +5,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from albert_tf.pretraining.segment_pairs import (
-    ORDERS,
-    Sentences,
-    draw_sequences,
-)
+from albert_tf.pretraining.segment_pairs import Sentences, draw_sequences
 
 CLS, SEP, PAD = 1, 2, 0
+# Kinds of the second segment by label, as in the papers and their code.
+ORDERS = {
+    "sop": ("next", "previous"),
+    "nsp": ("next", "other"),
+    "three_way": ("next", "previous", "other"),
+    "none": (),
+}
 CHI_SQUARE = {1: 10.83, 2: 13.82}
 
 
