@@ -8,7 +8,6 @@ from typing import Annotated
 from urllib.parse import urlsplit
 
 import typer
-from rich.progress import MofNCompleteColumn
 from rich.table import Table
 
 from albert_tf_cli.common import (
@@ -23,7 +22,6 @@ from albert_tf_cli.common import (
     console,
     import_tensorflow,
     print_summary,
-    progress_bar,
     releases,
 )
 from albert_tf_lite.errors import AlbertError
@@ -98,15 +96,7 @@ def convert(
 
     from albert_tf.checkpoints import convert_checkpoint, verify_conversion
 
-    with progress_bar("Weights", MofNCompleteColumn()) as progress:
-        done = convert_checkpoint(
-            source,
-            destination,
-            to,
-            config=config,
-            vocabulary=vocab,
-            progress=progress,
-        )
+    done = convert_checkpoint(source, destination, to, config=config, vocabulary=vocab)
     if verbose:
         _show_names(done, to)
     sizes = [math.prod(shape) for *_, shape in done.moved]

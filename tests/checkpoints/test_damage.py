@@ -49,7 +49,6 @@ forms, weights = damaged_files.forms, damaged_files.weights
 
 CONFIG = "albert_config.json"
 PRESET_WEIGHTS = "model.weights.h5"
-SECOND = "model-00002-of-00002.safetensors"
 POSITIONS = "bert/embeddings/position_embeddings"
 POOLER = "bert/pooler/dense/kernel"
 GROUP = "bert/encoder/transformer/group_0/inner_group_0"
@@ -62,33 +61,33 @@ def nan(values):
     return values
 
 
-def change_number(content):
-    """Change a number of a tensor of a safetensors file."""
-    size = int.from_bytes(content[:8], "little")
-    start, _ = json.loads(content[8 : 8 + size])[HF_WORDS]["data_offsets"]
-    content[8 + size + start] ^= 1
-    return content
-
-
 # Form, damage, regular expression of the message.
 DAMAGES = {
     "index_cut": ("google", cut(INDEX, 0.75), f"{INDEX} is damaged"),
     "index_missing": ("google", remove(INDEX), "no checkpoint in"),
     "index_web_page": ("google", replace(INDEX, "<html>" * 99), f"{INDEX} is damaged"),
-    "data_cut": ("google", cut(DATA, 0.9), f"{DATA} is cut short"),
+    "data_cut": ("google", cut(DATA, 0.9), f"{DATA} is truncated"),
     "data_changed": ("google", flip(DATA, 0.3), "cannot be read from"),
-    "data_missing": ("albert_zh", remove(DATA), "no data beside it.*put the data file"),
+    "data_missing": (
+        "albert_zh",
+        remove(DATA),
+        f"{DATA} does not exist. Put it beside",
+    ),
     "config_missing": ("google", remove(CONFIG), "no config beside.*`config=`"),
     "config_cut": ("google", cut(CONFIG, 0.5), "not a JSON file"),
-    "config_list": ("google", replace(CONFIG, "[48]"), "should hold a JSON object"),
-    "config_wrong": ("google", edit_json(CONFIG, {"vocab_size": 41}), "vocab_size is"),
+    "config_list": ("google", replace(CONFIG, "[48]"), "must hold a JSON object"),
+    "config_wrong": (
+        "google",
+        edit_json(CONFIG, {"vocab_size": 41}),
+        "sizes in .*config",
+    ),
     "tensor_missing": ("google", edit_tensors({POOLER: DELETED}), f"lacks.*{POOLER}"),
     "tensor_extra": (
         "google",
         edit_tensors({"bert/encoder/adapter/kernel": np.zeros(4, "float32")}),
         "has .*adapter/kernel.*no place",
     ),
-    "tensors_swapped": ("google", swap(WORDS, POSITIONS), "is not the config of"),
+    "tensors_swapped": ("google", swap(WORDS, POSITIONS), "not have the sizes in"),
     "tensor_transposed": (
         "google",
         edit_tensors({f"{GROUP}/ffn_1/intermediate/dense/kernel": np.transpose}),
@@ -102,17 +101,11 @@ DAMAGES = {
     ),
     "module_index_cut": ("hub", cut("variables/variables.index", 0.5), "is damaged"),
     "safetensors_cut": ("huggingface", cut(WEIGHTS, 0.9), f"{WEIGHTS} is damaged"),
-    "safetensors_changed": (
-        "huggingface",
-        edit_bytes(WEIGHTS, change_number),
-        "checksum",
-    ),
     "safetensors_git_lfs_pointer": (
         "huggingface",
         replace(WEIGHTS, LFS_POINTER),
         f"{WEIGHTS} is damaged or not a safetensors",
     ),
-    "shard_missing": ("sharded", remove(SECOND), f"names.*{SECOND}"),
     "config_of_bert": (
         "huggingface",
         edit_json("config.json", {"model_type": "bert"}),
@@ -144,16 +137,12 @@ def test_layers_of_bert_are_no_known_layout(tmp_path):
 
 # Wrong fields of a config, regular expression of the message.
 CONFIGS = (
-    ({"hidden_size": 52}, r"hidden_size is 52, but bert/.* is \[48, 48\]"),
-    ({"embedding_size": 20}, r"embedding_size is 20, but .* is \[120, 16\]"),
-    ({"max_position_embeddings": 512}, r"embeddings is 512, but .* is \[64, 16\]"),
+    ({"hidden_size": 52}, r"kernel is \(16, 48\) and should be \(16, 52\)"),
+    ({"max_position_embeddings": 512}, r"is \(64, 16\) and should be \(512, 16\)"),
     ({"num_hidden_groups": 2}, "lacks .*group_1.*Compare num_hidden_groups"),
     ({"num_hidden_groups": 12}, "grouped dense layer"),
-    ({"num_hidden_layers": "3"}, "whole number above 0"),
-    ({"num_hidden_layers": 10**9}, "consecutive encoder blocks"),
-    ({"num_attention_heads": 5}, "hidden size of 48.*5 attention heads"),
+    ({"num_hidden_layers": "3"}, "num_hidden_layers='3'. Expected a number"),
     ({"num_attention_heads": DELETED}, r"lacks .*\['num_attention_heads'\]"),
-    ({"hidden_dropout_prob": 1.5}, "a rate from 0 to 1"),
     ({"hidden_act": "swish"}, "gelu.*relu"),
 )
 
@@ -229,16 +218,15 @@ TOKENIZERS = {
     "empty": (replace("vocab.txt", ""), "vocab.txt.* is empty"),
     "not_utf8": (replace("vocab.txt", b"\xff\xfe"), "vocab.txt.*not UTF-8"),
     "cut": (cut("vocab.txt", 0.1), "vocab.txt.* lacks"),
-    "of_another_model": (edit_bytes("vocab.txt", lambda x: x + b"\nzz"), "vocab.txt"),
+    "of_another_model": (
+        edit_bytes("vocab.txt", lambda x: x + b"\nzz"),
+        "has 42 tokens, the model 40",
+    ),
     "twice": (copied("vocab.txt", "vocab_2.txt"), "several vocabulary files"),
     "wrong_name": (moved("vocab.txt", "spiece.model"), "spiece.model.* is text"),
     "config_cut": (
         cut("tokenizer_config.json", 0.5),
         "tokenizer_config.json is not a JSON file",
-    ),
-    "lower_case_string": (
-        edit_json("tokenizer_config.json", {"do_lower_case": "no"}),
-        "do_lower_case=.*Expected true or false",
     ),
 }
 
@@ -263,12 +251,11 @@ def test_no_vocabulary(forms, tmp_path):
 
 
 def test_tokenizer_json(forms, tmp_path):
-    """Another type of tokenizer, no tokens, and gaps between the ids."""
+    """Another type of tokenizer, and gaps between the ids."""
     folder = copy(forms["huggingface"], tmp_path)
     (folder / "vocab.txt").unlink()
     for model in (
         {"type": "BPE", "vocab": {}},
-        {"type": "WordPiece"},
         {"type": "WordPiece", "vocab": {"[PAD]": 0, "[UNK]": 3}},
     ):
         (folder / "tokenizer.json").write_text(json.dumps({"model": model}))
@@ -277,13 +264,11 @@ def test_tokenizer_json(forms, tmp_path):
 
 
 def test_labels(tmp_path):
-    """Null, too few, a label twice, and counted from one."""
+    """Labels in a list, and counted from one."""
     backbone = damaged_files.small_backbone()
     save_checkpoint(AlbertTextClassifier(backbone, 3), tmp_path, "huggingface")
     for labels in (
-        {"0": None, "1": None, "2": None},
-        {"0": "a", "1": "b"},
-        {"0": "a", "1": "a", "2": "b"},
+        ["a", "b", "c"],
         {"1": "a", "2": "b", "3": "c"},
     ):
         edit_json("config.json", {"id2label": labels})(tmp_path)

@@ -74,7 +74,7 @@ def test_classifiers_and_regressors_keep_their_kind(backbone, kind, tmp_path):
     layout = "huggingface"
     if "mean" in kind:
         # The models of transformers read the pooler.
-        with pytest.raises(CheckpointError, match='no place for pooling_mode="mean"'):
+        with pytest.raises(CheckpointError, match='no place for .*pooling_mode="mean"'):
             save_checkpoint(model, tmp_path / "there", layout)
         assert not list(tmp_path.iterdir())
         layout = "keras"

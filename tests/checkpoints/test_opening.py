@@ -55,13 +55,16 @@ def test_folder_prefix_and_files(tmp_path, monkeypatch):
             load_checkpoint(tmp_path / missing)
 
 
-@pytest.mark.parametrize("name", ["中文 模型 (1)", "v2*[a]{b}"])
-def test_odd_names_of_folders_and_files(tmp_path, name):
+def test_odd_names_of_folders_and_files(tmp_path):
+    name = "中文 模型 (1)"
     folder = copy("google_v2", tmp_path).rename(tmp_path / name)
     for ending in ENDINGS:
         (folder / f"{PREFIX}{ending}").rename(folder / f"{name}{ending}")
     for path in (folder, folder / name):
         assert_golden(load_checkpoint(path))
+    folder = folder.rename(tmp_path / "v2*[a]")
+    with pytest.raises(ValueError, match="takes the path for a pattern"):
+        load_checkpoint(folder)
 
 
 def test_links_as_in_the_cache_of_the_hub(tmp_path):
@@ -207,7 +210,7 @@ def test_no_head_and_half_a_head(tmp_path):
     with pytest.raises(ValueError, match="no classification head. Give `num_classes=`"):
         AlbertTextClassifier.from_checkpoint(tmp_path / "none")
     fine_tuned(tmp_path / "half", "", "google_v2", head=("output_bias",))
-    with pytest.raises(CheckpointError, match="a part of the classifier only"):
+    with pytest.raises(CheckpointError, match="only a part of the classifier"):
         AlbertTextClassifier.from_checkpoint(tmp_path / "half", num_classes=3)
 
 

@@ -116,9 +116,7 @@ def test_a_vocabulary_truncated_at_a_line_end(tmp_path):
         AlbertTextClassifier.from_preset,
         AlbertTextClassifier.from_checkpoint,
     ):
-        with pytest.raises(
-            ValueError, match="has 100 tokens, the model 120.*cut short"
-        ):
+        with pytest.raises(ValueError, match="has 100 tokens, the model 120"):
             load(str(tmp_path))
 
 

@@ -17,7 +17,6 @@ from checkpoint_files import (
 
 import albert_tf
 from albert_tf.checkpoints import (
-    CheckpointError,
     convert_checkpoint,
     save_checkpoint,
     verify_conversion,
@@ -108,15 +107,8 @@ def test_keras_files_and_models_in_memory_are_checkpoints(tmp_path):
 
 
 def test_a_conversion_lists_what_is_moved_and_left_out(tmp_path):
-    seen = []
-    done = convert_checkpoint(
-        GOLDEN / "google_v2",
-        tmp_path / "hf",
-        "huggingface",
-        progress=lambda read, total: seen.append((read, total)),
-    )
+    done = convert_checkpoint(GOLDEN / "google_v2", tmp_path / "hf", "huggingface")
     assert done.layout == "google"
-    assert seen == [(i, len(done.moved)) for i in range(1, len(done.moved) + 1)]
     read_names = [name for names, _, _ in done.moved for name in names]
     assert sorted(read_names) == sorted(weights_of("google_v2"))
     everything = read(GOLDEN / "google_v2" / "model.ckpt-best")
@@ -135,24 +127,3 @@ def test_verification_finds_another_model(tmp_path):
     differences = verify_conversion(GOLDEN / "google_v2", tmp_path / "changed")
     assert differences["sequence_output"] == 0.0
     assert differences["mlm_logits"] == pytest.approx(1.0, abs=1e-5)
-
-
-@pytest.mark.parametrize(
-    "name", ["predictions.decoder.weight", "predictions.decoder.bias"]
-)
-def test_a_second_copy_of_a_tied_tensor_must_be_equal(tmp_path, name):
-    convert_checkpoint(GOLDEN / "google_v2", tmp_path / "hf", "huggingface")
-    path = tmp_path / "hf" / "model.safetensors"
-    tensors = safetensors.numpy.load_file(path)
-    original = {
-        "predictions.decoder.weight": "albert.embeddings.word_embeddings.weight",
-        "predictions.decoder.bias": "predictions.bias",
-    }[name]
-    tensors[name] = tensors[original]
-    safetensors.numpy.save_file(tensors, path, {"format": "pt"})
-    convert_checkpoint(tmp_path / "hf", tmp_path / "same", "google")
-    tensors[name] = tensors[original] + 1e-3
-    safetensors.numpy.save_file(tensors, path, {"format": "pt"})
-    with pytest.raises(CheckpointError, match=f"{name} other than its {original}"):
-        convert_checkpoint(tmp_path / "hf", tmp_path / "back", "google")
-    assert not (tmp_path / "back").exists()

@@ -5,14 +5,13 @@ import json
 import keras
 import numpy as np
 import pytest
-from checkpoint_files import GOLDEN, TOKENS, assert_same_weights, copy
+from checkpoint_files import GOLDEN, TOKENS, assert_same_weights
 from damaged_files import filled
 from small_backbone import SMALL
 
 from albert_tf.checkpoints import (
     CheckpointError,
     convert_checkpoint,
-    inspect_checkpoint,
     load_checkpoint,
     open_checkpoint,
     save_checkpoint,
@@ -156,7 +155,7 @@ def test_a_vocabulary_can_be_given_by_its_path(backbone, tmp_path):
         text = (tmp_path / name / "vocab.txt").read_text(encoding="utf-8")
         assert text.split() == TOKENS
     vocabulary.write_text("\n".join(TOKENS[:-1]), encoding="utf-8")
-    with pytest.raises(CheckpointError, match="mine.txt has 119 tokens, the model 120"):
+    with pytest.raises(CheckpointError, match="has 119 tokens, the model 120"):
         save_checkpoint(backbone, tmp_path / "no", tokenizer=vocabulary)
 
 
@@ -194,12 +193,12 @@ def test_a_model_the_layout_cannot_hold(tmp_path, changes, layout, message):
 def test_wrong_arguments(backbone, tmp_path):
     with pytest.raises(ValueError, match="'tf2'.*'google', 'albert_zh'"):
         save_checkpoint(backbone, tmp_path / "saved", layout="tf2")
-    with pytest.raises(TypeError, match="`model` should be an AlbertBackbone.*convert"):
+    with pytest.raises(TypeError, match="`model` must be an AlbertBackbone.*convert"):
         save_checkpoint(GOLDEN / "google_v2", tmp_path / "saved")
 
 
 def test_labels_that_keras_hub_cannot_hold(classifier, tmp_path):
-    with pytest.warns(UserWarning, match="no place for the labels .'差', '中', '好'."):
+    with pytest.raises(CheckpointError, match="labels .'差', '中', '好'."):
         save_checkpoint(classifier, tmp_path / "warned", "kerashub")
     save_checkpoint(classifier, tmp_path / "google")
     done = convert_checkpoint(tmp_path / "google", tmp_path / "hub", "kerashub")
@@ -208,27 +207,20 @@ def test_labels_that_keras_hub_cannot_hold(classifier, tmp_path):
 
 def test_activations_without_a_known_name(tmp_path):
     model = new_classifier("google", activation=lambda logits: 2 * logits)
-    with pytest.raises(CheckpointError, match='not one of Keras\' own.*layout="keras"'):
+    with pytest.raises(CheckpointError, match='has no name in Keras.*layout="keras"'):
         save_checkpoint(model, tmp_path / "there", "google")
     assert list(tmp_path.iterdir()) == []
-    save_checkpoint(new_classifier("google", activation="softmax"), tmp_path)
-    config = tmp_path / "albert_config.json"
-    config.write_text(config.read_text().replace("softmax", "swoosh"))
-    with pytest.raises(CheckpointError, match="classifier_activation='swoosh'"):
-        AlbertTextClassifier.from_checkpoint(tmp_path)
 
 
-def test_a_layer_around_the_backbone_is_not_dropped_silently(backbone, tmp_path):
+def test_a_layer_around_the_backbone_is_refused(backbone, tmp_path):
     inputs = {x: keras.Input((None,), dtype="int32", name=x) for x in backbone.input}
     outputs = keras.layers.Dense(5, name="mine")(backbone(inputs)["pooled_output"])
     model = keras.Model(inputs, outputs)
     model.save(tmp_path / "mine.keras")
-    with pytest.raises(CheckpointError, match="no place for mine/kernel, mine/bias"):
+    with pytest.raises(CheckpointError, match="not an ALBERT but a Functional"):
         save_checkpoint(model, tmp_path / "saved", "google")
-    path = tmp_path / "mine.keras"
-    done = convert_checkpoint(path, tmp_path / "converted", "google")
-    assert done.left_out == ["mine/kernel", "mine/bias"]
-    assert inspect_checkpoint(path).other == ["mine/bias", "mine/kernel"]
+    with pytest.raises(CheckpointError, match="mine.keras is not an ALBERT"):
+        load_checkpoint(tmp_path / "mine.keras")
 
 
 # === Files that are there already ===
@@ -263,14 +255,6 @@ def test_a_checkpoint_replaces_itself_and_other_files_stay(tmp_path, layout):
     save_checkpoint(model, tmp_path, layout)
     assert files_in(tmp_path) == sorted([*before, "notes.txt"])
     assert_same_weights(model, AlbertTextClassifier.from_checkpoint(tmp_path))
-
-
-def test_a_conversion_into_its_source_is_refused(tmp_path):
-    folder = copy("google_v2", tmp_path)
-    before = contents_of(folder)
-    with pytest.raises(ValueError, match="holds the source"):
-        convert_checkpoint(folder, folder, "huggingface")
-    assert contents_of(folder) == before
 
 
 def test_a_full_disk_leaves_nothing_or_the_older_checkpoint(

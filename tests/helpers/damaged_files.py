@@ -48,7 +48,7 @@ DELETED = object()
 
 def build_forms(root):
     """Write a small checkpoint in every form and return their paths by form."""
-    names = ("google", "albert_zh", "hub", "huggingface", "sharded", "kerashub")
+    names = ("google", "albert_zh", "hub", "huggingface", "kerashub")
     paths = {form: root / form for form in (*names, "keras")}
     paths["keras_file"] = root / "model.keras"
     tokenizer = WordPieceTokenizer(TOKENS)
@@ -63,7 +63,6 @@ def build_forms(root):
     google.save(paths["keras_file"])
     config = json.loads((paths["google"] / "albert_config.json").read_text())
     write_module(paths["hub"], read(paths["google"] / PREFIX), config)
-    shard(paths["huggingface"], paths["sharded"])
     return paths
 
 
@@ -78,21 +77,6 @@ def filled(model, seed=0):
         [random.normal(size=x.shape).astype("float32") for x in model.get_weights()]
     )
     return model
-
-
-def shard(source, folder):
-    """Write the safetensors directory `source` as two files and their index."""
-    shutil.copytree(source, folder)
-    tensors = read_safetensors(folder)
-    (folder / WEIGHTS).unlink()
-    names = sorted(tensors)
-    weight_map = {}
-    for number, part in enumerate((names[::2], names[1::2]), start=1):
-        file = f"model-{number:05d}-of-00002.safetensors"
-        write_safetensors(folder, {name: tensors[name] for name in part}, file)
-        weight_map.update(dict.fromkeys(part, file))
-    index = {"metadata": {"total_size": 0}, "weight_map": weight_map}
-    (folder / f"{WEIGHTS}.index.json").write_text(json.dumps(index))
 
 
 def copy(path, root, name="checkpoint"):
