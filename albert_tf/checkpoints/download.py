@@ -17,7 +17,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from albert_tf.checkpoints.formats.bundle import TensorFlowBundle
-from albert_tf.checkpoints.layout import CheckpointError, first_line
+from albert_tf.checkpoints.layout import CheckpointError, first_line, name_damage
 from albert_tf.checkpoints.releases import RELEASES, Release
 from albert_tf.files import make_folder, write_json
 from albert_tf_lite.errors import AlbertError, MissingPackageError
@@ -29,24 +29,15 @@ RETRIES = 3
 
 
 def unpack(archive: pathlib.Path, directory: pathlib.Path) -> None:
-    """Unpack an archive into a directory.
-
-    Raises:
-        CheckpointError: if the archive is damaged or encrypted, or a name in it leads
-            out of the directory.
-    """
+    """Unpack an archive; a name that leads out of the directory is an error."""
     options: Any = {} if archive.suffix == ".zip" else {"filter": "data"}
-    try:
-        shutil.unpack_archive(archive, directory, **options)
-    # The standard library raises these for truncated, changed and encrypted files.
-    except (
+    with name_damage(
+        archive,
+        # The standard library raises these for truncated and encrypted files.
         *(shutil.ReadError, tarfile.TarError, zipfile.BadZipFile, zlib.error),
         *(gzip.BadGzipFile, EOFError, RuntimeError),
-    ) as error:
-        raise CheckpointError(
-            f"{archive} is truncated, damaged or not safe to unpack "
-            f"({first_line(error)}). Download it again."
-        ) from error
+    ):
+        shutil.unpack_archive(archive, directory, **options)
 
 
 # === The Hugging Face Hub ===

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,18 @@ class CheckpointError(AlbertError):
 def first_line(error: Exception) -> str:
     """Return the first line of an exception."""
     return (str(error).strip() or repr(error)).splitlines()[0]
+
+
+@contextlib.contextmanager
+def name_damage(path: Any, *errors: type[Exception]) -> Iterator[None]:
+    """Turn errors of a library into one that names the damaged file."""
+    try:
+        yield
+    except errors as error:
+        raise CheckpointError(
+            f"{path} is damaged, truncated or of another kind. Download or copy it "
+            f"again. ({first_line(error)})"
+        ) from error
 
 
 def listed(names: Sequence[str], maximum: int = 5) -> str:

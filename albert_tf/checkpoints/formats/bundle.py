@@ -12,7 +12,7 @@ from typing import Any
 import tensorflow as tf
 
 from albert_tf.checkpoints.formats import Source
-from albert_tf.checkpoints.layout import CheckpointError, first_line
+from albert_tf.checkpoints.layout import CheckpointError, name_damage
 from albert_tf.checkpoints.layouts import ALBERT_ZH, GOOGLE
 from albert_tf.checkpoints.releases import find_release
 from albert_tf_lite.errors import AlbertError
@@ -57,15 +57,10 @@ class TensorFlowBundle(Source):
                 f"TensorFlow cannot read {prefix}, because it takes the path for a "
                 "pattern. Use a path without `*`, `?` and `[`."
             )
-        try:
+        with name_damage(index, *_DAMAGE):
             reader = tf.train.load_checkpoint(self._prefix)
             shapes = reader.get_variable_to_shape_map()
             self._dtypes = dtypes = reader.get_variable_to_dtype_map()
-        except _DAMAGE as error:
-            raise CheckpointError(
-                f"{index} is damaged or not the index of a TensorFlow checkpoint. "
-                f"Download or copy it again. ({first_line(error)})"
-            ) from error
         self.shapes = dict(sorted(shapes.items()))
         expected = sum(math.prod(x) * dtypes[name].size for name, x in shapes.items())
         found = sum(file.stat().st_size for file in data)
@@ -84,21 +79,14 @@ class TensorFlowBundle(Source):
 
     def read(self, name: str) -> tf.Tensor:
         """Read a tensor; TensorFlow compares its checksum."""
-        try:
-            # The reader's `get_tensor` would copy it into an array of NumPy.
-            with tf.device("cpu"):
-                (value,) = tf.raw_ops.RestoreV2(
-                    prefix=self._prefix,
-                    tensor_names=[name],
-                    shape_and_slices=[""],
-                    dtypes=[self._dtypes[name]],
-                )
-        except _DAMAGE as error:
-            raise CheckpointError(
-                f"{name} cannot be read from {self.path}.data-*: the file is "
-                f"damaged. Download or copy it again. ({first_line(error)})"
-            ) from error
-        return value
+        # The reader's `get_tensor` would copy it into an array of NumPy.
+        with name_damage(f"{self.path}.data-* ({name})", *_DAMAGE), tf.device("cpu"):
+            return tf.raw_ops.RestoreV2(
+                prefix=self._prefix,
+                tensor_names=[name],
+                shape_and_slices=[""],
+                dtypes=[self._dtypes[name]],
+            )[0]
 
 
 def _strip_ending(path: pathlib.Path) -> pathlib.Path:

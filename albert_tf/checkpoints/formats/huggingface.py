@@ -14,7 +14,7 @@ import numpy as np
 
 from albert_tf.checkpoints.config import read_config
 from albert_tf.checkpoints.formats import Source
-from albert_tf.checkpoints.layout import CheckpointError, first_line
+from albert_tf.checkpoints.layout import CheckpointError, name_damage
 from albert_tf.checkpoints.layouts import HUGGINGFACE
 from albert_tf.files import write_json
 from albert_tf.tokenizers import WordPieceTokenizer
@@ -51,14 +51,11 @@ class HuggingFaceFiles(Source):
     def _open(self) -> Iterator[Any]:
         # Opened for each tensor, because an open file keeps what it has read in memory.
         safetensors = _import("safetensors", "'albert-tf[hf]'", self.path)
-        try:
-            with safetensors.safe_open(self.path, "numpy") as file:
-                yield file
-        except (safetensors.SafetensorError, OSError) as error:
-            raise CheckpointError(
-                f"{self.path} is damaged or not a safetensors file. Download it "
-                f"again. ({first_line(error)})"
-            ) from error
+        with (
+            name_damage(self.path, safetensors.SafetensorError, OSError),
+            safetensors.safe_open(self.path, "numpy") as file,
+        ):
+            yield file
 
     def read(self, name: str) -> np.ndarray:
         if self._arrays:
@@ -100,14 +97,9 @@ def _word_pieces(path: pathlib.Path) -> list[str]:
 def _load_by_torch(path: pathlib.Path) -> dict[str, np.ndarray]:
     """Load a `.bin` file without running code in it."""
     torch = _import("torch", "torch", path)
-    try:
-        tensors = torch.load(path, map_location="cpu", weights_only=True)
     # For files that are truncated, of another kind, or hold code.
-    except (pickle.UnpicklingError, RuntimeError, EOFError) as error:
-        raise CheckpointError(
-            f"{path} is damaged, or holds objects other than tensors, which torch "
-            f"refuses to load. Download it again. ({first_line(error)})"
-        ) from error
+    with name_damage(path, pickle.UnpicklingError, RuntimeError, EOFError):
+        tensors = torch.load(path, map_location="cpu", weights_only=True)
     # NumPy has no bfloat16.
     return {
         name: (tensor.float() if tensor.is_floating_point() else tensor).numpy()

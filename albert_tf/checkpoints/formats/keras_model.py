@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import pathlib
 import zipfile
-from collections.abc import Iterator
 from typing import Any
 
 import keras
@@ -15,12 +13,15 @@ import keras_hub
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.checkpoints.config import read_config
 from albert_tf.checkpoints.formats import Source
-from albert_tf.checkpoints.layout import CheckpointError, Layout, first_line
+from albert_tf.checkpoints.layout import CheckpointError, Layout, name_damage
 from albert_tf.checkpoints.layouts import KERASHUB, own_layout
 from albert_tf.checkpoints.plan import plan_weights, without_initializing
 from albert_tf.tokenizers import SentencePieceTokenizer
 from albert_tf.tokenizers.text_tokenizer import TextTokenizer
 from albert_tf_lite.errors import AlbertError
+
+# The libraries raise these for truncated and changed files.
+_DAMAGE = (zipfile.BadZipFile, KeyError, OSError)
 
 
 class KerasModel(Source):
@@ -110,7 +111,11 @@ def _load(path: pathlib.Path) -> keras.Model:
     if not path.is_dir():
         if not path.exists():
             raise FileNotFoundError(f"{path} does not exist.")
-        with _name_damaged(path), zipfile.ZipFile(path), without_initializing():
+        with (
+            name_damage(path, *_DAMAGE),
+            zipfile.ZipFile(path),
+            without_initializing(),
+        ):
             return keras.saving.load_model(path, compile=False)
     is_task = (path / "task.json").exists()
     class_ = _registered(path / "task.json") if is_task else keras_hub.models.Backbone
@@ -121,20 +126,8 @@ def _load(path: pathlib.Path) -> keras.Model:
         if not (path / name).is_file():
             raise FileNotFoundError(f"{path} is an incomplete preset: it lacks {name}.")
     read_config(path / "config.json")
-    with _name_damaged(path), without_initializing():
+    with name_damage(path, *_DAMAGE), without_initializing():
         return class_.from_preset(str(path))
-
-
-@contextlib.contextmanager
-def _name_damaged(path: pathlib.Path) -> Iterator[None]:
-    """Turn the errors of a damaged file into one that names it."""
-    try:
-        yield
-    except (zipfile.BadZipFile, KeyError, OSError) as error:
-        raise CheckpointError(
-            f"{path} cannot be read: it is damaged, or another kind of file. "
-            f"({first_line(error)})"
-        ) from error
 
 
 def _registered(config: pathlib.Path) -> Any:
