@@ -16,11 +16,12 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
 
+from albert_tf.checkpoints.formats import import_package
 from albert_tf.checkpoints.formats.bundle import TensorFlowBundle
 from albert_tf.checkpoints.layout import CheckpointError, first_line, name_damage
 from albert_tf.checkpoints.releases import RELEASES, Release
 from albert_tf.files import make_folder, write_json
-from albert_tf_lite.errors import AlbertError, MissingPackageError
+from albert_tf_lite.errors import AlbertError
 
 ARCHIVES = (".tar.gz", ".tgz", ".tar", ".zip")
 HUB = "hf://"
@@ -51,12 +52,7 @@ _TORCH_WEIGHTS = "pytorch_model*.bin"
 
 def fetch_from_hub(path: str, **options: Any) -> pathlib.Path:
     """Return the folder with the files of `"hf://user/name@revision"`."""
-    try:
-        import huggingface_hub
-    except ImportError as error:
-        raise MissingPackageError(
-            f"{path} is downloaded by huggingface_hub. Run: pip install 'albert-tf[hf]'"
-        ) from error
+    huggingface_hub = import_package("huggingface_hub", path)
     name, _, revision = path.removeprefix(HUB).partition("@")
     options["revision"] = revision or None
     download = huggingface_hub.snapshot_download
@@ -146,12 +142,7 @@ def _fetch(
     name, url = archive.name, str(release.url)
     if mirror := os.environ.get("ALBERT_TF_MIRROR"):
         url = mirror.rstrip("/") + urlsplit(url).path
-    try:
-        import pooch
-    except ImportError as error:
-        raise MissingPackageError(
-            f"{url} is downloaded by pooch. Run: pip install 'albert-tf[hf]'"
-        ) from error
+    pooch = import_package("pooch", url)
     fetcher = pooch.create(
         folder, "", registry={name: None}, urls={name: url}, retry_if_failed=RETRIES
     )

@@ -160,21 +160,22 @@ def write_head(part: str, count: int, arguments: dict[str, Any]) -> dict[str, An
         # transformers refuses this type with one output, because softmax makes it 1.
         if not (count == 1 and problem == "single_label_classification"):
             fields["problem_type"] = problem
+    activation = keras.activations.serialize(
+        keras.activations.get(arguments.get("activation"))
+    )
+    if not isinstance(activation, str):
+        raise CheckpointError(
+            f"The classifier has an activation without a name in Keras ({activation}), "
+            'which no config file can hold. Save with layout="keras".'
+        )
+    if activation != "linear":
+        fields["classifier_activation"] = activation
+    if "dropout" in arguments:
+        fields["classifier_dropout_prob"] = arguments["dropout"]
     if arguments.get("thresholds"):
         fields["classifier_thresholds"] = list(arguments["thresholds"])
     if arguments.get("pooling_mode", "cls") != "cls":
         fields["classifier_pooling"] = arguments["pooling_mode"]
-    if "dropout" in arguments:
-        fields["classifier_dropout_prob"] = arguments["dropout"]
-    activation = keras.activations.get(arguments.get("activation"))
-    name = keras.activations.serialize(activation)
-    if not isinstance(name, str):
-        raise CheckpointError(
-            f"The activation {activation} of the classifier has no name in Keras, so "
-            'that no config file can hold it. Save with layout="keras".'
-        )
-    if name != "linear":
-        fields["classifier_activation"] = name
     return fields
 
 

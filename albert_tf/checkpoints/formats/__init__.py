@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import pathlib
+import types
 from typing import Any
 
 import keras
@@ -14,6 +16,19 @@ from albert_tf.checkpoints.layout import CheckpointError, Layout
 from albert_tf.checkpoints.releases import Release
 from albert_tf.tokenizers import load_tokenizer
 from albert_tf.tokenizers.text_tokenizer import TextTokenizer
+from albert_tf_lite.errors import MissingPackageError
+
+
+def import_package(
+    name: str, path: Any, package: str = "'albert-tf[hf]'"
+) -> types.ModuleType:
+    """Import an optional package that a path needs."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise MissingPackageError(
+            f"{path} needs {name}. Run: pip install {package}"
+        ) from error
 
 
 class Source:

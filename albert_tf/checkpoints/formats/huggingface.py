@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import pathlib
 import pickle
-import types
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
 from albert_tf.checkpoints.config import read_config
-from albert_tf.checkpoints.formats import Source
+from albert_tf.checkpoints.formats import Source, import_package
 from albert_tf.checkpoints.layout import CheckpointError, name_damage
 from albert_tf.checkpoints.layouts import HUGGINGFACE
 from albert_tf.files import write_json
 from albert_tf.tokenizers import WordPieceTokenizer
 from albert_tf.tokenizers.text_tokenizer import TextTokenizer
-from albert_tf_lite.errors import MissingPackageError
 
 WEIGHTS = "model.safetensors"
 _TOKENIZER = "tokenizer.json"
@@ -50,7 +47,7 @@ class HuggingFaceFiles(Source):
     @contextlib.contextmanager
     def _open(self) -> Iterator[Any]:
         # Opened for each tensor, because an open file keeps what it has read in memory.
-        safetensors = _import("safetensors", "'albert-tf[hf]'", self.path)
+        safetensors = import_package("safetensors", self.path)
         with (
             name_damage(self.path, safetensors.SafetensorError, OSError),
             safetensors.safe_open(self.path, "numpy") as file,
@@ -96,7 +93,7 @@ def _word_pieces(path: pathlib.Path) -> list[str]:
 
 def _load_by_torch(path: pathlib.Path) -> dict[str, np.ndarray]:
     """Load a `.bin` file without running code in it."""
-    torch = _import("torch", "torch", path)
+    torch = import_package("torch", path, "torch")
     # For files that are truncated, of another kind, or hold code.
     with name_damage(path, pickle.UnpicklingError, RuntimeError, EOFError):
         tensors = torch.load(path, map_location="cpu", weights_only=True)
@@ -107,22 +104,13 @@ def _load_by_torch(path: pathlib.Path) -> dict[str, np.ndarray]:
     }
 
 
-def _import(library: str, package: str, path: pathlib.Path) -> types.ModuleType:
-    try:
-        return importlib.import_module(library)
-    except ImportError as error:
-        raise MissingPackageError(
-            f"{path} needs {library}. Run: pip install {package}"
-        ) from error
-
-
 # === Writing ===
 
 
 def write_model(directory: pathlib.Path, tensors: Iterable[tuple[str, Any]]) -> None:
     """Write pairs of name and array as `model.safetensors`."""
     path = directory / WEIGHTS
-    save = _import("safetensors.numpy", "'albert-tf[hf]'", path).save_file
+    save = import_package("safetensors.numpy", path).save_file
     arrays = {name: np.ascontiguousarray(value) for name, value in tensors}
     save(arrays, path, {"format": "pt"})
 
