@@ -32,7 +32,7 @@ from albert_tf.checkpoints import (
 from albert_tf.models import AlbertBackbone, AlbertPretrainer
 from albert_tf.tokenizers import WordPieceTokenizer
 
-# No two sizes are equal, so that no tensor is mistaken for its transpose.
+# All sizes differ, so that a transposed tensor is noticed.
 SIZES = {
     "vocabulary_size": 40,
     "num_layers": 3,
@@ -147,7 +147,7 @@ def add_nan(values):
 
 
 def assert_clear_error(call, match, path):
-    """Assert that the call ends in an error for users that names a file."""
+    """Assert that the call raises an error that names the file."""
     with pytest.raises((CheckpointError, ValueError, OSError), match=match) as caught:
         call()
     names = [str(path), path.name, *(x.name for x in path.rglob("*"))]

@@ -317,16 +317,6 @@ def test_a_file_of_early_versions(tmp_path):
     assert largest_difference(ours["sop_logits"], theirs) < TOLERANCE
 
 
-def test_a_model_in_several_files(tmp_path):
-    model = peer("AlbertForPreTraining", ("gelu_new", 3, 2))
-    model.save_pretrained(tmp_path, max_shard_size="60KB")
-    assert len(list(tmp_path.glob("model-*.safetensors"))) > 1
-    backbone = albert_tf.load_checkpoint(tmp_path)
-    theirs = run(model.albert, inputs()).pooler_output
-    ours = backbone(inputs())["pooled_output"]
-    assert largest_difference(ours, theirs) < TOLERANCE
-
-
 @pytest.mark.parametrize("file_format", ["safetensors", "bin"])
 def test_a_model_in_half_precision(tmp_path, file_format):
     model = peer("AlbertModel").to(torch.bfloat16)

@@ -99,8 +99,8 @@ def _load_by_torch(path: pathlib.Path) -> dict[str, np.ndarray]:
         tensors = torch.load(path, map_location="cpu", weights_only=True)
     # NumPy has no bfloat16.
     return {
-        name: (tensor.float() if tensor.is_floating_point() else tensor).numpy()
-        for name, tensor in tensors.items()
+        name: (x.detach().float() if x.is_floating_point() else x).numpy()
+        for name, x in tensors.items()
     }
 
 
