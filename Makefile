@@ -28,7 +28,7 @@ test-slow: $(VENV)/.installed-test
 test-peers: $(VENV)/.installed-peers
 	$(PYTEST) -m peers
 
-# Everything: tables of damage, fuzzing, Ray, several hosts, a second TensorFlow.
+# Everything: Ray, several hosts, a second TensorFlow.
 test-nightly: $(VENV)/.installed-nightly $(SERVING)/.installed
 	ALBERT_TF_SERVING_PYTHON='$(CURDIR)/$(SERVING)/bin/python' $(PYTEST)
 

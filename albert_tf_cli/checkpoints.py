@@ -8,7 +8,6 @@ from typing import Annotated
 from urllib.parse import urlsplit
 
 import typer
-from rich.progress import MofNCompleteColumn
 from rich.table import Table
 
 from albert_tf_cli.common import (
@@ -18,7 +17,6 @@ from albert_tf_cli.common import (
     console,
     import_tensorflow,
     print_summary,
-    progress_bar,
     releases,
 )
 from albert_tf_cli.options import (
@@ -65,11 +63,7 @@ def convert(
     import_tensorflow()
     from albert_tf.checkpoints import convert_checkpoint, verify_conversion
 
-    with progress_bar("Weights", MofNCompleteColumn()) as progress:
-        paths = (checkpoint, output, to)
-        done = convert_checkpoint(
-            *paths, config=config, vocabulary=vocab, progress=progress
-        )
+    done = convert_checkpoint(checkpoint, output, to, config=config, vocabulary=vocab)
     sizes = [math.prod(shape) for *_, shape in done.moved]
     print_summary(
         {

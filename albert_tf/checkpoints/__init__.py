@@ -7,20 +7,20 @@
 
 from albert_tf.checkpoints.checkpoint import (
     Checkpoint,
+    CheckpointReport,
+    inspect_checkpoint,
     load_checkpoint,
     load_named,
     open_checkpoint,
 )
 from albert_tf.checkpoints.config import config_arguments
 from albert_tf.checkpoints.download import download_release
-from albert_tf.checkpoints.inspection import CheckpointReport, inspect_checkpoint
 from albert_tf.checkpoints.layout import CheckpointError
 from albert_tf.checkpoints.pruning import keep_tokens, needed_tokens, prune_vocabulary
 from albert_tf.checkpoints.releases import RELEASES
 from albert_tf.checkpoints.saving import (
     convert_checkpoint,
     save_checkpoint,
-    to_keras_hub,
     verify_conversion,
 )
 
@@ -40,6 +40,5 @@ __all__ = [
     "open_checkpoint",
     "prune_vocabulary",
     "save_checkpoint",
-    "to_keras_hub",
     "verify_conversion",
 ]

@@ -1,155 +1,188 @@
-"""The heads of all tasks, a row each.
+"""The heads of all tasks, one row each, and the config fields that describe them.
 
 A new head is one row here, its tensor names in the table of each layout that has a
 place for it, and its name in `heads` of the task that holds it.
 """
 
+from __future__ import annotations
+
 import dataclasses
+from collections.abc import Iterable
+from typing import Any
+
+import keras
+
+from albert_tf.checkpoints.layout import CheckpointError, Layout
+
+_DENSE = ("kernel", "bias")
 
 
 @dataclasses.dataclass(frozen=True)
 class Head:
-    """What a head is called and how checkpoints keep it."""
+    """The name of a head, its weights, and its description in a config file."""
 
-    part: str  # Its name in every layout's table.
-    attribute: str  # Of the task that holds it.
-    reads: str  # "pooled" or "sequence", the output of the backbone it reads.
-    axes: dict  # Attribute path of each weight to its axes, as in `weights`.
-    # The task's arguments that the config keeps, see `head_fields`.
-    fields: tuple = ()
-    # The classes of transformers that have this head. The first is what a model is
-    # saved as whose last head this is.
-    architectures: tuple = ()
-    # Heads of other tasks have the same tensor names: it is this one if
-    # `architectures` in the config says so. Where the config says nothing, it is the
-    # first row with these names.
-    by_architecture: bool = False
-    # The values of `problem_type` in the config with which the names are this head's;
-    # without the field they are the first row's.
-    problem_types: tuple = ()
+    part: str  # Its name in the table of each layout.
+    attribute: str  # The attribute of the task that holds it.
+    reads: str  # The output of the backbone that it reads: "pooled" or "sequence".
+    # The classes of transformers with this head. A model with it as its last head is
+    # saved as the first one.
+    architectures: tuple[str, ...] = ()
+    problem_types: tuple[str, ...] = ()  # Values of `problem_type` in the config.
+    fields: tuple[str, ...] = ()  # Arguments of the task that the config file keeps.
+    weights: tuple[str, ...] = _DENSE  # Attribute paths.
 
     @property
-    def has_classes(self):
-        """Whether the number of outputs is the task's, not the backbone's."""
-        return any("C" in axes for axes in self.axes.values())
+    def has_classes(self) -> bool:
+        """True if the task chooses the number of outputs."""
+        return self.weights == _DENSE
 
-    def may_be_in(self, config):
-        """Whether a config does not say that the head is another task's."""
-        problem = config.get("problem_type")
+    def fits(self, config: dict[str, Any]) -> bool:
+        """Return whether the head can be the one that a config describes."""
+        problem, names = config.get("problem_type"), config.get("architectures")
         if problem and self.problem_types and problem not in self.problem_types:
             return False
-        given = config.get("architectures")
-        if not self.by_architecture or not isinstance(given, list):
-            return True
-        return not given or not set(self.architectures).isdisjoint(map(str, given))
+        return not names or not set(self.architectures).isdisjoint(names)
 
 
-_DENSE = {"kernel": "HC", "bias": "C"}
 _ROWS = (
     Head(
         part="masked_lm_head",
         attribute="masked_lm_head",
         reads="sequence",
-        axes={
-            "dense.kernel": "HW",
-            "dense.bias": "W",
-            "layer_norm.gamma": "W",
-            "layer_norm.beta": "W",
-            "bias": "V",
-        },
         architectures=("AlbertForMaskedLM", "AlbertForPreTraining"),
+        weights=(
+            *("dense.kernel", "dense.bias"),
+            *("layer_norm.gamma", "layer_norm.beta", "bias"),
+        ),
     ),
-    Head(
-        part="sop_head",
-        attribute="sop_head",
-        reads="pooled",
-        axes=_DENSE,
-        architectures=("AlbertForPreTraining",),
-    ),
+    Head("sop_head", "sop_head", "pooled", ("AlbertForPreTraining",)),
     Head(
         part="classifier",
         attribute="output_dense",
         reads="pooled",
-        axes=_DENSE,
+        architectures=("AlbertForSequenceClassification",),
+        problem_types=("single_label_classification", "multi_label_classification"),
         fields=(
             *("labels", "dropout", "activation"),
             *("multi_label", "thresholds", "pooling_mode"),
         ),
-        architectures=("AlbertForSequenceClassification",),
-        by_architecture=True,
-        problem_types=("single_label_classification", "multi_label_classification"),
     ),
     Head(
         part="regressor",
         attribute="output_dense",
         reads="pooled",
-        axes=_DENSE,
-        fields=("dropout", "pooling_mode"),
         architectures=("AlbertForSequenceClassification",),
-        by_architecture=True,
         problem_types=("regression",),
+        fields=("dropout", "pooling_mode"),
     ),
     Head(
         part="token_classifier",
         attribute="tag_dense",
         reads="sequence",
-        axes=_DENSE,
-        fields=("tags", "dropout"),
         architectures=("AlbertForTokenClassification",),
-        by_architecture=True,
+        fields=("tags", "dropout"),
     ),
     # The first and the last token of an answer.
-    Head(
-        part="span_head",
-        attribute="span_dense",
-        reads="sequence",
-        axes=_DENSE,
-        architectures=("AlbertForQuestionAnswering",),
-    ),
-    Head(
-        part="choice_head",
-        attribute="score_dense",
-        reads="pooled",
-        axes=_DENSE,
-        architectures=("AlbertForMultipleChoice",),
-        by_architecture=True,
-    ),
-    # Whether a sentence belongs to the summary; only our own files have a place for it.
-    Head(
-        part="sentence_head",
-        attribute="sentence_dense",
-        reads="sequence",
-        axes=_DENSE,
-        fields=("dropout",),
-    ),
+    Head("span_head", "span_dense", "sequence", ("AlbertForQuestionAnswering",)),
+    Head("choice_head", "score_dense", "pooled", ("AlbertForMultipleChoice",)),
+    # The score of a sentence in a summary. Only our own files have a place for it.
+    Head("sentence_head", "sentence_dense", "sequence", fields=("dropout",)),
 )
 HEADS = {head.part: head for head in _ROWS}
 
 
-def heads_in(layout, names, config):
-    """The heads that a file holds whole, a list of parts in the order of `HEADS`.
+def heads_in(layout: Layout, names: Iterable[str], config: dict[str, Any]) -> list[str]:
+    """Return the heads that are complete in a file, in the order of `HEADS`.
 
-    Args:
-        layout: a `Layout`.
-        names: the names in the file, as in the tables.
-        config: dict, the fields of the config.
+    If several heads have the same tensor names, the config decides. A config without
+    the fields stands for the first of these heads.
     """
-    found = {}
-    pooler = layout.names(["pooler"])
+    names, pooler = set(names), set(layout.names(["pooler"]))
+    found: dict[frozenset, str] = {}
     for part, head in HEADS.items():
-        own = layout.names([part])
-        needed = pooler if head.reads == "pooled" else []
-        is_shared = any(own == layout.names([x]) for x in HEADS if x != part)
-        guessed = is_shared and head.by_architecture and not config.get("architectures")
-        if guessed and head.reads == "sequence" and not set(pooler).isdisjoint(names):
-            # Beside a pooler, or what is left of one, it is the head that reads it.
+        own = frozenset(layout.names([part]))
+        needed = own | pooler if head.reads == "pooled" else own
+        if not own or not needed <= names:
             continue
-        if own and {*own, *needed} <= set(names) and head.may_be_in(config):
-            found.setdefault(frozenset(own), part)
+        if sum(own == set(layout.names([x])) for x in HEADS) > 1:
+            # Beside a pooler, it is a head that reads the pooler.
+            unread = head.reads == "sequence" and not pooler.isdisjoint(names)
+            if not head.fits(config) or (unread and not config.get("architectures")):
+                continue
+        found.setdefault(own, part)
     return list(found.values())
 
 
-def architectures(parts):
-    """The class of transformers with a place for all of some parts, in a list."""
+def architectures(parts: Iterable[str]) -> list[str]:
+    """Return the class of transformers for a model with these parts, in a list."""
     heads = [HEADS[part] for part in parts if part in HEADS]
     return [heads[-1].architectures[0] if heads else "AlbertModel"]
+
+
+# === Config fields, partly with the names of transformers ===
+
+
+def read_head(part: str, config: dict[str, Any], source: str) -> dict[str, Any]:
+    """Return the arguments of a task that a config, called `source`, has for a head."""
+    dropout = config.get("classifier_dropout_prob")
+    labels = _read_labels(config.get("id2label"), source)
+    arguments = {
+        "labels": labels,
+        "tags": labels,
+        "dropout": 0.1 if dropout is None else dropout,
+        "activation": keras.activations.get(config.get("classifier_activation")),
+        "multi_label": config.get("problem_type") == "multi_label_classification",
+        "thresholds": config.get("classifier_thresholds"),
+        "pooling_mode": config.get("classifier_pooling", "cls"),
+    }
+    return {field: arguments[field] for field in HEADS[part].fields}
+
+
+def _read_labels(names: Any, source: str) -> list[str] | None:
+    if names is None:
+        return None
+    numbers = [str(i) for i in range(len(names))]
+    if not isinstance(names, dict) or set(names) != set(numbers):
+        raise CheckpointError(
+            f"{source} must name each class under id2label, numbered from 0 on. Found: "
+            f"{names}"
+        )
+    if names == label_fields(len(names))["id2label"]:
+        return None
+    return [names[number] for number in numbers]
+
+
+def write_head(part: str, count: int, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return the config fields of a head with `count` classes; see `read_head`."""
+    fields = label_fields(count, arguments.get("labels") or arguments.get("tags"))
+    if problems := HEADS[part].problem_types:
+        problem = problems[arguments.get("multi_label", False)]
+        # transformers refuses this type with one output, because softmax makes it 1.
+        if not (count == 1 and problem == "single_label_classification"):
+            fields["problem_type"] = problem
+    activation = keras.activations.serialize(
+        keras.activations.get(arguments.get("activation"))
+    )
+    if not isinstance(activation, str):
+        raise CheckpointError(
+            f"The classifier has an activation without a name in Keras ({activation}), "
+            'which no config file can hold. Save with layout="keras".'
+        )
+    if activation != "linear":
+        fields["classifier_activation"] = activation
+    if "dropout" in arguments:
+        fields["classifier_dropout_prob"] = arguments["dropout"]
+    if arguments.get("thresholds"):
+        fields["classifier_thresholds"] = list(arguments["thresholds"])
+    if arguments.get("pooling_mode", "cls") != "cls":
+        fields["classifier_pooling"] = arguments["pooling_mode"]
+    return fields
+
+
+def label_fields(count: int, labels: list[str] | None = None) -> dict[str, Any]:
+    """Return the config fields of classes; unnamed ones are called `LABEL_0` etc."""
+    names = labels or [f"LABEL_{i}" for i in range(count)]
+    return {
+        "id2label": {str(i): name for i, name in enumerate(names)},
+        "label2id": {name: i for i, name in enumerate(names)},
+    }

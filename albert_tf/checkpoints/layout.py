@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,15 +19,21 @@ class CheckpointError(AlbertError):
     """A checkpoint is damaged, incomplete, or contradicts its config."""
 
 
-_NODES = re.compile(r"\{\{.*?\}\} | \[Op:\w+\]")
-
-
 def first_line(error: Exception) -> str:
-    """Return the first line of an exception, without TensorFlow's node names."""
-    lines = _NODES.sub("", str(error)).strip().splitlines()
-    line = lines[0] if lines else repr(error)
-    # Quotes of a damaged file could contain control characters of the terminal.
-    return "".join(x if x.isprintable() else "?" for x in line)
+    """Return the first line of an exception."""
+    return (str(error).strip() or repr(error)).splitlines()[0]
+
+
+@contextlib.contextmanager
+def name_damage(path: Any, *errors: type[Exception]) -> Iterator[None]:
+    """Turn errors of a library into one that names the damaged file."""
+    try:
+        yield
+    except errors as error:
+        raise CheckpointError(
+            f"{path} is damaged, truncated or of another kind. Download or copy it "
+            f"again. ({first_line(error)})"
+        ) from error
 
 
 def listed(names: Sequence[str], maximum: int = 5) -> str:
@@ -42,10 +49,9 @@ def listed(names: Sequence[str], maximum: int = 5) -> str:
 class Tensors:
     """The tensors of a file that hold one weight of the model."""
 
-    names: tuple[str, ...]  # Several are concatenated along the last axis.
+    names: tuple[str, ...]  # Concatenated along the last axis.
     transpose: bool = False  # The file has the transposed matrix.
-    # The file splits this axis into `[num_heads, head_dim]`.
-    heads_axis: int | None = None
+    heads_axis: int | None = None  # Split into `[num_heads, head_dim]` in the file.
     num_heads: int = 1  # Used with `heads_axis` only.
 
     def shapes(self, weight_shape: Sequence[int]) -> tuple[int, ...]:
@@ -65,7 +71,7 @@ class Tensors:
         if self._is_plain:
             return values[0]
         # By TensorFlow, whose variables take a tensor without another copy.
-        parts = [self._merge_heads(numbers_of(value)) for value in values]
+        parts = [self._merge_heads(np.asarray(value)) for value in values]
         parts = [tf.transpose(part) if self.transpose else part for part in parts]
         return tf.concat(parts, axis=-1) if len(parts) > 1 else parts[0]
 
@@ -74,9 +80,9 @@ class Tensors:
         if self._is_plain:
             return [weight]
         shape = self.shapes(weight.shape)
-        parts = np.split(numbers_of(weight), len(self.names), axis=-1)
+        parts = np.split(np.asarray(weight), len(self.names), axis=-1)
         parts = [tf.transpose(part) if self.transpose else part for part in parts]
-        return [numbers_of(part).reshape(shape) for part in parts]
+        return [np.asarray(part).reshape(shape) for part in parts]
 
     @property
     def _is_plain(self) -> bool:
@@ -90,34 +96,22 @@ class Tensors:
         return value.reshape(*value.shape[:axis], -1, *value.shape[axis + 2 :])
 
 
-def numbers_of(array: Any) -> np.ndarray:
-    """Return an array of any library as NumPy's, without a copy if possible."""
-    try:
-        return np.asarray(memoryview(array))
-    except (TypeError, ValueError, BufferError):
-        return np.asarray(array)
-
-
 def float32_of(value: Any, name: str, path: Any) -> Any:
     """Return an array of any library as finite numbers in float32, or raise."""
-    numbers = numbers_of(value)
-    if numbers.dtype == "int8":
-        raise CheckpointError(
-            f"{path} is quantized: its {name} is int8. Only `.keras` files and presets "
-            "hold quantized weights, and Keras reads and writes those."
-        )
+    numbers = np.asarray(value)
     # NumPy knows bfloat16 by an extension, as kind "V".
     if numbers.dtype.kind not in "fV":
         raise CheckpointError(
-            f"{name} in {path} holds {numbers.dtype.name}. Expected float32."
+            f"{name} in {path} holds {numbers.dtype.name}. Expected float32; only "
+            "`.keras` files and presets can hold a quantized model."
         )
     if numbers.dtype != "float32":
         value = numbers = numbers.astype("float32")
     # A NaN is both the minimum and the maximum.
     if numbers.size and not np.isfinite([numbers.min(), numbers.max()]).all():
         raise CheckpointError(
-            f"{name} in {path} holds numbers that are not finite (NaN or infinity): "
-            "its training has diverged, or the file is damaged."
+            f"{name} in {path} holds numbers that are not finite (NaN or infinity). "
+            "The training has diverged, or the file is damaged."
         )
     return value
 
@@ -155,16 +149,10 @@ class Layout:
     defaults: dict[str, Any] = _table()  # Values of optional config fields.
     # {config field: {value in the file: argument}}.
     spellings: dict[str, dict] = _table()
-    # A tensor to the config fields that give its shape, `None` for an axis that another
-    # tensor gives.
-    sizes: dict[str, tuple[str | None, ...]] = _table()
     fixed: dict[str, Any] = _table()  # `AlbertBackbone` arguments of the whole layout.
-    same: tuple[tuple[str, str], ...] = ()  # Arguments that have one field in common.
     constants: dict[str, Any] = _table()  # Config fields that allow one value only.
     # Other spellings of the names in `weights`: a regular expression, its replacement.
     renames: tuple[tuple[str, str], ...] = ()
-    # The copy that a file may have of a tensor to that tensor.
-    tied: dict[str, str] = _table()
     # {kind: regular expression} of further tensors that a file may hold.
     others: dict[str, str] = _table()
 
@@ -202,20 +190,14 @@ class Layout:
     def names(
         self, parts: Iterable[str], arguments: dict[str, Any] | None = None
     ) -> list[str]:
-        """Return the tensors of the given parts that the layout has a place for.
-
-        `arguments` are not needed for parts that a model has once.
-        """
+        """Return the tensors of the parts that the layout has a place for."""
         rows = self.rows([x for x in parts if x in self.weights], arguments or {})
         return [name for _, _, tensors in rows for name in tensors.names]
 
     def rows(
         self, parts: Iterable[str], arguments: dict[str, Any]
     ) -> list[tuple[tuple, str, Tensors]]:
-        """Return `((part, group, inner), attribute path, Tensors)` of every weight.
-
-        `arguments` are those of the `AlbertBackbone`.
-        """
+        """Return `((part, group, inner), attribute path, Tensors)` of every weight."""
         num_heads = arguments.get("num_heads", 1)
         return [
             ((part, *block), attribute, _of_block(tensors, block, num_heads))

@@ -8,11 +8,10 @@ from __future__ import annotations
 import contextlib
 import functools
 import operator
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeAlias
 
 import keras
-import numpy as np
 import tensorflow as tf
 
 from albert_tf.checkpoints.heads import HEADS
@@ -22,15 +21,10 @@ from albert_tf.checkpoints.layout import (
     Layout,
     Tensors,
     listed,
-    numbers_of,
 )
 
-
-class Row(NamedTuple):
-    """One weight of a model, and the tensors that hold it in a layout."""
-
-    weight: keras.Variable
-    tensors: Tensors
+# The weights of a model, and the tensors that hold each in a layout.
+Plan: TypeAlias = list[tuple[keras.Variable, Tensors]]
 
 
 def parts_of(model: keras.Model) -> list[str]:
@@ -47,7 +41,7 @@ def parts_of(model: keras.Model) -> list[str]:
 
 def plan_weights(
     layout: Layout, model: keras.Model, parts: Sequence[str] | None = None
-) -> list[Row]:
+) -> Plan:
     """Return a row for every weight of a model, or of some of its parts."""
     backbone = getattr(model, "backbone", model)
     objects = {
@@ -62,20 +56,20 @@ def plan_weights(
         parts_of(model) if parts is None else parts, backbone.get_config()
     )
     return [
-        Row(operator.attrgetter(attribute)(objects[part][tuple(block)]), tensors)
+        (operator.attrgetter(attribute)(objects[part][tuple(block)]), tensors)
         for (part, *block), attribute, tensors in rows
     ]
 
 
 def check_plan(
-    plan: list[Row],
+    plan: Plan,
     layout: Layout,
     shapes: dict[str, list[int]],
     path: Any,
     config: str,
 ) -> None:
     """Raise unless a file has exactly the tensors of a plan, in the right shapes."""
-    wanted = {name for row in plan for name in row.tensors.names}
+    wanted = {name for _, tensors in plan for name in tensors.names}
     missing, unused = sorted(wanted - set(shapes)), layout.unknown(shapes, wanted)
     problems = [f"it lacks {listed(missing)}"] if missing else []
     if unused:
@@ -83,42 +77,25 @@ def check_plan(
     if problems:
         message = (
             f"{path} does not fit the model: {'; '.join(problems)}. Nothing was "
-            f"loaded. Compare num_hidden_groups and inner_group_num of {config}, or "
-            "look with `albert-tf inspect`."
+            f"loaded. Compare num_hidden_groups and inner_group_num of {config}."
         )
         if set(missing) == set(layout.names(["pooler"])):
             message += (
-                " A model saved without its pooler, such as a masked language model, "
-                "loads with `pooler=False`."
+                " A model that was saved without its pooler loads with `pooler=False`."
             )
         raise CheckpointError(message)
     differ = [
         f"{name} is {tuple(shapes[name])} and should be {shape}"
-        for row in plan
-        for shape in [row.tensors.shapes(row.weight.shape)]
-        for name in row.tensors.names
+        for weight, tensors in plan
+        for shape in [tensors.shapes(weight.shape)]
+        for name in tensors.names
         if tuple(shapes[name]) != shape
     ]
     if differ:
         raise CheckpointError(
-            f"{path} does not have the shapes of the model (from {config}): "
-            f"{listed(differ)}. Nothing was loaded."
+            f"{path} does not have the sizes in {config}: {listed(differ)}. Nothing "
+            "was loaded. Pass the config of the checkpoint with `config=`."
         )
-
-
-def check_tied(
-    layout: Layout, names: Iterable[str], read: Callable[[str], Any], path: Any
-) -> None:
-    """Check that the copies of tied tensors in a file are equal."""
-    for copy, original in layout.tied.items():
-        if {copy, original} <= set(names) and not np.array_equal(
-            numbers_of(read(copy)), numbers_of(read(original))
-        ):
-            raise CheckpointError(
-                f"{path} has a {copy} other than its {original}. An ALBERT has one "
-                "tensor for both: its masked language head was trained by other code, "
-                "or the file is damaged. Nothing was loaded."
-            )
 
 
 @contextlib.contextmanager

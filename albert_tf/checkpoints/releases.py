@@ -6,14 +6,13 @@ import dataclasses
 import inspect
 import json
 import pathlib
+from collections.abc import Sequence
 from typing import Any
 
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.checkpoints.config import file_config
-from albert_tf.checkpoints.layouts import ALBERT_ZH, GOOGLE
+from albert_tf.checkpoints.layouts import LAYOUTS
 from albert_tf.files import file_digest
-
-_LAYOUTS = {layout.name: layout for layout in (GOOGLE, ALBERT_ZH)}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,12 +27,12 @@ class Release:
     lowercase: bool  # True if the text is lower-cased.
     url: str | None  # The address of the archive, if a public one is known.
     index_sha256: str | None = None  # SHA-256 of the `.index` file, if known.
-    mirrors: tuple[str, ...] = ()  # Hugging Face names of the same weights.
-    tf_hub: tuple[str, ...] = ()  # TF-Hub addresses, the oldest version first.
+    mirrors: Sequence[str] = ()  # Hugging Face names of the same weights.
+    tf_hub: Sequence[str] = ()  # TF-Hub addresses, the oldest version first.
     # Published figures in percent: task, split ("" if the source does not name it),
-    # metric, value, page and an optional note.
-    accuracy: tuple[tuple, ...] = ()
-    confused_with: tuple[str, ...] = ()  # The releases whose index may be this one's.
+    # metric, value, source (in `pages` of releases.json) and an optional note.
+    accuracy: Sequence[Sequence] = ()
+    confused_with: Sequence[str] = ()  # The releases whose index may be this one's.
     note: str = ""
 
     @property
@@ -41,28 +40,14 @@ class Release:
         """The fields of the config file that belongs to the checkpoint."""
         parameters = inspect.signature(AlbertBackbone).parameters.values()
         defaults = {x.name: x.default for x in parameters}
-        layout = _LAYOUTS[self.layout]
+        layout = LAYOUTS[self.layout]
         return file_config(layout, {**defaults, **layout.fixed, **self.arguments})
 
 
-def _read_releases() -> dict[str, Release]:
-    path = pathlib.Path(__file__).with_name("releases.json")
-    table = json.loads(path.read_text(encoding="utf-8"))
-    releases = {}
-    for name, fields in table["releases"].items():
-        scores = [
-            (task, split, metric, value, table["pages"][page], *note)
-            for task, split, metric, value, page, *note in fields.pop("accuracy", ())
-        ]
-        fields = {
-            field: tuple(value) if isinstance(value, list) else value
-            for field, value in {**fields, "accuracy": scores}.items()
-        }
-        releases[name] = Release(name, **fields)
-    return releases
-
-
-RELEASES = _read_releases()
+_TABLE = json.loads(
+    pathlib.Path(__file__).with_name("releases.json").read_text("utf-8")
+)
+RELEASES = {name: Release(name, **x) for name, x in _TABLE["releases"].items()}
 
 
 def find_release(index: pathlib.Path) -> Release | None:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import os
 import pathlib
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import keras
@@ -27,34 +25,29 @@ from albert_tf.checkpoints.formats.huggingface import (
     write_model,
     write_tokenizer,
 )
-from albert_tf.checkpoints.head_fields import label_fields, write_head
-from albert_tf.checkpoints.heads import HEADS, architectures
+from albert_tf.checkpoints.heads import HEADS, architectures, label_fields, write_head
 from albert_tf.checkpoints.layout import (
     CheckpointError,
     Layout,
     first_line,
     float32_of,
     listed,
-    numbers_of,
 )
 from albert_tf.checkpoints.layouts import (
     ALBERT_ZH,
     GOOGLE,
     HUGGINGFACE,
     KERASHUB,
+    LAYOUTS,
     own_layout,
 )
-from albert_tf.checkpoints.opening import FORMATS, find_checkpoints
 from albert_tf.checkpoints.plan import plan_weights, without_initializing
 from albert_tf.files import complete_directory, write_json
 from albert_tf.tokenizers import SentencePieceTokenizer
 from albert_tf.tokenizers.text_tokenizer import TextTokenizer
 from albert_tf_lite.errors import AlbertError
 
-LAYOUTS = {layout.name: layout for layout in (GOOGLE, ALBERT_ZH, HUGGINGFACE, KERASHUB)}
 PREFIX = "albert_model.ckpt"
-
-# === Saving and converting ===
 
 
 def save_checkpoint(
@@ -94,14 +87,7 @@ def save_checkpoint(
     albert_tf.save_checkpoint(backbone, "tf1_model", layout="albert_zh")
     ```
     """  # noqa: E501 (a table)
-    contents = _contents_of_model(model, layout, tokenizer)
-    if contents.lost:
-        warnings.warn(
-            f'The "{layout}" layout has no place for {", ".join(contents.lost)}, '
-            "which is left out.",
-            stacklevel=2,
-        )
-    _write(contents, path)
+    _write(_contents_of_model(model, layout, tokenizer), path)
 
 
 def check_saving(
@@ -109,7 +95,7 @@ def check_saving(
 ) -> None:
     """Raise the errors of `save_checkpoint` without writing."""
     contents = _contents_of_model(model, layout, tokenizer)
-    _refuse_another_checkpoint(pathlib.Path(path), contents)
+    _check_folder(pathlib.Path(path), contents)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -119,8 +105,7 @@ class Conversion:
     layout: str  # The layout that was read.
     # For each weight the names read, the names written, and its shape.
     moved: list[tuple[tuple[str, ...], tuple[str, ...], tuple[int, ...]]]
-    # Optimizer slots, the step counter, heads and labels without a place in the other
-    # layout, and weights outside the ALBERT.
+    # Optimizer slots, the step counter, heads and settings without a place.
     left_out: list[str]
 
 
@@ -130,7 +115,6 @@ def convert_checkpoint(
     layout: str,
     config: Config | None = None,
     vocabulary: str | os.PathLike | None = None,
-    progress: Callable[[int, int], None] | None = None,
 ) -> Conversion:
     """Convert a checkpoint: load its model, and save it in another layout.
 
@@ -142,15 +126,15 @@ def convert_checkpoint(
             beside it.
         vocabulary: optional path of the vocabulary. By default the one beside the
             source.
-        progress: optional callable, called with the weights read and the total.
 
     Returns:
         A `Conversion`.
 
     Raises:
-        FileNotFoundError, CheckpointError: as `load_checkpoint`, and if the layout
-            cannot hold the model.
-        AlbertError: if the layout is unknown, or the destination is the source.
+        FileNotFoundError: if a file of the source is missing.
+        CheckpointError: as `load_checkpoint`, or if the layout cannot hold the model.
+        AlbertError: if the layout is unknown.
+        FileExistsError: if the directory holds files of another checkpoint.
 
     Example:
     ```python
@@ -159,10 +143,7 @@ def convert_checkpoint(
     )
     ```
     """
-    opened = open_checkpoint(source, config=config, progress=progress)
-    folders = [folder.resolve() for folder in opened.source.folders]
-    if pathlib.Path(destination).resolve() in folders:
-        raise AlbertError(f"{destination} holds the source. Choose another directory.")
+    opened = open_checkpoint(source, config=config)
     contents = _contents_of(opened, layout, vocabulary)
     _write(contents, destination)
     model, parts = contents.model, contents.parts
@@ -172,54 +153,24 @@ def convert_checkpoint(
         for weight, tensors in plan_weights(opened.layout, model, parts)
     ]
     read = {name for names, _, _ in moved for name in names}
-    left_out = sorted(set(opened.shapes) - read) + opened.source.outside
-    return Conversion(opened.layout.name, moved, left_out + contents.lost)
-
-
-def to_keras_hub(model: keras.Model) -> keras.Model:
-    """Return KerasHub's model with the weights of a model of albert_tf.
-
-    Args:
-        model: an `AlbertBackbone`, or an `AlbertTextClassifier`.
-
-    Returns:
-        A `keras_hub.models.AlbertBackbone`, or an `AlbertTextClassifier` on it,
-        without preprocessor.
-
-    Raises:
-        CheckpointError: if KerasHub's code cannot express the model.
-
-    Example:
-    ```python
-    sizes = albert_tf.backbone.SIZES["albert_base_en"]
-    backbone = albert_tf.models.AlbertBackbone(**sizes)
-    theirs = albert_tf.checkpoints.to_keras_hub(backbone)
-    ```
-    """
-    return _build_keras_hub(_contents_of_model(model, "kerashub"))
+    left_out = sorted(set(opened.shapes) - read) + contents.left_out
+    return Conversion(opened.layout.name, moved, left_out)
 
 
 # === A model in the terms of a layout ===
 
 
 @dataclasses.dataclass(frozen=True)
-class Contents:
-    """A model in the terms of a layout."""
-
+class _Contents:
     checkpoint: Checkpoint  # The model, opened.
     layout: Layout
     tokenizer: TextTokenizer | None
     parts: list[str]  # The parts of the model that are written.
-    unplaced: list[str]  # The other parts, and weights outside the ALBERT.
+    left_out: list[str]  # Parts and settings without a place in the layout.
 
     @property
-    def model(self) -> keras.Model:
+    def model(self) -> Any:
         return self.checkpoint.source.model
-
-    @property
-    def config(self) -> dict[str, Any]:
-        """The fields of the config file, without those of heads."""
-        return file_config(self.layout, self.checkpoint.arguments)
 
     def tensors(self) -> Iterator[tuple[str, Any]]:
         """Yield pairs of name and array."""
@@ -228,53 +179,41 @@ class Contents:
             value = float32_of(value, tensors.names[0], self.checkpoint.path)
             yield from zip(tensors.names, tensors.from_weight(value), strict=True)
 
-    def head_fields(self) -> dict[str, Any]:
-        """Return the config fields of all heads that are written."""
-        checkpoint, fields = self.checkpoint, {}
-        for part in self.parts:
-            if part in HEADS and HEADS[part].fields:
-                count = checkpoint.num_classes(part)
-                fields.update(write_head(part, count, checkpoint.head_config(part)))
+    def config(self) -> dict[str, Any]:
+        """Return the fields of the config file."""
+        fields = file_config(self.layout, self.checkpoint.arguments)
+        heads = {x: self.checkpoint.num_classes(x) for x in self.parts if x in HEADS}
+        if self.layout is HUGGINGFACE:
+            # The sentence-order head of transformers has `num_labels` classes, too.
+            classes = [count for count in heads.values() if count]
+            fields.update(label_fields(classes[-1] if classes else 2))
+            fields["classifier_dropout_prob"] = 0.1
+        # Pretrained checkpoints in the original form are later used for other tasks.
+        if self.layout is HUGGINGFACE or set(heads) - {"masked_lm_head", "sop_head"}:
+            fields["architectures"] = architectures(heads)
+        for part, count in heads.items():
+            if HEADS[part].fields:
+                arguments = self.checkpoint.head_config(part)
+                fields.update(write_head(part, count, arguments))
         return fields
 
-    @property
-    def lost(self) -> list[str]:
-        """Settings without a place in the layout."""
-        if self.layout is not KERASHUB:
-            return []
-        head = self.checkpoint.head_config("classifier")
-        lost = [f"the labels {head['labels']}"] if head.get("labels") else []
-        if head.get("multi_label"):
-            lost.append("multi_label=True")
-        if self.keras_hub_tokenizer and not getattr(self.tokenizer, "lowercase", True):
-            lost.append("lowercase=False")
-        return lost
 
-    @functools.cached_property
-    def keras_hub_tokenizer(self) -> keras_hub.tokenizers.AlbertTokenizer | None:
-        """The tokenizer for KerasHub's models, if KerasHub has such a tokenizer."""
-        # KerasHub's ALBERT has no WordPiece, and its BERT changes Chinese text.
-        if not isinstance(self.tokenizer, SentencePieceTokenizer):
-            return None
-        return keras_hub.tokenizers.AlbertTokenizer(self.tokenizer.proto)
-
-
-def _contents_of_model(model: Any, layout: str, tokenizer: Any = None) -> Contents:
+def _contents_of_model(model: Any, layout: str, tokenizer: Any) -> _Contents:
     if not isinstance(model, keras.Model):
         raise TypeError(
-            "`model` should be an AlbertBackbone or a task on one. Received: "
+            "`model` must be an AlbertBackbone or a task on one. Received: "
             f"{model!r}. Files are converted by `convert_checkpoint`."
         )
     contents = _contents_of(Checkpoint(model), layout, tokenizer)
-    if contents.unplaced:
+    if contents.left_out:
         raise CheckpointError(
-            f'The "{layout}" layout has no place for {", ".join(contents.unplaced)} of '
+            f'The "{layout}" layout has no place for {", ".join(contents.left_out)} of '
             "this model. Save `model.backbone`, or choose another layout."
         )
     return contents
 
 
-def _contents_of(opened: Checkpoint, layout: str, tokenizer: Any) -> Contents:
+def _contents_of(opened: Checkpoint, layout: str, tokenizer: Any) -> _Contents:
     if layout not in (*LAYOUTS, "keras"):
         raise AlbertError(f"Unknown layout {layout!r}. Known: {[*LAYOUTS, 'keras']}")
     arguments = opened.arguments
@@ -285,69 +224,64 @@ def _contents_of(opened: Checkpoint, layout: str, tokenizer: Any) -> Contents:
             f'The "{layout}" layout cannot hold this model: {"; ".join(differ)}. '
             f"Layouts that can: {', '.join([*fit, 'keras'])}."
         )
-    if isinstance(tokenizer, (str, os.PathLike)):
-        tokenizer = opened.tokenizer(vocabulary=tokenizer)
-    elif tokenizer is None:
-        tokenizer = opened.tokenizer()
-    else:
-        opened.check_vocabulary(tokenizer)
-    is_ours = opened.source.is_ours and opened.source.model is not None
-    checkpoint = Checkpoint(opened.source.model if is_ours else _build_model(opened))
-    parts = [part for part in checkpoint.parts if part in target.weights]
-    unplaced = [part for part in checkpoint.parts if part not in parts]
-    unplaced += opened.source.outside
-    if target in (HUGGINGFACE, KERASHUB):
-        _refuse_other_pooling(checkpoint, parts, layout)
-    return Contents(checkpoint, target, tokenizer, parts, unplaced)
+    tokenizer = opened.tokenizer(vocabulary=tokenizer)
+    model = opened.source.model if opened.source.is_ours else None
+    checkpoint = Checkpoint(_build_model(opened) if model is None else model)
+    parts, left_out = [], []
+    for part in checkpoint.parts:
+        head = checkpoint.head_config(part) if part in HEADS else {}
+        pooling = head.get("pooling_mode", "cls")
+        # Other code would silently pool by the first token.
+        if pooling != "cls" and target in (HUGGINGFACE, KERASHUB):
+            left_out.append(f'{part} with pooling_mode="{pooling}"')
+        elif part not in target.weights:
+            left_out.append(part)
+        else:
+            parts.append(part)
+            if target is KERASHUB and head.get("labels"):
+                left_out.append(f"the labels {head['labels']}")
+    return _Contents(checkpoint, target, tokenizer, parts, left_out)
 
 
 def _build_model(checkpoint: Checkpoint) -> keras.Model:
-    # Imported here, because models load their weights by this package.
+    # Here, because models load their weights by this package.
     from albert_tf.models.building import build_model
 
     return build_model(checkpoint)
 
 
-def _refuse_other_pooling(
-    checkpoint: Checkpoint, parts: list[str], layout: str
-) -> None:
-    """Refuse a pooling that other code would silently replace by the pooler."""
-    for part in filter(checkpoint.heads.__contains__, parts):
-        mode = checkpoint.head_config(part).get("pooling_mode", "cls")
-        if mode != "cls":
-            raise CheckpointError(
-                f'The "{layout}" layout has no place for pooling_mode="{mode}" of the '
-                f"{part}: other code pools by the first token. Save `model.backbone`, "
-                'or with layout="keras".'
-            )
-
-
 # === Writing ===
 
+# Files of a checkpoint, and those that a newer one of the same layout replaces. A
+# preset has too many.
+_FILES = ("*.index", "*.safetensors", "*.bin", "*.keras", "*.h5", "*config*.json")
+_REPLACED = {
+    "google": {f"{PREFIX}.index", "albert_config.json"},
+    "albert_zh": {f"{PREFIX}.index", "albert_config.json"},
+    "huggingface": {WEIGHTS, "config.json", "tokenizer_config.json"},
+}
 
-def _write(contents: Contents, path: str | os.PathLike) -> None:
-    _refuse_another_checkpoint(pathlib.Path(path), contents)
+
+def _write(contents: _Contents, path: str | os.PathLike) -> None:
+    _check_folder(pathlib.Path(path), contents)
     with complete_directory(path) as directory:
-        _WRITERS[contents.layout.name](directory, contents)
+        if contents.layout is HUGGINGFACE:
+            _write_huggingface(directory, contents)
+        elif contents.layout in (GOOGLE, ALBERT_ZH):
+            _write_bundle(directory, contents)
+        else:
+            _write_preset(directory, contents)
 
 
-def _refuse_another_checkpoint(folder: pathlib.Path, contents: Contents) -> None:
-    """Refuse a folder in which files of two checkpoints would be mixed."""
+def _check_folder(folder: pathlib.Path, contents: _Contents) -> None:
+    """Raise if files of two checkpoints would be mixed in a folder."""
     if not folder.is_dir():
         return
-    tokenizer, replaced = contents.tokenizer, set(_REPLACED[contents.layout.name])
-    found = {
-        "a preset" if path == folder else path.name
-        for _, path in find_checkpoints(folder)
-    }
-    if tokenizer is not None:
-        replaced.add(str(tokenizer.original_file_name))
-    for format_ in FORMATS:
-        patterns = format_.config_patterns
-        # A vocabulary beside a model without tokenizer is not replaced.
-        if tokenizer is not None:
-            patterns = (*patterns, *format_.vocabulary_patterns)
-        found.update(file.name for x in patterns for file in folder.glob(x))
+    patterns, replaced = [*_FILES], {*_REPLACED.get(contents.layout.name, ())}
+    if contents.tokenizer is not None:
+        patterns += ["vocab*.txt", "*.model"]
+        replaced.add(str(contents.tokenizer.original_file_name))
+    found = {file.name for x in patterns for file in folder.glob(x)}
     if others := sorted(found - replaced):
         raise FileExistsError(
             f"{folder} holds files of another checkpoint: {listed(others)}. "
@@ -355,11 +289,8 @@ def _refuse_another_checkpoint(folder: pathlib.Path, contents: Contents) -> None
         )
 
 
-def _write_bundle(directory: pathlib.Path, contents: Contents) -> None:
-    tokenizer, heads = contents.tokenizer, contents.head_fields()
-    config, parts = {**contents.config, **heads}, contents.parts
-    if heads or any(part in HEADS and HEADS[part].by_architecture for part in parts):
-        config["architectures"] = architectures(parts)
+def _write_bundle(directory: pathlib.Path, contents: _Contents) -> None:
+    tokenizer, config = contents.tokenizer, contents.config()
     if tokenizer is not None:
         tokenizer.save_original(directory)
         if not tokenizer.lowercase:
@@ -368,58 +299,43 @@ def _write_bundle(directory: pathlib.Path, contents: Contents) -> None:
     write_tensors(directory / PREFIX, contents.tensors())
 
 
-def _write_huggingface(directory: pathlib.Path, contents: Contents) -> None:
-    checkpoint, parts = contents.checkpoint, contents.parts
-    # The sentence-order head of transformers has `num_labels` classes, too.
-    classes = [checkpoint.num_classes(part) for part in parts if part in HEADS]
-    config = {
-        **contents.config,
-        **label_fields(next(filter(None, reversed(classes)), 2)),
-        "classifier_dropout_prob": 0.1,
-        **contents.head_fields(),
-        "architectures": architectures(parts),
-    }
+def _write_huggingface(directory: pathlib.Path, contents: _Contents) -> None:
+    config = contents.config()
     if contents.tokenizer is not None:
-        positions = checkpoint.arguments["max_sequence_length"]
+        positions = contents.checkpoint.arguments["max_sequence_length"]
         config.update(write_tokenizer(directory, contents.tokenizer, positions))
     write_model(directory, contents.tensors())
     write_json(directory / "config.json", config)
 
 
-def _write_keras_hub(directory: pathlib.Path, contents: Contents) -> None:
-    tokenizer = contents.keras_hub_tokenizer
-    model = _build_keras_hub(contents, tokenizer)
-    _write_preset(directory, model, tokenizer or contents.tokenizer)
-
-
-def _write_keras(directory: pathlib.Path, contents: Contents) -> None:
-    _write_preset(directory, contents.model, contents.tokenizer)
-
-
-def _write_preset(directory: pathlib.Path, model: keras.Model, tokenizer: Any) -> None:
+def _write_preset(directory: pathlib.Path, contents: _Contents) -> None:
+    model, tokenizer = contents.model, contents.tokenizer
+    if contents.layout is KERASHUB:
+        # KerasHub's ALBERT has no WordPiece, and its BERT changes Chinese text.
+        if isinstance(tokenizer, SentencePieceTokenizer):
+            tokenizer = keras_hub.tokenizers.AlbertTokenizer(tokenizer.proto)
+        model = _build_keras_hub(contents)
     model.save_to_preset(str(directory))
     if tokenizer is not None and getattr(model, "preprocessor", None) is None:
         tokenizer.save_to_preset(str(directory))
 
 
-def _build_keras_hub(contents: Contents, tokenizer: Any = None) -> keras.Model:
-    config, checkpoint = contents.config, contents.checkpoint
+def _build_keras_hub(contents: _Contents) -> keras.Model:
+    checkpoint = contents.checkpoint
     try:
         with without_initializing():
-            model = keras_hub.models.AlbertBackbone(**config)
+            model = keras_hub.models.AlbertBackbone(
+                **file_config(KERASHUB, checkpoint.arguments)
+            )
     except ValueError as error:
         raise CheckpointError(
             f'The "kerashub" layout cannot hold this model: {first_line(error)}'
         ) from error
-    if classes := checkpoint.num_classes("classifier"):
+    if "classifier" in contents.parts:
         head = checkpoint.head_config("classifier")
-        preprocessor = tokenizer and keras_hub.models.AlbertTextClassifierPreprocessor(
-            tokenizer, sequence_length=config["max_sequence_length"]
-        )
         model = keras_hub.models.AlbertTextClassifier(
             model,
-            classes,
-            preprocessor=preprocessor,
+            checkpoint.num_classes("classifier"),
             dropout=head["dropout"],
             activation=head["activation"],
         )
@@ -429,48 +345,22 @@ def _build_keras_hub(contents: Contents, tokenizer: Any = None) -> keras.Model:
     return model
 
 
-_WRITERS = {
-    "google": _write_bundle,
-    "albert_zh": _write_bundle,
-    "huggingface": _write_huggingface,
-    "kerashub": _write_keras_hub,
-    "keras": _write_keras,
-}
-# Files that may be replaced by a newer checkpoint; presets have too many.
-_REPLACED = {
-    "google": (PREFIX, "albert_config.json"),
-    "albert_zh": (PREFIX, "albert_config.json"),
-    "huggingface": (WEIGHTS, "config.json"),
-    "kerashub": (),
-    "keras": (),
-}
-
-
 # === Verification ===
 
 
 def verify_conversion(
-    source: CheckpointPath,
-    destination: CheckpointPath,
-    config: Config | None = None,
-    seed: int = 0,
+    source: CheckpointPath, destination: CheckpointPath, config: Config | None = None
 ) -> dict[str, float]:
-    """Run two checkpoints on the same random batch.
+    """Run two checkpoints on a random batch and compare their outputs.
 
     KerasHub's presets are run by KerasHub's own code.
 
     Args:
-        source: the checkpoint that was converted.
-        destination: string, the result.
-        config: optional path or dict, the config of the source.
-        seed: int, seed of the batch.
+        source, config: see `convert_checkpoint`.
+        destination: string, the converted checkpoint.
 
     Returns:
-        A dict of output to the largest absolute difference, for every output that
-        both have.
-
-    Raises:
-        FileNotFoundError, CheckpointError: as `load_checkpoint`.
+        The largest absolute difference of each output that both have, a dict.
 
     Example:
     ```python
@@ -479,8 +369,8 @@ def verify_conversion(
     albert_tf.checkpoints.verify_conversion(path, "converted")
     ```
     """
-    first = _outputs(open_checkpoint(source, config=config), seed)
-    second = _outputs(open_checkpoint(destination), seed)
+    first = _outputs(open_checkpoint(source, config=config))
+    second = _outputs(open_checkpoint(destination))
     return {
         name: float(np.abs(first[name] - second[name]).max())
         for name in first
@@ -488,8 +378,8 @@ def verify_conversion(
     }
 
 
-def _outputs(checkpoint: Checkpoint, seed: int) -> dict[str, np.ndarray]:
-    inputs, source = _random_batch(checkpoint.arguments, seed), checkpoint.source
+def _outputs(checkpoint: Checkpoint) -> dict[str, np.ndarray]:
+    inputs, source = _random_batch(checkpoint.arguments), checkpoint.source
     # A model of albert_tf is built again, to compute in float32.
     model: Any = _build_model(checkpoint) if source.is_ours else source.model
     backbone = getattr(model, "backbone", model)
@@ -497,11 +387,11 @@ def _outputs(checkpoint: Checkpoint, seed: int) -> dict[str, np.ndarray]:
     if model is not backbone:
         heads = model({name: inputs[name] for name in model.input})
         outputs.update(heads if isinstance(heads, dict) else {"logits": heads})
-    return {name: numbers_of(array) for name, array in outputs.items()}
+    return {name: np.asarray(array) for name, array in outputs.items()}
 
 
-def _random_batch(arguments: dict[str, Any], seed: int) -> dict[str, np.ndarray]:
-    random = np.random.default_rng(seed)
+def _random_batch(arguments: dict[str, Any]) -> dict[str, np.ndarray]:
+    random = np.random.default_rng(0)
     shape = (3, min(17, arguments["max_sequence_length"]))
     lengths = random.integers(1, shape[1] + 1, (shape[0], 1))
     return {

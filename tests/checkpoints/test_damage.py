@@ -1,38 +1,24 @@
-"""Damage that users meet: cut, missing and mixed-up files, and wrong configs.
+"""Damage that users meet: truncated, missing and mixed-up files, and wrong configs.
 
 Each ends in one clear error that names the file and what is wrong.
 """
 
 import json
 import os
+import pathlib
 import pickle
+import shutil
 
-import damaged_files
 import keras
 import numpy as np
 import pytest
-from checkpoint_files import GOLDEN, config_of, weights_of, write
-from damaged_files import (
-    DATA,
-    DELETED,
-    HF_WORDS,
-    INDEX,
-    TOKENS,
-    WEIGHTS,
-    WORDS,
-    assert_clear_error,
-    assert_loads,
-    copied,
-    copy,
-    cut,
-    edit_bytes,
-    edit_json,
-    edit_tensors,
-    flip,
-    moved,
-    remove,
-    replace,
-    swap,
+from checkpoint_files import (
+    GOLDEN,
+    config_of,
+    filled,
+    read,
+    weights_of,
+    write,
 )
 
 from albert_tf.checkpoints import (
@@ -43,84 +29,178 @@ from albert_tf.checkpoints import (
     open_checkpoint,
     save_checkpoint,
 )
-from albert_tf.models import AlbertPretrainer, AlbertTextClassifier
+from albert_tf.models import AlbertBackbone, AlbertPretrainer
+from albert_tf.tokenizers import WordPieceTokenizer
 
-forms, weights = damaged_files.forms, damaged_files.weights
-
+# All sizes differ, so that a transposed tensor is noticed.
+SIZES = {
+    "vocabulary_size": 40,
+    "num_layers": 3,
+    "num_heads": 2,
+    "embedding_dim": 4,
+    "hidden_dim": 6,
+    "intermediate_dim": 10,
+    "max_sequence_length": 16,
+    "num_segments": 5,
+    "embedding_projection": "after_layer_norm",
+}
+TOKENS = [
+    *("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"),
+    *"abcdefghijklmnopqrstuvwxyz012345678",
+]
+PREFIX = "albert_model.ckpt"
+INDEX, DATA = f"{PREFIX}.index", f"{PREFIX}.data-00000-of-00001"
 CONFIG = "albert_config.json"
+WEIGHTS = "model.safetensors"
 PRESET_WEIGHTS = "model.weights.h5"
-SECOND = "model-00002-of-00002.safetensors"
+WORDS = "bert/embeddings/word_embeddings"
 POSITIONS = "bert/embeddings/position_embeddings"
 POOLER = "bert/pooler/dense/kernel"
 GROUP = "bert/encoder/transformer/group_0/inner_group_0"
-LFS_POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:0\n"
+LFS_POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n"
 
 
-def nan(values):
+@pytest.fixture(scope="module")
+def forms(tmp_path_factory):
+    """A whole checkpoint of every form: {form: path}."""
+    root = tmp_path_factory.mktemp("forms")
+    model = filled(AlbertPretrainer(AlbertBackbone(**SIZES)))
+    tokenizer = WordPieceTokenizer(TOKENS)
+    paths = {x: root / x for x in ("google", "huggingface", "kerashub", "keras")}
+    for layout, path in paths.items():
+        saved = model.backbone if layout == "kerashub" else model
+        save_checkpoint(saved, path, layout, tokenizer)
+    model.save(root / "model.keras")
+    return {**paths, "keras_file": root / "model.keras"}
+
+
+def copy(path, root):
+    """Return the path of a fresh copy of a file or folder in `root`."""
+    if path.is_dir():
+        return pathlib.Path(shutil.copytree(path, root / "checkpoint"))
+    return pathlib.Path(shutil.copy(path, root / f"checkpoint{path.suffix}"))
+
+
+# === Damages: functions of the path of a copy ===
+
+
+def edit_tensors(change):
+    """Change the dict of tensors of a TensorFlow checkpoint."""
+
+    def damage(folder):
+        tensors = read(folder / PREFIX)
+        change(tensors)
+        write(folder, tensors, prefix=PREFIX)
+
+    return damage
+
+
+def edit_tensor(name, change):
+    return edit_tensors(lambda x: x.update({name: change(x[name])}))
+
+
+def edit_json(file, **changes):
+    def damage(folder):
+        fields = json.loads((folder / file).read_text(encoding="utf-8"))
+        (folder / file).write_text(json.dumps({**fields, **changes}))
+
+    return damage
+
+
+def edit_bytes(file, change):
+    """Change the content of a file: `change` maps a bytearray to another."""
+
+    def damage(folder):
+        content = bytearray((folder / file).read_bytes())
+        (folder / file).write_bytes(change(content))
+
+    return damage
+
+
+def replace(file, content):
+    return edit_bytes(file, lambda _: content)
+
+
+def cut(file, share):
+    """Keep only the first part of a file."""
+    return edit_bytes(file, lambda content: content[: int(len(content) * share)])
+
+
+def flip(file, share):
+    """Change one bit of a file."""
+
+    def change(content):
+        content[int((len(content) - 1) * share)] ^= 1
+        return content
+
+    return edit_bytes(file, change)
+
+
+def remove(file):
+    return lambda folder: (folder / file).unlink()
+
+
+def add_nan(values):
     values = values.copy()
     values.flat[3] = float("nan")
     return values
 
 
-def change_number(content):
-    """Change a number of a tensor of a safetensors file."""
-    size = int.from_bytes(content[:8], "little")
-    start, _ = json.loads(content[8 : 8 + size])[HF_WORDS]["data_offsets"]
-    content[8 + size + start] ^= 1
-    return content
+def assert_clear_error(call, match, path):
+    """Assert that the call raises an error that names the file."""
+    with pytest.raises((CheckpointError, ValueError, OSError), match=match) as caught:
+        call()
+    names = [str(path), path.name, *(x.name for x in path.rglob("*"))]
+    assert any(name in str(caught.value) for name in names)
 
 
 # Form, damage, regular expression of the message.
 DAMAGES = {
     "index_cut": ("google", cut(INDEX, 0.75), f"{INDEX} is damaged"),
     "index_missing": ("google", remove(INDEX), "no checkpoint in"),
-    "index_web_page": ("google", replace(INDEX, "<html>" * 99), f"{INDEX} is damaged"),
-    "data_cut": ("google", cut(DATA, 0.9), f"{DATA} is cut short"),
-    "data_changed": ("google", flip(DATA, 0.3), "cannot be read from"),
-    "data_missing": ("albert_zh", remove(DATA), "no data beside it.*put the data file"),
+    "data_cut": ("google", cut(DATA, 0.9), f"{DATA} is truncated"),
+    "data_changed": ("google", flip(DATA, 0.3), "is damaged"),
+    "data_missing": ("google", remove(DATA), f"{DATA} does not exist"),
     "config_missing": ("google", remove(CONFIG), "no config beside.*`config=`"),
     "config_cut": ("google", cut(CONFIG, 0.5), "not a JSON file"),
-    "config_list": ("google", replace(CONFIG, "[48]"), "should hold a JSON object"),
-    "config_wrong": ("google", edit_json(CONFIG, {"vocab_size": 41}), "vocab_size is"),
-    "tensor_missing": ("google", edit_tensors({POOLER: DELETED}), f"lacks.*{POOLER}"),
+    "config_wrong": ("google", edit_json(CONFIG, vocab_size=41), "sizes in"),
+    "tensor_missing": (
+        "google",
+        edit_tensors(lambda x: x.pop(POOLER)),
+        "lacks.*pooler",
+    ),
     "tensor_extra": (
         "google",
-        edit_tensors({"bert/encoder/adapter/kernel": np.zeros(4, "float32")}),
-        "has .*adapter/kernel.*no place",
+        edit_tensors(lambda x: x.update({"bert/encoder/x": np.float32([4])})),
+        "has .*bert/encoder/x.*no place",
     ),
-    "tensors_swapped": ("google", swap(WORDS, POSITIONS), "is not the config of"),
+    "tensors_swapped": (
+        "google",
+        edit_tensors(lambda x: x.update({WORDS: x[POSITIONS], POSITIONS: x[WORDS]})),
+        "not have the sizes in",
+    ),
     "tensor_transposed": (
         "google",
-        edit_tensors({f"{GROUP}/ffn_1/intermediate/dense/kernel": np.transpose}),
+        edit_tensor(f"{GROUP}/ffn_1/intermediate/dense/kernel", np.transpose),
         "ffn_1/intermediate/dense/kernel",
     ),
-    "tensor_nan": ("google", edit_tensors({WORDS: nan}), "not finite"),
-    "tensor_of_integers": (
-        "google",
-        edit_tensors({WORDS: lambda x: x.astype("int32")}),
-        f"{WORDS}.*int32",
-    ),
-    "module_index_cut": ("hub", cut("variables/variables.index", 0.5), "is damaged"),
+    "tensor_nan": ("google", edit_tensor(WORDS, add_nan), "not finite"),
+    "tensor_of_integers": ("google", edit_tensor(WORDS, np.int32), f"{WORDS}.*int32"),
     "safetensors_cut": ("huggingface", cut(WEIGHTS, 0.9), f"{WEIGHTS} is damaged"),
-    "safetensors_changed": (
-        "huggingface",
-        edit_bytes(WEIGHTS, change_number),
-        "checksum",
-    ),
     "safetensors_git_lfs_pointer": (
         "huggingface",
         replace(WEIGHTS, LFS_POINTER),
-        f"{WEIGHTS} is damaged or not a safetensors",
+        f"{WEIGHTS} is damaged",
     ),
-    "shard_missing": ("sharded", remove(SECOND), f"names.*{SECOND}"),
     "config_of_bert": (
         "huggingface",
-        edit_json("config.json", {"model_type": "bert"}),
+        edit_json("config.json", model_type="bert"),
         "model_type='bert'",
     ),
     "preset_without_weights": ("kerashub", remove(PRESET_WEIGHTS), PRESET_WEIGHTS),
-    "preset_cut": ("keras", cut(PRESET_WEIGHTS, 0.5), "cannot be read"),
-    "keras_file_cut": ("keras_file", cut("", 0.5), "checkpoint.keras cannot"),
+    "preset_without_head": ("keras", remove("task.weights.h5"), "task.weights.h5"),
+    "preset_cut": ("keras", cut(PRESET_WEIGHTS, 0.5), "is damaged"),
+    "keras_file_cut": ("keras_file", cut("", 0.5), "checkpoint.keras is damaged"),
 }
 
 
@@ -132,40 +212,26 @@ def test_damage(forms, tmp_path, name):
     assert_clear_error(lambda: load_checkpoint(path), message, path)
 
 
-def test_layers_of_bert_are_no_known_layout(tmp_path):
-    tensors = {
-        WORDS: np.zeros((120, 48), "float32"),
-        "bert/encoder/layer_0/attention/self/query/kernel": np.eye(48),
-    }
-    write(tmp_path, tensors, config_of("google_v2"))
-    with pytest.raises(CheckpointError, match="no known ALBERT layout.*google.*layer_"):
-        load_checkpoint(tmp_path)
-
-
 # Wrong fields of a config, regular expression of the message.
 CONFIGS = (
-    ({"hidden_size": 52}, r"hidden_size is 52, but bert/.* is \[48, 48\]"),
-    ({"embedding_size": 20}, r"embedding_size is 20, but .* is \[120, 16\]"),
-    ({"max_position_embeddings": 512}, r"embeddings is 512, but .* is \[64, 16\]"),
+    ({"hidden_size": 52}, r"kernel is \(16, 48\) and should be \(16, 52\)"),
+    ({"max_position_embeddings": 512}, r"is \(64, 16\) and should be \(512, 16\)"),
     ({"num_hidden_groups": 2}, "lacks .*group_1.*Compare num_hidden_groups"),
     ({"num_hidden_groups": 12}, "grouped dense layer"),
-    ({"num_hidden_layers": "3"}, "whole number above 0"),
-    ({"num_hidden_layers": 10**9}, "consecutive encoder blocks"),
-    ({"num_attention_heads": 5}, "hidden size of 48.*5 attention heads"),
-    ({"num_attention_heads": DELETED}, r"lacks .*\['num_attention_heads'\]"),
-    ({"hidden_dropout_prob": 1.5}, "a rate from 0 to 1"),
+    ({"num_hidden_layers": "3"}, "num_hidden_layers='3'. Expected a number"),
     ({"hidden_act": "swish"}, "gelu.*relu"),
 )
 
 
 def test_wrong_configs():
     for changes, message in CONFIGS:
-        config = damaged_files.changed(config_of("google_v2"), changes)
+        config = {**config_of("google_v2"), **changes}
         with pytest.raises(CheckpointError, match=message):
             load_checkpoint(GOLDEN / "google_v2", config=config)
-    config = {**config_of("albert_zh_preln"), "ln_type": "rms"}
-    with pytest.raises(CheckpointError, match="ln_type='rms'.*postln.*preln"):
-        load_checkpoint(GOLDEN / "albert_zh_preln", config=config)
+    config = config_of("google_v2")
+    del config["num_attention_heads"]
+    with pytest.raises(CheckpointError, match=r"lacks .*\['num_attention_heads'\]"):
+        load_checkpoint(GOLDEN / "google_v2", config=config)
 
 
 def test_released_fast_configs_are_refused(assets):
@@ -177,7 +243,7 @@ def test_released_fast_configs_are_refused(assets):
 def test_query_and_key_of_unequal_widths(tmp_path):
     """Joined they have the right width, but would be split at the wrong place.
 
-    The model that was to be filled keeps its weights.
+    The model keeps its weights.
     """
     tensors = weights_of("google_v2")
     query, key = (f"{GROUP}/attention_1/self/{x}/kernel" for x in ("query", "key"))
@@ -195,11 +261,11 @@ def test_query_and_key_of_unequal_widths(tmp_path):
 def test_a_damaged_head_matters_only_where_it_is_needed(forms, tmp_path):
     bias = "cls/predictions/output_bias"
     folder = copy(forms["google"], tmp_path)
-    edit_tensors({bias: DELETED})(folder)
+    edit_tensors(lambda x: x.pop(bias))(folder)
     load = AlbertPretrainer.from_checkpoint
     assert_clear_error(lambda: load(folder), f"lacks .*{bias}", folder)
     assert "masked_lm_head" not in inspect_checkpoint(folder).heads
-    assert_loads(folder, load_checkpoint(forms["google"]).get_weights())
+    load_checkpoint(folder)
 
 
 def test_nothing_is_half_written(forms, tmp_path):
@@ -208,87 +274,43 @@ def test_nothing_is_half_written(forms, tmp_path):
     flip(DATA, 1)(folder)
     target = tmp_path / "out" / "there"
     call = lambda: convert_checkpoint(folder, target, "huggingface")  # noqa: E731
-    assert_clear_error(call, "cannot be read", folder)
+    assert_clear_error(call, "is damaged", folder)
     assert not (tmp_path / "out").exists()
     assert inspect_checkpoint(folder).damaged
 
 
-@pytest.mark.parametrize("form", ["google", "huggingface"])
-def test_a_byte_order_mark(forms, weights, tmp_path, form):
+def test_a_byte_order_mark(forms, tmp_path):
     """Some editors of Windows put one before every JSON file."""
-    folder = copy(forms[form], tmp_path)
+    folder = copy(forms["huggingface"], tmp_path)
     for file in folder.glob("*.json"):
         file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())
-    assert_loads(folder, weights[form])
+    load_checkpoint(folder)
     assert open_checkpoint(folder).tokenizer().vocabulary_size() == len(TOKENS)
 
 
-# === Tokenizers and labels ===
+# === Tokenizers ===
 
 TOKENIZERS = {
-    "empty": (replace("vocab.txt", ""), "vocab.txt.* is empty"),
-    "not_utf8": (replace("vocab.txt", b"\xff\xfe"), "vocab.txt.*not UTF-8"),
-    "cut": (cut("vocab.txt", 0.1), "vocab.txt.* lacks"),
-    "of_another_model": (edit_bytes("vocab.txt", lambda x: x + b"\nzz"), "vocab.txt"),
-    "twice": (copied("vocab.txt", "vocab_2.txt"), "several vocabulary files"),
-    "wrong_name": (moved("vocab.txt", "spiece.model"), "spiece.model.* is text"),
-    "config_cut": (
-        cut("tokenizer_config.json", 0.5),
-        "tokenizer_config.json is not a JSON file",
+    "empty": (replace("vocab.txt", b""), "vocab.txt.* is empty"),
+    "cut": (cut("vocab.txt", 0.5), "tokens, the model 40"),
+    "of_another_model": (edit_bytes("vocab.txt", lambda x: x + b"\nzz"), "the model"),
+    "twice": (
+        lambda folder: shutil.copy(folder / "vocab.txt", folder / "vocab_2.txt"),
+        "several vocabulary files",
     ),
-    "lower_case_string": (
-        edit_json("tokenizer_config.json", {"do_lower_case": "no"}),
-        "do_lower_case=.*Expected true or false",
-    ),
+    "config_cut": (cut("tokenizer_config.json", 0.5), "_config.json is not a JSON"),
 }
 
 
 @pytest.mark.parametrize("name", TOKENIZERS)
-def test_tokenizers(forms, weights, tmp_path, name):
+def test_tokenizers(forms, tmp_path, name):
     """The encoder loads; reading the vocabulary ends in a clear error."""
     damage, message = TOKENIZERS[name]
     folder = copy(forms["huggingface"], tmp_path)
     damage(folder)
-    assert_loads(folder, weights["huggingface"])
+    load_checkpoint(folder)
     call = lambda: convert_checkpoint(folder, tmp_path / "x", "google")  # noqa: E731
     assert_clear_error(call, message, folder)
-
-
-def test_no_vocabulary(forms, tmp_path):
-    folder = copy(forms["google"], tmp_path)
-    (folder / "vocab.txt").unlink()
-    load = AlbertTextClassifier.from_checkpoint
-    call = lambda: load(folder, num_classes=2)  # noqa: E731
-    assert_clear_error(call, "no vocabulary beside", folder)
-
-
-def test_tokenizer_json(forms, tmp_path):
-    """Another type of tokenizer, no tokens, and gaps between the ids."""
-    folder = copy(forms["huggingface"], tmp_path)
-    (folder / "vocab.txt").unlink()
-    for model in (
-        {"type": "BPE", "vocab": {}},
-        {"type": "WordPiece"},
-        {"type": "WordPiece", "vocab": {"[PAD]": 0, "[UNK]": 3}},
-    ):
-        (folder / "tokenizer.json").write_text(json.dumps({"model": model}))
-        call = lambda: open_checkpoint(folder).tokenizer()  # noqa: E731
-        assert_clear_error(call, "tokenizer.json", folder)
-
-
-def test_labels(tmp_path):
-    """Null, too few, a label twice, and counted from one."""
-    backbone = damaged_files.small_backbone()
-    save_checkpoint(AlbertTextClassifier(backbone, 3), tmp_path, "huggingface")
-    for labels in (
-        {"0": None, "1": None, "2": None},
-        {"0": "a", "1": "b"},
-        {"0": "a", "1": "a", "2": "b"},
-        {"1": "a", "2": "b", "3": "c"},
-    ):
-        edit_json("config.json", {"id2label": labels})(tmp_path)
-        call = lambda: open_checkpoint(tmp_path).head_config("classifier")  # noqa: E731
-        assert_clear_error(call, "config.json", tmp_path)
 
 
 # === Files that want to run code ===
@@ -305,7 +327,7 @@ class Payload:
 def test_code_in_a_pickle_does_not_run(forms, tmp_path):
     folder = copy(forms["huggingface"], tmp_path)
     (folder / WEIGHTS).unlink()
-    payload = {HF_WORDS: Payload(tmp_path / "it_ran")}
+    payload = {"albert.x": Payload(tmp_path / "it_ran")}
     (folder / "pytorch_model.bin").write_bytes(pickle.dumps(payload))
     assert_clear_error(lambda: load_checkpoint(folder), "pytorch_model.bin", folder)
     assert not (tmp_path / "it_ran").exists()

@@ -1,6 +1,4 @@
-"""Heads in checkpoint files: which one a file holds, and for which task."""
-
-import json
+"""Heads in checkpoint files, and the tasks that they belong to."""
 
 import pytest
 from checkpoint_files import GOLDEN, assert_same_weights
@@ -8,12 +6,11 @@ from checkpoint_files import GOLDEN, assert_same_weights
 from albert_tf.checkpoints import (
     CheckpointError,
     convert_checkpoint,
-    inspect_checkpoint,
     load_checkpoint,
     open_checkpoint,
     save_checkpoint,
 )
-from albert_tf.checkpoints.heads import architectures, heads_in
+from albert_tf.checkpoints.heads import heads_in
 from albert_tf.checkpoints.layouts import HUGGINGFACE
 from albert_tf.models import (
     AlbertMultiLabelClassifier,
@@ -45,22 +42,11 @@ def test_of_heads_with_equal_names_the_config_decides():
     assert heads_in(HUGGINGFACE, names, {}) == ["token_classifier"]
 
 
-def test_a_head_of_an_unknown_task_is_reported_only(backbone, tmp_path):
-    save_checkpoint(AlbertTextClassifier(backbone, 3), tmp_path, "huggingface")
-    config = json.loads((tmp_path / "config.json").read_text())
-    config["architectures"] = ["AlbertForSomethingElse"]
-    (tmp_path / "config.json").write_text(json.dumps(config))
-    report = inspect_checkpoint(tmp_path)
-    assert report.heads == [] and "classifier.weight" in report.other
-    assert open_checkpoint(tmp_path).num_classes("classifier") == 0
-
-
 MULTI_LABEL = {"num_classes": 2, "labels": ["体育", "财经"]}
 MULTI_LABEL["thresholds"] = [0.25, 0.75]
 KINDS = {
     "one class": (AlbertTextClassifier, {"num_classes": 1, "dropout": 0.2}),
     "multi-label": (AlbertMultiLabelClassifier, MULTI_LABEL),
-    "regressor": (AlbertTextRegressor, {"dropout": 0.2}),
     "mean": (AlbertTextClassifier, {"num_classes": 3, "pooling_mode": "mean"}),
     "mean regressor": (AlbertTextRegressor, {"pooling_mode": "mean"}),
 }
@@ -74,7 +60,7 @@ def test_classifiers_and_regressors_keep_their_kind(backbone, kind, tmp_path):
     layout = "huggingface"
     if "mean" in kind:
         # The models of transformers read the pooler.
-        with pytest.raises(CheckpointError, match='no place for pooling_mode="mean"'):
+        with pytest.raises(CheckpointError, match='no place for .*pooling_mode="mean"'):
             save_checkpoint(model, tmp_path / "there", layout)
         assert not list(tmp_path.iterdir())
         layout = "keras"
@@ -87,25 +73,10 @@ def test_classifiers_and_regressors_keep_their_kind(backbone, kind, tmp_path):
         assert_same_weights(again, model)
 
 
-def test_architectures():
-    for parts, name in (
-        (["embedding", "pooler"], "AlbertModel"),
-        (["masked_lm_head"], "AlbertForMaskedLM"),
-        (["masked_lm_head", "sop_head"], "AlbertForPreTraining"),
-        (["sop_head", "classifier"], "AlbertForSequenceClassification"),
-        (["token_classifier"], "AlbertForTokenClassification"),
-        (["span_head"], "AlbertForQuestionAnswering"),
-        (["pooler", "choice_head"], "AlbertForMultipleChoice"),
-    ):
-        assert architectures(parts) == [name]
-
-
 def test_heads_of_models_in_memory(backbone, tmp_path):
-    for num_sop_classes in (0, 3):
-        model = AlbertPretrainer(backbone, num_sop_classes=num_sop_classes)
-        opened = open_checkpoint(model)
-        assert opened.heads == ["masked_lm_head", "sop_head"][: 1 + num_sop_classes]
-        assert opened.num_classes("sop_head") == num_sop_classes
+    opened = open_checkpoint(AlbertPretrainer(backbone, num_sop_classes=3))
+    assert opened.heads == ["masked_lm_head", "sop_head"]
+    assert opened.num_classes("sop_head") == 3
     # A head of tokens on a backbone that has a pooler.
     save_checkpoint(AlbertTokenClassifier(backbone, ["PER"]), tmp_path, "huggingface")
     assert open_checkpoint(tmp_path).heads == ["token_classifier"]

@@ -3,15 +3,13 @@
 import fnmatch
 import pathlib
 import shutil
-import sys
 
-import keras_hub
 import numpy as np
 import pytest
 from checkpoint_files import GOLDEN, TOKENS, assert_golden, config_of
 
 import albert_tf
-from albert_tf.checkpoints import CheckpointError, convert_checkpoint, opening
+from albert_tf.checkpoints import convert_checkpoint, opening
 from albert_tf.checkpoints.releases import RELEASES
 from albert_tf.models import AlbertBackbone, AlbertPretrainer, AlbertTextClassifier
 from albert_tf.tokenizers import WordPieceTokenizer
@@ -69,15 +67,6 @@ def test_tasks_on_the_hub(hub):
     assert np.array_equal(model.predict(["一"]), again.predict(["一"]))
 
 
-def test_torch_weights_are_fetched_only_where_there_are_no_others(hub):
-    convert_checkpoint(GOLDEN / "google_v2", hub.folder("me/a"), "huggingface")
-    weights = hub.folder("me/a") / "model.safetensors"
-    weights.rename(hub.folder("me/a") / "pytorch_model.bin")
-    with pytest.raises(CheckpointError, match="pytorch_model.bin"):
-        albert_tf.load_checkpoint("hf://me/a")
-    assert [x[2] for x in hub.asked[1:]] == [["pytorch_model*.bin"]]
-
-
 def test_without_weights(hub):
     convert_checkpoint(GOLDEN / "google_groups", hub.folder("me/a"), "huggingface")
     model = AlbertBackbone.from_preset("hf://me/a", load_weights=False)
@@ -98,14 +87,6 @@ def test_releases_and_folders_are_presets(tmp_path, monkeypatch):
         AlbertBackbone.from_preset(str(tmp_path))
 
 
-def test_a_local_preset_comes_before_a_release_of_its_name(tmp_path, monkeypatch):
-    backbone = albert_tf.load_checkpoint(GOLDEN / "google_v2")
-    backbone.save_to_preset(str(tmp_path / "albert_tiny_zh"))
-    monkeypatch.chdir(tmp_path)
-    assert_golden(AlbertBackbone.from_preset("albert_tiny_zh"))
-    assert_golden(keras_hub.models.Backbone.from_preset("./albert_tiny_zh"))
-
-
 def test_a_vocabulary_truncated_at_a_line_end(tmp_path):
     backbone = albert_tf.load_checkpoint(GOLDEN / "google_v2")
     model = AlbertTextClassifier.from_backbone(backbone, WordPieceTokenizer(TOKENS), 2)
@@ -116,23 +97,5 @@ def test_a_vocabulary_truncated_at_a_line_end(tmp_path):
         AlbertTextClassifier.from_preset,
         AlbertTextClassifier.from_checkpoint,
     ):
-        with pytest.raises(
-            ValueError, match="has 100 tokens, the model 120.*cut short"
-        ):
+        with pytest.raises(ValueError, match="has 100 tokens, the model 120"):
             load(str(tmp_path))
-
-
-def test_export_to_transformers(tmp_path):
-    backbone = albert_tf.load_checkpoint(GOLDEN / "google_v2")
-    tokenizer = WordPieceTokenizer(TOKENS)
-    task = AlbertTextClassifier.from_backbone(backbone, tokenizer, 2)
-    for model, name in ((backbone, "AlbertModel"), (task, "ForSequenceClassification")):
-        model.export_to_transformers(tmp_path / name)
-        assert_golden(albert_tf.load_checkpoint(tmp_path / name))
-        assert name in (tmp_path / name / "config.json").read_text()
-
-
-def test_without_huggingface_hub(monkeypatch):
-    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
-    with pytest.raises(ImportError, match=r"pip install 'albert-tf\[hf\]'"):
-        albert_tf.load_checkpoint("hf://me/tiny")

@@ -3,10 +3,8 @@
 import dataclasses
 import json
 import os
-import pathlib
 import shutil
 import warnings
-from urllib.parse import urlsplit
 
 import numpy as np
 import pytest
@@ -15,7 +13,6 @@ from checkpoint_files import GOLDEN, config_of, copy, weights_of, write
 import albert_tf
 from albert_tf.checkpoints import (
     RELEASES,
-    CheckpointError,
     config_arguments,
     open_checkpoint,
 )
@@ -44,29 +41,6 @@ CONFIGS = {
 # === The table ===
 
 
-def test_names_and_addresses():
-    sizes = ("base", "large", "xlarge", "xxlarge")
-    assert {name for name in RELEASES if RELEASES[name].language == "en"} == {
-        f"albert_{size}_v{version}" for size in sizes for version in (1, 2)
-    }
-    assert {f"albert_{size}_zh_google" for size in sizes} <= set(RELEASES)
-    assert len(RELEASES) == 22
-    urls = [release.url for release in RELEASES.values() if release.url]
-    files = [pathlib.PurePosixPath(urlsplit(url).path).name for url in urls]
-    assert len(files) == len(set(files)) == 21, "they share the cache folder"
-    assert all(url.startswith("https://storage.googleapis.com/") for url in urls)
-    confused = [name for name in RELEASES if RELEASES[name].confused_with]
-    assert confused == ["albert_tiny_zh", "albert_tiny_zh_489k"]
-
-
-def test_published_scores_are_percentages_with_a_source():
-    for release in RELEASES.values():
-        for _, split, _, value, page, *note in release.accuracy:
-            assert 40 < value < 100
-            assert page.startswith("https://github.com/")
-            assert split or note
-
-
 def test_configs_are_the_released_ones(assets, tmp_path):
     for name, file in CONFIGS.items():
         expected = json.loads((assets / "released" / file).read_text())
@@ -76,7 +50,7 @@ def test_configs_are_the_released_ones(assets, tmp_path):
         assert arguments.items() <= config_arguments(tmp_path / "config.json").items()
 
 
-# What the sizes of the golden checkpoint of a layout stand for.
+# The sizes of the golden checkpoint of a layout, by the argument.
 GOLDEN_OF = {"google": "google_v2", "albert_zh": "albert_zh_postln"}
 LENGTHS = {
     120: "vocabulary_size",
@@ -165,31 +139,10 @@ def test_a_wrong_released_config_is_corrected(assets, tmp_path):
     assert open_checkpoint(prefix, config).arguments["num_layers"] == 1
 
 
-@pytest.mark.nightly
-def test_wrong_data_beside_a_released_index(assets, tmp_path):
-    prefix = released_index(assets, "albert_small_zh_google", tmp_path)
-    report = albert_tf.inspect_checkpoint(prefix)
-    assert report.release == "albert_small_zh_google"
-    # Tensors of zeros alone may be right.
-    assert len(report.damaged) > 15
-    with pytest.raises(CheckpointError, match="cannot be read"):
-        albert_tf.load_checkpoint(prefix)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "albert_tiny_zh",
-        *(
-            pytest.param(name, marks=pytest.mark.nightly)
-            for name in ("albert_tiny_zh_google", "albert_large_zh", "albert_base_v1")
-        ),
-    ],
-)
-def test_random_weights_of_the_shapes_of_a_release(tmp_path, name):
-    """Every weight of the model gets numbers of its own."""
+def test_random_weights_of_the_shapes_of_a_release(tmp_path):
+    """Every weight of the model gets different numbers."""
     random = np.random.default_rng(1)
-    release = RELEASES[name]
+    release = RELEASES["albert_tiny_zh"]
     tensors = {
         tensor: random.standard_normal(shape, "float32")
         for tensor, shape in original_shapes(release).items()

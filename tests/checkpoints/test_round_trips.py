@@ -17,7 +17,6 @@ from checkpoint_files import (
 
 import albert_tf
 from albert_tf.checkpoints import (
-    CheckpointError,
     convert_checkpoint,
     save_checkpoint,
     verify_conversion,
@@ -38,12 +37,9 @@ def assert_same_tensors(folder, original):
 @pytest.mark.parametrize(
     ("name", "layout"),
     [
-        ("albert_zh_preln", "albert_zh"),
         ("albert_zh_preln", "keras"),
         ("google_groups", "huggingface"),
-        ("google_v2", "google"),
         pytest.param("google_groups", "keras", marks=slow),
-        pytest.param("google_early", "huggingface", marks=slow),
     ],
 )
 def test_there_and_back(tmp_path, name, layout):
@@ -56,8 +52,8 @@ def test_there_and_back(tmp_path, name, layout):
     assert_same_tensors(tmp_path / "back", weights_of(name))
 
 
-@pytest.mark.parametrize("name", ["google_v2", "google_groups"])
-def test_through_keras_hub(tmp_path, name):
+def test_through_keras_hub(tmp_path):
+    name = "google_groups"
     convert_checkpoint(GOLDEN / name, tmp_path / "there", "kerashub")
     backbone = albert_tf.load_checkpoint(tmp_path / "there")
     assert_same_weights(backbone, albert_tf.load_checkpoint(GOLDEN / name))
@@ -73,7 +69,7 @@ def test_a_saved_pretrainer_has_the_tensors_of_the_original(tmp_path, name):
 
 
 def test_kernels_of_huggingface_are_transposed(tmp_path):
-    """As transformers and PyTorch have them: [outputs, inputs]."""
+    """Their shape is [outputs, inputs], as in PyTorch."""
     convert_checkpoint(GOLDEN / "google_v2", tmp_path, "huggingface")
     tensors = safetensors.numpy.load_file(tmp_path / "model.safetensors")
     group = "bert/encoder/transformer/group_0/inner_group_0"
@@ -97,26 +93,9 @@ def test_kernels_of_huggingface_are_transposed(tmp_path):
         assert np.array_equal(tensors[f"{huggingface}.bias"], bias), google
 
 
-def test_keras_files_and_models_in_memory_are_checkpoints(tmp_path):
-    model = AlbertPretrainer.from_checkpoint(GOLDEN / "albert_zh_preln")
-    model.save(tmp_path / "model.keras")
-    again = AlbertPretrainer.from_checkpoint(tmp_path / "model.keras")
-    assert_same_weights(model, again)
-    copy = albert_tf.load_checkpoint(model)
-    assert_same_weights(model.backbone, copy)
-    assert copy is not model.backbone
-
-
 def test_a_conversion_lists_what_is_moved_and_left_out(tmp_path):
-    seen = []
-    done = convert_checkpoint(
-        GOLDEN / "google_v2",
-        tmp_path / "hf",
-        "huggingface",
-        progress=lambda read, total: seen.append((read, total)),
-    )
+    done = convert_checkpoint(GOLDEN / "google_v2", tmp_path / "hf", "huggingface")
     assert done.layout == "google"
-    assert seen == [(i, len(done.moved)) for i in range(1, len(done.moved) + 1)]
     read_names = [name for names, _, _ in done.moved for name in names]
     assert sorted(read_names) == sorted(weights_of("google_v2"))
     everything = read(GOLDEN / "google_v2" / "model.ckpt-best")
@@ -135,24 +114,3 @@ def test_verification_finds_another_model(tmp_path):
     differences = verify_conversion(GOLDEN / "google_v2", tmp_path / "changed")
     assert differences["sequence_output"] == 0.0
     assert differences["mlm_logits"] == pytest.approx(1.0, abs=1e-5)
-
-
-@pytest.mark.parametrize(
-    "name", ["predictions.decoder.weight", "predictions.decoder.bias"]
-)
-def test_a_second_copy_of_a_tied_tensor_must_be_equal(tmp_path, name):
-    convert_checkpoint(GOLDEN / "google_v2", tmp_path / "hf", "huggingface")
-    path = tmp_path / "hf" / "model.safetensors"
-    tensors = safetensors.numpy.load_file(path)
-    original = {
-        "predictions.decoder.weight": "albert.embeddings.word_embeddings.weight",
-        "predictions.decoder.bias": "predictions.bias",
-    }[name]
-    tensors[name] = tensors[original]
-    safetensors.numpy.save_file(tensors, path, {"format": "pt"})
-    convert_checkpoint(tmp_path / "hf", tmp_path / "same", "google")
-    tensors[name] = tensors[original] + 1e-3
-    safetensors.numpy.save_file(tensors, path, {"format": "pt"})
-    with pytest.raises(CheckpointError, match=f"{name} other than its {original}"):
-        convert_checkpoint(tmp_path / "hf", tmp_path / "back", "google")
-    assert not (tmp_path / "back").exists()

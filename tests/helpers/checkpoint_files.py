@@ -64,6 +64,15 @@ def assert_same_weights(one, other):
         assert np.array_equal(a.numpy(), b.numpy()), a.path
 
 
+def filled(model, seed=0):
+    """Return the model with random numbers everywhere, biases included."""
+    random = np.random.default_rng(seed)
+    model.set_weights(
+        [random.normal(size=x.shape).astype("float32") for x in model.get_weights()]
+    )
+    return model
+
+
 def log_softmax(x):
     x = np.asarray(x, "float64")
     return x - np.log(np.exp(x).sum(-1, keepdims=True))

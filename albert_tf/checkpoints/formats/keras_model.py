@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import pathlib
 import zipfile
-from collections.abc import Iterator
 from typing import Any
 
-import h5py
 import keras
 import keras_hub
 
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.checkpoints.config import read_config
-from albert_tf.checkpoints.formats.base import Source
-from albert_tf.checkpoints.layout import CheckpointError, Layout, first_line
+from albert_tf.checkpoints.formats import Source
+from albert_tf.checkpoints.layout import CheckpointError, Layout, name_damage
 from albert_tf.checkpoints.layouts import KERASHUB, own_layout
 from albert_tf.checkpoints.plan import plan_weights, without_initializing
 from albert_tf.tokenizers import SentencePieceTokenizer
 from albert_tf.tokenizers.text_tokenizer import TextTokenizer
 from albert_tf_lite.errors import AlbertError
+
+# The libraries raise these for truncated and changed files.
+_DAMAGE = (zipfile.BadZipFile, KeyError, OSError)
 
 
 class KerasModel(Source):
@@ -33,33 +33,32 @@ class KerasModel(Source):
 
     def __init__(self, path: pathlib.Path | keras.Model) -> None:
         if isinstance(path, keras.Model):
-            self.path, whole = path.name, path
+            self.path, self.model, self.folders = path.name, path, []
         else:
-            self.path, whole = path, _load(path)
-        self.model = _find_albert(whole, self.path)
-        is_folder = isinstance(path, pathlib.Path) and path.is_dir()
-        self.folders = [path] if is_folder else []
+            self.path, self.model = path, _load(path)
+            self.folders = [path] if path.is_dir() else []
         self._backbone = getattr(self.model, "backbone", self.model)
-        self.is_ours = not isinstance(self._backbone, keras_hub.models.AlbertBackbone)
+        self.is_ours = isinstance(self._backbone, AlbertBackbone)
+        if not self.is_ours and not isinstance(
+            self._backbone, keras_hub.models.AlbertBackbone
+        ):
+            raise CheckpointError(
+                f"{self.path} is not an ALBERT but a {type(self.model).__name__}. "
+                "Expected an AlbertBackbone or a task of albert_tf or KerasHub."
+            )
         if self.is_ours:
             plan = plan_weights(self.find_layout(), self.model)
-            self._weights = {row.tensors.names[0]: row.weight for row in plan}
+            self._weights = {tensors.names[0]: weight for weight, tensors in plan}
         else:
             self._weights = {weight.path: weight for weight in self.model.weights}
         self.shapes = {name: list(x.shape) for name, x in self._weights.items()}
-        inside = set(map(id, self._weights.values()))
-        self.outside = [x.path for x in whole.weights if id(x) not in inside]
 
     @classmethod
     def find(cls, folder: pathlib.Path) -> list[pathlib.Path]:
         is_preset = (folder / "config.json").exists() and (
             (folder / "metadata.json").exists() or (folder / "task.json").exists()
         )
-        return [folder] * is_preset + sorted(
-            file
-            for file in folder.glob("*.keras")
-            if file.is_file() and not file.name.startswith(".")
-        )
+        return [folder] * is_preset + sorted(folder.glob("[!.]*.keras"))
 
     def find_layout(self) -> Layout:
         return own_layout(self._backbone.get_config()) if self.is_ours else KERASHUB
@@ -108,67 +107,36 @@ class KerasModel(Source):
         return None
 
 
-def _find_albert(model: keras.Model, path: Any) -> keras.Model:
-    """Return the model if it is an ALBERT, or its first layer that is one."""
-    backbones = (AlbertBackbone, keras_hub.models.AlbertBackbone)
-    for found in (model, *getattr(model, "layers", ())):
-        if isinstance(getattr(found, "backbone", found), backbones):
-            return found
-    raise CheckpointError(
-        f"There is no ALBERT in {path}: expected a model of albert_tf, or KerasHub's "
-        f"AlbertBackbone or a task on it. Found: {type(model).__name__}"
-    )
-
-
 def _load(path: pathlib.Path) -> keras.Model:
-    if path.suffix == ".keras" and not path.is_dir():
-        return _load_file(path)
+    if not path.is_dir():
+        if not path.exists():
+            raise FileNotFoundError(f"{path} does not exist.")
+        with (
+            name_damage(path, *_DAMAGE),
+            zipfile.ZipFile(path),
+            without_initializing(),
+        ):
+            return keras.saving.load_model(path, compile=False)
     is_task = (path / "task.json").exists()
     class_ = _registered(path / "task.json") if is_task else keras_hub.models.Backbone
-    # An embedder has no heads.
+    # KerasHub would draw random weights for a head whose file is missing. An embedder
+    # has no heads.
     has_heads = is_task and getattr(class_, "heads", True)
-    # KerasHub would draw random weights for a head whose file is missing.
     for name in ("model.weights.h5", *["task.weights.h5"] * bool(has_heads)):
         if not (path / name).is_file():
             raise FileNotFoundError(f"{path} is an incomplete preset: it lacks {name}.")
-        with _naming(path / name, OSError), h5py.File(path / name):
-            pass
     read_config(path / "config.json")
-    with without_initializing():
+    with name_damage(path, *_DAMAGE), without_initializing():
         return class_.from_preset(str(path))
-
-
-def _load_file(path: pathlib.Path) -> keras.Model:
-    if not path.is_file():
-        raise FileNotFoundError(f"{path} does not exist.")
-    damage = (zipfile.BadZipFile, KeyError, OSError)
-    with _naming(path, *damage), zipfile.ZipFile(path) as file:
-        file.getinfo("config.json")
-        with file.open("model.weights.h5") as weights, h5py.File(weights):
-            pass
-    with without_initializing():
-        return keras.saving.load_model(path, compile=False)
-
-
-@contextlib.contextmanager
-def _naming(path: pathlib.Path, *damage: type[Exception]) -> Iterator[None]:
-    """Turn the errors of a damaged file into one that names it."""
-    try:
-        yield
-    except damage as error:
-        raise CheckpointError(
-            f"{path} cannot be read: it is damaged, or another kind of file. "
-            f"({first_line(error)})"
-        ) from error
 
 
 def _registered(config: pathlib.Path) -> Any:
     """Return the class in a config file of a preset."""
     name = read_config(config).get("registered_name")
     found = keras.saving.get_registered_object(name)
-    if not hasattr(found, "from_preset"):
+    if found is None:
         raise CheckpointError(
-            f"{config} is of the class {name!r}, which has no presets here. Import the "
-            "package that registers it first."
+            f"{config} is of the unknown class {name!r}. Import the package that "
+            "registers it first."
         )
     return found

@@ -6,20 +6,21 @@ from typing import Any
 
 from albert_tf.checkpoints.heads import HEADS
 from albert_tf.checkpoints.layout import Layout
-from albert_tf.checkpoints.layouts.albert_zh import ALBERT_ZH
-from albert_tf.checkpoints.layouts.google import GOOGLE
 from albert_tf.checkpoints.layouts.huggingface import HUGGINGFACE
 from albert_tf.checkpoints.layouts.kerashub import KERASHUB
+from albert_tf.checkpoints.layouts.original import ALBERT_ZH, GOOGLE
 
 __all__ = [
     "ALBERT_ZH",
     "GOOGLE",
     "HUGGINGFACE",
     "KERASHUB",
+    "LAYOUTS",
     "original_layout",
     "own_layout",
 ]
 
+LAYOUTS = {layout.name: layout for layout in (GOOGLE, ALBERT_ZH, HUGGINGFACE, KERASHUB)}
 _NUMBERS = dict.fromkeys(("attention", "feed_forward"), "_{group}_{inner}")
 
 
@@ -34,7 +35,7 @@ def own_layout(arguments: dict[str, Any]) -> Layout:
 
     Each weight has its own name, so that it can hold any model.
     """
-    heads = {part: head.axes for part, head in HEADS.items()}
+    heads = {part: head.weights for part, head in HEADS.items()}
     weights = {**original_layout(arguments).weights, **heads}
     return Layout(
         name="keras",

@@ -1,7 +1,7 @@
 """Hugging Face transformers: `AlbertModel` and the models with heads on it."""
 
 from albert_tf.checkpoints.layout import Layout, query_key_value, transposed
-from albert_tf.checkpoints.layouts.google import GOOGLE
+from albert_tf.checkpoints.layouts.original import GOOGLE
 
 _EMBEDDINGS = "albert.embeddings"
 _PROJECTION = "albert.encoder.embedding_hidden_mapping_in"
@@ -83,15 +83,7 @@ HUGGINGFACE = Layout(
             **{x: x for x in ("linear", "mish", "relu", "relu6", "sigmoid", "tanh")},
         },
     },
-    sizes={
-        f"{_EMBEDDINGS}.word_embeddings.weight": ("vocab_size", "embedding_size"),
-        f"{_EMBEDDINGS}.position_embeddings.weight": ("max_position_embeddings", None),
-        f"{_EMBEDDINGS}.token_type_embeddings.weight": ("type_vocab_size", None),
-        f"{_PROJECTION}.weight": ("hidden_size", "embedding_size"),
-        f"{_BLOCK}.ffn.bias".format(group=0, inner=0): ("intermediate_size",),
-    },
     fixed=GOOGLE.fixed,
-    same=GOOGLE.same,
     constants={
         "model_type": "albert",
         "layer_norm_eps": 1e-12,
@@ -105,11 +97,8 @@ HUGGINGFACE = Layout(
         (r"LayerNorm\.gamma$", "LayerNorm.weight"),
         (r"LayerNorm\.beta$", "LayerNorm.bias"),
     ),
-    tied={
-        "predictions.decoder.weight": f"{_EMBEDDINGS}.word_embeddings.weight",
-        "predictions.decoder.bias": "predictions.bias",
-    },
     others={
+        # Copies of the word embeddings and of the bias.
         "tied": r"^predictions\.decoder\.",
         "buffer": r"\.(position_ids|token_type_ids)$",
         "head": r"^(predictions|sop_classifier|classifier|qa_outputs)\.",

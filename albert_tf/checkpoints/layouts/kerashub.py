@@ -1,7 +1,7 @@
 """KerasHub's `AlbertBackbone`, by the paths of its variables."""
 
 from albert_tf.checkpoints.layout import Layout, Tensors, query_key_value
-from albert_tf.checkpoints.layouts.google import GOOGLE
+from albert_tf.checkpoints.layouts.original import GOOGLE
 
 _BLOCK = "group_{group}_inner_layer_{inner}"
 _SELF = f"{_BLOCK}/self_attention_layer"
@@ -57,7 +57,6 @@ KERASHUB = Layout(
         "num_segments": ("num_segments",),
     },
     fixed={**GOOGLE.fixed, "activation": "gelu_approximate"},
-    same=(*GOOGLE.same, ("hidden_dropout", "attention_dropout")),
     # Its masked language model is not read: its LayerNorm has another epsilon.
     others={"head": r"^(mlm_head|masked_lm_head|logits)/"},
 )
