@@ -84,5 +84,8 @@ def main():
     try:
         app()
     except (AlbertError, OSError) as error:
-        errors.print(Text("Error:", style="bold red"), str(error), soft_wrap=True)
+        message = str(error)
+        if isinstance(error, OSError) and error.filename is not None:
+            message = f"{error.filename}: {error.strerror}"
+        errors.print(Text("Error:", style="bold red"), message, soft_wrap=True)
         sys.exit(1)

@@ -29,7 +29,6 @@ EXCEPTIONS = {
     "pretrain": "trains for 10,000 steps",
     "load_tokenizer": "needs the released 30k-clean.model",
     "SentencePieceTokenizer": "needs the released 30k-clean.model",
-    "tokenize_with_offsets": "has another vocabulary, and prints NumPy numbers",
     "cmrc_scores": "prints 66.66666666666666",
     "WholeWordMaskGenerator": "takes no list, because Keras does not",
 }

@@ -243,7 +243,7 @@ def test_a_model_that_is_not_trained_for_the_task_raises(built, task, model, mes
         ("fill-mask", "好", {"topk": 3}, "no option topk.*top_k, targets"),
         ("fill-mask", "好", {"top_k": 0}, "from 1 on"),
         ("question-answering", ("谁", "你"), {"top_k": None}, "a number"),
-        ("fill-mask", None, {}, "or with text by name"),
+        ("fill-mask", None, {}, "or text by name"),
         ("fill-mask", 3, {}, "a string, or a dict or tuple of text"),
         ("regression", ["好", 3], {}, "Element 1 .* Received: int 3"),
         ("regression", ["好", ("好", "差")], {}, "Example 1 has 2 of"),

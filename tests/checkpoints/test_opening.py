@@ -180,7 +180,7 @@ def test_a_fine_tuned_checkpoint_predicts_at_once(tmp_path, scope, name):
 
 def test_no_head_and_half_a_head(tmp_path):
     fine_tuned(tmp_path / "none", "", "google_v2", head=())
-    with pytest.raises(ValueError, match="no classification head. Give `num_classes=`"):
+    with pytest.raises(ValueError, match="no classification head. Pass `num_classes=`"):
         AlbertTextClassifier.from_checkpoint(tmp_path / "none")
     fine_tuned(tmp_path / "half", "", "google_v2", head=("output_bias",))
     with pytest.raises(CheckpointError, match="only a part of the classifier"):

@@ -146,7 +146,7 @@ def test_an_own_loss_and_metrics_are_used():
     assert results["loss"] == pytest.approx(losses.mean(), abs=1e-5)
     assert set(results) == {"loss", "hits"}
     classifier.compile(loss="sparse_categorical_crossentropy")
-    with pytest.raises(ValueError, match=r"shape \(7, 3\)\. Of one-hot rows give"):
+    with pytest.raises(ValueError, match=r"shape \(7, 3\)\. For one-hot rows pass"):
         classifier.fit(TEXTS, np.eye(3)[LABELS], verbose=0)
 
 

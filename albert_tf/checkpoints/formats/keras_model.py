@@ -103,7 +103,12 @@ class KerasModel(Source):
         for folder in self.folders:
             config = folder / "tokenizer.json"
             if config.exists():
-                return _registered(config).from_preset(str(folder))
+                _registered(config)
+                # KerasHub's `from_preset` refuses tokenizers of another backbone.
+                fields = read_config(config)
+                tokenizer = keras.saving.deserialize_keras_object(fields)
+                tokenizer.load_preset_assets(str(folder))
+                return tokenizer
         return None
 
 
