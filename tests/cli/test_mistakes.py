@@ -84,7 +84,7 @@ LATE = {
     f"{START} --early-exit --task regression": "--early-exit does not apply to --task",
     "evaluate checkpoint train.tsv": "is a pretrained model, without a fine-tuned head",
     "evaluate pairs single.tsv": "has single texts. Expected pairs of texts",
-    "evaluate model train.tsv": "Line 2 of train.tsv has the label '1'. Expected one of",
+    "evaluate model train.tsv": "Line 2 of train.tsv has the label '1'. Expected",
     "evaluate regressor train.tsv --report new": "--report does not apply to regress",
     "evaluate model train.tsv --report report": "not part of a report: mine",
     "predict pairs 很好": "text, text_pair, separated by tabs. Received: '很好'",
