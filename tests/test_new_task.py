@@ -68,7 +68,7 @@ assert line[0] in "12345" and line.endswith("\\t很好吃")
 @pytest.mark.slow
 def test_the_task_of_the_page_does_what_every_task_does(tmp_path):
     page = (ROOT / "docs" / "new_task.md").read_text("utf-8")
-    model, line, row = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    model, line, command = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     assert len(model.splitlines()) <= 100
     packages = tmp_path / "packages"
     for name in ("albert_tf", "albert_tf_cli", "albert_tf_lite", "zh"):
@@ -77,8 +77,14 @@ def test_the_task_of_the_page_does_what_every_task_does(tmp_path):
     (folder / "albert_star_rating.py").write_text(model, "utf-8")
     with (folder / "__init__.py").open("a", encoding="utf-8") as file:
         file.write(line)
-    rows = packages / "albert_tf_cli" / "task_table"
-    (rows / "star_rating.py").write_text(row, "utf-8")
+    commands = packages / "albert_tf_cli" / "tasks"
+    (commands / "star_rating.py").write_text(command, "utf-8")
+    table = (commands / "__init__.py").read_text("utf-8")
+    (start,) = re.findall(r"\n_TASKS = \(\n", table)
+    line = "\nfrom albert_tf_cli.tasks.star_rating import StarRating"
+    (commands / "__init__.py").write_text(
+        table.replace(start, f"{line}{start}    StarRating(),\n"), "utf-8"
+    )
     micro = ROOT / "examples" / "albert_micro_zh"
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, micro, tmp_path],

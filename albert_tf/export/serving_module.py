@@ -115,7 +115,9 @@ def _checked(texts, specs):
             nothing = tf.strings.reduce_join(nothing, axis=1)
         name = f"as_many_{spec.name}_as_{specs[0].name}"
         texts[0] = tf.strings.join([texts[0], nothing], name=name)
-    return tuple(texts)
+    # No other operation reads the texts, and fails, before these checks.
+    with tf.control_dependencies(texts[:1]):
+        return (texts[0], *map(tf.identity, texts[1:]))
 
 
 def _check_shape(text, spec):
