@@ -79,6 +79,13 @@ class Pipeline:
         options = "".join(f", {name}={x!r}" for name, x in self.options.items())
         return f"<pipeline {self.task} of {type(self.model).__name__}{options}>"
 
+    def __getstate__(self) -> dict[str, Any]:
+        # Exported files and the lock cannot be pickled.
+        return {**vars(self), "_exported": {}, "_lock": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _lock=threading.Lock())
+
     def _answers(self, x, engine=None, **options):
         if engine is None:
             return self.answerer.predict_dicts(x, **options)

@@ -21,7 +21,7 @@ from albert_tf_cli.options import (
     data_option,
     output_option,
 )
-from albert_tf_cli.tasks import Columns, load_task
+from albert_tf_cli.tasks import TASKS, Columns, load_task
 from albert_tf_lite.errors import AlbertError
 
 # Texts of several lengths, with digits, full-width letters and emoji.
@@ -98,7 +98,7 @@ def export(
     task, trained = load_task(model)
     examples = None
     if check:
-        if trained.exported_settings() is None:
+        if task.name not in TASKS or trained.exported_settings() is None:
             raise AlbertError(f"--check does not apply to {task.name}.")
         columns = Columns(label_column, text_column, text_b_column)
         columns = remembered_columns(model, columns)

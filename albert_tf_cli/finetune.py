@@ -132,7 +132,7 @@ def finetune(
           --dev dev.tsv --output my_model
     """
     folder = pathlib.Path(output)
-    _check_output(folder, overwrite)
+    _check_output(folder, overwrite, checkpoint)
     learned = TASKS[task]
     columns = Columns(label_column, text_column, text_b_column)
     data = {"train": learned.read(train, columns)}
@@ -226,10 +226,14 @@ def finetune(
     )
 
 
-def _check_output(folder, overwrite):
+def _check_output(folder, overwrite, checkpoint):
     """Raise if the directory holds a finished model that may not be replaced."""
     if folder.is_file():
         raise FileExistsError(f"--output {folder} is a file. Expected a directory.")
+    if checkpoint and folder.resolve() == pathlib.Path(checkpoint).resolve():
+        raise FileExistsError(
+            f"--output {folder} is the directory of --checkpoint. Choose another one."
+        )
     if overwrite or state_folder(folder).exists():
         return
     if any(list(folder.glob(pattern)) for pattern in _MODELS):
@@ -244,7 +248,7 @@ def _model_class(task, early_exit, options):
     from albert_tf.models import TASKS, AlbertEarlyExitClassifier
 
     model_class = AlbertEarlyExitClassifier if early_exit else TASKS[task]
-    known = inspect.signature(model_class).parameters
+    known = inspect.signature(TASKS[task]).parameters
     unknown = [name.replace("_", "-") for name in options if name not in known]
     if model_class.name_of_task != task:
         unknown.append("early-exit")

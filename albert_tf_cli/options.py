@@ -82,7 +82,7 @@ Precision = Annotated[
 ]
 Seed = Annotated[
     int,
-    training_option("Random seed of weights, order and masks.", min=0, max=2**31 - 1),
+    training_option("Random seed.", min=0, max=2**31 - 1),
 ]
 EmaMomentum = Annotated[
     float | None,

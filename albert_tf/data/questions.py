@@ -124,7 +124,9 @@ def read_squad(path: str | os.PathLike) -> SpanQuestions:
     moved = absent = 0
     for context, place, question in _squad_questions(path):
         answers = []
-        impossible = isinstance(question, dict) and question.get("is_impossible")
+        impossible = isinstance(question, dict) and (
+            question.get("is_impossible") is True
+        )
         for answer in [] if impossible else field(question, "answers", list, place):
             text = field(answer, "text", str, f"an answer in {place}")
             given = field(answer, "answer_start", int, f"an answer in {place}")
@@ -256,6 +258,10 @@ def _c3_rows(document, number, place):
             f"Found: {str(document)[:80]!r}"
         )
     turns, questions, *names = document
+    if not isinstance(questions, list):
+        raise AlbertError(
+            f"The questions of {place} should be a list. Found: {str(questions)[:80]!r}"
+        )
     context = "\n".join(_strings(turns, f"The document of {place}"))
     for q, question in enumerate(questions):
         name = f"question {q} of {place}"

@@ -73,12 +73,13 @@ def field(record: Any, names: str | tuple[str, ...], kind: Any, place: str) -> A
         raise AlbertError(
             f"{place} has no field {wanted}. Its fields are {sorted(record)}."
         )
-    if not isinstance(record[name], kind):
+    value = record[name]
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
         expected = getattr(kind, "__name__", kind)
         raise AlbertError(
-            f"{name!r} of {place} should be {expected}. Found: {record[name]!r}"
+            f"{name!r} of {place} should be {expected}. Found: {str(value)[:80]!r}"
         )
-    return record[name]
+    return value
 
 
 def _encoding(data):

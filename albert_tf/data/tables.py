@@ -247,6 +247,8 @@ def _find_by_content(table):
         return len(set(cells)), sum(map(len, cells))
 
     if "label" not in columns:
+        if not free:
+            raise AlbertError(f"{table.path} has no column beside the named ones.")
         columns["label"] = min(free, key=size)
         free.remove(columns["label"])
         if size(columns["label"])[0] == len(table.rows) > 1:

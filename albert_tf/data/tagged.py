@@ -216,6 +216,10 @@ def read_tagged_texts(path: str | os.PathLike, form: str | None = None) -> Tagge
 
 def _find_form(line):
     """Find the form from the first line that is not blank."""
+    if line[0] == "[" and line[1:].lstrip()[:1] in ("", "{"):
+        raise AlbertError(
+            "A JSON list is not supported. Export JSON lines, one text per line."
+        )
     if line[0] == "{":
         is_cluener = '"label": {' in line or '"label":{' in line
         return "cluener" if is_cluener else "doccano"
@@ -283,15 +287,21 @@ def _read_slashes(lines) -> Iterator[tuple]:
             yield place, text, spans
 
 
+def _checked(text, start, end, surface):
+    if text[start:end] != surface:
+        raise ValueError(f"text[{start}:{end}] is {text[start:end]!r}")
+    return start, end
+
+
 def _read_cluener(lines) -> Iterator[tuple]:
     for place, record in _records(lines):
         text, labels = field(record, "text", str, place), record.get("label")
         try:
             spans = [
                 # CLUENER's end is the last character.
-                (start, end + 1, label)
+                (*_checked(text, start, end + 1, surface), label)
                 for label, surfaces in labels.items()
-                for places in surfaces.values()
+                for surface, places in surfaces.items()
                 for start, end in places
             ]
         except (AttributeError, TypeError, ValueError) as error:

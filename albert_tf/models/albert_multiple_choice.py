@@ -117,7 +117,7 @@ class AlbertMultipleChoice(AlbertTask, keras_hub.models.Task):
     def targets(self, x: Any, y: Any, packed=None) -> np.ndarray:
         """Return the correct choice of each example, an int array [examples]."""
         counts = ragged_choices(x).row_lengths().numpy()
-        y = class_ids(x, y)
+        y = class_ids(x, y).ravel()
         wrong = np.flatnonzero((y < 0) | (y >= counts))
         if len(wrong):
             raise AlbertError(

@@ -134,8 +134,9 @@ def multi_hot(
     _check_count(x, y)
     first = next((value for row in y if np.ndim(row) for value in row), "")
     if not isinstance(first, str):
-        hot = np.array([np.ravel(row) for row in y], object)
-        if hot.shape[1:] != (num_classes,) or not np.isin(hot, (0, 1)).all():
+        is_table = all(len(row) == num_classes for row in y)
+        hot = np.asarray(y if is_table else ())
+        if not is_table or not np.isin(hot, (0, 1)).all():
             raise AlbertError(
                 "`y` must be lists of labels, or an array of 0 and 1 with "
                 f"{num_classes} columns, one per class. Received: {y[:2]}"

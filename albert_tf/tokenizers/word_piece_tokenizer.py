@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import keras
-import numpy as np
 import tensorflow as tf
 import tensorflow_text as tf_text
 
@@ -15,7 +14,7 @@ from albert_tf.tokenizers.normalization import (
     normalize,
     original_offsets,
 )
-from albert_tf.tokenizers.text_tokenizer import Strings, TextTokenizer, as_strings
+from albert_tf.tokenizers.text_tokenizer import TextTokenizer
 from albert_tf_lite.errors import AlbertError
 
 REQUIRED_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
@@ -96,18 +95,6 @@ class WordPieceTokenizer(TextTokenizer):
     ) -> None:
         """Set the vocabulary from a file path or a list of tokens."""
         self._set_source(vocabulary)
-
-    def unknown_words(self, texts: Strings) -> list[str]:
-        """Return the normalized words of strings [batch] that are `[UNK]`, in order."""
-        with tf.device("cpu"):
-            text = normalize(as_strings(texts), self.lowercase)
-            engine = self._required_vocabulary().engine
-            ids, starts, ends = engine.tokenize_with_offsets(text)
-        unknown = np.flatnonzero(ids.values == self.unk_token_id)
-        rows = ids.value_rowids().numpy()
-        text, starts, ends = (x.numpy() for x in (text, starts.values, ends.values))
-        words = (text[rows[i]][starts[i] : ends[i]] for i in unknown)
-        return [word.decode("utf-8") for word in words]
 
     def _read(self, source):
         return Vocabulary(source)

@@ -42,9 +42,12 @@ class QuestionAnswering(Task):
         return answer_scores(predicted, truth, self._scoring_script(examples))
 
     def report(self, model, examples, batch_size):
-        script = {"scores": self._scoring_script(examples)}
-        scores = self.scores(model, examples, batch_size)
-        return Report.of_scores({**script, **scores})
+        scores = Report.of_scores(self.scores(model, examples, batch_size))
+        names = {"cmrc": "CMRC 2018", "squad": "SQuAD"}
+        script = names[self._scoring_script(examples)]
+        return Report(
+            scores.values, [f"Script of {script}, in percent:", *scores.shown]
+        )
 
     def _scoring_script(self, examples):
         from albert_tf.evaluation import kind_of_answers
