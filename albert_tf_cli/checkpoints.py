@@ -140,7 +140,7 @@ def prune(
 ):
     """Remove the tokens that a corpus does not need.
 
-    Predictions on the texts of the corpus do not change.
+    Predictions on texts of the kept tokens do not change.
 
     \b
     Example:

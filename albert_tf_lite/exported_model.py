@@ -14,7 +14,7 @@ from albert_tf_lite.sentence_piece import SentencePieceTokenizer
 from albert_tf_lite.tagging import Tagging
 from albert_tf_lite.word_piece import WordPieceTokenizer
 
-# Name of the settings in a file. `albert_tf.export.describe` lists their fields.
+# Name of the settings in a file. `albert_tf.export.description` lists their fields.
 SETTINGS = "albert_tf.json"
 
 

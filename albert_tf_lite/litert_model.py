@@ -40,7 +40,7 @@ class LiteRTModel(ExportedModel):
             # Appended to the network.
             with zipfile.ZipFile(path) as archive:
                 super().__init__(archive.read(SETTINGS))
-        except zipfile.BadZipFile:
+        except (zipfile.BadZipFile, KeyError):
             raise not_exported(path) from None
         self.lengths: list[int] = self.settings["lengths"]
         # With the cache each weight is packed for the processor once, instead of once
@@ -66,7 +66,7 @@ class LiteRTModel(ExportedModel):
 
     def _call_one(self, *row):
         """Run an example by the shortest signature that is long enough."""
-        needed = int(row[INPUTS.index("padding_mask")].sum())
+        needed = 1 + max(np.flatnonzero(row[INPUTS.index("padding_mask")]), default=0)
         length = next((n for n in self.lengths if n >= needed), None)
         if length is None:
             raise AlbertError(

@@ -21,6 +21,8 @@ import re
 import shutil
 import tempfile
 import warnings
+import zipfile
+import zlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -163,7 +165,10 @@ def _unpacked(path: pathlib.Path) -> Iterator[pathlib.Path]:
         yield path
         return
     with tempfile.TemporaryDirectory() as folder:
-        shutil.unpack_archive(path, folder, "zip")
+        try:
+            shutil.unpack_archive(path, folder, "zip")
+        except (shutil.ReadError, zipfile.BadZipFile, zlib.error, EOFError) as error:
+            raise AlbertError(f"{path} is damaged: {error}. Copy it again.") from error
         yield pathlib.Path(folder)
 
 

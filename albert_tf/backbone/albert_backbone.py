@@ -1,6 +1,8 @@
+import os
 from collections.abc import Sequence
 from typing import Any
 
+import h5py
 import keras
 import keras_hub
 
@@ -261,8 +263,7 @@ class AlbertBackbone(Presets, keras_hub.models.Backbone):
         """Freeze all weights and add low-rank ones to some dense layers.
 
         A shared block is adapted once for all layers that run it. Compile a model on
-        this backbone again afterwards. To load a file of `save_lora_weights`, adapt
-        the same layers first.
+        this backbone again afterwards.
 
         Args:
             rank: int. Rank of the factorization.
@@ -290,6 +291,37 @@ class AlbertBackbone(Presets, keras_hub.models.Backbone):
                 layer.bias.trainable = False
         # The traced functions compute without the new weights.
         self.train_function = self.test_function = self.predict_function = None
+
+    def save_lora_weights(self, filepath: str | os.PathLike) -> None:
+        super().save_lora_weights(filepath)
+        rank, names = self._lora_layers()
+        with h5py.File(filepath, "r+") as file:
+            file["lora"].attrs.update(rank=rank, target_layer_names=names)
+
+    def load_lora_weights(self, filepath: str | os.PathLike) -> None:
+        """Load a file of `save_lora_weights`, and enable LoRA as in it if needed.
+
+        Raises:
+            AlbertError: if the backbone has LoRA of another rank or in other layers.
+        """
+        with h5py.File(filepath, "r") as file:
+            attributes = file["lora"].attrs
+            saved = int(attributes["rank"]), list(attributes["target_layer_names"])
+        if not self._lora_layers()[1]:
+            self.enable_lora(*saved)
+        elif saved != self._lora_layers():
+            raise AlbertError(
+                f"{filepath} has rank and layers {saved}, this backbone "
+                f"{self._lora_layers()}. Load it into a backbone without LoRA."
+            )
+        super().load_lora_weights(filepath)
+
+    def _lora_layers(self) -> tuple[int, list[str]]:
+        """Return the rank and the sorted names of the layers with low-rank weights."""
+        layers = [x for x in inner_layers(self) if getattr(x, "lora_enabled", False)]
+        return max((x.lora_rank for x in layers), default=0), sorted(
+            {x.name for x in layers}
+        )
 
     @property
     def attention_blocks(self) -> dict[tuple[int, int], AttentionBlock]:

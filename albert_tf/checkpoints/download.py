@@ -30,7 +30,7 @@ RETRIES = 3
 
 
 def unpack(archive: pathlib.Path, directory: pathlib.Path) -> None:
-    """Unpack an archive; a name that leads out of the directory is an error."""
+    """Unpack an archive without files whose names lead out of the directory."""
     options: Any = {} if archive.suffix == ".zip" else {"filter": "data"}
     with name_damage(
         archive,

@@ -133,7 +133,7 @@ def convert_checkpoint(
     Raises:
         FileNotFoundError: if a file of the source is missing.
         CheckpointError: as `load_checkpoint`, or if the layout cannot hold the model.
-        AlbertError: if the layout is unknown.
+        AlbertError: if the layout is unknown, or the directory holds the source.
         FileExistsError: if the directory holds files of another checkpoint.
 
     Example:
@@ -144,6 +144,9 @@ def convert_checkpoint(
     ```
     """
     opened = open_checkpoint(source, config=config)
+    folders = [folder.resolve() for folder in opened.source.folders]
+    if pathlib.Path(destination).resolve() in folders:
+        raise AlbertError(f"{destination} holds the source. Choose another directory.")
     contents = _contents_of(opened, layout, vocabulary)
     _write(contents, destination)
     model, parts = contents.model, contents.parts
@@ -238,8 +241,12 @@ def _contents_of(opened: Checkpoint, layout: str, tokenizer: Any) -> _Contents:
             left_out.append(part)
         else:
             parts.append(part)
-            if target is KERASHUB and head.get("labels"):
-                left_out.append(f"the labels {head['labels']}")
+            if target is KERASHUB:
+                names = ("labels", "multi_label", "thresholds")
+                left_out += [f"{x}={head[x]}" for x in names if head.get(x)]
+    is_pieces = isinstance(tokenizer, SentencePieceTokenizer)
+    if target is KERASHUB and is_pieces and not tokenizer.lowercase:
+        left_out.append("lowercase=False")
     return _Contents(checkpoint, target, tokenizer, parts, left_out)
 
 
@@ -279,7 +286,7 @@ def _check_folder(folder: pathlib.Path, contents: _Contents) -> None:
         return
     patterns, replaced = [*_FILES], {*_REPLACED.get(contents.layout.name, ())}
     if contents.tokenizer is not None:
-        patterns += ["vocab*.txt", "*.model"]
+        patterns += ["vocab*.txt", "*.model", "tokenizer.json"]
         replaced.add(str(contents.tokenizer.original_file_name))
     found = {file.name for x in patterns for file in folder.glob(x)}
     if others := sorted(found - replaced):
@@ -314,13 +321,13 @@ def _write_preset(directory: pathlib.Path, contents: _Contents) -> None:
         # KerasHub's ALBERT has no WordPiece, and its BERT changes Chinese text.
         if isinstance(tokenizer, SentencePieceTokenizer):
             tokenizer = keras_hub.tokenizers.AlbertTokenizer(tokenizer.proto)
-        model = _build_keras_hub(contents)
+        model = _build_keras_hub(contents, tokenizer)
     model.save_to_preset(str(directory))
     if tokenizer is not None and getattr(model, "preprocessor", None) is None:
         tokenizer.save_to_preset(str(directory))
 
 
-def _build_keras_hub(contents: _Contents) -> keras.Model:
+def _build_keras_hub(contents: _Contents, tokenizer: Any) -> keras.Model:
     checkpoint = contents.checkpoint
     try:
         with without_initializing():
@@ -333,9 +340,15 @@ def _build_keras_hub(contents: _Contents) -> keras.Model:
         ) from error
     if "classifier" in contents.parts:
         head = checkpoint.head_config("classifier")
+        preprocessor = None
+        if isinstance(tokenizer, keras_hub.tokenizers.AlbertTokenizer):
+            preprocessor = keras_hub.models.AlbertTextClassifierPreprocessor(
+                tokenizer, sequence_length=checkpoint.arguments["max_sequence_length"]
+            )
         model = keras_hub.models.AlbertTextClassifier(
             model,
             checkpoint.num_classes("classifier"),
+            preprocessor=preprocessor,
             dropout=head["dropout"],
             activation=head["activation"],
         )

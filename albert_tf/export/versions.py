@@ -83,9 +83,15 @@ def _check_is_export(directory):
 def _replace(source, target):
     _check_is_export(target)
     former = source.with_suffix(".former")
-    if target.exists():
-        os.rename(target, former)
-    os.rename(source, target)
+    if not target.exists():
+        os.rename(source, target)
+        return
+    os.rename(target, former)
+    try:
+        os.rename(source, target)
+    except OSError:
+        os.rename(former, target)
+        raise
     shutil.rmtree(former, ignore_errors=True)
 
 

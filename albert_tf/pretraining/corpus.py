@@ -13,11 +13,13 @@ import pathlib
 import zlib
 from collections.abc import Iterable, Iterator
 
+from albert_tf.pretraining.records import MANIFEST
 from albert_tf_lite.errors import AlbertError, MissingPackageError
 
 JSON_ENDINGS = (".jsonl", ".json", ".ndjson")
 ZSTD_ENDINGS = (".zst", ".zstd")
 COMPRESSED_ENDINGS = (".gz", *ZSTD_ENDINGS)
+ARCHIVES = {".zip", ".tar", ".tgz", ".bz2", ".xz", ".7z", ".rar"}
 MAX_LINE_BYTES = 10_000_000
 _CHUNK = 2**18
 # A zstd block of 128 kB may take 4 bytes: pieces of this size decompress to at most
@@ -201,12 +203,13 @@ def _matches(pattern: str, excluded: set[pathlib.Path]) -> list[pathlib.Path]:
         path
         for path in map(pathlib.Path, found)
         if not excluded & {path.resolve(), path.resolve().parent}
+        and not (path.parent / MANIFEST).exists()
     ]
     if not files:
         raise FileNotFoundError(
             f"No text file matches the pattern {printable(pattern)}. To search all "
-            "subfolders use folder/**/*.txt. The vocabulary and the output are left "
-            "out."
+            "subfolders use folder/**/*.txt. The vocabulary and directories of records "
+            "are left out."
         )
     return files
 
@@ -216,6 +219,11 @@ def _check(path: pathlib.Path) -> None:
     if path.is_dir():
         raise IsADirectoryError(
             f"{name} is a folder. Name the files in it: {name}/**/*.txt"
+        )
+    if {x.lower() for x in path.suffixes[-2:]} & ARCHIVES:
+        raise AlbertError(
+            f"{name} is an archive or has an unsupported compression. Unpack it or "
+            f"leave it out. Supported are {', '.join(COMPRESSED_ENDINGS)}."
         )
     # Report a file that is missing or not readable now instead of hours later.
     path.open("rb").close()

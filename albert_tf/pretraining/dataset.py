@@ -84,7 +84,11 @@ class PretrainingRecords:
         if self.manifest:
             counts = self._read_shards(pattern)
         else:
-            found = sorted(x for x in self.folder.glob(pattern) if "tfrecord" in x.name)
+            found = sorted(
+                x
+                for x in self.folder.glob(pattern)
+                if "tfrecord" in x.name and x.name[0] != "." and x.is_file()
+            )
             counts = {file: count_records(file) for file in found}
         self.counts = {file: count for file, count in counts.items() if count}
         self.files = list(self.counts)

@@ -100,17 +100,20 @@ def fine_tune(
 
 @contextlib.contextmanager
 def _frozen(model: Any, freeze: str | None) -> Iterator[None]:
-    parts = [FREEZABLE[freeze](model)] if freeze else []
-    for part in parts:
-        part.trainable = False
-    if not model.trainable_variables:
-        raise AlbertError(
-            f"With freeze={freeze!r} {type(model).__name__} has nothing to train, "
-            "because it has no head. Choose another part or none."
-        )
-    yield
-    # The written preset is not frozen.
-    for part in parts:
+    if freeze is None:
+        yield
+        return
+    part = FREEZABLE[freeze](model)
+    part.trainable = False
+    try:
+        if not model.trainable_variables:
+            raise AlbertError(
+                f"With freeze={freeze!r} {type(model).__name__} has nothing to train, "
+                "because it has no head. Choose another part or none."
+            )
+        yield
+    finally:
+        # The written preset is not frozen.
         part.trainable = True
 
 

@@ -58,7 +58,8 @@ class TensorFlowBundle(Source):
                 "pattern. Use a path without `*`, `?` and `[`."
             )
         with name_damage(index, *_DAMAGE):
-            reader = tf.train.load_checkpoint(self._prefix)
+            # `load_checkpoint` prefers a folder of this name.
+            reader = tf.compat.v1.train.NewCheckpointReader(self._prefix)
             shapes = reader.get_variable_to_shape_map()
             self._dtypes = dtypes = reader.get_variable_to_dtype_map()
         self.shapes = dict(sorted(shapes.items()))

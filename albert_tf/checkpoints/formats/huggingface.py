@@ -97,6 +97,10 @@ def _load_by_torch(path: pathlib.Path) -> dict[str, np.ndarray]:
     # For files that are truncated, of another kind, or hold code.
     with name_damage(path, pickle.UnpicklingError, RuntimeError, EOFError):
         tensors = torch.load(path, map_location="cpu", weights_only=True)
+    if not isinstance(tensors, dict) or not all(map(torch.is_tensor, tensors.values())):
+        raise CheckpointError(
+            f"{path} is not a dict of tensors. Save `model.state_dict()` in it."
+        )
     # NumPy has no bfloat16.
     return {
         name: (x.detach().float() if x.is_floating_point() else x).numpy()
