@@ -139,12 +139,16 @@ def test_lora_trains_two_small_matrices_only():
 def test_lora_weights_load_into_a_fresh_backbone(tmp_path):
     changes = {"num_layers": 2, "num_attention_groups": 2}
     backbone, fresh = small_backbone(**changes), small_backbone(**changes)
-    backbone.enable_lora(4)
+    backbone.enable_lora(4, ["query_key_value", "output_dense"])
     train(backbone)
     backbone.save_lora_weights(tmp_path / "a.lora.h5")
     assert difference(predict(fresh), predict(backbone)) > 0.001
     fresh.load_lora_weights(tmp_path / "a.lora.h5")
     assert are_close(predict(fresh), predict(backbone))
+    other = small_backbone(**changes)
+    other.enable_lora(4)
+    with pytest.raises(ValueError, match="a backbone without LoRA"):
+        other.load_lora_weights(tmp_path / "a.lora.h5")
 
 
 def test_lora_of_wrong_layers_is_refused():

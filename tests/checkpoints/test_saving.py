@@ -147,11 +147,13 @@ def test_a_model_the_layout_cannot_hold(tmp_path, changes, layout, message):
 
 
 def test_labels_that_keras_hub_cannot_hold(classifier, tmp_path):
-    with pytest.raises(CheckpointError, match="labels .'差', '中', '好'."):
+    with pytest.raises(CheckpointError, match="labels=.'差', '中', '好'."):
         save_checkpoint(classifier, tmp_path / "warned", "kerashub")
     save_checkpoint(classifier, tmp_path / "google")
     done = convert_checkpoint(tmp_path / "google", tmp_path / "hub", "kerashub")
-    assert done.left_out == ["the labels ['差', '中', '好']"]
+    assert done.left_out == ["labels=['差', '中', '好']"]
+    with pytest.raises(ValueError, match="google holds the source"):
+        convert_checkpoint(tmp_path / "google", tmp_path / "google", "keras")
 
 
 def test_a_layer_around_the_backbone_is_refused(backbone, tmp_path):

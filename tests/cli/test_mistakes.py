@@ -62,6 +62,7 @@ EARLY = {
     f"{START} --checkpoint lost": "no checkpoint at lost: it is not",
     f"{START} --vocab no.txt": "no.txt is not a file",
     f"{START} --output notes": "--output notes is a file",
+    f"{START} --output checkpoint": "is the directory of --checkpoint",
     f"{START} --output model": "--overwrite to replace it",
     "inspect [/a]": "There is no checkpoint at [/a]: it is not",
     "inspect check": "no checkpoint at check: it is not",

@@ -73,6 +73,8 @@ MISTAKES = {
     "empty": (" \n", "is empty"),
     "cut JSON": ('{"text": "a", "label": []}\n{"text": \n', "Line 2 of .* not JSON"),
     "outside": ('\n{"text": "好", "label": [[0, 2, "X"]]}\n', "Line 2 of .*not lie"),
+    "surface": ('{"text": "小", "label": {"PER": {"明": [[0, 0]]}}}', "0:1. is '小'"),
+    "JSON list": ('[{"text": "小"}]', "Export JSON lines"),
     "cluener": ('{"text": "小", "label": {"PER": {"小": 0}}}', "Line 1 of .*expected"),
 }
 

@@ -236,11 +236,13 @@ def test_files_are_sorted_by_name_and_read_once(write, tmp_path):
 def test_wrong_files_raise(write, tmp_path, monkeypatch):
     (tmp_path / "b").mkdir()
     (tmp_path / "a.txt.zst").touch()
+    (tmp_path / "b.tar.gz").touch()
     monkeypatch.setitem(sys.modules, "zstandard", None)
     for name, error, message in (
         ("nowhere.txt", FileNotFoundError, r"No such file.*nowhere\.txt"),
         ("*.xyz", FileNotFoundError, r"No text file matches the pattern .*/\*\.xyz"),
         ("b", IsADirectoryError, r"a folder.*b/\*\*/\*.txt"),
+        ("b.tar.gz", ValueError, "b.tar.gz is an archive"),
         ("a.txt.zst", ImportError, r"a\.txt.zst.*'albert-tf\[fast\]'"),
     ):
         with pytest.raises(error, match=message):
