@@ -33,7 +33,7 @@ EXCEPTIONS = {
     "WholeWordMaskGenerator": "takes no list, because Keras does not",
 }
 # Conversions of a second or more.
-SLOW = ("litert", "onnx", "exported", "saved_model", "to_keras_hub", "prune_vocabulary")
+SLOW = ("litert", "onnx", "exported", "saved_model", "prune_vocabulary")
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
 
