@@ -167,5 +167,5 @@ def print_summary(values: dict) -> None:
     table.add_column(no_wrap=True, style="bold")
     table.add_column(overflow="fold")
     for name, value in values.items():
-        table.add_row(Text(name.replace("_", " ")), shown(value))
+        table.add_row(Text(name), shown(value))
     console.print(table)

@@ -168,7 +168,7 @@ def _unpacked(path: pathlib.Path) -> Iterator[pathlib.Path]:
         try:
             shutil.unpack_archive(path, folder, "zip")
         except (shutil.ReadError, zipfile.BadZipFile, zlib.error, EOFError) as error:
-            raise AlbertError(f"{path} is damaged: {error}. Copy it again.") from error
+            raise AlbertError(f"{path} is damaged. Copy it again. ({error})") from error
         yield pathlib.Path(folder)
 
 
