@@ -121,7 +121,7 @@ def close(one, other):
     return one == other
 
 
-# The other tasks have tests of their own below.
+# The other tasks are tested below.
 FAST = (
     *("text-classification", "regression", "token-classification"),
     *("question-answering", "spelling-correction", "summarization", "sentence-order"),

@@ -204,7 +204,7 @@ def test_every_text_meets_its_own_class_and_others():
         assert a != b and (a[0] == b[0]) == (score == 1)
     assert scores.mean() == 0.5
     assert set(collections.Counter(first).values()) == {10}
-    # Drawn anew in each round.
+    # Drawn again in each round.
     assert len({b for a, b in zip(first, second, strict=True) if a == "b0"}) > 4
     again = contrastive_pairs(TEXTS, labels, rounds=5)[0]
     assert again == (first, second)

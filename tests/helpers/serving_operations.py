@@ -1,4 +1,4 @@
-"""What the graphs of SavedModels use, and what a TensorFlow knows.
+"""Operations that SavedModels use, and those that a TensorFlow registers.
 
     PYTHON tests/helpers/serving_operations.py MODEL...
 
@@ -47,7 +47,7 @@ def known_operations(names):
     return {
         name: sorted(attr.name for attr in definition.attr)
         for name, definition in found.items()
-        # What is deprecated fails at the version that says so.
+        # Deprecated operations fail from the version in their definition.
         if definition is not None and not definition.HasField("deprecation")
     }
 

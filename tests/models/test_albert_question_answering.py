@@ -158,7 +158,7 @@ def test_the_best_spans_are_those_of_a_search(model, most):
     seed=st.integers(0, 2**32 - 1),
 )
 def test_answers_in_500_random_contexts_are_slices(model, contexts, seed):
-    """With random logits, the spans begin and end with a token."""
+    """Spans of random logits start and end with a token."""
     rng = np.random.default_rng(seed)
     windowed = model.preprocessor.pack_texts((["好"] * len(contexts), contexts))
     lengths = windowed.tokens.row_lengths().numpy()

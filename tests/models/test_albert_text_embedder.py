@@ -115,7 +115,7 @@ def spearman(model, pairs, scores):
 @pytest.mark.slow
 @pytest.mark.traced
 def test_fit_moves_related_texts_together():
-    """With scores, and from the same weights without."""
+    """Train with scores, and from the same weights without."""
     keras.utils.set_random_seed(2)
     food = ["好吃", "吃鸡蛋", "想吃", "不吃了"]
     places = ["上海", "去上海了", "来上海", "在上"]

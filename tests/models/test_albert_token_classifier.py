@@ -82,7 +82,7 @@ def test_entities_of_250_random_texts_are_slices(tagger, texts):
 
 @pytest.mark.parametrize("stride", [None, 5])
 def test_a_long_text_is_read_in_windows(stride):
-    # With one tag besides O, entities are runs of this tag.
+    # With one tag other than O, entities are runs of this tag.
     tagger = small_tagger(tags=["O", "I-PER"], labels=None)
     tagger.preprocessor.stride = stride
     rng = np.random.default_rng(1)

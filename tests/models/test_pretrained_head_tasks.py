@@ -173,7 +173,7 @@ def test_marked_characters_count_as_the_character(tmp_path):
     model.save_to_preset(str(tmp_path))
     loaded = AlbertMaskedLM.from_preset(str(tmp_path))
     assert loaded.preprocessor.marked_labels
-    # Without `marked_labels` they are tokens of their own.
+    # Without `marked_labels` they are separate tokens.
     model.preprocessor.marked_labels = False
     marked = model.fill("很[MASK]", targets="##好")[0]
     assert marked["score"] == pytest.approx(plain[-2], rel=1e-4)

@@ -10,7 +10,7 @@ from albert_tf.preprocessing.packed_texts import Windows
 
 
 def context(token, start, end, length):
-    """How far a token is from where a window cuts the text."""
+    """Distance of a token from the nearest cut of its window."""
     left = np.inf if start == 0 else token - start
     right = np.inf if end == length else end - 1 - token
     return min(left, right)
@@ -56,7 +56,7 @@ def test_what_was_split_is_merged(ragged):
     assert split[1].numpy().tolist() == [100, 101, 102, 103]
     edge = tf.fill([split.nrows(), 1], -1)
     given = tf.concat([edge, split, edge], axis=1)
-    # Two values a token.
+    # Two values per token.
     given = given.with_values(tf.stack([given.values, -given.values], axis=1))
     merged = windows.merge(given if ragged else given.to_tensor(-9))
     assert merged.numpy().tolist() == [[i, -i] for i in tokens.values.numpy()]

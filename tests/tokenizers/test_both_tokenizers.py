@@ -1,4 +1,4 @@
-"""What both tokenizers share: forms of input, graphs, lookups, saving, loading."""
+"""Features of both tokenizers: forms of input, graphs, lookups, saving, loading."""
 
 import copy
 import json
@@ -167,7 +167,7 @@ def test_presets(case, original, tmp_path):
 def test_configs_assets_and_copies(original, tmp_path):
     config = keras.saving.serialize_keras_object(original)
     assert config["registered_name"] == f"albert_tf>{type(original).__name__}"
-    # The vocabulary is a file of its own: a path would be of this machine.
+    # The preset contains the vocabulary, because a path would belong to this machine.
     assert str(tmp_path) not in json.dumps(config)
     restored = keras.saving.deserialize_keras_object(config)
     original.save_assets(tmp_path)

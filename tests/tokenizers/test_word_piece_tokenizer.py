@@ -142,7 +142,7 @@ def test_every_character(lowercase, step):
     ][::step]
     codes += [x for low, high in IDEOGRAPHS for x in (low - 1, low, high, high + 1)]
     texts = [f"a{c}b 中{c}" for c in assigned(codes)]
-    # Each ideograph is a word of its own, also in long runs.
+    # Each ideograph is one word, also in long runs.
     texts += [f"{chr(low) * 150}a" for low, _ in IDEOGRAPHS]
     tokens = vocabulary_of(texts, lowercase, random.Random(0), share=1.0)
     assert not differences(texts, tokens, lowercase)
