@@ -177,8 +177,9 @@ def examples_of(task, lines):
 
 # Tasks with little more than a reader.
 LATER = (
-    *("classes of two levels", "multiple-choice", "regression"),
-    *("spelling-correction", "summarization", "text-embedding"),
+    *("classes of two levels", "multiple-choice", "pairs in given columns"),
+    *("regression", "spelling-correction", "summarization", "text-embedding"),
+    "token-classification",
 )
 
 

@@ -55,7 +55,10 @@ def predict_early(model, x, patience=1, **options):
     return model.predict_early(x, patience, verbose=0, **options)
 
 
-@pytest.mark.parametrize("options", [{"batch_size": 3}, {"max_tokens": 64}])
+@pytest.mark.parametrize(
+    "options",
+    [{"batch_size": 3}, pytest.param({"max_tokens": 64}, marks=pytest.mark.slow)],
+)
 def test_each_text_gets_the_output_of_its_exit_layer(model, options):
     outputs = layer_outputs(model, MANY).swapaxes(0, 1)
     for patience in (1, 2, LAYERS):
