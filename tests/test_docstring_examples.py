@@ -32,8 +32,11 @@ EXCEPTIONS = {
     "cmrc_scores": "prints 66.66666666666666",
     "WholeWordMaskGenerator": "takes no list, because Keras does not",
 }
-# Conversions of a second or more.
-SLOW = ("litert", "onnx", "exported", "saved_model", "prune_vocabulary")
+# Take seconds, and other tests cover what they do.
+SLOW = (
+    *("litert", "onnx", "exported", "saved_model", "prune_vocabulary"),
+    *("bucket_by_length", "contrastive_pairs", "verify_conversion", "AlbertDistiller"),
+)
 FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 
 

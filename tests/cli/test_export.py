@@ -23,7 +23,7 @@ def export(task, examples, path, *options):
 @pytest.mark.parametrize(
     ("name", "precision", "kind"),
     [
-        pytest.param("onnx", "int8", OnnxModel, marks=needs_onnx),
+        pytest.param("onnx", "int8", OnnxModel, marks=[needs_onnx, pytest.mark.slow]),
         pytest.param(
             "litert", "int8", LiteRTModel, marks=[needs_litert, pytest.mark.slow]
         ),
