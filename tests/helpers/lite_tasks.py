@@ -18,6 +18,8 @@ needs_onnx = pytest.mark.skipif(
 )
 SIZES = {"num_layers": 3, "num_heads": 4, "embedding_dim": 16, "hidden_dim": 24}
 PAIRS = (TEXTS, OTHERS)
+# With capital letters, which the tokenizer lower-cases.
+CAPITALS = [*TEXTS, "Hen好"]
 GOOGLE = {
     **{"embedding_projection": "after_layer_norm", "normalize_first": True},
     "activation": "relu",
@@ -32,7 +34,7 @@ CLS = {"pooling_mode": "cls", "normalize": False}
 MAX = {"pooling_mode": "max"}
 # By name: the class, its arguments, those of the backbone, and texts.
 TASKS = {
-    "labels": ("AlbertTextClassifier", LABELS, {}, TEXTS),
+    "labels": ("AlbertTextClassifier", LABELS, {}, CAPITALS),
     "google pairs": ("AlbertTextClassifier", SOFTMAX, GOOGLE, PAIRS),
     "multi-label": ("AlbertMultiLabelClassifier", CHOSEN, GROUPS, TEXTS),
     "regression": ("AlbertTextRegressor", MAX, {"activation": "gelu"}, PAIRS),
