@@ -163,7 +163,7 @@ labels_sorted | albert_tf/models tests/export -k exported | labels keep their or
 int8_of_nothing | albert_tf/export -k exported | an int8 file has a quarter of the size
 - ["MatMul", "Gather"]
 + ["Conv"]
-lite_lowercase_off | albert_tf_lite tests/export -k exported | files tokenize as the model
+lite_lowercase_off | albert_tf_lite tests/export -k exported | files lower-case
 - self.tokenizer = WordPieceTokenizer(vocabulary, lowercase)
 + self.tokenizer = WordPieceTokenizer(vocabulary, False)
 exit_status_0 | albert_tf_cli | a command that fails exits with 1
