@@ -136,19 +136,19 @@ def interruptible() -> Iterator[dict[str, Any]]:
 
 
 @contextlib.contextmanager
-def progress_bar(title: str, *columns: Any) -> Iterator[Callable[[int, int], None]]:
-    """Show a progress bar; yield a function `(done, total)` that updates it."""
-    columns = (TextColumn("{task.description}"), BarColumn(), *columns)
-    with Progress(*columns, console=console, transient=True) as progress:
+def bytes_bar(title: str) -> Iterator[Callable[[int, int | None], None]]:
+    """Show a progress bar of bytes; yield a function `(done, total)` to update it."""
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(),
+        TransferSpeedColumn(),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+    ) as progress:
         task = progress.add_task(title, total=None)
         yield lambda done, total: progress.update(task, completed=done, total=total)
-
-
-def bytes_bar(title: str) -> contextlib.AbstractContextManager:
-    """Show a `progress_bar` of bytes, with the rate and the remaining time."""
-    return progress_bar(
-        title, DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn()
-    )
 
 
 def shown(value: Any) -> str:

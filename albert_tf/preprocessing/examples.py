@@ -134,7 +134,7 @@ def multi_hot(
     _check_count(x, y)
     first = next((value for row in y if np.ndim(row) for value in row), "")
     if not isinstance(first, str):
-        is_table = all(len(row) == num_classes for row in y)
+        is_table = all(np.shape(row) == (num_classes,) for row in y)
         hot = np.asarray(y if is_table else ())
         if not is_table or not np.isin(hot, (0, 1)).all():
             raise AlbertError(
