@@ -1,3 +1,4 @@
+import inspect
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -178,6 +179,7 @@ class AlbertBackbone(Presets, keras_hub.models.Backbone):
         self.attention_dropout = attention_dropout
         self.max_sequence_length = max_sequence_length
         self.num_segments = num_segments
+        self.pooler = pooler
 
     def _encode(self, inputs, attention_scores=False):
         """Return the outputs, and a dict of those of every layer."""
@@ -347,25 +349,12 @@ class AlbertBackbone(Presets, keras_hub.models.Backbone):
         return self.embedding.token_embedding
 
     def get_config(self) -> dict[str, Any]:
+        arguments = inspect.signature(AlbertBackbone.__init__).parameters
+        names = [x for x in arguments if x not in ("self", "dtype", "kwargs")]
         config = {
             **super().get_config(),
-            "vocabulary_size": self.vocabulary_size,
-            "num_layers": self.num_layers,
-            "num_heads": self.num_heads,
-            "embedding_dim": self.embedding_dim,
-            "hidden_dim": self.hidden_dim,
-            "intermediate_dim": self.intermediate_dim,
-            "num_attention_groups": self.num_attention_groups,
-            "num_ffn_groups": self.num_ffn_groups,
-            "num_inner_repetitions": self.num_inner_repetitions,
-            "embedding_projection": self.embedding_projection,
-            "normalize_first": self.normalize_first,
+            **{name: getattr(self, name) for name in names},
             "activation": serialize_activation(self.activation),
-            "hidden_dropout": self.hidden_dropout,
-            "attention_dropout": self.attention_dropout,
-            "max_sequence_length": self.max_sequence_length,
-            "num_segments": self.num_segments,
-            "pooler": self.pooled_dense is not None,
         }
         quantized = [x for x in inner_layers(self) if x.quantization_mode]
         if quantized:
