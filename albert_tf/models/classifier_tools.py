@@ -15,7 +15,7 @@ from albert_tf.models.albert_text_classifier import (
     AlbertMultiLabelClassifier,
 )
 from albert_tf.preprocessing.examples import class_ids, count_examples
-from albert_tf.preprocessing.packed_texts import WindowedTexts, Windows
+from albert_tf.preprocessing.packed_texts import WindowedTexts
 from albert_tf.preprocessing.texts import Texts, tokenize_with_offsets
 from albert_tf_lite.answers import classify_multi_label
 from albert_tf_lite.errors import AlbertError
@@ -136,16 +136,8 @@ def _windows(preprocessor, texts, stride):
             f"`stride` must be between 1 and the {size} tokens of a window. "
             f"Received: {stride}"
         )
-    tokens, starts, ends = tokenize_with_offsets(preprocessor.tokenizer, texts)
-    windows = Windows.of(tokens, size, stride)
-    tokens, first_lengths = packer.pack([windows.of_windows(tokens.values)])
-    return WindowedTexts(
-        tokens=tokens,
-        first_lengths=first_lengths,
-        starts=starts,
-        ends=ends,
-        windows=windows,
-    )
+    tokens = tokenize_with_offsets(preprocessor.tokenizer, texts)
+    return WindowedTexts.of(packer, *tokens, size, stride)
 
 
 def text_features(

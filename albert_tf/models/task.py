@@ -12,6 +12,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from albert_tf.backbone.presets import check_fits
 from albert_tf.layers.common import albert_initializer, at_least_float32
 from albert_tf.models.auto_compile import AutoCompile
 from albert_tf.models.batching import (
@@ -31,7 +32,6 @@ from albert_tf.preprocessing.examples import (
     split_off,
 )
 from albert_tf.preprocessing.packed_texts import PackedTexts
-from albert_tf.preprocessing.text_classifier_preprocessor import check_fits
 from albert_tf.preprocessing.texts import Texts
 from albert_tf.training.loss_watch import with_loss_watch
 from albert_tf_lite.errors import AlbertError

@@ -3,7 +3,6 @@
 import unicodedata
 
 import pytest
-import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference_tokenizer import split_words
@@ -86,15 +85,3 @@ def check_token(tokenizer, token, surface):
 @given(texts=TEN_TEXTS)
 def test_offsets_of_500_random_texts(tokenizer, texts):
     check(tokenizer, texts)
-
-
-def test_offsets_of_tensors_bytes_and_no_texts():
-    tokenizer = WordPieceTokenizer(TOKENS)
-    texts = ["我 想", "", "京 a b"] * 700
-    for x in (texts, tf.constant(texts), [text.encode() for text in texts]):
-        _, *columns = tokenize_with_offsets(tokenizer, x)
-        starts, ends = (column.to_list() for column in columns)
-        assert starts == [[0, 2], [], [0, 2, 4]] * 700
-        assert ends == [[1, 3], [], [1, 3, 5]] * 700
-    columns = tokenize_with_offsets(tokenizer, [])
-    assert [column.to_list() for column in columns] == [[], [], []]

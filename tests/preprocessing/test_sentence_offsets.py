@@ -21,20 +21,17 @@ from albert_tf.tokenizers import WordPieceTokenizer
 ENDS = "。！？!?…\n.”）) \u3000"
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("他来了。她走了！", ["他来了。", "她走了！"]),
-        ("他说：“好吗？！”她说：“好……”", ["他说：“好吗？！”", "她说：“好……”"]),
-        ("圆周率是3.14。a.com", ["圆周率是3.14。", "a.com"]),
-        ("It rained. We left.", ["It rained. ", "We left."]),
-        ("标题\n\n　正文。 ", ["标题\n\n　", "正文。 "]),
-        ("没有标点", ["没有标点"]),
-        ("", [""]),
-    ],
-)
-def test_where_sentences_end(text, expected):
-    assert sentences_of([text]) == [expected]
+def test_where_sentences_end():
+    articles = [
+        ["他来了。", "她走了！"],
+        ["他说：“好吗？！”", "她说：“好……”"],
+        ["圆周率是3.14。", "a.com"],
+        ["It rained. ", "We left."],
+        ["标题\n\n　", "正文。 "],
+        ["没有标点"],
+        [""],
+    ]
+    assert sentences_of(["".join(row) for row in articles]) == articles
 
 
 @settings(max_examples=150)
@@ -62,11 +59,9 @@ def test_windows_hold_whole_sentences_of_one_article():
     articles = preprocessor(8).pack_texts(rows)
     # With [CLS] and [SEP] 3, 4, 5, 8 (cut), 3; 2; 3, 3.
     assert articles.tokens.row_lengths().numpy().tolist() == [7, 5, 8, 3, 2, 6]
-    assert articles.window.numpy().tolist() == [0, 0, 1, 2, 3, 4, 5, 5]
-    assert articles.place.numpy().tolist() == [0, 3, 0, 0, 0, 0, 0, 3]
     assert articles.article.numpy().tolist() == [0, 0, 0, 0, 1, 2]
     flat = articles.tokens.values.numpy()
-    assert (flat[articles.positions] == CLS).all()
+    assert articles.positions.numpy().tolist() == np.flatnonzero(flat == CLS).tolist()
     assert np.count_nonzero(flat == CLS) == np.count_nonzero(flat == SEP) == 8
 
 
@@ -83,15 +78,17 @@ def test_a_call_returns_the_first_window_of_each_article():
 def test_the_best_sentences_that_fit_are_chosen_in_order():
     sentences = ["一二三。", " \n", "四五。", "六七八九。"]
     scores = [0.2, 0.9, 0.5, 0.7]
-    assert choose_sentences(sentences, scores, 2) == [2, 3]
-    assert choose_sentences(sentences, scores, 9) == [0, 2, 3]
-    assert choose_sentences(sentences, scores, 2, max_characters=7) == [3]
-    # The second best fits, where the best does not.
-    assert choose_sentences(sentences, scores, 2, max_characters=4) == [2]
-    assert choose_sentences(sentences, scores, 2, max_characters=2) == []
+    # With at most 4 characters the second best fits, where the best does not.
+    for count, most, expected in (
+        (2, None, [2, 3]),
+        (9, None, [0, 2, 3]),
+        (2, 7, [3]),
+        (2, 4, [2]),
+    ):
+        assert choose_sentences(sentences, scores, count, most) == expected
 
 
-@pytest.mark.parametrize("articles", [[[]], [3], (["好"], ["好"])])
-def test_wrong_articles_raise(articles):
-    with pytest.raises((ValueError, TypeError)):
-        sentences_of(articles)
+def test_wrong_articles_raise():
+    for articles in ([[]], [3], (["好"], ["好"])):
+        with pytest.raises((ValueError, TypeError)):
+            sentences_of(articles)
