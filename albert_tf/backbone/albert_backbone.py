@@ -102,8 +102,6 @@ class AlbertBackbone(Presets, keras_hub.models.Backbone):
 
     # The LiteRT export replaces the embedding.
     embedding_cls = FactorizedEmbedding
-    # The rank and the names of the layers with low-rank weights.
-    _lora: Any = None
 
     def __init__(
         self,
@@ -289,7 +287,6 @@ class AlbertBackbone(Presets, keras_hub.models.Backbone):
                 f"{unknown}"
             )
         super().enable_lora(rank, names)
-        self._lora = rank, sorted(set(names))
         for layer in layers:
             if layer.lora_enabled and layer.bias is not None:
                 # `save_lora_weights` does not save biases.
@@ -299,7 +296,7 @@ class AlbertBackbone(Presets, keras_hub.models.Backbone):
 
     def save_lora_weights(self, filepath: str | os.PathLike) -> None:
         super().save_lora_weights(filepath)
-        rank, names = self._lora
+        rank, names = self._lora_layers()
         with h5py.File(filepath, "r+") as file:
             file["lora"].attrs.update(rank=rank, target_layer_names=names)
 
@@ -312,14 +309,21 @@ class AlbertBackbone(Presets, keras_hub.models.Backbone):
         with h5py.File(filepath, "r") as file:
             attributes = file["lora"].attrs
             saved = int(attributes["rank"]), list(attributes["target_layer_names"])
-        if not self._lora:
+        if not self._lora_layers()[1]:
             self.enable_lora(*saved)
-        elif saved != self._lora:
+        elif saved != self._lora_layers():
             raise AlbertError(
-                f"{filepath} has rank and layers {saved}, this backbone {self._lora}. "
-                "Load it into a backbone without LoRA."
+                f"{filepath} has rank and layers {saved}, this backbone "
+                f"{self._lora_layers()}. Load it into a backbone without LoRA."
             )
         super().load_lora_weights(filepath)
+
+    def _lora_layers(self) -> tuple[int, list[str]]:
+        """Return the rank and the sorted names of the layers with low-rank weights."""
+        layers = [x for x in inner_layers(self) if getattr(x, "lora_enabled", False)]
+        return max((x.lora_rank for x in layers), default=0), sorted(
+            {x.name for x in layers}
+        )
 
     @property
     def attention_blocks(self) -> dict[tuple[int, int], AttentionBlock]:

@@ -31,8 +31,8 @@ class AlbertMaskedLMPreprocessor(AlbertTextClassifierPreprocessor):
     as KerasHub's preprocessor does in every call.
 
     Args:
-        tokenizer, sequence_length: as for `AlbertTextClassifierPreprocessor`. The
-            vocabulary must have `[MASK]`.
+        tokenizer, sequence_length, padding, pad_to_multiple_of: as for
+            `AlbertTextClassifierPreprocessor`. The vocabulary must have `[MASK]`.
         mask_selection_rate: float. The share of the tokens that `masked` masks.
         ngram: int. Maximum number of words masked together.
         mask_token_rate, random_token_rate: floats, as for `WholeWordMaskGenerator`.
@@ -66,6 +66,8 @@ class AlbertMaskedLMPreprocessor(AlbertTextClassifierPreprocessor):
         self,
         tokenizer: keras_hub.tokenizers.Tokenizer,
         sequence_length: int = 512,
+        padding: str = "longest",
+        pad_to_multiple_of: int = 8,
         mask_selection_rate: float = 0.15,
         ngram: int = 3,
         mask_token_rate: float = 0.8,
@@ -74,7 +76,9 @@ class AlbertMaskedLMPreprocessor(AlbertTextClassifierPreprocessor):
         segmenter: Callable[[str], list[str]] | None = None,
         **kwargs: Any,
     ):
-        super().__init__(tokenizer, sequence_length, **kwargs)
+        super().__init__(
+            tokenizer, sequence_length, padding, pad_to_multiple_of, **kwargs
+        )
         self.mask_settings = {
             "mask_selection_rate": mask_selection_rate,
             "ngram": ngram,

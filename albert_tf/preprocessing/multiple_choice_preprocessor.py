@@ -37,7 +37,8 @@ class AlbertMultipleChoicePreprocessor(AlbertTextClassifierPreprocessor):
     truncated by `SegmentPacker`, long contexts thus at their end.
 
     Args:
-        tokenizer, sequence_length: as for `AlbertTextClassifierPreprocessor`.
+        tokenizer, sequence_length, padding, pad_to_multiple_of: as for
+            `AlbertTextClassifierPreprocessor`.
 
     Call arguments:
         x: the tuple `(contexts, questions, choices)`: two lists or tensors of strings

@@ -59,6 +59,7 @@ class AlbertQuestionAnsweringPreprocessor(AlbertTextClassifierPreprocessor):
             that of the next. By default windows share 128 tokens, at most half.
         max_question_length: int. Maximum number of tokens of a question, at most half
             of the window. Longer questions are truncated.
+        **kwargs: as for `AlbertTextClassifierPreprocessor`.
 
     Call arguments:
         x: the tuple of two lists or tensors of strings [batch], questions and

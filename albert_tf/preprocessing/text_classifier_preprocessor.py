@@ -21,6 +21,8 @@ class AlbertTextClassifierPreprocessor(keras_hub.models.Preprocessor):
         tokenizer: a `WordPieceTokenizer` or `SentencePieceTokenizer`.
         sequence_length: int. Maximum number of tokens per example, special tokens
             included. Longer texts are truncated.
+        padding: `"longest"` (of the batch) or `"max_length"`.
+        pad_to_multiple_of: int. See `SegmentPacker`.
 
     Call arguments:
         x: a string, a list or tensor of strings [batch], or for pairs the tuple of two
@@ -55,11 +57,15 @@ class AlbertTextClassifierPreprocessor(keras_hub.models.Preprocessor):
         self,
         tokenizer: keras_hub.tokenizers.Tokenizer,
         sequence_length: int = 512,
+        padding: str = "longest",
+        pad_to_multiple_of: int = 8,
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
         self.tokenizer = tokenizer
         self.sequence_length = sequence_length
+        self.padding = padding
+        self.pad_to_multiple_of = pad_to_multiple_of
         self._traced_pack = self._traced_pack_key = None
 
     @property
@@ -70,6 +76,8 @@ class AlbertTextClassifierPreprocessor(keras_hub.models.Preprocessor):
             self.tokenizer.sep_token_id,
             self.tokenizer.pad_token_id,
             sequence_length=self.sequence_length,
+            padding=self.padding,
+            pad_to_multiple_of=self.pad_to_multiple_of,
         )
 
     @classmethod
@@ -140,4 +148,9 @@ class AlbertTextClassifierPreprocessor(keras_hub.models.Preprocessor):
         return type(self).from_config({**self.get_config(), "tokenizer": tokenizer})
 
     def get_config(self):
-        return {**super().get_config(), "sequence_length": self.sequence_length}
+        return {
+            **super().get_config(),
+            "sequence_length": self.sequence_length,
+            "padding": self.padding,
+            "pad_to_multiple_of": self.pad_to_multiple_of,
+        }

@@ -26,6 +26,7 @@ class AlbertTokenClassifierPreprocessor(AlbertTextClassifierPreprocessor):
             included.
         stride: optional int. Tokens from the start of one window of a long text to
             that of the next. By default three quarters of a window.
+        padding, pad_to_multiple_of: as for `AlbertTextClassifierPreprocessor`.
 
     Call arguments:
         x, sample_weight: as for `AlbertTextClassifierPreprocessor`, without pairs.

@@ -28,14 +28,14 @@ def pack_like_bert(sequence_length, first, second=()):
     return ids, segment_ids
 
 
-def check(rows, length, time, dtype=tf.int32):
+def check(rows, time, dtype=tf.int32, **kwargs):
     """Pack rows of (first, second), and expect each padded to `time`."""
-    packer = SegmentPacker(CLS, SEP, PAD, length)
+    packer = SegmentPacker(CLS, SEP, PAD, **kwargs)
     segments = [
         tf.ragged.constant(part, dtype, ragged_rank=1)
         for part in zip(*rows, strict=True)
     ]
-    packed = [pack_like_bert(length, *row) for row in rows]
+    packed = [pack_like_bert(packer.sequence_length, *row) for row in rows]
     expected = {
         "token_ids": [ids + [PAD] * (time - len(ids)) for ids, _ in packed],
         "segment_ids": [ones + [0] * (time - len(ones)) for _, ones in packed],
@@ -57,16 +57,22 @@ def test_every_pair_of_lengths_is_truncated_as_in_bert(length):
     rows = pairs(itertools.product(range(13), range(13)))
     singles = [(first,) for first, _ in rows]
     for given in (rows, singles):
-        check(given, length, length)
+        check(given, length, sequence_length=length, padding="max_length")
 
 
-def test_a_batch_is_padded_to_a_multiple():
+@pytest.mark.parametrize("dtype", [tf.int32, tf.int64])
+def test_a_batch_is_padded_to_a_multiple(dtype):
     rows = pairs([(3, 0), (0, 2), (9, 8), (1, 1)])
-    for dtype in (tf.int32, tf.int64):
-        for length, time in ((29, 24), (21, 21)):
-            check(rows, length, time, dtype)
-    # An empty batch has a first position.
+    for multiple, time in ((1, 20), (8, 24), (9, 27), (30, 29)):
+        check(rows, time, dtype, sequence_length=29, pad_to_multiple_of=multiple)
+
+
+def test_an_empty_batch_has_a_first_position():
     features = SegmentPacker(CLS, SEP)((tf.ragged.constant([[3]])[:0],))
     assert {tuple(value.shape) for value in features.values()} == {(0, 8)}
-    with pytest.raises(ValueError, match="Received: sequence_length=4"):
-        SegmentPacker(CLS, SEP, sequence_length=4)
+
+
+def test_a_wrong_argument_is_named_with_its_value():
+    for name, value in (("padding", "shortest"), ("sequence_length", 4)):
+        with pytest.raises(ValueError, match=f"Received: {name}={value!r}"):
+            SegmentPacker(CLS, SEP, **{name: value})
