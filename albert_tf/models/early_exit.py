@@ -138,7 +138,7 @@ class AlbertEarlyExitClassifier(AlbertTextClassifier):
             AlbertError: if `patience` is below 1.
         """
         # Keras does not track what is put into the dict of an object.
-        traced = vars(self).setdefault("_traced_exits", {})
+        traced = self.__dict__.setdefault("_traced_exits", {})
         if patience not in traced:
             inputs = {n: tf.TensorSpec(x.shape, x.dtype) for n, x in self.input.items()}
             traced[patience] = tf.function(
@@ -162,7 +162,7 @@ class AlbertEarlyExitClassifier(AlbertTextClassifier):
 
     def quantize(self, mode=None, config=None, **kwargs) -> None:
         super().quantize(mode, config=config, **kwargs)
-        vars(self).pop("_traced_exits", None)
+        self.__dict__.pop("_traced_exits", None)
 
 
 def _run_until_done(task, inputs, patience):

@@ -127,8 +127,9 @@ class AlbertTask(AutoCompile, FromCheckpoint):
         max_tokens: int | None = None,
     ) -> batching.TextBatches:
         """Return the rows to predict in batches."""
-        options = {"batch_size": batch_size, "max_tokens": max_tokens}
-        return batching.text_batches(self.preprocessor, packed, **options)
+        return batching.text_batches(
+            self.preprocessor, packed, batch_size=batch_size, max_tokens=max_tokens
+        )
 
     def predicted_mask(self, x: dict[str, tf.Tensor]) -> tf.Tensor | None:
         """Return the mask of places to keep in outputs per token; `None` for all."""
@@ -235,13 +236,12 @@ class AlbertTask(AutoCompile, FromCheckpoint):
         if validation_data is not None:
             if not isinstance(validation_data, tuple):
                 validation_data = (validation_data,)
-            of_lists = not isinstance(validation_data[0], tf.data.Dataset)
-            validation_data = self._keras_data(
-                *validation_data,
-                batch_size=validation_batch_size or batch_size,
-                max_tokens=max_tokens if of_lists else None,
-                fixed=True,
-            )
+            is_dataset = isinstance(validation_data[0], tf.data.Dataset)
+            options: dict[str, Any] = {
+                "batch_size": validation_batch_size or batch_size,
+                "max_tokens": None if is_dataset else max_tokens,
+            }
+            validation_data = self._keras_data(*validation_data, **options, fixed=True)
         if max_tokens is None:
             batch_size = batch_size or batching.DEFAULT_BATCH_SIZE
         x = self._keras_data(

@@ -105,15 +105,6 @@ def test_labels_and_weights_stay_with_their_example():
     assert sorted(seen) == list(range(61))
 
 
-@pytest.mark.parametrize(
-    "enough, ends", [(None, [0, 6, 8]), (16, [0, 4, 6, 7, 8]), (32, [0, 4, 6, 8])]
-)
-def test_a_large_batch_is_closed_rather_than_padded_further(enough, ends):
-    # Padded to 8, 8, 8, 8, 16, 16, 24 and 40.
-    budget = TokenBudget(96, SegmentPacker(2, 3, sequence_length=64), enough)
-    assert budget.cut([5, 6, 7, 8, 9, 10, 20, 33]).tolist() == ends
-
-
 @pytest.mark.parametrize("shuffle, texts", [(True, 1), (True, 3), (False, 1)])
 def test_a_token_budget_is_kept_and_nearly_used(shuffle, texts):
     lengths = skewed_lengths(700)

@@ -132,8 +132,6 @@ def test_multi_label_thresholds_are_inclusive_tuned_and_saved(tmp_path):
     # A new head has none.
     other = AlbertMultiLabelClassifier.from_preset(str(tmp_path), num_classes=2)
     assert other.thresholds is None
-    with pytest.raises(ValueError, match="Only an AlbertMultiLabelClassifier"):
-        tune_thresholds(small_classifier(), TEXTS, Y)
 
 
 def test_names_as_labels_and_weights_per_class():
@@ -155,9 +153,6 @@ def test_names_as_labels_and_weights_per_class():
     dataset = tf.data.Dataset.from_tensor_slices((TEXTS, names)).batch(3)
     expected = named.evaluate(TEXTS, LABELS, verbose=0)
     assert named.evaluate(dataset, verbose=0) == pytest.approx(expected, abs=1e-5)
-    unknown = tf.data.Dataset.from_tensor_slices((["好"], ["差"])).batch(1)
-    with pytest.raises(tf.errors.InvalidArgumentError, match="found OOV values"):
-        named.evaluate(unknown, verbose=0)
 
 
 def test_a_long_text_is_the_mean_or_maximum_of_its_windows():
@@ -172,8 +167,6 @@ def test_a_long_text_is_the_mean_or_maximum_of_its_windows():
         np.testing.assert_allclose(given[1], expected, atol=1e-5)
         short = call(classifier, ["好", ""])
         np.testing.assert_allclose(given[[0, 2]], short, atol=1e-5)
-    with pytest.raises(ValueError, match="between 1 and the 10 tokens"):
-        predict_windows(classifier, ["好"], stride=11)
 
 
 def test_zero_shot_probabilities_are_those_of_entailment():
@@ -194,9 +187,5 @@ def test_zero_shot_probabilities_are_those_of_entailment():
         assert alone == pytest.approx(expected, abs=1e-5)
     assert np.ptp(found, axis=0).min() > 1e-3
     assert model.predict([], candidates).shape == (0, 3)
-    for kwargs, message in (
-        ({"classifier": small_classifier()}, r"no label .*entailment.*entailment="),
-        ({"classifier": classifier, "hypothesis_template": "我想"}, "has no {}"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            ZeroShotClassifier(**kwargs)
+    with pytest.raises(ValueError, match=r"no label .*entailment.*entailment="):
+        ZeroShotClassifier(small_classifier())
