@@ -86,10 +86,7 @@ def test_attributions_are_those_of_a_riemann_sum(explain):
 
 
 def test_pairs_empty_texts_and_truncated_texts(explain):
-    pair = ("好吃吗？", "abc 很好")
-    found = explain(pair)
-    expected = probabilities(explain.classifier, ([pair[0]], [pair[1]]))[0]
-    assert found.output == pytest.approx(expected.max(), abs=1e-6)
+    found = explain(("好吃吗？", "abc 很好"))
     assert [len(values) for values in found.values] == [4, 6]
     # "abc" is three tokens, the space none.
     assert found.values[1][3] == 0 and np.abs(found.values[1][[0, 4]]).min() > 0
