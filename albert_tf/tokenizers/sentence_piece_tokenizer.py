@@ -128,11 +128,11 @@ class SentencePieceModel:
         self.ids = {token: i for i, token in enumerate(self.tokens)}
         check_tokens(self.tokens, source)
         rows = [comma_parts(processor, token) for token in self.tokens]
-        parts, bytes_after = zip(*itertools.chain(*rows), strict=True)
+        parts, texts_after = zip(*itertools.chain(*rows), strict=True)
         # The parts of all pieces, [tokens, (parts)].
         self._part_splits = np.cumsum([0, *map(len, rows)], dtype="int32")
         self._part_ids = [processor.piece_to_id(part) for part in parts]
-        self._bytes_after = list(bytes_after)
+        self._bytes_after = [len(text.encode()) for text in texts_after]
         self._encode = self._graph_function("tokenize")
         self._encode_with_offsets = self._graph_function("tokenize_with_offsets")
 
