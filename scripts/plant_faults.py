@@ -69,11 +69,11 @@ accents_kept | albert_tf/tokenizers -k sentence | SentencePiece clean-up drops a
 - text = tf.strings.regex_replace(text, f"{combining_marks()}+", "")
 + combining_marks()
 offset_off_by_one | albert_tf/tokenizers | `text[start:end]` is the token
-- starts.with_values(end - row_start)
-+ starts.with_values(end - row_start - 1)
+- ends.with_values(limit - row_start)
++ ends.with_values(limit - row_start - 1)
 offsets_not_mapped | albert_tf/tokenizers | offsets count in the user's own string
-- sizes = tf.strings.length(clean(unique, lowercase))
-+ sizes = tf.strings.length(unique)
+- sizes = tf.strings.length(self.cleaned)
++ sizes = tf.strings.length(self.unique)
 truncation_of_shorter | albert_tf/preprocessing | the longer text of a pair is truncated
 - tf.maximum(room - second_length, half)
 + tf.maximum(room - second_length, 0)

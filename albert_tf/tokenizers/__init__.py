@@ -29,10 +29,9 @@ def load_tokenizer(
     >>> load_tokenizer("examples/albert_micro_zh/vocab.txt")(["你好"])
     <tf.RaggedTensor [[152, 138]]>
     """
-    if isinstance(vocabulary, os.PathLike):
-        vocabulary = os.fspath(vocabulary)
+    is_path = isinstance(vocabulary, (str, os.PathLike))
     if isinstance(vocabulary, bytes) or (
-        isinstance(vocabulary, str) and vocabulary.endswith((".model", ".spm"))
+        is_path and os.fspath(vocabulary).endswith((".model", ".spm"))
     ):
         return SentencePieceTokenizer(vocabulary, lowercase=lowercase)
     return WordPieceTokenizer(vocabulary, lowercase=lowercase)

@@ -197,7 +197,7 @@ def test_the_file_decides_the_tokenizer(tmp_path):
         tokenizer = load_tokenizer(given)
         assert (tokenizer.get_vocabulary(), tokenizer.lowercase) == (TOKENS, True)
     for name, error, message in (
-        ("no.txt", FileNotFoundError, "Vocab.*does not exist"),
+        ("no.txt", FileNotFoundError, "no.txt"),
         ("b.model", ValueError, "b.model' is text.*use WordPieceTokenizer"),
         ("a.bin", ValueError, "a.bin' is not UTF-8.*must end in .model"),
     ):

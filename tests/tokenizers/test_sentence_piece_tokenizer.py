@@ -19,7 +19,7 @@ from sentence_piece_reference import (
 )
 
 from albert_tf.tokenizers import SentencePieceTokenizer
-from albert_tf.tokenizers import sentence_piece_clean_up as in_graph
+from albert_tf.tokenizers import sentence_piece_tokenizer as in_graph
 
 GOLDEN = pathlib.Path(__file__).parents[1] / "golden" / "tokenization.json"
 
@@ -244,8 +244,8 @@ def test_files_that_are_no_model(tmp_path):
         for source in (path, content):
             with pytest.raises(ValueError, match=message):
                 SentencePieceTokenizer(source)
-    with pytest.raises(FileNotFoundError, match=f"'{tmp_path}' does not exist"):
-        SentencePieceTokenizer(tmp_path)
+    with pytest.raises(FileNotFoundError):
+        SentencePieceTokenizer(tmp_path / "no.model")
     with pytest.raises(ValueError, match=r"given as bytes lacks \[SEP\]; its"):
         SentencePieceTokenizer(train_model(control_symbols=["[CLS]"]))
 

@@ -287,7 +287,5 @@ def test_wrong_vocabularies(tmp_path):
         path.write_bytes(content)
         with pytest.raises(ValueError, match=message):
             WordPieceTokenizer(path)
-    with pytest.raises(FileNotFoundError, match=f"'{tmp_path}' does not exist"):
-        WordPieceTokenizer(tmp_path)
-    with pytest.raises(ValueError, match="Token 5 of the list is 'new york'"):
-        WordPieceTokenizer([*SPECIAL, "new york"])
+    with pytest.raises(FileNotFoundError):
+        WordPieceTokenizer(tmp_path / "no.txt")
