@@ -149,12 +149,12 @@ exit_of_layer_before | albert_tf/models -k exit | answers are of the exit layer
 + given = task.classify_states(x, mask)
 +         x = block(x, padding_mask=mask)
 onnx_without_mask | albert_tf/export -k exported | an ONNX file ignores padding
-- scores = graph.node("Add", scores, self.key_bias)
+- scores = self.node("Add", scores, self.key_bias)
 + pass
 saved_model_without_mask | albert_tf/export -k saved_model | so does a SavedModel
 - inputs = dict(zip(task.input, values, strict=True))
 + inputs = dict(zip(task.input, values, strict=True))
-+             inputs["padding_mask"] = tf.ones_like(inputs["padding_mask"])
++         inputs["padding_mask"] = tf.ones_like(inputs["padding_mask"])
 labels_sorted | albert_tf/models tests/export -k exported | labels keep their order
 - "labels": self.class_names,
 -             # The

@@ -34,8 +34,10 @@ def model(classifier, tmp_path_factory):
     """Version 1 as it is; version 2 for pairs, with half the bytes and other labels."""
     folder = tmp_path_factory.mktemp("serving") / "model"
     albert_tf.export.saved_model(classifier, folder, version="next")
-    changes = {"pairs": True, "dtype": "bfloat16", "labels": ["bad", "fair", "good"]}
+    changes = {"dtype": "bfloat16", "labels": ["bad", "fair", "good"]}
+    classifier.pairs = True
     path = albert_tf.export.saved_model(classifier, folder, version="next", **changes)
+    classifier.pairs = False
     assert path == folder / "2"
     return folder
 
@@ -107,7 +109,8 @@ def test_half_the_bytes_give_nearly_the_same_answers(classifier, model):
 
 def test_sentence_pieces_are_in_the_graph(tmp_path):
     classifier = english_classifier()
-    path = albert_tf.export.saved_model(classifier, tmp_path / "1", pairs=True)
+    classifier.pairs = True
+    path = albert_tf.export.saved_model(classifier, tmp_path / "1")
     pairs = (
         ["A good film!", "", "Café  in 2018, tea", "\x00😀\tZZ x", "film, " * 30],
         ["bad", "The river", "", "bread? " * 20, b"\xffgood\xfe"],
