@@ -7,19 +7,20 @@ import os
 import threading
 import warnings
 import zipfile
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from albert_tf_lite.answers import TASKS, cosines_of, scores_of
 from albert_tf_lite.errors import AlbertError, import_extra, silent_stderr
-from albert_tf_lite.packing import INPUTS, pack, pad, windows_of
 from albert_tf_lite.sentence_piece import SentencePieceTokenizer
 from albert_tf_lite.tagging import Tagging
 from albert_tf_lite.word_piece import WordPieceTokenizer
 
 # Name of the settings in a file. `albert_tf.export.description` lists their fields.
 SETTINGS = "albert_tf.json"
+INPUTS = ("token_ids", "segment_ids", "padding_mask")
 
 
 class ExportedModel:
@@ -310,3 +311,62 @@ class OnnxModel(ExportedModel):
         features = {name: np.asarray(x, "int32") for name, x in features.items()}
         (output,) = self._session.run([self.settings["output"]], features)
         return output
+
+
+# === From tokens to the inputs of a network ===
+
+
+def pack(
+    segments: Sequence[list[int]], cls_id: int, sep_id: int, sequence_length: int
+) -> tuple[list[int], list[int], bool]:
+    """Pack a text as `[CLS] a [SEP]`, or a pair as `[CLS] a [SEP] b [SEP]`.
+
+    Returns the ids, the segment of each, and whether tokens were dropped. Too long
+    pairs lose tokens from the end of the longer text, or of the second text if both
+    have the same length. An empty second text is left out.
+
+    Reference:
+        google-research/bert `run_classifier.py`, `_truncate_seq_pair`.
+    """
+    first, *others = segments
+    second = others[0] if others else []
+    room = sequence_length - 2 - bool(second)
+    length = len(first) + len(second)
+    first = first[: max(room - len(second), (room + 1) // 2)]
+    second = second[: room - len(first)]
+    second += [sep_id] * bool(second)
+    ids = [cls_id, *first, sep_id, *second]
+    return ids, [0] * (len(first) + 2) + [1] * len(second), length > room
+
+
+def pad(
+    rows: Sequence[tuple], pad_id: int, sequence_length: int
+) -> dict[str, np.ndarray]:
+    """Return rows of `pack` as the inputs of a model, int32 arrays [batch, time].
+
+    `time` is the longest row, rounded up to a multiple of 8, at most `sequence_length`.
+    """
+    longest = max(len(ids) for ids, _, _ in rows)
+    shape = len(rows), min(-(-longest // 8) * 8, sequence_length)
+    features = {name: np.zeros(shape, "int32") for name in INPUTS}
+    features["token_ids"] += pad_id
+    for i, (ids, segment_ids, _) in enumerate(rows):
+        for name, values in zip(INPUTS, (ids, segment_ids, 1), strict=True):
+            features[name][i, : len(ids)] = values
+    return features
+
+
+def windows_of(length: int, size: int, stride: int) -> list[tuple[int, ...]]:
+    """Return the windows of a text of `length` tokens, longer than a model's positions.
+
+    A window starts every `stride` tokens and reads at most `size`. The last one ends
+    with the text. It is a tuple (start, end, first, last) that reads `start` to `end`
+    and decides `first` to `last`, ends exclusive: the tokens with more context in it
+    than in any other.
+    """
+    beyond = max(length - size, 0)
+    starts = [min(start, beyond) for start in range(0, beyond + stride, stride)]
+    ends = [min(start + size, length) for start in starts]
+    middles = [(a + b + 1) // 2 for a, b in zip(starts[1:], ends, strict=False)]
+    rows = zip(starts, ends, [0, *middles], [*middles, length], strict=True)
+    return list(rows)

@@ -189,7 +189,7 @@ def _functions(task, specs, options, weights):
 def _in_parts(call, values):
     """Call a function of rows [batch, ...] for a limited number of rows at a time."""
     rows = tf.shape(values[0])[0]
-    # Each part has its own number of rows; at least one part gives the shape for none.
+    # The last part has fewer rows. No rows are one empty part, which has a shape.
     parts = tf.map_fn(
         lambda start: call(*(x[start : start + ROWS_AT_A_TIME] for x in values)),
         tf.range(0, tf.maximum(rows, 1), ROWS_AT_A_TIME),

@@ -29,9 +29,10 @@ def load_tokenizer(
     >>> load_tokenizer("examples/albert_micro_zh/vocab.txt")(["你好"])
     <tf.RaggedTensor [[152, 138]]>
     """
-    is_path = isinstance(vocabulary, (str, os.PathLike))
+    if isinstance(vocabulary, os.PathLike):
+        vocabulary = os.fspath(vocabulary)
     if isinstance(vocabulary, bytes) or (
-        is_path and os.fspath(vocabulary).endswith((".model", ".spm"))
+        isinstance(vocabulary, str) and vocabulary.endswith((".model", ".spm"))
     ):
         return SentencePieceTokenizer(vocabulary, lowercase=lowercase)
     return WordPieceTokenizer(vocabulary, lowercase=lowercase)

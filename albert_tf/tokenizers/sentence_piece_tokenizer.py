@@ -147,7 +147,20 @@ class SentencePieceModel:
 
     def __init__(self, proto: bytes, source: str):
         self.proto = proto
-        processor = open_processor(proto, source)
+        processor = sentencepiece.SentencePieceProcessor()
+        try:
+            processor.LoadFromSerializedProto(proto)
+        except RuntimeError as error:
+            raise AlbertError(
+                f"{source} is text, empty or damaged. Expected a SentencePiece model, "
+                "the binary .model file of a release; for a vocab.txt of WordPiece "
+                f"tokens use WordPieceTokenizer. ({error})"
+            ) from error
+        if _is_cut_after_a_piece(proto):
+            raise AlbertError(
+                f"{source}, {len(proto)} bytes, is cut short: it lacks the rules to "
+                "normalize text. Copy the .model file of the release again."
+            )
         self.tokens = [processor.id_to_piece(i) for i in range(len(processor))]
         self.ids = {token: i for i, token in enumerate(self.tokens)}
         rows = [comma_parts(processor, token) for token in self.tokens]
@@ -216,27 +229,15 @@ class SentencePieceModel:
         return encode
 
 
-def open_processor(proto: bytes, source: str) -> sentencepiece.SentencePieceProcessor:
-    processor = sentencepiece.SentencePieceProcessor()
-    try:
-        processor.LoadFromSerializedProto(proto)
-    except RuntimeError as error:
-        raise AlbertError(
-            f"{source} is text, empty or damaged. Expected a SentencePiece model, the "
-            "binary .model file of a release; for a vocab.txt of WordPiece tokens use "
-            f"WordPieceTokenizer. ({error})"
-        ) from error
-    # If nothing follows the pieces, each of less than 128 bytes, SentencePiece loads a
-    # model of another vocabulary.
+def _is_cut_after_a_piece(proto):
+    """Return whether nothing follows the pieces, each of less than 128 bytes.
+
+    SentencePiece loads such a file as a model of another vocabulary.
+    """
     end = 0
     while end + 1 < len(proto) and proto[end] == FIRST_FIELD:
         end += 2 + proto[end + 1]
-    if end == len(proto):
-        raise AlbertError(
-            f"{source}, {len(proto)} bytes, is cut short: it lacks the rules to "
-            "normalize text. Copy the .model file of the release again."
-        )
-    return processor
+    return end == len(proto)
 
 
 # === Clean-up ===

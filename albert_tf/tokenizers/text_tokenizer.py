@@ -16,7 +16,7 @@ Strings: TypeAlias = Any
 Tensor: TypeAlias = tf.Tensor | tf.RaggedTensor
 
 SPECIAL_NAMES = ("pad", "unk", "cls", "sep", "mask")
-# Dropped by BERT's clean-up, besides accents.
+# BERT's clean-up drops these characters.
 CONTROL = r"[\x00-\x08\x{0b}\x{0c}\x0e-\x1f\x7f-\x{9f}\p{Cf}\x{fffd}]+"
 
 
@@ -267,16 +267,14 @@ class Alignment:
         count = tf.size(sizes)
         # One more for a span after the last character.
         origin = tf.concat([tf.repeat(tf.range(count), sizes), [count]], axis=0)
-        is_base = tf.concat([~self.is_accent, [True]], axis=0)
-        bases = tf.cast(tf.where(is_base)[:, 0], tf.int32)
-        bases = tf.concat([bases, [count]], axis=0)
+        bases = tf.cast(tf.where(~self.is_accent)[:, 0], tf.int32)
+        bases = tf.concat([bases, [count, count + 1]], axis=0)
         row = starts.value_rowids()
         row_start = tf.gather(self.row_starts, row)
         row_limit = tf.gather(self.row_limits, row)
         first = tf.minimum(tf.gather(origin, starts.values), row_limit)
         last = tf.gather(origin, tf.maximum(ends.values - 1, 0))
-        bases_before = tf.cumsum(tf.cast(is_base, tf.int32))
-        limit = tf.gather(bases, tf.gather(bases_before, last))
+        limit = tf.gather(bases, tf.searchsorted(bases, last, side="right"))
         limit = tf.minimum(limit, row_limit)
         limit = tf.where(starts.values < ends.values, limit, first)
         starts = starts.with_values(first - row_start)

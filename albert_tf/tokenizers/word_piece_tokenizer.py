@@ -16,7 +16,7 @@ from albert_tf.tokenizers.text_tokenizer import (
     map_rows,
 )
 from albert_tf_lite.errors import AlbertError
-from albert_tf_lite.word_piece import MAX_CHARACTERS_PER_WORD
+from albert_tf_lite.word_piece import IDEOGRAPHS, MAX_CHARACTERS_PER_WORD
 
 BLANKS = " \t\r\n"
 # Characters that are written without spaces: ideographs, kana, full-width forms and
@@ -36,10 +36,7 @@ SEPARATORS = (
 PLAIN_WORD = r"[0-9A-Za-z\x{ff10}-\x{ff19}]{0,100}"
 # Most lines of Chinese text match and need ASCII lower-casing only.
 PLAIN_TEXT = f"(?:{PLAIN_WORD}[{SEPARATORS}])*{PLAIN_WORD}"
-CJK = (
-    r"\x{3400}-\x{4dbf}\x{4e00}-\x{9fff}\x{f900}-\x{faff}\x{20000}-\x{2a6df}"
-    r"\x{2a700}-\x{2ceaf}\x{2f800}-\x{2fa1f}"
-)
+CJK = "".join(f"\\x{{{x[0]:x}}}-\\x{{{x[-1]:x}}}" for x in IDEOGRAPHS)
 STANDALONE = rf"([!-/:-@\[-`{{-~\p{{P}}{CJK}])"
 # This cheap superset finds the few candidates for the exact rule, because RE2 runs out
 # of memory on `{101}` of the exact class of word characters.

@@ -10,7 +10,7 @@ from albert_tf.data.tagged import tag_names
 from albert_tf.models.tagging import Tagging as InGraphTagging
 from albert_tf.preprocessing.packed_texts import Windows
 from albert_tf.preprocessing.segment_packer import SegmentPacker
-from albert_tf_lite.packing import pack, pad, windows_of
+from albert_tf_lite.exported_model import pack, pad, windows_of
 from albert_tf_lite.tagging import Tagging, without_overlap
 
 
