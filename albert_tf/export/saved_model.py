@@ -1,6 +1,5 @@
 """Write SavedModels: the graph, a model card and warm-up requests."""
 
-import contextlib
 import importlib.metadata
 import os
 import pathlib
@@ -158,9 +157,11 @@ def _functions(task, specs, options, weights):
     @tf.function(input_signature=ids, autograph=False)
     def call(*values):
         inputs = dict(zip(task.input, values, strict=True))
-        pairs = zip(task.weights, weights or (), strict=weights is not None)
+        if not weights:
+            return model(inputs, training=False)
+        pairs = zip(task.weights, weights, strict=True)
         cast = [(variable, tf.cast(x, variable.dtype)) for variable, x in pairs]
-        with keras.StatelessScope(cast) if cast else contextlib.nullcontext():
+        with keras.StatelessScope(cast):
             return model(inputs, training=False)
 
     # These call the function above, so that the encoder is in the graph once.
@@ -207,16 +208,16 @@ def _checked(texts, specs):
 
     A check fails with the name of its node. Assertions would be stripped.
     """
-    texts = [_check_shape(x, spec) for x, spec in zip(texts, specs, strict=True)]
-    for text, spec in zip(texts[1:], specs[1:], strict=True):
+    first, *others = map(_check_shape, texts, specs)
+    for text, spec in zip(others, specs[1:], strict=True):
         nothing = tf.strings.substr(text, 0, 0)
         if spec.shape.rank > 1:
             nothing = tf.strings.reduce_join(nothing, axis=1)
         name = f"as_many_{spec.name}_as_{specs[0].name}"
-        texts[0] = tf.strings.join([texts[0], nothing], name=name)
+        first = tf.strings.join([first, nothing], name=name)
     # No other operation reads the texts, and fails, before these checks.
-    with tf.control_dependencies(texts[:1]):
-        return (texts[0], *map(tf.identity, texts[1:]))
+    with tf.control_dependencies([first]):
+        return (first, *map(tf.identity, others))
 
 
 def _check_shape(text, spec):
@@ -298,7 +299,8 @@ def _replace(source, target):
     try:
         source.rename(target)
     except OSError:
-        former.rename(target)
+        if former.exists():
+            former.rename(target)
         raise
     shutil.rmtree(former, ignore_errors=True)
     return target

@@ -173,8 +173,8 @@ class Vocabulary:
                 )
         except RuntimeError as error:
             raise AlbertError(
-                f"{source} has special tokens only or no [UNK]: it may be cut short. "
-                f"{WordPieceTokenizer.source_hint}"
+                f"{source} is empty or cut short: it has no [UNK], or no other tokens "
+                f"than special ones. {WordPieceTokenizer.source_hint}"
             ) from error
 
 
