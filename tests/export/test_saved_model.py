@@ -98,13 +98,8 @@ def test_half_the_bytes_give_nearly_the_same_answers(classifier, model):
     answers = ask(model / "2", **pairs)
     assert_predictions(answers, expected, ["bad", "fair", "good"], 0.05)
     assert np.abs(answers["probabilities"] - expected).max() > 0
-    counts = []
-    for version in "12":
-        path = model / version / "variables" / "variables"
-        shapes = tf.train.load_checkpoint(str(path)).get_variable_to_shape_map()
-        del shapes["_CHECKPOINTABLE_OBJECT_GRAPH"]
-        counts.append(sum(map(np.prod, shapes.values())))
-    assert counts == [classifier.count_params()] * 2
+    path = model / "2" / "variables" / "variables.data-00000-of-00001"
+    assert path.stat().st_size < 3 * classifier.count_params()
 
 
 def test_sentence_pieces_are_in_the_graph(tmp_path):
