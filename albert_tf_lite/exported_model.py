@@ -1,21 +1,26 @@
-"""Base class of models in LiteRT and ONNX files."""
+"""Models in LiteRT and ONNX files, which answer strings."""
 
 import base64
+import contextlib
 import json
+import os
+import threading
 import warnings
+import zipfile
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from albert_tf_lite.answers import TASKS, cosines_of, scores_of
-from albert_tf_lite.errors import AlbertError
-from albert_tf_lite.packing import pack, pad, windows_of
+from albert_tf_lite.errors import AlbertError, import_extra, silent_stderr
 from albert_tf_lite.sentence_piece import SentencePieceTokenizer
 from albert_tf_lite.tagging import Tagging
 from albert_tf_lite.word_piece import WordPieceTokenizer
 
 # Name of the settings in a file. `albert_tf.export.description` lists their fields.
 SETTINGS = "albert_tf.json"
+INPUTS = ("token_ids", "segment_ids", "padding_mask")
 
 
 class ExportedModel:
@@ -28,22 +33,23 @@ class ExportedModel:
         tokenizer: `WordPieceTokenizer` or `SentencePieceTokenizer`.
     """
 
-    def __init__(self, settings: str | bytes):
+    def __init__(self, path: str | os.PathLike, settings: str | bytes | None):
+        if settings is None:
+            raise AlbertError(
+                f"{path} is truncated, or was not written by albert_tf.export. "
+                "Expected a file of albert_tf.export.litert (for LiteRTModel) or "
+                "albert_tf.export.onnx (for OnnxModel)."
+            )
         self.settings: dict[str, Any] = json.loads(settings)
         self.task: str = self.settings["task"]
-        if self.task not in TASKS:
-            raise AlbertError(
-                f"The file has the task {self.task!r}, which this albert_tf_lite does "
-                f"not support. It supports {', '.join(TASKS)}."
-            )
         self.pairs: bool = self.settings["pairs"]
         self.sequence_length: int = self.settings["sequence_length"]
         vocabulary = self.settings.pop("vocabulary")
         lowercase = self.settings["lowercase"]
         self.tokenizer: Any
         if isinstance(vocabulary, str):
-            proto = base64.b64decode(vocabulary)
-            self.tokenizer = SentencePieceTokenizer(proto, lowercase)
+            vocabulary = base64.b64decode(vocabulary)
+            self.tokenizer = SentencePieceTokenizer(vocabulary, lowercase)
         else:
             self.tokenizer = WordPieceTokenizer(vocabulary, lowercase)
         tags = self.settings.get("tags")
@@ -108,53 +114,43 @@ class ExportedModel:
         """Return the outputs [texts, units] of the network, if it has one per text."""
         segments = self._segments(texts)
         tokenized = [map(self.tokenizer.tokenize, part) for part in segments]
-        rows = [self._pack(example) for example in zip(*tokenized, strict=True)]
-        if truncated := sum(was_cut for _, _, was_cut in rows):
-            warnings.warn(
-                f"{truncated} of {len(rows)} texts are longer than the "
-                f"{self.sequence_length} tokens that the file takes. They were "
-                "truncated.",
-                stacklevel=3,
-            )
-        outputs = self._run(rows, batch_size)
+        outputs = self._run(list(zip(*tokenized, strict=True)), batch_size)
         return np.array(outputs, "float32").reshape(-1, self.settings["units"])
 
     def _segments(self, texts):
         """Return the one or two lists of strings of some texts."""
         segments = texts if isinstance(texts, tuple) else (texts,)
-        allowed = TASKS[self.task].num_texts
-        if len(segments) not in allowed:
-            raise AlbertError(
-                f"A model for {self.task} takes {' or '.join(map(str, allowed))} "
-                f"list(s) of strings. Received {len(segments)}."
-            )
         for segment in segments:
             if isinstance(segment, str) or not all(isinstance(x, str) for x in segment):
                 raise TypeError(
                     f"`texts` must be a list of strings. Received: {segment!r:.80}"
                 )
         lengths = [len(segment) for segment in segments]
-        if len(set(lengths)) > 1:
+        allowed = TASKS[self.task].num_texts
+        if len(lengths) not in allowed or len(set(lengths)) > 1:
             raise AlbertError(
-                "The two lists of a pair must have the same length. Received "
-                f"{lengths[0]} and {lengths[1]} texts."
+                f"A model for {self.task} takes {' or '.join(map(str, allowed))} "
+                f"list(s) of equal length. Received lists of the lengths {lengths}."
             )
         return segments
 
-    def _pack(self, example):
-        cls_id, sep_id = self.tokenizer.cls_token_id, self.tokenizer.sep_token_id
-        return pack(example, cls_id, sep_id, self.sequence_length)
-
-    def _run(self, rows, batch_size):
-        """Return the output for each packed row, in input order."""
-        batch_size = batch_size or 32
+    def _run(self, examples, batch_size):
+        """Return the output for each tokenized example, in input order."""
+        tokenizer, length = self.tokenizer, self.sequence_length
+        special = tokenizer.cls_token_id, tokenizer.sep_token_id
+        rows = [pack(example, *special, length) for example in examples]
+        if truncated := sum(was_cut for _, _, was_cut in rows):
+            warnings.warn(
+                f"{truncated} of {len(rows)} texts are longer than the {length} tokens "
+                "that the file takes. They were truncated.",
+                stacklevel=4,
+            )
         outputs = [None] * len(rows)
+        batch_size = batch_size or 32
         order = sorted(range(len(rows)), key=lambda i: len(rows[i][0]))
         for start in range(0, len(order), batch_size):
             batch = order[start : start + batch_size]
-            ids, first_lengths, _ = zip(*(rows[i] for i in batch), strict=True)
-            pad_id = self.tokenizer.pad_token_id
-            features = pad(ids, first_lengths, pad_id, self.sequence_length)
+            features = pad([rows[i] for i in batch], tokenizer.pad_token_id, length)
             for i, output in zip(batch, self.call(features), strict=True):
                 outputs[i] = output
         return outputs
@@ -165,26 +161,212 @@ class ExportedModel:
         stride = min(self.settings["stride"] or max(size * 3 // 4, 1), size)
         tokenized = [self.tokenizer.tokenize_with_offsets(text) for text in texts]
         windows = [windows_of(len(ids), size, stride) for ids, _, _ in tokenized]
-        rows = [
-            self._pack([ids[window.start : window.end]])
+        examples = [
+            [ids[start:end]]
             for (ids, _, _), parts in zip(tokenized, windows, strict=True)
-            for window in parts
+            for start, end, _, _ in parts
         ]
-        outputs = iter(self._run(rows, batch_size))
+        outputs = iter(self._run(examples, batch_size))
         spans = []
         for (_, starts, ends), parts in zip(tokenized, windows, strict=True):
             # The tokens that each window decides, after [CLS].
             logits = [
-                next(outputs)[1:][x.first - x.start : x.last - x.start] for x in parts
+                next(outputs)[1:][first - start : last - start]
+                for start, _, first, last in parts
             ]
             spans.append(self._tagging.entities(np.concatenate(logits), starts, ends))
         return spans
 
 
-def not_exported(path: Any) -> AlbertError:
-    """Return the error for a file without settings."""
-    return AlbertError(
-        f"{path} is truncated, or was not written by albert_tf.export. Expected a file "
-        "of albert_tf.export.litert (for LiteRTModel) or albert_tf.export.onnx (for "
-        "OnnxModel)."
-    )
+class LiteRTModel(ExportedModel):
+    """Model in a file of `albert_tf.export.litert` that answers strings.
+
+    It needs the package ai-edge-litert and NumPy. Several threads may call it; their
+    requests are run in turn.
+
+    Args:
+        path: path of the .tflite file, which includes settings and vocabulary.
+        threads: optional int. Threads of the network.
+
+    Raises:
+        FileNotFoundError: if the file does not exist.
+        ImportError: if ai-edge-litert is not installed.
+        AlbertError: if the file was not written by `albert_tf.export.litert`.
+
+    Example:
+    ```python
+    model = LiteRTModel("model.tflite")
+    model.predict(["房间很干净", "太差了"])["label"]
+    ```
+    """
+
+    def __init__(self, path: str | os.PathLike, threads: int | None = None):
+        with silent_stderr():
+            compiled_model = import_extra("ai_edge_litert.compiled_model")
+            options = import_extra("ai_edge_litert.options")
+        settings = None
+        with (
+            contextlib.suppress(zipfile.BadZipFile, KeyError),
+            # Appended to the network.
+            zipfile.ZipFile(path) as archive,
+        ):
+            settings = archive.read(SETTINGS)
+        super().__init__(path, settings)
+        # With the cache each weight is packed for the processor once, instead of once
+        # per layer and length: 0.1 instead of 1.4 GB for the base size.
+        cache = {"xnnpack_weight_cache_path": ":memory"}
+        cpu = options.CpuOptions(num_threads=threads or 0, **cache)
+        self.lengths: list[int] = self.settings["lengths"]
+        self._lock = threading.Lock()
+        with silent_stderr():
+            self._network = compiled_model.CompiledModel.from_file(
+                str(path), options=options.Options(cpu_options=cpu)
+            )
+            self._buffers = {n: self._create_buffers(n) for n in self.lengths}
+
+    def __del__(self):
+        # The library logs what it frees.
+        with silent_stderr():
+            self._network = self._buffers = None
+
+    def call(self, features: dict[str, np.ndarray]) -> np.ndarray:
+        inputs = (np.asarray(features[name], "int32") for name in INPUTS)
+        with self._lock:
+            return np.stack([self._call_one(*row) for row in zip(*inputs, strict=True)])
+
+    def _call_one(self, *row):
+        """Run an example by the shortest signature that is long enough."""
+        needed = 1 + max(np.flatnonzero(row[INPUTS.index("padding_mask")]), default=0)
+        length = next((n for n in self.lengths if n >= needed), None)
+        if length is None:
+            raise AlbertError(
+                f"The example has {needed} tokens. Expected at most {self.lengths[-1]}."
+            )
+        inputs, output = self._buffers[length]
+        for name, values in zip(INPUTS, row, strict=True):
+            inputs[name].write(_resize(values, length)[np.newaxis])
+        named = {self.settings["output"]: output}
+        self._network.run_by_name(f"tokens_{length}", inputs, named)
+        units = self.settings["units"]
+        if self._tagging is None:
+            return output.read(units, np.float32).copy()
+        values = output.read(length * units, np.float32).reshape(length, units)
+        return _resize(values, len(row[0]))
+
+    def _create_buffers(self, length):
+        """Return the input buffers by name, and the output buffer of a signature."""
+        name, create = f"tokens_{length}", self._network.create_input_buffer_by_name
+        inputs = {x: create(name, x) for x in INPUTS}
+        # The library logs at the first write.
+        inputs["token_ids"].write(np.zeros([1, length], "int32"))
+        output = self.settings["output"]
+        return inputs, self._network.create_output_buffer_by_name(name, output)
+
+
+def _resize(array, length):
+    """Truncate the first axis of an array to a length, or fill it with zeros."""
+    result = np.zeros((length, *array.shape[1:]), array.dtype)
+    result[: len(array)] = array[:length]
+    return result
+
+
+class OnnxModel(ExportedModel):
+    """Model in a file of `albert_tf.export.onnx` that answers strings.
+
+    It needs the package onnxruntime and NumPy. Several threads may call it.
+
+    Args:
+        path: path of the .onnx file, which includes settings and vocabulary.
+        threads: optional int. Threads of the network.
+
+    Raises:
+        FileNotFoundError: if the file does not exist.
+        ImportError: if onnxruntime is not installed.
+        AlbertError: if the file was not written by `albert_tf.export.onnx`.
+
+    Example:
+    ```python
+    model = OnnxModel("model.onnx")
+    model.predict(["房间很干净", "太差了"])["label"]
+    ```
+    """
+
+    def __init__(self, path: str | os.PathLike, threads: int | None = None):
+        onnxruntime = import_extra("onnxruntime")
+        state = import_extra("onnxruntime.capi.onnxruntime_pybind11_state")
+        # Raises for a missing file, as ONNX Runtime does not.
+        open(path, "rb").close()
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads or 0
+        settings = None
+        damage = (state.InvalidProtobuf, state.InvalidGraph, state.InvalidArgument)
+        with contextlib.suppress(*damage):
+            self._session = onnxruntime.InferenceSession(
+                str(path), options, providers=["CPUExecutionProvider"]
+            )
+            settings = self._session.get_modelmeta().custom_metadata_map.get(SETTINGS)
+        super().__init__(path, settings)
+
+    def call(self, features: dict[str, np.ndarray]) -> np.ndarray:
+        features = {name: np.asarray(x, "int32") for name, x in features.items()}
+        (output,) = self._session.run([self.settings["output"]], features)
+        return output
+
+
+# === From tokens to the inputs of a network ===
+
+
+def pack(
+    segments: Sequence[list[int]], cls_id: int, sep_id: int, sequence_length: int
+) -> tuple[list[int], list[int], bool]:
+    """Pack a text as `[CLS] a [SEP]`, or a pair as `[CLS] a [SEP] b [SEP]`.
+
+    Returns the ids, the segment of each, and whether tokens were dropped. Too long
+    pairs lose tokens from the end of the longer text, or of the second text if both
+    have the same length. An empty second text is left out.
+
+    Reference:
+        google-research/bert `run_classifier.py`, `_truncate_seq_pair`.
+    """
+    first, *others = segments
+    second = others[0] if others else []
+    room = sequence_length - 2 - bool(second)
+    length = len(first) + len(second)
+    first = first[: max(room - len(second), (room + 1) // 2)]
+    second = second[: room - len(first)]
+    second += [sep_id] * bool(second)
+    ids = [cls_id, *first, sep_id, *second]
+    return ids, [0] * (len(first) + 2) + [1] * len(second), length > room
+
+
+def pad(
+    rows: Sequence[tuple], pad_id: int, sequence_length: int
+) -> dict[str, np.ndarray]:
+    """Return rows of `pack` as the inputs of a model, int32 arrays [batch, time].
+
+    `time` is the longest row, rounded up to a multiple of 8, at most `sequence_length`.
+    """
+    longest = max(len(ids) for ids, _, _ in rows)
+    shape = len(rows), min(-(-longest // 8) * 8, sequence_length)
+    features = {name: np.zeros(shape, "int32") for name in INPUTS}
+    features["token_ids"] += pad_id
+    for i, (ids, segment_ids, _) in enumerate(rows):
+        for name, values in zip(INPUTS, (ids, segment_ids, 1), strict=True):
+            features[name][i, : len(ids)] = values
+    return features
+
+
+def windows_of(length: int, size: int, stride: int) -> list[tuple[int, ...]]:
+    """Return the windows of a text of `length` tokens, longer than a model's positions.
+
+    A window starts every `stride` tokens and reads at most `size`. The last one ends
+    with the text. It is a tuple (start, end, first, last) that reads `start` to `end`
+    and decides `first` to `last`, ends exclusive: the tokens with more context in it
+    than in any other.
+    """
+    beyond = max(length - size, 0)
+    starts = [min(start, beyond) for start in range(0, beyond + stride, stride)]
+    ends = [min(start + size, length) for start in starts]
+    middles = [(a + b + 1) // 2 for a, b in zip(starts[1:], ends, strict=False)]
+    rows = zip(starts, ends, [0, *middles], [*middles, length], strict=True)
+    return list(rows)

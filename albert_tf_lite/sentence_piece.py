@@ -1,9 +1,7 @@
 """Google ALBERT's tokenizer of English, with the package `sentencepiece`."""
 
 import functools
-import itertools
 import unicodedata
-from collections.abc import Iterator
 from typing import Any
 
 from albert_tf_lite.errors import import_extra
@@ -30,14 +28,11 @@ class SentencePieceTokenizer:
         self.pad_token_id, self.cls_token_id, self.sep_token_id = map(
             self._processor.piece_to_id, ("<pad>", "[CLS]", "[SEP]")
         )
-        self._space_id = self._processor.piece_to_id(SPACE_PIECE)
         self._parts = functools.cache(self._find_parts)
-        self._is_blank = functools.cache(self._find_blank)
 
     def tokenize(self, text: str) -> list[int]:
         """Return the ids of a text, without special tokens."""
-        cleaned = self._decompose(" ".join(text.split()))
-        ids = self._processor.encode(cleaned, out_type=int)
+        ids = self._processor.encode(self._clean(text), out_type=int)
         return [number for piece in ids for number, _ in self._parts(piece)]
 
     def tokenize_with_offsets(
@@ -48,20 +43,27 @@ class SentencePieceTokenizer:
         Offsets exclude the space before a word. A piece that is only a space has an
         empty span at the next text.
         """
-        alignment = _Alignment(text, self._decompose, self._is_blank)
-        cleaned = self._decompose(" ".join(text.split()))
+        cleaned = self._clean(text)
+        spans = [*self._spans(text, cleaned), (len(text), len(text))]
         ids, starts, ends = [], [], []
-        # The only form with offsets in all releases of SentencePiece.
-        proto = self._processor.encode(cleaned, out_type="serialized_proto")
-        for piece, *offsets in _read_pieces(proto):
-            start, end = (alignment.text_before[offset] for offset in offsets)
-            for number, after in self._parts(piece):
-                first, limit = alignment.span(start, end - after)
-                ids.append(number)
-                starts.append(first)
-                ends.append(limit)
-                start = end - after
+        done = 0
+        # The pieces, joined, are the normalized text.
+        for number, piece in zip(
+            self._processor.encode(cleaned, out_type=int),
+            self._processor.encode(cleaned, out_type=str),
+            strict=True,
+        ):
+            start, done = done, done + len(piece.replace(SPACE_PIECE, ""))
+            for part, text_after in self._parts(number):
+                end = done - len(text_after)
+                ids.append(part)
+                starts.append(spans[start][0])
+                ends.append(spans[end - 1][1] if start < end else spans[start][0])
+                start = end
         return ids, starts, ends
+
+    def _clean(self, text):
+        return self._decompose(" ".join(text.split()))
 
     def _decompose(self, text):
         # Surrogates cannot be encoded.
@@ -70,19 +72,36 @@ class SentencePieceTokenizer:
         text = "".join(c for c in text if not unicodedata.combining(c))
         return text.lower() if self.lowercase else text
 
-    def _find_blank(self, cleaned):
-        """Return whether the pieces of cleaned text are nothing but spaces."""
-        ids = self._processor.encode(cleaned, out_type=int)
-        return all(number == self._space_id for number in ids)
+    def _spans(self, text, cleaned):
+        """Yield the span in a text of each normalized character but spaces."""
+        origin = [
+            i
+            for i, c in enumerate(text)
+            if not (c.isspace() and text[max(i - 1, 0)].isspace())
+            for _ in self._decompose(c)
+        ]
+        normalized, begins = self._processor.normalize(cleaned, with_offsets=True)
+        for c, begin, end in zip(normalized, begins, begins[1:], strict=False):
+            if c == SPACE_PIECE:
+                continue
+            # Without the characters after it that normalization removes.
+            while end > begin + 1 and self._is_blank(cleaned[end - 1]):
+                end -= 1
+            limit = origin[max(begin, end - 1)] + 1
+            while limit < len(text) and not self._decompose(text[limit]):
+                limit += 1
+            yield origin[begin], limit
+
+    def _is_blank(self, character):
+        return not self._processor.normalize(character).strip(SPACE_PIECE)
 
     def _find_parts(self, number):
-        piece = self._processor.id_to_piece(number)
-        parts = comma_parts(self._processor, piece)
+        parts = comma_parts(self._processor, self._processor.id_to_piece(number))
         return [(self._processor.piece_to_id(part), after) for part, after in parts]
 
 
-def comma_parts(processor: Any, piece: str) -> list[tuple[str, int]]:
-    """Return the pieces that replace a piece, and the bytes of its text after each.
+def comma_parts(processor: Any, piece: str) -> list[tuple[str, str]]:
+    """Return the pieces that replace a piece, and the text after each of them.
 
     The original separates a number from the comma that follows it, so that a number is
     the same piece with and without a comma: it encodes the digits again and adds the
@@ -90,67 +109,11 @@ def comma_parts(processor: Any, piece: str) -> list[tuple[str, int]]:
     word, but compares a character with bytes, which never are equal, and so keeps it.
     """
     if len(piece) < 2 or piece[-1] != "," or not piece[-2].isdigit():
-        return [(piece, 0)]
+        return [(piece, "")]
     digits = piece[:-1].replace(SPACE_PIECE, "")
     parts = [*processor.encode(digits, out_type=str), ","]
-    sizes = [len(part.replace(SPACE_PIECE, "").encode()) for part in parts]
-    return [(part, sum(sizes[i + 1 :])) for i, part in enumerate(parts)]
-
-
-class _Alignment:
-    """Map from the bytes of a cleaned text to the characters they come from.
-
-    It counts the bytes that pieces contain, not the blank ones: white space, and
-    characters that the model's own normalization removes. `text_before` is their
-    number before each byte of the cleaned text.
-    """
-
-    def __init__(self, text, decompose, is_blank):
-        cleaned = [decompose(character) for character in text]
-        self._is_accent = [not part for part in cleaned]
-        self._origin, sizes = [], []
-        after_space = True
-        for i, part in enumerate(cleaned):
-            is_space = text[i].isspace()
-            size = 1 if is_space else len(part.encode())
-            size = 0 if is_space and after_space else size
-            after_space = is_space
-            blank = is_space or is_blank(part)
-            sizes += [0 if blank else 1] * size
-            self._origin += [] if blank else [i] * size
-        self.text_before = [0, *itertools.accumulate(sizes)]
-        # For a span after the end of the text.
-        self._origin.append(len(text))
-
-    def span(self, start, end):
-        """Return a span of bytes that are not blank as a span of characters."""
-        first = self._origin[start]
-        if start >= end:
-            return first, first
-        limit = self._origin[end - 1] + 1
-        while limit < len(self._is_accent) and self._is_accent[limit]:
-            limit += 1
-        return first, limit
-
-
-def _read_pieces(proto):
-    """Yield the id, the first byte and the end byte of each piece."""
-    for field, piece in _fields(proto):
-        if field == 2:
-            values = dict(_fields(piece))
-            yield tuple(values.get(name, 0) for name in (2, 4, 5))
-
-
-def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Yield number and value of the integer and bytes fields of a protocol buffer."""
-    data = iter(message)
-    # Numbers of fields below 16 take one byte.
-    for tag in data:
-        field, kind = divmod(tag, 8)
-        value = shift = 0
-        for byte in data:
-            value |= (byte & 127) << shift
-            shift += 7
-            if byte < 128:
-                break
-        yield field, bytes(itertools.islice(data, value)) if kind == 2 else value
+    rest = ["".join(parts[i + 1 :]) for i in range(len(parts))]
+    return [
+        (x, after.replace(SPACE_PIECE, ""))
+        for x, after in zip(parts, rest, strict=True)
+    ]

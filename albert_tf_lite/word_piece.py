@@ -1,6 +1,7 @@
 """BERT's WordPiece tokenizer in plain Python, with offsets."""
 
 import functools
+import re
 import unicodedata
 from collections.abc import Sequence
 
@@ -36,14 +37,12 @@ class WordPieceTokenizer:
         self.lowercase = lowercase
         self._longest = min(max(map(len, self.ids)), MAX_CHARACTERS_PER_WORD)
         self._cleaning = _Cleaning()
-        cached = functools.lru_cache(2**16)
-        self._pieces = cached(self._find_pieces)
-        self._ids_of_word = cached(self._find_ids)
+        self._pieces = functools.lru_cache(2**16)(self._find_pieces)
 
     def tokenize(self, text: str) -> list[int]:
         """Return the ids of a text, without special tokens."""
         words = text.translate(self._cleaning).split()
-        return [number for word in words for number in self._ids_of_word(word)]
+        return [number for word in words for number, _ in self._pieces(word)]
 
     def tokenize_with_offsets(
         self, text: str
@@ -53,38 +52,23 @@ class WordPieceTokenizer:
         Stripped accents belong to the character before them.
         """
         ids, starts, ends = [], [], []
-        for word in self._words(text):
-            normalized = self._normalize("".join(text[i] for i in word))
+        cleaned = text.translate(self._cleaning)
+        position = [i for i, c in enumerate(text) for _ in c.translate(self._cleaning)]
+        for word in re.finditer(r"\S+", cleaned):
             # The character that each byte of the word comes from. Bytes, because
             # combining marks of several sizes may change places.
-            origin = [i for i in word for _ in self._normalize(text[i]).encode()]
+            letters = position[word.start() : word.end()]
+            origin = [i for i in letters for _ in self._normalize(text[i]).encode()]
             end = 0
-            for part in _split_punctuation(normalized):
-                for number, length in self._pieces(part):
-                    begin, end = end, end + length
-                    ids.append(number)
-                    starts.append(origin[begin])
-                    ends.append(self._after_accents(text, origin[end - 1] + 1))
+            for number, length in self._pieces(word[0]):
+                begin, end = end, end + length
+                ids.append(number)
+                starts.append(origin[begin])
+                limit = origin[end - 1] + 1
+                while limit < len(text) and not self._normalize(text[limit]):
+                    limit += 1
+                ends.append(limit)
         return ids, starts, ends
-
-    def _words(self, text):
-        """Return the words between spaces, lists of positions."""
-        words = [[]]
-        for i, character in enumerate(text):
-            for cleaned in character.translate(self._cleaning):
-                if cleaned.isspace():
-                    words.append([])
-                else:
-                    words[-1].append(i)
-        return filter(None, words)
-
-    def _after_accents(self, text, i):
-        """Return the first position from `i` that is not a stripped accent."""
-        while i < len(text) and unicodedata.category(text[i]) == "Mn":
-            if self._normalize(text[i]):
-                break
-            i += 1
-        return i
 
     def _normalize(self, word):
         if not self.lowercase:
@@ -94,13 +78,16 @@ class WordPieceTokenizer:
         decomposed = unicodedata.normalize("NFD", word.lower())
         return "".join(c for c in decomposed if unicodedata.category(c) != "Mn")
 
-    def _find_ids(self, word):
-        """Return the ids of the text between two spaces."""
-        parts = _split_punctuation(self._normalize(word))
-        return [number for part in parts for number, _ in self._pieces(part)]
+    def _find_pieces(self, text):
+        """Return id and number of bytes of each piece of the text between spaces."""
+        text = self._normalize(text)
+        if not text.isalnum():
+            # Each punctuation character is a word.
+            text = "".join(f" {c} " if _is_punctuation(c) else c for c in text)
+        return [piece for word in text.split() for piece in self._cut(word)]
 
-    def _find_pieces(self, word):
-        """Return id and number of bytes of each piece of a word."""
+    def _cut(self, word):
+        """Cut a word into the longest pieces of the vocabulary."""
         whole = [(self.unk_token_id, len(word.encode()))]
         if len(word) > MAX_CHARACTERS_PER_WORD:
             return whole
@@ -134,14 +121,6 @@ class _Cleaning(dict):
             cleaned = character
         self[code] = cleaned
         return cleaned
-
-
-def _split_punctuation(word):
-    """Split a word at its punctuation; each such character is a word."""
-    if word.isalnum():
-        return (word,)
-    spaced = (f" {c} " if _is_punctuation(c) else c for c in word)
-    return "".join(spaced).split()
 
 
 def _is_punctuation(character):

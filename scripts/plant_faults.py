@@ -69,11 +69,11 @@ accents_kept | albert_tf/tokenizers -k sentence | SentencePiece clean-up drops a
 - text = tf.strings.regex_replace(text, f"{combining_marks()}+", "")
 + combining_marks()
 offset_off_by_one | albert_tf/tokenizers | `text[start:end]` is the token
-- starts.with_values(end - row_start)
-+ starts.with_values(end - row_start - 1)
+- ends.with_values(limit - row_start)
++ ends.with_values(limit - row_start - 1)
 offsets_not_mapped | albert_tf/tokenizers | offsets count in the user's own string
-- sizes = tf.strings.length(clean(unique, lowercase))
-+ sizes = tf.strings.length(unique)
+- sizes = tf.strings.length(self.cleaned)
++ sizes = tf.strings.length(self.unique)
 truncation_of_shorter | albert_tf/preprocessing | the longer text of a pair is truncated
 - tf.maximum(room - second_length, half)
 + tf.maximum(room - second_length, 0)
@@ -149,12 +149,12 @@ exit_of_layer_before | albert_tf/models -k exit | answers are of the exit layer
 + given = task.classify_states(x, mask)
 +         x = block(x, padding_mask=mask)
 onnx_without_mask | albert_tf/export -k exported | an ONNX file ignores padding
-- scores = graph.node("Add", scores, self.key_bias)
+- scores = self.node("Add", scores, self.key_bias)
 + pass
 saved_model_without_mask | albert_tf/export -k saved_model | so does a SavedModel
 - inputs = dict(zip(task.input, values, strict=True))
 + inputs = dict(zip(task.input, values, strict=True))
-+             inputs["padding_mask"] = tf.ones_like(inputs["padding_mask"])
++         inputs["padding_mask"] = tf.ones_like(inputs["padding_mask"])
 labels_sorted | albert_tf/models tests/export -k exported | labels keep their order
 - "labels": self.class_names,
 -             # The

@@ -76,23 +76,24 @@ class ServedModel:
         segments = texts if isinstance(texts, tuple) else (texts,)
         inputs = zip(("text", "text_b"), map(list, segments), strict=False)
         answers = self._ask("serving_default", dict(inputs))
-        return {"spans": list(_spans(answers))} if "spans" in answers else answers
+        if "spans" not in answers:
+            return answers
+        columns = (answers[name] for name in ("spans", "labels", "scores"))
+        # Spans with a negative start are padding.
+        spans = [
+            [
+                (int(start), int(end), label.decode(), float(score))
+                for (start, end), label, score in zip(*row, strict=True)
+                if start >= 0
+            ]
+            for row in zip(*columns, strict=True)
+        ]
+        return {"spans": spans}
 
     def _ask(self, signature, inputs):
         tensors = {name: tf.constant(x) for name, x in inputs.items()}
         answers = self._model.signatures[signature](**tensors)
         return {name: value.numpy() for name, value in answers.items()}
-
-
-def _spans(answers):
-    """Yield the spans of each text; those with a negative start are padding."""
-    columns = (answers[name] for name in ("spans", "labels", "scores"))
-    for row in zip(*columns, strict=True):
-        yield [
-            (int(start), int(end), label.decode(), float(score))
-            for (start, end), label, score in zip(*row, strict=True)
-            if start >= 0
-        ]
 
 
 def example_features(task: Any, length: int) -> Features:

@@ -74,7 +74,16 @@ def _convert(task, lengths, precision, output):
     """Return the network as bytes."""
     module = tf.Module()
     module.weights = [variable.value for variable in task.weights]
-    functions = {f"tokens_{n}": _function(task, n, output) for n in lengths}
+    names = list(task.input)
+
+    def call(*values):
+        inputs = dict(zip(names, values, strict=True))
+        return {output: task(inputs, training=False)}
+
+    functions = {}
+    for n in lengths:
+        specs = [tf.TensorSpec([1, n], tf.int32, name=name) for name in names]
+        functions[f"tokens_{n}"] = tf.function(call, specs, autograph=False)
     with tempfile.TemporaryDirectory() as folder:
         # From the variables. Concrete functions would each hold a copy of their values.
         tf.saved_model.save(module, folder, signatures=functions)
@@ -86,18 +95,6 @@ def _convert(task, lengths, precision, output):
         if precision == "float16":
             converter.target_spec.supported_types = [tf.float16]
         return converter.convert()
-
-
-def _function(task, length, output):
-    names = list(task.input)
-    specs = [tf.TensorSpec([1, length], tf.int32, name=name) for name in names]
-
-    @tf.function(input_signature=specs, autograph=False)
-    def call(*values):
-        inputs = dict(zip(names, values, strict=True))
-        return {output: task(inputs, training=False)}
-
-    return call
 
 
 class _LooksUpPositions(FactorizedEmbedding):

@@ -7,17 +7,26 @@ each layer.
 import json
 import os
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
 
 from albert_tf.backbone.albert_backbone import AlbertBackbone
 from albert_tf.checkpoints.heads import HEADS
 from albert_tf.export.description import describe
-from albert_tf.export.onnx_graph import Graph
 from albert_tf.files import complete_file
 from albert_tf.layers.attention_block import MASKED_SCORE
+from albert_tf.layers.common import LAYER_NORM_EPSILON, gelu_approximate
 from albert_tf.models.task import AlbertTask
-from albert_tf_lite.errors import import_extra
+from albert_tf_lite.errors import AlbertError, import_extra
 from albert_tf_lite.exported_model import SETTINGS
+
+# The oldest with LayerNormalization, for Triton and OpenVINO.
+OPSET = 17
+IR_VERSION = 8
 
 
 def onnx(
@@ -49,21 +58,16 @@ def onnx(
     """
     library = import_extra("onnx")
     settings = describe(task, precision, ("float32", "int8"))
-    model = _build(task, settings["output"], library)
+    network = _Network(library, task.backbone)
+    output = settings["output"]
+    network.node("Identity", _head(task, network), output=output)
+    model = network.model(list(task.input), output, task.output.shape)
     if precision == "int8":
         model = _quantize(model, library)
     text = json.dumps(settings, ensure_ascii=False)
     library.helper.set_model_props(model, {SETTINGS: text})
     with complete_file(path) as temporary:
         temporary.write_bytes(model.SerializeToString())
-
-
-def _build(task, output, library):
-    """Return the `onnx.ModelProto` of a task."""
-    graph = Graph(library)
-    network = _Network(graph, task.backbone)
-    graph.node("Identity", _head(task, network), output=output)
-    return graph.model(list(task.input), output, task.output.shape)
 
 
 def _quantize(model, library):
@@ -88,17 +92,104 @@ def _quantize(model, library):
 
 
 class _Network:
-    """Nodes of a backbone; methods return names of tensors."""
+    """ONNX graph of a backbone, with each weight and constant once.
 
-    def __init__(self, graph: Graph, backbone: AlbertBackbone):
-        self.graph = graph
+    Methods return names of tensors.
+    """
+
+    def __init__(self, library: Any, backbone: AlbertBackbone):
+        self._onnx = library
+        self._nodes: list = []
+        self._initializers: dict[Any, Any] = {}
         self.backbone = backbone
-        mask = graph.node("Cast", "padding_mask", to=1)
+        mask = self.node("Cast", "padding_mask", to=1)
         # [batch, time, 1], 1 for a token.
-        self.mask = graph.node("Unsqueeze", mask, [2])
-        blocked = graph.node("Unsqueeze", graph.node("Sub", 1.0, mask), [1, 2])
+        self.mask = self.node("Unsqueeze", mask, [2])
+        blocked = self.node("Unsqueeze", self.node("Sub", 1.0, mask), [1, 2])
         # [batch, 1, 1, time], added to the score of each key.
-        self.key_bias = graph.node("Mul", blocked, MASKED_SCORE)
+        self.key_bias = self.node("Mul", blocked, MASKED_SCORE)
+
+    def model(self, inputs: list[str], output: str, shape: Sequence) -> Any:
+        """Return the `onnx.ModelProto`, with an output of a shape of Keras."""
+        helper, types = self._onnx.helper, self._onnx.TensorProto
+        value_info = helper.make_tensor_value_info
+        axes = ["batch", "time"]
+        shape = [x or axis for x, axis in zip(shape, [*axes, None], strict=False)]
+        graph = helper.make_graph(
+            self._nodes,
+            "albert",
+            [value_info(name, types.INT32, axes) for name in inputs],
+            [value_info(output, types.FLOAT, shape)],
+            list(self._initializers.values()),
+        )
+        return helper.make_model(
+            graph,
+            opset_imports=[helper.make_opsetid("", OPSET)],
+            ir_version=IR_VERSION,
+            producer_name="albert_tf",
+        )
+
+    def node(
+        self,
+        kind: str,
+        *inputs: Any,
+        output: str | None = None,
+        outputs: int = 1,
+        **attributes: Any,
+    ) -> Any:
+        """Add a node; return the name of its output, or the names of several.
+
+        Inputs are names of tensors, or constants.
+        """
+        tensors = [x if isinstance(x, str) else self._constant(x) for x in inputs]
+        name = f"{kind}_{len(self._nodes)}"
+        names = [output or name]
+        if outputs > 1:
+            names = [f"{name}_{i}" for i in range(outputs)]
+        self._nodes.append(
+            self._onnx.helper.make_node(kind, tensors, names, name=name, **attributes)
+        )
+        return names if outputs > 1 else names[0]
+
+    def weight(self, variable: keras.Variable, owner: Any = None) -> str:
+        """Add a variable, or a tensor computed by its `owner`."""
+        owner = owner or variable
+        if id(owner) in self._initializers:
+            return self._initializers[id(owner)].name
+        values = keras.ops.convert_to_numpy(keras.ops.cast(variable, "float32"))
+        return self._add(id(owner), owner.path, values)
+
+    def _constant(self, value):
+        value = np.asarray(value, "float32" if isinstance(value, float) else "int64")
+        key = (value.dtype.str, value.shape, value.tobytes())
+        return self._add(key, "constant", value)
+
+    def _add(self, key, name, values):
+        if key not in self._initializers:
+            name = f"{name}_{len(self._initializers)}"
+            tensor = self._onnx.numpy_helper.from_array(values, name)
+            self._initializers[key] = tensor
+        return self._initializers[key].name
+
+    def layer_norm(self, layer: keras.layers.LayerNormalization, x: str) -> str:
+        weights = (self.weight(layer.gamma), self.weight(layer.beta))
+        return self.node(
+            "LayerNormalization", x, *weights, axis=-1, epsilon=LAYER_NORM_EPSILON
+        )
+
+    def dense(self, layer: keras.layers.Dense, x: str) -> str:
+        """Add a dense layer with its activation."""
+        # With LoRA each access computes another tensor.
+        x = self.node("MatMul", x, self.weight(layer.kernel, owner=layer))
+        if layer.use_bias:
+            x = self.node("Add", x, self.weight(layer.bias))
+        if layer.activation not in _ACTIVATIONS:
+            known = ", ".join(f.__name__ for f in _ACTIVATIONS)
+            raise AlbertError(
+                f"The activation {layer.activation} cannot be exported to ONNX. "
+                f"Supported: {known}."
+            )
+        return _ACTIVATIONS[layer.activation](self, x)
 
     def states(self, first_only: bool = False) -> list[str]:
         """Return the outputs of the embedding and of each block.
@@ -111,23 +202,18 @@ class _Network:
             states.append(self._block(block, states[-1]))
         return [*states, self._block(last, states[-1], first_only)]
 
-    def first_state(self) -> str:
-        """Return the last state of `[CLS]`."""
-        return self.graph.node("Gather", self.states(first_only=True)[-1], 0, axis=1)
-
     def _embedding(self, layer):
-        graph = self.graph
-        table = graph.weight(layer.token_embedding.embeddings, layer.token_embedding)
-        x = graph.node("Gather", table, "token_ids")
+        table = self.weight(layer.token_embedding.embeddings, layer.token_embedding)
+        x = self.node("Gather", table, "token_ids")
         if layer.project_first:
-            x = graph.dense(layer.projection, x)
-        segments = graph.weight(layer.segment_table)
-        x = graph.node("Add", x, graph.node("Gather", segments, "segment_ids"))
-        time = graph.node("Shape", "token_ids", start=1)
-        positions = graph.weight(layer.position_table)
-        x = graph.node("Add", x, graph.node("Slice", positions, [0], time, [0]))
-        x = graph.layer_norm(layer.layer_norm, x)
-        return x if layer.project_first else graph.dense(layer.projection, x)
+            x = self.dense(layer.projection, x)
+        segments = self.weight(layer.segment_table)
+        x = self.node("Add", x, self.node("Gather", segments, "segment_ids"))
+        time = self.node("Shape", "token_ids", start=1)
+        positions = self.weight(layer.position_table)
+        x = self.node("Add", x, self.node("Slice", positions, [0], time, [0]))
+        x = self.layer_norm(layer.layer_norm, x)
+        return x if layer.project_first else self.dense(layer.projection, x)
 
     def _block(self, block, x, first_only=False):
         x = self._half(block.attention, x, self._attention, first_only)
@@ -135,89 +221,101 @@ class _Network:
 
     def _half(self, half, x, compute, first_only=False):
         """Add half a block with its residual connection and LayerNorm."""
-        graph = self.graph
-        inner = graph.layer_norm(half.layer_norm, x) if half.normalize_first else x
+        inner = self.layer_norm(half.layer_norm, x) if half.normalize_first else x
         inner = compute(half, inner, first_only)
-        x = graph.node("Add", self._first(x) if first_only else x, inner)
-        return x if half.normalize_first else graph.layer_norm(half.layer_norm, x)
+        x = self.node("Add", self._first(x) if first_only else x, inner)
+        return x if half.normalize_first else self.layer_norm(half.layer_norm, x)
 
     def _attention(self, half, x, first_only):
-        graph = self.graph
         width = half.num_heads * half.head_dim
-        x = graph.dense(half.query_key_value, x)
-        query, key, value = graph.node("Split", x, [width] * 3, axis=-1, outputs=3)
+        x = self.dense(half.query_key_value, x)
+        query, key, value = self.node("Split", x, [width] * 3, axis=-1, outputs=3)
         if first_only:
             query = self._first(query)
 
         def split_heads(x, *order):
-            x = graph.node("Reshape", x, [0, 0, half.num_heads, half.head_dim])
-            return graph.node("Transpose", x, perm=order)
+            x = self.node("Reshape", x, [0, 0, half.num_heads, half.head_dim])
+            return self.node("Transpose", x, perm=order)
 
-        scores = graph.node(
+        scores = self.node(
             "MatMul", split_heads(query, 0, 2, 1, 3), split_heads(key, 0, 2, 3, 1)
         )
-        scores = graph.node("Mul", scores, half.head_dim**-0.5)
-        scores = graph.node("Add", scores, self.key_bias)
-        probabilities = graph.node("Softmax", scores, axis=-1)
-        x = graph.node("MatMul", probabilities, split_heads(value, 0, 2, 1, 3))
-        x = graph.node("Transpose", x, perm=[0, 2, 1, 3])
-        x = graph.node("Reshape", x, [0, 0, width])
-        return graph.dense(half.output_dense, x)
+        scores = self.node("Mul", scores, half.head_dim**-0.5)
+        scores = self.node("Add", scores, self.key_bias)
+        probabilities = self.node("Softmax", scores, axis=-1)
+        x = self.node("MatMul", probabilities, split_heads(value, 0, 2, 1, 3))
+        x = self.node("Transpose", x, perm=[0, 2, 1, 3])
+        x = self.node("Reshape", x, [0, 0, width])
+        return self.dense(half.output_dense, x)
 
     def _feed_forward(self, half, x, first_only):
-        x = self.graph.dense(half.intermediate_dense, x)
-        return self.graph.dense(half.output_dense, x)
+        x = self.dense(half.intermediate_dense, x)
+        return self.dense(half.output_dense, x)
 
     def _first(self, x):
         """Return the first position [batch, 1, ...]."""
-        return self.graph.node("Slice", x, [0], [1], [1])
+        return self.node("Slice", x, [0], [1], [1])
+
+
+def _gelu(graph, x):
+    error = graph.node("Erf", graph.node("Mul", x, 2**-0.5))
+    x = graph.node("Mul", x, graph.node("Add", error, 1.0))
+    return graph.node("Mul", x, 0.5)
+
+
+def _gelu_approximate(graph, x):
+    # ONNX Runtime fuses operations in this order.
+    cube = graph.node("Mul", graph.node("Pow", x, 3.0), 0.044715)
+    inner = graph.node("Mul", graph.node("Add", x, cube), (2 / np.pi) ** 0.5)
+    outer = graph.node("Add", graph.node("Tanh", inner), 1.0)
+    return graph.node("Mul", graph.node("Mul", x, 0.5), outer)
+
+
+_ACTIVATIONS = {
+    gelu_approximate: _gelu_approximate,
+    keras.activations.gelu: _gelu,
+    keras.activations.relu: lambda graph, x: graph.node("Relu", x),
+    keras.activations.tanh: lambda graph, x: graph.node("Tanh", x),
+    keras.activations.sigmoid: lambda graph, x: graph.node("Sigmoid", x),
+    keras.activations.silu: lambda graph, x: graph.node(
+        "Mul", x, graph.node("Sigmoid", x)
+    ),
+    keras.activations.softmax: lambda graph, x: graph.node("Softmax", x, axis=-1),
+    keras.activations.linear: lambda graph, x: x,
+}
 
 
 def _head(task, network):
     """Add the pooling and the head of a task, and return the name of the output."""
-    graph = network.graph
     mode = getattr(task, "pooling_mode", "cls")
     if not task.heads:
-        vectors = _POOLING[mode](network)
+        vectors = _pool(network, mode)
         if not task.normalize:
             return vectors
-        length = graph.node("ReduceL2", vectors, axes=[-1], keepdims=1)
-        return graph.node("Div", vectors, graph.node("Max", length, 1e-7))
+        length = network.node("ReduceL2", vectors, axes=[-1], keepdims=1)
+        return network.node("Div", vectors, network.node("Max", length, 1e-7))
     head = HEADS[task.heads[0]]
     if head.reads == "sequence":
         x = network.states()[-1]
     else:
-        x = _POOLING[mode](network)
+        x = _pool(network, mode)
         if mode == "cls":
-            x = graph.dense(network.backbone.pooled_dense, x)
-    return graph.dense(getattr(task, head.attribute), x)
+            x = network.dense(network.backbone.pooled_dense, x)
+    return network.dense(getattr(task, head.attribute), x)
 
 
-def _mean(network, states):
-    graph = network.graph
-    masked = graph.node("Mul", states, network.mask)
-    total = graph.node("ReduceSum", masked, [1], keepdims=0)
-    count = graph.node("ReduceSum", network.mask, [1], keepdims=0)
-    return graph.node("Div", total, graph.node("Max", count, 1.0))
-
-
-def _max(network):
-    graph = network.graph
-    is_token = graph.node("Cast", network.mask, to=9)
-    states = graph.node("Where", is_token, network.states()[-1], float("-inf"))
-    return graph.node("ReduceMax", states, axes=[1], keepdims=0)
-
-
-def _first_last_mean(network):
-    graph, states = network.graph, network.states()
-    both = graph.node("Add", _mean(network, states[1]), _mean(network, states[-1]))
-    return graph.node("Mul", both, 0.5)
-
-
-# As `albert_tf.models.pooling.POOLING_MODES`.
-_POOLING = {
-    "cls": _Network.first_state,
-    "mean": lambda network: _mean(network, network.states()[-1]),
-    "max": _max,
-    "first_last_mean": _first_last_mean,
-}
+def _pool(network, mode):
+    """Add a mode of `albert_tf.models.pooling.POOLING_MODES`."""
+    node = network.node
+    states = network.states(first_only=mode == "cls")
+    x = states[-1]
+    if mode == "cls":
+        return node("Gather", x, 0, axis=1)
+    if mode == "max":
+        x = node("Where", node("Cast", network.mask, to=9), x, float("-inf"))
+        return node("ReduceMax", x, axes=[1], keepdims=0)
+    if mode == "first_last_mean":
+        x = node("Mul", node("Add", states[1], x), 0.5)
+    total = node("ReduceSum", node("Mul", x, network.mask), [1], keepdims=0)
+    count = node("ReduceSum", network.mask, [1], keepdims=0)
+    return node("Div", total, node("Max", count, 1.0))

@@ -3,21 +3,30 @@
 import importlib.metadata
 import os
 import pathlib
+import shutil
+import tempfile
+from collections.abc import Callable
 from typing import Any
 
 import keras
 import tensorflow as tf
 
 from albert_tf.export.description import check_backend, check_preprocessor
-from albert_tf.export.serving_module import ServingModule
-from albert_tf.export.versions import write_version
-from albert_tf.files import write_json, write_text
+from albert_tf.files import make_folder, write_json, write_text
 from albert_tf.models.task import AlbertTask
 from albert_tf_lite.errors import AlbertError
 
 _DTYPES = (None, "float32", "bfloat16")
+# Rows that the encoder reads at once, so that the windows of a text of 100,000
+# characters, or a request of as many texts, take no more memory than those of a batch.
+ROWS_AT_A_TIME = 64
 # The first request of a length may take longer than others.
 _WARMUP_LENGTHS = (16, 32, 64, 128, 256, 512)
+# The files and directories of an export.
+_EXPORTED = {
+    *("saved_model.pb", "fingerprint.pb", "variables", "assets", "assets.extra"),
+    *("README.md", "labels.json"),
+}
 
 _CARD = """\
 # {name}
@@ -27,7 +36,6 @@ A SavedModel that takes strings, written by `albert_tf.export.saved_model`.
 | | |
 |---|---|
 {facts}
-
 {signatures}
 
 Names of inputs and outputs are those of docs/serving.md of albert-tf. The vocabulary is
@@ -48,7 +56,6 @@ def saved_model(
     task: AlbertTask,
     directory: str | os.PathLike,
     *,
-    pairs: bool | None = None,
     version: int | str | None = None,
     dtype: str | None = None,
     **options: Any,
@@ -70,8 +77,6 @@ def saved_model(
         task: a task with a preprocessor, such as an `AlbertTextClassifier`.
         directory: path to write, such as `"serving/reviews/1"`. An earlier export in it
             is replaced as a whole. With `version` the parent, `"serving/reviews"`.
-        pairs: optional bool. Whether the model takes pairs of texts. By default as in
-            its last `fit`.
         version: optional int from 0, or `"next"` for the one after the highest in
             `directory`. An existing version is never replaced.
         dtype: optional string, the type of the written weights: `"float32"`, or
@@ -104,26 +109,215 @@ def saved_model(
     if dtype not in _DTYPES:
         raise AlbertError(f"`dtype` must be one of {_DTYPES}. Received: {dtype!r}")
     specs = task.text_specs
-    if pairs is not None:
-        inputs = ("text", "text_b")[: 1 + pairs]
-        specs = [tf.TensorSpec([None], tf.string, name=name) for name in inputs]
     names = getattr(task, "class_names", getattr(task, "tags", None))
     labels = options.get("labels") or names
-    module = ServingModule(task, specs, options, dtype)
+    module = tf.Module()
+    # The variables themselves, so that each is written once.
+    module.weights = [_stored(variable, dtype) for variable in task.weights]
+    functions = _functions(task, specs, options, dtype and module.weights)
 
     def write(folder):
         tf.saved_model.save(
             module,
             str(folder),
-            signatures=module.functions,
+            signatures=functions,
             options=tf.saved_model.SaveOptions(experimental_debug_stripper=True),
         )
         _write_warmup(task, specs, folder)
         if labels:
             write_json(folder / "labels.json", labels)
-        write_text(folder / "README.md", _card(task, module.functions, labels))
+        write_text(folder / "README.md", _card(task, functions, labels))
 
     return write_version(directory, version, write)
+
+
+# === The graph: strings in, answers out ===
+
+
+def _stored(variable, dtype):
+    if dtype is None or not keras.backend.is_float_dtype(variable.dtype):
+        return variable.value
+    return tf.Variable(tf.cast(variable.value, dtype), name=variable.name)
+
+
+def _functions(task, specs, options, weights):
+    """Return the signatures by name; `weights` are cast for each call."""
+    model, options = task, dict(options)
+    patience = options.pop("early_exit", None)
+    if patience is not None:
+        if not hasattr(task, "exiting"):
+            raise AlbertError(f"`early_exit` is not for a {type(task).__name__}.")
+        model = task.exiting(patience)
+    ids = [
+        tf.TensorSpec(tensor.shape, tensor.dtype, name=name)
+        for name, tensor in task.input.items()
+    ]
+
+    # Without AutoGraph, which would wrap what `answers` raises.
+    @tf.function(input_signature=ids, autograph=False)
+    def call(*values):
+        inputs = dict(zip(task.input, values, strict=True))
+        if not weights:
+            return model(inputs, training=False)
+        pairs = zip(task.weights, weights, strict=True)
+        cast = [(variable, tf.cast(x, variable.dtype)) for variable, x in pairs]
+        with keras.StatelessScope(cast):
+            return model(inputs, training=False)
+
+    # These call the function above, so that the encoder is in the graph once.
+    @tf.function(input_signature=ids, autograph=False)
+    def answer(*values):
+        return task.answers(call(*values), **options)
+
+    # A text may come as [batch] and as [batch, 1].
+    texts_in = [
+        tf.TensorSpec(None if x.shape.rank == 1 else x.shape, x.dtype, x.name)
+        for x in specs
+    ]
+
+    @tf.function(input_signature=texts_in, autograph=False)
+    def answer_texts(*texts):
+        def call_named(inputs):
+            return _in_parts(call, [inputs[name] for name in task.input])
+
+        return task.text_answers(_checked(texts, specs), call_named, **options)
+
+    # Here, so that wrong options are found before anything is written.
+    answer.get_concrete_function()
+    return {"serving_default": answer_texts, "tokens": answer}
+
+
+def _in_parts(call, values):
+    """Call a function of rows [batch, ...] for a limited number of rows at a time."""
+    rows = tf.shape(values[0])[0]
+    # The last part has fewer rows. No rows are one empty part, which has a shape.
+    parts = tf.map_fn(
+        lambda start: call(*(x[start : start + ROWS_AT_A_TIME] for x in values)),
+        tf.range(0, tf.maximum(rows, 1), ROWS_AT_A_TIME),
+        parallel_iterations=1,
+        fn_output_signature=tf.nest.map_structure(
+            lambda spec: tf.RaggedTensorSpec(spec.shape, spec.dtype, ragged_rank=0),
+            call.get_concrete_function().structured_outputs,
+        ),
+    )
+    return tf.nest.map_structure(lambda part: part.values, parts)
+
+
+def _checked(texts, specs):
+    """Check the texts of a request, which a server does not compare with the signature.
+
+    A check fails with the name of its node. Assertions would be stripped.
+    """
+    first, *others = map(_check_shape, texts, specs)
+    for text, spec in zip(others, specs[1:], strict=True):
+        nothing = tf.strings.substr(text, 0, 0)
+        if spec.shape.rank > 1:
+            nothing = tf.strings.reduce_join(nothing, axis=1)
+        name = f"as_many_{spec.name}_as_{specs[0].name}"
+        first = tf.strings.join([first, nothing], name=name)
+    # No other operation reads the texts, and fails, before these checks.
+    with tf.control_dependencies([first]):
+        return (first, *map(tf.identity, others))
+
+
+def _check_shape(text, spec):
+    name = f"{spec.name}_of_a_batch"
+    if spec.shape.rank > 1:
+        return tf.ensure_shape(text, spec.shape, name=name)
+    # Makes [batch] of [batch, 1], and fails for [batch, 2]. A text outside a list fails
+    # after it.
+    text = tf.reshape(text, tf.shape(text)[:1], name=name)
+    return tf.ensure_shape(text, [None], name=f"{spec.name}_in_a_list")
+
+
+# === Directories NAME/VERSION, which are complete or absent ===
+
+
+def write_version(
+    directory: str | os.PathLike,
+    version: int | str | None,
+    write: Callable[[pathlib.Path], None],
+) -> pathlib.Path:
+    """Write a directory that gets its final name in one step at the end.
+
+    `directory` and `version` are those of `saved_model`. `write` is called with the
+    path of an empty directory, whose name is not a number: a server loads every
+    directory whose name is one.
+    """
+    directory = pathlib.Path(directory)
+    if version is None:
+        found = os.listdir(directory) if directory.exists() else []
+        if others := sorted(set(found) - _EXPORTED):
+            raise FileExistsError(
+                f"{directory} holds files that are not of an export: "
+                f"{', '.join(others)}. Move them, or choose another directory."
+            )
+    elif version != "next":
+        _check_is_free(directory, version)
+    parent = directory.parent if version is None else directory
+    make_folder(parent)
+    temporary = pathlib.Path(
+        tempfile.mkdtemp(prefix=".export.", suffix=".part", dir=parent)
+    )
+    try:
+        write(temporary)
+        temporary.chmod(0o755)
+        if version is None:
+            return _replace(temporary, directory)
+        return _rename(temporary, directory, version)
+    except tf.errors.OpError as error:
+        raise OSError(
+            f"{directory} could not be written: {error.message.splitlines()[0]}"
+        ) from error
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def versions(directory: pathlib.Path) -> list[int]:
+    """Return the versions of a model in ascending order."""
+    names = os.listdir(directory) if directory.is_dir() else []
+    return sorted(int(name) for name in names if name.isascii() and name.isdigit())
+
+
+def _check_is_free(directory, version):
+    if not isinstance(version, int) or version < 0:
+        raise AlbertError(
+            f'`version` must be a number from 0, or "next". Received: {version!r}'
+        )
+    existing = versions(directory)
+    if version in existing:
+        raise FileExistsError(
+            f"{directory} has version {version}, which is never replaced. Use "
+            f'{existing[-1] + 1}, or version="next".'
+        )
+
+
+def _replace(source, target):
+    former = source.with_suffix(".former")
+    if target.exists():
+        target.rename(former)
+    try:
+        source.rename(target)
+    except OSError:
+        if former.exists():
+            former.rename(target)
+        raise
+    shutil.rmtree(former, ignore_errors=True)
+    return target
+
+
+def _rename(temporary, directory, version):
+    """Rename to the version, or to the next one that no other process takes."""
+    while True:
+        is_next = version == "next"
+        number = max(versions(directory), default=0) + 1 if is_next else version
+        path = directory / str(number)
+        try:
+            # This fails for a directory that is not empty, and so replaces nothing.
+            return temporary.rename(path)
+        except OSError:
+            if not is_next or not path.exists():
+                raise
 
 
 # === Model card ===
@@ -142,6 +336,14 @@ def _card(task, functions, labels):
         "written by": f"albert-tf {version}, Keras {keras.__version__}",
         "TensorFlow": tf.__version__,
     }
+    signatures = []
+    for name, function in functions.items():
+        rows = [("in", spec.name, spec) for spec in function.input_signature]
+        outputs = function.get_concrete_function().structured_outputs
+        rows += [("out", *item) for item in outputs.items()]
+        signatures.append(f"\nSignature `{name}`:\n\n| | name | type and shape |")
+        signatures.append("|---|---|---|")
+        signatures += [f"| {way} | `{key}` | {_form(x)} |" for way, key, x in rows]
     example = ", ".join(
         f"{spec.name}=tf.constant({[['很好']] if spec.shape.rank else ['很好']!r})"
         for spec in functions["serving_default"].input_signature
@@ -149,18 +351,9 @@ def _card(task, functions, labels):
     return _CARD.format(
         name=type(task).__name__,
         facts="\n".join(f"| {key} | {x} |" for key, x in facts.items() if x),
-        signatures="\n\n".join(_signature(*item) for item in functions.items()),
+        signatures="\n".join(signatures),
         example=example,
     )
-
-
-def _signature(name, function):
-    outputs = function.get_concrete_function().structured_outputs
-    rows = [("in", spec.name, spec) for spec in function.input_signature]
-    rows += [("out", *item) for item in outputs.items()]
-    lines = [f"| {way} | `{key}` | {_form(spec)} |" for way, key, spec in rows]
-    head = [f"Signature `{name}`:", "", "| | name | type and shape |", "|---|---|---|"]
-    return "\n".join([*head, *lines])
 
 
 def _form(spec):
@@ -203,13 +396,9 @@ def _prediction_log(specs, texts):
 
 
 def _field(number, data):
-    """Encode a field of bytes: number and wire type 2, length, bytes."""
-    return bytes([number << 3 | 2]) + _varint(len(data)) + data
-
-
-def _varint(value):
-    data = bytearray()
-    while value > 127:
-        data.append(value & 127 | 128)
-        value >>= 7
-    return bytes([*data, value])
+    """Encode a field of bytes: number and wire type 2, length (a varint), bytes."""
+    size, length = len(data), bytearray()
+    while size > 127:
+        length.append(size & 127 | 128)
+        size >>= 7
+    return bytes([number << 3 | 2, *length, size]) + data

@@ -1,5 +1,8 @@
+import functools
 import itertools
 import os
+import pathlib
+import unicodedata
 from typing import Any
 
 import keras
@@ -8,14 +11,34 @@ import sentencepiece
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-from albert_tf.tokenizers.sentence_piece_clean_up import Alignment, clean_up
-from albert_tf.tokenizers.text_tokenizer import TextTokenizer
+from albert_tf.tokenizers.text_tokenizer import Alignment, TextTokenizer, map_rows
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.sentence_piece import SPACE_PIECE, comma_parts
 
-REQUIRED_TOKENS = ("<pad>", "<unk>", "[CLS]", "[SEP]")
 # The first byte of each piece in a serialized model. The next byte is its length.
 FIRST_FIELD = 0x0A
+
+# White space of Python's `str.split`, which differs from RE2's `\s`.
+ODD_SPACE = (
+    r"\t-\r\x1c-\x1f\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}"
+    r"\x{205f}\x{3000}"
+)
+WHITE_SPACE = f" {ODD_SPACE}"
+# Leaves out single spaces, which `[{WHITE_SPACE}]+` finds, too, at a third of the
+# speed.
+TOO_MUCH_SPACE = f"[{WHITE_SPACE}]*[{ODD_SPACE}][{WHITE_SPACE}]*|  +"
+
+# Most English text, typographic dashes and quotes included, contains no other
+# characters. It needs ASCII lower-casing only and, if it has several lines, joining.
+PLAIN_CHARACTERS = r"!-~\x{2013}\x{2014}\x{2018}-\x{201e}"
+PLAIN_TEXT = rf"[ \t-\r\x1c-\x1f{PLAIN_CHARACTERS}]*"
+PLAIN_LINE = f"(?:[{PLAIN_CHARACTERS}]+ )*[{PLAIN_CHARACTERS}]+"
+
+# No character beyond the first two planes of Unicode has a combining class.
+MARK_PLANES = range(0x20000)
+
+# A noncharacter, which is not meant for text.
+NUL_MARK = "\ufdd0"
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
@@ -72,6 +95,10 @@ class SentencePieceTokenizer(TextTokenizer):
     asset_file_name = "vocabulary.spm"
     original_file_name = "spiece.model"
     source_argument = "proto"
+    source_hint = (
+        "Use the .model file that came with the checkpoint, or train one with "
+        "pad_id=0, unk_id=1, control_symbols='[CLS],[SEP],[MASK]'."
+    )
 
     def __init__(
         self,
@@ -80,12 +107,9 @@ class SentencePieceTokenizer(TextTokenizer):
         dtype: str = "int32",
         **kwargs: Any,
     ):
-        super().__init__(lowercase=lowercase, dtype=dtype, **kwargs)
-        self.set_proto(proto)
+        super().__init__(proto, lowercase, dtype, **kwargs)
 
-    def set_proto(self, proto: str | os.PathLike | bytes | None) -> None:
-        """Set the model from a file path or its content as bytes."""
-        self._set_source(proto)
+    set_proto = TextTokenizer.set_source
 
     @property
     def proto(self) -> bytes | None:
@@ -98,20 +122,20 @@ class SentencePieceTokenizer(TextTokenizer):
         return *super().fingerprint, self.proto
 
     def _read(self, source):
-        return SentencePieceModel(source)
+        name = "The SentencePiece model given as bytes"
+        if not isinstance(source, bytes):
+            name = f"SentencePiece model '{os.fspath(source)}'"
+            source = pathlib.Path(source).read_bytes()
+        return SentencePieceModel(source, name), name
 
     def _write(self, path):
-        proto = self._required_vocabulary().proto
-        with open(path, "wb") as file:
-            file.write(proto)
+        pathlib.Path(path).write_bytes(self._required_vocabulary().proto)
 
     def _tokenize_batch(self, text):
         return self._vocabulary.encode(clean_up(text, self.lowercase))
 
     def _tokenize_batch_with_offsets(self, text):
-        alignment = Alignment(text, self.lowercase, self._vocabulary.is_blank)
-        cleaned = clean_up(text, self.lowercase)
-        return self._vocabulary.encode_with_offsets(cleaned, alignment)
+        return self._vocabulary.encode_with_offsets(text, self.lowercase)
 
     def _join(self, pieces):
         text = tf.strings.reduce_join(pieces, axis=-1)
@@ -121,18 +145,30 @@ class SentencePieceTokenizer(TextTokenizer):
 class SentencePieceModel:
     """Tokens by id, ids by token, and the engine of a SentencePiece model."""
 
-    def __init__(self, proto: str | os.PathLike | bytes):
-        self.proto, source = read_proto(proto)
-        processor = open_processor(self.proto, source)
+    def __init__(self, proto: bytes, source: str):
+        self.proto = proto
+        processor = sentencepiece.SentencePieceProcessor()
+        try:
+            processor.LoadFromSerializedProto(proto)
+        except RuntimeError as error:
+            raise AlbertError(
+                f"{source} is text, empty or damaged. Expected a SentencePiece model, "
+                "the binary .model file of a release; for a vocab.txt of WordPiece "
+                f"tokens use WordPieceTokenizer. ({error})"
+            ) from error
+        if _is_cut_after_a_piece(proto):
+            raise AlbertError(
+                f"{source}, {len(proto)} bytes, is cut short: it lacks the rules to "
+                "normalize text. Copy the .model file of the release again."
+            )
         self.tokens = [processor.id_to_piece(i) for i in range(len(processor))]
         self.ids = {token: i for i, token in enumerate(self.tokens)}
-        check_tokens(self.tokens, source)
         rows = [comma_parts(processor, token) for token in self.tokens]
-        parts, bytes_after = zip(*itertools.chain(*rows), strict=True)
+        parts, texts_after = zip(*itertools.chain(*rows), strict=True)
         # The parts of all pieces, [tokens, (parts)].
         self._part_splits = np.cumsum([0, *map(len, rows)], dtype="int32")
         self._part_ids = [processor.piece_to_id(part) for part in parts]
-        self._bytes_after = list(bytes_after)
+        self._bytes_after = [len(text.encode()) for text in texts_after]
         self._encode = self._graph_function("tokenize")
         self._encode_with_offsets = self._graph_function("tokenize_with_offsets")
 
@@ -141,13 +177,11 @@ class SentencePieceModel:
         return self._split_commas(self._encode(text))
 
     def encode_with_offsets(
-        self, text: tf.Tensor, alignment: Alignment
+        self, text: tf.Tensor, lowercase: bool
     ) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
-        """Return ids, starts and ends of cleaned strings [batch], all ragged.
-
-        Starts and ends are characters of the original text by its `Alignment`.
-        """
-        ids, starts, ends = self._encode_with_offsets(text)
+        """Return ids, starts and ends of strings [batch], all ragged."""
+        alignment = TextAlignment(text, lowercase, self)
+        ids, starts, ends = self._encode_with_offsets(clean_up(text, lowercase))
         after = self._parts_of(self._bytes_after, ids)
         ends = alignment.text_positions(ends).values
         ends = tf.repeat(ends, after.row_lengths()) - after.values
@@ -158,7 +192,8 @@ class SentencePieceModel:
             alignment.text_positions(starts).values,
         )
         ids = self._split_commas(ids)
-        return ids, *alignment.spans(ids.with_values(starts), ids.with_values(ends))
+        starts, ends = ids.with_values(starts), ids.with_values(ends)
+        return ids, *alignment.spans(alignment.text_sizes, starts, ends)
 
     def is_blank(self, text: tf.Tensor) -> tf.Tensor:
         """Return which strings [strings] have no pieces but spaces."""
@@ -194,44 +229,7 @@ class SentencePieceModel:
         return encode
 
 
-def read_proto(proto: str | os.PathLike | bytes) -> tuple[bytes, str]:
-    """Return the bytes of a model and its name in messages."""
-    if isinstance(proto, bytes):
-        return proto, "The SentencePiece model given as bytes"
-    if not isinstance(proto, (str, os.PathLike)):
-        raise TypeError(
-            "`proto` must be the path of a SentencePiece model or its content as "
-            f"bytes. Received: {proto!r}"
-        )
-    source = f"SentencePiece model '{os.fspath(proto)}'"
-    if not os.path.isfile(proto):
-        raise FileNotFoundError(
-            f"{source} does not exist or is not a file. Expected the path of a .model "
-            "or .spm file, such as the 30k-clean.model of a release."
-        )
-    with open(proto, "rb") as file:
-        return file.read(), source
-
-
-def open_processor(proto: bytes, source: str) -> sentencepiece.SentencePieceProcessor:
-    processor = sentencepiece.SentencePieceProcessor()
-    try:
-        processor.LoadFromSerializedProto(proto)
-    except RuntimeError as error:
-        raise AlbertError(
-            f"{source} is text, empty or damaged. Expected a SentencePiece model, the "
-            "binary .model file of a release; for a vocab.txt of WordPiece tokens use "
-            f"WordPieceTokenizer. ({error})"
-        ) from error
-    if is_cut_after_a_piece(proto):
-        raise AlbertError(
-            f"{source}, {len(proto)} bytes, is cut short: it lacks the rules to "
-            "normalize text. Copy the .model file of the release again."
-        )
-    return processor
-
-
-def is_cut_after_a_piece(proto: bytes) -> bool:
+def _is_cut_after_a_piece(proto):
     """Return whether nothing follows the pieces, each of less than 128 bytes.
 
     SentencePiece loads such a file as a model of another vocabulary.
@@ -242,11 +240,85 @@ def is_cut_after_a_piece(proto: bytes) -> bool:
     return end == len(proto)
 
 
-def check_tokens(tokens: list[str], source: str) -> None:
-    missing = [token for token in REQUIRED_TOKENS if token not in tokens]
-    if missing:
-        raise AlbertError(
-            f"{source} lacks {' '.join(missing)}; its {len(tokens)} tokens begin "
-            f"with {tokens[:5]}. Use the .model file that came with the checkpoint, or "
-            "train one with pad_id=0, unk_id=1, control_symbols='[CLS],[SEP],[MASK]'."
-        )
+# === Clean-up ===
+
+
+@functools.cache
+def combining_marks() -> str:
+    """Return an RE2 class of the characters that clean-up drops.
+
+    RE2 has general categories such as Mn, but not the canonical combining class. As in
+    the original, the class comes from the Unicode data of the running Python.
+    """
+    marks = {code for code in MARK_PLANES if unicodedata.combining(chr(code))}
+    starts = sorted(code for code in marks if code - 1 not in marks)
+    ends = sorted(code for code in marks if code + 1 not in marks)
+    ranges = (f"\\x{{{a:x}}}-\\x{{{b:x}}}" for a, b in zip(starts, ends, strict=True))
+    return f"[{''.join(ranges)}]"
+
+
+def clean_up(text: tf.Tensor, lowercase: bool) -> tf.Tensor:
+    """Clean strings [batch] like google-research/albert's `preprocess_text`."""
+    is_plain = tf.strings.regex_full_match(text, PLAIN_TEXT)
+    is_line = tf.strings.regex_full_match(text, PLAIN_LINE)
+    text = map_rows(join_words, text, is_plain & ~is_line)
+    text = map_rows(lambda rows: clean_any(rows, lowercase), text, ~is_plain)
+    return tf.strings.lower(text) if lowercase else text
+
+
+def clean_any(text: tf.Tensor, lowercase: bool) -> tf.Tensor:
+    text = tf.strings.unicode_transcode(text, "UTF-8", "UTF-8", errors="ignore")
+    return decompose(join_words(text), lowercase)
+
+
+def join_words(text: tf.Tensor) -> tf.Tensor:
+    text = tf.strings.regex_replace(text, TOO_MUCH_SPACE, " ")
+    # `strip` removes ASCII white space, of which only spaces are left.
+    return tf.strings.strip(text)
+
+
+def decompose(text: tf.Tensor, lowercase: bool) -> tf.Tensor:
+    text = tf_text.normalize_utf8(text, "NFKD")
+    text = tf.strings.regex_replace(text, f"{combining_marks()}+", "")
+    if not lowercase:
+        return text
+    # Lower-casing beyond ASCII truncates the string at NUL. ASCII goes first, because
+    # the other form depends on the locale of the process, as for WordPiece.
+    text = tf.strings.regex_replace(tf.strings.lower(text), r"\x00", NUL_MARK)
+    text = tf.strings.lower(text, encoding="utf-8")
+    return tf.strings.regex_replace(text, NUL_MARK, "\0")
+
+
+class TextAlignment(Alignment):
+    """Alignment that counts the bytes of text, which pieces contain.
+
+    White space, and characters that the model's own normalization removes, are blank:
+    spans do not begin or end with blanks, and a span has the bytes of its piece.
+    """
+
+    def __init__(self, text: tf.Tensor, lowercase: bool, model: SentencePieceModel):
+        super().__init__(text, lambda unique: decompose(unique, lowercase))
+        is_space = tf.strings.regex_full_match(self.unique, f"[{WHITE_SPACE}]")
+        blank = tf.gather(is_space | model.is_blank(self.cleaned), self.index)
+        is_space = tf.gather(is_space, self.index)
+        # White space at the start of a row or after other white space is joined.
+        after_space = tf.tensor_scatter_nd_update(
+            tf.concat([[True], is_space], axis=0),
+            self.row_starts[:, tf.newaxis],
+            tf.fill(tf.shape(self.row_starts), True),
+        )[:-1]
+        sizes = tf.where(is_space, tf.where(after_space, 0, 1), self.sizes)
+        self.text_sizes = tf.where(blank, 0, sizes)
+        # [characters + 1] bytes of the cleaned batch before each character. Rows that
+        # end in white space have one byte too many, which is in no piece.
+        self.bytes_before = tf.concat([[0], tf.cumsum(sizes)], axis=0)
+        # [bytes + 1] bytes of text before each byte of the cleaned batch.
+        is_text = tf.repeat(tf.cast(~blank, tf.int32), sizes)
+        self.text_before = tf.concat([[0], tf.cumsum(is_text)], axis=0)
+
+    def text_positions(self, offsets: tf.RaggedTensor) -> tf.RaggedTensor:
+        """Convert byte offsets in cleaned rows to positions in text of the batch."""
+        row_starts = tf.gather(self.bytes_before, self.row_starts)
+        row_start = tf.gather(row_starts, offsets.value_rowids())
+        positions = row_start + tf.cast(offsets.values, tf.int32)
+        return offsets.with_values(tf.gather(self.text_before, positions))

@@ -16,6 +16,8 @@ Strings: TypeAlias = Any
 Tensor: TypeAlias = tf.Tensor | tf.RaggedTensor
 
 SPECIAL_NAMES = ("pad", "unk", "cls", "sep", "mask")
+# BERT's clean-up drops these characters.
+CONTROL = r"[\x00-\x08\x{0b}\x{0c}\x0e-\x1f\x7f-\x{9f}\p{Cf}\x{fffd}]+"
 
 
 class TextTokenizer(keras_hub.tokenizers.Tokenizer):
@@ -23,7 +25,7 @@ class TextTokenizer(keras_hub.tokenizers.Tokenizer):
 
     Subclasses set the attributes below and define the methods
 
-    - `_read(source)`: return the vocabulary, with `tokens` and `ids` (by token);
+    - `_read(source)`: return `(vocabulary, name)`, the vocabulary with `tokens`;
     - `_write(path)`: write a file for `_read`;
     - `_tokenize_batch(text)`: return the ragged ids of strings [batch];
     - `_tokenize_batch_with_offsets(text)`: return these, their starts and their ends;
@@ -42,8 +44,9 @@ class TextTokenizer(keras_hub.tokenizers.Tokenizer):
     asset_file_name: str  # In a preset, as in KerasHub.
     original_file_name: str  # In a release.
     source_argument: str  # The argument for the vocabulary.
+    source_hint: str  # What to do if it lacks a token.
 
-    def __init__(self, lowercase: bool, dtype: str, **kwargs: Any):
+    def __init__(self, source: Any, lowercase: bool, dtype: str, **kwargs: Any):
         super().__init__(dtype=dtype, **kwargs)
         if self.compute_dtype not in ("int32", "int64", "string"):
             raise AlbertError(
@@ -54,14 +57,26 @@ class TextTokenizer(keras_hub.tokenizers.Tokenizer):
         self.file_assets = [self.asset_file_name]
         # There is nothing to build, but Keras warns of inner layers that are not built.
         self.built = True
+        self.set_source(source)
 
     @property
     def fingerprint(self) -> tuple[Any, ...]:
         """Return the settings that determine the ids, to compare tokenizers."""
         return type(self), self.lowercase, self.get_vocabulary()
 
-    def _set_source(self, source):
-        self._use(None if source is None else self._read(source))
+    def set_source(self, source: Any) -> None:
+        """Set the vocabulary, as in the arguments of the class."""
+        if source is None:
+            return self._use(None)
+        vocabulary, name = self._read(source)
+        tokens = vocabulary.tokens
+        required = (self.pad_token, self.unk_token, self.cls_token, self.sep_token)
+        if missing := [token for token in required if token not in vocabulary.ids]:
+            raise AlbertError(
+                f"{name} lacks {' '.join(missing)}; its {len(tokens)} tokens begin "
+                f"with {tokens[:5]}. {self.source_hint}"
+            )
+        self._use(vocabulary)
 
     def _use(self, vocabulary):
         self._vocabulary = vocabulary
@@ -176,7 +191,7 @@ class TextTokenizer(keras_hub.tokenizers.Tokenizer):
         self._write(os.path.join(dir_path, self.asset_file_name))
 
     def load_assets(self, dir_path: str) -> None:
-        self._set_source(os.path.join(dir_path, self.asset_file_name))
+        self.set_source(os.path.join(dir_path, self.asset_file_name))
 
 
 def apply_to_batch(function: Callable[..., Any], inputs: Strings) -> Any:
@@ -206,3 +221,61 @@ def as_strings(inputs: Strings) -> Tensor:
         "The tokenizer expects strings: a str, a list of them, or a string "
         f"tensor. Received: dtype={inputs.dtype.name}, shape={inputs.shape}"
     )
+
+
+def map_rows(
+    function: Callable[[tf.Tensor], tf.Tensor], text: tf.Tensor, rows: tf.Tensor
+) -> tf.Tensor:
+    """Apply a function to the strings where `rows` is true."""
+    indices = tf.where(rows)
+    return tf.tensor_scatter_nd_update(
+        text, indices, function(tf.gather_nd(text, indices))
+    )
+
+
+class Alignment:
+    """Map from the bytes of a cleaned batch to the characters they come from.
+
+    Clean-up acts on single characters, except for white space, the order of marks and
+    the form of a final sigma, which change no size.
+
+    Args:
+        text: string tensor [batch], before the clean-up.
+        clean: function that cleans strings [characters].
+    """
+
+    def __init__(self, text: tf.Tensor, clean: Callable[[tf.Tensor], tf.Tensor]):
+        characters = tf.strings.unicode_decode(text, "UTF-8", errors="ignore")
+        self.row_starts = tf.cast(characters.row_starts(), tf.int32)
+        self.row_limits = tf.cast(characters.row_limits(), tf.int32)
+        unique, self.index = tf.unique(characters.flat_values)
+        self.unique = tf.strings.unicode_encode(unique[:, tf.newaxis], "UTF-8")
+        self.cleaned = clean(self.unique)
+        sizes = tf.strings.length(self.cleaned)
+        is_control = tf.strings.regex_full_match(self.unique, CONTROL)
+        self.is_accent = tf.gather((sizes == 0) & ~is_control, self.index)
+        self.sizes = tf.gather(sizes, self.index)
+
+    def spans(
+        self, sizes: tf.Tensor, starts: tf.RaggedTensor, ends: tf.RaggedTensor
+    ) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
+        """Convert spans of bytes of the batch to spans of characters of their row.
+
+        `sizes` are the bytes of each character. An empty span lies where the next
+        character begins. Stripped accents belong to the character before them.
+        """
+        count = tf.size(sizes)
+        # One more for a span after the last character.
+        origin = tf.concat([tf.repeat(tf.range(count), sizes), [count]], axis=0)
+        bases = tf.cast(tf.where(~self.is_accent)[:, 0], tf.int32)
+        bases = tf.concat([bases, [count, count + 1]], axis=0)
+        row = starts.value_rowids()
+        row_start = tf.gather(self.row_starts, row)
+        row_limit = tf.gather(self.row_limits, row)
+        first = tf.minimum(tf.gather(origin, starts.values), row_limit)
+        last = tf.gather(origin, tf.maximum(ends.values - 1, 0))
+        limit = tf.gather(bases, tf.searchsorted(bases, last, side="right"))
+        limit = tf.minimum(limit, row_limit)
+        limit = tf.where(starts.values < ends.values, limit, first)
+        starts = starts.with_values(first - row_start)
+        return starts, ends.with_values(limit - row_start)

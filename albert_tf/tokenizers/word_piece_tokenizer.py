@@ -1,4 +1,5 @@
 import os
+import pathlib
 import unicodedata
 from collections.abc import Sequence
 from typing import Any
@@ -8,16 +9,15 @@ import tensorflow as tf
 import tensorflow_text as tf_text
 
 from albert_tf.files import decode_utf8
-from albert_tf.tokenizers.normalization import (
-    MAX_CHARACTERS_PER_WORD,
-    UNREACHABLE_MARK,
-    normalize,
-    original_offsets,
+from albert_tf.tokenizers.text_tokenizer import (
+    CONTROL,
+    Alignment,
+    TextTokenizer,
+    map_rows,
 )
-from albert_tf.tokenizers.text_tokenizer import TextTokenizer
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.word_piece import IDEOGRAPHS, MAX_CHARACTERS_PER_WORD
 
-REQUIRED_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
 BLANKS = " \t\r\n"
 # Characters that are written without spaces: ideographs, kana, full-width forms and
 # their punctuation.
@@ -25,6 +25,28 @@ UNSPACED = (
     r"\x{2014}\x{2018}-\x{201d}\x{2026}\x{2e80}-\x{312f}\x{3190}-\x{9fff}"
     r"\x{f900}-\x{faff}\x{fe30}-\x{fe4f}\x{ff00}-\x{ff9f}\x{20000}-\x{3ffff}"
 )
+
+# Ranges of the original's `_is_chinese_char` that need no normalisation, and common
+# punctuation of Chinese text. Each of these characters is a token.
+SEPARATORS = (
+    r"\t\n\r -/:-@\[-`{-~\x{2010}-\x{2027}\x{3000}-\x{3003}\x{3008}-\x{3011}"
+    r"\x{3400}-\x{4dbf}\x{4e00}-\x{9fff}\x{ff01}-\x{ff03}\x{ff05}-\x{ff0a}"
+    r"\x{ff0c}-\x{ff0f}\x{ff1a}\x{ff1b}\x{ff1f}\x{ff20}"
+)
+PLAIN_WORD = r"[0-9A-Za-z\x{ff10}-\x{ff19}]{0,100}"
+# Most lines of Chinese text match and need ASCII lower-casing only.
+PLAIN_TEXT = f"(?:{PLAIN_WORD}[{SEPARATORS}])*{PLAIN_WORD}"
+CJK = "".join(f"\\x{{{x[0]:x}}}-\\x{{{x[-1]:x}}}" for x in IDEOGRAPHS)
+STANDALONE = rf"([!-/:-@\[-`{{-~\p{{P}}{CJK}])"
+# This cheap superset finds the few candidates for the exact rule, because RE2 runs out
+# of memory on `{101}` of the exact class of word characters.
+MAYBE_LONG_WORD = rf"(?s).*[^{SEPARATORS}]{{101}}.*"
+LONG_WORD = r"([^\t\n\x0b\r \p{Z}]{101})"
+
+# Marks are control characters, which cleaned text does not contain.
+UNKNOWN_MARK = "\x01"
+SPACE_MARK = "\x0b"
+UNREACHABLE_MARK = "\x02"
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
@@ -79,6 +101,7 @@ class WordPieceTokenizer(TextTokenizer):
     asset_file_name = "vocabulary.txt"
     original_file_name = "vocab.txt"
     source_argument = "vocabulary"
+    source_hint = "Use the vocab.txt that came with the checkpoint."
 
     def __init__(
         self,
@@ -87,22 +110,20 @@ class WordPieceTokenizer(TextTokenizer):
         dtype: str = "int32",
         **kwargs: Any,
     ):
-        super().__init__(lowercase=lowercase, dtype=dtype, **kwargs)
-        self.set_vocabulary(vocabulary)
+        super().__init__(vocabulary, lowercase, dtype, **kwargs)
 
-    def set_vocabulary(
-        self, vocabulary: str | os.PathLike | Sequence[str] | None
-    ) -> None:
-        """Set the vocabulary from a file path or a list of tokens."""
-        self._set_source(vocabulary)
+    set_vocabulary = TextTokenizer.set_source
 
     def _read(self, source):
-        return Vocabulary(source)
+        if isinstance(source, (str, os.PathLike)):
+            name = f"Vocabulary file '{os.fspath(source)}'"
+            return Vocabulary(read_tokens(source, name), name), name
+        name = "The list of tokens"
+        return Vocabulary([token.strip(BLANKS) for token in source], name), name
 
     def _write(self, path):
-        tokens = self.get_vocabulary()
-        with open(path, "w", encoding="utf-8", newline="\n") as file:
-            file.writelines(f"{token}\n" for token in tokens)
+        text = "".join(f"{token}\n" for token in self.get_vocabulary())
+        pathlib.Path(path).write_text(text, "utf-8", newline="\n")
 
     def _tokenize_batch(self, text):
         return self._vocabulary.engine.tokenize(normalize(text, self.lowercase))
@@ -110,7 +131,9 @@ class WordPieceTokenizer(TextTokenizer):
     def _tokenize_batch_with_offsets(self, text):
         normalized = normalize(text, self.lowercase)
         ids, *offsets = self._vocabulary.engine.tokenize_with_offsets(normalized)
-        return ids, *original_offsets(text, normalized, *offsets, self.lowercase)
+        alignment = Alignment(text, lambda unique: clean(unique, self.lowercase))
+        starts, ends = (cleaned_positions(normalized, x) for x in offsets)
+        return ids, *alignment.spans(alignment.sizes, starts, ends)
 
     def _join(self, pieces):
         text = tf.strings.reduce_join(pieces, axis=-1, separator=" ")
@@ -127,42 +150,37 @@ class WordPieceTokenizer(TextTokenizer):
 class Vocabulary:
     """Tokens by id, ids by token, and the WordPiece engine."""
 
-    def __init__(self, vocabulary: str | os.PathLike | Sequence[str]):
-        if isinstance(vocabulary, (str, os.PathLike)):
-            source = f"Vocabulary file '{os.fspath(vocabulary)}'"
-            self.tokens = read_tokens(vocabulary, source)
-        else:
-            source = "The list of tokens"
-            self.tokens = check_tokens(vocabulary)
+    def __init__(self, tokens: list[str], source: str):
+        self.tokens = tokens
         # The original keeps the last row of a repeated token.
-        self.ids = {token: i for i, token in enumerate(self.tokens)}
-        missing = [token for token in REQUIRED_TOKENS if token not in self.ids]
-        if missing:
-            begin = f"its {len(self.tokens)} tokens begin with {self.tokens[:4]}"
-            raise AlbertError(
-                f"{source} lacks {' '.join(missing)}; "
-                f"{begin if self.tokens else 'it is empty'}. "
-                "Use the vocab.txt that came with the checkpoint."
-            )
+        self.ids = {token: i for i, token in enumerate(tokens)}
+        # FastWordpiece refuses repeated tokens and, unlike the original, finds tokens
+        # that contain white space. Rows that the original never returns get a name that
+        # cleaned text cannot contain.
+        rows = [
+            token
+            if self.ids[token] == i and is_reachable(token)
+            else f"{UNREACHABLE_MARK}{i}"
+            for i, token in enumerate(tokens)
+        ]
         try:
-            self.engine = build_engine(self.tokens, self.ids)
+            with tf.init_scope(), tf.device("cpu"):
+                self.engine = tf_text.FastWordpieceTokenizer(
+                    rows,
+                    # In bytes. A word of 100 characters has at most 400.
+                    max_bytes_per_word=4 * MAX_CHARACTERS_PER_WORD,
+                    token_out_type=tf.int32,
+                )
         except RuntimeError as error:
             raise AlbertError(
-                f"{source} has special tokens only and may be cut short. Use the "
-                "vocab.txt that came with the checkpoint."
+                f"{source} is empty or cut short: it has no [UNK], or no other tokens "
+                f"than special ones. {WordPieceTokenizer.source_hint}"
             ) from error
 
 
 def read_tokens(path: str | os.PathLike, source: str) -> list[str]:
-    if not os.path.isfile(path):
-        raise FileNotFoundError(
-            f"{source} does not exist or is not a file. Expected a text file with one "
-            "token per line, such as the vocab.txt of a release."
-        )
-    with open(path, "rb") as file:
-        content = file.read()
     hint = "Save it as UTF-8; the name of a SentencePiece model must end in .model."
-    text = decode_utf8(content, source, hint)
+    text = decode_utf8(pathlib.Path(path).read_bytes(), source, hint)
     # Not splitlines(): U+2028 is a token of the released vocabularies.
     rows = [row.strip(BLANKS).replace("\t", " ") for row in text.split("\n")]
     tokens = [row.split(" ", 1)[0] for row in rows]
@@ -171,38 +189,56 @@ def read_tokens(path: str | os.PathLike, source: str) -> list[str]:
     return tokens
 
 
-def check_tokens(tokens: Sequence[str]) -> list[str]:
-    tokens = [t.strip(BLANKS) if isinstance(t, str) else t for t in tokens]
-    for i, token in enumerate(tokens):
-        if not isinstance(token, str) or any(blank in token for blank in BLANKS):
-            raise AlbertError(
-                f"Token {i} of the list is {token!r}. Expected a string without "
-                "spaces, tabs and line ends."
-            )
-    return tokens
-
-
-def build_engine(
-    tokens: list[str], ids: dict[str, int]
-) -> tf_text.FastWordpieceTokenizer:
-    # FastWordpiece refuses repeated tokens and, unlike the original, finds tokens that
-    # contain white space. Rows that the original never returns get a name that cleaned
-    # text cannot contain.
-    rows = [
-        token if ids[token] == i and is_reachable(token) else f"{UNREACHABLE_MARK}{i}"
-        for i, token in enumerate(tokens)
-    ]
-    with tf.init_scope(), tf.device("cpu"):
-        return tf_text.FastWordpieceTokenizer(
-            rows,
-            # In bytes. A word of 100 characters has at most 400.
-            max_bytes_per_word=4 * MAX_CHARACTERS_PER_WORD,
-            token_out_type=tf.int32,
-        )
-
-
 def is_reachable(token: str) -> bool:
     length = len(token.removeprefix("##"))
     return 0 < length <= MAX_CHARACTERS_PER_WORD and not any(
         unicodedata.category(c) in ("Cc", "Cf", "Zl", "Zp", "Zs") for c in token
     )
+
+
+# === Clean-up ===
+
+
+def normalize(text: tf.Tensor, lowercase: bool) -> tf.Tensor:
+    """Clean text so that FastWordpiece finds the words of the original tokenizer."""
+    plain = tf.strings.regex_full_match(text, PLAIN_TEXT)
+    cleaned = map_rows(
+        lambda rows: mark_long_words(clean(rows, lowercase)), text, ~plain
+    )
+    return tf.strings.lower(cleaned) if lowercase else cleaned
+
+
+def clean(text: tf.Tensor, lowercase: bool) -> tf.Tensor:
+    text = tf.strings.unicode_transcode(text, "UTF-8", "UTF-8", errors="ignore")
+    text = tf.strings.regex_replace(text, CONTROL, "")
+    if not lowercase:
+        return text
+    # ASCII first, because the other form depends on the locale of the process: in
+    # Turkish the small letter of "I" has no dot.
+    text = tf.strings.lower(tf.strings.lower(text), encoding="utf-8")
+    text = tf_text.normalize_utf8(text, "NFD")
+    return tf.strings.regex_replace(text, r"\p{Mn}+", "")
+
+
+def mark_long_words(text: tf.Tensor) -> tf.Tensor:
+    """Mark words over 100 characters, which are unknown in every vocabulary."""
+
+    def mark(rows):
+        spaced = f"{SPACE_MARK}\\1{SPACE_MARK}"
+        rows = tf.strings.regex_replace(rows, STANDALONE, spaced)
+        return tf.strings.regex_replace(rows, LONG_WORD, f"{UNKNOWN_MARK}\\1")
+
+    return map_rows(mark, text, tf.strings.regex_full_match(text, MAYBE_LONG_WORD))
+
+
+def cleaned_positions(
+    normalized: tf.Tensor, offsets: tf.RaggedTensor
+) -> tf.RaggedTensor:
+    """Return positions in all cleaned bytes of the batch, without the marks."""
+    data = tf.io.decode_raw(tf.strings.reduce_join(normalized), tf.uint8)
+    is_mark = (data == ord(UNKNOWN_MARK)) | (data == ord(SPACE_MARK))
+    marks_before = tf.concat([[0], tf.cumsum(tf.cast(is_mark, tf.int32))], axis=0)
+    row_start = tf.cumsum(tf.strings.length(normalized), exclusive=True)
+    position = tf.gather(row_start, offsets.value_rowids())
+    position += tf.cast(offsets.values, tf.int32)
+    return offsets.with_values(position - tf.gather(marks_before, position))

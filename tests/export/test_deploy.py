@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import runpy
 import sys
 import types
 
@@ -9,10 +10,6 @@ import numpy as np
 import pytest
 
 ROOT = pathlib.Path(__file__).parents[2]
-DEPLOY = ROOT / "deploy"
-
-
-# --- Triton ---
 
 
 class Answers:
@@ -45,27 +42,17 @@ def backend(monkeypatch):
     triton = types.ModuleType("triton_python_backend_utils")
     triton.Tensor, triton.TritonError = Tensor, str
     triton.get_input_tensor_by_name = lambda request, name: request[name]
-    triton.triton_string_to_numpy = {
-        "TYPE_STRING": np.object_,
-        "TYPE_INT32": np.int32,
-        "TYPE_FP32": np.float32,
-    }.get
+    kinds = {"TYPE_STRING": np.object_, "TYPE_INT32": np.int32, "TYPE_FP32": np.float32}
+    triton.triton_string_to_numpy = kinds.get
     triton.InferenceResponse = lambda tensors=None, error=None: tensors or error
     lite = types.ModuleType("albert_tf_lite")
     lite.OnnxModel = Answers
     monkeypatch.setitem(sys.modules, triton.__name__, triton)
     monkeypatch.setitem(sys.modules, "albert_tf_lite", lite)
-    path = DEPLOY / "triton" / "reviews" / "1" / "model.py"
-    module = types.ModuleType("model")
-    exec(compile(path.read_text(), str(path), "exec"), module.__dict__)
-    model = module.TritonPythonModel()
-    model.initialize(
-        {
-            "model_config": json.dumps(CONFIG),
-            "model_repository": "/models/reviews",
-            "model_version": "1",
-        }
-    )
+    path = ROOT / "deploy" / "triton" / "reviews" / "1" / "model.py"
+    model = runpy.run_path(str(path))["TritonPythonModel"]()
+    place = {"model_repository": "/models/reviews", "model_version": "1"}
+    model.initialize({"model_config": json.dumps(CONFIG), **place})
     return model
 
 

@@ -1,5 +1,6 @@
 """The folder that an export writes: a version that is complete or absent."""
 
+import importlib
 import os
 import pathlib
 import subprocess
@@ -12,8 +13,10 @@ import tensorflow as tf
 from small_classifier import small_classifier
 
 import albert_tf
-from albert_tf.export.versions import versions, write_version
 
+# The name `albert_tf.export.saved_model` is the function.
+module = importlib.import_module("albert_tf.export.saved_model")
+versions, write_version = module.versions, module.write_version
 TESTS = pathlib.Path(__file__).parents[1]
 
 
@@ -108,7 +111,7 @@ def test_a_failed_export_keeps_what_was_there(classifier, tmp_path, monkeypatch)
     directory = tmp_path / "serving" / "1"
     with monkeypatch.context() as patch:
         patch.setattr(tf.saved_model, "save", save)
-        with pytest.raises(OSError, match="could not be written: No space left"):
+        with pytest.raises(OSError, match="No space left"):
             albert_tf.export.saved_model(classifier, directory)
         assert list((tmp_path / "serving").iterdir()) == []
         directory.mkdir()
@@ -136,7 +139,7 @@ def test_what_cannot_be_exported_is_refused(classifier, tmp_path):
     ):
         with pytest.raises(error, match=message):
             albert_tf.export.saved_model(task, tmp_path / "1", **options)
-    with pytest.raises(FileExistsError, match="is a file"):
+    with pytest.raises(NotADirectoryError, match="file"):
         albert_tf.export.saved_model(classifier, tmp_path / "file")
     assert (tmp_path / "file").read_text() == "notes"
     assert os.listdir(tmp_path) == ["file"]

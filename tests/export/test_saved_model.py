@@ -34,8 +34,10 @@ def model(classifier, tmp_path_factory):
     """Version 1 as it is; version 2 for pairs, with half the bytes and other labels."""
     folder = tmp_path_factory.mktemp("serving") / "model"
     albert_tf.export.saved_model(classifier, folder, version="next")
-    changes = {"pairs": True, "dtype": "bfloat16", "labels": ["bad", "fair", "good"]}
+    changes = {"dtype": "bfloat16", "labels": ["bad", "fair", "good"]}
+    classifier.pairs = True
     path = albert_tf.export.saved_model(classifier, folder, version="next", **changes)
+    classifier.pairs = False
     assert path == folder / "2"
     return folder
 
@@ -96,18 +98,14 @@ def test_half_the_bytes_give_nearly_the_same_answers(classifier, model):
     answers = ask(model / "2", **pairs)
     assert_predictions(answers, expected, ["bad", "fair", "good"], 0.05)
     assert np.abs(answers["probabilities"] - expected).max() > 0
-    counts = []
-    for version in "12":
-        path = model / version / "variables" / "variables"
-        shapes = tf.train.load_checkpoint(str(path)).get_variable_to_shape_map()
-        del shapes["_CHECKPOINTABLE_OBJECT_GRAPH"]
-        counts.append(sum(map(np.prod, shapes.values())))
-    assert counts == [classifier.count_params()] * 2
+    path = model / "2" / "variables" / "variables.data-00000-of-00001"
+    assert path.stat().st_size < 3 * classifier.count_params()
 
 
 def test_sentence_pieces_are_in_the_graph(tmp_path):
     classifier = english_classifier()
-    path = albert_tf.export.saved_model(classifier, tmp_path / "1", pairs=True)
+    classifier.pairs = True
+    path = albert_tf.export.saved_model(classifier, tmp_path / "1")
     pairs = (
         ["A good film!", "", "Café  in 2018, tea", "\x00😀\tZZ x", "film, " * 30],
         ["bad", "The river", "", "bread? " * 20, b"\xffgood\xfe"],

@@ -25,6 +25,21 @@ IDEOGRAPHS = (
 )
 
 
+# tf.strings.lower follows Unicode 13 and leaves these capitals of Unicode 14 and
+# letters of Unicode 15; U+1734 was a mark (Mn) up to Unicode 13.
+DIFFERING = {
+    *map(ord, "\u1734\u2c2f\ua7c0\ua7d0\ua7d6\ua7d8"),
+    *(*range(0x10570, 0x10596), *range(0x1E030, 0x1E06E)),
+}
+
+
+def assigned(codes):
+    """Return the characters of `codes` that the running Python knows."""
+    none = ("Cn", "Co", "Cs")
+    known = (code for code in codes if unicodedata.category(chr(code)) not in none)
+    return [chr(code) for code in known if code not in DIFFERING]
+
+
 @functools.cache
 def isolated_ideograph(character):
     code = ord(character)
@@ -66,6 +81,17 @@ def split_words(text, lowercase=True):
             word = "".join(c for c in word if not is_accent(c))
         words.extend("".join(map(isolated_punctuation, word)).split())
     return tuple(words)
+
+
+def vocabulary_of(texts, lowercase, rng, share=0.97):
+    """Vocabulary of most characters of `texts` and some longer pieces."""
+    words = sorted({w for text in texts for w in split_words(text, lowercase)})
+    pieces = {c for c in sorted({c for w in words for c in w}) if rng.random() < share}
+    for word in words:
+        start = rng.randrange(len(word))
+        pieces.add(word[start : start + rng.randrange(2, 4)])
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    return special + [f"{prefix}{x}" for x in sorted(pieces) for prefix in ("", "##")]
 
 
 def word_pieces(word, ids):

@@ -10,7 +10,7 @@ from albert_tf.data.tagged import tag_names
 from albert_tf.models.tagging import Tagging as InGraphTagging
 from albert_tf.preprocessing.packed_texts import Windows
 from albert_tf.preprocessing.segment_packer import SegmentPacker
-from albert_tf_lite.packing import pack, pad, windows_of
+from albert_tf_lite.exported_model import pack, pad, windows_of
 from albert_tf_lite.tagging import Tagging, without_overlap
 
 
@@ -29,13 +29,12 @@ def test_packing(lengths, sequence_length, pairs):
     expected = packer([tf.ragged.constant(x, tf.int32) for x in segments])
 
     rows = [pack(x, 101, 102, sequence_length) for x in zip(*segments, strict=True)]
-    ids, first_lengths, cut = zip(*rows, strict=True)
-    found = pad(ids, first_lengths, 0, sequence_length)
+    found = pad(rows, 0, sequence_length)
 
     for name, value in expected.items():
         np.testing.assert_array_equal(found[name], value, name)
         assert found[name].dtype == np.int32
-    for length, was_cut in zip(lengths, cut, strict=True):
+    for length, (_, _, was_cut) in zip(lengths, rows, strict=True):
         needed = 2 + length[0] + (length[1] + (length[1] > 0)) * pairs
         assert was_cut == (needed > sequence_length)
 

@@ -112,17 +112,6 @@ def test_dtypes(case):
         tokenizer.tokenize([1, 2])
 
 
-def test_lookups(tokenizer):
-    tokens = tokenizer.get_vocabulary()
-    assert tokenizer.vocabulary_size() == len(tokens)
-    assert [tokenizer.token_to_id(token) for token in tokens] == [*range(len(tokens))]
-    assert tokenizer.id_to_token(2) == "[CLS]"
-    with pytest.raises(ValueError, match=rf"must be in \[0, .*id={len(tokens)}"):
-        tokenizer.id_to_token(len(tokens))
-    with pytest.raises(ValueError, match="'nothing' is not in the vocabulary"):
-        tokenizer.token_to_id("nothing")
-
-
 def test_no_vocabulary_yet(case):
     kind, source = type(case[0]), case[1]
     tokenizer = kind()
@@ -197,7 +186,7 @@ def test_the_file_decides_the_tokenizer(tmp_path):
         tokenizer = load_tokenizer(given)
         assert (tokenizer.get_vocabulary(), tokenizer.lowercase) == (TOKENS, True)
     for name, error, message in (
-        ("no.txt", FileNotFoundError, "Vocab.*does not exist"),
+        ("no.txt", FileNotFoundError, "no.txt"),
         ("b.model", ValueError, "b.model' is text.*use WordPieceTokenizer"),
         ("a.bin", ValueError, "a.bin' is not UTF-8.*must end in .model"),
     ):

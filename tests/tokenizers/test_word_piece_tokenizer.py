@@ -3,24 +3,16 @@
 import json
 import pathlib
 import random
-import unicodedata
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reference_tokenizer import IDEOGRAPHS, split_words, tokenize
+from reference_tokenizer import IDEOGRAPHS, assigned, tokenize, vocabulary_of
 
 from albert_tf.tokenizers import WordPieceTokenizer
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 GOLDEN = pathlib.Path(__file__).parents[1] / "golden" / "tokenization.json"
-
-# tf.strings.lower follows Unicode 13 and leaves these capitals of Unicode 14; U+1734
-# was a mark (Mn) up to Unicode 13.
-DIFFERING = {
-    *map(ord, "\u1734\u2c2f\ua7c0\ua7d0\ua7d6\ua7d8"),
-    *range(0x10570, 0x10596),
-}
 
 PIECES = (
     "我 想 吃 鸡 蛋 好 中 文 。 ， ！ ( ) [ ] . ' # a b c e i o ##a ##b ##c ##e ##i "
@@ -43,26 +35,6 @@ def released(assets):
 @pytest.fixture(scope="module")
 def golden():
     return json.loads(GOLDEN.read_text(encoding="utf-8"))["zh"]
-
-
-def assigned(codes):
-    """Characters of `codes` that the running Python knows."""
-    characters = (chr(x) for x in codes if not 0xD800 <= x < 0xE000)
-    return [
-        c
-        for c in characters
-        if unicodedata.category(c) != "Cn" and ord(c) not in DIFFERING
-    ]
-
-
-def vocabulary_of(texts, lowercase, rng, share=0.97):
-    """Vocabulary of most characters of `texts` and some longer pieces."""
-    words = sorted({w for text in texts for w in split_words(text, lowercase)})
-    pieces = {c for c in sorted({c for w in words for c in w}) if rng.random() < share}
-    for word in words:
-        start = rng.randrange(len(word))
-        pieces.add(word[start : start + rng.randrange(2, 4)])
-    return SPECIAL + [f"{prefix}{x}" for x in sorted(pieces) for prefix in ("", "##")]
 
 
 def differences(texts, tokens, lowercase=True):
@@ -91,13 +63,6 @@ def test_golden_pieces(golden):
 def test_golden_ids(golden, released):
     actual = released([entry["text"] for entry in golden]).to_list()
     assert actual == [entry["ids"] for entry in golden]
-
-
-@pytest.mark.nightly
-def test_sentences_with_the_released_vocabulary(assets, released):
-    lines = (assets / "data" / "lcqmc" / "dev.tsv").read_text(encoding="utf-8")
-    texts = [t for line in lines.splitlines() for t in line.split("\t")[:2]]
-    assert not differences(texts, released.get_vocabulary())
 
 
 ALPHABETS = {
@@ -148,12 +113,12 @@ def test_every_character(lowercase, step):
     assert not differences(texts, tokens, lowercase)
 
 
-@pytest.mark.parametrize("letter", ["a", "𝓗", "e\u0301"])
-def test_word_of_100_characters_is_the_longest(letter):
+def test_word_of_100_characters_is_the_longest():
     """The length is counted after cleaning."""
     tokens = [*SPECIAL, "中", ".", *(f"{x}{c}" for c in "a𝓗e１é" for x in ("", "##"))]
     texts = [
         f"中{letter * n}{end}"
+        for letter in ("a", "𝓗", "e\u0301")
         for n in (99, 100, 101, 250)
         for end in ("", "中", f".{letter}", f" {letter * 100}", f" {letter * 101}")
     ]
@@ -271,13 +236,6 @@ def test_blank_rows_and_unicode_spaces_keep_their_row(tmp_path):
     assert tokenizer("\u2028a\u3000a").numpy().tolist() == [12, 12]
 
 
-def test_special_tokens_are_found_by_name():
-    tokenizer = WordPieceTokenizer(["a", "[SEP]", "[CLS]", "[UNK]", "[PAD]"])
-    assert tokenizer.special_tokens == ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
-    assert tokenizer.special_token_ids == [4, 3, 2, 1]
-    assert (tokenizer.cls_token_id, tokenizer.mask_token_id) == (2, None)
-
-
 def test_wrong_vocabularies(tmp_path):
     path = tmp_path / "vocab.txt"
     for content, message in (
@@ -287,7 +245,5 @@ def test_wrong_vocabularies(tmp_path):
         path.write_bytes(content)
         with pytest.raises(ValueError, match=message):
             WordPieceTokenizer(path)
-    with pytest.raises(FileNotFoundError, match=f"'{tmp_path}' does not exist"):
-        WordPieceTokenizer(tmp_path)
-    with pytest.raises(ValueError, match="Token 5 of the list is 'new york'"):
-        WordPieceTokenizer([*SPECIAL, "new york"])
+    with pytest.raises(FileNotFoundError):
+        WordPieceTokenizer(tmp_path / "no.txt")
