@@ -160,8 +160,8 @@ def finetune(
     from albert_tf.backbone.precision import as_dtype
     from albert_tf.files import write_json
     from albert_tf.training import fine_tuning_learning_rate
-    from albert_tf.training.fine_tuning import fine_tune, plot_history
-    from albert_tf.training.run_state import weights_digest
+    from albert_tf.training.fine_tuning import fine_tune
+    from albert_tf.training.run_state import plot_history, weights_digest
 
     keras.utils.set_random_seed(seed)
     keras.config.set_dtype_policy(as_dtype(precision))
@@ -212,7 +212,8 @@ def finetune(
         metrics["classes"] = arguments["labels"]
     metrics["settings"] = settings
     write_json(folder / "metrics.json", metrics)
-    plot_history(metrics["history"], folder / "history.png", model.monitor)
+    shown = ("loss", model.monitor)
+    plot_history(metrics["history"], shown, folder / "history.png")
     done = len(metrics["history"]["loss"])
     scores = [
         f"{name} {model.monitor} {metrics[name][model.monitor]:.4f}"

@@ -1,6 +1,7 @@
 """Fine-tune a task, keep its best epoch, and resume after an interruption."""
 
 import contextlib
+import operator
 import os
 import pathlib
 import shutil
@@ -10,14 +11,11 @@ from typing import Any
 import keras
 
 from albert_tf.files import BACKUP, complete_directory
-from albert_tf.training.run_state import TrainingState, data_digest, draw, hold_state
+from albert_tf.training.run_state import TrainingState, data_digest, hold_state
 from albert_tf_lite.errors import AlbertError
 
 # The parts of a model that can be frozen, by name.
-FREEZABLE: dict[str, Callable[[Any], keras.layers.Layer]] = {
-    "embeddings": lambda model: model.backbone.embedding,
-    "encoder": lambda model: model.backbone,
-}
+FREEZABLE = {"embeddings": "backbone.embedding", "encoder": "backbone"}
 
 
 def fine_tune(
@@ -103,7 +101,7 @@ def _frozen(model: Any, freeze: str | None) -> Iterator[None]:
     if freeze is None:
         yield
         return
-    part = FREEZABLE[freeze](model)
+    part = operator.attrgetter(FREEZABLE[freeze])(model)
     part.trainable = False
     try:
         if not model.trainable_variables:
@@ -126,10 +124,3 @@ class _AveragedWeights(keras.callbacks.SwapEMAWeights):
     def __init__(self, resumed: bool):
         super().__init__(swap_on_epoch=True)
         self._ema_weights_in_model = resumed
-
-
-def plot_history(
-    history: dict[str, list], path: str | os.PathLike, score: str = "accuracy"
-) -> None:
-    """Plot loss and a score of training and dev by epoch, as a PNG file."""
-    draw(history, {"loss": "loss", score: score.replace("_", " ")}, path)

@@ -8,7 +8,6 @@ from keras import ops
 from albert_tf.layers.private_keras import adam_moments, variable_index
 from albert_tf_lite.errors import AlbertError
 
-WARMUP_SHARE = 0.1
 # Biases and LayerNorm, as in google-research/albert `optimization.py`.
 NOT_DECAYED = ("bias", "gamma", "beta")
 # One variable in `AttentionBlock`, but three with a ratio each in the original.
@@ -227,33 +226,50 @@ def fine_tuning_learning_rate(hidden_dim: int, random_weights: bool = False) -> 
     return next(rates[random_weights] for w, *rates in _RATES if hidden_dim <= w)
 
 
-def adamw(
+OPTIMIZERS = {"lamb": Lamb, "adamw": AdamW}
+
+
+def scheduled_optimizer(
+    name: str,
     learning_rate: float,
     total_steps: int | None = None,
-    warmup_share: float = WARMUP_SHARE,
+    warmup_share: float = 0.1,
+    ema_momentum: float | None = None,
     **kwargs: Any,
-) -> AdamW:
-    """Return AdamW with warm-up and linear decay, as ALBERT is fine-tuned.
+) -> keras.optimizers.Optimizer:
+    """Return an optimizer as ALBERT is trained with, with warm-up and linear decay.
 
     Args:
+        name: `"lamb"`, as ALBERT was pretrained with, or `"adamw"`.
         learning_rate: float, the peak.
-        total_steps: optional int. Steps until the rate is 0; by default the rate is
-            constant.
+        total_steps: optional int. Batches until the rate is 0, also if several are one
+            update; by default the rate is constant.
         warmup_share: float. Share of the steps in which the rate rises.
-        **kwargs: other arguments of `keras.optimizers.AdamW`, such as `use_ema`.
+        ema_momentum: optional float below 1, such as 0.999, to average the weights: the
+            share of the previous value in their moving average, per batch.
+        **kwargs: other arguments of the optimizer, instead of those of the original,
+            such as `gradient_accumulation_steps`, the number of batches per update.
+
+    Example:
+    ```python
+    optimizer = albert_tf.training.scheduled_optimizer(
+        "lamb", 1e-3, total_steps=10_000, ema_momentum=0.999
+    )
+    ```
 
     Reference:
         google-research/albert `optimization.py`.
     """
+    schedule: keras.optimizers.schedules.LearningRateSchedule
     if total_steps:
-        learning_rate = WarmupLinearDecay(
-            learning_rate, total_steps, int(total_steps * warmup_share)
-        )
+        warmup_steps = int(total_steps * warmup_share)
+        schedule = WarmupLinearDecay(learning_rate, total_steps, warmup_steps)
     else:
         # A plain rate would be one more variable in the state of the optimizer.
-        learning_rate = keras.optimizers.schedules.PolynomialDecay(
+        schedule = keras.optimizers.schedules.PolynomialDecay(
             learning_rate, decay_steps=1, end_learning_rate=learning_rate
         )
-    return AdamW(
-        learning_rate, weight_decay=0.01, epsilon=1e-6, global_clipnorm=1.0, **kwargs
-    )
+    settings = {"weight_decay": 0.01, "epsilon": 1e-6, "global_clipnorm": 1.0}
+    if ema_momentum is not None:
+        settings |= {"use_ema": True, "ema_momentum": ema_momentum}
+    return OPTIMIZERS[name](schedule, **{**settings, **kwargs})

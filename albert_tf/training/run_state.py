@@ -200,28 +200,27 @@ class TrainingState(keras.callbacks.Callback):
         )
 
 
-def draw(
+def plot_history(
     history: dict[str, list],
-    titles: dict[str, str],
+    metrics: Iterable[str],
     path: str | os.PathLike,
     interval: int = 1,
     xlabel: str = "epoch",
 ) -> None:
-    """Plot metrics of training and dev as a PNG file, with a panel per title."""
+    """Plot metrics of training and dev as a PNG file, with a panel per metric."""
     # pyplot would change the caller's backend.
     from matplotlib.figure import Figure
 
-    metrics = [x for x in titles if x in history or f"val_{x}" in history]
+    metrics = [x for x in metrics if x in history or f"val_{x}" in history]
     figure = Figure(figsize=(4.5 * len(metrics), 3.5), layout="constrained")
     axes = figure.subplots(1, len(metrics), squeeze=False)
     for axis, metric in zip(axes[0], metrics, strict=True):
         for name, label in ((metric, "training"), (f"val_{metric}", "dev")):
             values = np.array(history.get(name, []), float)
-            if len(values):
-                x = interval * np.arange(1, len(values) + 1)
-                # Markers show a single point.
-                axis.plot(x, values, marker="o", markersize=4, label=label)
-        axis.set(xlabel=xlabel, title=titles[metric])
+            x = interval * np.arange(1, len(values) + 1)
+            # Markers show a single point.
+            axis.plot(x, values, marker="o", markersize=4, label=label)
+        axis.set(xlabel=xlabel, title=metric.replace("_", " "))
         axis.xaxis.get_major_locator().set_params(integer=True)
         axis.grid(alpha=0.3)
         axis.legend()

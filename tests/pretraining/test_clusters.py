@@ -24,11 +24,12 @@ import sys
 import numpy as np
 from made_records import *
 from albert_tf.pretraining import *
+from albert_tf.training import scheduled_optimizer
 
 def train(batches, steps=20):
     pretrainer = model()
     # Keras would clip the gradients of each device by themselves.
-    optimizer = pretraining_optimizer("lamb", 1e-3, steps, global_clipnorm=None)
+    optimizer = scheduled_optimizer("lamb", 1e-3, steps, global_clipnorm=None)
     pretrainer.compile(optimizer)
     # With an end: of an endless dataset Keras looks at one batch and loses it.
     pretrainer.fit(batches.take(steps), verbose=0, shuffle=False)
@@ -38,13 +39,12 @@ def save(out, pretrainer):
     np.savez(out, *map(keras.ops.convert_to_numpy, pretrainer.weights))
 
 folder, data, *options = sys.argv[1:]
-records = PretrainingRecords(data)
 """
 MIRRORED = """
 cpu = tf.config.list_physical_devices("CPU")[0]
 devices = [tf.config.LogicalDeviceConfiguration()] * 2
 tf.config.set_logical_device_configuration(cpu, devices)
-batches = records.dataset(16, seed=5)
+batches = PretrainingRecords(data).dataset(16, seed=5)
 save(f"{folder}/one.npz", train(batches))
 strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
 assert strategy.num_replicas_in_sync == 2
@@ -64,6 +64,7 @@ if processes > 1:
     )
 # `initialize` draws a seed for all, which is another in each run.
 keras.utils.set_random_seed(7)
+records = PretrainingRecords(data)
 parts = [records.dataset(8, seed=5, num_shards=2, shard=shard) for shard in range(2)]
 batches = parts[number]
 if processes == 1:

@@ -45,7 +45,7 @@ def write(tmp_path):
 def read(files, **kwargs):
     """Read a whole corpus; return it and its documents."""
     corpus = Corpus(files, **kwargs)
-    documents = [line for block in corpus.blocks() for line in block.documents]
+    documents = [lines for _, block in corpus.blocks() for lines in block]
     return corpus, documents
 
 
@@ -85,13 +85,12 @@ def size(lines):
 def check_blocks(blocks, block_bytes):
     """Check where blocks end. Return the lines at which documents are cut."""
     cuts, lines = set(), 0
-    for number, block in enumerate(blocks):
-        assert block.index == number
-        assert block.documents and all(block.documents)
-        *whole, last = block.documents
+    for _, block in blocks:
+        assert block and all(block)
+        *whole, last = block
         assert sum(map(size, whole)) < block_bytes and size(last[:-1]) < block_bytes
-        assert sum(map(size, block.documents)) >= block_bytes or block is blocks[-1]
-        lines += sum(map(len, block.documents))
+        assert sum(map(size, block)) >= block_bytes or block is blocks[-1][1]
+        lines += sum(map(len, block))
         if size(last) >= block_bytes:
             cuts.add(lines)
     return cuts
@@ -140,13 +139,13 @@ def test_documents_equal_those_of_a_simple_reader(
         corpus_module, _CHUNK=chunk, MAX_LINE_BYTES=max_line_bytes
     ):
         blocks = list(corpus.blocks())
-    documents = [document for block in blocks for document in block.documents]
+    documents = [document for _, block in blocks for document in block]
     assert sum(documents, []) == sum(expected, [])
     cuts = check_blocks(blocks, block_bytes)
     assert ends(expected) <= ends(documents) <= ends(expected) | cuts
     assert {kind: corpus.counts[kind] for kind in skipped} == skipped
     assert not any("damaged" in warning for warning in corpus.warnings)
-    positions = [block.position for block in blocks]
+    positions = [position for position, _ in blocks]
     assert positions == sorted(positions)
     assert positions[-1:] in ([], [corpus.total_bytes])
 

@@ -46,7 +46,7 @@ def test_records_have_the_original_names_and_round_trip(tmp_path):
         features = tf.train.Example.FromString(record.numpy()).features.feature
         assert {x: y.WhichOneof("kind") for x, y in features.items()} == kinds
     lengths = record_lengths(path)
-    assert lengths["input_ids"] == 17 and lengths.keys() == kinds.keys()
+    assert lengths["token_ids"] == 17 and lengths.keys() == written.keys()
     read = parse_records(next(iter(records.batch(3))), lengths)
     assert read.keys() == written.keys()
     for name, values in written.items():

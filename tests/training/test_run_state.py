@@ -11,8 +11,8 @@ from albert_tf.files import BACKUP
 from albert_tf.training.run_state import (
     TrainingState,
     data_digest,
-    draw,
     hold_state,
+    plot_history,
 )
 
 X, Y = np.ones((8, 3), "float32"), np.ones((8, 1), "float32")
@@ -110,9 +110,9 @@ def test_each_metric_is_plotted_in_a_panel(tmp_path, monkeypatch):
 
     monkeypatch.setattr(Figure, "savefig", keep)
     history = {"loss": [3.0, 2.0], "val_loss": [None, 1.5], "accuracy": [0.1, 0.2]}
-    titles = {"loss": "loss", "accuracy": "masked words: accuracy", "f1": "F1"}
-    draw(history, titles, tmp_path / "loss.png", interval=100)
-    assert [x.get_title() for x in figures[0].axes] == ["loss", titles["accuracy"]]
+    names = ["loss", "accuracy", "f1"]
+    plot_history(history, names, tmp_path / "loss.png", interval=100)
+    assert [x.get_title() for x in figures[0].axes] == names[:2]
     training, dev = figures[0].axes[0].lines
     assert training.get_xdata().tolist() == [100, 200]
     assert dev.get_ydata()[-1] == 1.5
