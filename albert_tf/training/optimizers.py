@@ -55,7 +55,7 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
-class Lamb(keras.optimizers.Optimizer):
+class Lamb(keras.optimizers.Lamb):
     """LAMB as ALBERT was pretrained with it.
 
     A step on the weights w of a variable, with the gradient g:
@@ -79,7 +79,6 @@ class Lamb(keras.optimizers.Optimizer):
         epsilon: float. Added to sqrt(v).
         weight_decay: optional float. Share of the weights in the update. Kept as
             `weight_decay_rate`; Keras' attribute `weight_decay` is `None`.
-        name: string.
         **kwargs: other arguments of `keras.optimizers.Optimizer`, such as
             `global_clipnorm` (1.0 in the original) and `gradient_accumulation_steps`.
 
@@ -103,30 +102,21 @@ class Lamb(keras.optimizers.Optimizer):
         beta_2: float = 0.999,
         epsilon: float = 1e-6,
         weight_decay: float | None = 0.01,
-        name: str = "lamb",
         **kwargs: Any,
     ):
         # Keras would apply its `weight_decay` outside of the ratio.
-        super().__init__(learning_rate, name=name, **kwargs)
-        self.beta_1 = beta_1
-        self.beta_2 = beta_2
-        self.epsilon = epsilon
+        super().__init__(learning_rate, beta_1, beta_2, epsilon, **kwargs)
         self.weight_decay_rate = weight_decay or 0.0
 
     def build(self, variables):
-        if self.built:
-            return
         super().build(variables)
-        self._momentums, self._velocities = self.add_optimizer_variables(
-            variables, ["momentum", "velocity"]
-        )
         # `update_step` receives TensorFlow's variables, which have no path.
         self._is_excluded = [x.path.endswith(NOT_DECAYED) for x in variables]
         self._parts = [3 if x.path.endswith(FUSED) else 1 for x in variables]
 
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
         index = variable_index(self, variable)
-        momentum, velocity = self._momentums[index], self._velocities[index]
+        momentum, velocity = adam_moments(self, variable)
         # At least float32 for sums of squares, as in the original.
         dtype = keras.backend.result_type(
             keras.backend.standardize_dtype(variable.dtype), "float32"
@@ -147,13 +137,7 @@ class Lamb(keras.optimizers.Optimizer):
         self.assign(variable, w - ops.cast(learning_rate, dtype) * update)
 
     def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "beta_1": self.beta_1,
-            "beta_2": self.beta_2,
-            "epsilon": self.epsilon,
-            "weight_decay": self.weight_decay_rate,
-        }
+        return {**super().get_config(), "weight_decay": self.weight_decay_rate}
 
 
 def _times_trust_ratio(update: Any, w: Any, parts: int) -> Any:

@@ -187,7 +187,7 @@ def test_mistakes_name_the_file_and_what_is_there(tmp_path):
     for name, path, error, message in (
         ("thucnews", tmp_path, ValueError, "no data set 'thucnews'. Known: afqmc"),
         ("afqmc", tmp_path / "nowhere", FileNotFoundError, "nowhere does not exist"),
-        ("afqmc", tmp_path, FileNotFoundError, "a file train.json.*Found: .'a.json'"),
+        ("afqmc", tmp_path, FileNotFoundError, "a file .*train.json.*Found: .'a.json'"),
         ("afqmc", tmp_path / "bad.zip", ValueError, "bad.zip is damaged"),
         ("c3", tmp_path, ValueError, "c3-d-train.json of .* is damaged, or not .* c3"),
         ("afqmc", tmp_path / "b.json", ValueError, "b.json of .* not a file of afqmc"),
