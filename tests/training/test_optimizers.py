@@ -3,7 +3,6 @@
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from albert_tf.models import AlbertBackbone, AlbertPretrainer
 from albert_tf.training import (
@@ -87,16 +86,6 @@ def test_it_steps_as_keras_adamw_does(options):
     for found, expected in zip(*ended, strict=True):
         # 7 steps of 1e-2; each rounds in the last of 24 bits.
         np.testing.assert_allclose(found, expected, atol=2e-6)
-
-
-def test_repeated_rows_of_a_sparse_gradient_are_summed():
-    tables = [keras.Variable(np.ones((4, 2)), name="table") for _ in range(2)]
-    rows = tf.IndexedSlices(
-        tf.ones((3, 2)), tf.constant([1, 1, 2]), tf.constant([4, 2])
-    )
-    AdamW(0.1).apply([rows], tables[:1])
-    AdamW(0.1).apply([tf.convert_to_tensor(rows)], tables[1:])
-    np.testing.assert_array_equal(*tables)
 
 
 def test_rate_rises_for_a_tenth_of_the_steps_and_falls_to_zero():
