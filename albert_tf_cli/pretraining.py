@@ -123,7 +123,7 @@ def pretrain(
     from albert_tf.pretraining.dataset import PretrainingRecords
     from albert_tf.pretraining.training import pretrain
     from albert_tf.training import scheduled_optimizer
-    from albert_tf.training.run_state import plot_history, weights_digest
+    from albert_tf.training.run_state import data_digest, plot_history
 
     keras.utils.set_random_seed(seed)
     keras.config.set_dtype_policy(as_dtype(precision))
@@ -148,7 +148,9 @@ def pretrain(
     # Report now what could not be written after the training.
     layout = to or original_layout(model.backbone.get_config()).name
     check_saving(model, output, layout, records.tokenizer)
-    start = {"checkpoint": weights_digest(model.backbone)} if checkpoint else None
+    start = None
+    if checkpoint:
+        start = {"checkpoint": data_digest(model.backbone.get_weights())}
     with interruptible() as progress:
         done = pretrain(
             model,

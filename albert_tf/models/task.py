@@ -33,7 +33,7 @@ from albert_tf.preprocessing.examples import (
 from albert_tf.preprocessing.packed_texts import PackedTexts
 from albert_tf.preprocessing.text_classifier_preprocessor import check_fits
 from albert_tf.preprocessing.texts import Texts
-from albert_tf.training.loss_watch import with_loss_watch
+from albert_tf.training.loss_watch import LossWatch
 from albert_tf_lite.errors import AlbertError
 
 # The tasks by name. A class enters itself if it defines `name_of_task`.
@@ -294,7 +294,7 @@ class AlbertTask(AutoCompile, FromCheckpoint):
         steps = steps_per_epoch or _count_steps(x, y, batch_size, validation_split)
         self.schedule_learning_rate(steps, epochs, initial_epoch)
         if not (self._was_fitted or initial_epoch):
-            callbacks = with_loss_watch(callbacks)
+            callbacks = [*keras.tree.flatten(callbacks or []), LossWatch()]
         self._was_fitted = True
         is_dataset = isinstance(x, tf.data.Dataset)
         with _without_expected_warnings(x):

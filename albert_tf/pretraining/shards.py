@@ -22,8 +22,8 @@ from albert_tf.pretraining.records import count_records, write_records
 from albert_tf.pretraining.segment_pairs import (
     ORDERS,
     Sentences,
-    SentenceTokenizer,
     draw_sequences,
+    tokenize_documents,
 )
 from albert_tf.tokenizers import load_tokenizer
 from albert_tf_lite.errors import AlbertError
@@ -122,12 +122,9 @@ class ShardMaker:
         self._directory = pathlib.Path(directory)
         self._config = config
         self._tokenizer = load_tokenizer(settings.vocabulary, settings.lowercase)
-        self._sentences = SentenceTokenizer(
-            self._tokenizer,
-            settings.segmenter,
-            settings.split_sentences,
-            # A sequence has room for two sentences.
-            longest=max(settings.sequence_length // 2, 1),
+        self._tokenize = tf.function(
+            self._tokenizer.tokenize_with_offsets,
+            input_signature=[tf.TensorSpec([None], tf.string)],
         )
         check_has_mask(self._tokenizer)
         self._mask: Any = None
@@ -151,7 +148,14 @@ class ShardMaker:
             path = self._directory / f"pretrain-{number:05d}-{digest}.tfrecord"
             count = count_records(path) if path.exists() else None
             if count is None:
-                sentences = sentences or self._sentences(documents)
+                sentences = sentences or tokenize_documents(
+                    documents,
+                    self._tokenize,
+                    self._settings.segmenter,
+                    self._settings.split_sentences,
+                    # A sequence has room for two sentences.
+                    longest=self._settings.sequence_length // 2,
+                )
                 arrays = self._sequences(sentences, index, duplicate)
                 try:
                     with complete_file(path) as temporary:

@@ -58,7 +58,7 @@ def pretrain(
             `dev`.
         dev: optional `PretrainingRecords` to evaluate on.
         settings: optional dict, further values that identify the run, such as the
-            `weights_digest` of the initial checkpoint.
+            `data_digest` of the initial weights.
         callbacks, verbose: as for `keras.Model.fit`.
         num_shards, shard: as for `PretrainingRecords.dataset`. Hosts that train
             together share `output`; the first writes there.
@@ -191,11 +191,11 @@ def check_same_tokens(
     if tokenizer is None or other is None:
         return
     pairs = itertools.zip_longest(tokenizer.get_vocabulary(), other.get_vocabulary())
-    for number, (token, other_token) in enumerate(pairs):
-        if token != other_token:
+    for number, (first, second) in enumerate(pairs):
+        if first != second:
             raise AlbertError(
                 f"{name} and {other_name} have different vocabularies: token {number} "
-                f"is {token!r} in the first, {other_token!r} in the second. Make the "
+                f"is {first!r} in the first, {second!r} in the second. Make the "
                 "records with the same vocabulary."
             )
 

@@ -16,8 +16,6 @@ from albert_tf.files import complete_file, make_folder, only_writer, write_text
 from albert_tf_lite.errors import AlbertError
 
 IDENTITY, HISTORY = "identity.json", "epochs.json"
-# Maximum number of differences in a message.
-MAX_NAMED = 4
 
 
 @contextlib.contextmanager
@@ -46,11 +44,6 @@ def hold_state(
         yield
 
 
-def weights_digest(model: keras.Model) -> str:
-    """Return the fingerprint of all weights of a model."""
-    return data_digest(model.get_weights())
-
-
 def data_digest(data: Any) -> str:
     """Return the fingerprint of nested lists and arrays of texts and numbers."""
     digest = hashlib.sha256()
@@ -63,7 +56,7 @@ def data_digest(data: Any) -> str:
 
 
 def differences(old: dict[str, Any], new: dict[str, Any]) -> str:
-    """Describe the differences of nested dicts by dotted names, for a message."""
+    """Describe the first differences of nested dicts by dotted names, for a message."""
     first, second = dict(_leaves(old)), dict(_leaves(new))
     named = [
         # At most 40 characters of a value.
@@ -71,8 +64,7 @@ def differences(old: dict[str, Any], new: dict[str, Any]) -> str:
         for name in sorted(first.keys() | second.keys())
         if first.get(name) != second.get(name)
     ]
-    more = len(named) - MAX_NAMED
-    return "; ".join(named[:MAX_NAMED] + [f"{more} more differences"] * (more > 0))
+    return "; ".join(named[:4])
 
 
 def _leaves(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
