@@ -160,8 +160,8 @@ def finetune(
     from albert_tf.backbone.precision import as_dtype
     from albert_tf.files import write_json
     from albert_tf.training import fine_tuning_learning_rate
-    from albert_tf.training.fine_tuning import fine_tune, plot_history
-    from albert_tf.training.run_state import weights_digest
+    from albert_tf.training.fine_tuning import fine_tune
+    from albert_tf.training.run_state import data_digest, plot_history
 
     keras.utils.set_random_seed(seed)
     keras.config.set_dtype_policy(as_dtype(precision))
@@ -193,7 +193,7 @@ def finetune(
             settings={
                 **{name: x for name, x in settings.items() if name not in _FILES},
                 "arguments": arguments,
-                "weights": weights_digest(model),
+                "weights": data_digest(model.get_weights()),
             },
             **progress,
             maximise=model.monitor,
@@ -212,7 +212,8 @@ def finetune(
         metrics["classes"] = arguments["labels"]
     metrics["settings"] = settings
     write_json(folder / "metrics.json", metrics)
-    plot_history(metrics["history"], folder / "history.png", model.monitor)
+    shown = ("loss", model.monitor)
+    plot_history(metrics["history"], shown, folder / "history.png")
     done = len(metrics["history"]["loss"])
     scores = [
         f"{name} {model.monitor} {metrics[name][model.monitor]:.4f}"

@@ -1,6 +1,6 @@
 """The command `albert-tf pretrain-data`."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from albert_tf_cli.common import bytes_bar, console, import_tensorflow, print_summary
 from albert_tf_cli.options import (
@@ -10,6 +10,7 @@ from albert_tf_cli.options import (
     mask_option,
     output_option,
 )
+from albert_tf_lite.errors import AlbertError
 
 Order = Literal["sop", "nsp", "three_way", "none"]
 Engine = Literal["process", "ray"]
@@ -111,10 +112,23 @@ def pretrain_data(
     import zh
     from albert_tf.pretraining import PretrainingData, make_pretraining_data
 
-    words = None
-    if whole_word:
-        jieba = zh.Jieba(user_dictionary=user_dictionary)
-        words = jieba if segmenter == "jieba" else zh.Whitespace()
+    options = {
+        "mask_selection_rate": mask_selection_rate,
+        "mask_selection_length": mask_selection_length,
+        "ngram": ngram,
+        "marked_labels": marked_labels,
+    }
+    masks = {name: value for name, value in options.items() if value is not None}
+    if masks and not masked:
+        raise AlbertError(
+            f"{', '.join(masks)}: records hold no masks, which `pretrain` draws. Give "
+            "this to `pretrain`, or make records with --masked."
+        )
+    words: Any = None
+    if whole_word and segmenter == "jieba":
+        words = zh.Jieba(user_dictionary=user_dictionary)
+    elif whole_word:
+        words = zh.Whitespace()
     settings = PretrainingData(
         vocab,
         lowercase=not cased,
@@ -124,11 +138,7 @@ def pretrain_data(
         duplicates=duplicates,
         order=order,
         keep_unpaired=keep_unpaired,
-        masked=masked,
-        mask_selection_rate=mask_selection_rate,
-        mask_selection_length=mask_selection_length,
-        ngram=ngram,
-        marked_labels=marked_labels,
+        masks=masks if masked else None,
         document_per_line=document_per_line,
         text_field=text_field,
         seed=seed,
@@ -147,5 +157,4 @@ def pretrain_data(
     for warning in manifest["warnings"]:
         console.print(f"Warning: {warning}", soft_wrap=True)
     count = len(manifest["shards"])
-    found = "1 file of records is" if count == 1 else f"{count} files of records are"
-    console.print(f"{found} in {output}", soft_wrap=True)
+    console.print(f"Files of records in {output}: {count}", soft_wrap=True)

@@ -121,12 +121,9 @@ def pretrain(
     from albert_tf.checkpoints.saving import check_saving
     from albert_tf.files import write_json
     from albert_tf.pretraining.dataset import PretrainingRecords
-    from albert_tf.pretraining.training import (
-        plot_pretraining,
-        pretrain,
-        pretraining_optimizer,
-    )
-    from albert_tf.training.run_state import weights_digest
+    from albert_tf.pretraining.training import pretrain
+    from albert_tf.training import scheduled_optimizer
+    from albert_tf.training.run_state import data_digest, plot_history
 
     keras.utils.set_random_seed(seed)
     keras.config.set_dtype_policy(as_dtype(precision))
@@ -143,17 +140,17 @@ def pretrain(
     )
     model = _pretrainer(config, checkpoint, records)
     model.compile(
-        pretraining_optimizer(
-            *(optimizer, learning_rate, steps, warmup),
-            gradient_accumulation_steps or 1,
-            ema_momentum,
+        scheduled_optimizer(
+            *(optimizer, learning_rate, steps, warmup, ema_momentum),
+            gradient_accumulation_steps=gradient_accumulation_steps,
         )
     )
     # Report now what could not be written after the training.
-    fitting = original_layout(model.backbone.get_config()).name
-    layout = to or fitting
+    layout = to or original_layout(model.backbone.get_config()).name
     check_saving(model, output, layout, records.tokenizer)
-    start = {"checkpoint": weights_digest(model.backbone)} if checkpoint else None
+    start = None
+    if checkpoint:
+        start = {"checkpoint": data_digest(model.backbone.get_weights())}
     with interruptible() as progress:
         done = pretrain(
             model,
@@ -171,7 +168,8 @@ def pretrain(
     settings = {**context.params, "interval": interval, "to": layout}
     del settings["output"]
     write_json(folder / "history.json", {**done, "settings": settings})
-    plot_pretraining(done["history"], interval, folder / "loss.png")
+    shown = ("loss", "mlm_logits_accuracy", "sop_logits_accuracy")
+    plot_history(done["history"], shown, folder / "loss.png", interval, "step")
     # Last, because an existing preset is not overwritten.
     save_checkpoint(model, output, layout, tokenizer=records.tokenizer)
     shutil.rmtree(state_folder(output))
@@ -228,7 +226,9 @@ def _pretrainer(config, checkpoint, records):
 
     classes = records.order_classes
     if checkpoint is None:
-        backbone = random_backbone(config, records.vocabulary_size)
+        tokenizer = records.tokenizer
+        size = tokenizer and tokenizer.vocabulary_size()
+        backbone = random_backbone(config, size)
         model = AlbertPretrainer(backbone, num_sop_classes=classes)
     else:
         opened = open_checkpoint(checkpoint)

@@ -25,7 +25,8 @@ from albert_tf import save_checkpoint
 from albert_tf.checkpoints.layouts import original_layout
 from albert_tf.checkpoints.saving import check_saving
 from albert_tf.models import AlbertBackbone, AlbertPretrainer
-from albert_tf.pretraining import PretrainingRecords, pretrain, pretraining_optimizer
+from albert_tf.pretraining import PretrainingRecords, pretrain
+from albert_tf.training import scheduled_optimizer
 
 
 def main():
@@ -57,9 +58,7 @@ def main():
     model = AlbertPretrainer(
         AlbertBackbone(**size), num_sop_classes=records.order_classes
     )
-    model.compile(
-        pretraining_optimizer("lamb", arguments.learning_rate, arguments.steps)
-    )
+    model.compile(scheduled_optimizer("lamb", arguments.learning_rate, arguments.steps))
     layout = original_layout(model.backbone.get_config()).name
     result = (model, arguments.output, layout, records.tokenizer)
     check_saving(*result)

@@ -117,8 +117,8 @@ seed_by_process | albert_tf/pretraining -k make | records are the same for any `
 - default_rng([settings.seed, index, duplicate])
 + default_rng([settings.seed, __import__("os").getpid(), duplicate])
 last_shard_lost | albert_tf/pretraining -k dataset | each file is read by a host
-- own = self.files[shard::num_shards]
-+ own = self.files[shard::num_shards][: len(self.files) // num_shards]
+- own = files[shard::num_shards]
++ own = files[shard::num_shards][: len(files) // num_shards]
 resume_from_start | albert_tf/pretraining -k training | a resumed run repeats no batch
 - skip=state.steps,
 + skip=0,

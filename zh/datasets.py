@@ -11,7 +11,6 @@ https://github.com/pengming617/bert_classification.
 from __future__ import annotations
 
 import collections
-import contextlib
 import dataclasses
 import fnmatch
 import json
@@ -24,7 +23,7 @@ import warnings
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from albert_tf.data import find_answer, read_choices, read_labelled_texts, read_squad
 from albert_tf_lite.errors import AlbertError
@@ -105,8 +104,15 @@ def load(name: str, path: str | os.PathLike, split: str = "train") -> Examples:
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist.")
     records: list[tuple] = []
-    with _unpacked(path) as root:
-        for file in _split_files(root, data_set.patterns(split), name):
+    with tempfile.TemporaryDirectory() as folder:
+        root = path
+        if path.suffix.lower() == ".zip":
+            root = pathlib.Path(folder)
+            try:
+                shutil.unpack_archive(path, root, "zip")
+            except (shutil.ReadError, zipfile.BadZipFile, zlib.error, EOFError) as e:
+                raise AlbertError(f"{path} is damaged. Copy it again. ({e})") from e
+        for file in _files(root, name, split):
             try:
                 records += data_set.read(file, data_set)
             except (AttributeError, LookupError, TypeError, ValueError) as error:
@@ -155,55 +161,37 @@ def _reason(x, y, data_set, has_answers):
     return None
 
 
-# === Files ===
-
-
-@contextlib.contextmanager
-def _unpacked(path: pathlib.Path) -> Iterator[pathlib.Path]:
-    """Yield the path, or a temporary directory with the files of a zip archive."""
-    if path.suffix.lower() != ".zip":
-        yield path
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        try:
-            shutil.unpack_archive(path, folder, "zip")
-        except (shutil.ReadError, zipfile.BadZipFile, zlib.error, EOFError) as error:
-            raise AlbertError(f"{path} is damaged. Copy it again. ({error})") from error
-        yield pathlib.Path(folder)
-
-
-def _split_files(
-    root: pathlib.Path, patterns: tuple[str, ...], name: str
-) -> list[pathlib.Path]:
+def _files(root: pathlib.Path, name: str, split: str) -> list[pathlib.Path]:
     """Return the files of a split in a directory, or the file itself."""
     if root.is_file():
         return [root]
     # macOS adds hidden files of the same names to archives.
     files = [x for x in root.rglob("*") if x.is_file() and not x.name.startswith(".")]
-    wanted = [_matching(files, pattern, name) for pattern in patterns]
-    if not any(wanted):
-        raise FileNotFoundError(
-            f"{name} should have a file {' and '.join(patterns)}. Found: "
-            f"{sorted(file.name for file in files)[:10]}"
-        )
-    return [file for file in wanted if file]
-
-
-def _matching(
-    files: list[pathlib.Path], pattern: str, name: str
-) -> pathlib.Path | None:
-    """Return the file of a pattern, preferably in a folder of the data set's name."""
-    for alternative in pattern.split("|"):
-        found = [x for x in files if fnmatch.fnmatch(x.name.lower(), alternative)]
+    patterns = [
+        # CMRC and DRCD.
+        *(f"{name}*_{split}.json", f"{name}*_{split}ing.json"),
+        *(f"{split}.50k.json", f"{split}.json", f"{split}.tsv"),
+        # CLUE has two versions of some test sets.
+        *(("test1.1.json", "test1.0.json") if split == "test" else ()),
+    ]
+    if name == "c3":
+        # Mixed texts and dialogues.
+        patterns.insert(0, f"*[dm]-{split}.json")
+    for pattern in patterns:
+        found = [x for x in files if fnmatch.fnmatchcase(x.name.lower(), pattern)]
+        # Preferably in a folder of the data set's name.
         found = [x for x in found if name in str(x.parent).lower()] or found
-        if len(found) > 1:
+        if len({x.name for x in found}) < len(found):
             raise AlbertError(
                 f"There are several files for {name}: {sorted(map(str, found))}. Pass "
                 "the folder of one, or the file."
             )
         if found:
-            return found[0]
-    return None
+            return sorted(found)
+    raise FileNotFoundError(
+        f"{name} should have a file {' or '.join(patterns)}. Found: "
+        f"{sorted(file.name for file in files)[:10]}"
+    )
 
 
 # === Readers: functions of a file and its row of the table. They yield the parts of x,
@@ -222,18 +210,17 @@ def _label(record: dict[str, Any], data_set: DataSet) -> str | None:
 
 
 def _read_texts(file: pathlib.Path, data_set: DataSet) -> Iterator[tuple]:
-    """Read one JSON object per line, as in most of CLUE."""
+    """Read a table, or one JSON object per line as in most of CLUE."""
+    if file.suffix.lower() == ".tsv":
+        table = read_labelled_texts(file)
+        columns = table.x if table.pairs else (table.x,)
+        yield from zip(*columns, table.labels, strict=True)
+        return
     for record in _json_lines(file):
         texts = (record.get(name) for name in data_set.fields)
         # The keywords of CSL are a list.
         texts = (" ".join(x) if isinstance(x, list) else x or None for x in texts)
         yield *texts, _label(record, data_set)
-
-
-def _read_table(file: pathlib.Path, data_set: DataSet) -> Iterator[tuple]:
-    found = read_labelled_texts(file)
-    columns = found.x if isinstance(found.x, tuple) else (found.x,)
-    return zip(*columns, found.labels, strict=True)
 
 
 def _read_pronouns(file: pathlib.Path, data_set: DataSet) -> Iterator[tuple]:
@@ -284,78 +271,43 @@ def _read_questions(file: pathlib.Path, data_set: DataSet) -> Iterator[tuple]:
 # === The table ===
 
 
-@dataclasses.dataclass(frozen=True)
-class DataSet:
+class DataSet(NamedTuple):
     """A data set as it is distributed.
 
     Attributes:
+        labels: all labels, or `None` if any string is a label.
+        fields, label: the names of the texts and the label in a JSON object.
         task: string, as for `albert-tf finetune --task`.
         read: function of a file and this row, see "Readers" above.
-        fields, label: the names of the texts and the label in a JSON object.
-        labels: all labels, or `None` if any string is a label.
-        files: the names of the files of a split, as for `fnmatch`, with `|` between
-            alternatives, if they are not the name of the split.
     """
 
-    task: str = "text-classification"
-    read: Callable[[pathlib.Path, DataSet], Iterator[tuple]] = _read_texts
+    labels: tuple[str, ...] | None = None
     fields: tuple[str, ...] = ("sentence1", "sentence2")
     label: str = "label"
-    labels: tuple[str, ...] | None = None
-    files: dict[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
-
-    def patterns(self, split: str) -> tuple[str, ...]:
-        """Return the names of the files of a split."""
-        # CLUE has two versions of some test sets.
-        clue = "|test1.1.json|test1.0.json" if split == "test" else ""
-        return self.files.get(split, (f"{split}.json|{split}.tsv{clue}",))
+    task: str = "text-classification"
+    read: Callable[[pathlib.Path, Any], Iterator[tuple]] = _read_texts
 
 
-_BINARY = ("0", "1")
-_NLI = ("entailment", "neutral", "contradiction")
+_PAIRS = DataSet(("0", "1"))
+_INFERENCE = DataSet(("entailment", "neutral", "contradiction"))
+_QUESTIONS = DataSet(task="question-answering", read=_read_questions)
 _NEWS = (
     *("story", "culture", "entertainment", "sports", "finance", "house", "car", "edu"),
     *("tech", "military", "travel", "world", "stock", "agriculture", "game"),
 )
-_TABLE = DataSet(read=_read_table, labels=_BINARY)
 DATASETS = {
-    "afqmc": DataSet(labels=_BINARY),
-    "tnews": DataSet(
-        fields=("sentence",),
-        label="label_desc",
-        labels=tuple(f"news_{x}" for x in _NEWS),
-    ),
-    "iflytek": DataSet(fields=("sentence",), label="label_des"),
-    "cmnli": DataSet(labels=_NLI),
-    "ocnli": DataSet(labels=_NLI, files={"train": ("train.50k.json|train.json",)}),
-    "csl": DataSet(fields=("abst", "keyword"), labels=_BINARY),
-    "cluewsc": DataSet(read=_read_pronouns, labels=("false", "true")),
-    "c3": DataSet(
-        task="multiple-choice",
-        read=_read_choices,
-        # Mixed texts and dialogues.
-        files={
-            "train": ("*m-train.json", "*d-train.json"),
-            "dev": ("*m-dev.json", "*d-dev.json"),
-            "test": ("*m-test.json|test1.1.json|test1.0.json", "*d-test.json"),
-        },
-    ),
+    "afqmc": _PAIRS,
+    "tnews": DataSet(tuple(f"news_{x}" for x in _NEWS), ("sentence",), "label_desc"),
+    "iflytek": DataSet(None, ("sentence",), "label_des"),
+    "cmnli": _INFERENCE,
+    "ocnli": _INFERENCE,
+    "csl": DataSet(("0", "1"), ("abst", "keyword")),
+    "cluewsc": DataSet(("false", "true"), read=_read_pronouns),
+    "c3": DataSet(task="multiple-choice", read=_read_choices),
     "chid": DataSet(task="multiple-choice", read=_read_idioms),
-    "cmrc": DataSet(
-        task="question-answering",
-        read=_read_questions,
-        files={x: (f"*{x}.json",) for x in ("train", "dev", "trial")},
-    ),
-    "drcd": DataSet(
-        task="question-answering",
-        read=_read_questions,
-        files={
-            "train": ("drcd_training.json|train.json",),
-            "dev": ("drcd_dev.json|dev.json",),
-            "test": ("drcd_test.json|test.json",),
-        },
-    ),
-    "lcqmc": _TABLE,
-    "bq": _TABLE,
-    "chnsenticorp": _TABLE,
+    "cmrc": _QUESTIONS,
+    "drcd": _QUESTIONS,
+    "lcqmc": _PAIRS,
+    "bq": _PAIRS,
+    "chnsenticorp": DataSet(("0", "1"), ("text_a",)),
 }

@@ -13,6 +13,7 @@ from typing import Any
 
 import jieba
 
+from albert_tf.files import decode_utf8
 from albert_tf.preprocessing.words import checked_words
 from albert_tf_lite.errors import AlbertError
 
@@ -92,16 +93,10 @@ def _jieba(user_words: str) -> jieba.Tokenizer:
 def _read_dictionary(dictionary: str | os.PathLike | Iterable[str]) -> str:
     name = "The user dictionary"
     if isinstance(dictionary, str | os.PathLike):
-        name = f"The user dictionary {dictionary}"
-        try:
-            lines = pathlib.Path(dictionary).read_text("utf-8-sig").splitlines()
-        except UnicodeDecodeError as error:
-            raise AlbertError(
-                f"{name} is not UTF-8: {error}. If it is GBK or GB18030, convert it: "
-                "iconv -f GB18030 -t UTF-8."
-            ) from error
-    else:
-        lines = list(dictionary)
+        name, data = f"{name} {dictionary}", pathlib.Path(dictionary).read_bytes()
+        hint = "Convert GBK or GB18030 with: iconv -f GB18030 -t UTF-8"
+        dictionary = decode_utf8(data, name, hint).splitlines()
+    lines = list(dictionary)
     for number, line in enumerate(lines, start=1):
         # jieba would take the whole line as the word.
         if "\t" in line.strip():

@@ -26,7 +26,7 @@ def variable_index(optimizer: keras.optimizers.Optimizer, variable: Any) -> int:
 
 
 def adam_moments(
-    optimizer: keras.optimizers.Adam, variable: Any
+    optimizer: keras.optimizers.Adam | keras.optimizers.Lamb, variable: Any
 ) -> tuple[keras.Variable, keras.Variable]:
     """Return the first and the second moment of a variable.
 

@@ -9,7 +9,7 @@ from typing import Any
 import keras
 
 from albert_tf.layers.private_keras import moving_averages
-from albert_tf.training import adamw, fine_tuning_learning_rate
+from albert_tf.training import fine_tuning_learning_rate, scheduled_optimizer
 from albert_tf_lite.errors import AlbertError
 
 # A task is a Keras model, which Keras does not let this class be, see `AlbertTask`.
@@ -162,7 +162,4 @@ class AutoCompile(_Model):
                 average.assign(weight)
 
     def _auto_optimizer(self, steps=None):
-        options = {x: y for x, y in self._auto_settings.items() if y is not None}
-        if "ema_momentum" in options:
-            options["use_ema"] = True
-        return adamw(options.pop("learning_rate"), steps, **options)
+        return scheduled_optimizer("adamw", total_steps=steps, **self._auto_settings)

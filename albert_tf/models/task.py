@@ -15,7 +15,7 @@ from albert_tf.models.from_checkpoint import FromCheckpoint
 from albert_tf.preprocessing import examples
 from albert_tf.preprocessing.packed_texts import PackedTexts
 from albert_tf.preprocessing.texts import Texts
-from albert_tf.training.loss_watch import with_loss_watch
+from albert_tf.training.loss_watch import LossWatch
 from albert_tf_lite.errors import AlbertError
 
 # The tasks by name. A class enters itself if it defines `name_of_task`.
@@ -238,7 +238,7 @@ class AlbertTask(AutoCompile, FromCheckpoint):
         steps = steps_per_epoch or max(int(x.cardinality()), 0)
         self.schedule_learning_rate(steps, epochs, initial_epoch)
         if not (self._was_fitted or initial_epoch):
-            callbacks = with_loss_watch(callbacks)
+            callbacks = [*keras.tree.flatten(callbacks or []), LossWatch()]
         self._was_fitted = True
         with batching.without_expected_warnings(x):
             return super().fit(

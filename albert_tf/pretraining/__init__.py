@@ -3,12 +3,11 @@
 from albert_tf.pretraining.dataset import PretrainingRecords
 from albert_tf.pretraining.make_records import make_pretraining_data
 from albert_tf.pretraining.shards import PretrainingData
-from albert_tf.pretraining.training import pretrain, pretraining_optimizer
+from albert_tf.pretraining.training import pretrain
 
 __all__ = [
     "PretrainingData",
     "PretrainingRecords",
     "make_pretraining_data",
     "pretrain",
-    "pretraining_optimizer",
 ]

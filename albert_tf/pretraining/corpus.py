@@ -2,7 +2,6 @@
 
 import codecs
 import collections
-import dataclasses
 import glob
 import gzip
 import importlib.util
@@ -41,15 +40,6 @@ _ADVICE = {
 }
 
 
-@dataclasses.dataclass
-class Block:
-    """Documents, lists of lines, and the bytes on disk that were read so far."""
-
-    index: int
-    documents: list[list[str]]
-    position: int
-
-
 class Corpus:
     """Text files read as blocks of documents.
 
@@ -78,45 +68,42 @@ class Corpus:
         self.document_per_line = document_per_line
         self.block_bytes = block_bytes
         self.text_field = text_field
-        self._sizes = [path.stat().st_size for path in self.files]
-        self.total_bytes = sum(self._sizes)
-        self._reset()
+        self.total_bytes = sum(path.stat().st_size for path in self.files)
 
-    def _reset(self) -> None:
+    def blocks(self) -> Iterator[tuple[int, list[list[str]]]]:
+        """Read the files from the start, resetting `counts` and `warnings`.
+
+        Yields the bytes on disk that were read so far and documents, lists of lines.
+        These depend on the files and the arguments only.
+        """
         self.counts = dict.fromkeys(("documents", "lines", "bytes", *_ADVICE), 0)
         self._damaged: list[str] = []
         # The files with skipped lines, by kind.
         self._skipped_in: dict[str, list[pathlib.Path]] = collections.defaultdict(list)
-        self._position = 0
-
-    def blocks(self) -> Iterator[Block]:
-        """Read the files from the start, resetting `counts` and `warnings`.
-
-        The blocks and their order depend on the files and the arguments only.
-        """
-        self._reset()
-        index = block_bytes = document_bytes = 0
+        block_bytes = document_bytes = position = 0
         documents: list[list[str]] = []
         document: list[str] = []
-        for line in self._read():
+        for position, line in self._read():
             if not line:
                 document = []
                 continue
             # Close a block before the next line rather than after the last: no block
             # consists of skipped lines only.
             if (document_bytes if document else block_bytes) >= self.block_bytes:
-                yield self._count(Block(index, documents, self._position))
-                index, documents, document, block_bytes = index + 1, [], [], 0
+                yield position, documents
+                documents, document, block_bytes = [], [], 0
             if not document:
                 documents.append(document)
+                self.counts["documents"] += 1
                 document_bytes = 0
             document.append(line)
             length = len(line.encode())
             document_bytes += length
             block_bytes += length
+            self.counts["lines"] += 1
             self.counts["bytes"] += length
         if documents:
-            yield self._count(Block(index, documents, self.total_bytes))
+            yield self.total_bytes, documents
 
     @property
     def warnings(self) -> list[str]:
@@ -129,32 +116,28 @@ class Corpus:
         ]
         return [*skipped, *self._damaged]
 
-    def _count(self, block: Block) -> Block:
-        self.counts["documents"] += len(block.documents)
-        self.counts["lines"] += sum(map(len, block.documents))
-        return block
+    def _read(self) -> Iterator[tuple[int, str]]:
+        """Yield the lines of all files, and an empty one after each document.
 
-    def _read(self) -> Iterator[str]:
-        """Yield the lines of all files, and an empty one after each document."""
+        Each comes after the number of bytes that were read so far.
+        """
         start = 0
-        for path, size in zip(self.files, self._sizes, strict=True):
+        for path in self.files:
             skipped: collections.Counter = collections.Counter()
-            try:
-                with path.open("rb") as file:
+            with path.open("rb") as file:
+                try:
                     for line in self._lines(path, file, skipped):
-                        # The file may have grown since.
-                        self._position = start + min(file.tell(), size)
-                        yield line
-            except (OSError, EOFError, zlib.error) as error:
-                self._damaged.append(
-                    f"{printable(path)} is damaged or truncated ({error}). The "
-                    "complete lines before the damage were read."
-                )
+                        yield start + file.tell(), line
+                except (OSError, EOFError, zlib.error) as error:
+                    self._damaged.append(
+                        f"{printable(path)} is damaged or truncated ({error}). The "
+                        "complete lines before the damage were read."
+                    )
+                start += file.tell()
             for kind, count in (+skipped).items():
                 self.counts[kind] += count
                 self._skipped_in[kind].append(path)
-            start += size
-            yield ""
+            yield start, ""
 
     def _lines(
         self, path: pathlib.Path, file: io.BufferedReader, skipped: collections.Counter
@@ -246,7 +229,7 @@ def _decoded_lines(
 ) -> Iterator[str]:
     """Yield the stripped lines of a file, and count those that are skipped."""
     is_utf16 = False
-    for number, line in enumerate(_byte_lines(_chunks(path, file))):
+    for number, line in enumerate(_byte_lines(path, file)):
         if number == 0:
             # Western text in UTF-16 would be valid UTF-8 with NULs.
             is_utf16 = line.startswith(_UTF16)
@@ -260,7 +243,14 @@ def _decoded_lines(
             skipped["not_utf8"] += 1
 
 
-def _byte_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
+def _byte_lines(path: pathlib.Path, file: io.BufferedReader) -> Iterator[bytes]:
+    compression = _endings(path)[1]
+    if compression in ZSTD_ENDINGS:
+        chunks = _zstd_chunks(file)
+    else:
+        # At a damage `read` loses the bytes before it; `read1` does not.
+        read = gzip.GzipFile(fileobj=file).read1 if compression else file.read1
+        chunks = iter(lambda: read(_CHUNK), b"")
     rest = b""
     for chunk in chunks:
         *lines, rest = (rest + chunk).split(b"\n")
@@ -269,18 +259,6 @@ def _byte_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
         rest = rest[: MAX_LINE_BYTES + len(codecs.BOM_UTF8) + 1]
     if rest:
         yield rest
-
-
-def _chunks(path: pathlib.Path, file: io.BufferedReader) -> Iterator[bytes]:
-    """Yield the decompressed bytes of a file."""
-    compression = _endings(path)[1]
-    if compression in ZSTD_ENDINGS:
-        yield from _zstd_chunks(file)
-        return
-    # At a damage `read` loses the bytes before it; `read1` does not.
-    read = gzip.GzipFile(fileobj=file).read1 if compression else file.read1
-    while chunk := read(_CHUNK):
-        yield chunk
 
 
 def _zstd_chunks(file: io.BufferedReader) -> Iterator[bytes]:
@@ -293,14 +271,11 @@ def _zstd_chunks(file: io.BufferedReader) -> Iterator[bytes]:
         while piece:
             frame = frame or decompressor.decompressobj()
             try:
-                chunk = frame.decompress(piece)
+                yield frame.decompress(piece)
             except zstandard.ZstdError as error:
                 raise OSError(error) from error
-            if chunk:
-                yield chunk
-            if not frame.eof:
-                break
-            piece, frame = frame.unused_data, None
+            piece = frame.unused_data
+            frame = None if frame.eof else frame
     if frame:
         raise EOFError("it ends within a zstd frame")
 

@@ -24,21 +24,18 @@ from albert_tf.preprocessing.masking import (
 from albert_tf.preprocessing.words import label_tokens
 from albert_tf.pretraining.records import (
     FEATURES,
-    MASK_FEATURES,
-    WORD_STARTS,
     count_records,
     parse_records,
     read_manifest,
     record_lengths,
     unmask,
 )
+from albert_tf.pretraining.segment_pairs import ORDERS
 from albert_tf.tokenizers import load_tokenizer
 from albert_tf_lite.errors import AlbertError
 
 # Settings of records without a manifest.
 DEFAULTS = {"order": "sop", "lowercase": True}
-# Number of classes by order; two in all other orders.
-ORDER_CLASSES = {"none": 0, "three_way": 3}
 # Size of the shuffle buffer, in records.
 SHUFFLED = 8192
 FILES_AT_ONCE = 16
@@ -51,20 +48,19 @@ _POSITIONAL = ("token_ids", "segment_ids", "padding_mask", "word_starts")
 
 
 class PretrainingRecords:
-    """The TFRecords of a corpus.
+    """The TFRecords of a corpus, all of which are read once to check them.
 
     Args:
         path: string: a directory written by `albert-tf pretrain-data`, a directory of
             records of google-research/albert or albert_zh, or a pattern of files.
 
     Attributes:
-        files: list of paths, without empty files.
-        counts: dict of path to number of records.
+        counts: dict of path to number of records, without empty files.
         manifest: dict, the manifest of `pretrain-data`; empty without one.
         lengths: dict of feature name to the number of values per record.
 
     Raises:
-        FileNotFoundError: if there are no records.
+        FileNotFoundError: if there are no records, or a file is missing.
         AlbertError: if a file is damaged, or the records are incomplete.
 
     Example:
@@ -81,80 +77,61 @@ class PretrainingRecords:
         pattern = "*" if folder.is_dir() else folder.name
         self.manifest = read_manifest(self.folder)
         self._settings = {**DEFAULTS, **self.manifest.get("settings", {})}
-        if self.manifest:
-            counts = self._read_shards(pattern)
-        else:
-            found = sorted(
-                x
-                for x in self.folder.glob(pattern)
-                if "tfrecord" in x.name and x.name[0] != "." and x.is_file()
-            )
-            counts = {file: count_records(file) for file in found}
-        self.counts = {file: count for file, count in counts.items() if count}
-        self.files = list(self.counts)
-        if not self.files:
-            raise FileNotFoundError(
-                f"There are no records in {path}. Expected *.tfrecord files such as "
-                "those of `albert-tf pretrain-data`."
-            )
-        self.lengths = record_lengths(self.files[0])
-
-    def _read_shards(self, pattern: str) -> dict[pathlib.Path, int]:
-        """Return the number of records per file of the manifest."""
-        if "shards" not in self.manifest:
+        if self.manifest and "shards" not in self.manifest:
             raise AlbertError(
                 f"{self.folder} holds only a part of its records: `albert-tf "
                 "pretrain-data` was interrupted. Run the same command again to resume."
             )
-        counts = {}
-        for shard in self.manifest["shards"]:
-            file = self.folder / shard["file"]
-            if not fnmatch.fnmatchcase(file.name, pattern):
-                continue
-            size = file.stat().st_size if file.exists() else 0
-            if size != shard["bytes"]:
+        shards = self.manifest.get("shards", [])
+        expected = {self.folder / x["file"]: x["records"] for x in shards}
+        found = expected or sorted(self.folder.glob("*tfrecord*"))
+        files = [
+            file
+            for file in found
+            if fnmatch.fnmatchcase(file.name, pattern)
+            and file.name[0] != "."
+            and expected.get(file, file.stat().st_size)
+        ]
+        if not files:
+            raise FileNotFoundError(
+                f"There are no records in {path}. Expected *.tfrecord files such as "
+                "those of `albert-tf pretrain-data`."
+            )
+        self.lengths = record_lengths(files[0])
+        self.counts: dict[pathlib.Path, int] = {}
+        for file in files:
+            count = count_records(file, self.lengths)
+            if count is None or count != expected.get(file, count):
                 raise AlbertError(
-                    f"{file} has {size} bytes, but {shard['bytes']} in the manifest. "
-                    "Copy it again, or rebuild the records."
+                    f"{file} is damaged, or its records differ from those of the other "
+                    "files. Copy it again, or remove it and rebuild the records."
                 )
-            counts[file] = shard["records"]
-        return counts
+            self.counts[file] = count
 
     @property
     def sequence_length(self) -> int:
         """Number of tokens per sequence."""
-        return self.lengths["input_ids"]
+        return self.lengths["token_ids"]
 
     @property
     def is_masked(self) -> bool:
         """True if the records hold masks."""
-        return MASK_FEATURES["mask_ids"] in self.lengths
+        return "mask_ids" in self.lengths
 
     @property
     def order_classes(self) -> int:
         """Number of classes of the sentence order; 0 without one."""
-        return ORDER_CLASSES.get(self._settings["order"], 2)
+        return len(ORDERS[self._settings["order"]])
 
     @functools.cached_property
     def tokenizer(self) -> keras_hub.tokenizers.Tokenizer | None:
         """Tokenizer of the vocabulary beside the records, or `None`."""
         found = [*self.folder.glob("*.txt"), *self.folder.glob("*.model")]
         if self.manifest:
-            named = self.folder / self.manifest["vocabulary"]
-            found = [named] if named.exists() else []
+            found = [self.folder / self.manifest["vocabulary"]]
         if len(found) == 1:
             return load_tokenizer(found[0], self._settings["lowercase"])
         return None
-
-    @property
-    def vocabulary_size(self) -> int | None:
-        """Size of the vocabulary beside the records, or `None`."""
-        return self.tokenizer and self.tokenizer.vocabulary_size()
-
-    def verify(self) -> None:
-        """Read all records. Raise `AlbertError` if a file is damaged, naming it."""
-        for file in self.files:
-            count_records(file, self.lengths)
 
     def masks(self, **settings: Any) -> WholeWordMaskGenerator:
         """Return a generator that masks the records while they are read.
@@ -174,7 +151,7 @@ class PretrainingRecords:
                 f"Masking needs a vocabulary in {self.folder}, and not several: put a "
                 "vocab.txt or a SentencePiece model there."
             )
-        if WORD_STARTS["word_starts"] not in self.lengths:
+        if "word_starts" not in self.lengths:
             warnings.warn(
                 f"The records of {self.folder} do not contain where words begin: "
                 "single tokens are masked.",
@@ -223,20 +200,22 @@ class PretrainingRecords:
         Raises:
             AlbertError: if there are fewer files than shards.
         """
-        if len(self.files) < num_shards:
+        files = list(self.counts)
+        if len(files) < num_shards:
             raise AlbertError(
-                f"{self.folder} has {len(self.files)} files of records, too few to "
-                f"share among {num_shards}. Make them with smaller `block_bytes=`."
+                f"{self.folder} has {len(files)} files of records, too few to share "
+                f"among {num_shards}. Make them with smaller `block_bytes=`."
             )
         if masks is None and not self.is_masked:
             masks = self.masks()
-        own = self.files[shard::num_shards]
+        own = files[shard::num_shards]
         names, count = list(map(str, own)), sum(self.counts[file] for file in own)
         records = _shuffled(names, seed) if training else tf.data.TFRecordDataset(names)
         # Hosts that train together need batches of one shape.
         trims = num_shards == 1
         if training and trims:
-            batches = _grouped(records, count, batch_size, self.lengths, (seed, shard))
+            length = self.sequence_length
+            batches = _grouped(records, count, batch_size, length, (seed, shard))
         else:
             batches = records.batch(batch_size, drop_remainder=training)
         plain_ids = label_tokens(self.tokenizer) if self.is_masked else None
@@ -307,7 +286,7 @@ def _grouped(
     records: tf.data.Dataset,
     count: int,
     batch_size: int,
-    lengths: dict[str, int],
+    sequence_length: int,
     seed: tuple[int, int],
 ) -> tf.data.Dataset:
     """Group `count` serialized records, repeated endlessly, into similar lengths.
@@ -316,7 +295,7 @@ def _grouped(
     """
     together = max(min(count // batch_size, GROUPED_BATCHES), 1)
     mask = FEATURES["padding_mask"]
-    feature = {mask: tf.io.FixedLenFeature([lengths[mask]], tf.int64)}
+    feature = {mask: tf.io.FixedLenFeature([sequence_length], tf.int64)}
 
     def group(number: tf.Tensor, serialized: tf.Tensor) -> tf.Tensor:
         tokens = tf.reduce_sum(tf.io.parse_example(serialized, feature)[mask], axis=1)

@@ -1,5 +1,6 @@
 """Run one function on many jobs with any `concurrent.futures.Executor`."""
 
+import collections
 import concurrent.futures
 import functools
 import multiprocessing
@@ -11,8 +12,6 @@ from typing import Any
 import tensorflow as tf
 
 from albert_tf_lite.errors import AlbertError, MissingPackageError
-
-ENGINES = ("process", "ray")
 
 
 class RayExecutor(concurrent.futures.Executor):
@@ -29,10 +28,10 @@ class RayExecutor(concurrent.futures.Executor):
             raise MissingPackageError(
                 "The engine 'ray' needs Ray. Run: pip install 'albert-tf[ray]'"
             ) from error
-        self._ray = ray
         self._is_owner = not ray.is_initialized()
         if self._is_owner:
             ray.init(address=address, log_to_driver=False)
+        self._ray = ray
         self._task = functools.cache(ray.remote(num_cpus=1, max_retries=10))
         self.cpus = int(ray.cluster_resources()["CPU"])
 
@@ -53,12 +52,15 @@ def run_jobs(
     workers: int | None = None,
     address: str | None = None,
 ) -> Iterator[tuple[Any, Any]]:
-    """Yield `(key, function(*arguments))` for each job `(key, arguments)` when done.
+    """Yield `(key, function(*arguments))` for each job `(key, arguments)`, in order.
 
     Jobs are read as workers become free, because each may hold much text. A single
     worker runs in this process. Others need a function that can be pickled.
     """
-    processes = workers or _cpus()
+    # Containers and batch systems may allow fewer CPUs than the machine has.
+    has_affinity = hasattr(os, "sched_getaffinity")
+    cpus = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count()
+    processes = workers or cpus or 1
     if engine == "process" and processes == 1:
         for key, arguments in jobs:
             yield key, function(*arguments)
@@ -80,15 +82,16 @@ def run_jobs(
         executor = concurrent.futures.ProcessPoolExecutor(
             processes, multiprocessing.get_context("spawn"), _use_one_thread
         )
-        limit = processes + 2
-    running: dict[concurrent.futures.Future, Any] = {}
+        limit = 2 * processes
+    running: collections.deque = collections.deque()
     try:
         for key, arguments in jobs:
-            running[executor.submit(call_pickled, pickled, *arguments)] = key
+            running.append((key, executor.submit(call_pickled, pickled, *arguments)))
             if len(running) >= limit:
-                yield from _completed(running)
-        while running:
-            yield from _completed(running)
+                key, future = running.popleft()
+                yield key, future.result()
+        for key, future in running:
+            yield key, future.result()
     except concurrent.futures.BrokenExecutor as error:
         raise ChildProcessError(
             "A worker process died, perhaps for lack of memory. Run the same command "
@@ -97,24 +100,6 @@ def run_jobs(
         ) from error
     finally:
         executor.shutdown(cancel_futures=True)
-
-
-def _completed(
-    running: dict[concurrent.futures.Future, Any],
-) -> Iterator[tuple[Any, Any]]:
-    """Wait for the next results, and remove their futures from `running`."""
-    done, _ = concurrent.futures.wait(
-        running, return_when=concurrent.futures.FIRST_COMPLETED
-    )
-    for future in done:
-        yield running.pop(future), future.result()
-
-
-def _cpus() -> int:
-    # Containers and batch systems may allow fewer CPUs than the machine has.
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _use_one_thread() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from albert_tf.files import complete_file, make_folder, only_writer, write_json
 from albert_tf.pretraining.corpus import Corpus, printable
-from albert_tf.pretraining.executors import ENGINES, run_jobs
+from albert_tf.pretraining.executors import run_jobs
 from albert_tf.pretraining.records import MANIFEST, read_manifest
 from albert_tf.pretraining.shards import PretrainingData, ShardMaker
 from albert_tf.training.run_state import differences
@@ -69,10 +69,11 @@ def make_pretraining_data(
     albert_tf.pretraining.make_pretraining_data("corpus/*.txt", "records", settings)
     ```
     """
-    if engine not in ENGINES:
-        raise AlbertError(f"Unknown engine {engine!r}. Known: {list(ENGINES)}")
-    if address and engine != "ray":
-        raise AlbertError("`address` is for a Ray cluster: use `engine='ray'` with it.")
+    if engine not in ("process", "ray") or (address and engine != "ray"):
+        raise AlbertError(
+            "`engine` must be 'process', or 'ray' for a Ray cluster, which alone has "
+            f"an `address`. Received: {engine!r}, {address!r}"
+        )
     # Absolute, because other machines have other working directories.
     output = pathlib.Path(output).resolve()
     vocabulary = pathlib.Path(settings.vocabulary).resolve()
@@ -95,13 +96,15 @@ def make_pretraining_data(
             "vocabulary": vocabulary.name,
         }
         _claim(output, header, vocabulary)
-        made: dict[int, list[dict[str, Any]]] = {}
-        jobs = ((x, (x.index, x.documents)) for x in corpus.blocks())
-        for block, shards in run_jobs(make_shards, jobs, engine, workers, address):
-            made[block.index] = shards
+        shards: list[dict[str, Any]] = []
+        jobs = (
+            (position, (index, documents))
+            for index, (position, documents) in enumerate(corpus.blocks())
+        )
+        for position, made in run_jobs(make_shards, jobs, engine, workers, address):
+            shards += made
             if progress is not None:
-                progress(block.position, corpus.total_bytes)
-        shards = [shard for index in sorted(made) for shard in made[index]]
+                progress(position, corpus.total_bytes)
         records = sum(shard["records"] for shard in shards)
         manifest: dict[str, Any] = {
             "counts": {**corpus.counts, "records": records},
@@ -150,7 +153,7 @@ def _claim(
             )
     # Left by a process that was killed.
     for file in output.glob(".pretrain-*.part"):
-        file.unlink(missing_ok=True)
+        file.unlink()
     write_json(output / MANIFEST, header)
     with complete_file(copy) as temporary:
         temporary.write_bytes(content)

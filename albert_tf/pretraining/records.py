@@ -18,23 +18,22 @@ from google.protobuf.message import DecodeError
 from albert_tf_lite.errors import AlbertError
 
 MANIFEST = "manifest.json"
+# All of these, or none.
+MASKS = {
+    "mask_positions": "masked_lm_positions",
+    "mask_ids": "masked_lm_ids",
+    "mask_weights": "masked_lm_weights",
+}
 # Our name of a feature, and its name in the records.
 FEATURES = {
     "token_ids": "input_ids",
     "padding_mask": "input_mask",
     "segment_ids": "segment_ids",
     "labels": "next_sentence_labels",
+    # 1 where a word begins. Google's generator writes it, albert_zh's does not.
+    "word_starts": "token_boundary",
+    **MASKS,
 }
-# 1 where a word begins. Google's generator writes it, albert_zh's does not.
-WORD_STARTS = {"word_starts": "token_boundary"}
-# All of these, or none.
-MASK_FEATURES = {
-    "mask_positions": "masked_lm_positions",
-    "mask_ids": "masked_lm_ids",
-    "mask_weights": "masked_lm_weights",
-}
-_ALL = {**FEATURES, **WORD_STARTS, **MASK_FEATURES}
-_FLOATS = {"masked_lm_weights"}
 
 
 def write_records(path: str | os.PathLike, arrays: dict[str, np.ndarray]) -> None:
@@ -42,7 +41,7 @@ def write_records(path: str | os.PathLike, arrays: dict[str, np.ndarray]) -> Non
     with tf.io.TFRecordWriter(str(path)) as writer:
         for row in range(len(arrays["labels"])):
             features = {
-                _ALL[key]: _feature(_ALL[key], np.ravel(values[row]))
+                FEATURES[key]: _feature(key, np.ravel(values[row]))
                 for key, values in arrays.items()
             }
             example = tf.train.Example(features=tf.train.Features(feature=features))
@@ -50,8 +49,8 @@ def write_records(path: str | os.PathLike, arrays: dict[str, np.ndarray]) -> Non
             writer.write(example.SerializeToString(deterministic=True))
 
 
-def _feature(name: str, values: np.ndarray) -> tf.train.Feature:
-    if name in _FLOATS:
+def _feature(key: str, values: np.ndarray) -> tf.train.Feature:
+    if key == "mask_weights":
         return tf.train.Feature(float_list=tf.train.FloatList(value=values))
     # Lists are converted faster than arrays.
     numbers = values.astype("int64").tolist()
@@ -59,7 +58,7 @@ def _feature(name: str, values: np.ndarray) -> tf.train.Feature:
 
 
 def record_lengths(path: str | os.PathLike) -> dict[str, int]:
-    """Return the number of values by feature in the first record of a file."""
+    """Return the values per feature in the first record of a file, by our names."""
     try:
         first: Any = next(iter(tf.data.TFRecordDataset(str(path))))
         features = tf.train.Example.FromString(first.numpy()).features.feature
@@ -69,24 +68,24 @@ def record_lengths(path: str | os.PathLike) -> dict[str, int]:
             "or remove it."
         ) from error
     lengths = {
-        name: len(getattr(feature, feature.WhichOneof("kind")).value)
-        for name, feature in features.items()
-        if feature.WhichOneof("kind")
+        key: len(features[name].int64_list.value or features[name].float_list.value)
+        for key, name in FEATURES.items()
+        if name in features
     }
-    masks = [*MASK_FEATURES.values()]
-    needed = [*FEATURES.values(), *(masks if {*masks} & {*lengths} else [])]
-    if missing := [name for name in needed if name not in lengths]:
+    optional = {"word_starts"} if MASKS.keys() & lengths else {"word_starts", *MASKS}
+    if missing := FEATURES.keys() - optional - lengths.keys():
         raise AlbertError(
-            f"The records of {path} lack {missing}. Expected records of "
-            "`albert-tf pretrain-data`, google-research/albert or albert_zh."
+            f"The records of {path} lack {sorted(FEATURES[key] for key in missing)}. "
+            "Expected records of `albert-tf pretrain-data`, google-research/albert or "
+            "albert_zh."
         )
     return lengths
 
 
 def count_records(
     path: str | os.PathLike, lengths: dict[str, int] | None = None
-) -> int:
-    """Count the records of a file and check their checksums, and optionally lengths."""
+) -> int | None:
+    """Count the records of a file; `None` if it is damaged or has other `lengths`."""
     records = tf.data.TFRecordDataset(str(path)).batch(256)
     if lengths is not None:
         records = records.map(
@@ -94,30 +93,27 @@ def count_records(
             num_parallel_calls=tf.data.AUTOTUNE,
         )
     try:
-        count = records.reduce(0, lambda count, batch: count + tf.shape(batch)[0])
-    except tf.errors.OpError as error:
-        raise AlbertError(
-            f"{path} is damaged, or its records differ from those of the other files. "
-            "Copy it again, or remove it and rebuild the records."
-        ) from error
-    return int(count)
+        return int(records.reduce(0, lambda count, batch: count + tf.shape(batch)[0]))
+    except tf.errors.OpError:
+        return None
 
 
 def parse_records(
     serialized: Iterable[tf.Tensor] | tf.Tensor, lengths: dict[str, int]
 ) -> dict[str, tf.Tensor]:
     """Parse serialized records [batch], by our names of the features."""
-    kept = {key: name for key, name in _ALL.items() if name in lengths}
     features = {
-        name: tf.io.FixedLenFeature(
-            [lengths[name]], tf.float32 if name in _FLOATS else tf.int64
+        FEATURES[key]: tf.io.FixedLenFeature(
+            [length], tf.float32 if key == "mask_weights" else tf.int64
         )
-        for name in kept.values()
+        for key, length in lengths.items()
     }
     parsed = tf.io.parse_example(serialized, features)
     batch = {
-        key: parsed[name] if name in _FLOATS else tf.cast(parsed[name], tf.int32)
-        for key, name in kept.items()
+        key: tf.cast(
+            parsed[FEATURES[key]], tf.float32 if key == "mask_weights" else tf.int32
+        )
+        for key in lengths
     }
     return {**batch, "labels": batch["labels"][:, 0]}
 
@@ -133,7 +129,7 @@ def read_manifest(folder: pathlib.Path) -> dict[str, Any]:
     try:
         manifest = json.loads(file.read_text(encoding="utf-8"))
         for shard in manifest.get("shards", []):
-            shard["file"], shard["bytes"], shard["records"]
+            shard["file"], shard["records"]
         manifest["files"], manifest["settings"], manifest["vocabulary"]
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise AlbertError(

@@ -14,23 +14,22 @@ import tensorflow as tf
 
 from albert_tf.files import complete_file, file_digest
 from albert_tf.preprocessing.masking import (
-    MASK_DEFAULTS,
     WholeWordMaskGenerator,
+    check_has_mask,
     mask_settings,
 )
 from albert_tf.pretraining.records import count_records, write_records
 from albert_tf.pretraining.segment_pairs import (
     ORDERS,
     Sentences,
-    SentenceTokenizer,
     draw_sequences,
+    tokenize_documents,
 )
 from albert_tf.tokenizers import load_tokenizer
 from albert_tf_lite.errors import AlbertError
 
 # Part of every shard's name: increase it when the same text gives other records.
 FORMAT = 2
-_MINIMUM = {"sequence_length": 8, "duplicates": 1, "block_bytes": 1, "seed": 0}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,11 +48,10 @@ class PretrainingData:
         order: string, the second segment: `"sop"`, `"nsp"`, `"three_way"` or `"none"`.
         keep_unpaired: bool. Keep a sentence that stands alone as a sequence of one
             segment without a label of sentence order; by default it is left out, as in
-            the original. Not with `masked`.
-        masked: bool. Write masked records, as the original code reads them. By default
-            masks are drawn when records are read.
-        mask_selection_rate, mask_selection_length, ngram, marked_labels: optional, for
-            `masked`: as for `PretrainingRecords.masks`.
+            the original, whose code would take it for a labelled one.
+        masks: optional dict of arguments of `PretrainingRecords.masks`, perhaps empty,
+            to write masked records, as the original code reads them. By default masks
+            are drawn when records are read.
         document_per_line: bool. A line is a document, not a sentence or paragraph.
         text_field: string, the field of JSON lines that holds the text.
         block_bytes: int. Bytes of text per file of records.
@@ -78,11 +76,7 @@ class PretrainingData:
     duplicates: int = 1
     order: str = "sop"
     keep_unpaired: bool = False
-    masked: bool = False
-    mask_selection_rate: float | None = None
-    mask_selection_length: int | None = None
-    ngram: int | None = None
-    marked_labels: bool | None = None
+    masks: dict[str, Any] | None = None
     document_per_line: bool = False
     text_field: str = "text"
     block_bytes: int = 4_000_000
@@ -91,43 +85,24 @@ class PretrainingData:
     def __post_init__(self) -> None:
         if self.order not in ORDERS:
             raise AlbertError(f"Unknown order {self.order!r}. Known: {list(ORDERS)}")
-        for name, minimum in _MINIMUM.items():
-            if (value := getattr(self, name)) < minimum:
-                raise AlbertError(f"`{name}` must be at least {minimum}: {value}")
-        if self.keep_unpaired and self.masked:
+        if self.sequence_length < 8:
             raise AlbertError(
-                "`keep_unpaired=` is not possible for masked records, in which every "
-                "sequence has a label of sentence order. Leave out `masked=`."
+                f"`sequence_length` must be at least 8: {self.sequence_length}"
             )
-        given = [name for name in MASK_DEFAULTS if getattr(self, name) is not None]
-        if given and not self.masked:
-            raise AlbertError(
-                f"{', '.join(given)}: records hold no masks, which are drawn when they "
-                "are read. Give this to `pretrain`, or make `masked` records."
-            )
-
-    @property
-    def mask_settings(self) -> dict[str, Any]:
-        """Arguments of `WholeWordMaskGenerator.for_tokenizer`."""
-        given = {name: getattr(self, name) for name in MASK_DEFAULTS}
-        return mask_settings(self.sequence_length, **given)
 
     def get_config(self) -> dict[str, Any]:
         """Return the settings as JSON can hold them."""
         config = {x.name: getattr(self, x.name) for x in dataclasses.fields(self)}
-        for name in ("vocabulary", *MASK_DEFAULTS):
-            del config[name]
+        masks = config.pop("masks")
         for name in ("segmenter", "split_sentences"):
             if (function := config[name]) is not None:
                 shown = getattr(function, "__qualname__", None) or repr(function)
                 # The address differs between runs.
                 config[name] = re.sub(r" at 0x[0-9a-fA-F]+", "", shown)
-        return {
-            "format": FORMAT,
-            **config,
-            **(self.mask_settings if self.masked else {}),
-            "vocabulary_sha256": file_digest(self.vocabulary),
-        }
+        config["vocabulary_sha256"] = file_digest(config.pop("vocabulary"))
+        if masks is not None:
+            config |= mask_settings(self.sequence_length, **masks)
+        return {"format": FORMAT, **config, "masked": masks is not None}
 
 
 class ShardMaker:
@@ -147,24 +122,22 @@ class ShardMaker:
         self._directory = pathlib.Path(directory)
         self._config = config
         self._tokenizer = load_tokenizer(settings.vocabulary, settings.lowercase)
-        self._sentences = SentenceTokenizer(
-            self._tokenizer,
-            settings.segmenter,
-            settings.split_sentences,
-            # A sequence has room for two sentences.
-            longest=max(settings.sequence_length // 2, 1),
+        self._tokenize = tf.function(
+            self._tokenizer.tokenize_with_offsets,
+            input_signature=[tf.TensorSpec([None], tf.string)],
         )
-        # Made for unmasked records as well, since it checks the vocabulary.
-        masks = WholeWordMaskGenerator.for_tokenizer(
-            self._tokenizer, **settings.mask_settings
-        )
-        self._mask = tf.function(masks.call, reduce_retracing=True)
+        check_has_mask(self._tokenizer)
+        self._mask: Any = None
+        if settings.masks is not None:
+            arguments = mask_settings(settings.sequence_length, **settings.masks)
+            masks = WholeWordMaskGenerator.for_tokenizer(self._tokenizer, **arguments)
+            self._mask = tf.function(masks.call, reduce_retracing=True)
 
     def __reduce__(self) -> tuple:
         return ShardMaker, (self._settings, self._directory, self._config)
 
     def __call__(self, index: int, documents: list[list[str]]) -> list[dict[str, Any]]:
-        """Return name, size and number of records of each file."""
+        """Return name and number of records of each file."""
         text = "\n\n".join("\n".join(document) for document in documents)
         content = json.dumps(self._config, sort_keys=True) + "\n" + text
         digest = hashlib.sha256(content.encode()).hexdigest()[:16]
@@ -173,18 +146,27 @@ class ShardMaker:
         for duplicate in range(self._settings.duplicates):
             number = index * self._settings.duplicates + duplicate
             path = self._directory / f"pretrain-{number:05d}-{digest}.tfrecord"
-            try:
-                count = count_records(path) if path.exists() else None
-            except AlbertError:
-                # Damaged.
-                count = None
+            count = count_records(path) if path.exists() else None
             if count is None:
-                sentences = sentences or self._sentences(documents)
+                sentences = sentences or tokenize_documents(
+                    documents,
+                    self._tokenize,
+                    self._settings.segmenter,
+                    self._settings.split_sentences,
+                    # A sequence has room for two sentences.
+                    longest=self._settings.sequence_length // 2,
+                )
                 arrays = self._sequences(sentences, index, duplicate)
-                _write_shard(path, arrays)
+                try:
+                    with complete_file(path) as temporary:
+                        write_records(temporary, arrays)
+                except tf.errors.OpError as error:
+                    raise OSError(
+                        f"{path} cannot be written: {error.message}. Complete files "
+                        "are kept; run the same command to resume."
+                    ) from error
                 count = len(arrays["labels"])
-            size = path.stat().st_size
-            shards.append({"file": path.name, "bytes": size, "records": count})
+            shards.append({"file": path.name, "records": count})
         return shards
 
     def _sequences(
@@ -203,19 +185,8 @@ class ShardMaker:
         )
         order = random.permutation(len(arrays["labels"]))
         arrays = {name: values[order] for name, values in arrays.items()}
-        if settings.masked:
+        if self._mask is not None:
             seed = random.integers(2**31, size=2).astype("int32")
             masked = self._mask(arrays["token_ids"], arrays["word_starts"], seed)
             arrays.update({name: values.numpy() for name, values in masked.items()})
         return arrays
-
-
-def _write_shard(path: pathlib.Path, arrays: dict[str, np.ndarray]) -> None:
-    try:
-        with complete_file(path) as temporary:
-            write_records(temporary, arrays)
-    except tf.errors.OpError as error:
-        raise OSError(
-            f"{path} cannot be written: {error.message}. Complete files are kept; run "
-            "the same command to resume."
-        ) from error

@@ -17,17 +17,9 @@ from albert_tf.files import BACKUP
 from albert_tf.models import AlbertPretrainer
 from albert_tf.preprocessing.masking import WholeWordMaskGenerator
 from albert_tf.pretraining.dataset import PretrainingRecords
-from albert_tf.training.optimizers import AdamW, Lamb, WarmupLinearDecay
-from albert_tf.training.run_state import TrainingState, draw, hold_state
+from albert_tf.training.run_state import TrainingState, hold_state
 from albert_tf_lite.errors import AlbertError
 
-OPTIMIZERS = {"lamb": Lamb, "adamw": AdamW}
-# Titles of the plotted metrics.
-PANELS = {
-    "loss": "loss",
-    "mlm_logits_accuracy": "masked words: accuracy",
-    "sop_logits_accuracy": "sentence order: accuracy",
-}
 # Maximum number of seconds between two saved states.
 SAVE_EVERY = 180
 
@@ -66,7 +58,7 @@ def pretrain(
             `dev`.
         dev: optional `PretrainingRecords` to evaluate on.
         settings: optional dict, further values that identify the run, such as the
-            `weights_digest` of the initial checkpoint.
+            `data_digest` of the initial weights.
         callbacks, verbose: as for `keras.Model.fit`.
         num_shards, shard: as for `PretrainingRecords.dataset`. Hosts that train
             together share `output`; the first writes there.
@@ -77,8 +69,8 @@ def pretrain(
 
     Raises:
         AlbertError: if `steps` is not a multiple of `interval`, the records do not fit
-            the model or are damaged, `output` holds the state of another training, or
-            the training diverges.
+            the model, `output` holds the state of another training, or the training
+            diverges.
         BlockingIOError: if another process trains into `output`.
         KeyboardInterrupt: after Ctrl-C or SIGTERM.
 
@@ -87,7 +79,7 @@ def pretrain(
     records = albert_tf.pretraining.PretrainingRecords("records")
     pretrainer = albert_tf.models.AlbertPretrainer.from_checkpoint("albert_tiny_zh")
     pretrainer.compile(
-        albert_tf.pretraining.pretraining_optimizer("lamb", 1e-3, steps=10_000)
+        albert_tf.training.scheduled_optimizer("lamb", 1e-3, total_steps=10_000)
     )
     done = albert_tf.pretraining.pretrain(pretrainer, records, "out", steps=10_000)
     ```
@@ -110,7 +102,7 @@ def pretrain(
         "optimizer": keras.saving.serialize_keras_object(optimizer),
         "masks": masks and masks.get_config(),
         # The names of ours contain a hash of the text.
-        "records": {file.name: file.stat().st_size for file in records.files},
+        "records": {file.name: file.stat().st_size for file in records.counts},
         "steps": steps,
         "batch_size": batch_size,
         "seed": seed,
@@ -120,10 +112,8 @@ def pretrain(
     }
     writes = shard == 0
     with hold_state(backup, _without_names(identity), writes):
-        records.verify()
         evaluated = None
         if dev is not None:
-            dev.verify()
             dev_masks = None if dev.is_masked else masks
             evaluated = dev.dataset(batch_size, dev_masks, training=False)
         state = StepState(backup, interval, steps, writes)
@@ -161,58 +151,6 @@ def pretrain(
     return {"history": state.history, "steps": steps, "seconds": state.seconds}
 
 
-def pretraining_optimizer(
-    name: str,
-    learning_rate: float,
-    steps: int,
-    warmup: float = 0.1,
-    accumulate: int = 1,
-    weight_average: float | None = None,
-    **kwargs: Any,
-) -> keras.optimizers.Optimizer:
-    """Return an optimizer with warm-up and linear decay, as ALBERT is pretrained with.
-
-    Args:
-        name: `"lamb"`, as in the paper, or `"adamw"`.
-        learning_rate: float, the peak.
-        steps: int. Number of training batches.
-        warmup: float. The share of the steps in which the rate rises.
-        accumulate: int. Batches per update, whose gradients are averaged.
-        weight_average: optional float, such as 0.999: the share of the previous value
-            in an exponential moving average of the weights, per batch.
-        **kwargs: other arguments of the optimizer, instead of those of the original.
-
-    Raises:
-        AlbertError: if `steps` is not a multiple of `accumulate`, or the share of the
-            average is not between 0 and 1.
-
-    Example:
-    ```python
-    optimizer = albert_tf.pretraining.pretraining_optimizer(
-        "lamb", 1e-3, steps=10_000, weight_average=0.999
-    )
-    ```
-    """
-    if steps % accumulate:
-        raise AlbertError(
-            f"The {steps} steps must be a multiple of `accumulate`: {accumulate}"
-        )
-    # As in google-research/albert `optimization.py`.
-    settings = {"weight_decay": 0.01, "epsilon": 1e-6, "global_clipnorm": 1.0}
-    if accumulate > 1:
-        settings["gradient_accumulation_steps"] = accumulate
-    if weight_average is not None:
-        if not 0 < weight_average < 1:
-            raise AlbertError(
-                "`weight_average` must be above 0 and below 1, such as 0.999: "
-                f"{weight_average}"
-            )
-        settings |= {"use_ema": True, "ema_momentum": weight_average}
-    # Keras counts every batch as a step of the schedule, also with `accumulate`.
-    schedule = WarmupLinearDecay(learning_rate, steps, int(steps * warmup))
-    return OPTIMIZERS[name](schedule, **{**settings, **kwargs})
-
-
 def _without_names(config: Any) -> Any:
     if not isinstance(config, dict):
         return config
@@ -222,27 +160,25 @@ def _without_names(config: Any) -> Any:
 
 def _check_fits(model: AlbertPretrainer, records: PretrainingRecords) -> None:
     """Raise if a model cannot be trained on records."""
-    backbone = model.backbone
-    tokens, classes = records.vocabulary_size, records.order_classes
-    for fits, problem in (
+    backbone, tokenizer = model.backbone, records.tokenizer
+    for name, found, expected in (
+        ("classes of sentence order", records.order_classes, model.num_sop_classes),
         (
-            records.sequence_length <= backbone.max_sequence_length,
-            f"{records.sequence_length} tokens per sequence, but the model has "
-            f"{backbone.max_sequence_length} positions",
+            "tokens in their vocabulary",
+            tokenizer and tokenizer.vocabulary_size(),
+            tokenizer and backbone.vocabulary_size,
         ),
         (
-            classes == model.num_sop_classes,
-            f"{classes} classes of sentence order, but the model has "
-            f"{model.num_sop_classes}: pass it `num_sop_classes={classes}`",
-        ),
-        (
-            tokens in (None, backbone.vocabulary_size),
-            f"a vocabulary of {tokens} tokens, but the model has one of "
-            f"{backbone.vocabulary_size}",
+            "tokens per sequence",
+            records.sequence_length,
+            min(records.sequence_length, backbone.max_sequence_length),
         ),
     ):
-        if not fits:
-            raise AlbertError(f"The records of {records.folder} have {problem}.")
+        if found != expected:
+            raise AlbertError(
+                f"The records of {records.folder} have {found} {name}, but the model "
+                f"has {expected}."
+            )
 
 
 def check_same_tokens(
@@ -255,20 +191,13 @@ def check_same_tokens(
     if tokenizer is None or other is None:
         return
     pairs = itertools.zip_longest(tokenizer.get_vocabulary(), other.get_vocabulary())
-    for number, (token, other_token) in enumerate(pairs):
-        if token != other_token:
+    for number, (first, second) in enumerate(pairs):
+        if first != second:
             raise AlbertError(
                 f"{name} and {other_name} have different vocabularies: token {number} "
-                f"is {token!r} in the first, {other_token!r} in the second. Make the "
+                f"is {first!r} in the first, {second!r} in the second. Make the "
                 "records with the same vocabulary."
             )
-
-
-def plot_pretraining(
-    history: dict[str, list], interval: int, path: str | os.PathLike
-) -> None:
-    """Plot the loss and the accuracy of each head by step, as a PNG file."""
-    draw(history, PANELS, path, interval, "step")
 
 
 class StepState(TrainingState):

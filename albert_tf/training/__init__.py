@@ -4,8 +4,8 @@ from albert_tf.training.losses import PairLoss, SentenceLoss
 from albert_tf.training.optimizers import (
     Lamb,
     WarmupLinearDecay,
-    adamw,
     fine_tuning_learning_rate,
+    scheduled_optimizer,
 )
 
 __all__ = [
@@ -13,6 +13,6 @@ __all__ = [
     "PairLoss",
     "SentenceLoss",
     "WarmupLinearDecay",
-    "adamw",
     "fine_tuning_learning_rate",
+    "scheduled_optimizer",
 ]

@@ -1,23 +1,20 @@
 """Fine-tune a task, keep its best epoch, and resume after an interruption."""
 
-import contextlib
+import operator
 import os
 import pathlib
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import keras
 
 from albert_tf.files import BACKUP, complete_directory
-from albert_tf.training.run_state import TrainingState, data_digest, draw, hold_state
+from albert_tf.training.run_state import TrainingState, data_digest, hold_state
 from albert_tf_lite.errors import AlbertError
 
 # The parts of a model that can be frozen, by name.
-FREEZABLE: dict[str, Callable[[Any], keras.layers.Layer]] = {
-    "embeddings": lambda model: model.backbone.embedding,
-    "encoder": lambda model: model.backbone,
-}
+FREEZABLE = {"embeddings": "backbone.embedding", "encoder": "backbone"}
 
 
 def fine_tune(
@@ -67,19 +64,33 @@ def fine_tune(
         evaluation = keras.callbacks.LambdaCallback(on_epoch_end=add_scores)
         callbacks = [evaluation, state, *callbacks]
         if model.optimizer.use_ema:
-            callbacks.insert(0, _AveragedWeights(resumed=bool(state.epochs)))
-        with _frozen(model, freeze):
-            model.fit(
-                *train,
-                validation_data=dev,
-                epochs=state.epochs if state.has_stopped else epochs,
-                initial_epoch=state.epochs,
-                batch_size=batch_size,
-                callbacks=callbacks,
-                verbose=verbose,
-            )
-            best = state.best_epoch
-            model.load_weights(state.weights(best))
+            # Puts the averages into the model while it is scored and saved.
+            averages = keras.callbacks.SwapEMAWeights(swap_on_epoch=True)
+            # A resumed training begins with the saved averages in the model.
+            averages._ema_weights_in_model = bool(state.epochs)
+            callbacks.insert(0, averages)
+        if freeze:
+            part = operator.attrgetter(FREEZABLE[freeze])(model)
+            part.trainable = False
+            if not model.trainable_variables:
+                raise AlbertError(
+                    f"With freeze={freeze!r} {type(model).__name__} has nothing to "
+                    "train, because it has no head. Choose another part or none."
+                )
+        model.fit(
+            *train,
+            validation_data=dev,
+            epochs=state.epochs if state.has_stopped else epochs,
+            initial_epoch=state.epochs,
+            batch_size=batch_size,
+            callbacks=callbacks,
+            verbose=verbose,
+        )
+        best = state.best_epoch
+        model.load_weights(state.weights(best))
+        if freeze:
+            # The written preset is not frozen.
+            part.trainable = True
         if tune:
             tune(model)
         metrics = {
@@ -96,40 +107,3 @@ def fine_tune(
             model.save_to_preset(str(directory))
         shutil.rmtree(backup)
     return metrics
-
-
-@contextlib.contextmanager
-def _frozen(model: Any, freeze: str | None) -> Iterator[None]:
-    if freeze is None:
-        yield
-        return
-    part = FREEZABLE[freeze](model)
-    part.trainable = False
-    try:
-        if not model.trainable_variables:
-            raise AlbertError(
-                f"With freeze={freeze!r} {type(model).__name__} has nothing to train, "
-                "because it has no head. Choose another part or none."
-            )
-        yield
-    finally:
-        # The written preset is not frozen.
-        part.trainable = True
-
-
-class _AveragedWeights(keras.callbacks.SwapEMAWeights):
-    """Put the averages into the model while it is scored and saved.
-
-    A `resumed` training begins with the saved averages in the model.
-    """
-
-    def __init__(self, resumed: bool):
-        super().__init__(swap_on_epoch=True)
-        self._ema_weights_in_model = resumed
-
-
-def plot_history(
-    history: dict[str, list], path: str | os.PathLike, score: str = "accuracy"
-) -> None:
-    """Plot loss and a score of training and dev by epoch, as a PNG file."""
-    draw(history, {"loss": "loss", score: score.replace("_", " ")}, path)

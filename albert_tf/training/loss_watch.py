@@ -10,11 +10,6 @@ LEAST_FALL = 0.01
 LEAST_STEPS = 9
 
 
-def with_loss_watch(callbacks: Any) -> list[keras.callbacks.Callback]:
-    """Add a `LossWatch` to the callbacks of `keras.Model.fit`."""
-    return [*keras.tree.flatten(callbacks or []), LossWatch()]
-
-
 class LossWatch(keras.callbacks.Callback):
     """Warn if the loss has not fallen in the first epoch.
 
@@ -42,13 +37,8 @@ class LossWatch(keras.callbacks.Callback):
             warnings.warn(
                 f"The loss has not fallen in the first epoch: {first:.4f} in its first "
                 f"third, {last:.4f} in its last. Check that labels match their texts, "
-                "and try more epochs, a smaller batch or another learning rate: "
-                f"{self._rate()} now; about 5e-4 for small models from random weights, "
-                "1e-5 for large ones from a checkpoint.",
+                "and try more epochs, a smaller batch or another learning rate: about "
+                "5e-4 for small models from random weights, 1e-5 for large ones from a "
+                "checkpoint.",
                 stacklevel=2,
             )
-
-    def _rate(self) -> str:
-        settings = getattr(self.model, "_auto_settings", None)
-        rate = settings and settings["learning_rate"]
-        return f"{rate or float(self.model.optimizer.learning_rate):.0e}"

@@ -8,7 +8,6 @@ from keras import ops
 from albert_tf.layers.private_keras import adam_moments, variable_index
 from albert_tf_lite.errors import AlbertError
 
-WARMUP_SHARE = 0.1
 # Biases and LayerNorm, as in google-research/albert `optimization.py`.
 NOT_DECAYED = ("bias", "gamma", "beta")
 # One variable in `AttentionBlock`, but three with a ratio each in the original.
@@ -56,7 +55,7 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
-class Lamb(keras.optimizers.Optimizer):
+class Lamb(keras.optimizers.Lamb):
     """LAMB as ALBERT was pretrained with it.
 
     A step on the weights w of a variable, with the gradient g:
@@ -80,7 +79,6 @@ class Lamb(keras.optimizers.Optimizer):
         epsilon: float. Added to sqrt(v).
         weight_decay: optional float. Share of the weights in the update. Kept as
             `weight_decay_rate`; Keras' attribute `weight_decay` is `None`.
-        name: string.
         **kwargs: other arguments of `keras.optimizers.Optimizer`, such as
             `global_clipnorm` (1.0 in the original) and `gradient_accumulation_steps`.
 
@@ -104,30 +102,21 @@ class Lamb(keras.optimizers.Optimizer):
         beta_2: float = 0.999,
         epsilon: float = 1e-6,
         weight_decay: float | None = 0.01,
-        name: str = "lamb",
         **kwargs: Any,
     ):
         # Keras would apply its `weight_decay` outside of the ratio.
-        super().__init__(learning_rate, name=name, **kwargs)
-        self.beta_1 = beta_1
-        self.beta_2 = beta_2
-        self.epsilon = epsilon
+        super().__init__(learning_rate, beta_1, beta_2, epsilon, **kwargs)
         self.weight_decay_rate = weight_decay or 0.0
 
     def build(self, variables):
-        if self.built:
-            return
         super().build(variables)
-        self._momentums, self._velocities = self.add_optimizer_variables(
-            variables, ["momentum", "velocity"]
-        )
         # `update_step` receives TensorFlow's variables, which have no path.
         self._is_excluded = [x.path.endswith(NOT_DECAYED) for x in variables]
         self._parts = [3 if x.path.endswith(FUSED) else 1 for x in variables]
 
     def update_step(self, gradient: Any, variable: Any, learning_rate: Any) -> None:
         index = variable_index(self, variable)
-        momentum, velocity = self._momentums[index], self._velocities[index]
+        momentum, velocity = adam_moments(self, variable)
         # At least float32 for sums of squares, as in the original.
         dtype = keras.backend.result_type(
             keras.backend.standardize_dtype(variable.dtype), "float32"
@@ -148,13 +137,7 @@ class Lamb(keras.optimizers.Optimizer):
         self.assign(variable, w - ops.cast(learning_rate, dtype) * update)
 
     def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "beta_1": self.beta_1,
-            "beta_2": self.beta_2,
-            "epsilon": self.epsilon,
-            "weight_decay": self.weight_decay_rate,
-        }
+        return {**super().get_config(), "weight_decay": self.weight_decay_rate}
 
 
 def _times_trust_ratio(update: Any, w: Any, parts: int) -> Any:
@@ -227,33 +210,50 @@ def fine_tuning_learning_rate(hidden_dim: int, random_weights: bool = False) -> 
     return next(rates[random_weights] for w, *rates in _RATES if hidden_dim <= w)
 
 
-def adamw(
+OPTIMIZERS = {"lamb": Lamb, "adamw": AdamW}
+
+
+def scheduled_optimizer(
+    name: str,
     learning_rate: float,
     total_steps: int | None = None,
-    warmup_share: float = WARMUP_SHARE,
+    warmup_share: float = 0.1,
+    ema_momentum: float | None = None,
     **kwargs: Any,
-) -> AdamW:
-    """Return AdamW with warm-up and linear decay, as ALBERT is fine-tuned.
+) -> keras.optimizers.Optimizer:
+    """Return an optimizer as ALBERT is trained with, with warm-up and linear decay.
 
     Args:
+        name: `"lamb"`, as ALBERT was pretrained with, or `"adamw"`.
         learning_rate: float, the peak.
-        total_steps: optional int. Steps until the rate is 0; by default the rate is
-            constant.
+        total_steps: optional int. Batches until the rate is 0, also if several are one
+            update; by default the rate is constant.
         warmup_share: float. Share of the steps in which the rate rises.
-        **kwargs: other arguments of `keras.optimizers.AdamW`, such as `use_ema`.
+        ema_momentum: optional float below 1, such as 0.999, to average the weights: the
+            share of the previous value in their moving average, per batch.
+        **kwargs: other arguments of the optimizer, instead of those of the original,
+            such as `gradient_accumulation_steps`, the number of batches per update.
+
+    Example:
+    ```python
+    optimizer = albert_tf.training.scheduled_optimizer(
+        "lamb", 1e-3, total_steps=10_000, ema_momentum=0.999
+    )
+    ```
 
     Reference:
         google-research/albert `optimization.py`.
     """
+    schedule: keras.optimizers.schedules.LearningRateSchedule
     if total_steps:
-        learning_rate = WarmupLinearDecay(
-            learning_rate, total_steps, int(total_steps * warmup_share)
-        )
+        warmup_steps = int(total_steps * warmup_share)
+        schedule = WarmupLinearDecay(learning_rate, total_steps, warmup_steps)
     else:
         # A plain rate would be one more variable in the state of the optimizer.
-        learning_rate = keras.optimizers.schedules.PolynomialDecay(
+        schedule = keras.optimizers.schedules.PolynomialDecay(
             learning_rate, decay_steps=1, end_learning_rate=learning_rate
         )
-    return AdamW(
-        learning_rate, weight_decay=0.01, epsilon=1e-6, global_clipnorm=1.0, **kwargs
-    )
+    settings = {"weight_decay": 0.01, "epsilon": 1e-6, "global_clipnorm": 1.0}
+    if ema_momentum is not None:
+        settings |= {"use_ema": True, "ema_momentum": ema_momentum}
+    return OPTIMIZERS[name](schedule, **{**settings, **kwargs})

@@ -16,8 +16,6 @@ from albert_tf.files import complete_file, make_folder, only_writer, write_text
 from albert_tf_lite.errors import AlbertError
 
 IDENTITY, HISTORY = "identity.json", "epochs.json"
-# Maximum number of differences in a message.
-MAX_NAMED = 4
 
 
 @contextlib.contextmanager
@@ -46,11 +44,6 @@ def hold_state(
         yield
 
 
-def weights_digest(model: keras.Model) -> str:
-    """Return the fingerprint of all weights of a model."""
-    return data_digest(model.get_weights())
-
-
 def data_digest(data: Any) -> str:
     """Return the fingerprint of nested lists and arrays of texts and numbers."""
     digest = hashlib.sha256()
@@ -63,7 +56,7 @@ def data_digest(data: Any) -> str:
 
 
 def differences(old: dict[str, Any], new: dict[str, Any]) -> str:
-    """Describe the differences of nested dicts by dotted names, for a message."""
+    """Describe the first differences of nested dicts by dotted names, for a message."""
     first, second = dict(_leaves(old)), dict(_leaves(new))
     named = [
         # At most 40 characters of a value.
@@ -71,8 +64,7 @@ def differences(old: dict[str, Any], new: dict[str, Any]) -> str:
         for name in sorted(first.keys() | second.keys())
         if first.get(name) != second.get(name)
     ]
-    more = len(named) - MAX_NAMED
-    return "; ".join(named[:MAX_NAMED] + [f"{more} more differences"] * (more > 0))
+    return "; ".join(named[:4])
 
 
 def _leaves(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
@@ -200,28 +192,27 @@ class TrainingState(keras.callbacks.Callback):
         )
 
 
-def draw(
+def plot_history(
     history: dict[str, list],
-    titles: dict[str, str],
+    metrics: Iterable[str],
     path: str | os.PathLike,
     interval: int = 1,
     xlabel: str = "epoch",
 ) -> None:
-    """Plot metrics of training and dev as a PNG file, with a panel per title."""
+    """Plot metrics of training and dev as a PNG file, with a panel per metric."""
     # pyplot would change the caller's backend.
     from matplotlib.figure import Figure
 
-    metrics = [x for x in titles if x in history or f"val_{x}" in history]
+    metrics = [x for x in metrics if x in history or f"val_{x}" in history]
     figure = Figure(figsize=(4.5 * len(metrics), 3.5), layout="constrained")
     axes = figure.subplots(1, len(metrics), squeeze=False)
     for axis, metric in zip(axes[0], metrics, strict=True):
         for name, label in ((metric, "training"), (f"val_{metric}", "dev")):
             values = np.array(history.get(name, []), float)
-            if len(values):
-                x = interval * np.arange(1, len(values) + 1)
-                # Markers show a single point.
-                axis.plot(x, values, marker="o", markersize=4, label=label)
-        axis.set(xlabel=xlabel, title=titles[metric])
+            x = interval * np.arange(1, len(values) + 1)
+            # Markers show a single point.
+            axis.plot(x, values, marker="o", markersize=4, label=label)
+        axis.set(xlabel=xlabel, title=metric.replace("_", " "))
         axis.xaxis.get_major_locator().set_params(integer=True)
         axis.grid(alpha=0.3)
         axis.legend()

@@ -53,7 +53,7 @@ def data(folder, output, *options, file="text/*.txt"):
 def records(folder):
     out = printed(*data(folder, folder / "records"))
     assert "documents 60" in out and "not_utf8 0" in out
-    assert "1 file of records is in" in out
+    assert "Files of records in" in out
     return folder / "records"
 
 

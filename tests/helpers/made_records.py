@@ -79,7 +79,6 @@ def write_manifest(folder, **settings):
     shards = [
         {
             "file": file.name,
-            "bytes": file.stat().st_size,
             "records": sum(1 for _ in tf.data.TFRecordDataset(str(file))),
         }
         for file in sorted(folder.glob("*.tfrecord"))

@@ -46,7 +46,7 @@ def test_records_have_the_original_names_and_round_trip(tmp_path):
         features = tf.train.Example.FromString(record.numpy()).features.feature
         assert {x: y.WhichOneof("kind") for x, y in features.items()} == kinds
     lengths = record_lengths(path)
-    assert lengths["input_ids"] == 17 and lengths.keys() == kinds.keys()
+    assert lengths["token_ids"] == 17 and lengths.keys() == written.keys()
     read = parse_records(next(iter(records.batch(3))), lengths)
     assert read.keys() == written.keys()
     for name, values in written.items():
@@ -54,31 +54,24 @@ def test_records_have_the_original_names_and_round_trip(tmp_path):
         assert read[name].dtype == ("float32" if "weights" in name else "int32")
 
 
-def original(path, without=()):
-    """A record as the original scripts write it."""
-    values = {name: [1] * 9 for name in ORIGINAL}
-    values.update(masked_lm_positions=[2, 0], masked_lm_ids=[7, 0])
-    values.update(masked_lm_weights=[1.0, 0.0], next_sentence_labels=[1])
-    example = tf.train.Example()
-    for name in ORIGINAL.keys() - set(without):
-        feature = getattr(example.features.feature[name], ORIGINAL[name])
-        feature.value.extend(values[name])
-    with tf.io.TFRecordWriter(str(path)) as writer:
-        writer.write(example.SerializeToString())
-    return path
-
-
-def test_records_of_the_original_are_read(tmp_path):
-    path = original(tmp_path / "a.tfrecord")
-    lengths = record_lengths(path)
-    read = parse_records(list(tf.data.TFRecordDataset(str(path))), lengths)
-    assert "word_starts" not in read
-    assert read["mask_ids"].numpy().tolist() == [[7, 0]]
-    assert read["labels"].numpy().tolist() == [1]
-
-
-def test_wrong_and_damaged_files(tmp_path):
-    path = original(tmp_path / "a.tfrecord", without=["input_mask"])
+def test_records_of_the_original_are_read_and_damage_is_named(tmp_path):
+    path = tmp_path / "a.tfrecord"
+    for missing in ("token_boundary", "input_mask"):
+        values = {name: [1] * 9 for name in ORIGINAL}
+        values |= {"masked_lm_positions": [2, 0], "masked_lm_ids": [7, 0]}
+        values |= {"masked_lm_weights": [1.0, 0.0], "next_sentence_labels": [1]}
+        example = tf.train.Example()
+        for name in ORIGINAL.keys() - {missing}:
+            feature = getattr(example.features.feature[name], ORIGINAL[name])
+            feature.value.extend(values[name])
+        with tf.io.TFRecordWriter(str(path)) as writer:
+            writer.write(example.SerializeToString())
+        if missing == "token_boundary":
+            records = list(tf.data.TFRecordDataset(str(path)))
+            read = parse_records(records, record_lengths(path))
+            assert "word_starts" not in read
+            assert read["mask_ids"].numpy().tolist() == [[7, 0]]
+            assert read["labels"].numpy().tolist() == [1]
     with pytest.raises(ValueError, match=r"a.tfrecord lack \['input_mask'\]"):
         record_lengths(path)
     for content in (path.read_bytes()[:-3], b"text", b"\0" * 40):

@@ -99,19 +99,6 @@ def test_kinds_are_equally_frequent(order):
     assert chi_square < CHI_SQUARE[len(counts) - 1]
 
 
-def test_the_share_of_short_sequences():
-    # Sentences of one token and documents without end: a full sequence is full.
-    sentences = corpus([200_000], longest=1)
-    for rate in (0, 0.1):
-        arrays = sequences(sentences, 64, "sop", short_sequence_rate=rate)
-        lengths = arrays["padding_mask"].sum(1)[:-1]
-        short = (lengths < 64).sum()
-        # A short length is drawn from 2 to 61, of which the last is full, too.
-        expected = rate * 59 / 60 * len(lengths)
-        assert len(lengths) > 3000
-        assert (short - expected) ** 2 <= CHI_SQUARE[1] * expected * (1 - rate)
-
-
 def test_text_is_used_once_and_whole_where_it_fits():
     sentences = corpus([30, 25, 40])
     arrays = sequences(sentences, 400, "none", short_sequence_rate=0)
@@ -135,13 +122,11 @@ def test_excess_tokens_are_cut_from_the_longer_segment():
     assert abs(np.mean(fronts) - 15) < 1
 
 
-def test_a_lone_sentence_is_counted_and_left_out_or_kept():
+def test_a_lone_sentence_is_left_out_or_kept():
     for keep in (False, True):
         arrays = sequences(corpus([1] * 3), 16, "nsp", keep_unpaired=keep)
         assert arrays["token_ids"].shape == (3 * keep, 16)
         assert not arrays["segment_ids"].any()
-
-
-def test_a_single_document_has_no_label_other():
+    # Nor is there another document to draw a segment from.
     labels = sequences(corpus([500]), 32, "three_way")["labels"]
     assert not (labels == ORDERS["three_way"].index("other")).any()

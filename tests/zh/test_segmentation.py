@@ -51,26 +51,9 @@ def test_rjieba_finds_the_words_of_jieba(hmm):
         assert segmenter(text) == jieba.lcut(text, HMM=hmm)
 
 
-def test_repr_names_the_words():
-    """A run of `pretrain-data` recognises its settings by the repr."""
-    assert repr(zh.Jieba(fast=False)) == "Jieba(hmm=True, fast=False)"
-    one, same, other = (
-        repr(zh.Jieba(user_dictionary=[word])) for word in ("一", "一", "二")
-    )
-    assert one == same != other
-    assert repr(zh.Whitespace()) == "Whitespace()"
-
-
 def test_a_user_dictionary_is_that_of_jieba(tmp_path):
     text = "李小福是创新办主任也是云计算方面的专家"
-    lines = [
-        "云计算 5",
-        "李小福 2 nr",
-        "",
-        "创新办 3 i",
-        "easy_install 3 eng",
-        "石墨烯",
-    ]
+    lines = ["云计算 5", "李小福 2 nr", "", "创新办 3 i", "easy_install 3 eng"]
     path = tmp_path / "words.txt"
     path.write_text("\ufeff" + "\r\n".join(lines), encoding="utf-8", newline="")
     expected = jieba.Tokenizer()
@@ -82,6 +65,8 @@ def test_a_user_dictionary_is_that_of_jieba(tmp_path):
     assert len(pickled) < 1000
     assert pickle.loads(pickled)(text) == zh.Jieba(user_dictionary=lines)(text)
     assert pickle.loads(pickled)(text) == segmenter(text)
+    # A run of `pretrain-data` recognises its settings by the repr.
+    assert repr(segmenter) == repr(pickle.loads(pickled)) != repr(zh.Jieba())
 
 
 def test_a_malformed_user_dictionary_is_refused(tmp_path):
@@ -119,17 +104,24 @@ def test_words_begin_at_the_same_places_for_all_segmenters():
 
 
 CONFIGS = {
-    "albert_tiny_zh": "configs/albert_config_tiny.json",
-    "albert_base_zh": "configs/albert_config_base.json",
-    "albert_large_zh": "configs/albert_config_large.json",
-    "albert_xlarge_zh": "configs/albert_config_xlarge.json",
-    "albert_xxlarge_zh": "configs/albert_config_xxlarge.json",
+    **{
+        f"albert_{name}_zh": f"configs/albert_config_{name}.json"
+        for name in ("tiny", "base", "large", "xlarge", "xxlarge")
+    },
     # The config in the archive albert_tiny_zh_google has one layer.
     "albert_tiny_zh_google": "configs/albert_config_tiny_google.json",
     "albert_small_zh_google": "configs/albert_config_small_google.json",
     "albert_base_zh_google": "albert_base_zh_google/albert_config.json",
 }
 ACTIVATIONS = {"gelu": "gelu_approximate", "relu": "relu"}
+NAMES = {
+    "num_layers": "num_hidden_layers",
+    "hidden_dim": "hidden_size",
+    "num_heads": "num_attention_heads",
+    "intermediate_dim": "intermediate_size",
+    "embedding_dim": "embedding_size",
+    "vocabulary_size": "vocab_size",
+}
 
 
 def test_sizes_are_those_of_the_released_configs(assets):
@@ -138,14 +130,7 @@ def test_sizes_are_those_of_the_released_configs(assets):
     for name, path in CONFIGS.items():
         size = zh.SIZES[name]
         config = json.loads((assets / "released" / path).read_text())
-        assert {
-            "num_layers": config["num_hidden_layers"],
-            "hidden_dim": config["hidden_size"],
-            "num_heads": config["num_attention_heads"],
-            "intermediate_dim": config["intermediate_size"],
-            "embedding_dim": config["embedding_size"],
-            "vocabulary_size": config["vocab_size"],
-        }.items() <= size.items()
+        assert all(size[ours] == config[theirs] for ours, theirs in NAMES.items())
         activation = size.get("activation", "gelu_approximate")
         assert activation == ACTIVATIONS[config["hidden_act"]]
         assert size.get("normalize_first", False) == (config.get("ln_type") == "preln")
