@@ -119,7 +119,6 @@ def test_choices_of_c3(write):
     choices = [["七点", "八点"], ["男", "女", "不知道"], ["黑"]]
     assert data.x == (contexts, ["现在几点？", "谁问？", "天？"], choices)
     assert data.labels == [1, 0, 0]
-    assert data.ids == ["1-7-0", "1-7-1", "1-8-0"]
 
 
 def test_choices_of_race_in_a_file_lines_and_a_directory(write, tmp_path):
@@ -129,10 +128,10 @@ def test_choices_of_race_in_a_file_lines_and_a_directory(write, tmp_path):
     lines = write(f"{json.dumps(RACE)}\n\n{json.dumps(RACE)}\n", "all.jsonl")
     assert read_choices(lines).labels == [1, 0, 1, 0]
     (tmp_path / "race" / "high").mkdir(parents=True)
-    for name in ("race/high/2.txt", "race/high/1.txt"):
-        write({**RACE, "id": name[-5:]}, name)
-    ids = read_choices(tmp_path / "race").ids
-    assert ids == ["1.txt-0", "1.txt-1", "2.txt-0", "2.txt-1"]
+    for name in ("2.txt", "1.txt"):
+        write({**RACE, "article": name}, f"race/high/{name}")
+    contexts = read_choices(tmp_path / "race").contexts
+    assert contexts == ["1.txt", "1.txt", "2.txt", "2.txt"]
     assert read_choices(write({**RACE, "answers": []})).labels is None
 
 
@@ -143,12 +142,11 @@ def test_choices_of_race_in_a_file_lines_and_a_directory(write, tmp_path):
 def test_articles_and_texts_with_errors(write, ending):
     articles = [
         {"article": "他来了。她走了。", "summary": "他来了"},
-        {"content": ["他来了。", "她走了。"], "title": "她走了"},
-        {"summarization": "好", "article": "很好。", "index": 3},
+        {"summary": "她走了", "article": ["他来了。", "她走了。"]},
     ]
     wrong = [
         {"original_text": "我再家", "correct_text": "我在家", "wrong_ids": [1]},
-        {"source": "很好", "target": "很好"},
+        {"original_text": "很好", "correct_text": "很好"},
     ]
 
     def file(records):
@@ -159,8 +157,8 @@ def test_articles_and_texts_with_errors(write, ending):
         )
 
     assert read_articles(file(articles)) == (
-        ["他来了。她走了。", ["他来了。", "她走了。"], "很好。"],
-        ["他来了", "她走了", "好"],
+        ["他来了。她走了。", ["他来了。", "她走了。"]],
+        ["他来了", "她走了"],
     )
     assert read_spelling(file(wrong)) == (["我再家", "很好"], ["我在家", "很好"])
     lines = "\ufeff我再家\t我在家\r\n\r\n很好\t很好\r\n"
@@ -174,8 +172,8 @@ CHOICE = {"question": "?", "choice": ["黑"], "answer": "白"}
 MISTAKES = [
     (read_squad, "a.json", "{", "a.json is not JSON: .*line 1"),
     (read_squad, "a.json", {"data": []}, "has no questions"),
-    (read_squad, "a.json", {"data": [{}]}, r"data\[0\] of .* no field 'paragraphs'"),
-    (read_choices, "a.json", [["天"]], r"\[0\] of .*should be a list of a document"),
+    (read_squad, "a.json", {"data": [{}]}, r"data\[0\] of .* field 'paragraphs'"),
+    (read_choices, "a.json", [["天"]], "Entry 1 of .*a list of a document"),
     (read_choices, "a.json", [[["天"], [CHOICE]]], r"one of \['黑'\].*'白'"),
     (read_choices, "a.json", {**RACE, "answers": ["E", "A"]}, "Found: 'E'"),
     (read_choices, "a.json", {**RACE, "options": [["a"]]}, "2 questions, 1 lists"),

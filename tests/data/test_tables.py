@@ -197,7 +197,6 @@ def test_labels_that_are_numbers(read):
 # === Mistakes ===
 
 MISTAKES = {
-    "ending": ("a.xlsx", TSV, {}, r"unknown ending.*\.tsv.*\.csv.*\.jsonl"),
     "empty": ("a.csv", "\n\n", {}, "a.csv is empty"),
     "encoding": (
         "a.tsv",
@@ -208,7 +207,7 @@ MISTAKES = {
     "ragged": ("a.tsv", "1\t很好\n\n\n0\n", {}, "Line 4 of .*1 columns.*first.* 2"),
     "open quote": ("a.csv", 'label,text\n1,"很好\n0,差\n', {}, "of .*a.csv is not CSV"),
     "cut JSON": ("a.jsonl", f'{JSONL}\n{{"label": 1, "te', {}, "Line 5 of .* not JSON"),
-    "no object": ("a.jsonl", '["很好", 1]', {}, "Line 1 of .*JSON object such as"),
+    "no object": ("a.jsonl", '["很好", 1]', {}, "Entry 1 of .*JSON object such as"),
     "name": ("a.jsonl", JSONL, {"label": "stars"}, "no column 'stars'. Its columns"),
     "no text": ("a.tsv", "label\twords\n1\t很好\n", {}, "no text column.*`text=`"),
     "no pairs": (
