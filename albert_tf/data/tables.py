@@ -8,6 +8,7 @@ import math
 import os
 import pathlib
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from albert_tf.data.reading import numbered_lines, read_json, read_lines
 from albert_tf_lite.errors import AlbertError
@@ -151,9 +152,10 @@ def read_labelled_texts(
             f"{path} has {kinds[is_pair]}. Expected {kinds[not is_pair]}. Name the "
             "columns to read with `text=` and `text_b=`."
         )
-    labels, *x = table.cells("label", "text", *["text_b"] * is_pair)
+    labels, first, *others = table.cells("label", "text", *["text_b"] * is_pair)
     labels = [value.strip() for value in labels]
-    return LabelledTexts(tuple(x) if is_pair else x[0], labels, table.places)
+    x = (first, *others) if others else first
+    return LabelledTexts(x, labels, table.places)
 
 
 def read_texts(
@@ -181,8 +183,9 @@ def read_texts(
     ```
     """
     table = Table(path, text=text, text_b=text_b)
-    x = table.cells(*["text", "text_b"][: 1 + pairs], in_order=True)
-    return x if pairs else x[0]
+    if pairs:
+        return table.cells("text", "text_b", in_order=True)
+    return table.cells("text", in_order=True)[0]
 
 
 class MissingColumnError(AlbertError):
@@ -241,7 +244,7 @@ class Table:
                     f"{path} has no column {name!r}. Its columns are {self.header}."
                 )
 
-    def cells(self, *roles: str, in_order: bool = False) -> tuple[list, ...]:
+    def cells(self, *roles: str, in_order: bool = False) -> Any:
         """Return the cells of each column; `in_order`, columns need no names."""
         if in_order and not self.columns and len(self.header) == len(roles):
             self.columns = {role: i for i, role in enumerate(roles)}

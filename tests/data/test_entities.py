@@ -77,7 +77,7 @@ MISTAKES = {
     "no label": ('[{"text": "小"}]', "Entry 1 of .*field 'label' or 'labels'"),
     "cluener": (
         '{"text": "小", "label": {"PER": {"小": 0}}}',
-        "Line 1 of .*not iterable",
+        "Line 1 of .*iterable",
     ),
 }
 
