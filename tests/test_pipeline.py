@@ -245,11 +245,11 @@ def test_a_model_that_is_not_trained_for_the_task_raises(built, task, model, mes
         ("question-answering", ("谁", "你"), {"top_k": None}, "a number"),
         ("fill-mask", None, {}, "or text by name"),
         ("fill-mask", 3, {}, "a string, or a dict or tuple of text"),
-        ("regression", ["好", 3], {}, "Element 1 .* Received: int 3"),
+        ("regression", ["好", 3], {}, "Example 1 .* Received: int 3"),
         ("regression", ["好", ("好", "差")], {}, "Example 1 has 2 of"),
         ("regression", (["好"], ["差", "好"]), {}, r"lengths \[1, 2\]"),
         ("sentence-order", "好", {}, "a dict or tuple of text, text_pair"),
-        ("sentence-order", {"text": "好"}, {}, r"\['text_pair'\]"),
+        ("sentence-order", {"text": "好"}, {}, "tuple of text, text_pair"),
         ("multiple-choice", ("好", "好", "好"), {}, "a list of strings"),
     ],
 )
