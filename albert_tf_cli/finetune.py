@@ -6,25 +6,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from albert_tf_cli.common import (
-    check_checkpoint,
-    check_files,
-    console,
-    import_tensorflow,
-    interruptible,
-    random_backbone,
-    state_folder,
-)
+from albert_tf_cli import common, options
 from albert_tf_cli.options import (
-    EmaMomentum,
-    GradientAccumulationSteps,
-    LabelColumn,
-    Precision,
-    Seed,
-    StartCheckpoint,
-    TextBColumn,
-    TextColumn,
-    Vocab,
     advanced_option,
     data_option,
     model_option,
@@ -65,10 +48,10 @@ def finetune(
     dev_split: Annotated[
         float, data_option("Share of --train for dev.", min=0.01, max=0.9)
     ] = 0.1,
-    label_column: LabelColumn = None,
-    text_column: TextColumn = None,
-    text_b_column: TextBColumn = None,
-    checkpoint: StartCheckpoint = None,
+    label_column: options.LabelColumn = None,
+    text_column: options.TextColumn = None,
+    text_b_column: options.TextBColumn = None,
+    checkpoint: options.StartCheckpoint = None,
     config: Annotated[
         str | None,
         model_option(
@@ -76,7 +59,7 @@ def finetune(
             "albert_tiny_zh or a config file, for random weights."
         ),
     ] = None,
-    vocab: Vocab = None,
+    vocab: options.Vocab = None,
     sequence_length: Annotated[
         int,
         model_option("Maximum number of tokens; longer texts are truncated.", min=5),
@@ -96,8 +79,8 @@ def finetune(
         int | None,
         training_option("Stop after this many epochs without a better score.", min=1),
     ] = None,
-    precision: Precision = "float32",
-    seed: Seed = 1,
+    precision: options.Precision = "float32",
+    seed: options.Seed = 1,
     overwrite: Annotated[
         bool, output_option("Replace a model in --output.", "--overwrite")
     ] = False,
@@ -116,8 +99,8 @@ def finetune(
     early_exit: Annotated[
         bool, advanced_option("Train every layer to classify.", "--early-exit")
     ] = False,
-    ema_momentum: EmaMomentum = None,
-    gradient_accumulation_steps: GradientAccumulationSteps = None,
+    ema_momentum: options.EmaMomentum = None,
+    gradient_accumulation_steps: options.GradientAccumulationSteps = None,
 ):
     """Fine-tune a model on labelled examples.
 
@@ -144,17 +127,17 @@ def finetune(
         data["train"], data["dev"] = split(data["train"], dev_split, seed)
     counts = [f"{name} {len(part):,}" for name, part in data.items()]
     summary = f"{learned.summary(arguments)} {', '.join(counts)} examples"
-    console.print(summary.strip(), soft_wrap=True)
+    common.console.print(summary.strip(), soft_wrap=True)
 
     if checkpoint:
-        check_checkpoint(checkpoint)
+        common.check_checkpoint(checkpoint)
     elif not (config and vocab):
         raise AlbertError(
             "Missing --checkpoint. To train from random weights, give --config and "
             "--vocab instead."
         )
-    check_files(vocab)
-    import_tensorflow()
+    common.check_files(vocab)
+    common.import_tensorflow()
     import keras
 
     from albert_tf.backbone.precision import as_dtype
@@ -181,7 +164,7 @@ def finetune(
         gradient_accumulation_steps=gradient_accumulation_steps,
     )
     settings = {name: x for name, x in context.params.items() if name != "output"}
-    with interruptible() as progress:
+    with common.interruptible() as progress:
         metrics = fine_tune(
             model,
             (data["train"].x, data["train"].y),
@@ -198,7 +181,7 @@ def finetune(
             **progress,
             maximise=model.monitor,
             tune=lambda model: learned.tune(model, data["dev"], batch_size),
-            scores=lambda model: learned.scores(model, data["dev"], batch_size),
+            scores=lambda model: learned.evaluate(model, data["dev"], batch_size),
             freeze=freeze,
             patience=patience,
         )
@@ -206,7 +189,7 @@ def finetune(
         x, y = data["test"].x, data["test"].y
         metrics["test"] = {
             **model.evaluate(x, y, batch_size, verbose=0, return_dict=True),
-            **learned.scores(model, data["test"], batch_size),
+            **learned.evaluate(model, data["test"], batch_size),
         }
     if arguments.get("labels"):
         metrics["classes"] = arguments["labels"]
@@ -219,7 +202,7 @@ def finetune(
         for name in ("dev", "test")
         if name in metrics
     ]
-    console.print(
+    common.console.print(
         f"Best epoch {metrics['best_epoch']} of {done}, {metrics['seconds']} s. "
         f"{', '.join(scores)}. Model, metrics.json and history.png are in {output}",
         soft_wrap=True,
@@ -234,7 +217,7 @@ def _check_output(folder, overwrite, checkpoint):
         raise FileExistsError(
             f"--output {folder} is the directory of --checkpoint. Choose another one."
         )
-    if overwrite or state_folder(folder).exists():
+    if overwrite or common.state_folder(folder).exists():
         return
     if any(list(folder.glob(pattern)) for pattern in _MODELS):
         raise FileExistsError(
@@ -271,7 +254,7 @@ def _new_model(model_class, checkpoint, config, vocab, sequence_length, argument
             opened, vocabulary=vocab, sequence_length=length, **arguments
         )
     tokenizer = load_tokenizer(vocab)
-    backbone = random_backbone(config, tokenizer.vocabulary_size())
+    backbone = common.random_backbone(config, tokenizer.vocabulary_size())
     length = min(sequence_length, backbone.max_sequence_length)
     return model_class.from_backbone(
         backbone, tokenizer, sequence_length=length, **arguments

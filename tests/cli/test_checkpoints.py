@@ -2,7 +2,6 @@
 
 import functools
 import http.server
-import importlib
 import json
 import re
 import shutil
@@ -16,6 +15,7 @@ from conftest import GOLDEN
 import albert_tf
 from albert_tf.checkpoints import RELEASES
 from albert_tf.checkpoints.releases import Release
+from albert_tf_cli import common
 
 
 def printed(*command):
@@ -95,9 +95,7 @@ def server(tmp_path, monkeypatch):
         url="https://models.example.com/tiny.zip",
     )
     monkeypatch.setitem(RELEASES, "golden", release)
-    for name in ("common", "checkpoints"):
-        module = importlib.import_module(f"albert_tf_cli.{name}")
-        monkeypatch.setattr(module, "releases", lambda: dict.fromkeys(RELEASES))
+    monkeypatch.setattr(common, "releases", lambda: dict.fromkeys(RELEASES))
     monkeypatch.setenv("ALBERT_TF_CACHE", str(tmp_path / "cache"))
     handler = functools.partial(
         http.server.SimpleHTTPRequestHandler, directory=tmp_path / "server"

@@ -91,7 +91,7 @@ LATE = {
     "predict pairs 很好": "text, text_pair, separated by tabs. Received: '很好'",
     "predict model 好 --task none": "Unknown task 'none'. Expected one of",
     "predict cut.onnx 好": "cut.onnx is truncated, or was not written by albert_tf",
-    "predict regressor 好 --top-k 2": "--top-k does not apply to regression",
+    "predict regressor 好 --top-k 2": "pipeline for regression has no option top_k",
     "predict regressor 好 --explain": "--explain does not apply to regression",
     "convert albert_zh_preln out --to google": "Layouts that can: albert_zh, keras",
     "convert google_v2 checkpoint --to keras": "holds files of another checkpoint",
