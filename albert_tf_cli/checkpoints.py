@@ -113,8 +113,6 @@ def prune(
     to: options.To = "keras",
     config: options.Config = None,
     vocab: options.Vocab = None,
-    text_column: options.TextColumn = None,
-    text_b_column: options.TextBColumn = None,
 ):
     """Remove the tokens that a corpus does not need.
 
@@ -137,17 +135,17 @@ def prune(
     from albert_tf.tokenizers import WordPieceTokenizer
 
     opened = open_checkpoint(checkpoint, config=config)
-    # A preset is opened as its model.
-    model = getattr(opened.source, "model", None) or build_model(opened)
+    # A preset is opened as its model. Prune those of KerasHub as models of ours.
+    model = getattr(opened.source, "model", None) if opened.source.is_ours else None
+    model = model or build_model(opened)
     tokenizer = opened.tokenizer(vocabulary=vocab)
     if tokenizer is None:
         raise FileNotFoundError(
             f"There is no vocabulary beside {checkpoint}. Pass --vocab."
         )
-    columns = Columns(None, text_column, text_b_column)
     pairs = getattr(model, "pairs", False)
     tokens = needed_tokens(
-        (text for file in corpus for text in read_lines_of(file, pairs, columns)),
+        (text for file in corpus for text in read_lines_of(file, pairs, Columns())),
         tokenizer,
         min_count=min_count,
         marked_characters="masked_lm_head" in getattr(model, "heads", ()),

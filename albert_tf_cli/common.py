@@ -15,7 +15,7 @@ from rich.progress import DownloadColumn, Progress
 from rich.table import Table
 from rich.text import Text
 
-from albert_tf_lite.errors import AlbertError, MissingPackageError
+from albert_tf_lite.errors import AlbertError
 
 # Output contains text from files and users, where "[b]" and ":x:" are not markup.
 console = Console(highlight=False, markup=False, emoji=False)
@@ -26,19 +26,10 @@ def import_tensorflow() -> None:
     """Import TensorFlow and all of `albert_tf`, with a status line on a terminal."""
     from albert_tf import quiet_import
 
-    try:
-        # Prints nothing unless standard output is a terminal.
-        with console.status("Importing TensorFlow"):
-            quiet_import.import_tensorflow()
-            import albert_tf.models  # noqa: F401
-    except ModuleNotFoundError as error:
-        if error.name not in ("jax", "torch", "openvino"):
-            raise
-        raise MissingPackageError(
-            f"Keras is set to the backend {error.name}, which is not installed. "
-            f'Install it, or set KERAS_BACKEND=tensorflow (or "backend" in '
-            "~/.keras/keras.json)."
-        ) from error
+    # Prints nothing unless standard output is a terminal.
+    with console.status("Importing TensorFlow"):
+        quiet_import.import_tensorflow()
+        import albert_tf.models  # noqa: F401
 
 
 # === Checks before TensorFlow is imported ===

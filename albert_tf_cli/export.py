@@ -74,13 +74,14 @@ def export(
         )
     common.check_checkpoint(model)
     common.check_files(check)
-    existing = os.listdir(path) if os.path.isdir(path) else os.path.lexists(path)
-    if existing and not overwrite:
+    if os.path.lexists(path) and not overwrite:
         raise FileExistsError(
             f"{path} already exists. Choose another path (for TensorFlow Serving, the "
             "next version number), or pass --overwrite to replace it."
         )
     common.import_tensorflow()
+    import tensorflow as tf
+
     from albert_tf import pipeline
     from albert_tf.export import LiteRTModel, OnnxModel, litert, onnx, saved_model
     from albert_tf.export.engines import ServedModel
@@ -101,25 +102,18 @@ def export(
         common.console.print(f"Wrote {path}. The file needs nothing else beside it.")
     else:
         saved_model(trained, path)
+        texts = tuple(tf.fill([1] * x.shape.rank, "a") for x in trained.text_specs)
+        answers = trained.text_answers(texts, lambda x: trained(x, training=False))
         common.console.print(
             f"Wrote {path}. Inputs of serving_default: "
             f"{', '.join(trained.text_inputs)}; "
-            f"outputs: {', '.join(_answer_names(trained))}.",
+            f"outputs: {', '.join(answers)}.",
             soft_wrap=True,
         )
     if format_name:
         title = f"{format_name} {precision}"
         exported = (opens or ServedModel)(path)
         _print_comparison(title, path, task, trained, exported, examples)
-
-
-def _answer_names(model):
-    import tensorflow as tf
-
-    texts = (tf.fill([1] * spec.shape.rank, "a") for spec in model.text_specs)
-    return model.text_answers(
-        tuple(texts), lambda inputs: model(inputs, training=False)
-    )
 
 
 def _print_comparison(title, path, task, model, exported, examples):
@@ -132,8 +126,15 @@ def _print_comparison(title, path, task, model, exported, examples):
         latencies,
     )
 
-    size = sum(x.numpy().nbytes for x in model.weights)
-    columns = {"": ("Keras", title), "MB": (_megabytes(size), _megabytes(_size(path)))}
+    files = [pathlib.Path(path), *pathlib.Path(path).rglob("*")]
+    sizes = (
+        sum(x.numpy().nbytes for x in model.weights),
+        sum(file.stat().st_size for file in files if file.is_file()),
+    )
+    columns = {
+        "": ("Keras", title),
+        "MB": tuple(f"{size / 1e6:.2f}" for size in sizes),
+    }
     calls = (keras_call(model), exported.call)
     longest = min(
         model.backbone.max_sequence_length, model.preprocessor.sequence_length
@@ -157,17 +158,6 @@ def _print_comparison(title, path, task, model, exported, examples):
     for row in zip(*columns.values(), strict=True):
         table.add_row(*row)
     common.console.print(table)
-
-
-def _megabytes(count):
-    return f"{count / 1e6:.2f}"
-
-
-def _size(path):
-    """Return the size of a file or of all files in a directory, in bytes."""
-    path = pathlib.Path(path)
-    files = [path] if path.is_file() else path.rglob("*")
-    return sum(file.stat().st_size for file in files if file.is_file())
 
 
 def _predictions(task, exported, x):

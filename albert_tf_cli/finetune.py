@@ -26,8 +26,6 @@ _FILES = (
     *("train", "dev", "test", "checkpoint", "config", "vocab"),
     *("label_column", "text_column", "text_b_column", "overwrite"),
 )
-# Patterns of model files.
-_MODELS = ("config.json", "task.json", "*.index", "*.safetensors", "*.keras", "*.bin")
 
 
 def finetune(
@@ -115,7 +113,13 @@ def finetune(
           --dev dev.tsv --output my_model
     """
     folder = pathlib.Path(output)
-    _check_output(folder, overwrite, checkpoint)
+    is_start = checkpoint and folder.resolve() == pathlib.Path(checkpoint).resolve()
+    may_replace = overwrite or common.state_folder(folder).exists()
+    if is_start or (folder.exists() and any(folder.iterdir()) and not may_replace):
+        raise FileExistsError(
+            f"--output {folder} contains files. Choose another directory, or pass "
+            "--overwrite to replace a model other than --checkpoint."
+        )
     learned = TASKS[task]
     columns = Columns(label_column, text_column, text_b_column)
     data = {"train": learned.read(train, columns)}
@@ -148,12 +152,12 @@ def finetune(
 
     keras.utils.set_random_seed(seed)
     keras.config.set_dtype_policy(as_dtype(precision))
-    options = {"dropout": dropout, "pooling_mode": pooling_mode}
-    options = {name: value for name, value in options.items() if value is not None}
+    given = {"dropout": dropout, "pooling_mode": pooling_mode}
+    given = {name: value for name, value in given.items() if value is not None}
     model = _new_model(
-        _model_class(task, early_exit, options),
+        _model_class(task, early_exit, given),
         *(checkpoint, config, vocab, sequence_length),
-        {**arguments, **options},
+        {**arguments, **given},
     )
     if learning_rate is None and checkpoint is None:
         width = model.backbone.hidden_dim
@@ -196,49 +200,29 @@ def finetune(
     metrics["settings"] = settings
     write_json(folder / "metrics.json", metrics)
     plot_history(metrics["history"], folder / "history.png", model.monitor)
-    done = len(metrics["history"]["loss"])
     scores = [
         f"{name} {model.monitor} {metrics[name][model.monitor]:.4f}"
         for name in ("dev", "test")
         if name in metrics
     ]
     common.console.print(
-        f"Best epoch {metrics['best_epoch']} of {done}, {metrics['seconds']} s. "
+        f"Best epoch {metrics['best_epoch']}, {metrics['seconds']} s. "
         f"{', '.join(scores)}. Model, metrics.json and history.png are in {output}",
         soft_wrap=True,
     )
 
 
-def _check_output(folder, overwrite, checkpoint):
-    """Raise if the directory holds a finished model that may not be replaced."""
-    if folder.is_file():
-        raise FileExistsError(f"--output {folder} is a file. Expected a directory.")
-    if checkpoint and folder.resolve() == pathlib.Path(checkpoint).resolve():
-        raise FileExistsError(
-            f"--output {folder} is the directory of --checkpoint. Choose another one."
-        )
-    if overwrite or common.state_folder(folder).exists():
-        return
-    if any(list(folder.glob(pattern)) for pattern in _MODELS):
-        raise FileExistsError(
-            f"{folder} contains a model. Choose another --output, or pass --overwrite "
-            "to replace it."
-        )
-
-
-def _model_class(task, early_exit, options):
+def _model_class(task, early_exit, given):
     """Return the class of the model; raise if it does not take an option."""
     from albert_tf.models import TASKS, AlbertEarlyExitClassifier
 
     model_class = AlbertEarlyExitClassifier if early_exit else TASKS[task]
     known = inspect.signature(TASKS[task]).parameters
-    unknown = [name.replace("_", "-") for name in options if name not in known]
+    unknown = [name.replace("_", "-") for name in given if name not in known]
     if model_class.name_of_task != task:
         unknown.append("early-exit")
     if unknown:
-        raise AlbertError(
-            f"--{unknown[0]} does not apply to --task {task}. Leave it out."
-        )
+        raise AlbertError(f"--{unknown[0]} does not apply to --task {task}.")
     return model_class
 
 
@@ -248,14 +232,13 @@ def _new_model(model_class, checkpoint, config, vocab, sequence_length, argument
     from albert_tf.tokenizers import load_tokenizer
 
     if checkpoint:
-        opened = open_checkpoint(checkpoint, config=config)
-        length = min(sequence_length, opened.arguments["max_sequence_length"])
-        return model_class.from_checkpoint(
-            opened, vocabulary=vocab, sequence_length=length, **arguments
-        )
-    tokenizer = load_tokenizer(vocab)
-    backbone = common.random_backbone(config, tokenizer.vocabulary_size())
-    length = min(sequence_length, backbone.max_sequence_length)
-    return model_class.from_backbone(
-        backbone, tokenizer, sequence_length=length, **arguments
-    )
+        start = open_checkpoint(checkpoint, config=config)
+        longest = start.arguments["max_sequence_length"]
+        build, vocabulary = model_class.from_checkpoint, vocab
+    else:
+        vocabulary = load_tokenizer(vocab)
+        start = common.random_backbone(config, vocabulary.vocabulary_size())
+        longest = start.max_sequence_length
+        build = model_class.from_backbone
+    length = min(sequence_length, longest)
+    return build(start, vocabulary=vocabulary, sequence_length=length, **arguments)
