@@ -63,7 +63,7 @@ EARLY = {
     f"{START} --vocab no.txt": "no.txt is not a file",
     f"{START} --output notes": "notes: Not a directory",
     f"{START} --output checkpoint --overwrite": "a model other than --checkpoint",
-    f"{START} --output model": "--overwrite to replace it",
+    f"{START} --output model": "--overwrite to replace a model",
     "inspect [/a]": "There is no checkpoint at [/a]: it is not",
     "inspect check": "no checkpoint at check: it is not",
     "evaluate unfinished train.tsv": "Run the same command again to resume it",
