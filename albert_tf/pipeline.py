@@ -84,10 +84,6 @@ class Pipeline:
         answers = answer(columns[0] if len(columns) == 1 else columns, **options)
         return answers[0] if is_one else answers
 
-    def __repr__(self) -> str:
-        options = "".join(f", {name}={x!r}" for name, x in self.options.items())
-        return f"<pipeline {self.task} of {type(self.model).__name__}{options}>"
-
     def _checked(self, options):
         signature = inspect.signature(self.answerer.predict_dicts)
         known = list(signature.parameters)[1:]
