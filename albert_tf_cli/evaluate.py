@@ -144,7 +144,7 @@ def _number(value):
 def read_remembered(model: str, given: Columns, read: Callable[[Columns], Any]) -> Any:
     """Return what `read` returns for the given columns, or those of the training.
 
-    If the file lacks a column of the training, its columns are found anew.
+    If the file lacks a column of the training, columns are found by default.
     """
     from albert_tf.data.tables import MissingColumnError
 

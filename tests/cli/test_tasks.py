@@ -222,7 +222,7 @@ def test_scores_are_those_of_the_predictions(trained):
 
 
 @pytest.mark.slow
-def test_remembered_columns_that_a_file_lacks_are_found_anew(trained, tmp_path):
+def test_a_file_may_lack_the_remembered_columns(trained, tmp_path):
     (tmp_path / "b.tsv").write_text("label\ttext\ttext_b\n1\t你好\t你好吗\n", "utf-8")
     model, *_ = trained("pairs in named columns")
     values = json.loads(run("evaluate", model, tmp_path / "b.tsv", "--json").stdout)
