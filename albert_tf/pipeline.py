@@ -21,6 +21,8 @@ ALIASES = {
 }
 # The field whose value is a list of strings, not a string.
 _CHOICES = "choices"
+# Concurrent calls of a pipeline export its model once.
+_LOCK = threading.Lock()
 
 
 class Pipeline:
@@ -39,7 +41,6 @@ class Pipeline:
         self.model = model
         self.answerer = answerer
         self._exported: dict[str, Any] = {}
-        self._lock = threading.Lock()
         self.options = self._checked(options)
 
     def __call__(self, x: Any = None, **options: Any) -> Any:
@@ -53,17 +54,16 @@ class Pipeline:
                 for `albert_tf.pipeline`.
 
         Raises:
-            TypeError: if an option is unknown, or an example has another form.
-            AlbertError: if an example lacks a field.
+            AlbertError: if an option is unknown, or an example has another form.
         """
         fields = self.answerer.fields
         parts = {name: options.pop(name) for name in fields if name in options}
         if (x is None) != bool(parts):
-            raise TypeError(f"Pass examples, or {', '.join(fields)} by name.")
+            raise AlbertError(f"Pass examples, or {', '.join(fields)} by name.")
         options = {**self.options, **self._checked(options)}
         optional = self.answerer.optional_fields
         given = parts if x is None else x
-        examples, is_one = _read_examples(given, fields, optional)
+        examples, is_one = _read_examples(given, fields, len(fields) - len(optional))
         if not examples:
             return []
         if optional and len(self.model.text_inputs) > len(examples[0]):
@@ -72,37 +72,24 @@ class Pipeline:
                 f"{' and '.join(fields)}. Received: {examples[0][0][:80]!r}"
             )
         columns = tuple(map(list, zip(*examples, strict=True)))
-        answers = self._answers(columns[0] if len(columns) == 1 else columns, **options)
+        answer, engine = self.answerer.predict_dicts, options.pop("engine", None)
+        if engine:
+            # Here, because `import albert_tf` imports this module.
+            from albert_tf.export import exported
+
+            with _LOCK:
+                if engine not in self._exported:
+                    self._exported[engine] = exported(self.model, engine)
+            answer = self._exported[engine].answers
+        answers = answer(columns[0] if len(columns) == 1 else columns, **options)
         return answers[0] if is_one else answers
-
-    def __repr__(self) -> str:
-        options = "".join(f", {name}={x!r}" for name, x in self.options.items())
-        return f"<pipeline {self.task} of {type(self.model).__name__}{options}>"
-
-    def __getstate__(self) -> dict[str, Any]:
-        # Exported files and the lock cannot be pickled.
-        return {**vars(self), "_exported": {}, "_lock": None}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, _lock=threading.Lock())
-
-    def _answers(self, x, engine=None, **options):
-        if engine is None:
-            return self.answerer.predict_dicts(x, **options)
-        # Here, because `import albert_tf` imports this module.
-        from albert_tf.export import exported
-
-        with self._lock:
-            if engine not in self._exported:
-                self._exported[engine] = exported(self.model, engine)
-        return self._exported[engine].answers(x, **options)
 
     def _checked(self, options):
         signature = inspect.signature(self.answerer.predict_dicts)
-        known = [*list(signature.parameters)[1:], "engine"]
-        unknown = sorted(set(options) - set(known))
-        if unknown:
-            raise TypeError(
+        known = list(signature.parameters)[1:]
+        known += ["engine"] * hasattr(self.answerer, "exported_settings")
+        if unknown := sorted(set(options) - set(known)):
+            raise AlbertError(
                 f"The pipeline for {self.task} has no option {', '.join(unknown)}. Its "
                 f"options: {', '.join(known)}. Pass arguments of the model, such as "
                 "`vocabulary`, to from_checkpoint of its class."
@@ -161,26 +148,23 @@ def pipeline(
     albert_tf.pipeline("fill-mask", "albert_tiny_zh")("今天[MASK]气很好")[0]
     ```
     """  # noqa: E501 (a table)
-    name = ALIASES.get(task or "", task)
-    if path is None and name not in TASKS:
-        task, path, name = None, task, None
+    if path is None and task not in {*TASKS, *ALIASES}:
+        task, path = None, task
     if path is None:
+        raise AlbertError("The model is missing. Pass its path: pipeline(task, path).")
+    name = ALIASES.get(task or "", task)
+    if name is not None and name not in TASKS:
         raise AlbertError(
-            "The model is missing. Pass its `path`: pipeline(task, path)."
-        )
-    if task is not None and name not in TASKS:
-        raise AlbertError(
-            f"Unknown task {task!r}. Expected one of {', '.join(TASKS)}; or "
-            f"{', '.join(ALIASES)}."
+            f"Unknown task {task!r}. Expected one of {', '.join([*TASKS, *ALIASES])}."
         )
     cls = TASKS.get(name or "")
     wrapped = getattr(cls, "wrapped_cls", None)
-    model = load_task(path, wrapped or cls)
+    model = _load_task(path, wrapped or cls)
     return Pipeline(cls(model) if cls and wrapped else model, model, **options)
 
 
-def load_task(path: Any, cls: Any = None) -> Any:
-    """Load the model of a task class, by default that of the checkpoint."""
+def _load_task(path: Any, cls: Any) -> Any:
+    """Load the model of a task class, or with `None` that of the checkpoint."""
     checkpoint = open_checkpoint(path)
     # Presets, `.keras` files and model objects are complete.
     model: Any = getattr(checkpoint.source, "model", None)
@@ -213,7 +197,7 @@ def load_task(path: Any, cls: Any = None) -> Any:
     return model
 
 
-def _read_examples(given, fields, optional):
+def _read_examples(given, fields, num_required):
     """Return a list of tuples of equal length, and whether `given` is one example.
 
     `given` is one example: a string, a tuple or a dict of the fields; a list of
@@ -221,74 +205,51 @@ def _read_examples(given, fields, optional):
     for all examples.
     """
     is_one = isinstance(given, (str, tuple, dict)) or not isinstance(given, Iterable)
+    examples = [
+        _parts(one, fields, num_required, f"Example {i}")
+        for i, one in enumerate([given] if is_one else given)
+    ]
     if is_one:
-        examples = [_parts(given, fields, optional, "The input")]
-        texts = zip(fields, examples[0], strict=False)
-        if not all(isinstance(x, str) for name, x in texts if name != _CHOICES):
-            examples, is_one = _rows(examples[0], fields), False
-    else:
-        examples = [
-            _parts(one, fields, optional, f"Element {i} of the input")
-            for i, one in enumerate(given)
-        ]
+        columns = examples[0]
+        texts = {**dict(zip(fields, columns, strict=False)), _CHOICES: ""}.values()
+        if not all(isinstance(x, str) for x in texts):
+            counts = {len(x) for x in columns if not isinstance(x, str)}
+            if len(counts) > 1:
+                raise AlbertError(
+                    f"The lists of {', '.join(fields)} must have the same length. "
+                    f"Received the lengths {sorted(counts)}."
+                )
+            lists = [[x] * max(counts) if isinstance(x, str) else x for x in columns]
+            examples, is_one = list(zip(*lists, strict=True)), False
     for i, example in enumerate(examples):
         if len(example) != len(examples[0]):
             raise AlbertError(
                 f"Example {i} has {len(example)} of the fields {list(fields)}, the "
                 f"first has {len(examples[0])}. Pass the same fields for all."
             )
-        _check_strings(example, fields, i)
+        for name, value in zip(fields, example, strict=False):
+            values = value if name == _CHOICES else [value]
+            is_list = isinstance(values, (list, tuple)) and len(values)
+            if not is_list or not all(isinstance(x, str) for x in values):
+                expected = "a list of strings" if name == _CHOICES else "a string"
+                raise AlbertError(
+                    f"`{name}` of example {i} must be {expected}. Received: "
+                    f"{str(value)[:80]!r}"
+                )
     return examples, is_one
 
 
-def _parts(given, fields, optional, name):
+def _parts(given, fields, num_required, name):
     """Return the fields of an example as a tuple."""
-    if isinstance(given, str):
-        given = (given,)
-    elif isinstance(given, dict):
-        unknown = sorted(set(given) - set(fields))
-        missing = [x for x in fields if given.get(x) is None and x not in optional]
-        if unknown or missing:
-            raise AlbertError(
-                f"{name} must have the fields {list(fields)}. Missing: {missing}; "
-                f"unknown: {unknown}."
-            )
-        given = [given[x] for x in fields if given.get(x) is not None]
-    is_list = isinstance(given, (tuple, list))
-    if not is_list or not len(fields) - len(optional) <= len(given) <= len(fields):
-        error = AlbertError if is_list else TypeError
-        raise error(
-            f"{name} must be {_form(fields, optional)}. Received: "
-            f"{type(given).__name__} {str(given)[:80]}"
-        )
-    return tuple(given)
-
-
-def _rows(columns, fields):
-    """Return the examples of columns."""
-    counts = {len(x) for x in columns if not isinstance(x, str)}
-    if len(counts) > 1:
+    parts = (given,) if isinstance(given, str) else given
+    if isinstance(given, dict):
+        found = [x for x in fields if given.get(x) is not None]
+        is_whole = {*given} <= {*fields} and found == list(fields[: len(found)])
+        parts = tuple(given[x] for x in found) if is_whole else ()
+    is_list = isinstance(parts, (tuple, list))
+    if not is_list or not num_required <= len(parts) <= len(fields):
         raise AlbertError(
-            f"The lists of {', '.join(fields)} must have the same length. Received "
-            f"the lengths {sorted(counts)}."
+            f"{name} must be {'a string, or ' * (num_required == 1)}a dict or tuple of "
+            f"{', '.join(fields)}. Received: {type(given).__name__} {str(given)[:80]}"
         )
-    (count,) = counts
-    lists = [[x] * count if isinstance(x, str) else x for x in columns]
-    return list(zip(*lists, strict=True))
-
-
-def _check_strings(example, fields, number):
-    for name, value in zip(fields, example, strict=False):
-        values = value if name == _CHOICES else [value]
-        is_list = isinstance(values, (list, tuple)) and len(values)
-        if not is_list or not all(isinstance(x, str) for x in values):
-            expected = "a list of strings" if name == _CHOICES else "a string"
-            raise TypeError(
-                f"`{name}` of example {number} must be {expected}. Received: "
-                f"{str(value)[:80]!r}"
-            )
-
-
-def _form(fields, optional):
-    parts = f"a dict or tuple of {', '.join(fields)}"
-    return parts if len(fields) - len(optional) > 1 else f"a string, or {parts}"
+    return tuple(parts)

@@ -10,28 +10,8 @@ from urllib.parse import urlsplit
 import typer
 from rich.table import Table
 
-from albert_tf_cli.common import (
-    bytes_bar,
-    check_checkpoint,
-    check_files,
-    console,
-    import_tensorflow,
-    print_summary,
-    releases,
-)
-from albert_tf_cli.options import (
-    Checkpoint,
-    Config,
-    Json,
-    OutputDirectory,
-    TextBColumn,
-    TextColumn,
-    To,
-    Vocab,
-    data_option,
-    model_option,
-    output_option,
-)
+from albert_tf_cli import common, options
+from albert_tf_cli.options import data_option, model_option, output_option
 from albert_tf_cli.predict import read_lines_of
 from albert_tf_cli.tasks import Columns
 from albert_tf_lite.errors import AlbertError
@@ -43,11 +23,11 @@ _ALWAYS = ("release", "vocabulary", "heads", "missing", "damaged")
 
 
 def convert(
-    checkpoint: Checkpoint,
-    output: OutputDirectory,
-    to: To,
-    config: Config = None,
-    vocab: Vocab = None,
+    checkpoint: options.Checkpoint,
+    output: options.OutputDirectory,
+    to: options.To,
+    config: options.Config = None,
+    vocab: options.Vocab = None,
     verify: Annotated[
         bool, output_option("Compare the outputs on a random batch.", "--verify")
     ] = False,
@@ -58,14 +38,14 @@ def convert(
     Example:
       albert-tf convert albert_base_zh_google hf_model --to huggingface --verify
     """
-    check_checkpoint(checkpoint)
-    check_files(config, vocab)
-    import_tensorflow()
+    common.check_checkpoint(checkpoint)
+    common.check_files(config, vocab)
+    common.import_tensorflow()
     from albert_tf.checkpoints import convert_checkpoint, verify_conversion
 
     done = convert_checkpoint(checkpoint, output, to, config=config, vocabulary=vocab)
     sizes = [math.prod(shape) for *_, shape in done.moved]
-    print_summary(
+    common.print_summary(
         {
             "read": f"{checkpoint} ({done.layout})",
             "wrote": f"{output} ({to})",
@@ -74,15 +54,13 @@ def convert(
             "left_out": done.left_out,
         }
     )
-    if verify:
-        _show_differences(verify_conversion(checkpoint, output, config=config))
-
-
-def _show_differences(differences):
+    if not verify:
+        return
     table = Table("output", "largest difference")
-    for output, difference in differences.items():
-        table.add_row(output, f"{difference:.1e}")
-    console.print(table)
+    differences = verify_conversion(checkpoint, output, config=config)
+    for name, difference in differences.items():
+        table.add_row(name, f"{difference:.1e}")
+    common.console.print(table)
     if not all(difference <= TOLERANCE for difference in differences.values()):
         raise AlbertError(
             "The outputs of the converted checkpoint differ from the original by more "
@@ -91,9 +69,9 @@ def _show_differences(differences):
 
 
 def inspect(
-    checkpoint: Checkpoint,
-    config: Config = None,
-    as_json: Json = False,
+    checkpoint: options.Checkpoint,
+    config: options.Config = None,
+    as_json: options.Json = False,
 ):
     """Inspect a checkpoint and list missing weights.
 
@@ -101,9 +79,9 @@ def inspect(
     Example:
       albert-tf inspect albert_tiny_zh/albert_model.ckpt
     """
-    check_checkpoint(checkpoint)
-    check_files(config)
-    import_tensorflow()
+    common.check_checkpoint(checkpoint)
+    common.check_files(config)
+    common.import_tensorflow()
     from albert_tf.checkpoints import RELEASES, inspect_checkpoint
 
     report = dataclasses.asdict(inspect_checkpoint(checkpoint, config=config))
@@ -116,12 +94,12 @@ def inspect(
         if report["damaged"]:
             report["release"] += " by its index, but the data are damaged (see below)"
     rows = {name: x for name, x in report.items() if x or name in _ALWAYS}
-    print_summary(rows)
+    common.print_summary(rows)
 
 
 def prune(
-    checkpoint: Checkpoint,
-    output: OutputDirectory,
+    checkpoint: options.Checkpoint,
+    output: options.OutputDirectory,
     corpus: Annotated[
         list[str],
         data_option(
@@ -132,11 +110,9 @@ def prune(
     min_count: Annotated[
         int, model_option("Remove tokens that occur less often.", min=1)
     ] = 1,
-    to: To = "keras",
-    config: Config = None,
-    vocab: Vocab = None,
-    text_column: TextColumn = None,
-    text_b_column: TextBColumn = None,
+    to: options.To = "keras",
+    config: options.Config = None,
+    vocab: options.Vocab = None,
 ):
     """Remove the tokens that a corpus does not need.
 
@@ -146,9 +122,9 @@ def prune(
     Example:
       albert-tf prune my_model my_small_model --corpus train.tsv --min-count 2
     """
-    check_checkpoint(checkpoint)
-    check_files(config, vocab, *corpus)
-    import_tensorflow()
+    common.check_checkpoint(checkpoint)
+    common.check_files(config, vocab, *corpus)
+    common.import_tensorflow()
     from albert_tf.checkpoints import (
         keep_tokens,
         needed_tokens,
@@ -159,17 +135,17 @@ def prune(
     from albert_tf.tokenizers import WordPieceTokenizer
 
     opened = open_checkpoint(checkpoint, config=config)
-    # A preset is opened as its model.
-    model = getattr(opened.source, "model", None) or build_model(opened)
+    # A preset is opened as its model. Prune those of KerasHub as models of ours.
+    model = getattr(opened.source, "model", None) if opened.source.is_ours else None
+    model = model or build_model(opened)
     tokenizer = opened.tokenizer(vocabulary=vocab)
     if tokenizer is None:
         raise FileNotFoundError(
             f"There is no vocabulary beside {checkpoint}. Pass --vocab."
         )
-    columns = Columns(None, text_column, text_b_column)
     pairs = getattr(model, "pairs", False)
     tokens = needed_tokens(
-        (text for file in corpus for text in read_lines_of(file, pairs, columns)),
+        (text for file in corpus for text in read_lines_of(file, pairs, Columns())),
         tokenizer,
         min_count=min_count,
         marked_characters="masked_lm_head" in getattr(model, "heads", ()),
@@ -178,7 +154,7 @@ def prune(
     kept = WordPieceTokenizer(tokens, lowercase=tokenizer.lowercase)
     save_checkpoint(small, output, layout=to, tokenizer=kept)
     before, after = (sum(x.numpy().nbytes for x in y.weights) for y in (model, small))
-    print_summary(
+    common.print_summary(
         {
             "read": checkpoint,
             "wrote": f"{output} ({to})",
@@ -203,9 +179,9 @@ def download(
     Example:
       albert-tf download albert_tiny_zh
     """
-    known = releases()
+    known = common.releases()
     if name is None:
-        print_summary(
+        common.print_summary(
             {
                 release: [
                     *filter(None, [urlsplit(fields.get("url") or "").hostname]),
@@ -216,13 +192,13 @@ def download(
         )
         return
     if name not in known:
-        check_checkpoint(name)
+        common.check_checkpoint(name)
         raise AlbertError(
             f"{name} is not the name of a release. `albert-tf download` lists them."
         )
-    import_tensorflow()
+    common.import_tensorflow()
     from albert_tf.checkpoints.download import download_release
 
-    with bytes_bar(name) as progress:
+    with common.bytes_bar(name) as progress:
         folder = download_release(name, progress=progress)
-    console.print(f"{name} is in {folder}", soft_wrap=True)
+    common.console.print(f"{name} is in {folder}", soft_wrap=True)

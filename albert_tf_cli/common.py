@@ -5,25 +5,17 @@ import difflib
 import importlib.resources
 import json
 import pathlib
-import re
 import signal
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import typer
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    Progress,
-    TextColumn,
-    TimeRemainingColumn,
-    TransferSpeedColumn,
-)
+from rich.progress import DownloadColumn, Progress
 from rich.table import Table
 from rich.text import Text
 
-from albert_tf_lite.errors import AlbertError, MissingPackageError
+from albert_tf_lite.errors import AlbertError
 
 # Output contains text from files and users, where "[b]" and ":x:" are not markup.
 console = Console(highlight=False, markup=False, emoji=False)
@@ -34,19 +26,10 @@ def import_tensorflow() -> None:
     """Import TensorFlow and all of `albert_tf`, with a status line on a terminal."""
     from albert_tf import quiet_import
 
-    try:
-        # Prints nothing unless standard output is a terminal.
-        with console.status("Importing TensorFlow"):
-            quiet_import.import_tensorflow()
-            import albert_tf.models  # noqa: F401
-    except ModuleNotFoundError as error:
-        if error.name not in ("jax", "torch", "openvino"):
-            raise
-        raise MissingPackageError(
-            f"Keras is set to the backend {error.name}, which is not installed. "
-            f'Install it, or set KERAS_BACKEND=tensorflow (or "backend" in '
-            "~/.keras/keras.json)."
-        ) from error
+    # Prints nothing unless standard output is a terminal.
+    with console.status("Importing TensorFlow"):
+        quiet_import.import_tensorflow()
+        import albert_tf.models  # noqa: F401
 
 
 # === Checks before TensorFlow is imported ===
@@ -73,11 +56,8 @@ def check_checkpoint(name: str) -> None:
             f"The training in {name} is unfinished. Run the same command again to "
             "resume it."
         )
-    # A prefix, or the name of one of its files.
-    prefix = re.sub(r"\.(index|meta|data-\d+-of-\d+)$", "", path.name)
-    is_prefix = (path.parent / f"{prefix}.index").is_file()
-    known = releases()
-    if path.exists() or is_prefix or name.startswith("hf://") or name in known:
+    known, prefix = releases(), pathlib.Path(f"{name}.index")
+    if path.exists() or prefix.is_file() or name.startswith("hf://") or name in known:
         return
     similar = difflib.get_close_matches(name, known, 1)
     hint = f" Did you mean {similar[0]}?" if similar else ""
@@ -138,15 +118,8 @@ def interruptible() -> Iterator[dict[str, Any]]:
 @contextlib.contextmanager
 def bytes_bar(title: str) -> Iterator[Callable[[int, int | None], None]]:
     """Show a progress bar of bytes; yield a function `(done, total)` to update it."""
-    with Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        DownloadColumn(),
-        TransferSpeedColumn(),
-        TimeRemainingColumn(),
-        console=console,
-        transient=True,
-    ) as progress:
+    columns = (*Progress.get_default_columns(), DownloadColumn())
+    with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task(title, total=None)
         yield lambda done, total: progress.update(task, completed=done, total=total)
 

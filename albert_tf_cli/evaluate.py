@@ -1,29 +1,18 @@
 """The command `albert-tf evaluate`, and its error report."""
 
+import contextlib
+import itertools
 import json
 import pathlib
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
+from rich.table import Table
 
-from albert_tf_cli.common import (
-    check_checkpoint,
-    check_files,
-    console,
-    errors,
-    import_tensorflow,
-)
-from albert_tf_cli.options import (
-    BatchSize,
-    Json,
-    LabelColumn,
-    Model,
-    TextBColumn,
-    TextColumn,
-    data_option,
-    output_option,
-)
-from albert_tf_cli.tasks import TASKS, Columns, Task, load_task
+from albert_tf_cli import common, options
+from albert_tf_cli.options import data_option, output_option
+from albert_tf_cli.tasks import TASKS, Columns, Task, task_named
 from albert_tf_lite.errors import AlbertError
 
 # Number of mistakes with colours. Each takes as long as 100 predictions.
@@ -47,11 +36,11 @@ _NOTES = {
 
 
 def evaluate(
-    model: Model,
+    model: options.Model,
     file: Annotated[str, typer.Argument(help="Labelled examples, as for `finetune`.")],
-    label_column: LabelColumn = None,
-    text_column: TextColumn = None,
-    text_b_column: TextBColumn = None,
+    label_column: options.LabelColumn = None,
+    text_column: options.TextColumn = None,
+    text_b_column: options.TextBColumn = None,
     train: Annotated[
         str | None,
         data_option("With --report: training examples, to list suspicious labels."),
@@ -64,8 +53,8 @@ def evaluate(
             "--report",
         ),
     ] = None,
-    as_json: Json = False,
-    batch_size: BatchSize = None,
+    as_json: options.Json = False,
+    batch_size: options.BatchSize = None,
 ):
     """Evaluate a model on labelled examples.
 
@@ -76,49 +65,96 @@ def evaluate(
     """
     if train and not report_directory:
         raise AlbertError("--train needs --report DIRECTORY.")
-    check_checkpoint(model)
-    check_files(file, train)
-    import_tensorflow()
-    task, trained = load_task(model)
+    common.check_checkpoint(model)
+    common.check_files(file, train)
+    common.import_tensorflow()
+    from albert_tf import pipeline
+
+    found = pipeline(path=model)
+    task, trained = task_named(found.task), found.model
     if task.name not in TASKS:
         raise AlbertError(
             f"{model} is a model for {task.name}, which cannot be evaluated."
         )
     columns = Columns(label_column, text_column, text_b_column)
-    columns, known = remembered_columns(model, columns), trained.get_config()
+    known = trained.get_config()
     if report_directory:
-        _check_report(task, report_directory, train)
-    examples = task.read(file, columns, known)
-    report = task.report(trained, examples, batch_size)
+        from albert_tf.evaluation import check_report_directory
+
+        check_support("--report", "mistakes", task)
+        if train:
+            check_support("--train", "suspicious", task)
+        check_report_directory(report_directory)
+    examples = read_remembered(model, columns, lambda x: task.read(file, x, known))
+    predicted = task.predict(trained, examples.x, batch_size)
+    values = task.report(trained, examples, predicted)
     if report_directory:
         from albert_tf.evaluation import ErrorList, write_error_report
 
-        lists = [_mistakes(task, trained, examples, batch_size)]
-        if train and task.suspicious:
-            train_examples = task.read(train, columns, known)
+        rows = task.mistakes(trained, examples, predicted)
+        colours = _attributions(task, trained, rows[:EXPLAINED])
+        lists = [ErrorList("mistakes", *_NOTES["mistakes"], rows, colours)]
+        if train:
+            train_examples = read_remembered(
+                model, columns, lambda x: task.read(train, x, known)
+            )
             rows = task.suspicious(trained, train_examples, batch_size)
             lists.append(ErrorList("suspicious", *_NOTES["suspicious"], rows))
         labels = getattr(trained, "class_names", None)
         title = f"{model} on {file}"
-        write_error_report(report_directory, title, report.values, lists, labels)
+        write_error_report(report_directory, title, values, lists, labels)
         counts = ", ".join(f"{len(part.rows)} {part.name}" for part in lists)
         page = pathlib.Path(report_directory) / "report.html"
         # To standard error, because --json prints to standard output.
-        errors.print(f"Wrote {page} ({counts}).", soft_wrap=True)
+        common.errors.print(f"Wrote {page} ({counts}).", soft_wrap=True)
     if as_json:
-        print(json.dumps(report.values, ensure_ascii=False, indent=2))
-        return
-    for part in report.shown:
-        console.print(part, soft_wrap=isinstance(part, str))
+        print(json.dumps(values, ensure_ascii=False, indent=2))
+    else:
+        _print_report(values)
 
 
-def remembered_columns(model: str, given: Columns) -> Columns:
-    """Return the given columns, or those that the model was trained with."""
+def _print_report(values):
+    """Print values one per line, and the dicts in them as the rows of a table."""
+    rows = {}
+    for name, value in values.items():
+        if name == "types":
+            rows |= value
+        elif isinstance(value, dict):
+            rows[name] = value
+        elif name != "confusion_matrix":
+            line = f"{name.replace('_', ' ')} {_number(value)}"
+            common.console.print(line, soft_wrap=True)
+    for names, group in itertools.groupby(rows, lambda name: list(rows[name])):
+        table = Table("", *names)
+        for name in group:
+            table.add_row(name, *map(_number, rows[name].values()))
+        common.console.print(table)
+    if matrix := values.get("confusion_matrix"):
+        labels = list(rows)[: len(matrix)]
+        table = Table("truth \\ predicted", *labels)
+        for label, counts in zip(labels, matrix, strict=True):
+            table.add_row(label, *map(str, counts))
+        common.console.print(table)
+
+
+def _number(value):
+    return f"{value:.4f}" if isinstance(value, float) else str(value)
+
+
+def read_remembered(model: str, given: Columns, read: Callable[[Columns], Any]) -> Any:
+    """Return what `read` returns for the given columns, or those of the training.
+
+    If the file lacks a column of the training, columns are found by default.
+    """
+    from albert_tf.data.tables import MissingColumnError
+
     file = pathlib.Path(model, "metrics.json")
-    if any(given) or not file.exists():
-        return given
-    settings = json.loads(file.read_text("utf-8")).get("settings", {})
-    return Columns(*(settings.get(f"{name}_column") for name in Columns._fields))
+    if not any(given) and file.exists():
+        settings = json.loads(file.read_text("utf-8")).get("settings", {})
+        names = (settings.get(f"{name}_column") for name in Columns._fields)
+        with contextlib.suppress(MissingColumnError):
+            return read(Columns(*names))
+    return read(given)
 
 
 def check_support(option_name: str, method: str, task: Task) -> None:
@@ -130,29 +166,14 @@ def check_support(option_name: str, method: str, task: Task) -> None:
         )
 
 
-# === The error report ===
-
-
-def _check_report(task, directory, train):
-    from albert_tf.evaluation import check_report_directory
-
-    check_support("--report", "mistakes", task)
-    if train:
-        check_support("--train", "suspicious", task)
-    check_report_directory(directory)
-
-
-def _mistakes(task, model, examples, batch_size):
-    """Return the mistakes, the first with attributions to the predicted class."""
-    from albert_tf.evaluation import ErrorList
-
-    rows = task.mistakes(model, examples, batch_size)
-    attributions = []
-    if task.explain and rows:
-        explain = task.explain(model)
-        for row in rows[:EXPLAINED]:
-            columns = [name for name in ("text", "text_b") if name in row]
-            texts = tuple(row[name] for name in columns)
-            values = explain(texts, row.get("predicted")).values
-            attributions.append(dict(zip(columns, values, strict=True)))
-    return ErrorList("mistakes", *_NOTES["mistakes"], rows, attributions)
+def _attributions(task, model, rows):
+    """Return the attributions to the predicted class, by column of each row."""
+    if not task.explain or not rows:
+        return []
+    explain, found = task.explain(model), []
+    for row in rows:
+        columns = [name for name in ("text", "text_b") if name in row]
+        texts = tuple(row[name] for name in columns)
+        values = explain(texts, row.get("predicted")).values
+        found.append(dict(zip(columns, values, strict=True)))
+    return found

@@ -6,22 +6,11 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from albert_tf_cli.common import (
-    check_checkpoint,
-    check_files,
-    console,
-    import_tensorflow,
-)
-from albert_tf_cli.evaluate import remembered_columns
-from albert_tf_cli.options import (
-    LabelColumn,
-    Model,
-    TextBColumn,
-    TextColumn,
-    data_option,
-    output_option,
-)
-from albert_tf_cli.tasks import TASKS, Columns, load_task
+from albert_tf_cli import common, options
+from albert_tf_cli.evaluate import read_remembered
+from albert_tf_cli.options import data_option, output_option
+from albert_tf_cli.tasks import TASKS, Columns, task_named
+from albert_tf_lite.answers import cosines_of
 from albert_tf_lite.errors import AlbertError
 
 # Texts of several lengths, with digits, full-width letters and emoji.
@@ -37,7 +26,7 @@ WeightPrecision = Literal["float32", "float16", "int8"]
 
 
 def export(
-    model: Model,
+    model: options.Model,
     path: Annotated[
         str,
         typer.Argument(
@@ -59,9 +48,9 @@ def export(
     check: Annotated[
         str | None, data_option("With --format: examples for the comparison.")
     ] = None,
-    label_column: LabelColumn = None,
-    text_column: TextColumn = None,
-    text_b_column: TextBColumn = None,
+    label_column: options.LabelColumn = None,
+    text_column: options.TextColumn = None,
+    text_b_column: options.TextBColumn = None,
     overwrite: Annotated[
         bool, output_option("Replace existing files at PATH.", "--overwrite")
     ] = False,
@@ -83,56 +72,48 @@ def export(
         raise AlbertError(
             f"--precision {precision} needs --format litert or --format onnx."
         )
-    check_checkpoint(model)
-    check_files(check)
-    existing = os.listdir(path) if os.path.isdir(path) else os.path.lexists(path)
-    if existing and not overwrite:
+    common.check_checkpoint(model)
+    common.check_files(check)
+    if os.path.lexists(path) and not overwrite:
         raise FileExistsError(
             f"{path} already exists. Choose another path (for TensorFlow Serving, the "
             "next version number), or pass --overwrite to replace it."
         )
-    import_tensorflow()
+    common.import_tensorflow()
+    import tensorflow as tf
+
+    from albert_tf import pipeline
     from albert_tf.export import LiteRTModel, OnnxModel, litert, onnx, saved_model
     from albert_tf.export.engines import ServedModel
 
-    task, trained = load_task(model)
+    found = pipeline(path=model)
+    task, trained = task_named(found.task), found.model
     examples = None
     if check:
         if task.name not in TASKS or trained.exported_settings() is None:
             raise AlbertError(f"--check does not apply to {task.name}.")
+        known = trained.get_config()
         columns = Columns(label_column, text_column, text_b_column)
-        columns = remembered_columns(model, columns)
-        examples = task.read(check, columns, trained.get_config())
-    open_file: Any
-    formats: dict[str, tuple[Any, Any]] = {
-        "litert": (litert, LiteRTModel),
-        "onnx": (onnx, OnnxModel),
-    }
-    if format_name in formats:
-        write, open_file = formats[format_name]
+        examples = read_remembered(model, columns, lambda x: task.read(check, x, known))
+    opens: Any = {"litert": LiteRTModel, "onnx": OnnxModel}.get(format_name or "")
+    if opens:
+        write = litert if format_name == "litert" else onnx
         write(trained, path, precision=precision)
-        console.print(f"Wrote {path}. The file needs nothing else beside it.")
+        common.console.print(f"Wrote {path}. The file needs nothing else beside it.")
     else:
-        open_file = ServedModel
         saved_model(trained, path)
-        console.print(
+        texts = tuple(tf.fill([1] * x.shape.rank, "a") for x in trained.text_specs)
+        answers = trained.text_answers(texts, lambda x: trained(x, training=False))
+        common.console.print(
             f"Wrote {path}. Inputs of serving_default: "
             f"{', '.join(trained.text_inputs)}; "
-            f"outputs: {', '.join(_answer_names(trained))}.",
+            f"outputs: {', '.join(answers)}.",
             soft_wrap=True,
         )
     if format_name:
         title = f"{format_name} {precision}"
-        _print_comparison(title, path, task, trained, open_file(path), examples)
-
-
-def _answer_names(model):
-    import tensorflow as tf
-
-    texts = (tf.fill([1] * spec.shape.rank, "a") for spec in model.text_specs)
-    return model.text_answers(
-        tuple(texts), lambda inputs: model(inputs, training=False)
-    )
+        exported = (opens or ServedModel)(path)
+        _print_comparison(title, path, task, trained, exported, examples)
 
 
 def _print_comparison(title, path, task, model, exported, examples):
@@ -145,8 +126,15 @@ def _print_comparison(title, path, task, model, exported, examples):
         latencies,
     )
 
-    size = sum(x.numpy().nbytes for x in model.weights)
-    columns = {"": ("Keras", title), "MB": (_megabytes(size), _megabytes(_size(path)))}
+    files = [pathlib.Path(path), *pathlib.Path(path).rglob("*")]
+    sizes = (
+        sum(x.numpy().nbytes for x in model.weights),
+        sum(file.stat().st_size for file in files if file.is_file()),
+    )
+    columns = {
+        "": ("Keras", title),
+        "MB": tuple(f"{size / 1e6:.2f}" for size in sizes),
+    }
     calls = (keras_call(model), exported.call)
     longest = min(
         model.backbone.max_sequence_length, model.preprocessor.sequence_length
@@ -159,61 +147,22 @@ def _print_comparison(title, path, task, model, exported, examples):
         difference = largest_difference(model, exported, texts)
         columns["difference"] = ("", f"{difference:.1e}")
     if examples:
-        reports = (
-            task.report(scored, examples, 32).values
-            for scored in (model, ExportedTask(model, exported))
+        predictions = (
+            task.predict(model, examples.x, 32),
+            _predictions(task, exported, examples.x),
         )
+        reports = (task.report(model, examples, found) for found in predictions)
         columns[model.monitor] = tuple(f"{x[model.monitor]:.4f}" for x in reports)
     table = Table(*columns)
     table.columns[0].no_wrap = True
     for row in zip(*columns.values(), strict=True):
         table.add_row(*row)
-    console.print(table)
+    common.console.print(table)
 
 
-def _megabytes(count):
-    return f"{count / 1e6:.2f}"
-
-
-def _size(path):
-    """Return the size of a file or of all files in a directory, in bytes."""
-    path = pathlib.Path(path)
-    files = [path] if path.is_file() else path.rglob("*")
-    return sum(file.stat().st_size for file in files if file.is_file())
-
-
-class ExportedTask:
-    """The task of an exported file, which predicts with the file."""
-
-    def __init__(self, task: Any, exported: Any):
-        self._task = task
-        self._exported = exported
-
-    def __getattr__(self, name):
-        return getattr(self._task, name)
-
-    def predict(self, x, batch_size=None, **kwargs):
-        answers = self._exported.predict(x)
-        if "spans" in answers:
-            return [[span[:3] for span in spans] for spans in answers["spans"]]
-        for name in ("score", "embedding"):
-            if name in answers:
-                return answers[name]
-        return _outputs(self._task, answers["probabilities"])
-
-    def encode_text(self, texts, batch_size=None, **kwargs):
-        return self.predict(texts)
-
-
-def _outputs(classifier, probabilities):
-    """Return the outputs of a classifier with these probabilities."""
-    import keras
-    import numpy as np
-
-    if classifier.activation is not keras.activations.linear:
-        return probabilities
-    smallest = np.finfo("float32").tiny
-    outputs = np.log(np.maximum(probabilities, smallest))
-    if classifier.multi_label:
-        outputs -= np.log(np.maximum(1 - probabilities, smallest))
-    return outputs
+def _predictions(task, exported, x):
+    """Return the answers of an exported file as `predict` of its task does."""
+    if task.name == "text-embedding":
+        return cosines_of(*(exported.predict(part)["embedding"] for part in x))
+    answers = exported.predict(x)
+    return answers.get("spans", answers.get("score", answers))

@@ -6,25 +6,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-from albert_tf_cli.common import (
-    check_checkpoint,
-    check_files,
-    console,
-    import_tensorflow,
-    interruptible,
-    random_backbone,
-    state_folder,
-)
+from albert_tf_cli import common, options
 from albert_tf_cli.options import (
-    EmaMomentum,
-    GradientAccumulationSteps,
-    LabelColumn,
-    Precision,
-    Seed,
-    StartCheckpoint,
-    TextBColumn,
-    TextColumn,
-    Vocab,
     advanced_option,
     data_option,
     model_option,
@@ -43,8 +26,6 @@ _FILES = (
     *("train", "dev", "test", "checkpoint", "config", "vocab"),
     *("label_column", "text_column", "text_b_column", "overwrite"),
 )
-# Patterns of model files.
-_MODELS = ("config.json", "task.json", "*.index", "*.safetensors", "*.keras", "*.bin")
 
 
 def finetune(
@@ -65,10 +46,10 @@ def finetune(
     dev_split: Annotated[
         float, data_option("Share of --train for dev.", min=0.01, max=0.9)
     ] = 0.1,
-    label_column: LabelColumn = None,
-    text_column: TextColumn = None,
-    text_b_column: TextBColumn = None,
-    checkpoint: StartCheckpoint = None,
+    label_column: options.LabelColumn = None,
+    text_column: options.TextColumn = None,
+    text_b_column: options.TextBColumn = None,
+    checkpoint: options.StartCheckpoint = None,
     config: Annotated[
         str | None,
         model_option(
@@ -76,7 +57,7 @@ def finetune(
             "albert_tiny_zh or a config file, for random weights."
         ),
     ] = None,
-    vocab: Vocab = None,
+    vocab: options.Vocab = None,
     sequence_length: Annotated[
         int,
         model_option("Maximum number of tokens; longer texts are truncated.", min=5),
@@ -96,8 +77,8 @@ def finetune(
         int | None,
         training_option("Stop after this many epochs without a better score.", min=1),
     ] = None,
-    precision: Precision = "float32",
-    seed: Seed = 1,
+    precision: options.Precision = "float32",
+    seed: options.Seed = 1,
     overwrite: Annotated[
         bool, output_option("Replace a model in --output.", "--overwrite")
     ] = False,
@@ -116,8 +97,8 @@ def finetune(
     early_exit: Annotated[
         bool, advanced_option("Train every layer to classify.", "--early-exit")
     ] = False,
-    ema_momentum: EmaMomentum = None,
-    gradient_accumulation_steps: GradientAccumulationSteps = None,
+    ema_momentum: options.EmaMomentum = None,
+    gradient_accumulation_steps: options.GradientAccumulationSteps = None,
 ):
     """Fine-tune a model on labelled examples.
 
@@ -132,7 +113,13 @@ def finetune(
           --dev dev.tsv --output my_model
     """
     folder = pathlib.Path(output)
-    _check_output(folder, overwrite, checkpoint)
+    is_start = checkpoint and folder.resolve() == pathlib.Path(checkpoint).resolve()
+    may_replace = overwrite or common.state_folder(folder).exists()
+    if is_start or (folder.exists() and any(folder.iterdir()) and not may_replace):
+        raise FileExistsError(
+            f"--output {folder} contains files. Choose another directory, or pass "
+            "--overwrite to replace a model other than --checkpoint."
+        )
     learned = TASKS[task]
     columns = Columns(label_column, text_column, text_b_column)
     data = {"train": learned.read(train, columns)}
@@ -144,17 +131,17 @@ def finetune(
         data["train"], data["dev"] = split(data["train"], dev_split, seed)
     counts = [f"{name} {len(part):,}" for name, part in data.items()]
     summary = f"{learned.summary(arguments)} {', '.join(counts)} examples"
-    console.print(summary.strip(), soft_wrap=True)
+    common.console.print(summary.strip(), soft_wrap=True)
 
     if checkpoint:
-        check_checkpoint(checkpoint)
+        common.check_checkpoint(checkpoint)
     elif not (config and vocab):
         raise AlbertError(
             "Missing --checkpoint. To train from random weights, give --config and "
             "--vocab instead."
         )
-    check_files(vocab)
-    import_tensorflow()
+    common.check_files(vocab)
+    common.import_tensorflow()
     import keras
 
     from albert_tf.backbone.precision import as_dtype
@@ -165,12 +152,12 @@ def finetune(
 
     keras.utils.set_random_seed(seed)
     keras.config.set_dtype_policy(as_dtype(precision))
-    options = {"dropout": dropout, "pooling_mode": pooling_mode}
-    options = {name: value for name, value in options.items() if value is not None}
+    given = {"dropout": dropout, "pooling_mode": pooling_mode}
+    given = {name: value for name, value in given.items() if value is not None}
     model = _new_model(
-        _model_class(task, early_exit, options),
+        _model_class(task, early_exit, given),
         *(checkpoint, config, vocab, sequence_length),
-        {**arguments, **options},
+        {**arguments, **given},
     )
     if learning_rate is None and checkpoint is None:
         width = model.backbone.hidden_dim
@@ -181,7 +168,7 @@ def finetune(
         gradient_accumulation_steps=gradient_accumulation_steps,
     )
     settings = {name: x for name, x in context.params.items() if name != "output"}
-    with interruptible() as progress:
+    with common.interruptible() as progress:
         metrics = fine_tune(
             model,
             (data["train"].x, data["train"].y),
@@ -198,7 +185,7 @@ def finetune(
             **progress,
             maximise=model.monitor,
             tune=lambda model: learned.tune(model, data["dev"], batch_size),
-            scores=lambda model: learned.scores(model, data["dev"], batch_size),
+            scores=lambda model: learned.evaluate(model, data["dev"], batch_size),
             freeze=freeze,
             patience=patience,
         )
@@ -206,7 +193,7 @@ def finetune(
         x, y = data["test"].x, data["test"].y
         metrics["test"] = {
             **model.evaluate(x, y, batch_size, verbose=0, return_dict=True),
-            **learned.scores(model, data["test"], batch_size),
+            **learned.evaluate(model, data["test"], batch_size),
         }
     if arguments.get("labels"):
         metrics["classes"] = arguments["labels"]
@@ -220,43 +207,24 @@ def finetune(
         for name in ("dev", "test")
         if name in metrics
     ]
-    console.print(
-        f"Best epoch {metrics['best_epoch']} of {done}, {metrics['seconds']} s. "
+    common.console.print(
+        f"Best epoch {metrics['best_epoch']}, {metrics['seconds']} s. "
         f"{', '.join(scores)}. Model, metrics.json and history.png are in {output}",
         soft_wrap=True,
     )
 
 
-def _check_output(folder, overwrite, checkpoint):
-    """Raise if the directory holds a finished model that may not be replaced."""
-    if folder.is_file():
-        raise FileExistsError(f"--output {folder} is a file. Expected a directory.")
-    if checkpoint and folder.resolve() == pathlib.Path(checkpoint).resolve():
-        raise FileExistsError(
-            f"--output {folder} is the directory of --checkpoint. Choose another one."
-        )
-    if overwrite or state_folder(folder).exists():
-        return
-    if any(list(folder.glob(pattern)) for pattern in _MODELS):
-        raise FileExistsError(
-            f"{folder} contains a model. Choose another --output, or pass --overwrite "
-            "to replace it."
-        )
-
-
-def _model_class(task, early_exit, options):
+def _model_class(task, early_exit, given):
     """Return the class of the model; raise if it does not take an option."""
     from albert_tf.models import TASKS, AlbertEarlyExitClassifier
 
     model_class = AlbertEarlyExitClassifier if early_exit else TASKS[task]
     known = inspect.signature(TASKS[task]).parameters
-    unknown = [name.replace("_", "-") for name in options if name not in known]
+    unknown = [name.replace("_", "-") for name in given if name not in known]
     if model_class.name_of_task != task:
         unknown.append("early-exit")
     if unknown:
-        raise AlbertError(
-            f"--{unknown[0]} does not apply to --task {task}. Leave it out."
-        )
+        raise AlbertError(f"--{unknown[0]} does not apply to --task {task}.")
     return model_class
 
 
@@ -266,14 +234,13 @@ def _new_model(model_class, checkpoint, config, vocab, sequence_length, argument
     from albert_tf.tokenizers import load_tokenizer
 
     if checkpoint:
-        opened = open_checkpoint(checkpoint, config=config)
-        length = min(sequence_length, opened.arguments["max_sequence_length"])
-        return model_class.from_checkpoint(
-            opened, vocabulary=vocab, sequence_length=length, **arguments
-        )
-    tokenizer = load_tokenizer(vocab)
-    backbone = random_backbone(config, tokenizer.vocabulary_size())
-    length = min(sequence_length, backbone.max_sequence_length)
-    return model_class.from_backbone(
-        backbone, tokenizer, sequence_length=length, **arguments
-    )
+        start = open_checkpoint(checkpoint, config=config)
+        longest = start.arguments["max_sequence_length"]
+        build, vocabulary = model_class.from_checkpoint, vocab
+    else:
+        vocabulary = load_tokenizer(vocab)
+        start = common.random_backbone(config, vocabulary.vocabulary_size())
+        longest = start.max_sequence_length
+        build = model_class.from_backbone
+    length = min(sequence_length, longest)
+    return build(start, vocabulary=vocabulary, sequence_length=length, **arguments)

@@ -11,21 +11,10 @@ from typing import Annotated, Any, Literal
 import typer
 from rich.text import Text
 
-from albert_tf_cli.common import (
-    check_checkpoint,
-    check_files,
-    console,
-    import_tensorflow,
-)
-from albert_tf_cli.evaluate import check_support, remembered_columns
-from albert_tf_cli.options import (
-    BatchSize,
-    TextBColumn,
-    TextColumn,
-    model_option,
-    output_option,
-)
-from albert_tf_cli.tasks import Columns, load_task, task_named
+from albert_tf_cli import common, options
+from albert_tf_cli.evaluate import check_support, read_remembered
+from albert_tf_cli.options import model_option, output_option
+from albert_tf_cli.tasks import Columns, task_named
 from albert_tf_lite.errors import AlbertError
 
 Engine = Literal["onnx", "litert"]
@@ -79,9 +68,9 @@ def predict(
         bool, output_option("Print one JSON value per text.", "--json")
     ] = False,
     output: Annotated[str | None, output_option("New file for the answers.")] = None,
-    text_column: TextColumn = None,
-    text_b_column: TextBColumn = None,
-    batch_size: BatchSize = None,
+    text_column: options.TextColumn = None,
+    text_b_column: options.TextBColumn = None,
+    batch_size: options.BatchSize = None,
 ):
     """Predict and print the answers.
 
@@ -109,55 +98,70 @@ def predict(
     if output and pathlib.Path(output).exists():
         raise FileExistsError(f"{output} already exists. Choose another --output.")
     file = _file_of(texts)
-    if pathlib.Path(model).suffix in EXPORTED:
+    settings: dict[str, Any] = {"candidate_labels": labels} if labels else {}
+    if top_k is not None:
+        settings["top_k"] = top_k or None
+    suffix = pathlib.Path(model).suffix
+    if suffix in EXPORTED:
         if task_name or engine or explain:
             raise AlbertError(
                 "--task, --engine and --explain do not apply to an exported file. "
                 f"Received: {model}"
             )
-        check_files(model)
-        task, loaded = _open_exported(model)
+        common.check_files(model)
+        # Without importing TensorFlow.
+        import albert_tf_lite
+
+        loaded = getattr(albert_tf_lite, EXPORTED[suffix])(model)
+        answer, task = loaded.answers, task_named(loaded.task)
+        dicts = albert_tf_lite.answers.TASKS[task.name].dicts
+        if top_k is not None and "top_k" not in inspect.signature(dicts).parameters:
+            raise AlbertError(f"--top-k does not apply to {task.name}.")
     else:
-        check_checkpoint(model)
-        import_tensorflow()
-        task, loaded = load_task(model, task_name)
-    explainer = _explainer(task, loaded) if explain else None
-    answer_texts = _answer_function(task, loaded, engine)
-    options: dict[str, Any] = {"candidate_labels": labels} if labels else {}
-    if top_k is not None:
-        _check_top_k(task, loaded)
-        options["top_k"] = top_k or None
+        common.check_checkpoint(model)
+        common.import_tensorflow()
+        from albert_tf import pipeline
+
+        settings |= {"engine": engine} if engine else {}
+        answer = pipeline(task_name, model, **settings)
+        loaded, task = answer.answerer, task_named(answer.task)
+    explainer = None
+    if explain:
+        check_support("--explain", "explain", task)
+        explainer = task.explain(loaded)
     if file:
         columns = Columns(None, text_column, text_b_column)
-        columns = remembered_columns(model, columns)
         is_pair = task.fields(loaded) == ("text", "text_pair")
-        texts = read_lines_of(file, is_pair, columns)
+        texts = read_remembered(
+            model, columns, lambda columns: read_lines_of(file, is_pair, columns)
+        )
     elif not texts:
         texts = _standard_input()
-    answers = answer_texts(task.inputs(loaded, texts), batch_size=batch_size, **options)
+    x = task.inputs(loaded, texts)
     lines = []
-    for answer, text in zip(answers, texts, strict=True):
-        found = explainer and explainer(text)
+    for i, found in enumerate(answer(x, batch_size=batch_size, **settings)):
+        values = None
+        if explainer:
+            one = tuple(part[i] for part in x) if isinstance(x, tuple) else x[i]
+            values = explainer(one)
+        cells = task.cells(found)
+        lines.append("\t".join([*cells, texts[i]]))
         if as_json:
-            if found:
-                answer = {"answer": answer, "explanation": _attributions_json(found)}
-            lines.append(json.dumps(answer, ensure_ascii=False))
-        else:
-            cells = task.cells(answer)
-            lines.append("\t".join([*cells, text]))
+            found = _with_attributions(found, values) if values else found
+            lines[-1] = json.dumps(found, ensure_ascii=False)
         if output:
             continue
-        if found and not as_json:
+        if values and not as_json:
             # rich would turn the tabs into spaces.
             print(*cells, "", sep="\t", end="", flush=True)
-            console.print(_coloured(found), soft_wrap=True)
+            common.console.print(_coloured(values), soft_wrap=True)
         else:
             print(lines[-1])
     if output:
         from albert_tf.files import write_text
 
         write_text(output, "".join(f"{line}\n" for line in lines))
-        console.print(f"{len(lines):,} answers are in {output}", soft_wrap=True)
+        common.console.print(f"{len(lines):,} answers are in {output}", soft_wrap=True)
 
 
 # === Texts ===
@@ -196,56 +200,7 @@ def _standard_input():
     return texts[:-1] if texts[-1] == "" else texts
 
 
-# === Models ===
-
-
-def _open_exported(file):
-    """Open an exported file without importing TensorFlow."""
-    import albert_tf_lite
-
-    model = getattr(albert_tf_lite, EXPORTED[pathlib.Path(file).suffix])(file)
-    return task_named(model.task), model
-
-
-def _answer_function(task, model, engine):
-    """Return the function of texts that returns their answers."""
-    if not hasattr(model, "predict_dicts"):
-        # An exported file.
-        return model.answers
-    if not engine:
-        return model.predict_dicts
-    from albert_tf.export import exported
-
-    if not getattr(model, "exported_settings", lambda: None)():
-        raise AlbertError(
-            f"--engine does not apply to {task.name}, which runs on TensorFlow only."
-        )
-    return exported(model, engine).answers
-
-
-def _check_top_k(task, model):
-    from albert_tf_lite import answers
-
-    function = getattr(model, "predict_dicts", None) or answers.TASKS[model.task].dicts
-    if "top_k" not in inspect.signature(function).parameters:
-        raise AlbertError(
-            f"--top-k does not apply to {task.name}, which has one answer per text."
-        )
-
-
 # === Explanations ===
-
-
-def _explainer(task, model):
-    """Return a function from a line to its `Attributions`."""
-    check_support("--explain", "explain", task)
-    explain = task.explain(model)
-
-    def explain_line(line):
-        x = task.inputs(model, [line])
-        return explain(tuple(part[0] for part in x) if isinstance(x, tuple) else x[0])
-
-    return explain_line
 
 
 def _coloured(found):
@@ -262,11 +217,12 @@ def _coloured(found):
     return Text("\t").join(shown)
 
 
-def _attributions_json(found):
-    """Return `Attributions` as JSON: a list of numbers for each text."""
-    return {
+def _with_attributions(answer, found):
+    """Return an answer and its `Attributions`, numbers for each text, as JSON."""
+    explanation = {
         "label": found.label,
         "probability": found.output,
         "baseline": found.baseline,
         "characters": [values.tolist() for values in found.values],
     }
+    return {"answer": answer, "explanation": explanation}

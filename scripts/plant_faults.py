@@ -170,8 +170,8 @@ exit_status_0 | albert_tf_cli | a command that fails exits with 1
 - sys.exit(1)
 + sys.exit(0)
 answers_beside_others | albert_tf_cli -k predict | an answer is beside its own text
-- in zip(answers, texts, strict=True)
-+ in zip(answers, reversed(texts), strict=True)
+- [*cells, texts[i]]
++ [*cells, texts[-1 - i]]
 """
 
 

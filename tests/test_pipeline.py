@@ -1,9 +1,9 @@
 """`albert_tf.pipeline`: every task, its forms of input, and where models come from."""
 
-import dataclasses
+import functools
 import json
 import pathlib
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -19,43 +19,30 @@ PAIRS = list(zip(TEXTS, OTHERS, strict=True))
 LABEL = {"label": str, "score": float}
 
 
-@dataclasses.dataclass(frozen=True)
-class Case:
+class Case(NamedTuple):
     """A task: its model, examples, and the keys and types of an answer."""
 
     model: type
     examples: list
     keys: dict
-    arguments: dict = dataclasses.field(default_factory=dict)
+    arguments: dict = {}  # noqa: RUF012
     is_list: bool = False
-    options: dict = dataclasses.field(default_factory=dict)
-
-    def build(self):
-        sizes = {"num_layers": 1, "embedding_projection": "after_layer_norm"}
-        backbone = small_backbone(**sizes)
-        return randomised(
-            self.model.from_backbone(backbone, VOCABULARY, **self.arguments)
-        )
+    options: dict = {}  # noqa: RUF012
 
 
 CASES: dict[str, Case] = {
     "text-classification": Case(
-        models.AlbertTextClassifier,
-        TEXTS,
-        LABEL,
+        *(models.AlbertTextClassifier, TEXTS, LABEL),
         {"num_classes": 3, "labels": ["坏", "中", "好"]},
     ),
     "multi-label": Case(
-        models.AlbertMultiLabelClassifier,
-        PAIRS,
-        LABEL,
+        *(models.AlbertMultiLabelClassifier, PAIRS, LABEL),
         {"num_classes": 3, "thresholds": [0.0, 0.9, 0.2]},
         is_list=True,
     ),
     "regression": Case(models.AlbertTextRegressor, PAIRS, {"score": float}),
     "token-classification": Case(
-        models.AlbertTokenClassifier,
-        TEXTS,
+        *(models.AlbertTokenClassifier, TEXTS),
         dict(entity_group=str, word=str, start=int, end=int, score=float),
         {"tags": ["O", "I-PER", "I-LOC"]},
         is_list=True,
@@ -87,8 +74,7 @@ CASES: dict[str, Case] = {
     ),
     "sentence-order": Case(models.AlbertSentenceOrder, PAIRS, LABEL),
     "zero-shot-classification": Case(
-        models.AlbertTextClassifier,
-        TEXTS,
+        *(models.AlbertTextClassifier, TEXTS),
         dict(sequence=str, labels=list, scores=list),
         {"num_classes": 2, "labels": ["蕴含", "矛盾"], "pairs": True},
         options={"candidate_labels": ["好吃", "你", "中文"]},
@@ -96,16 +82,20 @@ CASES: dict[str, Case] = {
 }
 
 
+def build(name):
+    case = CASES[name]
+    backbone = small_backbone(num_layers=1, embedding_projection="after_layer_norm")
+    model = case.model.from_backbone(backbone, VOCABULARY, **case.arguments)
+    return randomised(model)
+
+
 @pytest.fixture(scope="module")
 def built():
     """Return the pipeline of a task, built once."""
-    made: dict[str, Any] = {}
 
+    @functools.cache
     def pipeline(name):
-        if name not in made:
-            case = CASES[name]
-            made[name] = albert_tf.pipeline(name, case.build(), **case.options)
-        return made[name]
+        return albert_tf.pipeline(name, build(name), **CASES[name].options)
 
     return pipeline
 
@@ -129,11 +119,7 @@ FAST = (
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=[] if name in FAST else pytest.mark.slow)
-        for name in CASES
-    ],
+    "name", [pytest.param(x, marks=[pytest.mark.slow] * (x not in FAST)) for x in CASES]
 )
 def test_one_example_or_many_in_any_form(built, name):
     assert set(models.TASKS) == set(CASES)
@@ -170,9 +156,6 @@ def test_classes_in_order_of_probability_and_above_thresholds(built):
         [x for x in row if x["score"] >= thresholds[x["label"]]]
         for row in pipeline(PAIRS, top_k=3)
     ]
-    # transformers has one name for both.
-    same = albert_tf.pipeline("sentiment-analysis", pipeline.model)
-    assert same.task == "multi-label"
     pipeline = built("zero-shot-classification")
     labels = pipeline.options["candidate_labels"]
     rows = models.ZeroShotClassifier(pipeline.model).predict(TEXTS, labels)
@@ -210,14 +193,9 @@ def test_the_files_determine_the_task(built, tmp_path):
         found = albert_tf.pipeline(tmp_path / name)
         assert found.task == "text-classification"
         assert close(found(TEXTS), expected)
-    entities = built("token-classification")
-    entities.model.export_to_transformers(tmp_path / "tags")
-    found = albert_tf.pipeline(path=tmp_path / "tags")
-    assert close(found(TEXTS), entities(TEXTS))
     pipeline = albert_tf.pipeline("fill-mask", MICRO, top_k=2)
     answers = pipeline("今天[MASK]气很好")
     assert len(answers) == 2 and pipeline("今天[MASK]气很好", top_k=1) == answers[:1]
-    assert repr(pipeline) == "<pipeline fill-mask of AlbertMaskedLM, top_k=2>"
 
 
 @pytest.mark.parametrize(
@@ -242,24 +220,23 @@ def test_a_model_that_is_not_trained_for_the_task_raises(built, task, model, mes
     [
         ("fill-mask", "好", {"topk": 3}, "no option topk.*top_k, targets"),
         ("fill-mask", "好", {"top_k": 0}, "from 1 on"),
-        ("question-answering", ("谁", "你"), {"top_k": None}, "a number"),
         ("fill-mask", None, {}, "or text by name"),
         ("fill-mask", 3, {}, "a string, or a dict or tuple of text"),
-        ("regression", ["好", 3], {}, "Element 1 .* Received: int 3"),
+        ("regression", ["好", 3], {}, "Example 1 .* Received: int 3"),
         ("regression", ["好", ("好", "差")], {}, "Example 1 has 2 of"),
         ("regression", (["好"], ["差", "好"]), {}, r"lengths \[1, 2\]"),
         ("sentence-order", "好", {}, "a dict or tuple of text, text_pair"),
-        ("sentence-order", {"text": "好"}, {}, r"\['text_pair'\]"),
+        ("sentence-order", {"text": "好"}, {}, "tuple of text, text_pair"),
         ("multiple-choice", ("好", "好", "好"), {}, "a list of strings"),
     ],
 )
 def test_wrong_inputs_and_options_raise(built, name, x, options, message):
-    with pytest.raises((ValueError, TypeError), match=message):
+    with pytest.raises(albert_tf.AlbertError, match=message):
         built(name)(x, **options)
 
 
 def test_a_model_of_pairs_needs_pairs():
-    model = CASES["regression"].build()
+    model = build("regression")
     model.pairs = True
     with pytest.raises(ValueError, match="This model takes pairs of texts"):
         albert_tf.pipeline("regression", model)(["好"])

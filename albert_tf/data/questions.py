@@ -6,8 +6,9 @@ import dataclasses
 import os
 import pathlib
 import string
+from typing import Any
 
-from albert_tf.data.reading import field, parse_json, read_json_records, read_text
+from albert_tf.data.reading import field, read_json
 from albert_tf_lite.errors import AlbertError
 
 # The start of an answer in its context, in characters (`None` if the context does not
@@ -26,7 +27,6 @@ class SpanQuestions:
             if the context does not answer. `context[start:start + len(text)] == text`,
             or `start` is `None` if the context does not contain the text. Such an
             answer counts in evaluation but cannot be learned.
-        ids: list of strings.
         moved: int. Answers whose `answer_start` was wrong and has been corrected.
         absent: int. Answers that their context does not contain.
         skipped: int. Questions that `for_training` left out.
@@ -35,7 +35,6 @@ class SpanQuestions:
     questions: list[str]
     contexts: list[str]
     answers: list[list[Answer]]
-    ids: list[str]
     moved: int = 0
     absent: int = 0
     skipped: int = 0
@@ -63,14 +62,12 @@ class SpanQuestions:
             for i, answers in enumerate(self.answers)
             if not answers or any(start is not None for start, _ in answers)
         ]
-        return dataclasses.replace(
-            self,
-            questions=[self.questions[i] for i in kept],
-            contexts=[self.contexts[i] for i in kept],
-            answers=[self.answers[i] for i in kept],
-            ids=[self.ids[i] for i in kept],
-            skipped=len(self) - len(kept),
-        )
+        lists: dict[str, Any] = {
+            name: [getattr(self, name)[i] for i in kept]
+            for name in ("questions", "contexts", "answers")
+        }
+        skipped = len(self) - len(kept)
+        return dataclasses.replace(self, **lists, skipped=skipped)
 
 
 def find_answer(context: str, start: int | None, text: str) -> int | None:
@@ -120,13 +117,11 @@ def read_squad(path: str | os.PathLike) -> SpanQuestions:
     Reference:
         [Rajpurkar et al., 2018](https://arxiv.org/abs/1806.03822).
     """
-    rows: list[tuple] = []
+    questions, contexts, answer_lists = [], [], []
     moved = absent = 0
     for context, place, question in _squad_questions(path):
         answers = []
-        impossible = isinstance(question, dict) and (
-            question.get("is_impossible") is True
-        )
+        impossible = isinstance(question, dict) and question.get("is_impossible")
         for answer in [] if impossible else field(question, "answers", list, place):
             text = field(answer, "text", str, f"an answer in {place}")
             given = field(answer, "answer_start", int, f"an answer in {place}")
@@ -136,24 +131,29 @@ def read_squad(path: str | os.PathLike) -> SpanQuestions:
             absent += start is None
             moved += start not in (None, given)
             answers.append((start, text))
-        text = field(question, "question", str, place)
-        rows.append((text, context, answers, str(question.get("id", len(rows)))))
-    if not rows:
+        questions.append(field(question, "question", str, place))
+        contexts.append(context)
+        answer_lists.append(answers)
+    if not questions:
         raise AlbertError(f"{path} has no questions.")
-    questions, contexts, answer_lists, ids = map(list, zip(*rows, strict=True))
-    return SpanQuestions(questions, contexts, answer_lists, ids, moved, absent)
+    return SpanQuestions(questions, contexts, answer_lists, moved, absent)
 
 
 def _squad_questions(path):
     """Yield the context, the place and the entry of each question."""
-    content = parse_json(read_text(path), str(path))
-    for a, article in enumerate(field(content, "data", list, str(path))):
-        place = f"data[{a}] of {path}"
-        for p, paragraph in enumerate(field(article, "paragraphs", list, place)):
-            place = f"data[{a}].paragraphs[{p}] of {path}"
-            context = field(paragraph, "context", str, place)
-            for q, question in enumerate(field(paragraph, "qas", list, place)):
-                yield context, f"data[{a}].paragraphs[{p}].qas[{q}] of {path}", question
+    for place, content in read_json(path):
+        for article_place, article in _entries(content, "data", place):
+            paragraphs = _entries(article, "paragraphs", article_place)
+            for paragraph_place, paragraph in paragraphs:
+                context = field(paragraph, "context", str, paragraph_place)
+                for row in _entries(paragraph, "qas", paragraph_place):
+                    yield context, *row
+
+
+def _entries(record, name, place):
+    """Yield the entries of a field that is a list, each after its place."""
+    for i, entry in enumerate(field(record, name, list, place)):
+        yield f"{name}[{i}] of {place}", entry
 
 
 # === Multiple choice ===
@@ -169,14 +169,12 @@ class ChoiceQuestions:
         choices: list of lists of strings, possibly of different lengths.
         labels: list of ints, the position of the correct choice; `None` if the file
             has no answers.
-        ids: list of strings.
     """
 
     contexts: list[str]
     questions: list[str]
     choices: list[list[str]]
     labels: list[int] | None
-    ids: list[str]
 
     def __len__(self) -> int:
         return len(self.questions)
@@ -222,58 +220,45 @@ def read_choices(path: str | os.PathLike) -> ChoiceQuestions:
         files = sorted(x for x in path.rglob("*") if x.suffix in (".txt", ".json"))
         if not files:
             raise FileNotFoundError(f"{path} holds no .txt or .json file of RACE.")
-    rows = [row for file in files for row in _choice_rows(file)]
+    rows = [
+        row
+        for file in files
+        for place, entry in read_json(file)
+        for row in (_c3_rows if isinstance(entry, list) else _race_rows)(entry, place)
+    ]
     if not rows:
         raise AlbertError(f"{path} has no questions.")
-    contexts, questions, choices, labels, ids = map(list, zip(*rows, strict=True))
+    contexts, questions, choices, labels = map(list, zip(*rows, strict=True))
     unlabelled = labels.count(None)
     if 0 < unlabelled < len(labels):
         raise AlbertError(
             f"{path} has {unlabelled} questions without an answer among "
-            f"{len(labels)}, the first with the id {ids[labels.index(None)]}. Expected "
-            "answers for all questions or for none."
+            f"{len(labels)}. Expected answers for all questions or for none."
         )
-    known = None if unlabelled else labels
-    return ChoiceQuestions(contexts, questions, choices, known, ids)
+    return ChoiceQuestions(contexts, questions, choices, None if unlabelled else labels)
 
 
-def _choice_rows(path):
-    """Yield context, question, choices, the position of the answer, and an id."""
-    if path.suffix == ".jsonl":
-        for place, record in read_json_records(path):
-            yield from _race_rows(record, place)
-        return
-    content = parse_json(read_text(path), str(path))
-    if isinstance(content, list):
-        for number, document in enumerate(content):
-            yield from _c3_rows(document, number, f"[{number}] of {path}")
-    else:
-        yield from _race_rows(content, str(path))
+# === Readers of an entry. They yield context, question, choices and the label. ===
 
 
-def _c3_rows(document, number, place):
-    if not isinstance(document, list) or len(document) < 2:
+def _c3_rows(document, place):
+    if len(document) < 2 or not isinstance(document[1], list):
         raise AlbertError(
             f"{place} should be a list of a document, its questions and an id. "
             f"Found: {str(document)[:80]!r}"
         )
-    turns, questions, *names = document
-    if not isinstance(questions, list):
-        raise AlbertError(
-            f"The questions of {place} should be a list. Found: {str(questions)[:80]!r}"
-        )
+    turns, questions, *_ = document
     context = "\n".join(_strings(turns, f"The document of {place}"))
-    for q, question in enumerate(questions):
-        name = f"question {q} of {place}"
-        text = field(question, "question", str, name)
-        choices = _strings(field(question, "choice", list, name), name)
-        label = _label(question.get("answer"), choices, name)
-        yield context, text, choices, label, f"{names[0] if names else number}-{q}"
+    for question in questions:
+        text = field(question, "question", str, f"A question of {place}")
+        name = f"{text!r} of {place}"
+        choices = _strings(question.get("choice"), f"The question {name}")
+        yield context, text, choices, _label(question.get("answer"), choices, name)
 
 
 def _race_rows(record, place):
     article = field(record, "article", str, place)
-    questions = _strings(field(record, "questions", list, place), place)
+    questions = _strings(record.get("questions"), place)
     options = field(record, "options", list, place)
     letters = record.get("answers") or [None] * len(questions)
     if not len(questions) == len(options) == len(letters):
@@ -281,12 +266,9 @@ def _race_rows(record, place):
             f"{place} has {len(questions)} questions, {len(options)} lists of options "
             f"and {len(letters)} answers. Expected the same number of each."
         )
-    rows = enumerate(zip(questions, options, letters, strict=True))
-    for q, (question, choices, letter) in rows:
-        name = f"question {q} of {place}"
-        allowed = string.ascii_uppercase[: len(_strings(choices, name))]
-        label = _label(letter, list(allowed), name)
-        yield article, question, choices, label, f"{record.get('id', place)}-{q}"
+    for question, choices, letter in zip(questions, options, letters, strict=True):
+        allowed = string.ascii_uppercase[: len(_strings(choices, place))]
+        yield article, question, choices, _label(letter, list(allowed), place)
 
 
 def _label(answer, answers, place):

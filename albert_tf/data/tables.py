@@ -8,9 +8,9 @@ import math
 import os
 import pathlib
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any
 
-from albert_tf.data.reading import numbered_lines, parse_json, read_lines
+from albert_tf.data.reading import numbered_lines, read_json, read_lines
 from albert_tf_lite.errors import AlbertError
 
 # Names of columns in a header. The first name that a header has is taken.
@@ -30,6 +30,10 @@ COLUMN_NAMES = {
         *("text_b", "sentence2", "sentence_b", "question2"),
         *("文本2", "句子2", "问题2"),
     ),
+    "original": ("original_text", "source"),
+    "correct": ("correct_text", "target"),
+    "article": ("article", "text", "content", "abst"),
+    "summary": ("summary", "summarization", "title"),
 }
 # Separates the labels of a text that has several.
 LABEL_SEPARATOR = "|"
@@ -58,13 +62,8 @@ class LabelledTexts:
     def class_ids(self, classes: Sequence[str]) -> list[int]:
         """Return the position of each label; raise if it is not one of the classes."""
         positions = {name: position for position, name in enumerate(classes)}
-        for i, label in enumerate(self.labels):
-            if label not in positions:
-                raise AlbertError(
-                    f"{self._place(i)} has the label {label!r}. Expected one of the "
-                    f"classes {list(classes)}."
-                )
-        return [positions[label] for label in self.labels]
+        expected = f"one of the classes {list(classes)}"
+        return self._converted(positions.__getitem__, expected)
 
     def label_lists(self) -> list[list[str]]:
         """Return the list of labels of each text; "体育|娱乐" has two, "" none."""
@@ -73,22 +72,28 @@ class LabelledTexts:
 
     def scores(self) -> list[float]:
         """Return the labels as numbers; raise if one is not a finite number."""
-        scores = []
-        for i, label in enumerate(self.labels):
-            try:
-                score = float(label)
-            except ValueError:
-                score = math.nan
-            if not math.isfinite(score):
-                raise AlbertError(
-                    f"{self._place(i)} has the label {label!r}. Expected a number. "
-                    "Name the column of the numbers with `label=`."
-                )
-            scores.append(score)
-        return scores
+        return self._converted(
+            _number, "a number. Name the column of the numbers with `label=`"
+        )
 
-    def _place(self, i):
-        return self.places[i] if self.places else f"Example {i + 1}"
+    def _converted(self, function, expected):
+        numbers = range(1, len(self.labels) + 1)
+        places = self.places or [f"Example {i}" for i in numbers]
+        values = []
+        for place, label in zip(places, self.labels, strict=True):
+            try:
+                values.append(function(label))
+            except (KeyError, ValueError):
+                raise AlbertError(
+                    f"{place} has the label {label!r}. Expected {expected}."
+                ) from None
+        return values
+
+
+def _number(label):
+    if not math.isfinite(number := float(label)):
+        raise ValueError
+    return number
 
 
 def class_names(labels: Iterable[str]) -> list[str]:
@@ -113,8 +118,8 @@ def read_labelled_texts(
     Args:
         path: path of a `.tsv` or `.txt` file (tabs, no quoting), a `.csv` file
             (commas, double quotes), or a `.jsonl` or `.json` file (one JSON object
-            per line). UTF-8 or, with a warning, GB18030 or UTF-16. The header line is
-            optional.
+            per line, or a list of objects). UTF-8 or, with a warning, GB18030 or
+            UTF-16. The header line is optional.
         label, text, text_b: optional, the names of the columns or their numbers
             from 1. By default they are found by their names in the header (`label`,
             `text`, `text_a`, `text_b`, `sentence1`, ...) or, without a header, by
@@ -126,9 +131,9 @@ def read_labelled_texts(
 
     Raises:
         FileNotFoundError: if the file does not exist.
-        AlbertError: if the file is empty or has another encoding, an unknown ending,
-            rows of different lengths or no such columns, or if it has pairs where
-            single texts are expected.
+        AlbertError: if the file is empty or has another encoding, rows of different
+            lengths or no such columns, or if it has pairs where single texts are
+            expected.
 
     Example:
     ```python
@@ -137,10 +142,9 @@ def read_labelled_texts(
     classifier.fit(train.x, train.class_ids(labels))
     ```
     """
-    table = _read_table(path, {"label": label, "text": text, "text_b": text_b})
+    table = Table(path, label=label, text=text, text_b=text_b)
     if not table.has_header:
-        _find_by_content(table)
-    labels, first = table.column("label"), table.column("text")
+        table.find_by_content()
     is_pair = "text_b" in table.columns
     if pairs not in (None, is_pair):
         kinds = ("single texts", "pairs of texts")
@@ -148,9 +152,10 @@ def read_labelled_texts(
             f"{path} has {kinds[is_pair]}. Expected {kinds[not is_pair]}. Name the "
             "columns to read with `text=` and `text_b=`."
         )
-    x = (first, table.column("text_b")) if is_pair else first
-    places = [place for place, _ in table.rows]
-    return LabelledTexts(x, [value.strip() for value in labels], places)
+    labels, first, *others = table.cells("label", "text", *["text_b"] * is_pair)
+    labels = [value.strip() for value in labels]
+    x = (first, *others) if others else first
+    return LabelledTexts(x, labels, table.places)
 
 
 def read_texts(
@@ -177,114 +182,116 @@ def read_texts(
     classifier.predict(albert_tf.data.read_texts("reviews.csv"))
     ```
     """
-    table = _read_table(path, {"text": text, "text_b": text_b})
-    roles = ("text", "text_b")[: 1 + pairs]
-    if len(table.header) == len(roles):
-        for position, role in enumerate(roles):
-            table.columns.setdefault(role, position)
-    x = tuple(map(table.column, roles))
-    return x if pairs else x[0]
+    table = Table(path, text=text, text_b=text_b)
+    if pairs:
+        return table.cells("text", "text_b", in_order=True)
+    return table.cells("text", in_order=True)[0]
 
 
-class _Table(NamedTuple):
-    path: pathlib.Path
-    header: list[str]  # Without a header line, the numbers of the columns.
-    rows: list[tuple[str, list[str]]]  # Place and cells.
-    columns: dict[str, int]
-    has_header: bool
+class MissingColumnError(AlbertError):
+    """A file lacks a column that was named."""
 
-    def column(self, role):
+
+class Table:
+    """The rows of a file, and the columns that are given or named in its header.
+
+    Attributes:
+        header: list of strings; without a header line, the numbers of the columns.
+        places, rows: the place of each row in the file, and its cells.
+        columns: dict, the positions of the columns that were found.
+    """
+
+    def __init__(self, path: str | os.PathLike, **given: str | int | None):
+        self.path = path = pathlib.Path(path)
+        suffix = path.suffix.lower()
+        rows = _READERS.get(suffix, _read_tsv)(path)
+        if not rows:
+            raise AlbertError(f"{path} is empty. Expected one label and text per line.")
+        first = rows[0][1]
+        for place, row in rows:
+            if len(row) != len(first):
+                raise AlbertError(
+                    f"{place} has {len(row)} columns, but the first line has "
+                    f"{len(first)}: {row}"
+                )
+        header = [cell.strip().lower() for cell in first]
+        self.columns = {
+            role: header.index(name)
+            for role, names in COLUMN_NAMES.items()
+            for name in reversed(names)
+            if name in header
+        }
+        named = {role: str(name) for role, name in given.items() if name is not None}
+        self.has_header = (
+            _READERS.get(suffix) is _read_objects
+            or bool(self.columns)
+            or not all(name.isdecimal() for name in named.values())
+        )
+        if self.has_header:
+            self.header, rows = first, rows[1:]
+        else:
+            self.header = [str(i + 1) for i in range(len(first))]
+        if not rows:
+            raise AlbertError(f"{path} has a header line but no examples.")
+        self.places, self.rows = map(list, zip(*rows, strict=True))
+        for role, name in named.items():
+            if name in self.header:
+                self.columns[role] = self.header.index(name)
+            elif name.isdecimal() and 1 <= int(name) <= len(self.header):
+                self.columns[role] = int(name) - 1
+            else:
+                raise MissingColumnError(
+                    f"{path} has no column {name!r}. Its columns are {self.header}."
+                )
+
+    def cells(self, *roles: str, in_order: bool = False) -> Any:
+        """Return the cells of each column; `in_order`, columns need no names."""
+        if in_order and not self.columns and len(self.header) == len(roles):
+            self.columns = {role: i for i, role in enumerate(roles)}
+        return tuple(list(map(_text, self.column(role))) for role in roles)
+
+    def column(self, role: str) -> list:
+        """Return the cells of a column; those of JSON may have any type."""
         if role not in self.columns:
             raise AlbertError(
                 f"{self.path} has no {role} column. Its columns are {self.header}. "
-                f"Name it with `{role}=`. (Recognized names: {COLUMN_NAMES[role]})"
+                f"Name it with `{role}=`, or as one of {COLUMN_NAMES[role]}."
             )
-        return [cells[self.columns[role]] for _, cells in self.rows]
+        column = self.columns[role]
+        for place, row in zip(self.places, self.rows, strict=True):
+            if row[column] is None:
+                raise AlbertError(f"{place} has no field {self.header[column]!r}.")
+        return [row[column] for row in self.rows]
+
+    def find_by_content(self) -> None:
+        """Take the column with the fewest values as label, the others as texts."""
+        columns = self.columns
+        free = [i for i in range(len(self.header)) if i not in columns.values()]
+
+        def size(column):
+            cells = [row[column] for row in self.rows]
+            return len(set(cells)), sum(map(len, cells))
+
+        if "label" not in columns:
+            columns["label"] = min(free, key=size, default=0)
+            if size(columns["label"])[0] == len(self.rows) > 1:
+                raise AlbertError(
+                    f"{self.path} has no label column: in each column every line is "
+                    "different. Number it with `label=`, or add a header."
+                )
+            free = [i for i in free if i != columns["label"]]
+        if "text" not in columns:
+            if len(free) not in (1, 2):
+                raise AlbertError(
+                    f"{self.path} has no header and {len(free)} columns that may be "
+                    "text. Number the text column with `text=`."
+                )
+            columns["text"] = free[0]
+            if len(free) == 2:
+                columns.setdefault("text_b", free[1])
 
 
-def _read_table(path, given):
-    """Read a file and find its columns that are given or named in its header."""
-    path = pathlib.Path(path)
-    rows = _read_rows(path)
-    given = {role: str(name) for role, name in given.items() if name is not None}
-    header = [cell.strip().lower() for cell in rows[0][1]]
-    found = {
-        role: header.index(name)
-        for role, names in COLUMN_NAMES.items()
-        for name in reversed(names)
-        if name in header
-    }
-    has_header = (
-        path.suffix.lower() in _JSON_ENDINGS
-        or bool(found)
-        or not all(name.isdecimal() for name in given.values())
-    )
-    if has_header:
-        (_, header), *rows = rows
-    else:
-        header = [str(i + 1) for i in range(len(header))]
-    if not rows:
-        raise AlbertError(f"{path} has a header line but no examples.")
-    for role, name in given.items():
-        if name in header:
-            found[role] = header.index(name)
-        elif name.isdecimal() and 1 <= int(name) <= len(header):
-            found[role] = int(name) - 1
-        else:
-            raise AlbertError(
-                f"{path} has no column {name!r}. Its columns are {header}."
-            )
-    return _Table(path, header, rows, found, has_header)
-
-
-def _find_by_content(table):
-    """Take the column with the fewest values as label, the others as texts."""
-    columns = table.columns
-    free = [i for i in range(len(table.header)) if i not in columns.values()]
-
-    def size(column):
-        cells = [cells[column] for _, cells in table.rows]
-        return len(set(cells)), sum(map(len, cells))
-
-    if "label" not in columns:
-        if not free:
-            raise AlbertError(f"{table.path} has no column beside the named ones.")
-        columns["label"] = min(free, key=size)
-        free.remove(columns["label"])
-        if size(columns["label"])[0] == len(table.rows) > 1:
-            raise AlbertError(
-                f"{table.path} has no label column: in each column every line is "
-                "different. Number it with `label=`, or add a header."
-            )
-    if "text" not in columns:
-        if len(free) not in (1, 2):
-            raise AlbertError(
-                f"{table.path} has no header and {len(free)} columns that may be text. "
-                "Number the text column with `text=`."
-            )
-        columns["text"] = free[0]
-        if len(free) == 2:
-            columns.setdefault("text_b", free[1])
-
-
-def _read_rows(path):
-    """Return the place and the cells of each row, the header included."""
-    reader = _READERS.get(path.suffix.lower())
-    if reader is None:
-        raise AlbertError(
-            f"{path} has an unknown ending. Expected one of {', '.join(_READERS)} "
-            "(.json with one JSON object per line)."
-        )
-    rows = reader(path)
-    if not rows:
-        raise AlbertError(f"{path} is empty. Expected one label and text per line.")
-    width = len(rows[0][1])
-    for place, row in rows:
-        if len(row) != width:
-            raise AlbertError(
-                f"{place} has {len(row)} columns, but the first line has {width}: {row}"
-            )
-    return rows
+# === Readers: the place and the cells of each row, the header included ===
 
 
 def _read_tsv(path):
@@ -300,31 +307,22 @@ def _read_csv(path):
         raise AlbertError(f"{place} is not CSV: {error}.") from error
 
 
-def _read_jsonl(path):
+def _read_objects(path):
     rows = []
-    for place, line in numbered_lines(path):
-        record = parse_json(line, place)
+    for place, record in read_json(path):
         if not isinstance(record, dict):
             raise AlbertError(
                 f'{place} should be a JSON object such as {{"label": "1", "text": '
-                f'"..."}}. Found: {line[:80]}'
+                f'"..."}}. Found: {str(record)[:80]}'
             )
         rows = rows or [(place, list(record))]
-        missing = [name for name in rows[0][1] if record.get(name) is None]
-        if missing:
-            raise AlbertError(f"{place} lacks {missing}: {line[:80]}")
-        rows.append((place, [_cell(record[name]) for name in rows[0][1]]))
+        rows.append((place, [record.get(name) for name in rows[0][1]]))
     return rows
 
 
-def _cell(value):
+def _text(value):
     is_list = isinstance(value, list)
     return LABEL_SEPARATOR.join(map(str, value)) if is_list else str(value)
 
 
-_JSON_ENDINGS = (".jsonl", ".json")
-_READERS = {
-    **dict.fromkeys((".tsv", ".txt"), _read_tsv),
-    ".csv": _read_csv,
-    **dict.fromkeys(_JSON_ENDINGS, _read_jsonl),
-}
+_READERS = {".csv": _read_csv, ".json": _read_objects, ".jsonl": _read_objects}

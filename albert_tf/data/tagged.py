@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import operator
 import os
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Iterable, Sequence
 
-from albert_tf.data.reading import field, parse_json, read_lines
+from albert_tf.data.reading import field, read_json, read_lines
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.tagging import OUTSIDE, PREFIXES
 
@@ -165,22 +167,23 @@ class TaggedTexts:
         return sorted({label for row in self.spans for _, _, label in row})
 
 
-def read_tagged_texts(path: str | os.PathLike, form: str | None = None) -> TaggedTexts:
+def read_tagged_texts(path: str | os.PathLike) -> TaggedTexts:
     """Read texts with entities.
+
+    The form is found from the content. JSON is a list or has one object per line.
 
     | form | content of the file |
     |---|---|
-    | `"columns"` | one token and its tag per line, an empty line between sentences, as in CoNLL, MSRA and People's Daily. The tags are BIO, BIOES, BMES, BILOU or IO |
-    | `"slashes"` | one sentence per line, `中共中央/nt 致/o` |
-    | `"cluener"` | JSON lines, `{"text": "...", "label": {"name": {"叶老桂": [[9, 11]]}}}` |
-    | `"doccano"` | JSON lines, `{"text": "...", "label": [[0, 2, "PER"]]}`, or with `entities` |
+    | columns | one token and its tag per line, an empty line between sentences, as in CoNLL, MSRA and People's Daily. The tags are BIO, BIOES, BMES, BILOU or IO |
+    | slashes | one sentence per line, `中共中央/nt 致/o` |
+    | CLUENER | JSON, `{"text": "...", "label": {"name": {"叶老桂": [[9, 11]]}}}` |
+    | doccano | JSON, `{"text": "...", "label": [[0, 2, "PER"]]}`, or with `entities` |
 
     Words of columns are joined without spaces if most are Chinese or single characters,
     else with a space.
 
     Args:
         path: path of a file in UTF-8 or, with a warning, in GB18030 or UTF-16.
-        form: optional string, see above. By default found from the content.
 
     Returns:
         A `TaggedTexts`.
@@ -196,52 +199,56 @@ def read_tagged_texts(path: str | os.PathLike, form: str | None = None) -> Tagge
     tagger.fit(train.x, train.spans)
     ```
     """  # noqa: E501 (a table)
-    numbered = enumerate(read_lines(path), start=1)
-    lines = [(f"Line {number} of {path}", line) for number, line in numbered]
-    first = next((line.lstrip() for _, line in lines if line.strip()), None)
-    if first is None:
+    lines = [
+        (f"Line {number} of {path}", line)
+        for number, line in enumerate(read_lines(path), start=1)
+    ]
+    first = next((line.strip() for _, line in lines if line.strip()), "")
+    if not first:
         raise AlbertError(f"{path} is empty. Expected texts with entities.")
-    form = form or _find_form(first)
-    if form not in _READERS:
-        raise AlbertError(f"`form` must be one of {list(_READERS)}. Received: {form}")
-    texts, rows = [], []
-    for place, text, spans in _READERS[form](lines):
-        try:
-            rows.append(check_spans(spans, len(text)))
-        except AlbertError as error:
-            raise AlbertError(f"{place}: {error}") from None
+    if re.match(r'(\[\s*)?\{\s*"|[\[{]$', first):
+        rows = _read_objects(path)
+    elif all("/" in part[1:] for part in first.split()):
+        rows = _read_slashes(lines)
+    else:
+        rows = _read_columns(lines)
+    texts, spans = [], []
+    for place, text, found in rows:
+        with _naming(place):
+            spans.append(check_spans(found, len(text)))
         texts.append(text)
-    return TaggedTexts(texts, rows)
+    return TaggedTexts(texts, spans)
 
 
-def _find_form(line):
-    """Find the form from the first line that is not blank."""
-    if line[0] == "[" and line[1:].lstrip()[:1] in ("", "{"):
-        raise AlbertError(
-            "A JSON list is not supported. Export JSON lines, one text per line."
-        )
-    if line[0] == "{":
-        is_cluener = '"label": {' in line or '"label":{' in line
-        return "cluener" if is_cluener else "doccano"
-    is_slashes = all("/" in part[1:] for part in line.split())
-    return "slashes" if is_slashes else "columns"
+@contextlib.contextmanager
+def _naming(place):
+    """Name the place in errors about its content."""
+    try:
+        yield
+    except (AttributeError, TypeError, ValueError) as error:
+        raise AlbertError(f"{place}: {error}") from None
 
 
-# === Readers: numbered lines to (place, text, spans) ===
+# === Readers: they yield place, text and spans ===
 
 
-def _read_columns(lines) -> Iterator[tuple]:
-    sentences, rows = [], []
-    for place, line in [*lines, (None, "")]:
-        if line.strip() and not line.startswith("-DOCSTART-"):
-            rows.append((place, *_cells(place, line)))
-        elif rows:
-            sentences.append(rows)
-            rows = []
+def _read_columns(lines):
+    sentences = [[]]
+    for place, line in lines:
+        if not line.strip() or line.startswith("-DOCSTART-"):
+            sentences.append([])
+            continue
+        token, *others = line.split()
+        if not others and line[0].isspace():
+            token, others = line[0], [token]
+        tag = others[-1] if others else ""
+        with _naming(place):
+            split_tag(tag)
+        sentences[-1].append((place, token, tag))
     tokens = [token for rows in sentences for _, token, _ in rows]
     unspaced = sum(len(x) == 1 or x[-1] >= _FIRST_UNSPACED for x in tokens)
     joiner = "" if unspaced > len(tokens) / 2 else " "
-    for rows in sentences:
+    for rows in filter(None, sentences):
         text, bounds = "", []
         for _, token, _ in rows:
             text += joiner if text else ""
@@ -252,25 +259,7 @@ def _read_columns(lines) -> Iterator[tuple]:
         yield rows[0][0], text, spans
 
 
-def _cells(place, line):
-    """Return the token and the tag of a line, its first and its last column."""
-    cells = line.split()
-    if len(cells) == 1 and line[0].isspace():
-        # The token is a space.
-        cells = [line[0], *cells]
-    if len(cells) < 2:
-        raise AlbertError(
-            f"{place}: {line!r} has one column. Expected a token and its tag, such as "
-            "'中 B-ORG'."
-        )
-    try:
-        split_tag(cells[-1])
-    except AlbertError as error:
-        raise AlbertError(f"{place}: {error}") from None
-    return cells[0], cells[-1]
-
-
-def _read_slashes(lines) -> Iterator[tuple]:
+def _read_slashes(lines):
     for place, line in lines:
         text, spans = "", []
         for part in line.split():
@@ -287,50 +276,32 @@ def _read_slashes(lines) -> Iterator[tuple]:
             yield place, text, spans
 
 
-def _checked(text, start, end, surface):
-    if text[start:end] != surface:
-        raise ValueError(f"text[{start}:{end}] is {text[start:end]!r}")
-    return start, end
-
-
-def _read_cluener(lines) -> Iterator[tuple]:
-    for place, record in _records(lines):
-        text, labels = field(record, "text", str, place), record.get("label")
-        try:
-            spans = [
-                # CLUENER's end is the last character.
-                (*_checked(text, start, end + 1, surface), label)
-                for label, surfaces in labels.items()
-                for surface, places in surfaces.items()
-                for start, end in places
-            ]
-        except (AttributeError, TypeError, ValueError) as error:
-            raise AlbertError(
-                f'{place}: expected "label": {{"name": {{"叶老桂": [[9, 11]]}}}}. '
-                f"Found: {labels!r} ({error})"
-            ) from None
+def _read_objects(path):
+    for place, record in read_json(path):
+        text = field(record, ("text", "data"), str, place)
+        labels = field(record, ("label", "labels", "entities"), dict | list, place)
+        with _naming(place):
+            is_cluener = isinstance(labels, dict)
+            spans = _cluener(text, labels) if is_cluener else _doccano(labels)
         yield place, text, spans
 
 
-def _read_doccano(lines) -> Iterator[tuple]:
+def _cluener(text, labels):
+    spans = [
+        # The end is the last character.
+        (start, end + 1, label, surface)
+        for label, surfaces in labels.items()
+        for surface, places in surfaces.items()
+        for start, end in places
+    ]
+    for start, end, _, surface in spans:
+        if text[start:end] != surface:
+            raise AlbertError(
+                f"text[{start}:{end}] is {text[start:end]!r}, not {surface!r}."
+            )
+    return [span[:3] for span in spans]
+
+
+def _doccano(spans):
     keys = ("start_offset", "end_offset", "label")
-    for place, record in _records(lines):
-        text = field(record, ("text", "data"), str, place)
-        spans = field(record, ("label", "labels", "entities"), list, place)
-        yield (
-            place,
-            text,
-            [tuple(map(x.get, keys)) if isinstance(x, dict) else x for x in spans],
-        )
-
-
-def _records(lines):
-    return ((place, parse_json(line, place)) for place, line in lines if line.strip())
-
-
-_READERS = {
-    "columns": _read_columns,
-    "slashes": _read_slashes,
-    "cluener": _read_cluener,
-    "doccano": _read_doccano,
-}
+    return [tuple(map(x.get, keys)) if isinstance(x, dict) else x for x in spans]

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-import pathlib
 from collections.abc import Hashable, Sequence
 
 import numpy as np
 
-from albert_tf.data.reading import field, numbered_lines, read_json_records
+from albert_tf.data.tables import Table
 from albert_tf_lite.errors import AlbertError
 
 
@@ -16,17 +15,17 @@ def read_articles(path: str | os.PathLike) -> tuple[list, list[str]]:
     """Read articles and their summaries.
 
     Args:
-        path: path of a UTF-8 file with one JSON object per line (`.jsonl`) or a list of
-            objects (`.json`), as of LCSTS, NLPCC 2017 and CSL. Each has an `article`
-            (or `text`, `content`, `abst`), which is a string or a list of sentences,
-            and a `summary` (or `summarization`, `title`).
+        path: path of a table, as for `read_labelled_texts`, such as LCSTS, NLPCC 2017
+            and CSL. Its columns are `article` (or `text`, `content`, `abst`), in JSON
+            a string or a list of sentences, and `summary` (or `summarization`,
+            `title`).
 
     Returns:
         A list of articles and a list of summaries, for `AlbertSummarizer.fit`.
 
     Raises:
         FileNotFoundError: if the file does not exist.
-        AlbertError: if the file has no articles, or an entry has another form.
+        AlbertError: if the file has no articles, or a row has another form.
 
     Example:
     ```python
@@ -34,20 +33,15 @@ def read_articles(path: str | os.PathLike) -> tuple[list, list[str]]:
     summarizer.fit(articles, summaries)
     ```
     """
-    articles, summaries = [], []
-    for place, record in read_json_records(path):
-        names = "article", "text", "content", "abst"
-        article = field(record, names, str | list, place)
-        summary = field(record, ("summary", "summarization", "title"), str, place)
-        summaries.append(summary)
-        if article == [] or not all(isinstance(x, str) for x in article):
+    table = Table(path)
+    (summaries,) = table.cells("summary")
+    articles = table.column("article")
+    for place, article in zip(table.places, articles, strict=True):
+        if not article or not all(isinstance(x, str) for x in article):
             raise AlbertError(
                 f"The article of {place} should be a string or a list of sentences. "
                 f"Found: {str(article)[:80]!r}"
             )
-        articles.append(article)
-    if not articles:
-        raise AlbertError(f"{path} has no articles.")
     return articles, summaries
 
 
@@ -55,17 +49,16 @@ def read_spelling(path: str | os.PathLike) -> tuple[list[str], list[str]]:
     """Read texts with spelling errors and their corrections, as of SIGHAN.
 
     Args:
-        path: path of a UTF-8 file with the misspelt and the correct text on each line,
-            separated by a tab, or a `.json` or `.jsonl` file: a list of objects or one
-            object per line, with `original_text` and `correct_text` (or `source` and
-            `target`).
+        path: path of a table, as for `read_labelled_texts`. Its columns are
+            `original_text` and `correct_text` (or `source` and `target`), or without
+            names the misspelt and the correct text.
 
     Returns:
         Two lists of strings, for `AlbertSpellingCorrector.fit`.
 
     Raises:
         FileNotFoundError: if the file does not exist.
-        AlbertError: if the file has no texts, an entry has another form, or its two
+        AlbertError: if the file has no texts, a row has another form, or its two
             texts differ in length.
 
     Example:
@@ -73,36 +66,15 @@ def read_spelling(path: str | os.PathLike) -> tuple[list[str], list[str]]:
     corrector.fit(*albert_tf.data.read_spelling("train.tsv"))
     ```
     """
-    is_json = pathlib.Path(path).suffix in (".json", ".jsonl")
-    sources, targets = [], []
-    for place, source, target in (_json_pairs if is_json else _tab_pairs)(path):
+    table = Table(path)
+    sources, targets = table.cells("original", "correct", in_order=True)
+    for place, source, target in zip(table.places, sources, targets, strict=True):
         if len(source) != len(target):
             raise AlbertError(
                 f"{place} has texts of {len(source)} and {len(target)} characters. "
                 f"Expected the same length: {source[:50]!r}, {target[:50]!r}"
             )
-        sources.append(source)
-        targets.append(target)
-    if not sources:
-        raise AlbertError(f"{path} has no texts.")
     return sources, targets
-
-
-def _json_pairs(path):
-    for place, record in read_json_records(path):
-        source = field(record, ("original_text", "source"), str, place)
-        yield place, source, field(record, ("correct_text", "target"), str, place)
-
-
-def _tab_pairs(path):
-    for place, line in numbered_lines(path):
-        parts = line.split("\t")
-        if len(parts) != 2:
-            raise AlbertError(
-                f"{place} has {len(parts)} columns. Expected the misspelt and the "
-                f"correct text, separated by a tab: {line[:80]!r}"
-            )
-        yield place, *parts
 
 
 def contrastive_pairs(

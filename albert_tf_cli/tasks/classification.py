@@ -1,9 +1,7 @@
 """Texts or pairs of texts with one class each, or with any number of classes."""
 
-import rich.table
-
 from albert_tf_cli.common import shown
-from albert_tf_cli.tasks.task import Examples, Report, Task, columns_of
+from albert_tf_cli.tasks.task import Examples, Task, columns_of
 from albert_tf_lite.errors import AlbertError
 
 
@@ -20,6 +18,12 @@ class _Classification(Task):
 
     def summary(self, arguments):
         return f"{arguments['num_classes']} classes: {shown(arguments['labels'])}."
+
+    def predict(self, model, x, batch_size):
+        import numpy as np
+
+        answers = model.answers(super().predict(model, x, batch_size))
+        return {name: np.asarray(values) for name, values in answers.items()}
 
     def explain(self, model):
         from albert_tf.models import IntegratedGradients
@@ -51,32 +55,19 @@ class TextClassification(_Classification):
             )
         return self._examples(data, data.class_ids(labels), labels)
 
-    def report(self, model, examples, batch_size):
+    def report(self, model, examples, predicted):
         from albert_tf.evaluation import classification_report, level_scores
 
-        outputs = model.predict(examples.x, batch_size=batch_size, verbose=0)
-        labels = model.class_names
-        predictions = (examples.y, outputs.argmax(-1), labels)
-        values = classification_report(*predictions)
-        table = rich.table.Table("truth \\ predicted", *labels)
-        for label, row in zip(labels, values["confusion_matrix"], strict=True):
-            table.add_row(label, *map(str, row))
-        lines = [classification_report(*predictions, as_text=True), table]
-        if levels := level_scores(*predictions):
-            values["levels"] = levels
-            lines += [
-                f"level {level['level']}: accuracy {level['accuracy']:.4f}, "
-                f"macro F1 {level['macro_f1']:.4f}"
-                for level in levels
-            ]
-        return Report(values, lines)
+        ids = predicted["probabilities"].argmax(-1)
+        values = classification_report(examples.y, ids, model.class_names)
+        for scores in level_scores(examples.y, ids, model.class_names):
+            values[f"level {scores.pop('level')}"] = scores
+        return values
 
-    def mistakes(self, model, examples, batch_size):
+    def mistakes(self, model, examples, predicted):
         from albert_tf.evaluation import worst_mistakes
 
-        outputs = model.predict(examples.x, batch_size=batch_size, verbose=0)
-        probabilities = model.answers(outputs)["probabilities"]
-        found = worst_mistakes(probabilities, examples.y)
+        found = worst_mistakes(predicted["probabilities"], examples.y)
         return self._rows(model, examples, found, "predicted")
 
     def suspicious(self, model, examples, batch_size):
@@ -135,21 +126,16 @@ class MultiLabel(_Classification):
 
         tune_thresholds(model, dev.x, dev.y, batch_size)
 
-    def scores(self, model, examples, batch_size):
+    def scores(self, examples, predicted):
         from albert_tf.evaluation import multi_label_scores
 
-        chosen = self._answers(model, examples, batch_size)["chosen"]
-        return multi_label_scores(examples.y, chosen)
+        return multi_label_scores(examples.y, predicted["chosen"])
 
-    def report(self, model, examples, batch_size):
-        from albert_tf.evaluation import multi_label_report, multi_label_scores
+    def report(self, model, examples, predicted):
+        from albert_tf.evaluation import multi_label_report
 
-        chosen = self._answers(model, examples, batch_size)["chosen"]
-        predictions = (examples.y, chosen, model.class_names)
-        scores = multi_label_scores(examples.y, chosen)
-        table = multi_label_report(*predictions, as_text=True)
-        values = {**multi_label_report(*predictions), **scores}
-        return Report(values, [table, f"exact match {scores['exact_match']:.4f}"])
+        rows = multi_label_report(examples.y, predicted["chosen"], model.class_names)
+        return {**rows, **self.scores(examples, predicted)}
 
     def cells(self, answer):
         return [
@@ -157,10 +143,8 @@ class MultiLabel(_Classification):
             "|".join(f"{label['score']:.4f}" for label in answer),
         ]
 
-    def mistakes(self, model, examples, batch_size):
+    def mistakes(self, model, examples, predicted):
         from albert_tf.evaluation import worst_multi_label_mistakes
-
-        answers = self._answers(model, examples, batch_size)
 
         def named(probabilities):
             names = model.class_names
@@ -175,11 +159,6 @@ class MultiLabel(_Classification):
                 **columns_of(examples.x, row["index"]),
             }
             for row in worst_multi_label_mistakes(
-                answers["probabilities"], examples.y, answers["chosen"]
+                predicted["probabilities"], examples.y, predicted["chosen"]
             )
         ]
-
-    def _answers(self, model, examples, batch_size):
-        outputs = model.predict(examples.x, batch_size=batch_size, verbose=0)
-        answers = model.answers(outputs)
-        return {name: answers[name].numpy() for name in ("probabilities", "chosen")}

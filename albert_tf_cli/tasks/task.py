@@ -1,10 +1,7 @@
 """Base class of the tasks of the command line."""
 
 import dataclasses
-from collections.abc import Callable
 from typing import Any, NamedTuple
-
-from rich.table import Table
 
 from albert_tf_lite.errors import AlbertError
 
@@ -38,47 +35,33 @@ class Examples:
         return len(self.y)
 
 
-class Report(NamedTuple):
-    """Scores on a file: for `evaluate --json`, and strings and tables to print."""
-
-    values: dict
-    shown: list[str | Table]
-
-    @classmethod
-    def of_scores(cls, values: dict) -> "Report":
-        """Return a report that prints one score per line."""
-        rows = (
-            f"{name.replace('_', ' ')} {x:.4f}"
-            if isinstance(x, float)
-            else f"{name} {x}"
-            for name, x in values.items()
-        )
-        return cls(values, list(rows))
-
-
 class Task:
     """A task of the command line; this class serves tasks that only predict.
 
     A subclass for a task that reads files defines `read` and `scores` or `report`, and
     overrides the rest where the task differs. Methods import what they need when they
-    are called, so that `--help` does not import TensorFlow.
+    are called, so that `--help` does not import TensorFlow. `predicted` is what
+    `predict` returned for the examples.
 
     Attributes:
         name: string, as for `--task`.
-        mistakes: optional method of model, examples and batch size for `evaluate
+        scores: optional method of examples and predicted. It returns a dict of the
+            scores that Keras does not compute while it evaluates.
+        mistakes: optional method of model, examples and predicted for `evaluate
             --report`. It returns the wrong predictions, the worst first, as dicts by
             column. Texts for `explain` are in `text` and `text_b`, the predicted class
             in `predicted`.
-        suspicious: optional method of the same for `--train`. It returns examples
-            whose label looks wrong.
+        suspicious: optional method of model, examples and batch size for `--train`. It
+            returns examples whose label looks wrong.
         explain: optional method of the model that returns a function of a text (or a
             tuple of two) and a class (or `None`), which returns `Attributions`.
     """
 
     name = ""
-    mistakes: Callable | None = None
-    suspicious: Callable | None = None
-    explain: Callable | None = None
+    scores: Any = None
+    mistakes: Any = None
+    suspicious: Any = None
+    explain: Any = None
 
     def __init__(self, name: str | None = None):
         self.name = name or self.name
@@ -101,15 +84,21 @@ class Task:
     def tune(self, model: Any, dev: Examples, batch_size: int | None) -> None:
         """Set attributes of the model that are chosen on dev, such as thresholds."""
 
-    def scores(
+    def predict(self, model: Any, x: Any, batch_size: int | None) -> Any:
+        """Return the predictions that `scores`, `report` and `mistakes` compare."""
+        return model.predict(x, batch_size=batch_size, verbose=0)
+
+    def evaluate(
         self, model: Any, examples: Examples, batch_size: int | None
     ) -> dict[str, float]:
-        """Return the scores that Keras does not compute while it evaluates."""
-        return {}
+        """Return the `scores` of a model."""
+        if self.scores is None:
+            return {}
+        return self.scores(examples, self.predict(model, examples.x, batch_size))
 
-    def report(self, model: Any, examples: Examples, batch_size: int | None) -> Report:
-        """Evaluate the model; by default the `scores`, one per line."""
-        return Report.of_scores(self.scores(model, examples, batch_size))
+    def report(self, model: Any, examples: Examples, predicted: Any) -> dict[str, Any]:
+        """Return what `evaluate` prints: scores, and dicts of scores as rows."""
+        return self.scores(examples, predicted) if self.scores else {}
 
     def fields(self, model: Any) -> tuple[str, ...]:
         """Return the names of the parts of an example."""

@@ -12,7 +12,6 @@ import typer
 from command_line import run
 from lite_tasks import needs_onnx
 from small_classifier import small_classifier
-from small_corpus import write_corpus, write_vocabulary
 
 import albert_tf
 import albert_tf_cli
@@ -104,15 +103,3 @@ def test_an_exported_file_answers_without_tensorflow(tmp_path):
     done = start_watched("predict", file, "texts.csv", "--json", cwd=tmp_path)
     expected = albert_tf.export.OnnxModel(file).answers((first, second))
     assert [json.loads(line) for line in done.stdout.splitlines()] == expected
-
-
-@pytest.mark.nightly
-def test_pretraining_data_of_two_processes(tmp_path):
-    write_corpus(tmp_path / "a.txt", documents=60)
-    write_vocabulary(tmp_path / "vocab.txt")
-    command = ("pretrain-data", "--input", "a.txt", "--vocab", "vocab.txt")
-    options = ("--output", "out", "--sequence-length", 32, "--duplicates", 3)
-    done = start(ALBERT_TF, *command, *options, "--workers", 2, cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
-    assert len(manifest["shards"]) > 2 and manifest["counts"]["documents"] == 60

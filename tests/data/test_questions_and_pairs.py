@@ -65,28 +65,21 @@ def test_wrong_answer_offsets_are_corrected_and_counted(write):
     assert data.x == (["多长？"] * 6, [CONTEXT] * 6)
     training = data.for_training()
     assert training.answers == [*data.answers[:3], [], []]
-    assert (len(training), training.skipped, training.moved) == (5, 1, 2)
+    assert (len(training), training.skipped) == (5, 1)
 
 
 @given(st.text("ab", max_size=12), st.text("ab", min_size=1, max_size=3), st.integers())
 def test_the_nearest_place_of_an_answer(context, text, start):
     places = [i for i in range(len(context)) if context.startswith(text, i)]
     found = find_answer(context, start, text)
-    if not places:
-        assert found is None
-    else:
-        assert abs(found - start) == min(abs(place - start) for place in places)
-        assert context[found : found + len(text)] == text
+    assert found in (places or [None])
+    assert not places or abs(found - start) == min(abs(x - start) for x in places)
 
 
-@pytest.mark.parametrize(
-    ("name", "counts"), [("trial", (1002, 5, 0, 0)), ("dev", (3219, 7, 193, 0))]
-)
-def test_cmrc(assets, name, counts):
-    data = read_squad(assets / "data" / "cmrc2018" / f"cmrc2018_{name}.json")
-    training = data.for_training()
-    assert (len(data), data.moved, data.absent, training.skipped) == counts
-    for context, answers in zip(training.contexts, training.answers, strict=True):
+def test_cmrc(assets):
+    data = read_squad(assets / "data" / "cmrc2018" / "cmrc2018_dev.json")
+    assert (len(data), data.moved, data.absent) == (3219, 7, 193)
+    for context, answers in zip(data.contexts, data.answers, strict=True):
         for start, text in answers:
             assert start is None or context[start : start + len(text)] == text
 
@@ -96,10 +89,7 @@ def test_cmrc(assets, name, counts):
 C3 = [
     [
         ["男：几点了？", "女：八点。"],
-        [
-            {"question": "现在几点？", "choice": ["七点", "八点"], "answer": "八点"},
-            {"question": "谁问？", "choice": ["男", "女", "不知道"], "answer": "男"},
-        ],
+        [{"question": "现在几点？", "choice": ["七点", "八点"], "answer": "八点"}],
         "1-7",
     ],
     [["天黑了。"], [{"question": "天？", "choice": ["黑"], "answer": "黑"}], "1-8"],
@@ -115,11 +105,10 @@ RACE = {
 
 def test_choices_of_c3(write):
     data = read_choices(write(C3))
-    contexts = ["男：几点了？\n女：八点。"] * 2 + ["天黑了。"]
-    choices = [["七点", "八点"], ["男", "女", "不知道"], ["黑"]]
-    assert data.x == (contexts, ["现在几点？", "谁问？", "天？"], choices)
-    assert data.labels == [1, 0, 0]
-    assert data.ids == ["1-7-0", "1-7-1", "1-8-0"]
+    contexts = ["男：几点了？\n女：八点。", "天黑了。"]
+    choices = [["七点", "八点"], ["黑"]]
+    assert data.x == (contexts, ["现在几点？", "天？"], choices)
+    assert data.labels == [1, 0]
 
 
 def test_choices_of_race_in_a_file_lines_and_a_directory(write, tmp_path):
@@ -129,42 +118,31 @@ def test_choices_of_race_in_a_file_lines_and_a_directory(write, tmp_path):
     lines = write(f"{json.dumps(RACE)}\n\n{json.dumps(RACE)}\n", "all.jsonl")
     assert read_choices(lines).labels == [1, 0, 1, 0]
     (tmp_path / "race" / "high").mkdir(parents=True)
-    for name in ("race/high/2.txt", "race/high/1.txt"):
-        write({**RACE, "id": name[-5:]}, name)
-    ids = read_choices(tmp_path / "race").ids
-    assert ids == ["1.txt-0", "1.txt-1", "2.txt-0", "2.txt-1"]
+    for name in ("2.txt", "1.txt"):
+        write({**RACE, "article": name}, f"race/high/{name}")
+    contexts = read_choices(tmp_path / "race").contexts
+    assert contexts == ["1.txt", "1.txt", "2.txt", "2.txt"]
     assert read_choices(write({**RACE, "answers": []})).labels is None
 
 
 # === Articles and wrong characters ===
 
 
-@pytest.mark.parametrize("ending", ["json", "jsonl"])
-def test_articles_and_texts_with_errors(write, ending):
-    articles = [
-        {"article": "他来了。她走了。", "summary": "他来了"},
-        {"content": ["他来了。", "她走了。"], "title": "她走了"},
-        {"summarization": "好", "article": "很好。", "index": 3},
+def test_articles_and_texts_with_errors(write):
+    first = {"article": "他来了。她走了。", "summary": "他来了"}
+    second = {"summary": "她走了", "article": ["他来了。", "她走了。"]}
+    articles = [first["article"], second["article"]], ["他来了", "她走了"]
+    assert read_articles(write([first, second])) == articles
+    lines = f"{json.dumps(first)}\n{json.dumps(second)}\n"
+    assert read_articles(write(lines, "a.jsonl")) == articles
+    wrong = ["我再家", "很好"], ["我在家", "很好"]
+    rows = [
+        {"original_text": source, "correct_text": target, "wrong_ids": []}
+        for source, target in zip(*wrong, strict=True)
     ]
-    wrong = [
-        {"original_text": "我再家", "correct_text": "我在家", "wrong_ids": [1]},
-        {"source": "很好", "target": "很好"},
-    ]
-
-    def file(records):
-        lines = [json.dumps(record, ensure_ascii=False) for record in records]
-        is_list = ending == "json"
-        return write(
-            f"[{','.join(lines)}]" if is_list else "\n".join(lines), f"a.{ending}"
-        )
-
-    assert read_articles(file(articles)) == (
-        ["他来了。她走了。", ["他来了。", "她走了。"], "很好。"],
-        ["他来了", "她走了", "好"],
-    )
-    assert read_spelling(file(wrong)) == (["我再家", "很好"], ["我在家", "很好"])
+    assert read_spelling(write(rows)) == wrong
     lines = "\ufeff我再家\t我在家\r\n\r\n很好\t很好\r\n"
-    assert read_spelling(write(lines, "a.tsv")) == read_spelling(file(wrong))
+    assert read_spelling(write(lines, "a.tsv")) == wrong
 
 
 # === Mistakes ===
@@ -173,12 +151,10 @@ ARTICLE = '{"article": "好", "summary": "好"}\n'
 CHOICE = {"question": "?", "choice": ["黑"], "answer": "白"}
 MISTAKES = [
     (read_squad, "a.json", "{", "a.json is not JSON: .*line 1"),
-    (read_squad, "a.json", {"data": []}, "has no questions"),
-    (read_squad, "a.json", {"data": [{}]}, r"data\[0\] of .* no field 'paragraphs'"),
-    (read_choices, "a.json", [["天"]], r"\[0\] of .*should be a list of a document"),
+    (read_squad, "a.json", {"data": [{}]}, r"data\[0\] of .* field 'paragraphs'"),
+    (read_choices, "a.json", [["天"]], "Entry 1 of .*a list of a document"),
     (read_choices, "a.json", [[["天"], [CHOICE]]], r"one of \['黑'\].*'白'"),
     (read_choices, "a.json", {**RACE, "answers": ["E", "A"]}, "Found: 'E'"),
-    (read_choices, "a.json", {**RACE, "options": [["a"]]}, "2 questions, 1 lists"),
     (read_articles, "a.jsonl", ARTICLE + '{"article": "好"}', "Line 2 of .*'summary'"),
     (read_spelling, "a.tsv", "好\t好\n好\n", "Line 2 of .*a.tsv has 1 columns"),
     (read_spelling, "a.tsv", "好\t好的\n", "Line 1 of .* texts of 1 and 2 characters"),
@@ -204,12 +180,8 @@ def test_every_text_meets_its_own_class_and_others():
         assert a != b and (a[0] == b[0]) == (score == 1)
     assert scores.mean() == 0.5
     assert set(collections.Counter(first).values()) == {10}
-    # Drawn again in each round.
+    # Drawn again in each round, by the seed.
     assert len({b for a, b in zip(first, second, strict=True) if a == "b0"}) > 4
-    again = contrastive_pairs(TEXTS, labels, rounds=5)[0]
-    assert again == (first, second)
-    assert contrastive_pairs(TEXTS, labels, rounds=5, seed=1)[0] != again
+    assert contrastive_pairs(TEXTS, labels, rounds=5)[0] == (first, second)
     with pytest.raises(ValueError, match=r"Found: \{'a': 8, 'b': 1\}"):
         contrastive_pairs(TEXTS, ["a"] * 8 + ["b"])
-    with pytest.raises(ValueError, match="9 texts, but 1 labels"):
-        contrastive_pairs(TEXTS, ["a"])
