@@ -87,7 +87,7 @@ def evaluate(
     columns = Columns(label_column, text_column, text_b_column)
     columns, known = remembered_columns(model, columns), trained.get_config()
     if report_directory:
-        _check_report(task, report_directory, train)
+        _check_report(task, train)
     examples = task.read(file, columns, known)
     report = task.report(trained, examples, batch_size)
     if report_directory:
@@ -133,13 +133,10 @@ def check_support(option_name: str, method: str, task: Task) -> None:
 # === The error report ===
 
 
-def _check_report(task, directory, train):
-    from albert_tf.evaluation import check_report_directory
-
+def _check_report(task, train):
     check_support("--report", "mistakes", task)
     if train:
         check_support("--train", "suspicious", task)
-    check_report_directory(directory)
 
 
 def _mistakes(task, model, examples, batch_size):

@@ -142,13 +142,13 @@ class MultiLabel(_Classification):
         return multi_label_scores(examples.y, chosen)
 
     def report(self, model, examples, batch_size):
-        from albert_tf.evaluation import multi_label_report, multi_label_scores
+        from albert_tf.evaluation import classification_report, multi_label_scores
 
         chosen = self._answers(model, examples, batch_size)["chosen"]
         predictions = (examples.y, chosen, model.class_names)
         scores = multi_label_scores(examples.y, chosen)
-        table = multi_label_report(*predictions, as_text=True)
-        values = {**multi_label_report(*predictions), **scores}
+        table = classification_report(*predictions, as_text=True)
+        values = {**classification_report(*predictions), **scores}
         return Report(values, [table, f"exact match {scores['exact_match']:.4f}"])
 
     def cells(self, answer):
@@ -158,7 +158,7 @@ class MultiLabel(_Classification):
         ]
 
     def mistakes(self, model, examples, batch_size):
-        from albert_tf.evaluation import worst_multi_label_mistakes
+        from albert_tf.evaluation.report import worst_multi_label_mistakes
 
         answers = self._answers(model, examples, batch_size)
 

@@ -38,8 +38,6 @@ def folder(tmp_path_factory):
     shutil.copytree(GOLDEN / "google_v2", folder / "checkpoint")
     shutil.copy(folder / "vocab.txt", folder / "checkpoint")
     (folder / "unfinished" / ".training").mkdir(parents=True)
-    (folder / "report").mkdir()
-    (folder / "report" / "mine").touch()
     return folder
 
 
@@ -87,7 +85,6 @@ LATE = {
     "evaluate pairs single.tsv": "has single texts. Expected pairs of texts",
     "evaluate model train.tsv": "Line 2 of train.tsv has the label '1'. Expected",
     "evaluate regressor train.tsv --report new": "--report does not apply to regress",
-    "evaluate model train.tsv --report report": "not part of a report: mine",
     "predict pairs 很好": "text, text_pair, separated by tabs. Received: '很好'",
     "predict model 好 --task none": "Unknown task 'none'. Expected one of",
     "predict cut.onnx 好": "cut.onnx is truncated, or was not written by albert_tf",

@@ -7,8 +7,10 @@ import scipy.sparse
 from albert_tf.evaluation import (
     character_features,
     suspicious_labels,
-    worst_entity_mistakes,
     worst_mistakes,
+)
+from albert_tf.evaluation.report import (
+    worst_entity_mistakes,
     worst_multi_label_mistakes,
 )
 
@@ -31,7 +33,8 @@ def test_mistakes_by_hand():
 def test_mistakes_of_label_lists_by_hand():
     probabilities = [[0.9, 0.6], [0.4, 0.1], [0.2, 0.1]]
     truth, chosen = [[1, 0], [1, 1], [0, 0]], [[1, 1], [0, 0], [0, 0]]
-    found = worst_multi_label_mistakes(probabilities, truth, chosen)
+    arrays = map(np.array, (probabilities, truth, chosen))
+    found = worst_multi_label_mistakes(*arrays)
     assert [row["index"] for row in found] == [1, 0]
     assert found[0]["missed"] == {0: 0.4, 1: 0.1} and found[0]["wrong"] == {}
     assert found[0]["loss"] == pytest.approx(-np.log(0.4 * 0.1))

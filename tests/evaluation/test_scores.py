@@ -9,15 +9,12 @@ from hypothesis import strategies as st
 from sklearn.metrics import f1_score
 
 from albert_tf.evaluation import (
-    best_null_threshold,
     best_thresholds,
-    centroid_scores,
     classification_report,
     classification_scores,
     cmrc_scores,
     entity_scores,
     level_scores,
-    multi_label_report,
     multi_label_scores,
     oracle_labels,
     regression_scores,
@@ -25,6 +22,7 @@ from albert_tf.evaluation import (
     spelling_scores,
     squad_scores,
 )
+from albert_tf.evaluation.scores import best_null_threshold
 
 # === Classes ===
 
@@ -60,7 +58,7 @@ def test_label_lists_by_hand():
     assert scores == pytest.approx(
         {"micro_f1": 4 / 6, "macro_f1": 1 / 3, "exact_match": 1 / 3}
     )
-    report = multi_label_report(truth, chosen, ["a", "b", "c"])
+    report = classification_report(truth, chosen, ["a", "b", "c"])
     assert report["micro avg"]["f1-score"] == pytest.approx(4 / 6)
 
 
@@ -96,7 +94,6 @@ def test_correlations_by_hand(monkeypatch):
 
 
 def test_entities_by_hand():
-    pytest.importorskip("seqeval", reason="seqeval is not installed")
     truth = [[(0, 2, "PER"), (3, 5, "LOC")], [(0, 1, "PER"), (1, 2, "PER")], []]
     # One right, one with another end; two neighbours as one; one where there is none.
     predicted = [[(0, 2, "PER"), (3, 6, "LOC")], [(0, 2, "PER")], [(4, 5, "LOC")]]
@@ -106,7 +103,7 @@ def test_entities_by_hand():
         {"precision": 1 / 2, "recall": 1 / 3, "f1": 2 / 5, "count": 3}
     )
     assert entity_scores([[], []], [[], []])["f1"] == 0.0
-    with pytest.raises(ValueError, match="Received 3 and 1"):
+    with pytest.raises(ValueError, match="'truth': 3, 'predicted': 1"):
         entity_scores(truth, [[]])
 
 
@@ -187,9 +184,9 @@ def test_answers_are_scored_with_and_without_those_that_have_none():
         "unanswerable_exact_match": 50.0,
     }
     assert squad_scores(["sea"], [["sea"]]).keys() == {"exact_match", "f1", "total"}
-    with pytest.raises(ValueError, match="Received: 1 and 2"):
+    with pytest.raises(ValueError, match="equally many"):
         cmrc_scores(["北京"], [["北京"], ["上海"]])
-    with pytest.raises(ValueError, match="Element 0 is '北京'"):
+    with pytest.raises(ValueError, match="first element is '北京'"):
         cmrc_scores(["北京"], ["北京"])
 
 
@@ -248,7 +245,7 @@ def test_rouge_by_hand():
     assert scores == pytest.approx(expected)
     both = rouge_scores(["他在北京见了Zoe。", "好"], ["Zoe在北京，很好", "好"])
     assert both["rouge_l"] == pytest.approx((scores["rouge_l"] + 1) / 2)
-    with pytest.raises(ValueError, match="2 and 1"):
+    with pytest.raises(ValueError, match="equally many"):
         rouge_scores(["好", "好"], ["好"])
 
 
@@ -258,13 +255,3 @@ def test_sentences_are_chosen_as_long_as_they_add_to_the_summary():
     assert oracle_labels(sentences, "公司发布新手机，价格三千元") == [0, 1, 1, 0]
     assert oracle_labels(sentences, "公司发布新手机，价格三千元", most=1)[1] == 1
     assert oracle_labels(sentences, "abc") == [0, 0, 0, 0]
-
-
-def test_centroid_by_hand():
-    # The mean of two unit vectors of 好 and one of 差, over four.
-    scores = centroid_scores(["好", "好", "差", ""])
-    np.testing.assert_allclose(scores, np.array([2, 2, 1, 0]) / 5**0.5)
-    # 好, 吃 and the pair of both, against one that shares nothing.
-    scores = centroid_scores(["好吃", "好，吃", "差"])
-    np.testing.assert_allclose(scores, np.array([2, 2, 1]) / 5**0.5)
-    assert centroid_scores(["。", ""]).tolist() == [0, 0]

@@ -73,7 +73,7 @@ def of_masks(example):
 
 def of_summaries(example):
     scores = {name: x["rouge_l"] for name, x in example["scores"].items()}
-    return scores["model"], max(scores["first sentence"], scores["centroid"]) + 0.2
+    return scores["model"], scores["first sentence"] + 0.25
 
 
 class Script(NamedTuple):
@@ -144,7 +144,6 @@ def test_multiple_choice(run):
 
 @pytest.mark.nightly
 def test_token_classification(run):
-    pytest.importorskip("seqeval", reason="seqeval is not installed")
     # Looking up the names of the training texts has an F1 of 0.447.
     scores = run("token_classification", EXAMPLES / "data" / "entities", main=True)
     assert scores["f1"] > 0.55
