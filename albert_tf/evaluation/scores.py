@@ -281,7 +281,7 @@ def cmrc_scores(
     Example:
 
     >>> cmrc_scores(["北京大学"], [["北京"]])["f1"]
-    66.66666666666667
+    66.66...
 
     Reference:
         [Cui et al., 2019](https://arxiv.org/abs/1810.07366), and their

@@ -8,7 +8,7 @@ import keras_hub
 import numpy as np
 
 from albert_tf.backbone import AlbertBackbone
-from albert_tf.evaluation.scores import best_null_threshold, score_answers
+from albert_tf.evaluation import best_null_threshold, score_answers
 from albert_tf.models.answer_spans import (
     answer_characters,
     answer_lists,

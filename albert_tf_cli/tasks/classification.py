@@ -158,7 +158,7 @@ class MultiLabel(_Classification):
         ]
 
     def mistakes(self, model, examples, batch_size):
-        from albert_tf.evaluation.report import worst_multi_label_mistakes
+        from albert_tf.evaluation import worst_multi_label_mistakes
 
         answers = self._answers(model, examples, batch_size)
 

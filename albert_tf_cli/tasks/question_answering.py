@@ -34,7 +34,7 @@ class QuestionAnswering(Task):
             model.tune_null_threshold(dev.x, dev.y, kind, batch_size)
 
     def scores(self, model, examples, batch_size):
-        from albert_tf.evaluation.scores import answer_scores
+        from albert_tf.evaluation import answer_scores
 
         found = model.predict(examples.x, batch_size=batch_size, verbose=0)
         predicted = [answer["answer"] for answer in found]
@@ -50,7 +50,7 @@ class QuestionAnswering(Task):
         )
 
     def _scoring_script(self, examples):
-        from albert_tf.evaluation.scores import kind_of_answers
+        from albert_tf.evaluation import kind_of_answers
 
         # A sample of the contexts is enough to recognise Chinese.
         return kind_of_answers(examples.x[1][:100])

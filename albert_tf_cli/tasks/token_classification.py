@@ -46,7 +46,7 @@ class TokenClassification(Task):
         return [" ".join(f"{x['word']}/{x['entity_group']}" for x in answer)]
 
     def mistakes(self, model, examples, batch_size):
-        from albert_tf.evaluation.report import worst_entity_mistakes
+        from albert_tf.evaluation import worst_entity_mistakes
 
         predicted = model.predict_spans(examples.x, batch_size, verbose=0)
 

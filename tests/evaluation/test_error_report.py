@@ -12,14 +12,12 @@ from albert_tf.evaluation import (
     ErrorList,
     character_features,
     classification_report,
-    suspicious_labels,
-    worst_mistakes,
-    write_error_report,
-)
-from albert_tf.evaluation.report import (
     coloured_runs,
+    suspicious_labels,
     worst_entity_mistakes,
+    worst_mistakes,
     worst_multi_label_mistakes,
+    write_error_report,
 )
 
 # === Lists ===

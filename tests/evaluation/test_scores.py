@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from sklearn.metrics import f1_score
 
 from albert_tf.evaluation import (
+    answer_scores,
+    best_null_threshold,
     best_thresholds,
     classification_report,
     classification_scores,
@@ -22,7 +24,6 @@ from albert_tf.evaluation import (
     spelling_scores,
     squad_scores,
 )
-from albert_tf.evaluation.scores import answer_scores, best_null_threshold
 
 
 def test_classes_by_hand():

@@ -13,24 +13,9 @@
 import functools
 import unicodedata
 
-IDEOGRAPHS = (
-    (0x3400, 0x4DBF),
-    (0x4E00, 0x9FFF),
-    (0xF900, 0xFAFF),
-    (0x20000, 0x2A6DF),
-    (0x2A700, 0x2B73F),
-    (0x2B740, 0x2B81F),
-    (0x2B820, 0x2CEAF),
-    (0x2F800, 0x2FA1F),
-)
-
-
-@functools.cache
-def isolated_ideograph(character):
-    code = ord(character)
-    if any(low <= code <= high for low, high in IDEOGRAPHS):
-        return f" {character} "
-    return character
+IDEOGRAPHS = [(0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xF900, 0xFAFF), (0x20000, 0x2A6DF)]
+IDEOGRAPHS += [(0x2A700, 0x2B73F), (0x2B740, 0x2B81F), (0x2B820, 0x2CEAF)]
+IDEOGRAPHS += [(0x2F800, 0x2FA1F)]
 
 
 @functools.cache
@@ -40,7 +25,9 @@ def cleaned(character):
         return " "
     if character in "\0\ufffd" or category in ("Cc", "Cf"):
         return ""
-    return isolated_ideograph(character)
+    if any(low <= ord(character) <= high for low, high in IDEOGRAPHS):
+        return f" {character} "
+    return character
 
 
 @functools.cache
@@ -52,18 +39,13 @@ def isolated_punctuation(character):
     return character
 
 
-@functools.cache
-def is_accent(character):
-    return unicodedata.category(character) == "Mn"
-
-
 @functools.lru_cache(maxsize=100_000)
 def split_words(text, lowercase=True):
     words = []
     for word in "".join(map(cleaned, text)).split():
         if lowercase:
             word = unicodedata.normalize("NFD", word.lower())
-            word = "".join(c for c in word if not is_accent(c))
+            word = "".join(c for c in word if unicodedata.category(c) != "Mn")
         words.extend("".join(map(isolated_punctuation, word)).split())
     return tuple(words)
 
