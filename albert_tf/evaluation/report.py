@@ -82,7 +82,7 @@ def worst_multi_label_mistakes(
     given = np.maximum(np.where(truth, probabilities, 1 - probabilities), 1e-12)
     rows = []
     for i, loss in enumerate(-np.log(given).sum(axis=1)):
-        row = {"index": i, "loss": float(loss)}
+        row: dict[str, Any] = {"index": i, "loss": float(loss)}
         for name, wrong in (("missed", truth > chosen), ("wrong", chosen > truth)):
             ids = np.flatnonzero(wrong[i])
             row[name] = {int(j): float(probabilities[i, j]) for j in ids}

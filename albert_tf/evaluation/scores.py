@@ -422,7 +422,7 @@ def spelling_scores(
     detected = [_changed(s, p) == _changed(s, t) for s, t, p in rows]
     corrected = [p == t for _, t, p in rows]
     has_errors = np.array([s != t for s, t, _ in rows])
-    found = {}
+    found: dict[str, float] = {}
     for name, is_right in (("detection", detected), ("correction", corrected)):
         # A right sentence counts as its own class, a wrong one as the other class.
         *values, _ = metrics.precision_recall_fscore_support(

@@ -114,7 +114,7 @@ def test_a_report(tmp_path):
     assert "好<b>坏好11<b>坏01" in text
     colours = re.findall('style="background:(#.{6})', page)
     assert colours[:4] == ["#a0c2fa", "#a0c2fa", "#ffffff", "#4285f4"]
-    # Of the text.
+    # The colours of the text.
     assert colours[4:] == ["#4285f4", "#f59628", "#ffffff"]
 
     values = json.loads((folder / "report.json").read_text("utf-8"))

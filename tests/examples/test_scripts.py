@@ -69,8 +69,8 @@ def of_summaries(example):
     return scores["model"], scores["first sentence"] + 0.25
 
 
-# By script: a function that returns the score and what it should exceed; data and the
-# number of its rows, if it is not run on all of its own.
+# By script: a function that returns the score and what it should exceed, and, to run on
+# a part of the data only, their path and the number of rows.
 TRAINING = {
     "text_classification": (of_classes, "reviews", 800),
     "topic_classification": (of_classes, "data/topics/headlines.tsv", 150),

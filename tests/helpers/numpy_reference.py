@@ -2,8 +2,8 @@
 
 import numpy as np
 
-# What a matrix product may lose: its factors and its result are rounded, and in
-# float32 the order of its sum is the kernel's own.
+# The rounding error of a matrix product. In float32 it depends on the order in which
+# the kernel adds.
 FLOAT32, BFLOAT16 = 1e-5, 2**-8
 
 
