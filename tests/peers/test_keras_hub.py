@@ -61,7 +61,7 @@ def test_their_backbone_preset_and_keras_file(tmp_path, kind):
 
 def preprocessor_of_theirs(tokenizer):
     return keras_hub.models.AlbertTextClassifierPreprocessor(
-        tokenizer, sequence_length=20
+        tokenizer, sequence_length=33
     )
 
 
@@ -103,9 +103,7 @@ def test_the_original_graphs_outputs_in_keras_hub(tmp_path, name):
 def test_our_classifier_from_text_to_logits(tmp_path):
     tokenizer = SentencePieceTokenizer(train_model())
     backbone = random_backbone(vocabulary_size=tokenizer.vocabulary_size())
-    ours = randomise(
-        AlbertTextClassifier.from_backbone(backbone, tokenizer, 3, sequence_length=20)
-    )
+    ours = randomise(AlbertTextClassifier.from_backbone(backbone, tokenizer, 3))
     folder = write(ours, tmp_path)
     tokenizer = keras_hub.tokenizers.AlbertTokenizer.from_preset(folder)
     # KerasHub's does no clean-up, of which this text needs none.
