@@ -79,12 +79,9 @@ def evaluate(
     columns = Columns(label_column, text_column, text_b_column)
     known = trained.get_config()
     if report_directory:
-        from albert_tf.evaluation import check_report_directory
-
         check_support("--report", "mistakes", task)
         if train:
             check_support("--train", "suspicious", task)
-        check_report_directory(report_directory)
     examples = read_remembered(model, columns, lambda x: task.read(file, x, known))
     predicted = task.predict(trained, examples.x, batch_size)
     values = task.report(trained, examples, predicted)

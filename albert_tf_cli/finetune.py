@@ -201,7 +201,6 @@ def finetune(
     write_json(folder / "metrics.json", metrics)
     shown = ("loss", model.monitor)
     plot_history(metrics["history"], shown, folder / "history.png")
-    done = len(metrics["history"]["loss"])
     scores = [
         f"{name} {model.monitor} {metrics[name][model.monitor]:.4f}"
         for name in ("dev", "test")

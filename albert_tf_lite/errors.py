@@ -15,9 +15,7 @@ _REQUIREMENTS = {
     "onnxruntime": "'albert-tf[onnx]' (or onnxruntime alone)",
     "sentencepiece": "sentencepiece",
 }
-_EVALUATION = (
-    "'albert-tf[evaluation]' (seqeval on Python 3.12 and newer: see docs/tasks.md)"
-)
+_EVALUATION = "'albert-tf[evaluation]'"
 
 
 class AlbertError(ValueError):

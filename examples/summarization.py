@@ -11,8 +11,8 @@ import keras
 
 import albert_tf
 from albert_tf.data import read_articles
-from albert_tf.evaluation import centroid_scores, rouge_scores
-from albert_tf.preprocessing.sentences import choose_sentences, split_sentences
+from albert_tf.evaluation import rouge_scores
+from albert_tf.preprocessing.sentences import split_sentences
 
 HERE = pathlib.Path(__file__).parent
 folder = pathlib.Path(sys.argv[1]) if sys.argv[1:] else HERE / "data" / "articles"
@@ -26,18 +26,9 @@ summarizer.fit(*train, epochs=3, batch_size=8, verbose=2)
 
 articles, references = dev
 found = summarizer.summarize(articles, sentences=1, verbose=0)
-
-
-def one_sentence(article, score):
-    sentences = split_sentences(article)
-    chosen = choose_sentences(sentences, score(sentences), 1)
-    return "".join(sentences[i] for i in chosen)
-
-
 summaries = {
     "model": [answer["summary"] for answer in found],
     "first sentence": [split_sentences(article)[0] for article in articles],
-    "centroid": [one_sentence(article, centroid_scores) for article in articles],
 }
 scores = {name: rouge_scores(x, references) for name, x in summaries.items()}
 for name, row in scores.items():

@@ -1,21 +1,12 @@
 """Scores of each task and error reports.
 
-The scores come from scikit-learn, SciPy, seqeval and rouge-score. Only the answers of
-SQuAD and CMRC 2018 are scored here, because no maintained library has both.
+The scores come from scikit-learn, SciPy and rouge-score. Only the answers of SQuAD and
+CMRC 2018 are scored here, because no maintained library has both.
 """
 
-from albert_tf.evaluation.answers import (
-    answer_scores,
-    best_null_threshold,
-    cmrc_scores,
-    kind_of_answers,
-    score_answers,
-    squad_scores,
-)
 from albert_tf.evaluation.report import (
     ErrorList,
     character_features,
-    check_report_directory,
     coloured_runs,
     suspicious_labels,
     worst_entity_mistakes,
@@ -24,18 +15,22 @@ from albert_tf.evaluation.report import (
     write_error_report,
 )
 from albert_tf.evaluation.scores import (
+    answer_scores,
+    best_null_threshold,
     best_thresholds,
-    centroid_scores,
     classification_report,
     classification_scores,
+    cmrc_scores,
     entity_scores,
+    kind_of_answers,
     level_scores,
-    multi_label_report,
     multi_label_scores,
     oracle_labels,
     regression_scores,
     rouge_scores,
+    score_answers,
     spelling_scores,
+    squad_scores,
 )
 
 __all__ = [
@@ -43,9 +38,7 @@ __all__ = [
     "answer_scores",
     "best_null_threshold",
     "best_thresholds",
-    "centroid_scores",
     "character_features",
-    "check_report_directory",
     "classification_report",
     "classification_scores",
     "cmrc_scores",
@@ -53,7 +46,6 @@ __all__ = [
     "entity_scores",
     "kind_of_answers",
     "level_scores",
-    "multi_label_report",
     "multi_label_scores",
     "oracle_labels",
     "regression_scores",

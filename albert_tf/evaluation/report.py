@@ -6,7 +6,6 @@ import dataclasses
 import html
 import itertools
 import os
-import pathlib
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -16,7 +15,6 @@ import numpy as np
 from albert_tf.files import complete_directory, write_json, write_text
 from albert_tf_lite.errors import AlbertError, import_extra
 
-PAGE, VALUES = "report.html", "report.json"
 # Blue supports the prediction and orange opposes it. People who cannot tell red from
 # green can tell these apart.
 SUPPORTS, OPPOSES = (66, 133, 244), (245, 150, 40)
@@ -28,14 +26,14 @@ LEAST_SHARE = 0.05
 
 
 def worst_mistakes(
-    probabilities: Any, truth: Any, count: int | None = 50
+    probabilities: Any, truth: Any, count: int = 50
 ) -> list[dict[str, Any]]:
     """Return the wrongly classified examples, the worst first.
 
     Args:
         probabilities: float array [examples, classes].
         truth: int array [examples], the true classes.
-        count: int, the maximum number of examples; `None` for all.
+        count: int, the maximum number of examples.
 
     Returns:
         A list of dicts, sorted by the probability of the true class: `index` of the
@@ -57,7 +55,7 @@ def worst_mistakes(
             "The `probabilities` of each example should sum to 1. For the logits of a "
             'classifier, pass `answers(outputs)["probabilities"]`.'
         )
-    given = np.take_along_axis(probabilities, truth[:, None], axis=1)[:, 0]
+    given = probabilities[np.arange(len(truth)), truth]
     predicted = probabilities.argmax(axis=1)
     order = np.argsort(given, kind="stable")
     return [
@@ -73,69 +71,51 @@ def worst_mistakes(
 
 
 def worst_multi_label_mistakes(
-    probabilities: Any, truth: Any, chosen: Any, count: int | None = 50
+    probabilities: np.ndarray, truth: np.ndarray, chosen: np.ndarray
 ) -> list[dict[str, Any]]:
     """Return the examples with missed or wrong classes, the worst first.
 
-    Args:
-        probabilities: float array [examples, classes].
-        truth, chosen: arrays of 0 and 1 [examples, classes].
-        count: int, the maximum number of examples; `None` for all.
-
-    Returns:
-        A list of dicts: `index`, `missed` and `wrong` (probabilities by class id), and
-        `loss`, the sum of the binary cross-entropies in nats.
+    All arguments are arrays [examples, classes]. The rows have `index`, `missed` and
+    `wrong` (probabilities by class id), and `loss`, the sum of the binary
+    cross-entropies in nats.
     """
-    given = np.asarray(probabilities, "float64")
-    truth, chosen = np.asarray(truth, bool), np.asarray(chosen, bool)
-    loss = -np.log(np.maximum(np.where(truth, given, 1 - given), 1e-12)).sum(axis=1)
-
-    def by_class(i, is_listed):
-        return {int(j): float(given[i, j]) for j in np.flatnonzero(is_listed[i])}
-
-    rows: list[dict[str, Any]] = [
-        {
-            "index": int(i),
-            "missed": by_class(i, truth & ~chosen),
-            "wrong": by_class(i, chosen & ~truth),
-            "loss": float(loss[i]),
-        }
-        for i in np.flatnonzero((truth != chosen).any(axis=1))
-    ]
-    return sorted(rows, key=lambda row: -row["loss"])[:count]
+    given = np.maximum(np.where(truth, probabilities, 1 - probabilities), 1e-12)
+    rows = []
+    for i, loss in enumerate(-np.log(given).sum(axis=1)):
+        row: dict[str, Any] = {"index": i, "loss": float(loss)}
+        for name, wrong in (("missed", truth > chosen), ("wrong", chosen > truth)):
+            ids = np.flatnonzero(wrong[i])
+            row[name] = {int(j): float(probabilities[i, j]) for j in ids}
+        rows.append(row)
+    return _worst(rows)
 
 
 def worst_entity_mistakes(
-    truth: Sequence[Sequence[tuple]],
-    predicted: Sequence[Sequence[tuple]],
-    count: int | None = 50,
+    truth: Sequence[Sequence[tuple]], predicted: Sequence[Sequence[tuple]]
 ) -> list[dict[str, Any]]:
     """Return the texts with missed or wrong entities, the worst first.
 
-    Args:
-        truth: a list of (start, end, label) for each text.
-        predicted: a list of (start, end, label, score) for each text.
-        count: int, the maximum number of texts; `None` for all.
-
-    Returns:
-        A list of dicts: `index`, `missed` and `wrong` spans, and `loss`, the sum of the
-        scores of wrong entities, plus 1 for each missed one.
+    `truth` has a list of (start, end, label) for each text, `predicted` of (start, end,
+    label, score). The rows have `index`, `missed` and `wrong` spans, and `loss`, the
+    sum of the scores of wrong entities, plus 1 for each missed one.
     """
-    rows: list[dict[str, Any]] = []
+    rows = []
     for index, (spans, given) in enumerate(zip(truth, predicted, strict=True)):
-        found = {tuple(x[:3]) for x in given}
-        missed = [x for x in map(tuple, spans) if x not in found]
-        right = set(map(tuple, spans))
-        wrong = [x for x in map(tuple, given) if x[:3] not in right]
+        found, right = {tuple(x[:3]) for x in given}, set(map(tuple, spans))
+        missed = [tuple(x) for x in spans if tuple(x) not in found]
+        wrong = [tuple(x) for x in given if tuple(x[:3]) not in right]
         loss = len(missed) + sum(float(score) for *_, score in wrong)
-        if missed or wrong:
-            row = {"index": index, "missed": missed, "wrong": wrong, "loss": loss}
-            rows.append(row)
-    return sorted(rows, key=lambda row: -row["loss"])[:count]
+        rows.append({"index": index, "missed": missed, "wrong": wrong, "loss": loss})
+    return _worst(rows)
+
+
+def _worst(rows):
+    wrong = (row for row in rows if row["missed"] or row["wrong"])
+    return sorted(wrong, key=lambda row: -row["loss"])[:50]
 
 
 def suspicious_labels(
-    features: Any, truth: Any, count: int | None = 50
+    features: Any, truth: Any, count: int = 50
 ) -> list[dict[str, Any]]:
     """Return the training examples that the others classify differently.
 
@@ -148,7 +128,7 @@ def suspicious_labels(
         features: float array or sparse matrix [examples, features], for example
             `character_features(texts)`, or those of `albert_tf.models.text_features`.
         truth: int array [examples], the labels.
-        count: int, the maximum number of examples; `None` for all.
+        count: int, the maximum number of examples.
 
     Returns:
         As `worst_mistakes`. The only example of a class is left out.
@@ -158,36 +138,29 @@ def suspicious_labels(
         AlbertError: if fewer than two classes have two examples.
     """
     model_selection = import_extra("sklearn.model_selection")
-    linear_model = import_extra("sklearn.linear_model")
-    preprocessing = import_extra("sklearn.preprocessing")
-    truth, is_sparse = np.asarray(truth), hasattr(features, "tocsr")
-    sizes = np.bincount(truth)
-    judged = np.flatnonzero(sizes[truth] > 1)
-    classes, labels = np.unique(truth[judged], return_inverse=True)
-    if len(classes) < 2:
+    model = import_extra("sklearn.linear_model").LogisticRegression(max_iter=1000)
+    classes, labels, sizes = np.unique(truth, return_inverse=True, return_counts=True)
+    if (sizes > 1).sum() < 2:
         raise AlbertError(
             "At least two classes should have two examples each. Received classes of "
             f"{sizes.tolist()} examples."
         )
-    features = (features.tocsr() if is_sparse else np.asarray(features))[judged]
-    model = linear_model.LogisticRegression(max_iter=1000)
-    if not is_sparse:
+    if not hasattr(features, "tocsr"):
         # Pooled outputs of all texts are nearly equal. Scaling enlarges the
         # differences.
-        features = preprocessing.StandardScaler().fit_transform(features)
-        model.C = 0.01
+        scaler = import_extra("sklearn.preprocessing").StandardScaler()
+        features, model.C = scaler.fit_transform(features), 0.01
     folds = min(5, sizes.max())
     split = model_selection.StratifiedKFold(folds, shuffle=True, random_state=1)
     with warnings.catch_warnings():
         # Some classes have fewer examples than there are folds.
-        warnings.filterwarnings("ignore", "The least populated class")
-        warnings.filterwarnings("ignore", "Number of classes in training fold")
+        warnings.simplefilter("ignore")
         probabilities = model_selection.cross_val_predict(
             model, features, labels, cv=split, method="predict_proba"
         )
-    rows = worst_mistakes(probabilities, labels, count)
+    rows = worst_mistakes(probabilities, labels, len(labels))
+    rows = [row for row in rows if sizes[row["label_id"]] > 1][:count]
     for row in rows:
-        row["index"] = int(judged[row["index"]])
         for name in ("label_id", "predicted_id"):
             row[name] = int(classes[row[name]])
     return rows
@@ -234,14 +207,11 @@ def write_error_report(
     """Write `report.html`, which needs no other file, and `report.json`.
 
     Args:
-        directory: string. An older report in it is replaced.
+        directory: string. An older report in it is replaced; other files stay.
         title: string, for example the names of the model and the file.
         scores: dict, for example of `classification_report`.
         lists: `ErrorList`s.
         labels: list of strings, the classes of the `confusion_matrix` in `scores`.
-
-    Raises:
-        FileExistsError: if the directory contains anything but a report.
 
     Example:
     ```python
@@ -256,25 +226,13 @@ def write_error_report(
     )
     ```
     """
-    check_report_directory(directory)
     lists = list(lists)
     page = _page(title, scores, lists, labels)
     rows = {part.name: list(part.rows) for part in lists}
     with complete_directory(directory) as folder:
-        write_text(folder / PAGE, page)
-        write_json(folder / VALUES, {"title": title, "scores": scores, "lists": rows})
-
-
-def check_report_directory(directory: str | os.PathLike) -> None:
-    """Raise `FileExistsError` if a directory contains anything but a report."""
-    path = pathlib.Path(directory)
-    if path.is_file():
-        raise FileExistsError(f"{path} is a file. Choose another directory.")
-    names = {entry.name for entry in path.iterdir()} if path.exists() else set()
-    if others := names - {PAGE, VALUES}:
-        raise FileExistsError(
-            f"{path} contains files that are not part of a report: "
-            f"{', '.join(sorted(others)[:3])}. Choose another directory."
+        write_text(folder / "report.html", page)
+        write_json(
+            folder / "report.json", {"title": title, "scores": scores, "lists": rows}
         )
 
 
@@ -290,20 +248,25 @@ td.number { text-align: right; white-space: nowrap; }
 
 
 def _page(title, scores, lists, labels):
-    title = html.escape(title)
-    parts = [f"<h1>{title}</h1>", "<h2>Scores</h2>"]
-    parts += (_table(list(x)) for _, x in itertools.groupby(_score_rows(scores), list))
+    groups = itertools.groupby(_score_rows(scores), list)
+    sections = [("Scores", "", "".join(_table(list(rows)) for _, rows in groups))]
     if "confusion_matrix" in scores:
-        parts.append("<h2>Confusion matrix</h2>")
-        parts.append("<p>A row is a true class, a column a predicted class.</p>")
-        parts.append(_confusion_table(np.array(scores["confusion_matrix"]), labels))
+        note = "A row is a true class, a column a predicted class."
+        table = _confusion_table(np.array(scores["confusion_matrix"]), labels)
+        sections.append(("Confusion matrix", note, table))
     for part in lists:
-        parts.append(f"<h2>{html.escape(part.title)}</h2>")
-        parts.append(f"<p>{html.escape(part.note)}</p>")
-        parts.append(_table(part.rows, part.attributions) if part.rows else "none")
-    head = f'<meta charset="utf-8"><title>{title}</title><style>{_STYLE}</style>'
-    body = "\n".join(parts)
-    return f"<!DOCTYPE html>\n<html><head>{head}</head>\n<body>\n{body}\n</body></html>"
+        table = _table(part.rows, part.attributions) if part.rows else "none"
+        sections.append((part.title, part.note, table))
+    title = html.escape(title)
+    body = "\n".join(
+        f"<h2>{html.escape(name)}</h2>\n<p>{html.escape(note)}</p>\n{table}"
+        for name, note, table in sections
+    )
+    return (
+        f'<!DOCTYPE html>\n<html><head><meta charset="utf-8"><title>{title}</title>'
+        f"<style>{_STYLE}</style></head>\n<body>\n<h1>{title}</h1>\n{body}\n"
+        "</body></html>"
+    )
 
 
 def _score_rows(scores, name=""):
@@ -317,44 +280,46 @@ def _score_rows(scores, name=""):
 
 
 def _confusion_table(matrix, labels):
-    shares = matrix / np.maximum(matrix.sum(axis=1, keepdims=True), 1)
-    lines = [_header(["", *labels])]
-    for label, counts, row in zip(labels, matrix, shares, strict=True):
-        cells = (
-            f'<td class="number" style="background:{_colour(share)}">{count}</td>'
-            for count, share in zip(counts, row, strict=True)
-        )
-        lines.append(f"<tr><th>{html.escape(label)}</th>{''.join(cells)}</tr>")
-    return f"<table>{''.join(lines)}</table>"
+    totals = np.maximum(matrix.sum(axis=1, keepdims=True), 1)
+    rows = (
+        [f"<th>{html.escape(label)}</th>", *map(_number, counts, map(_colour, shares))]
+        for label, counts, shares in zip(labels, matrix, matrix / totals, strict=True)
+    )
+    return _html_table(["", *labels], rows)
 
 
 def _table(rows, attributions=()):
-    lines = [_header(rows[0])]
-    for row, colours in itertools.zip_longest(rows, attributions, fillvalue={}):
-        cells = (_cell(row.get(name, ""), colours.get(name)) for name in rows[0])
-        lines.append(f"<tr>{''.join(cells)}</tr>")
+    pairs = itertools.zip_longest(rows, attributions, fillvalue={})
+    cells = (
+        [_cell(row.get(name, ""), colours.get(name)) for name in rows[0]]
+        for row, colours in pairs
+    )
+    return _html_table(rows[0], cells)
+
+
+def _html_table(names, rows):
+    header = [f"<th>{html.escape(name)}</th>" for name in names]
+    lines = (f"<tr>{''.join(cells)}</tr>" for cells in (header, *rows))
     return f"<table>{''.join(lines)}</table>"
-
-
-def _header(names):
-    cells = "".join(f"<th>{html.escape(str(name))}</th>" for name in names)
-    return f"<tr>{cells}</tr>"
 
 
 def _cell(value, attributions):
     if attributions is not None:
-        runs = coloured_runs(value, attributions)
         spans = (
             f'<span style="background:{colour or "#ffffff"};color:#000">'
             f"{html.escape(piece)}</span>"
-            for piece, colour in runs
+            for piece, colour in coloured_runs(value, attributions)
         )
         return f"<td>{''.join(spans)}</td>"
     if isinstance(value, int | float):
-        # Counts of scikit-learn are floats, too.
-        shown = f"{value:,.0f}" if float(value).is_integer() else f"{value:.4f}"
-        return f'<td class="number">{shown}</td>'
+        return _number(value)
     return f"<td>{html.escape(str(value))}</td>"
+
+
+def _number(value, colour="none"):
+    # Counts of scikit-learn are floats, too.
+    shown = f"{value:,.0f}" if float(value).is_integer() else f"{value:.4f}"
+    return f'<td class="number" style="background:{colour}">{shown}</td>'
 
 
 def coloured_runs(

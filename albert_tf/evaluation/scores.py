@@ -1,8 +1,11 @@
-"""Scores of each task, by scikit-learn, SciPy, seqeval and rouge-score."""
+"""Scores of each task, by scikit-learn, SciPy and rouge-score."""
 
 from __future__ import annotations
 
+import collections
+import difflib
 import re
+import string
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,43 +19,65 @@ _HAN = "\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _TOKEN = re.compile(rf"[{_HAN}]|[^\W_{_HAN}]+")
 
 
-# === One class per text ===
+def check_counts(**lists: Sequence) -> None:
+    """Raise if lists of examples are empty or differ in length."""
+    counts = {name: len(values) for name, values in lists.items()}
+    if len({0, *counts.values()}) != 2:
+        raise AlbertError(f"Expected equally many examples, at least 1, not {counts}.")
 
 
-def classification_scores(truth: Sequence, predicted: Sequence) -> dict[str, float]:
+# === Classes ===
+
+
+def classification_scores(truth: Any, predicted: Any) -> dict[str, float]:
     """Compute `accuracy`, `macro_f1` and `micro_f1` of classes, as ids or names.
 
     Classes that are neither true nor predicted do not count in `macro_f1`.
     """
     metrics = import_extra("sklearn.metrics")
-    return {
-        "accuracy": float(metrics.accuracy_score(truth, predicted)),
-        "macro_f1": _f1(truth, predicted, "macro"),
-        "micro_f1": _f1(truth, predicted, "micro"),
-    }
+    scores = {"accuracy": float(metrics.accuracy_score(truth, predicted))}
+    for average in ("macro", "micro"):
+        f1 = metrics.f1_score(truth, predicted, average=average, zero_division=0)
+        scores[f"{average}_f1"] = float(f1)
+    return scores
+
+
+def multi_label_scores(truth: Any, chosen: Any) -> dict[str, float]:
+    """Compute `macro_f1`, `micro_f1` and `exact_match` of arrays of 0 and 1.
+
+    Args:
+        truth, chosen: arrays [examples, classes], the true and the predicted classes.
+    """
+    scores = classification_scores(truth, chosen)
+    scores["exact_match"] = scores.pop("accuracy")
+    return scores
 
 
 def classification_report(
-    truth: Sequence[int],
-    predicted: Sequence[int],
-    labels: Sequence[str],
-    as_text: bool = False,
-) -> Any:
+    truth: Any, predicted: Any, labels: Sequence[str]
+) -> dict[str, Any]:
     """Compute precision, recall and F1 by class with scikit-learn.
 
     Args:
-        truth, predicted: int arrays [examples], positions in `labels`.
+        truth, predicted: int arrays [examples], positions in `labels`, or arrays of 0
+            and 1 [examples, classes] if a text may have several classes.
         labels: the names of all classes.
-        as_text: bool. Return a table as a string.
 
     Returns:
-        A string, or a dict that also contains the `confusion_matrix` as lists of ints:
-        one row per true class, one column per predicted class.
+        A dict. For one class per text, it also has the `confusion_matrix` as lists of
+        ints: one row per true class, one column per predicted class.
     """
+    metrics = import_extra("sklearn.metrics")
     ids = range(len(labels))
-    report = _report(truth, predicted, labels, as_text, labels=ids)
-    if not as_text:
-        metrics = import_extra("sklearn.metrics")
+    report = metrics.classification_report(
+        truth,
+        predicted,
+        labels=ids,
+        target_names=labels,
+        zero_division=0,
+        output_dict=True,
+    )
+    if np.ndim(truth) == 1:
         matrix = metrics.confusion_matrix(truth, predicted, labels=ids)
         report["confusion_matrix"] = matrix.tolist()
     return report
@@ -78,30 +103,6 @@ def level_scores(
         pair = ([names[i] for i in ids] for ids in (truth, predicted))
         scores.append({"level": level, **classification_scores(*pair)})
     return scores
-
-
-# === Any number of classes per text ===
-
-
-def multi_label_scores(truth: Any, chosen: Any) -> dict[str, float]:
-    """Compute `micro_f1`, `macro_f1` and `exact_match` of arrays of 0 and 1.
-
-    Args:
-        truth, chosen: arrays [examples, classes], the true and the predicted classes.
-    """
-    metrics = import_extra("sklearn.metrics")
-    return {
-        "micro_f1": _f1(truth, chosen, "micro"),
-        "macro_f1": _f1(truth, chosen, "macro"),
-        "exact_match": float(metrics.accuracy_score(truth, chosen)),
-    }
-
-
-def multi_label_report(
-    truth: Any, chosen: Any, labels: Sequence[str], as_text: bool = False
-) -> Any:
-    """Compute the `classification_report` of arrays of 0 and 1 [examples, classes]."""
-    return _report(truth, chosen, labels, as_text)
 
 
 def best_thresholds(truth: Any, probabilities: Any, default: float = 0.5) -> list:
@@ -130,23 +131,6 @@ def best_thresholds(truth: Any, probabilities: Any, default: float = 0.5) -> lis
         return float((thresholds[best] + below.max(initial=0.0)) / 2)
 
     return [best(*columns) for columns in zip(truth.T, probabilities.T, strict=True)]
-
-
-def _f1(truth, predicted, average):
-    f1_score = import_extra("sklearn.metrics").f1_score
-    return float(f1_score(truth, predicted, average=average, zero_division=0))
-
-
-def _report(truth, predicted, names, as_text, **kwargs):
-    return import_extra("sklearn.metrics").classification_report(
-        truth,
-        predicted,
-        target_names=names,
-        zero_division=0,
-        digits=4,
-        output_dict=not as_text,
-        **kwargs,
-    )
 
 
 # === Numbers ===
@@ -181,7 +165,7 @@ def regression_scores(truth: Any, predicted: Any) -> dict[str, float]:
 def entity_scores(
     truth: Sequence[Sequence[Span]], predicted: Sequence[Sequence[Span]]
 ) -> dict[str, Any]:
-    """Compute precision, recall and F1 of entities as CoNLL-2003 does, with seqeval.
+    """Compute precision, recall and F1 of entities as CoNLL-2003 does.
 
     An entity is right if its start, end and label are right.
 
@@ -195,8 +179,8 @@ def entity_scores(
         the same four.
 
     Raises:
-        ImportError: if seqeval is not installed.
-        AlbertError: if the two lists have different lengths.
+        ImportError: if scikit-learn is not installed.
+        AlbertError: if the numbers of texts differ or are 0.
 
     Example:
     ```python
@@ -204,44 +188,189 @@ def entity_scores(
     ```
 
     Reference:
-        [CoNLL-2003](https://aclanthology.org/W03-0419), section 3; seqeval.
+        [CoNLL-2003](https://aclanthology.org/W03-0419), section 3.
     """
-    if len(truth) != len(predicted):
-        raise AlbertError(
-            "`truth` and `predicted` must have a list of spans for each text. Received "
-            f"{len(truth)} and {len(predicted)}."
-        )
-    seqeval = import_extra("seqeval.metrics")
-    # seqeval fails if there are no entities.
-    if not any(map(any, (truth, predicted))):
-        return {**_entity_row({}), "types": {}}
-    rows = zip(truth, predicted, strict=True)
-    tagged = [[_tags(spans, pair) for spans in pair] for pair in rows]
-    report = seqeval.classification_report(
-        *map(list, zip(*tagged, strict=True)), output_dict=True, zero_division=0
+    metrics = import_extra("sklearn.metrics")
+    check_counts(truth=truth, predicted=predicted)
+    true, found = (
+        {(i, *place): label for i, row in enumerate(rows) for *place, label in row}
+        for rows in (truth, predicted)
     )
-    averages = {
-        name: report.pop(f"{name} avg") for name in ("micro", "macro", "weighted")
-    }
-    types = {label: _entity_row(values) for label, values in sorted(report.items())}
-    return {**_entity_row(averages["micro"]), "types": types}
+    # The label of each place where an entity is or was found; "" where there is none.
+    places = true.keys() | found.keys()
+    labels = sorted({*true.values(), *found.values()})
+    pair = [[row.get(place, "") for place in places] for row in (true, found)]
+
+    def scores(chosen):
+        if not chosen:
+            return {"precision": 0.0, "recall": 0.0, "f1": 0.0, "count": 0}
+        *values, _ = metrics.precision_recall_fscore_support(
+            *pair, labels=chosen, average="micro", zero_division=0
+        )
+        named = zip(("precision", "recall", "f1"), map(float, values), strict=True)
+        return {**dict(named), "count": sum(x in chosen for x in true.values())}
+
+    return {**scores(labels), "types": {label: scores([label]) for label in labels}}
 
 
-def _entity_row(values):
-    return {
-        "precision": float(values.get("precision", 0.0)),
-        "recall": float(values.get("recall", 0.0)),
-        "f1": float(values.get("f1-score", 0.0)),
-        "count": int(values.get("support", 0)),
-    }
+# === Answers, as SQuAD and CMRC 2018 define them ===
+
+# The punctuation that CMRC 2018 removes. Its list has the ellipsis of two characters,
+# which never equals a single character, so that "…" stays.
+CMRC_PUNCTUATION = frozenset("-:_*^/\\~`+=，。：？！“”；’《》·、「」（）－～『』")
+_CMRC_HAN = re.compile("([\u4e00-\u9fa5])")
+# The rules of the Penn Treebank for a text without Chinese.
+_TREEBANK = re.compile(
+    r"""(n't\b|'(?:s|m|d|ll|re|ve)\b|(?<!\w)'|'(?!\w)"""
+    r"""|\.{2,}|\.\s*$|[,:](?!\d)|[][(){}<>"?!;@#$%&–—«»„‘])"""
+    r"|\s+"
+)
+_ARTICLES = re.compile(r"\b(?:a|an|the)\b")
+_WITHOUT_PUNCTUATION = str.maketrans("", "", string.punctuation)
 
 
-def _tags(spans, pair):
-    """The BIO tag of each character, up to the last entity of the pair."""
-    tags = ["O"] * max((end for spans in pair for _, end, _ in spans), default=0)
-    for start, end, label in spans:
-        tags[start:end] = [f"B-{label}"] + [f"I-{label}"] * (end - start - 1)
-    return tags
+def squad_scores(
+    predictions: Sequence[str], answers: Sequence[Sequence[str]]
+) -> dict[str, float]:
+    """Compute exact match and F1 as the SQuAD scripts of v1.1 and v2.0 do.
+
+    Text is lower-cased. English articles, ASCII punctuation and surplus spaces are
+    removed. F1 compares bags of words. If there are several answers, the best counts.
+    If there is none, only `""` is right.
+
+    Args:
+        predictions: list of strings. `""` means no answer.
+        answers: list of lists of strings, the right answers. An empty list or `[""]`
+            means that there is no answer.
+
+    Returns:
+        `exact_match` and `f1` in percent, and `total`, the number of questions. If
+        some have no answer, also `answerable_exact_match`, `answerable_f1` and
+        `unanswerable_exact_match`.
+
+    Raises:
+        AlbertError: if the numbers of predictions and answers differ or are 0.
+
+    Example:
+
+    >>> squad_scores(["the Yellow River"], [["Yellow river", "River"]])
+    {'exact_match': 100.0, 'f1': 100.0, 'total': 1}
+
+    Reference:
+        [Rajpurkar et al., 2016](https://arxiv.org/abs/1606.05250),
+        [Rajpurkar et al., 2018](https://arxiv.org/abs/1806.03822), and their
+        `evaluate-v2.0.py`.
+    """
+    return answer_scores(predictions, answers, "squad")
+
+
+def cmrc_scores(
+    predictions: Sequence[str], answers: Sequence[Sequence[str]]
+) -> dict[str, float]:
+    """Compute exact match and F1 as the script of CMRC 2018 does.
+
+    Text is lower-cased, and punctuation (`CMRC_PUNCTUATION`) is removed. F1 counts the
+    longest common run of segments. A segment is a Chinese character or another word. If
+    there are several answers, the best counts.
+
+    Args, returns, raises: as `squad_scores`.
+
+    Example:
+
+    >>> cmrc_scores(["北京大学"], [["北京"]])["f1"]
+    66.66...
+
+    Reference:
+        [Cui et al., 2019](https://arxiv.org/abs/1810.07366), and their
+        `cmrc2018_evaluate.py`.
+    """
+    return answer_scores(predictions, answers, "cmrc")
+
+
+def answer_scores(
+    predictions: Sequence[str], answers: Sequence[Sequence[str]], kind: str
+) -> dict[str, float]:
+    """Return `squad_scores` or `cmrc_scores`, for a `kind` of `"squad"` or `"cmrc"`."""
+    exact, f1 = 100 * score_answers(predictions, answers, kind).T
+    parts = {"exact_match": exact, "f1": f1}
+    has_answer = np.array([any(texts) for texts in answers])
+    if has_answer.any() and not has_answer.all():
+        parts["answerable_exact_match"] = exact[has_answer]
+        parts["answerable_f1"] = f1[has_answer]
+        parts["unanswerable_exact_match"] = exact[~has_answer]
+    means = {name: float(values.mean()) for name, values in parts.items()}
+    return {**means, "total": len(exact)}
+
+
+def score_answers(
+    predictions: Sequence[str], answers: Sequence[Sequence[str]], kind: str
+) -> np.ndarray:
+    """Return exact match and F1 of each prediction, a float array [questions, 2]."""
+    check_counts(predictions=predictions, answers=answers)
+    if isinstance(answers[0], str):
+        raise AlbertError(
+            "`answers` should hold a list of strings for each question. The first "
+            f"element is {answers[0]!r}."
+        )
+    score = {"squad": _squad, "cmrc": _cmrc}[kind]
+    rows = []
+    for given, texts in zip(predictions, answers, strict=True):
+        texts = [text for text in texts if text] or [""]
+        rows.append(np.max([score(text, given) for text in texts], axis=0))
+    return np.array(rows)
+
+
+def kind_of_answers(texts: Sequence[str]) -> str:
+    """Return `"cmrc"` for texts whose letters are mostly Chinese, else `"squad"`."""
+    letters = "".join(filter(str.isalpha, "".join(texts)))
+    return "cmrc" if 2 * len(_CMRC_HAN.findall(letters)) > len(letters) else "squad"
+
+
+def best_null_threshold(
+    margins: np.ndarray, answered: np.ndarray, unanswered: np.ndarray
+) -> float:
+    """Choose the threshold with the best mean score, the lowest if several are equal.
+
+    A question is answered if its margin, the score of no answer minus that of the best
+    answer, is at most the threshold. `answered` and `unanswered` are the scores of each
+    question in both cases.
+    """
+    values, group = np.unique(margins, return_inverse=True)
+    gains = np.bincount(group, weights=answered - unanswered)
+    bounds = [values[0] - 1, *(values[:-1] + values[1:]) / 2, values[-1] + 1]
+    return float(bounds[np.append(0, np.cumsum(gains)).argmax()])
+
+
+def _squad(*texts):
+    texts = (text.lower().translate(_WITHOUT_PUNCTUATION) for text in texts)
+    answer, given = (_ARTICLES.sub(" ", text).split() for text in texts)
+    common = collections.Counter(answer) & collections.Counter(given)
+    return answer == given, _f1(common.total(), answer, given)
+
+
+def _cmrc(*texts):
+    texts = [
+        "".join(x for x in text.lower().strip() if x not in CMRC_PUNCTUATION)
+        for text in texts
+    ]
+    answer, given = map(_mixed_segments, texts)
+    matcher = difflib.SequenceMatcher(None, answer, given, autojunk=False)
+    common = matcher.find_longest_match().size
+    return texts[0] == texts[1], _f1(common, answer, given)
+
+
+def _f1(common, answer, given):
+    if not answer or not given:
+        return float(answer == given)
+    return 2 * common / (len(answer) + len(given))
+
+
+def _mixed_segments(text):
+    """Split a text into Chinese characters and the words between them."""
+    segments = []
+    for part in _CMRC_HAN.split(text):
+        segments += [part] if _CMRC_HAN.match(part) else _TREEBANK.split(part)
+    return [segment.strip() for segment in segments if segment and segment.strip()]
 
 
 # === Spelling ===
@@ -269,7 +398,8 @@ def spelling_scores(
 
     Raises:
         ImportError: if scikit-learn is not installed.
-        AlbertError: if the numbers of texts differ, or the lengths of a text.
+        AlbertError: if the numbers of texts differ or are 0, or the lengths of a text
+            differ.
 
     Example:
     ```python
@@ -280,11 +410,8 @@ def spelling_scores(
     Reference:
         [Tseng et al., 2015](https://aclanthology.org/W15-3106), section 4.
     """
-    if not len(sources) == len(targets) == len(predicted):
-        raise AlbertError(
-            "There should be as many sources, targets and predicted texts. Received "
-            f"{len(sources)}, {len(targets)} and {len(predicted)}."
-        )
+    metrics = import_extra("sklearn.metrics")
+    check_counts(sources=sources, targets=targets, predicted=predicted)
     rows = list(zip(sources, targets, predicted, strict=True))
     for i, row in enumerate(rows):
         if len(set(map(len, row))) > 1:
@@ -292,30 +419,22 @@ def spelling_scores(
     detected = [_changed(s, p) == _changed(s, t) for s, t, p in rows]
     corrected = [p == t for _, t, p in rows]
     has_errors = np.array([s != t for s, t, _ in rows])
+    found: dict[str, float] = {}
+    for name, is_right in (("detection", detected), ("correction", corrected)):
+        # A right sentence counts as its own class, a wrong one as the other class.
+        *values, _ = metrics.precision_recall_fscore_support(
+            has_errors, has_errors == is_right, average="binary", zero_division=0
+        )
+        kinds = ("accuracy", "precision", "recall", "f1")
+        values = (np.mean(is_right), *values)
+        found |= {f"{name}_{x}": float(y) for x, y in zip(kinds, values, strict=True)}
     wrongly_changed = [s != p for s, t, p in rows if s == t]
-    return {
-        **_spelling_row("detection", has_errors, detected),
-        **_spelling_row("correction", has_errors, corrected),
-        "false_positive_rate": float(np.mean(wrongly_changed or 0)),
-    }
+    return {**found, "false_positive_rate": float(np.mean(wrongly_changed or 0))}
 
 
 def _changed(source, other):
-    """The positions at which two texts differ."""
-    pairs = enumerate(zip(source, other, strict=True))
-    return {i for i, (first, second) in pairs if first != second}
-
-
-def _spelling_row(name, has_errors, is_right):
-    metrics = import_extra("sklearn.metrics")
-    # A right sentence counts as its own class, a wrong one as the other class.
-    given = has_errors == np.array(is_right)
-    scores = metrics.precision_recall_fscore_support(
-        has_errors, given, average="binary", zero_division=0
-    )
-    row = {"accuracy": np.mean(is_right)}
-    row |= zip(("precision", "recall", "f1"), scores[:3], strict=True)
-    return {f"{name}_{score}": float(value) for score, value in row.items()}
+    """Return whether two texts differ, for each of their characters."""
+    return [first != second for first, second in zip(source, other, strict=True)]
 
 
 # === Summaries ===
@@ -350,11 +469,7 @@ def rouge_scores(
     Reference:
         [Lin, 2004](https://aclanthology.org/W04-1013).
     """
-    if len(summaries) != len(references) or not len(references):
-        raise AlbertError(
-            "There must be as many summaries as references, one at least. Received "
-            f"{len(summaries)} and {len(references)}."
-        )
+    check_counts(summaries=summaries, references=references)
     kinds = {"rouge_1": "rouge1", "rouge_2": "rouge2", "rouge_l": "rougeL"}
     scorer = _scorer(kinds.values())
     rows = [scorer.score(*row) for row in zip(references, summaries, strict=True)]
@@ -382,50 +497,18 @@ def oracle_labels(sentences: Sequence[str], reference: str, most: int = 3) -> li
         [Liu and Lapata, 2019](https://arxiv.org/abs/1908.08345), section 4.1.
     """
     scorer = _scorer(["rouge1", "rouge2"])
+
+    def value(chosen):
+        text = "".join(sentences[i] for i in sorted(chosen))
+        return sum(part.fmeasure for part in scorer.score(reference, text).values())
+
     chosen: set[int] = set()
-    best = 0.0
-    for _ in range(most):
-        scores = {}
-        for i in set(range(len(sentences))) - chosen:
-            text = "".join(sentences[j] for j in sorted({*chosen, i}))
-            found = scorer.score(reference, text)
-            scores[i] = sum(part.fmeasure for part in found.values())
-        first = max(scores, key=scores.__getitem__, default=None)
-        if first is None or scores[first] <= best:
+    for _ in sentences[:most]:
+        best = max(({*chosen, i} for i in range(len(sentences))), key=value)
+        if value(best) <= value(chosen):
             break
-        chosen.add(first)
-        best = scores[first]
+        chosen = best
     return [int(i in chosen) for i in range(len(sentences))]
-
-
-def centroid_scores(sentences: Sequence[str]) -> np.ndarray:
-    """Score sentences by their distance to the centre of the article, a baseline.
-
-    The score is the cosine of the TF-IDF of a sentence (one and two characters, over
-    the sentences of the article) and the mean of all sentences.
-
-    Args:
-        sentences: strings, the article.
-
-    Returns:
-        A float array [sentences], 0 for a sentence without characters.
-
-    Reference:
-        [Radev et al., 2004](https://arxiv.org/abs/cs/0005020), with cosines.
-    """
-    text = import_extra("sklearn.feature_extraction.text")
-    tokens = [_Characters().tokenize(sentence) for sentence in sentences]
-    if not any(tokens):
-        return np.zeros(len(sentences))
-    vectorizer = text.TfidfVectorizer(analyzer=_one_and_two)
-    # Rows have length 1.
-    vectors = vectorizer.fit_transform(tokens).toarray()
-    middle = vectors.mean(axis=0)
-    return vectors @ middle / np.linalg.norm(middle)
-
-
-def _one_and_two(tokens):
-    return [*tokens, *map(" ".join, zip(tokens[:-1], tokens[1:], strict=True))]
 
 
 def _scorer(kinds):

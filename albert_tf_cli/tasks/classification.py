@@ -132,9 +132,9 @@ class MultiLabel(_Classification):
         return multi_label_scores(examples.y, predicted["chosen"])
 
     def report(self, model, examples, predicted):
-        from albert_tf.evaluation import multi_label_report
+        from albert_tf.evaluation import classification_report
 
-        rows = multi_label_report(examples.y, predicted["chosen"], model.class_names)
+        rows = classification_report(examples.y, predicted["chosen"], model.class_names)
         return {**rows, **self.scores(examples, predicted)}
 
     def cells(self, answer):

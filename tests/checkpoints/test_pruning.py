@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from checkpoint_files import GOLDEN
 from command_line import run
-from peer_models import sentence_piece_proto
+from sentence_piece_reference import train_model
 from small_classifier import VOCABULARY, predict, randomised, small_backbone
 
 import albert_tf
@@ -90,7 +90,7 @@ def test_models_and_corpora_that_cannot_be_pruned():
     with pytest.raises(ValueError, match="is empty"):
         prune_vocabulary(backbone, [], tokenizer)
     with pytest.raises(ValueError, match="SentencePiece"):
-        needed_tokens(CORPUS, SentencePieceTokenizer(sentence_piece_proto()))
+        needed_tokens(CORPUS, SentencePieceTokenizer(train_model()))
     backbone.enable_lora(2)
     with pytest.raises(ValueError, match="LoRA"):
         prune_vocabulary(backbone, CORPUS, tokenizer)

@@ -37,8 +37,6 @@ def folder(tmp_path_factory):
     shutil.copytree(GOLDEN / "google_v2", folder / "checkpoint")
     shutil.copy(folder / "vocab.txt", folder / "checkpoint")
     (folder / "unfinished" / ".training").mkdir(parents=True)
-    (folder / "report").mkdir()
-    (folder / "report" / "mine").touch()
     return folder
 
 
@@ -79,7 +77,6 @@ LATE = {
     "evaluate checkpoint train.tsv": "is a pretrained model, without a fine-tuned head",
     "evaluate model train.tsv": "Line 2 of train.tsv has the label '1'. Expected",
     "evaluate regressor train.tsv --report new": "--report does not apply to regress",
-    "evaluate model train.tsv --report report": "not part of a report: mine",
     "predict pairs 很好": "text, text_pair, separated by tabs. Received: '很好'",
     "predict cut.onnx 好": "cut.onnx is truncated, or was not written by albert_tf",
     "predict regressor 好 --top-k 2": "pipeline for regression has no option top_k",

@@ -204,7 +204,6 @@ def test_a_report_of_a_classifier(folder, tmp_path):
 
 @pytest.mark.slow
 def test_reports_of_pairs_label_lists_and_entities(folder, tmp_path):
-    pytest.importorskip("seqeval", reason="seqeval is not installed")
     files = {"pairs": "pairs.tsv", "multi": "multi.tsv", "tagger": "tags.txt"}
     lists = {}
     for name, file in files.items():

@@ -163,7 +163,6 @@ LATER = (
     "name", [pytest.param(x, marks=[pytest.mark.slow] * (x in LATER)) for x in CASES]
 )
 def test_a_task_from_a_file_to_answers(name, trained):
-    pytest.importorskip("seqeval" if "token" in name else "sklearn")
     case = CASES[name]
     model, data, printed = trained(name)
     assert printed.startswith(case.summary)

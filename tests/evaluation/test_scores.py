@@ -9,15 +9,14 @@ from hypothesis import strategies as st
 from sklearn.metrics import f1_score
 
 from albert_tf.evaluation import (
+    answer_scores,
     best_null_threshold,
     best_thresholds,
-    centroid_scores,
     classification_report,
     classification_scores,
     cmrc_scores,
     entity_scores,
     level_scores,
-    multi_label_report,
     multi_label_scores,
     oracle_labels,
     regression_scores,
@@ -25,8 +24,6 @@ from albert_tf.evaluation import (
     spelling_scores,
     squad_scores,
 )
-
-# === Classes ===
 
 
 def test_classes_by_hand():
@@ -38,8 +35,6 @@ def test_classes_by_hand():
     report = classification_report([0, 0, 2], [0, 2, 2], ["a", "b", "c"])
     assert report["confusion_matrix"] == [[1, 0, 1], [0, 0, 0], [0, 0, 1]]
     assert report["b"]["support"] == 0 and report["c"]["precision"] == 0.5
-    text = classification_report([0, 0, 2], [0, 2, 2], ["a", "b", "c"], as_text=True)
-    assert "0.6667" in text
 
 
 def test_levels_of_hierarchical_names():
@@ -60,12 +55,12 @@ def test_label_lists_by_hand():
     assert scores == pytest.approx(
         {"micro_f1": 4 / 6, "macro_f1": 1 / 3, "exact_match": 1 / 3}
     )
-    report = multi_label_report(truth, chosen, ["a", "b", "c"])
+    report = classification_report(truth, chosen, ["a", "b", "c"])
     assert report["micro avg"]["f1-score"] == pytest.approx(4 / 6)
 
 
 @settings(max_examples=60)
-@given(st.lists(st.tuples(st.booleans(), st.integers(0, 9)), min_size=1, max_size=12))
+@given(st.lists(st.tuples(st.booleans(), st.integers(1, 9)), min_size=1, max_size=12))
 def test_no_threshold_has_a_better_f1(examples):
     truth = np.array([[known] for known, _ in examples])
     values = np.array([[value / 10] for _, value in examples])
@@ -75,11 +70,8 @@ def test_no_threshold_has_a_better_f1(examples):
         return
     best = max(f1_score(truth, values >= x, zero_division=0) for x in values[:, 0])
     assert f1_score(truth, values >= threshold, zero_division=0) == best
-
-
-def test_a_threshold_lies_between_the_two_kinds():
-    thresholds = best_thresholds([[1], [0], [1], [0]], [[0.8], [0.2], [0.6], [0.1]])
-    assert thresholds == pytest.approx([0.4])
+    # It lies between the probabilities.
+    assert not (np.abs(values - threshold) < 0.04).any()
 
 
 def test_correlations_by_hand(monkeypatch):
@@ -92,11 +84,7 @@ def test_correlations_by_hand(monkeypatch):
         regression_scores([1, 2], [1, 2])
 
 
-# === Entities ===
-
-
 def test_entities_by_hand():
-    pytest.importorskip("seqeval", reason="seqeval is not installed")
     truth = [[(0, 2, "PER"), (3, 5, "LOC")], [(0, 1, "PER"), (1, 2, "PER")], []]
     # One right, one with another end; two neighbours as one; one where there is none.
     predicted = [[(0, 2, "PER"), (3, 6, "LOC")], [(0, 2, "PER")], [(4, 5, "LOC")]]
@@ -106,46 +94,37 @@ def test_entities_by_hand():
         {"precision": 1 / 2, "recall": 1 / 3, "f1": 2 / 5, "count": 3}
     )
     assert entity_scores([[], []], [[], []])["f1"] == 0.0
-    with pytest.raises(ValueError, match="Received 3 and 1"):
+    with pytest.raises(ValueError, match="'truth': 3, 'predicted': 1"):
         entity_scores(truth, [[]])
 
 
 # === Answers ===
 
-# prediction, answers, exact match, common segments, segments of the answer that
-# counts, segments of the prediction.
+# prediction, answers, exact match, F1: twice the common segments over those of the
+# answer that counts and of the prediction.
 CMRC = [
     # Punctuation and case do not count: 北 京 大 学 2008.
-    ("北京大学（2008）", ["北京大学2008。"], 1, 5, 5, 5),
+    ("北京大学（2008）", ["北京大学2008。"], 1, 2 * 5 / 10),
     # The run must be unbroken: 我 喜 欢 北 京 against 我 爱 北 京, common 北 京.
-    ("我喜欢北京", ["我爱北京"], 0, 2, 4, 5),
+    ("我喜欢北京", ["我爱北京"], 0, 2 * 2 / 9),
     # Words and numbers are one segment: 1998 年 iphone 5 against 1998 年.
-    ("1998年iPhone 5", ["1998年"], 0, 2, 2, 4),
+    ("1998年iPhone 5", ["1998年"], 0, 2 * 2 / 6),
     # A point or comma within a number, and signs of ASCII: 约 3.5 % against
     # 3.5 %; "$1,200" is $ 1,200.
-    ("约3.5%", ["3.5%"], 0, 2, 2, 3),
+    ("约3.5%", ["3.5%"], 0, 2 * 2 / 5),
     # "-" is removed before the cut: sinosat2 ; brackets of ASCII are segments:
     # 鑫 诺 ( sinosat2 ).
-    ("SINOSAT-2", ["鑫诺(SINOSAT-2)"], 0, 1, 5, 1),
+    ("SINOSAT-2", ["鑫诺(SINOSAT-2)"], 0, 2 * 1 / 6),
     # A final Latin full stop is a separate segment: mr. smith . / mr. smith.
-    ("Mr. Smith.", ["mr. smith"], 0, 2, 2, 3),
+    ("Mr. Smith.", ["mr. smith"], 0, 2 * 2 / 5),
     # Rare characters (㙍, not in U+4E00 to U+9FA5) make words: 㙍㙍 山.
-    ("㙍㙍山", ["㙍山"], 0, 1, 2, 2),
+    ("㙍㙍山", ["㙍山"], 0, 2 * 1 / 4),
     # The ellipsis stays: … is a word.
-    ("北京…", ["北京"], 0, 2, 2, 3),
+    ("北京…", ["北京"], 0, 2 * 2 / 5),
     # The best of several: 三 国 against 三 国 and 三 国 演 义.
-    ("三国", ["三国演义", "三国"], 1, 2, 2, 2),
-    ("", ["北京"], 0, 0, 2, 0),
+    ("三国", ["三国演义", "三国"], 1, 2 * 2 / 4),
+    ("", ["北京"], 0, 0),
 ]
-
-
-@pytest.mark.parametrize("case", CMRC, ids=lambda case: case[0])
-def test_cmrc_by_hand(case):
-    prediction, answers, exact, common, of_answer, of_prediction = case
-    scores = cmrc_scores([prediction], [answers])
-    f1 = 2 * common / (of_answer + of_prediction)
-    assert scores["exact_match"] == 100 * exact
-    assert scores["f1"] == pytest.approx(100 * f1)
 
 
 SQUAD = [
@@ -165,10 +144,12 @@ SQUAD = [
 ]
 
 
-@pytest.mark.parametrize("case", SQUAD, ids=str)
-def test_squad_by_hand(case):
+@pytest.mark.parametrize(
+    ("kind", "case"), [*(("cmrc", x) for x in CMRC), *(("squad", x) for x in SQUAD)]
+)
+def test_answers_by_hand(kind, case):
     prediction, answers, exact, f1 = case
-    scores = squad_scores([prediction], [answers])
+    scores = answer_scores([prediction], [answers], kind)
     assert scores["exact_match"] == 100 * exact
     assert scores["f1"] == pytest.approx(100 * f1)
 
@@ -187,9 +168,9 @@ def test_answers_are_scored_with_and_without_those_that_have_none():
         "unanswerable_exact_match": 50.0,
     }
     assert squad_scores(["sea"], [["sea"]]).keys() == {"exact_match", "f1", "total"}
-    with pytest.raises(ValueError, match="Received: 1 and 2"):
+    with pytest.raises(ValueError, match="equally many"):
         cmrc_scores(["北京"], [["北京"], ["上海"]])
-    with pytest.raises(ValueError, match="Element 0 is '北京'"):
+    with pytest.raises(ValueError, match="first element is '北京'"):
         cmrc_scores(["北京"], ["北京"])
 
 
@@ -207,11 +188,7 @@ def test_no_null_threshold_is_better(rows):
     assert score(found) == max(map(score, np.arange(-6.5, 7)))
 
 
-# === Wrong characters ===
-
-
 def test_spelling_by_hand():
-    """Sources, targets and predictions as in SIGHAN."""
     rows = [
         ("我再家", "我在家", "我在家"),
         # Another character, another place, and none.
@@ -222,49 +199,24 @@ def test_spelling_by_hand():
         ("很好", "很好", "很号"),
     ]
     scores = spelling_scores(*zip(*rows, strict=True))
-    expected = {
-        "detection_accuracy": 4 / 7,
-        "detection_precision": 2 / 3,
-        "detection_recall": 2 / 4,
-        "correction_accuracy": 3 / 7,
-        "correction_precision": 1 / 2,
-        "correction_recall": 1 / 4,
-        "correction_f1": 1 / 3,
-        "false_positive_rate": 1 / 3,
-    }
-    assert {name: scores[name] for name in expected} == pytest.approx(expected)
+    # Accuracy, precision, recall and F1 of detection and correction.
+    expected = [4 / 7, 2 / 3, 2 / 4, 4 / 7, 3 / 7, 1 / 2, 1 / 4, 1 / 3, 1 / 3]
+    assert list(scores.values()) == pytest.approx(expected)
+    assert list(scores)[-2:] == ["correction_f1", "false_positive_rate"]
     with pytest.raises(ValueError, match="texts 0 differ in length"):
         spelling_scores(["好"], ["好吃"], ["好"])
 
 
-# === Summaries ===
-
-
 def test_rouge_by_hand():
-    pytest.importorskip("rouge_score")
     scores = rouge_scores(["他在北京见了Zoe。"], ["Zoe在北京，很好"])
     # 他 在 北 京 见 了 zoe; zoe 在 北 京 很 好
     expected = {"rouge_1": 2 * 4 / 13, "rouge_2": 2 * 2 / 11, "rouge_l": 2 * 3 / 13}
     assert scores == pytest.approx(expected)
-    both = rouge_scores(["他在北京见了Zoe。", "好"], ["Zoe在北京，很好", "好"])
-    assert both["rouge_l"] == pytest.approx((scores["rouge_l"] + 1) / 2)
-    with pytest.raises(ValueError, match="2 and 1"):
+    with pytest.raises(ValueError, match="equally many"):
         rouge_scores(["好", "好"], ["好"])
 
 
 def test_sentences_are_chosen_as_long_as_they_add_to_the_summary():
-    pytest.importorskip("rouge_score")
     sentences = ["天气很好。", "公司昨天发布新手机，", "价格是三千元。", "大家鼓掌。"]
     assert oracle_labels(sentences, "公司发布新手机，价格三千元") == [0, 1, 1, 0]
-    assert oracle_labels(sentences, "公司发布新手机，价格三千元", most=1)[1] == 1
     assert oracle_labels(sentences, "abc") == [0, 0, 0, 0]
-
-
-def test_centroid_by_hand():
-    # The mean of two unit vectors of 好 and one of 差, over four.
-    scores = centroid_scores(["好", "好", "差", ""])
-    np.testing.assert_allclose(scores, np.array([2, 2, 1, 0]) / 5**0.5)
-    # 好, 吃 and the pair of both, against one that shares nothing.
-    scores = centroid_scores(["好吃", "好，吃", "差"])
-    np.testing.assert_allclose(scores, np.array([2, 2, 1]) / 5**0.5)
-    assert centroid_scores(["。", ""]).tolist() == [0, 0]

@@ -66,11 +66,6 @@ def start(records, output, *options):
     ]
 
 
-def ended(hosts):
-    """Wait for the hosts; return output and errors of each."""
-    return [process.communicate(timeout=300) for process in hosts]
-
-
 def test_two_hosts_write_one_checkpoint_and_resume_if_killed(records, tmp_path):
     options = ("--steps", 8, "--interval", 2)
     hosts = start(records, tmp_path / "out", *options)
@@ -79,14 +74,14 @@ def test_two_hosts_write_one_checkpoint_and_resume_if_killed(records, tmp_path):
         time.sleep(0.02)
     for process in hosts:
         process.kill()
-    errors = [text for _, text in ended(hosts)]
+    errors = [process.communicate(timeout=300)[1] for process in hosts]
     assert state.exists(), errors
     before = json.loads(state.read_text())["history"]["loss"]
     assert 1 <= len(before) < 4
     assert not (tmp_path / "out" / "albert_config.json").exists()
 
     hosts = start(records, tmp_path / "out", *options)
-    outs = ended(hosts)
+    outs = [process.communicate(timeout=300) for process in hosts]
     for process, (_, errors) in zip(hosts, outs, strict=True):
         assert process.returncode == 0, errors[-2000:]
     assert "Checkpoint (albert_zh) is in" in outs[0][0]
@@ -95,7 +90,5 @@ def test_two_hosts_write_one_checkpoint_and_resume_if_killed(records, tmp_path):
     assert loss[: len(before)] == before and len(loss) == 4
     tokens = len((records / "vocab.txt").read_text().split())
     assert albert_tf.load_checkpoint(tmp_path / "out").vocabulary_size == tokens
-    assert albert_tf.inspect_checkpoint(tmp_path / "out").heads == [
-        "masked_lm_head",
-        "sop_head",
-    ]
+    heads = albert_tf.inspect_checkpoint(tmp_path / "out").heads
+    assert heads == ["masked_lm_head", "sop_head"]

@@ -8,9 +8,9 @@ import sys
 import numpy as np
 import pytest
 import tensorflow as tf
+from sentence_piece_reference import english_classifier
 from serving_operations import TABLE, operations_of
 from small_classifier import OTHERS, TEXTS, predict, small_classifier
-from small_sentence_piece import english_classifier
 
 import albert_tf
 

@@ -1,13 +1,14 @@
 """The loader of TensorFlow Serving, and the operations its TensorFlow knows."""
 
+import functools
 import os
 
 import numpy as np
 import pytest
 import tensorflow as tf
 from exported_tasks import NAMES, exporter
-from serving_loader import Loader
-from small_sentence_piece import english_classifier
+from sentence_piece_reference import english_classifier
+from serving_loader import ask
 
 import albert_tf
 
@@ -29,11 +30,10 @@ def serving_python():
 
 
 @pytest.fixture(scope="module", params=["this TensorFlow", "the newest server's"])
-def loader(request, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("loader")
+def loader(request):
     if request.param == "this TensorFlow":
-        return Loader(folder)
-    return Loader(folder, request.getfixturevalue("serving_python"))
+        return ask
+    return functools.partial(ask, python=request.getfixturevalue("serving_python"))
 
 
 def assert_alike(given, expected):
@@ -53,7 +53,7 @@ def test_strings_are_answered_as_by_keras(loader, export_task, name):
     texts = {key: x.numpy() for key, x in exported.inputs.items()}
     key = exported.task.text_inputs[0]
     texts[key][-1] = INVALID
-    given = loader.ask(exported.path, **texts)
+    given = loader(exported.path, **texts)
     tensors = tuple(map(tf.constant, texts.values()))
     assert_alike(given, exported.task.text_answers(tensors, exported.task))
 
@@ -62,5 +62,5 @@ def test_sentence_pieces_are_read(loader, tmp_path):
     classifier = english_classifier()
     path = albert_tf.export.saved_model(classifier, tmp_path, version="next")
     texts = tf.constant(["A good film!", "", "Café  in 2018"])
-    given = loader.ask(path, text=texts.numpy())
+    given = loader(path, text=texts.numpy())
     assert_alike(given, classifier.text_answers((texts,), classifier))

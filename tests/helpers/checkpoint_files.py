@@ -1,20 +1,17 @@
 """Reading, changing and writing the golden checkpoints, without albert_tf."""
 
+import functools
 import json
 import pathlib
 import shutil
 
 import numpy as np
 import tensorflow as tf
+from numpy_reference import randomize
 
 GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
-LAYOUT_OF = {
-    "albert_zh_postln": "albert_zh",
-    "albert_zh_preln": "albert_zh",
-    "google_early": "google",
-    "google_groups": "google",
-    "google_v2": "google",
-}
+LAYOUT_OF = dict.fromkeys(("albert_zh_postln", "albert_zh_preln"), "albert_zh")
+LAYOUT_OF |= dict.fromkeys(("google_early", "google_groups", "google_v2"), "google")
 NAMES = tuple(LAYOUT_OF)
 # A vocabulary of the size of the golden checkpoints.
 TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -27,11 +24,9 @@ def expected(name):
 
 
 def backbone_inputs(arrays):
-    return {
-        "token_ids": arrays["input_ids"],
-        "segment_ids": arrays["segment_ids"],
-        "padding_mask": arrays["input_mask"],
-    }
+    names = ("input_ids", "segment_ids", "input_mask")
+    ids, segments, mask = (arrays[name] for name in names)
+    return {"token_ids": ids, "segment_ids": segments, "padding_mask": mask}
 
 
 def assert_golden(backbone, name="google_v2"):
@@ -64,13 +59,7 @@ def assert_same_weights(one, other):
         assert np.array_equal(a.numpy(), b.numpy()), a.path
 
 
-def filled(model, seed=0):
-    """Return the model with random numbers everywhere, biases included."""
-    random = np.random.default_rng(seed)
-    model.set_weights(
-        [random.normal(size=x.shape).astype("float32") for x in model.get_weights()]
-    )
-    return model
+filled = functools.partial(randomize, spread=1.0)
 
 
 def log_softmax(x):
@@ -85,9 +74,7 @@ def config_of(name):
 def read(prefix):
     """Return every tensor of a checkpoint, as {name: array}."""
     reader = tf.train.load_checkpoint(str(prefix))
-    return {
-        name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()
-    }
+    return {x: reader.get_tensor(x) for x in reader.get_variable_to_shape_map()}
 
 
 def weights_of(name):

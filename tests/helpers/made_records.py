@@ -46,8 +46,7 @@ def write(folder, documents=1500, files=2, order="sop", seed=0, masked=False):
     for file in range(files):
         sentences = language(documents, seed + file)
         random = np.random.default_rng(seed + file)
-        special_ids = CLS, SEP, PAD
-        arrays = draw_sequences(sentences, LENGTH, random, special_ids, order)
+        arrays = draw_sequences(sentences, LENGTH, random, (CLS, SEP, PAD), order)
         if masked:
             ids, starts = arrays["token_ids"], arrays["word_starts"]
             arrays.update(masks(ids, starts, seed=[seed, file]))
@@ -58,19 +57,11 @@ def write(folder, documents=1500, files=2, order="sop", seed=0, masked=False):
     return folder
 
 
-def model(num_sop_classes=2, layers=2, **kwargs):
+def model(num_sop_classes=2, layers=2):
     keras.utils.set_random_seed(1)
-    backbone = AlbertBackbone(
-        VOCABULARY,
-        num_layers=layers,
-        num_heads=4,
-        embedding_dim=32,
-        hidden_dim=48,
-        intermediate_dim=96,
-        max_sequence_length=LENGTH,
-        normalize_first=True,
-        **kwargs,
-    )
+    sizes = {"num_layers": layers, "num_heads": 4, "embedding_dim": 32}
+    sizes |= {"hidden_dim": 48, "intermediate_dim": 96, "max_sequence_length": LENGTH}
+    backbone = AlbertBackbone(VOCABULARY, **sizes, normalize_first=True)
     return AlbertPretrainer(backbone, num_sop_classes=num_sop_classes)
 
 

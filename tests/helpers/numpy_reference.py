@@ -2,8 +2,8 @@
 
 import numpy as np
 
-# What a matrix product may lose: its factors and its result are rounded, and in
-# float32 the order of its sum is the kernel's own.
+# The rounding error of a matrix product. In float32 it depends on the order in which
+# the kernel adds.
 FLOAT32, BFLOAT16 = 1e-5, 2**-8
 
 
@@ -19,12 +19,12 @@ def assert_equal(actual, expected):
     np.testing.assert_array_equal(np.asarray(actual), np.asarray(expected))
 
 
-def randomize(layer, seed=0):
+def randomize(layer, seed=0, spread=0.2):
     """Random weights everywhere, for fresh biases and LayerNorms hide mistakes."""
     rng = np.random.default_rng(seed)
-    for variable in layer.weights:
+    for variable in layer.trainable_variables:
         mean = 1.0 if variable.name == "gamma" else 0.0
-        variable.assign(rng.normal(mean, 0.2, variable.shape))
+        variable.assign(rng.normal(mean, spread, variable.shape))
     return layer
 
 
@@ -36,11 +36,7 @@ def gelu(x):
     return 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))
 
 
-def relu(x):
-    return np.maximum(x, 0)
-
-
-ACTIVATIONS = {"gelu_approximate": gelu, "relu": relu}
+ACTIVATIONS = {"gelu_approximate": gelu, "relu": lambda x: np.maximum(x, 0)}
 
 
 def dense(x, layer):
@@ -52,11 +48,6 @@ def layer_norm(x, layer):
     centered = x - x.mean(-1, keepdims=True)
     deviation = np.sqrt((centered**2).mean(-1, keepdims=True) + 1e-12)
     return centered / deviation * weight(layer.gamma) + weight(layer.beta)
-
-
-def softmax(x):
-    x = np.exp(x - x.max(-1, keepdims=True))
-    return x / x.sum(-1, keepdims=True)
 
 
 def attention(x, half, allowed):
@@ -72,7 +63,8 @@ def attention(x, half, allowed):
         part = slice(head * width, (head + 1) * width)
         for text in range(batch):
             logits = query[text, :, part] @ key[text, :, part].T / np.sqrt(width)
-            scores[text, head] = softmax(np.where(allowed[text], logits, -np.inf))
+            logits = np.exp(np.where(allowed[text], logits, -np.inf))
+            scores[text, head] = logits / logits.sum(-1, keepdims=True)
             context[text, :, part] = scores[text, head] @ value[text, :, part]
     x = x + dense(context, half.output_dense)
     return (x if half.normalize_first else layer_norm(x, half.layer_norm)), scores

@@ -1,7 +1,6 @@
-"""TensorFlow Serving's two doors, in Python, for tests of clients and of forms.
+"""TensorFlow Serving's gRPC and REST in Python, to test clients and documented forms.
 
-The messages are those of tensorflow-serving-api. What REST does to tensors is as
-`tensorflow_serving/util/json_tensor.cc` does it.
+REST treats tensors as `tensorflow_serving/util/json_tensor.cc` does.
 """
 
 import concurrent.futures
@@ -49,9 +48,8 @@ def grpc_server(model):
             return response
 
     server = grpc.server(concurrent.futures.ThreadPoolExecutor(2))
-    prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(
-        Service(), server
-    )
+    services = prediction_service_pb2_grpc
+    services.add_PredictionServiceServicer_to_server(Service(), server)
     port = server.add_insecure_port("localhost:0")
     server.start()
     return server, port
@@ -63,18 +61,15 @@ def rest_answer(ask, body):
     if columns is None:
         rows = body["instances"]
         columns = {name: [row[name] for row in rows] for name in rows[0]}
-    answers = ask(**{name: tf.constant(x) for name, x in columns.items()})
-    answers = {name: _encoded(x.numpy()) for name, x in answers.items()}
+    answers = {}
+    for name, x in ask(**{name: tf.constant(x) for name, x in columns.items()}).items():
+        x = x.numpy()
+        is_text = x.dtype == object
+        answers[name] = (np.char.decode(x.astype("S")) if is_text else x).tolist()
     if "inputs" in body:
         return {"outputs": answers}
     rows = zip(*answers.values(), strict=True)
     return {"predictions": [dict(zip(answers, row, strict=True)) for row in rows]}
-
-
-def _encoded(array):
-    if array.dtype == object:
-        array = np.vectorize(bytes.decode, otypes=[object])(array)
-    return array.tolist()
 
 
 def rest_server(model):

@@ -41,21 +41,15 @@ def assigned(codes):
 
 
 @functools.cache
-def isolated_ideograph(character):
-    code = ord(character)
-    if any(low <= code <= high for low, high in IDEOGRAPHS):
-        return f" {character} "
-    return character
-
-
-@functools.cache
 def cleaned(character):
     category = unicodedata.category(character)
     if character in "\t\n\r" or category == "Zs":
         return " "
     if character in "\0\ufffd" or category in ("Cc", "Cf"):
         return ""
-    return isolated_ideograph(character)
+    if any(low <= ord(character) <= high for low, high in IDEOGRAPHS):
+        return f" {character} "
+    return character
 
 
 @functools.cache
@@ -67,18 +61,13 @@ def isolated_punctuation(character):
     return character
 
 
-@functools.cache
-def is_accent(character):
-    return unicodedata.category(character) == "Mn"
-
-
 @functools.lru_cache(maxsize=100_000)
 def split_words(text, lowercase=True):
     words = []
     for word in "".join(map(cleaned, text)).split():
         if lowercase:
             word = unicodedata.normalize("NFD", word.lower())
-            word = "".join(c for c in word if not is_accent(c))
+            word = "".join(c for c in word if unicodedata.category(c) != "Mn")
         words.extend("".join(map(isolated_punctuation, word)).split())
     return tuple(words)
 

@@ -5,6 +5,7 @@ import string
 
 import numpy as np
 import tensorflow as tf
+from numpy_reference import randomize
 
 from albert_tf.models import AlbertBackbone, AlbertTextClassifier
 
@@ -24,25 +25,13 @@ LABELS = [2, 0, 1, 1, 0, 2, 0]
 
 
 def small_backbone(**kwargs):
-    sizes = {
-        "vocabulary_size": len(VOCABULARY),
-        "num_layers": 2,
-        "num_heads": 2,
-        "embedding_dim": 8,
-        "hidden_dim": 12,
-        "intermediate_dim": 20,
-        "max_sequence_length": 29,
-    }
-    return AlbertBackbone(**{**sizes, **kwargs})
+    sizes = {"vocabulary_size": len(VOCABULARY), "num_layers": 2, "num_heads": 2}
+    sizes |= {"embedding_dim": 8, "hidden_dim": 12, "intermediate_dim": 20}
+    return AlbertBackbone(**{**sizes, "max_sequence_length": 29, **kwargs})
 
 
-def randomised(task, seed=0):
-    """The same weights for a seed, large enough that texts get unlike outputs."""
-    rng = np.random.default_rng(seed)
-    for weight in task.trainable_variables:
-        around = 1.0 if weight.name == "gamma" else 0.0
-        weight.assign(rng.normal(around, 0.3, weight.shape))
-    return task
+# Weights so large that texts get unlike outputs.
+randomised = functools.partial(randomize, spread=0.3)
 
 
 def small_classifier(
@@ -71,18 +60,16 @@ def cross_entropy(logits, y):
 
 def hand_padded(first, second=None, time=29):
     """The features of one text, or a pair, of one-character tokens."""
-    ids = [CLS, *map(token_id, first), SEP]
-    segment_ids = [0] * len(ids)
+    parts = [[CLS, *map(token_id, first), SEP]]
     if second is not None:
-        ids += [*map(token_id, second), SEP]
-        segment_ids += [1] * (len(ids) - len(segment_ids))
-    padding = [0] * (time - len(ids))
+        parts.append([*map(token_id, second), SEP])
     features = {
-        "token_ids": ids + padding,
-        "segment_ids": segment_ids + padding,
-        "padding_mask": [1] * len(ids) + padding,
+        "token_ids": sum(parts, []),
+        "segment_ids": [i for i, part in enumerate(parts) for _ in part],
+        "padding_mask": [1 for part in parts for _ in part],
     }
-    return {name: np.array([value], "int32") for name, value in features.items()}
+    padded = {name: x + [0] * (time - len(x)) for name, x in features.items()}
+    return {name: np.array([x], "int32") for name, x in padded.items()}
 
 
 def token_id(character):
@@ -92,9 +79,8 @@ def token_id(character):
 def unequal_batches(examples, *sizes):
     """A dataset whose batches have these sizes."""
     examples = tf.data.Dataset.from_tensor_slices(examples)
-    starts = np.cumsum([0, *sizes[:-1]])
-    batches = (
-        examples.skip(start).take(size).batch(size)
-        for start, size in zip(starts, sizes, strict=True)
-    )
+    batches = []
+    for size in sizes:
+        batches.append(examples.take(size).batch(size))
+        examples = examples.skip(size)
     return functools.reduce(tf.data.Dataset.concatenate, batches)

@@ -14,24 +14,11 @@ from small_classifier import (
     small_backbone,
 )
 
-from albert_tf.models import (
-    AlbertEarlyExitClassifier,
-    AlbertMaskedLM,
-    AlbertMultiLabelClassifier,
-    AlbertMultipleChoice,
-    AlbertPretrainer,
-    AlbertQuestionAnswering,
-    AlbertSentenceOrder,
-    AlbertSpellingCorrector,
-    AlbertSummarizer,
-    AlbertTextClassifier,
-    AlbertTextEmbedder,
-    AlbertTextRegressor,
-    AlbertTokenClassifier,
-)
+from albert_tf import models
 
 COUNT = len(TEXTS)
 PAIRS = (TEXTS, OTHERS)
+DROPOUT = {"dropout": 0.25}
 NAMED = {"num_classes": 3, "labels": ["坏", "中", "好"]}
 # [CLS], a token a character that is no space, [SEP].
 LENGTHS = [len(text.replace(" ", "")) + 2 for text in TEXTS]
@@ -46,9 +33,8 @@ CHOICES = [["好", "不好", "你"], ["不"], ["差", "好"], *2 * [["我", "你
 CHOICES += [["好", "吃", "不"], ["吗", "吃饭"]]
 # Sentences after the first, which has another [CLS] and [SEP].
 MORE = [max(text.count("！") - 1, 0) for text in TEXTS]
-SENTENCE_LABELS = [[i % 2, *[1] * more] for i, more in enumerate(MORE)]
-MASKED = [text + "[MASK]" * (i % 3 + 1) + "好" for i, text in enumerate(TEXTS)]
 MASKS = [i % 3 + 1 for i in range(COUNT)]
+MASKED = [f"{x}{'[MASK]' * masks}好" for x, masks in zip(TEXTS, MASKS, strict=True)]
 
 
 def ids():
@@ -106,19 +92,18 @@ def tensor(texts):
     return tf.constant(texts)
 
 
+NO_POOLER = {"pooler": False}
 CASES = {
     "text classifier": Case(
-        AlbertTextClassifier, {**NAMED, "dropout": 0.25}, TEXTS, LABELS, (COUNT, 3)
+        models.AlbertTextClassifier, {**NAMED, **DROPOUT}, TEXTS, LABELS, (COUNT, 3)
     ),
     "pair classifier": Case(
-        AlbertTextClassifier,
+        models.AlbertTextClassifier,
         {"num_classes": 3, "activation": "softmax", "pairs": True},
-        PAIRS,
-        LABELS,
-        (COUNT, 3),
+        *(PAIRS, LABELS, (COUNT, 3)),
     ),
     "multi-label classifier": Case(
-        AlbertMultiLabelClassifier,
+        models.AlbertMultiLabelClassifier,
         {**NAMED, "thresholds": [0.25, 0.5, 0.75], "pooling_mode": "mean"},
         TEXTS,
         np.array([[0, 1, 1], [0, 0, 0], [1, 1, 1], [1, 0, 0]] + 3 * [[0, 1, 0]]),
@@ -126,42 +111,40 @@ CASES = {
         unmoved=("pooled_dense/kernel", "pooled_dense/bias"),
     ),
     "early-exit classifier": Case(
-        AlbertEarlyExitClassifier, {**NAMED, "dropout": 0.25}, TEXTS, LABELS, (COUNT, 3)
+        models.AlbertEarlyExitClassifier,
+        {**NAMED, **DROPOUT},
+        *(TEXTS, LABELS, (COUNT, 3)),
     ),
     "regressor": Case(
-        AlbertTextRegressor,
-        {"dropout": 0.25, "pairs": True},
-        PAIRS,
-        np.linspace(-1, 5, COUNT),
-        (COUNT, 1),
+        models.AlbertTextRegressor,
+        {**DROPOUT, "pairs": True},
+        *(PAIRS, np.linspace(-1, 5, COUNT), (COUNT, 1)),
     ),
     "pretrainer": Case(
-        AlbertPretrainer,
+        models.AlbertPretrainer,
         {"num_sop_classes": 3},
         ids(),
         {"mlm_logits": ids()["mask_positions"], "sop_logits": np.array(LABELS)},
         {"mlm_logits": (COUNT, 4, len(VOCABULARY)), "sop_logits": (COUNT, 3)},
     ),
     "token classifier": Case(
-        AlbertTokenClassifier,
-        {"labels": ["PER", "LOC"], "scheme": "BIOES", "dropout": 0.25},
-        TEXTS,
-        SPANS,
-        [(length, 9) for length in LENGTHS],
-        sizes={"pooler": False},
+        models.AlbertTokenClassifier,
+        {"labels": ["PER", "LOC"], "scheme": "BIOES", **DROPOUT},
+        *(TEXTS, SPANS, [(length, 9) for length in LENGTHS]),
+        sizes=NO_POOLER,
     ),
     "question answering": Case(
-        AlbertQuestionAnswering,
+        models.AlbertQuestionAnswering,
         {"null_threshold": 0.5, "max_answer_length": 7},
         (OTHERS, TEXTS),
         ANSWERS,
         {name: [(x,) for x in PAIR_LENGTHS] for name in ("start_logits", "end_logits")},
-        sizes={"pooler": False},
+        sizes=NO_POOLER,
         unmoved=("span_logits/bias",),
     ),
     "multiple choice": Case(
-        AlbertMultipleChoice,
-        {"dropout": 0.25},
+        models.AlbertMultipleChoice,
+        DROPOUT,
         (TEXTS, OTHERS, CHOICES),
         [len(choices) - 1 for choices in CHOICES],
         [(len(choices),) for choices in CHOICES],
@@ -169,39 +152,34 @@ CASES = {
         epochs=12,
     ),
     "masked language model": Case(
-        AlbertMaskedLM,
+        models.AlbertMaskedLM,
         {},
-        MASKED,
-        None,
-        [(count, len(VOCABULARY)) for count in MASKS],
-        sizes={"pooler": False},
+        *(MASKED, None, [(count, len(VOCABULARY)) for count in MASKS]),
+        sizes=NO_POOLER,
     ),
     "sentence order": Case(
-        AlbertSentenceOrder, {"num_sop_classes": 3}, PAIRS, LABELS, (COUNT, 3)
+        models.AlbertSentenceOrder, {"num_sop_classes": 3}, PAIRS, LABELS, (COUNT, 3)
     ),
     "spelling corrector": Case(
-        AlbertSpellingCorrector,
+        models.AlbertSpellingCorrector,
         {},
         TEXTS,
         [text.replace("吃", "差") for text in TEXTS],
         [(length, len(VOCABULARY)) for length in LENGTHS],
-        sizes={"pooler": False},
+        sizes=NO_POOLER,
     ),
     "summarizer": Case(
-        AlbertSummarizer,
-        {"dropout": 0.25},
-        TEXTS,
-        SENTENCE_LABELS,
+        models.AlbertSummarizer,
+        DROPOUT,
+        *(TEXTS, [[i % 2, *[1] * more] for i, more in enumerate(MORE)]),
         [(length + 2 * marks,) for length, marks in zip(LENGTHS, MORE, strict=True)],
-        sizes={"pooler": False},
+        sizes=NO_POOLER,
     ),
     "text embedder": Case(
-        AlbertTextEmbedder,
+        models.AlbertTextEmbedder,
         {"pooling_mode": "first_last_mean", "normalize": False},
-        TEXTS,
-        LABELS,
-        (COUNT, 12),
-        sizes={"pooler": False},
+        *(TEXTS, LABELS, (COUNT, 12)),
+        sizes=NO_POOLER,
         fits_on=PAIRS,
     ),
 }

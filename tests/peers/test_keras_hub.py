@@ -2,55 +2,34 @@
 
 import keras_hub
 import pytest
-from peer_models import (
-    ENGLISH,
-    GOLDEN,
-    SIZES,
-    TOLERANCE,
-    golden,
-    inputs,
-    largest_difference,
-    random_backbone,
-    randomise,
-    same_weights,
-    sentence_piece_proto,
-)
+from checkpoint_files import GOLDEN, assert_golden, assert_near, assert_same_weights
+from peer_models import ENGLISH, SIZES, inputs, random_backbone, randomise
+from sentence_piece_reference import train_model
 
 import albert_tf
 from albert_tf.checkpoints import CheckpointError
 from albert_tf.models import AlbertTextClassifier
-from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
 from albert_tf.tokenizers import SentencePieceTokenizer
 
 pytestmark = pytest.mark.peers
 
 # num_layers, num_groups, num_inner_repetitions
 KINDS = [(3, 1, 1), (4, 2, 2), (3, 3, 1)]
-OUTPUTS = ["sequence_output", "pooled_output"]
 
 
-def peer(kind=KINDS[0], seed=0, **kwargs):
+def groups_of(kind, *names):
+    return {**dict.fromkeys(names, kind[1]), "num_inner_repetitions": kind[2]}
+
+
+def peer(kind=KINDS[0], **kwargs):
     """A backbone of KerasHub whose every weight is random."""
-    num_layers, num_groups, num_inner_repetitions = kind
-    arguments = {
-        **SIZES,
-        "num_layers": num_layers,
-        "num_groups": num_groups,
-        "num_inner_repetitions": num_inner_repetitions,
-        **kwargs,
-    }
-    return randomise(keras_hub.models.AlbertBackbone(**arguments), seed)
+    sizes = {**SIZES, "num_layers": kind[0], **groups_of(kind, "num_groups")}
+    return randomise(keras_hub.models.AlbertBackbone(**{**sizes, **kwargs}))
 
 
 def ours_of_kind(kind, **kwargs):
-    num_layers, num_groups, num_inner_repetitions = kind
-    return random_backbone(
-        num_layers=num_layers,
-        num_attention_groups=num_groups,
-        num_ffn_groups=num_groups,
-        num_inner_repetitions=num_inner_repetitions,
-        **kwargs,
-    )
+    groups = groups_of(kind, "num_attention_groups", "num_ffn_groups")
+    return random_backbone(num_layers=kind[0], **groups, **kwargs)
 
 
 def write(model, folder):
@@ -58,9 +37,10 @@ def write(model, folder):
     return str(folder)
 
 
-def same_outputs(model, other, model_inputs):
-    ours, theirs = model(model_inputs), other(model_inputs)
-    return all(largest_difference(ours[x], theirs[x]) < TOLERANCE for x in OUTPUTS)
+def assert_same_outputs(model, other, given):
+    ours, theirs = model(given), other(given)
+    for name in ("sequence_output", "pooled_output"):
+        assert_near(ours[name], theirs[name])
 
 
 # === Their models, ours ===
@@ -76,29 +56,27 @@ def test_their_backbone_preset_and_keras_file(tmp_path, kind):
         assert isinstance(ours, albert_tf.models.AlbertBackbone)
         assert (ours.hidden_dropout, ours.attention_dropout) == (0.15, 0.15)
         for given in (inputs(), inputs(padded=False)):
-            assert same_outputs(ours, theirs, given)
+            assert_same_outputs(ours, theirs, given)
 
 
-def english_classifier_of_theirs():
-    tokenizer = keras_hub.tokenizers.AlbertTokenizer(sentence_piece_proto())
-    preprocessor = keras_hub.models.AlbertTextClassifierPreprocessor(
-        tokenizer, sequence_length=20
-    )
-    backbone = peer(vocabulary_size=tokenizer.vocabulary_size(), num_segments=2)
-    return randomise(
-        keras_hub.models.AlbertTextClassifier(
-            backbone, num_classes=3, preprocessor=preprocessor
-        )
+def preprocessor_of_theirs(tokenizer):
+    return keras_hub.models.AlbertTextClassifierPreprocessor(
+        tokenizer, sequence_length=33
     )
 
 
 def test_their_classifier_from_text_to_logits(tmp_path):
-    theirs = english_classifier_of_theirs()
+    tokenizer = keras_hub.tokenizers.AlbertTokenizer(train_model())
+    backbone = peer(vocabulary_size=tokenizer.vocabulary_size(), num_segments=2)
+    theirs = keras_hub.models.AlbertTextClassifier(
+        backbone, num_classes=3, preprocessor=preprocessor_of_theirs(tokenizer)
+    )
+    randomise(theirs)
     theirs.save_to_preset(str(tmp_path))
     logits = theirs.predict(ENGLISH, verbose=0)
     for source in (theirs, tmp_path):
         ours = AlbertTextClassifier.from_checkpoint(source)
-        assert largest_difference(ours.predict(ENGLISH, verbose=0), logits) < TOLERANCE
+        assert_near(ours.predict(ENGLISH, verbose=0), logits)
 
 
 # === Our models, theirs ===
@@ -109,46 +87,33 @@ def test_our_backbone_there_and_back(tmp_path, kind):
     ours = ours_of_kind(kind, hidden_dropout=0.1, attention_dropout=0.1)
     theirs = keras_hub.models.AlbertBackbone.from_preset(write(ours, tmp_path))
     assert isinstance(theirs, keras_hub.models.AlbertBackbone)
-    assert same_outputs(ours, theirs, inputs())
+    assert_same_outputs(ours, theirs, inputs())
     loaded = albert_tf.load_checkpoint(tmp_path)
-    assert same_weights(loaded, ours)
+    assert_same_weights(loaded, ours)
     first, second = ({**x.get_config(), "name": None} for x in (loaded, ours))
     assert first == second
 
 
 @pytest.mark.parametrize("name", ["google_v2", "google_groups"])
 def test_the_original_graphs_outputs_in_keras_hub(tmp_path, name):
-    golden_inputs, expected = golden(name)
     folder = write(albert_tf.load_checkpoint(GOLDEN / name), tmp_path)
-    theirs = keras_hub.models.AlbertBackbone.from_preset(folder)(golden_inputs)
-    for output in OUTPUTS:
-        assert largest_difference(theirs[output], expected[output]) < TOLERANCE
-
-
-def classifier_of_ours(preprocessor=None, **kwargs):
-    model = AlbertTextClassifier(
-        random_backbone(**kwargs), 3, preprocessor=preprocessor
-    )
-    return randomise(model)
+    assert_golden(keras_hub.models.AlbertBackbone.from_preset(folder), name)
 
 
 def test_our_classifier_from_text_to_logits(tmp_path):
-    tokenizer = SentencePieceTokenizer(sentence_piece_proto())
-    preprocessor = AlbertTextClassifierPreprocessor(tokenizer, sequence_length=20)
-    ours = classifier_of_ours(preprocessor, vocabulary_size=tokenizer.vocabulary_size())
+    tokenizer = SentencePieceTokenizer(train_model())
+    backbone = random_backbone(vocabulary_size=tokenizer.vocabulary_size())
+    ours = randomise(AlbertTextClassifier.from_backbone(backbone, tokenizer, 3))
     folder = write(ours, tmp_path)
     tokenizer = keras_hub.tokenizers.AlbertTokenizer.from_preset(folder)
     # KerasHub's does no clean-up, of which this text needs none.
     expected = ours.preprocessor.tokenizer(ENGLISH).to_list()
     assert [list(map(int, ids)) for ids in tokenizer(ENGLISH)] == expected
     theirs = keras_hub.models.AlbertTextClassifier.from_preset(
-        folder,
-        preprocessor=keras_hub.models.AlbertTextClassifierPreprocessor(
-            tokenizer, sequence_length=20
-        ),
+        folder, preprocessor=preprocessor_of_theirs(tokenizer)
     )
     logits = theirs.predict(ENGLISH, verbose=0)
-    assert largest_difference(ours.predict(ENGLISH, verbose=0), logits) < TOLERANCE
+    assert_near(ours.predict(ENGLISH, verbose=0), logits)
 
 
 def test_a_model_keras_hub_cannot_hold(tmp_path):

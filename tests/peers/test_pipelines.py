@@ -30,28 +30,10 @@ transformers = pytest.importorskip("transformers")
 pytestmark = pytest.mark.peers
 
 
-# === Masked words ===
-
-
-@pytest.fixture(scope="module")
-def fill_mask(tmp_path_factory):
-    """Our model, and their pipeline of its export."""
-    path = tmp_path_factory.mktemp("model")
-    model = randomise(
-        AlbertMaskedLM.from_backbone(random_backbone(pooler=False), VOCABULARY)
-    )
-    model.export_to_transformers(path)
-    pipeline = transformers.FillMaskPipeline(
-        model=transformers.AutoModelForMaskedLM.from_pretrained(path),
-        tokenizer=transformers.AutoTokenizer.from_pretrained(path),
-    )
-    return model, pipeline
-
-
-def masked_texts(masks, count):
+def texts(count, masks=0):
     """Texts of characters, Latin words and unknown ones, with some masks."""
     rng = np.random.default_rng(masks)
-    pieces = [*CHARACTERS, " ", "hello", "鑫"]
+    pieces = [*CHARACTERS, *([" ", "hello", "鑫"] if masks else [])]
     made = []
     for _ in range(count):
         text = list(rng.choice(pieces, rng.integers(1, 12)))
@@ -61,14 +43,12 @@ def masked_texts(masks, count):
     return made
 
 
-def assert_same_words(ours, theirs):
-    assert [x["token"] for x in ours] == [x["token"] for x in theirs]
-    np.testing.assert_allclose(
-        [x["score"] for x in ours], [x["score"] for x in theirs], atol=1e-6
-    )
-    for our, their in zip(ours, theirs, strict=True):
-        assert our["token_str"] == their["token_str"]
-        assert bare(our["sequence"]) == bare(their["sequence"])
+def their_pipeline(kind, model, path):
+    model.export_to_transformers(path)
+    return transformers.pipeline(kind, str(path))
+
+
+# === Masked words ===
 
 
 def bare(sequence):
@@ -78,26 +58,24 @@ def bare(sequence):
     return sequence
 
 
-@pytest.mark.parametrize(("masks", "count"), [(1, 80), (3, 20)])
-def test_masked_words(fill_mask, masks, count):
-    model, pipeline = fill_mask
-    given = masked_texts(masks, count)
-    answers = model.fill(given, top_k=3), pipeline(given, top_k=3)
-    for ours, theirs in zip(*answers, strict=True):
+def test_masked_words(tmp_path):
+    backbone = random_backbone(pooler=False)
+    model = randomise(AlbertMaskedLM.from_backbone(backbone, VOCABULARY))
+    pipeline = their_pipeline("fill-mask", model, tmp_path)
+    for masks, count in ((1, 80), (3, 20)):
+        given = texts(count, masks)
+        answers = model.fill(given, top_k=3), pipeline(given, top_k=3)
         if masks == 1:
-            ours, theirs = [ours], [theirs]
-        for our, their in zip(ours, theirs, strict=True):
-            assert_same_words(our, their)
+            answers = [[[row] for row in rows] for rows in answers]
+        for ours, theirs in zip(*(sum(rows, []) for rows in answers), strict=True):
+            for our, their in zip(ours, theirs, strict=True):
+                assert our["token"] == their["token"]
+                assert our["score"] == pytest.approx(their["score"], abs=1e-6)
+                assert our["token_str"] == their["token_str"]
+                assert bare(our["sequence"]) == bare(their["sequence"])
 
 
 # === Classes ===
-
-
-def texts(count):
-    rng = np.random.default_rng(3)
-    return [
-        "".join(rng.choice(list(CHARACTERS), rng.integers(1, 12))) for _ in range(count)
-    ]
 
 
 def assert_same_classes(ours, theirs):
@@ -112,8 +90,7 @@ def test_classes_of_texts_and_pairs(tmp_path, multi_label):
     labels = ["坏", "中", "好"]
     cls = AlbertMultiLabelClassifier if multi_label else AlbertTextClassifier
     model = cls.from_backbone(backbone, VOCABULARY, labels=labels, num_classes=3)
-    randomised(model).export_to_transformers(tmp_path)
-    theirs = transformers.pipeline("text-classification", str(tmp_path))
+    theirs = their_pipeline("text-classification", randomised(model), tmp_path)
     ours = albert_tf.pipeline("text-classification", tmp_path)
     assert ours.task == ("multi-label" if multi_label else "text-classification")
     given = texts(40)
@@ -128,10 +105,7 @@ def test_classes_of_texts_and_pairs(tmp_path, multi_label):
         assert_same_classes(ours(dicts), theirs(dicts))
 
 
-@pytest.fixture(scope="module")
-def zero_shot(tmp_path_factory):
-    """Our pipeline, and theirs of the exported classifier."""
-    path = tmp_path_factory.mktemp("model")
+def test_zero_shot_classes(tmp_path):
     # As transformers expects them: entailment first, contradiction last.
     labels = ["entailment", "neutral", "contradiction"]
     classifier = AlbertTextClassifier.from_backbone(
@@ -139,32 +113,26 @@ def zero_shot(tmp_path_factory):
     )
     kernel = randomise(classifier).output_dense.kernel
     kernel.assign(kernel * 20)
-    classifier.export_to_transformers(path)
-    pipeline = transformers.ZeroShotClassificationPipeline(
-        model=transformers.AutoModelForSequenceClassification.from_pretrained(path),
-        tokenizer=transformers.AutoTokenizer.from_pretrained(path),
-    )
-    return albert_tf.pipeline("zero-shot-classification", classifier), pipeline
-
-
-@pytest.mark.parametrize("multi_label", [False, True])
-def test_zero_shot_classes(zero_shot, multi_label):
-    given = texts(20)
+    kind = "zero-shot-classification"
+    theirs = their_pipeline(kind, classifier, tmp_path)
+    ours = albert_tf.pipeline(kind, classifier)
     options = {
         "candidate_labels": ["天地", "吃鸡蛋", "中文", "左右"],
         "hypothesis_template": "这句话是关于{}的。",
-        "multi_label": multi_label,
     }
     spreads = []
-    answers = (pipeline(given, **options) for pipeline in zero_shot)
-    for row, expected in zip(*answers, strict=True):
-        assert row.keys() == expected.keys() and row["sequence"] == expected["sequence"]
-        scores = [
-            dict(zip(x["labels"], x["scores"], strict=True)) for x in (row, expected)
-        ]
-        assert scores[0] == pytest.approx(scores[1], abs=1e-5)
-        assert row["scores"] == sorted(row["scores"], reverse=True)
-        spreads.append(np.ptp(row["scores"]))
+    for multi_label in (False, True):
+        options["multi_label"] = multi_label
+        answers = (pipeline(texts(20), **options) for pipeline in (ours, theirs))
+        for pair in zip(*answers, strict=True):
+            row, expected = pair
+            assert row["sequence"] == expected["sequence"]
+            first, second = (
+                dict(zip(x["labels"], x["scores"], strict=True)) for x in pair
+            )
+            assert first == pytest.approx(second, abs=1e-5)
+            assert row["scores"] == sorted(row["scores"], reverse=True)
+            spreads.append(np.ptp(row["scores"]))
     assert np.mean(spreads) > 1e-3
 
 
