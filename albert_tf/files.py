@@ -37,7 +37,7 @@ def complete_directory(path: str | os.PathLike) -> Iterator[pathlib.Path]:
         raise FileExistsError(
             f"{path} is a file, not a directory. Remove it or choose another name."
         )
-    make_folder(path.parent)
+    path.parent.mkdir(parents=True, exist_ok=True)
     temporary = pathlib.Path(
         tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
     )
@@ -47,17 +47,6 @@ def complete_directory(path: str | os.PathLike) -> Iterator[pathlib.Path]:
         _move(temporary, path)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
-
-
-def make_folder(path: pathlib.Path) -> None:
-    """Create a directory and its parents if they do not exist."""
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except (FileExistsError, NotADirectoryError):
-        raise FileExistsError(
-            f"{path} cannot be created: it or one of its parents is a file. Choose "
-            "another name."
-        ) from None
 
 
 def _move(source, target):

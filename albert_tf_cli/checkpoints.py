@@ -11,7 +11,6 @@ import typer
 from rich.table import Table
 
 from albert_tf_cli.common import (
-    bytes_bar,
     check_checkpoint,
     check_files,
     console,
@@ -61,7 +60,7 @@ def convert(
     check_checkpoint(checkpoint)
     check_files(config, vocab)
     import_tensorflow()
-    from albert_tf.checkpoints import convert_checkpoint, verify_conversion
+    from albert_tf import convert_checkpoint, verify_conversion
 
     done = convert_checkpoint(checkpoint, output, to, config=config, vocabulary=vocab)
     sizes = [math.prod(shape) for *_, shape in done.moved]
@@ -160,7 +159,7 @@ def prune(
 
     opened = open_checkpoint(checkpoint, config=config)
     # A preset is opened as its model.
-    model = getattr(opened.source, "model", None) or build_model(opened)
+    model = opened.model or build_model(opened)
     tokenizer = opened.tokenizer(vocabulary=vocab)
     if tokenizer is None:
         raise FileNotFoundError(
@@ -223,6 +222,5 @@ def download(
     import_tensorflow()
     from albert_tf.checkpoints.download import download_release
 
-    with bytes_bar(name) as progress:
-        folder = download_release(name, progress=progress)
+    folder = download_release(name, progress=console.is_terminal)
     console.print(f"{name} is in {folder}", soft_wrap=True)

@@ -18,10 +18,9 @@ class Presets:
         """Build the model from a preset, a release or the Hugging Face Hub.
 
         Args:
-            preset: string: the directory of a preset, or of a checkpoint without
-                `config.json`; the name of a release, such as `"albert_tiny_zh"`;
-                `"hf://user/name"`, a preset or a checkpoint of any form on the Hub; or
-                any other preset of KerasHub.
+            preset: string: the directory of a preset or of a checkpoint of any form;
+                `"hf://user/name"`, the same on the Hub; the name of a release, such as
+                `"albert_tiny_zh"`; or any other preset of KerasHub.
             load_weights: bool. `False` for random weights.
             **kwargs: passed to `from_checkpoint` for a checkpoint.
 
@@ -43,14 +42,9 @@ class Presets:
         if not isinstance(model, cls):
             return cls.from_checkpoint(preset, **kwargs)
         # KerasHub reads the vocabulary after building the task.
-        tokenizer = getattr(getattr(model, "preprocessor", None), "tokenizer", None)
-        expected = getattr(model, "backbone", model).vocabulary_size
-        if tokenizer is not None and tokenizer.vocabulary_size() != expected:
-            raise AlbertError(
-                f"The vocabulary of {preset} has {tokenizer.vocabulary_size()} tokens, "
-                f"the model {expected}. The file is cut short or belongs to another "
-                "model. Copy the preset again."
-            )
+        if preprocessor := getattr(model, "preprocessor", None):
+            size = model.backbone.vocabulary_size
+            check_vocabulary(preprocessor.tokenizer, size, preset)
         return model
 
     def save_to_preset(self, preset_dir, **kwargs):
@@ -69,3 +63,13 @@ class Presets:
         from albert_tf.checkpoints import save_checkpoint
 
         save_checkpoint(self, path, layout="huggingface")
+
+
+def check_vocabulary(tokenizer, expected, model):
+    """Raise if a tokenizer does not have the number of tokens of a model."""
+    found = tokenizer.vocabulary_size()
+    if found != expected:
+        raise AlbertError(
+            f"The vocabulary of {model} has {found} tokens, the model {expected}. The "
+            "file is truncated or belongs to another model."
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import itertools
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import keras
 import numpy as np
 
+from albert_tf.backbone.presets import check_vocabulary
 from albert_tf.preprocessing.words import CHINESE
 from albert_tf.tokenizers import WordPieceTokenizer
 from albert_tf.tokenizers.text_tokenizer import TextTokenizer
@@ -22,7 +24,6 @@ def prune_vocabulary(
     corpus: Iterable[str],
     tokenizer: TextTokenizer | None = None,
     min_count: int = 1,
-    ascii_characters: bool = True,
 ) -> keras.Model:
     """Return a smaller model for texts like those of a corpus.
 
@@ -36,7 +37,7 @@ def prune_vocabulary(
             model of pairs, the texts of both sides.
         tokenizer: the `WordPieceTokenizer` of a model that takes ids; other models
             have one.
-        min_count, ascii_characters: see `needed_tokens`.
+        min_count: int. Rarer tokens are left out.
 
     Returns:
         A model of the same class, compiled with the defaults. A task of texts has the
@@ -58,7 +59,7 @@ def prune_vocabulary(
     """
     tokenizer = _tokenizer_of(model, tokenizer)
     marked = "masked_lm_head" in getattr(model, "heads", ())
-    tokens = needed_tokens(corpus, tokenizer, min_count, ascii_characters, marked)
+    tokens = needed_tokens(corpus, tokenizer, min_count, marked)
     return keep_tokens(model, tokens, tokenizer)
 
 
@@ -66,17 +67,17 @@ def needed_tokens(
     corpus: Iterable[str],
     tokenizer: TextTokenizer,
     min_count: int = 1,
-    ascii_characters: bool = True,
     marked_characters: bool = False,
 ) -> list[str]:
-    """Return the tokens that a corpus needs, special ones included, in their order.
+    """Return the tokens that a corpus needs, in their order.
+
+    Special tokens are included, and each ASCII character with and without `##`, so
+    that a new number or Latin word can still be spelled.
 
     Args:
         corpus: strings.
         tokenizer: a `WordPieceTokenizer`.
         min_count: int. Rarer tokens are left out.
-        ascii_characters: bool. Keep each ASCII character, with and without `##`, so
-            that a new number or Latin word can still be spelled.
         marked_characters: bool. Beside a Chinese character also keep it with `##`,
             which is its label within words in albert_zh's masked language models.
 
@@ -97,27 +98,19 @@ def needed_tokens(
             f"{type(tokenizer).__name__}"
         )
     tokens = tokenizer.get_vocabulary()
-    # The tokenizer returns the last id of a repeated token.
-    ids = {token: i for i, token in enumerate(tokens)}
-    counts = np.zeros(len(tokens), "int64")
     engine = WordPieceTokenizer(tokens, tokenizer.lowercase)
+    counts: collections.Counter = collections.Counter()
     texts = iter(corpus)
     while chunk := list(itertools.islice(texts, _CHUNK)):
-        counts += np.bincount(engine(chunk).flat_values, minlength=len(tokens))
-    if not counts.any():
+        counts.update(engine(chunk).flat_values.numpy().tolist())
+    if not counts:
         raise AlbertError("`corpus` is empty. Pass texts like those to predict.")
-    needed = counts >= min_count
-    needed[tokenizer.special_token_ids] = True
-    if ascii_characters:
-        characters = [chr(code) for code in range(ord("!"), ord("~") + 1)]
-        spelled = [*characters, *(f"##{x}" for x in characters)]
-        needed[[ids[token] for token in spelled if token in ids]] = True
+    needed = {tokens[i] for i, count in counts.items() if count >= min_count}
+    characters = [chr(code) for code in range(ord("!"), ord("~") + 1)]
+    needed.update(tokenizer.special_tokens, characters, [f"##{x}" for x in characters])
     if marked_characters:
-        for i in np.flatnonzero(needed):
-            marked = f"##{tokens[i]}"
-            if CHINESE.fullmatch(tokens[i]) and marked in ids:
-                needed[ids[marked]] = True
-    return [tokens[i] for i in np.flatnonzero(needed)]
+        needed.update([f"##{x}" for x in needed if CHINESE.fullmatch(x)])
+    return [token for token in tokens if token in needed]
 
 
 def keep_tokens(
@@ -125,10 +118,17 @@ def keep_tokens(
 ) -> keras.Model:
     """Return a model with only these tokens, whose new ids are their indexes."""
     tokenizer = _tokenizer_of(model, tokenizer)
-    kept = WordPieceTokenizer(
-        list(tokens), tokenizer.lowercase, tokenizer.compute_dtype
-    )
-    smaller = _with_vocabulary(model, kept)
+    backbone = getattr(model, "backbone", model)
+    size = {"vocabulary_size": len(tokens)}
+    smaller = type(backbone).from_config({**backbone.get_config(), **size})
+    if model is not backbone:
+        parts: dict[str, Any] = {"backbone": smaller, "preprocessor": None}
+        if model.preprocessor is not None:
+            kept = WordPieceTokenizer(
+                list(tokens), tokenizer.lowercase, tokenizer.compute_dtype
+            )
+            parts["preprocessor"] = model.preprocessor.with_tokenizer(kept)
+        smaller = type(model).from_config({**model.get_config(), **parts})
     if [x.path for x in model.weights] != [x.path for x in smaller.weights]:
         raise AlbertError(
             "The weights are not those of the model's config, as with LoRA. Save the "
@@ -144,19 +144,6 @@ def keep_tokens(
     return smaller
 
 
-def _with_vocabulary(model: keras.Model, tokenizer: TextTokenizer) -> keras.Model:
-    """Return a model of the same config for another vocabulary."""
-    backbone = getattr(model, "backbone", model)
-    size = {"vocabulary_size": tokenizer.vocabulary_size()}
-    smaller = type(backbone).from_config({**backbone.get_config(), **size})
-    if model is backbone:
-        return smaller
-    parts: dict[str, Any] = {"backbone": smaller, "preprocessor": None}
-    if model.preprocessor is not None:
-        parts["preprocessor"] = model.preprocessor.with_tokenizer(tokenizer)
-    return type(model).from_config({**model.get_config(), **parts})
-
-
 def _tokenizer_of(model: keras.Model, tokenizer: TextTokenizer | None) -> TextTokenizer:
     if preprocessor := getattr(model, "preprocessor", None):
         tokenizer = preprocessor.tokenizer
@@ -165,11 +152,6 @@ def _tokenizer_of(model: keras.Model, tokenizer: TextTokenizer | None) -> TextTo
             "This model takes ids and has no vocabulary. Pass it with `tokenizer=`, "
             'for example WordPieceTokenizer("vocab.txt").'
         )
-    found = tokenizer.vocabulary_size()
-    expected = getattr(model, "backbone", model).vocabulary_size
-    if found != expected:
-        raise AlbertError(
-            f"The vocabulary has {found} tokens, the model {expected}. Pass the one "
-            "that the model was trained with."
-        )
+    size = getattr(model, "backbone", model).vocabulary_size
+    check_vocabulary(tokenizer, size, model.name)
     return tokenizer

@@ -12,7 +12,6 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from albert_tf.files import make_folder
 from albert_tf_lite.errors import AlbertError
 
 # The files and directories of an export.
@@ -38,7 +37,7 @@ def write_version(
     elif version != "next":
         _check_is_free(directory, version)
     parent = directory.parent if version is None else directory
-    make_folder(parent)
+    parent.mkdir(parents=True, exist_ok=True)
     temporary = pathlib.Path(
         tempfile.mkdtemp(prefix=".export.", suffix=".part", dir=parent)
     )

@@ -3,9 +3,9 @@
 import pytest
 from checkpoint_files import GOLDEN, assert_same_weights
 
+from albert_tf import convert_checkpoint
 from albert_tf.checkpoints import (
     CheckpointError,
-    convert_checkpoint,
     load_checkpoint,
     open_checkpoint,
     save_checkpoint,

@@ -9,7 +9,8 @@ import pytest
 from checkpoint_files import GOLDEN, TOKENS, assert_golden, config_of
 
 import albert_tf
-from albert_tf.checkpoints import convert_checkpoint, opening
+from albert_tf import convert_checkpoint
+from albert_tf.checkpoints import opening
 from albert_tf.checkpoints.releases import RELEASES
 from albert_tf.models import AlbertBackbone, AlbertPretrainer, AlbertTextClassifier
 from albert_tf.tokenizers import WordPieceTokenizer

@@ -99,7 +99,7 @@ def test_inspection_names_the_release(tmp_path, monkeypatch):
     known = dataclasses.replace(release, index_sha256=digest)
     monkeypatch.setitem(RELEASES, known.name, known)
     write(tmp_path / "changed", weights_of("google_v2"), config_of("google_v2"))
-    with pytest.warns(UserWarning, match="num_layers.: 3, .*num_layers.: 12"):
+    with pytest.warns(UserWarning, match="num_layers=3, .* 12,"):
         whole = albert_tf.inspect_checkpoint(copy("google_v2", tmp_path))
     changed = albert_tf.inspect_checkpoint(tmp_path / "changed")
     assert (whole.release, changed.release) == ("albert_base_zh_google", None)
@@ -133,7 +133,7 @@ def test_released_indexes_are_recognised(assets, tmp_path):
 
 def test_a_wrong_released_config_is_corrected(assets, tmp_path):
     prefix = released_index(assets, "albert_tiny_zh_google", tmp_path)
-    with pytest.warns(UserWarning, match="num_layers.: 1.*num_layers.: 4"):
+    with pytest.warns(UserWarning, match="num_layers=1, .* 4,"):
         assert open_checkpoint(prefix).arguments["num_layers"] == 4
     config = json.loads((tmp_path / "albert_config_tiny_g.json").read_text())
     assert open_checkpoint(prefix, config).arguments["num_layers"] == 1

@@ -16,10 +16,9 @@ from checkpoint_files import (
 )
 
 import albert_tf
+from albert_tf import convert_checkpoint, verify_conversion
 from albert_tf.checkpoints import (
-    convert_checkpoint,
     save_checkpoint,
-    verify_conversion,
 )
 from albert_tf.models import AlbertPretrainer
 

@@ -6,9 +6,9 @@ import pytest
 from checkpoint_files import TOKENS, assert_same_weights, filled
 from small_backbone import SMALL
 
+from albert_tf import AlbertError, convert_checkpoint
 from albert_tf.checkpoints import (
     CheckpointError,
-    convert_checkpoint,
     load_checkpoint,
     open_checkpoint,
     save_checkpoint,
@@ -124,7 +124,7 @@ def test_a_vocabulary_can_be_given_by_its_path(backbone, tmp_path):
         text = (tmp_path / name / "vocab.txt").read_text(encoding="utf-8")
         assert text.split() == TOKENS
     vocabulary.write_text("\n".join(TOKENS[:-1]), encoding="utf-8")
-    with pytest.raises(CheckpointError, match="has 119 tokens, the model 120"):
+    with pytest.raises(AlbertError, match="has 119 tokens, the model 120"):
         save_checkpoint(backbone, tmp_path / "no", tokenizer=vocabulary)
 
 
