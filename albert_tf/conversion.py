@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import os
 import pathlib
-from typing import Any
 
 import numpy as np
 
@@ -114,7 +113,15 @@ def verify_conversion(
 
 
 def _outputs(checkpoint: Checkpoint) -> dict[str, np.ndarray]:
-    inputs = _random_batch(checkpoint.arguments)
+    random, arguments = np.random.default_rng(0), checkpoint.arguments
+    shape = (3, min(17, arguments["max_sequence_length"]))
+    lengths = random.integers(1, shape[1] + 1, (shape[0], 1))
+    inputs = {
+        "token_ids": random.integers(0, arguments["vocabulary_size"], shape),
+        "segment_ids": random.integers(0, arguments["num_segments"], shape),
+        "padding_mask": (np.arange(shape[1]) < lengths).astype("int64"),
+        "mask_positions": random.integers(0, shape[1], (3, 4)),
+    }
     # A model of albert_tf is built again, to compute in float32.
     model = checkpoint.keras_hub_model or build_model(checkpoint)
     backbone = getattr(model, "backbone", model)
@@ -123,15 +130,3 @@ def _outputs(checkpoint: Checkpoint) -> dict[str, np.ndarray]:
         heads = model({name: inputs[name] for name in model.input})
         outputs.update(heads if isinstance(heads, dict) else {"logits": heads})
     return {name: np.asarray(array) for name, array in outputs.items()}
-
-
-def _random_batch(arguments: dict[str, Any]) -> dict[str, np.ndarray]:
-    random = np.random.default_rng(0)
-    shape = (3, min(17, arguments["max_sequence_length"]))
-    lengths = random.integers(1, shape[1] + 1, (shape[0], 1))
-    return {
-        "token_ids": random.integers(0, arguments["vocabulary_size"], shape),
-        "segment_ids": random.integers(0, arguments["num_segments"], shape),
-        "padding_mask": (np.arange(shape[1]) < lengths).astype("int64"),
-        "mask_positions": random.integers(0, shape[1], (3, 4)),
-    }

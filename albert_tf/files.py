@@ -87,19 +87,17 @@ def only_writer(directory: str | os.PathLike) -> Iterator[None]:
     if fcntl is None:
         yield
         return
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        raise BlockingIOError(
-            f"Another process is writing to {directory}. Wait until it ends, or choose "
-            "another directory."
-        ) from None
-    try:
+    with contextlib.ExitStack() as stack:
+        descriptor = os.open(directory, os.O_RDONLY)
+        stack.callback(os.close, descriptor)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise BlockingIOError(
+                f"Another process is writing to {directory}. Wait until it ends, or "
+                "choose another directory."
+            ) from None
         yield
-    finally:
-        os.close(descriptor)
 
 
 def file_digest(path: str | os.PathLike) -> str:

@@ -149,13 +149,11 @@ def prune(
     check_files(config, vocab, *corpus)
     import_tensorflow()
     from albert_tf.checkpoints import (
-        keep_tokens,
-        needed_tokens,
         open_checkpoint,
+        prune_vocabulary,
         save_checkpoint,
     )
     from albert_tf.models.building import build_model
-    from albert_tf.tokenizers import WordPieceTokenizer
 
     opened = open_checkpoint(checkpoint, config=config)
     # A preset is opened as its model.
@@ -167,21 +165,15 @@ def prune(
         )
     columns = Columns(None, text_column, text_b_column)
     pairs = getattr(model, "pairs", False)
-    tokens = needed_tokens(
-        (text for file in corpus for text in read_lines_of(file, pairs, columns)),
-        tokenizer,
-        min_count=min_count,
-        marked_characters="masked_lm_head" in getattr(model, "heads", ()),
-    )
-    small = keep_tokens(model, tokens, tokenizer)
-    kept = WordPieceTokenizer(tokens, lowercase=tokenizer.lowercase)
+    texts = (text for file in corpus for text in read_lines_of(file, pairs, columns))
+    small, kept = prune_vocabulary(model, texts, tokenizer, min_count)
     save_checkpoint(small, output, layout=to, tokenizer=kept)
     before, after = (sum(x.numpy().nbytes for x in y.weights) for y in (model, small))
     print_summary(
         {
             "read": checkpoint,
             "wrote": f"{output} ({to})",
-            "tokens": f"{len(tokens):,} of {tokenizer.vocabulary_size():,}",
+            "tokens": f"{kept.vocabulary_size():,} of {tokenizer.vocabulary_size():,}",
             "weights": f"{after / 1e6:.2f} MB of {before / 1e6:.2f} MB",
         }
     )

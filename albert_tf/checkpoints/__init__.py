@@ -16,7 +16,7 @@ from albert_tf.checkpoints.opening import (
     load_named,
     open_checkpoint,
 )
-from albert_tf.checkpoints.pruning import keep_tokens, needed_tokens, prune_vocabulary
+from albert_tf.checkpoints.pruning import prune_vocabulary
 from albert_tf.checkpoints.releases import RELEASES
 from albert_tf.checkpoints.saving import save_checkpoint
 
@@ -28,10 +28,8 @@ __all__ = [
     "config_arguments",
     "download_release",
     "inspect_checkpoint",
-    "keep_tokens",
     "load_checkpoint",
     "load_named",
-    "needed_tokens",
     "open_checkpoint",
     "prune_vocabulary",
     "save_checkpoint",

@@ -38,7 +38,8 @@ Config: TypeAlias = str | os.PathLike | dict[str, Any]
 class Checkpoint:
     """An open checkpoint, as `open_checkpoint` returns it.
 
-    Base class of the `formats`, each of which opens its files and reads tensors.
+    Base class of the `formats`. Each of them opens its files in `__init__` and has
+    `find`, for the paths in a folder that it can open. `describe` does the rest.
 
     Attributes:
         path: path of the checkpoint, for messages.
@@ -56,21 +57,13 @@ class Checkpoint:
     # Glob patterns of the files beside the weights.
     config_patterns: tuple[str, ...] = ()
     vocabulary_patterns: tuple[str, ...] = ("vocab*.txt", "*.model")
+    path: Any
     folders: list[pathlib.Path]  # Where the config and the vocabulary may lie.
     file_shapes: dict[str, list[int]]  # By the names in the file.
     release: Release | None = None
     model: keras.Model | None = None
     keras_hub_model: keras.Model | None = None
     unpacked: Any = None  # The temporary folder of an archive, removed with this.
-
-    def __init__(self, path: Any) -> None:
-        """Open the files. `describe` completes the attributes."""
-        self.path = path
-
-    @classmethod
-    def find(cls, folder: pathlib.Path) -> list[pathlib.Path]:
-        """Return the paths in a folder that this form can open."""
-        raise NotImplementedError
 
     def read_tensor(self, name: str) -> Any:
         """Return a tensor by its name in the file."""
@@ -197,7 +190,7 @@ class Checkpoint:
 
     def num_classes(self, part: str) -> int:
         """Return the number of classes of a head; 0 without it, or if it has none."""
-        if not self._has(part) or not HEADS[part].has_classes:
+        if not self._has(part) or part == "masked_lm_head":
             return 0
         return math.prod(self.shapes[self.layout.names([part])[-1]])
 
@@ -208,7 +201,7 @@ class Checkpoint:
         return read_head(part, self.config, self.config_source)
 
     def _has(self, part: str) -> bool:
-        """Return whether a head is complete; raise if half of a part is there."""
+        """Return whether a head is complete, or raise if it is incomplete."""
         names = self.layout.names([part])
         missing = [name for name in names if name not in self.shapes]
         if 0 < len(missing) < len(names):

@@ -144,17 +144,16 @@ def _fetch(
 
 def _fetch_from_mirrors(release: Release, error: Exception) -> pathlib.Path:
     """Download a release from the first mirror that answers, or raise all errors."""
-    messages = [str(error)]
     for mirror in release.mirrors:
-        warnings.warn(f"{messages[-1]} Trying {HUB}{mirror}.", stacklevel=4)
+        warnings.warn(f"{error} Trying {HUB}{mirror}.", stacklevel=4)
         try:
             return fetch_from_hub(HUB + mirror)
         except (ImportError, OSError) as failure:
-            messages.append(
-                f"{HUB}{mirror} could not be downloaded: {first_line(failure)} "
-                "HF_ENDPOINT can name another server."
+            error = ConnectionError(
+                f"{error}\n{HUB}{mirror} could not be downloaded: "
+                f"{first_line(failure)} HF_ENDPOINT can name another server."
             )
-    raise ConnectionError("\n".join(messages)) from error
+    raise error
 
 
 def _install(

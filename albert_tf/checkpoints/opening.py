@@ -6,23 +6,16 @@ import dataclasses
 import math
 import os
 import pathlib
-import re
 import tempfile
 from typing import Any, TypeAlias
 
 import keras
 
 from albert_tf.backbone import AlbertBackbone
+from albert_tf.checkpoints import download
 from albert_tf.checkpoints.checkpoint import Checkpoint, Config
 from albert_tf.checkpoints.config import read_config
-from albert_tf.checkpoints.download import (
-    ARCHIVES,
-    HUB,
-    download_release,
-    fetch_from_hub,
-    unpack,
-)
-from albert_tf.checkpoints.formats.bundle import TensorFlowBundle
+from albert_tf.checkpoints.formats.bundle import FILE_ENDING, TensorFlowBundle
 from albert_tf.checkpoints.formats.huggingface import HuggingFaceFiles
 from albert_tf.checkpoints.formats.keras_model import KerasModel
 from albert_tf.checkpoints.heads import HEADS
@@ -33,8 +26,6 @@ from albert_tf_lite.errors import AlbertError
 CheckpointPath: TypeAlias = str | os.PathLike | keras.Model
 
 _FORMATS: tuple[Any, ...] = (TensorFlowBundle, HuggingFaceFiles, KerasModel)
-# Files beside the weights; a path of one of them names its folder.
-_BESIDE = re.compile(r"(\.json|\.pb|\.h5|\.txt|\.model|/checkpoint)$")
 
 
 def open_checkpoint(
@@ -69,32 +60,28 @@ def _open(path: Any) -> Checkpoint:
     """Open the files of a checkpoint by the format that reads them."""
     if isinstance(path, keras.Model):
         return KerasModel(path)
-    if not path or not isinstance(path, (str, os.PathLike)):
-        raise TypeError(
-            "`path` must be the path of a checkpoint, the name of a release or a Keras "
-            f"model. Received: {path!r}"
-        )
     name, path = str(path), pathlib.Path(path)
-    if name.startswith(HUB):
-        return _open_folder(fetch_from_hub(name))
+    if name.startswith(download.HUB):
+        return _open_folder(download.fetch_from_hub(name))
     if path.is_dir():
         return _open_folder(path)
-    if name.endswith(ARCHIVES) and path.exists():
+    if name.endswith(download.ARCHIVES) and path.exists():
         unpacked = tempfile.TemporaryDirectory(prefix="albert_tf_")
-        unpack(path, pathlib.Path(unpacked.name))
+        download.unpack(path, pathlib.Path(unpacked.name))
         opened = _open_folder(pathlib.Path(unpacked.name))
         opened.path = path / opened.path.relative_to(unpacked.name)
         opened.unpacked = unpacked
         return opened
     if name.endswith(".keras"):
         return KerasModel(path)
-    if re.search(r"\.(safetensors|bin)$", name):
+    if path.suffix in (".safetensors", ".bin"):
         return HuggingFaceFiles(path)
-    if path.is_file() and _BESIDE.search(path.as_posix()):
+    # Another file beside the weights names its folder.
+    if path.is_file() and not FILE_ENDING.search(name):
         inside = path.parent.name in ("assets", "variables")
         return _open_folder(path.parent.parent if inside else path.parent)
     if name in RELEASES and not path.with_name(f"{path.name}.index").exists():
-        return _open_folder(download_release(name))
+        return _open_folder(download.download_release(name))
     return TensorFlowBundle(path)
 
 
@@ -178,8 +165,8 @@ def load_named(
 ) -> keras.Model | None:
     """Build a model for `from_preset`, or return `None` if KerasHub reads it."""
     preset = os.fspath(preset)
-    if is_on_hub := preset.startswith(HUB):
-        preset = str(fetch_from_hub(preset))
+    if is_on_hub := preset.startswith(download.HUB):
+        preset = str(download.fetch_from_hub(preset))
     elif not os.path.exists(preset) and preset not in RELEASES:
         return None
     config = pathlib.Path(preset, "config.json")

@@ -11,19 +11,9 @@ import keras
 import keras_hub
 
 from albert_tf.checkpoints.config import file_config, layout_differences
-from albert_tf.checkpoints.formats.bundle import write_tensors
-from albert_tf.checkpoints.formats.huggingface import (
-    WEIGHTS,
-    write_model,
-    write_tokenizer,
-)
-from albert_tf.checkpoints.heads import HEADS, architectures, label_fields, write_head
-from albert_tf.checkpoints.layout import (
-    CheckpointError,
-    first_line,
-    float32_of,
-    listed,
-)
+from albert_tf.checkpoints.formats import bundle, huggingface
+from albert_tf.checkpoints.heads import HEADS, label_fields, write_head
+from albert_tf.checkpoints.layout import CheckpointError, first_line, float32_of, listed
 from albert_tf.checkpoints.layouts import HUGGINGFACE, KERASHUB, LAYOUTS, own_layout
 from albert_tf.checkpoints.opening import open_checkpoint
 from albert_tf.checkpoints.plan import plan_weights, without_initializing
@@ -41,7 +31,7 @@ _VOCABULARIES = ("vocab*.txt", "*.model", "tokenizer.json")
 _REPLACED = {
     "google": {f"{PREFIX}.index", _CONFIG},
     "albert_zh": {f"{PREFIX}.index", _CONFIG},
-    "huggingface": {WEIGHTS, "config.json", "tokenizer_config.json"},
+    "huggingface": {huggingface.WEIGHTS, "config.json", "tokenizer_config.json"},
 }
 
 
@@ -203,7 +193,8 @@ class Saving:
             fields["classifier_dropout_prob"] = 0.1
         # Pretrained checkpoints in the original form are later used for other tasks.
         if self.layout is HUGGINGFACE or set(heads) - {"masked_lm_head", "sop_head"}:
-            fields["architectures"] = architectures(heads)
+            names = [HEADS[part].architectures[0] for part in heads]
+            fields["architectures"] = names[-1:] or ["AlbertModel"]
         for part, count in heads.items():
             if HEADS[part].fields:
                 arguments = self.checkpoint.head_config(part)
@@ -217,14 +208,15 @@ class Saving:
             if not self.tokenizer.lowercase:
                 config["do_lower_case"] = False
         write_json(directory / _CONFIG, config)
-        write_tensors(directory / PREFIX, self._tensors())
+        bundle.write_tensors(directory / PREFIX, self._tensors())
 
     def _write_huggingface(self, directory: pathlib.Path) -> None:
         config = self._config()
         if self.tokenizer is not None:
             positions = self.checkpoint.arguments["max_sequence_length"]
-            config.update(write_tokenizer(directory, self.tokenizer, positions))
-        write_model(directory, self._tensors())
+            more = huggingface.write_tokenizer(directory, self.tokenizer, positions)
+            config.update(more)
+        huggingface.write_model(directory, self._tensors())
         write_json(directory / "config.json", config)
 
     def _write_preset(self, directory: pathlib.Path) -> None:

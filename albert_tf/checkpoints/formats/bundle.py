@@ -16,7 +16,7 @@ from albert_tf.checkpoints.layout import CheckpointError, name_damage
 from albert_tf.checkpoints.layouts import ALBERT_ZH, GOOGLE
 from albert_tf.checkpoints.releases import find_release
 
-_FILE_ENDING = re.compile(r"\.(index|meta|data-\d{5}-of-\d{5})$")
+FILE_ENDING = re.compile(r"\.(index|meta|data-\d{5}-of-\d{5})$")
 # TensorFlow's reader raises these for truncated, changed and missing files.
 _DAMAGE = (tf.errors.OpError, IndexError)
 
@@ -83,7 +83,7 @@ class TensorFlowBundle(Checkpoint):
 
 
 def _strip_ending(path: pathlib.Path) -> pathlib.Path:
-    return path.with_name(_FILE_ENDING.sub("", path.name))
+    return path.with_name(FILE_ENDING.sub("", path.name))
 
 
 def _is_module(folder: pathlib.Path) -> bool:

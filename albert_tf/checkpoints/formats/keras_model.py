@@ -115,11 +115,7 @@ def _load(path: pathlib.Path) -> keras.Model:
     if not path.is_dir():
         if not path.exists():
             raise FileNotFoundError(f"{path} does not exist.")
-        with (
-            name_damage(path, *_DAMAGE),
-            zipfile.ZipFile(path),
-            without_initializing(),
-        ):
+        with name_damage(path, *_DAMAGE), zipfile.ZipFile(path), without_initializing():
             return keras.saving.load_model(path, compile=False)
     is_task = (path / "task.json").exists()
     class_ = _registered(path / "task.json") if is_task else keras_hub.models.Backbone
