@@ -10,7 +10,6 @@ from albert_tf import AlbertError, convert_checkpoint
 from albert_tf.checkpoints import (
     CheckpointError,
     load_checkpoint,
-    open_checkpoint,
     save_checkpoint,
 )
 from albert_tf.checkpoints.formats import bundle
@@ -96,14 +95,6 @@ def test_a_classifier_with_labels_activation_and_vocabulary(tmp_path, layout):
     assert again.preprocessor.tokenizer.fingerprint == tokenizer.fingerprint
     texts = ["A 七", "a丈 三", ""]
     assert np.array_equal(again.predict(texts), model.predict(texts))
-
-
-def test_lower_casing_is_kept_and_can_be_overruled(classifier, tmp_path):
-    save_checkpoint(classifier, tmp_path / "cased")
-    cased, lower = ([5, 7], [6, 7])
-    path, text = tmp_path / "cased", f"A {VOCABULARY[7]}"
-    assert list(open_checkpoint(path).tokenizer()(text)) == cased
-    assert list(open_checkpoint(path).tokenizer(lowercase=True)(text)) == lower
 
 
 def test_a_vocabulary_can_be_given_by_its_path(backbone, tmp_path):
