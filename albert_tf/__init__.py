@@ -21,10 +21,12 @@ _TENSORFLOW_FOLDERS = (
 )
 _FUNCTIONS = {
     "AlbertError": "albert_tf_lite.errors",
+    "convert_checkpoint": "albert_tf.conversion",
     "inspect_checkpoint": "albert_tf.checkpoints",
     "load_checkpoint": "albert_tf.checkpoints",
     "pipeline": "albert_tf.pipeline",
     "save_checkpoint": "albert_tf.checkpoints",
+    "verify_conversion": "albert_tf.conversion",
 }
 
 __all__ = [*_FOLDERS, *_TENSORFLOW_FOLDERS, *_FUNCTIONS]

@@ -37,7 +37,7 @@ def complete_directory(path: str | os.PathLike) -> Iterator[pathlib.Path]:
         raise FileExistsError(
             f"{path} is a file, not a directory. Remove it or choose another name."
         )
-    make_folder(path.parent)
+    path.parent.mkdir(parents=True, exist_ok=True)
     temporary = pathlib.Path(
         tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
     )
@@ -47,17 +47,6 @@ def complete_directory(path: str | os.PathLike) -> Iterator[pathlib.Path]:
         _move(temporary, path)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
-
-
-def make_folder(path: pathlib.Path) -> None:
-    """Create a directory and its parents if they do not exist."""
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except (FileExistsError, NotADirectoryError):
-        raise FileExistsError(
-            f"{path} cannot be created: it or one of its parents is a file. Choose "
-            "another name."
-        ) from None
 
 
 def _move(source, target):
@@ -98,19 +87,17 @@ def only_writer(directory: str | os.PathLike) -> Iterator[None]:
     if fcntl is None:
         yield
         return
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        raise BlockingIOError(
-            f"Another process is writing to {directory}. Wait until it ends, or choose "
-            "another directory."
-        ) from None
-    try:
+    with contextlib.ExitStack() as stack:
+        descriptor = os.open(directory, os.O_RDONLY)
+        stack.callback(os.close, descriptor)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise BlockingIOError(
+                f"Another process is writing to {directory}. Wait until it ends, or "
+                "choose another directory."
+            ) from None
         yield
-    finally:
-        os.close(descriptor)
 
 
 def file_digest(path: str | os.PathLike) -> str:

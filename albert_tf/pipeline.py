@@ -167,7 +167,7 @@ def _load_task(path: Any, cls: Any) -> Any:
     """Load the model of a task class, or with `None` that of the checkpoint."""
     checkpoint = open_checkpoint(path)
     # Presets, `.keras` files and model objects are complete.
-    model: Any = getattr(checkpoint.source, "model", None)
+    model: Any = checkpoint.model
     if not isinstance(model, cls or AlbertTask):
         found = task_class(checkpoint)
         if cls is None:

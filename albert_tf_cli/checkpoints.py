@@ -4,7 +4,7 @@ import dataclasses
 import json
 import math
 import pathlib
-from typing import Annotated
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 import typer
@@ -41,7 +41,7 @@ def convert(
     common.check_checkpoint(checkpoint)
     common.check_files(config, vocab)
     common.import_tensorflow()
-    from albert_tf.checkpoints import convert_checkpoint, verify_conversion
+    from albert_tf import convert_checkpoint, verify_conversion
 
     done = convert_checkpoint(checkpoint, output, to, config=config, vocabulary=vocab)
     sizes = [math.prod(shape) for *_, shape in done.moved]
@@ -125,40 +125,34 @@ def prune(
     common.check_checkpoint(checkpoint)
     common.check_files(config, vocab, *corpus)
     common.import_tensorflow()
+    from albert_tf.backbone import AlbertBackbone
     from albert_tf.checkpoints import (
-        keep_tokens,
-        needed_tokens,
         open_checkpoint,
+        prune_vocabulary,
         save_checkpoint,
     )
     from albert_tf.models.building import build_model
-    from albert_tf.tokenizers import WordPieceTokenizer
 
     opened = open_checkpoint(checkpoint, config=config)
     # A preset is opened as its model. Prune those of KerasHub as models of ours.
-    model = getattr(opened.source, "model", None) if opened.source.is_ours else None
-    model = model or build_model(opened)
+    model: Any = opened.model
+    if not isinstance(getattr(model, "backbone", model), AlbertBackbone):
+        model = build_model(opened)
     tokenizer = opened.tokenizer(vocabulary=vocab)
     if tokenizer is None:
         raise FileNotFoundError(
             f"There is no vocabulary beside {checkpoint}. Pass --vocab."
         )
     pairs = getattr(model, "pairs", False)
-    tokens = needed_tokens(
-        (text for file in corpus for text in read_lines_of(file, pairs, Columns())),
-        tokenizer,
-        min_count=min_count,
-        marked_characters="masked_lm_head" in getattr(model, "heads", ()),
-    )
-    small = keep_tokens(model, tokens, tokenizer)
-    kept = WordPieceTokenizer(tokens, lowercase=tokenizer.lowercase)
+    texts = (text for file in corpus for text in read_lines_of(file, pairs, Columns()))
+    small, kept = prune_vocabulary(model, texts, tokenizer, min_count)
     save_checkpoint(small, output, layout=to, tokenizer=kept)
     before, after = (sum(x.numpy().nbytes for x in y.weights) for y in (model, small))
     common.print_summary(
         {
             "read": checkpoint,
             "wrote": f"{output} ({to})",
-            "tokens": f"{len(tokens):,} of {tokenizer.vocabulary_size():,}",
+            "tokens": f"{kept.vocabulary_size():,} of {tokenizer.vocabulary_size():,}",
             "weights": f"{after / 1e6:.2f} MB of {before / 1e6:.2f} MB",
         }
     )
@@ -199,6 +193,5 @@ def download(
     common.import_tensorflow()
     from albert_tf.checkpoints.download import download_release
 
-    with common.bytes_bar(name) as progress:
-        folder = download_release(name, progress=progress)
+    folder = download_release(name, progress=common.console.is_terminal)
     common.console.print(f"{name} is in {folder}", soft_wrap=True)

@@ -10,10 +10,14 @@ from types import ModuleType
 
 # Requirements by package; all others are in `albert-tf[evaluation]`.
 _REQUIREMENTS = {
+    **dict.fromkeys(("huggingface_hub", "pooch", "safetensors"), "'albert-tf[hf]'"),
     "ai_edge_litert": "'albert-tf[litert]' (or 'ai-edge-litert>=2.2' alone)",
     "onnx": "'albert-tf[onnx]'",
     "onnxruntime": "'albert-tf[onnx]' (or onnxruntime alone)",
+    "ray": "'albert-tf[ray]'",
     "sentencepiece": "sentencepiece",
+    "torch": "torch",
+    "zstandard": "'albert-tf[fast]'",
 }
 _EVALUATION = "'albert-tf[evaluation]'"
 

@@ -35,7 +35,7 @@ if layout == "numpy":
         names = reader.get_variable_to_shape_map()
         np.savez(output + ".npz", **{name: reader.get_tensor(name) for name in names})
 else:
-    from albert_tf.checkpoints import convert_checkpoint
+    from albert_tf import convert_checkpoint
     def run():
         convert_checkpoint(checkpoint, output, layout)
 

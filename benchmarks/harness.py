@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from albert_tf.data import read_squad
-from albert_tf.files import make_folder, write_json
+from albert_tf.files import write_json
 
 RESULTS = pathlib.Path(__file__).parent / "results"
 console = Console(highlight=False)
@@ -120,7 +120,7 @@ def load_average():
 
 def write_results(name, values):
     """Write `results/NAME.json`, including the machine and its load."""
-    make_folder(RESULTS)
+    RESULTS.mkdir(parents=True, exist_ok=True)
     path = RESULTS / f"{name}.json"
     write_json(path, {"machine": machine(), "load": load_average(), **values})
     console.print(f"Results written to {path}")

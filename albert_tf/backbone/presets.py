@@ -19,10 +19,9 @@ class Presets:
         """Build the model from a preset, a release or the Hugging Face Hub.
 
         Args:
-            preset: string: the directory of a preset, or of a checkpoint without
-                `config.json`; the name of a release, such as `"albert_tiny_zh"`;
-                `"hf://user/name"`, a preset or a checkpoint of any form on the Hub; or
-                any other preset of KerasHub.
+            preset: string: the directory of a preset or of a checkpoint of any form;
+                `"hf://user/name"`, the same on the Hub; the name of a release, such as
+                `"albert_tiny_zh"`; or any other preset of KerasHub.
             load_weights: bool. `False` for random weights.
             **kwargs: passed to `from_checkpoint` for a checkpoint.
 
@@ -77,11 +76,16 @@ def check_fits(preprocessor: Any, backbone: Any) -> None:
             f"more than the {backbone.max_sequence_length} positions of the model."
         )
     # The vocabulary of a preset is loaded later.
-    if tokenizer.pad_token_id is None:
-        return
-    if tokenizer.vocabulary_size() != backbone.vocabulary_size:
+    if tokenizer.pad_token_id is not None:
+        name = tokenizer.original_file_name
+        check_vocabulary(tokenizer, backbone.vocabulary_size, name)
+
+
+def check_vocabulary(tokenizer: Any, expected: int, name: Any) -> None:
+    """Raise if a tokenizer does not have the number of tokens of a model."""
+    found = tokenizer.vocabulary_size()
+    if found != expected:
         raise AlbertError(
-            f"The vocabulary has {tokenizer.vocabulary_size()} tokens, the model "
-            f"{backbone.vocabulary_size}. The {tokenizer.original_file_name} is cut "
-            "short or belongs to another model."
+            f"The vocabulary of {name} has {found} tokens, the model {expected}. The "
+            "file is truncated or belongs to another model."
         )

@@ -1,28 +1,24 @@
-"""Checkpoints of every form: opening, inspecting, loading, saving, converting.
+"""Checkpoints of every form: opening, inspecting, loading, saving.
 
 `layouts/` has a table for each family of variable names, read in both directions.
 `heads` has a row for the head of each task. `formats/` reads and writes the files,
 `opening` finds them, and `plan` pairs weights with tensors.
 """
 
-from albert_tf.checkpoints.checkpoint import (
-    Checkpoint,
+from albert_tf.checkpoints.checkpoint import Checkpoint
+from albert_tf.checkpoints.config import config_arguments
+from albert_tf.checkpoints.download import download_release
+from albert_tf.checkpoints.layout import CheckpointError
+from albert_tf.checkpoints.opening import (
     CheckpointReport,
     inspect_checkpoint,
     load_checkpoint,
     load_named,
     open_checkpoint,
 )
-from albert_tf.checkpoints.config import config_arguments
-from albert_tf.checkpoints.download import download_release
-from albert_tf.checkpoints.layout import CheckpointError
-from albert_tf.checkpoints.pruning import keep_tokens, needed_tokens, prune_vocabulary
+from albert_tf.checkpoints.pruning import prune_vocabulary
 from albert_tf.checkpoints.releases import RELEASES
-from albert_tf.checkpoints.saving import (
-    convert_checkpoint,
-    save_checkpoint,
-    verify_conversion,
-)
+from albert_tf.checkpoints.saving import save_checkpoint
 
 __all__ = [
     "RELEASES",
@@ -30,15 +26,11 @@ __all__ = [
     "CheckpointError",
     "CheckpointReport",
     "config_arguments",
-    "convert_checkpoint",
     "download_release",
     "inspect_checkpoint",
-    "keep_tokens",
     "load_checkpoint",
     "load_named",
-    "needed_tokens",
     "open_checkpoint",
     "prune_vocabulary",
     "save_checkpoint",
-    "verify_conversion",
 ]

@@ -16,8 +16,6 @@ def read_config(path: str | os.PathLike) -> dict[str, Any]:
     try:
         # Some editors on Windows write a byte order mark, which JSON does not allow.
         config = json.loads(pathlib.Path(path).read_text(encoding="utf-8-sig"))
-    except FileNotFoundError:
-        raise FileNotFoundError(f"There is no config file {path}.") from None
     except ValueError as error:
         raise CheckpointError(f"{path} is not a JSON file: {error}") from error
     if not isinstance(config, dict):
@@ -49,21 +47,19 @@ def backbone_config(
     for field, names in layout.config_fields.items():
         value, spellings = config[field], layout.spellings.get(field)
         if spellings is not None:
-            if value not in spellings:
-                raise CheckpointError(
-                    f"{source} has {field}={value!r}. Known values: {list(spellings)}"
-                )
-            value = spellings[value]
-        elif not isinstance(value, (int, float)) or value < 0:
-            raise CheckpointError(f"{source} has {field}={value!r}. Expected a number.")
-        arguments.update(dict.fromkeys(names, value))
-    is_fast = source.endswith("_fast.json")
-    if is_fast or arguments["num_ffn_groups"] > arguments["num_layers"]:
-        raise CheckpointError(
-            f"{source} describes an `albert_*_google_fast` model, whose feed-forward "
-            "layer is a grouped dense layer. No such checkpoint was ever released. "
-            "Use the config without `_fast`."
-        )
+            expected = f"one of {list(spellings)}"
+            is_valid = isinstance(value, str) and value in spellings
+        elif "dropout" in names[0]:
+            expected = "a number from 0 to 1"
+            is_valid = type(value) in (int, float) and 0 <= value <= 1
+        else:
+            expected = "a positive integer"
+            is_valid = type(value) is int and value > 0
+        if not is_valid:
+            raise CheckpointError(
+                f"{source} has {field}={value!r}. Expected {expected}."
+            )
+        arguments.update(dict.fromkeys(names, spellings[value] if spellings else value))
     return arguments
 
 

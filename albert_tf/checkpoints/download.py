@@ -12,16 +12,14 @@ import tempfile
 import warnings
 import zipfile
 import zlib
-from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
 
-from albert_tf.checkpoints.formats import import_package
 from albert_tf.checkpoints.formats.bundle import TensorFlowBundle
 from albert_tf.checkpoints.layout import CheckpointError, first_line, name_damage
 from albert_tf.checkpoints.releases import RELEASES, Release
-from albert_tf.files import make_folder, write_json
-from albert_tf_lite.errors import AlbertError
+from albert_tf.files import write_json
+from albert_tf_lite.errors import AlbertError, import_extra
 
 ARCHIVES = (".tar.gz", ".tgz", ".tar", ".zip")
 HUB = "hf://"
@@ -47,33 +45,25 @@ def unpack(archive: pathlib.Path, directory: pathlib.Path) -> None:
 _HUB_FILES = ["*.json", "*.txt", "*.model", "assets/**", "*.safetensors", "*.keras"]
 _HUB_FILES += ["model.weights*.h5", "task.weights.h5", "*.index", "*.data-*-of-*"]
 _HUB_WEIGHTS = ("*.safetensors", "*.h5", "*.keras", "*.index")
-_TORCH_WEIGHTS = "pytorch_model*.bin"
 
 
 def fetch_from_hub(path: str, **options: Any) -> pathlib.Path:
     """Return the folder with the files of `"hf://user/name@revision"`."""
-    huggingface_hub = import_package("huggingface_hub", path)
+    huggingface_hub = import_extra("huggingface_hub")
     name, _, revision = path.removeprefix(HUB).partition("@")
     options["revision"] = revision or None
     download = huggingface_hub.snapshot_download
     folder = pathlib.Path(download(name, allow_patterns=_HUB_FILES, **options))
     # Many repositories have their weights in both formats.
     if not any(any(folder.glob(pattern)) for pattern in _HUB_WEIGHTS):
-        download(name, allow_patterns=[_TORCH_WEIGHTS], **options)
-        if not any(folder.glob(_TORCH_WEIGHTS)):
-            raise FileNotFoundError(
-                f"{path} holds no weights. Expected one of {_HUB_WEIGHTS} or "
-                f"{_TORCH_WEIGHTS}."
-            )
+        download(name, allow_patterns=["pytorch_model*.bin"], **options)
     return folder
 
 
 # === Releases ===
 
 
-def download_release(
-    name: str, progress: Callable[[int, int | None], None] | None = None
-) -> pathlib.Path:
+def download_release(name: str, progress: bool = False) -> pathlib.Path:
     """Download a release, check it and keep it in the cache.
 
     The cache is the folder `ALBERT_TF_CACHE`, by default `~/.cache/albert_tf`. An
@@ -82,8 +72,7 @@ def download_release(
 
     Args:
         name: string, a name of `RELEASES`.
-        progress: optional function, called with the bytes received and the total
-            (`None` if the server does not send it).
+        progress: bool. Show a progress bar.
 
     Returns:
         The folder with the checkpoint, its config, and its vocabulary if the archive
@@ -120,7 +109,7 @@ def download_release(
     for mirror in release.mirrors:
         with contextlib.suppress(ImportError, OSError):
             return fetch_from_hub(HUB + mirror, local_files_only=True)
-    make_folder(cache)
+    cache.mkdir(parents=True, exist_ok=True)
     archive = cache / pathlib.PurePosixPath(urlsplit(release.url).path).name
     with tempfile.TemporaryDirectory(prefix=f".{name}.", dir=cache) as scratch:
         if not archive.exists():
@@ -133,21 +122,17 @@ def download_release(
 
 
 def _fetch(
-    release: Release,
-    folder: pathlib.Path,
-    archive: pathlib.Path,
-    progress: Callable | None,
+    release: Release, folder: pathlib.Path, archive: pathlib.Path, progress: bool
 ) -> pathlib.Path:
     """Download an archive to a folder; `archive` is its path in the cache."""
     name, url = archive.name, str(release.url)
     if mirror := os.environ.get("ALBERT_TF_MIRROR"):
         url = mirror.rstrip("/") + urlsplit(url).path
-    pooch = import_package("pooch", url)
+    pooch = import_extra("pooch")
     fetcher = pooch.create(
         folder, "", registry={name: None}, urls={name: url}, retry_if_failed=RETRIES
     )
-    bar = _ProgressBar(progress) if progress else False
-    downloader = pooch.HTTPDownloader(bar, timeout=TIMEOUT_SECONDS)
+    downloader = pooch.HTTPDownloader(progress, timeout=TIMEOUT_SECONDS)
     try:
         return pathlib.Path(fetcher.fetch(name, downloader=downloader))
     except OSError as error:  # The exceptions of requests are OSErrors.
@@ -159,37 +144,16 @@ def _fetch(
 
 def _fetch_from_mirrors(release: Release, error: Exception) -> pathlib.Path:
     """Download a release from the first mirror that answers, or raise all errors."""
-    messages = [str(error)]
     for mirror in release.mirrors:
-        reason = messages[-1].partition(": ")[0]
-        warnings.warn(f"{reason}. Trying {HUB}{mirror}.", stacklevel=4)
+        warnings.warn(f"{error} Trying {HUB}{mirror}.", stacklevel=4)
         try:
             return fetch_from_hub(HUB + mirror)
         except (ImportError, OSError) as failure:
-            messages.append(
-                f"{HUB}{mirror} could not be downloaded: {first_line(failure)} "
-                "HF_ENDPOINT can name another server."
+            error = ConnectionError(
+                f"{error}\n{HUB}{mirror} could not be downloaded: "
+                f"{first_line(failure)} HF_ENDPOINT can name another server."
             )
-    raise ConnectionError("\n".join(messages)) from error
-
-
-class _ProgressBar:
-    """The interface that pooch expects of a progress bar."""
-
-    total = None
-
-    def __init__(self, progress: Callable) -> None:
-        self._progress, self._done = progress, 0
-
-    def update(self, count: int) -> None:
-        self._done += count
-        self._progress(self._done, self.total or None)
-
-    def reset(self) -> None:
-        self._done = 0
-
-    def close(self) -> None:
-        pass
+    raise error
 
 
 def _install(

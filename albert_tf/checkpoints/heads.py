@@ -31,11 +31,6 @@ class Head:
     fields: tuple[str, ...] = ()  # Arguments of the task that the config file keeps.
     weights: tuple[str, ...] = _DENSE  # Attribute paths.
 
-    @property
-    def has_classes(self) -> bool:
-        """True if the task chooses the number of outputs."""
-        return self.weights == _DENSE
-
     def fits(self, config: dict[str, Any]) -> bool:
         """Return whether the head can be the one that a config describes."""
         problem, names = config.get("problem_type"), config.get("architectures")
@@ -113,12 +108,6 @@ def heads_in(layout: Layout, names: Iterable[str], config: dict[str, Any]) -> li
     return list(found.values())
 
 
-def architectures(parts: Iterable[str]) -> list[str]:
-    """Return the class of transformers for a model with these parts, in a list."""
-    heads = [HEADS[part] for part in parts if part in HEADS]
-    return [heads[-1].architectures[0] if heads else "AlbertModel"]
-
-
 # === Config fields, partly with the names of transformers ===
 
 
@@ -163,11 +152,6 @@ def write_head(part: str, count: int, arguments: dict[str, Any]) -> dict[str, An
     activation = keras.activations.serialize(
         keras.activations.get(arguments.get("activation"))
     )
-    if not isinstance(activation, str):
-        raise CheckpointError(
-            f"The classifier has an activation without a name in Keras ({activation}), "
-            'which no config file can hold. Save with layout="keras".'
-        )
     if activation != "linear":
         fields["classifier_activation"] = activation
     if "dropout" in arguments:

@@ -156,10 +156,6 @@ class Layout:
     # {kind: regular expression} of further tensors that a file may hold.
     others: dict[str, str] = _table()
 
-    def matches(self, names: Iterable[str]) -> bool:
-        """Return whether a file with these variable names has this layout."""
-        return any(self.signature in name for name in names)
-
     def table_names(self, names: Iterable[str], path: Any) -> dict[str, str]:
         """Return the name of each tensor in a file, by its name in the tables."""
         found: dict[str, str] = {}

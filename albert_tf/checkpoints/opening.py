@@ -1,69 +1,97 @@
-"""Opening checkpoints: from a path or a name to the format that reads it."""
+"""Opening, inspecting and loading checkpoints, by a path or a name."""
 
 from __future__ import annotations
 
+import dataclasses
+import math
 import os
 import pathlib
-import re
 import tempfile
-from typing import Any
+from typing import Any, TypeAlias
 
 import keras
 
-from albert_tf.checkpoints.download import (
-    ARCHIVES,
-    HUB,
-    download_release,
-    fetch_from_hub,
-    unpack,
-)
-from albert_tf.checkpoints.formats import Source
-from albert_tf.checkpoints.formats.bundle import TensorFlowBundle
+from albert_tf.backbone import AlbertBackbone
+from albert_tf.checkpoints import download
+from albert_tf.checkpoints.checkpoint import Checkpoint, Config
+from albert_tf.checkpoints.config import read_config
+from albert_tf.checkpoints.formats.bundle import FILE_ENDING, TensorFlowBundle
 from albert_tf.checkpoints.formats.huggingface import HuggingFaceFiles
 from albert_tf.checkpoints.formats.keras_model import KerasModel
-from albert_tf.checkpoints.layout import CheckpointError
+from albert_tf.checkpoints.heads import HEADS
+from albert_tf.checkpoints.layout import ENCODER_PARTS, CheckpointError
 from albert_tf.checkpoints.releases import RELEASES
+from albert_tf_lite.errors import AlbertError
 
-_FORMATS: tuple[type[Source], ...] = (TensorFlowBundle, HuggingFaceFiles, KerasModel)
-# Files beside the weights; a path of one of them names its folder.
-_BESIDE = re.compile(r"(\.json|\.pb|\.h5|\.txt|\.model|/checkpoint)$")
+CheckpointPath: TypeAlias = str | os.PathLike | keras.Model
+
+_FORMATS: tuple[Any, ...] = (TensorFlowBundle, HuggingFaceFiles, KerasModel)
 
 
-def open_source(path: Any) -> Source:
-    """Open a checkpoint, see `load_checkpoint`, by the format that reads it."""
+def open_checkpoint(
+    path: CheckpointPath | Checkpoint, config: Config | None = None
+) -> Checkpoint:
+    """Open a checkpoint without building a model.
+
+    Args:
+        path, config: see `load_checkpoint`. An open checkpoint is returned.
+
+    Returns:
+        A `Checkpoint`.
+
+    Raises:
+        FileNotFoundError: if a file of the checkpoint or its config is missing.
+        CheckpointError: if the index or the config is damaged or of unknown form.
+
+    Example:
+    ```python
+    checkpoint = albert_tf.checkpoints.open_checkpoint("examples/albert_micro_zh")
+    checkpoint.arguments["num_layers"]
+    ```
+    """
+    if isinstance(path, Checkpoint):
+        return path
+    checkpoint = _open(path)
+    checkpoint.describe(config)
+    return checkpoint
+
+
+def _open(path: Any) -> Checkpoint:
+    """Open the files of a checkpoint by the format that reads them."""
     if isinstance(path, keras.Model):
         return KerasModel(path)
-    if not path or not isinstance(path, (str, os.PathLike)):
-        raise TypeError(
-            "`path` must be the path of a checkpoint, the name of a release or a Keras "
-            f"model. Received: {path!r}"
-        )
     name, path = str(path), pathlib.Path(path)
-    if name.startswith(HUB):
-        return _open_folder(fetch_from_hub(name))
+    if name.startswith(download.HUB):
+        return _open_folder(download.fetch_from_hub(name))
     if path.is_dir():
         return _open_folder(path)
-    if name.endswith(ARCHIVES) and path.exists():
-        return _open_archive(path)
+    if name.endswith(download.ARCHIVES) and path.exists():
+        unpacked = tempfile.TemporaryDirectory(prefix="albert_tf_")
+        download.unpack(path, pathlib.Path(unpacked.name))
+        opened = _open_folder(pathlib.Path(unpacked.name))
+        opened.path = path / opened.path.relative_to(unpacked.name)
+        opened.unpacked = unpacked
+        return opened
     if name.endswith(".keras"):
         return KerasModel(path)
-    if re.search(r"\.(safetensors|bin)$", name):
+    if path.suffix in (".safetensors", ".bin"):
         return HuggingFaceFiles(path)
-    if path.is_file() and _BESIDE.search(path.as_posix()):
+    # Another file beside the weights names its folder.
+    if path.is_file() and not FILE_ENDING.search(name):
         inside = path.parent.name in ("assets", "variables")
         return _open_folder(path.parent.parent if inside else path.parent)
     if name in RELEASES and not path.with_name(f"{path.name}.index").exists():
-        return _open_folder(download_release(name))
+        return _open_folder(download.download_release(name))
     return TensorFlowBundle(path)
 
 
-def _open_folder(folder: pathlib.Path) -> Source:
-    found = _find(folder)
-    if not found:
-        # Archives often hold a folder, perhaps in another one. A dict, because the
-        # variables of a module are found from both folders above them.
-        below = sorted((*folder.glob("*/"), *folder.glob("*/*/")))
-        found = list(dict.fromkeys(y for x in below for y in _find(x)))
+def _open_folder(folder: pathlib.Path) -> Checkpoint:
+    # Archives often hold a folder, perhaps in another one. A dict, because the
+    # variables of a module are found from both folders above them.
+    below = (*folder.glob("*/"), *folder.glob("*/*/"))
+    found = _find(folder) or [
+        *dict.fromkeys(y for x in sorted(below) for y in _find(x))
+    ]
     if not found:
         raise FileNotFoundError(
             f"There is no checkpoint in {folder}. Expected an *.index file of "
@@ -80,16 +108,156 @@ def _open_folder(folder: pathlib.Path) -> Source:
     return format_(path)
 
 
-def _find(folder: pathlib.Path) -> list[tuple[type[Source], pathlib.Path]]:
+def _find(folder: pathlib.Path) -> list[tuple[Any, pathlib.Path]]:
     """Return the format and path of each checkpoint in a folder."""
     return [(format_, path) for format_ in _FORMATS for path in format_.find(folder)]
 
 
-def _open_archive(path: pathlib.Path) -> Source:
-    unpacked = tempfile.TemporaryDirectory(prefix="albert_tf_")
-    folder = pathlib.Path(unpacked.name)
-    unpack(path, folder)
-    source = _open_folder(folder)
-    source.path = path / source.path.relative_to(folder)
-    source.unpacked = unpacked
-    return source
+# === Loading ===
+
+
+def load_checkpoint(
+    path: CheckpointPath,
+    config: Config | None = None,
+    dtype: str | keras.DTypePolicy | None = None,
+    pooler: bool = True,
+) -> AlbertBackbone:
+    """Load the encoder of a checkpoint of any form.
+
+    Reads TF1 checkpoints of google-research/albert and brightmart/albert_zh
+    (post-LN and pre-LN) and Google's TF-Hub modules, Hugging Face directories,
+    KerasHub's presets and models, and `.keras` files and presets of this package.
+    The form is found from the files and variable names.
+
+    Args:
+        path: string: a directory, an archive (.tar.gz, .zip), a prefix, or any file of
+            the checkpoint; the name of a release in `albert_tf.checkpoints.RELEASES`,
+            which is downloaded once; `"hf://user/name"` on the Hugging Face Hub; or a
+            Keras model.
+        config: optional path of the config file, or dict of its fields. By
+            default the one beside the checkpoint.
+        dtype: optional string or `keras.DTypePolicy` to compute in.
+        pooler: bool. Pass `False` for a checkpoint without pooler: the model then has
+            no `pooled_output`.
+
+    Returns:
+        An `AlbertBackbone` whose every weight came from the file.
+
+    Raises:
+        FileNotFoundError: if a file of the checkpoint or its config is missing.
+        CheckpointError: if the file is damaged, of an unknown layout, of other sizes
+            than its config, or if a weight is missing or has no place in the model.
+        OSError: if a release cannot be downloaded.
+
+    Example:
+    ```python
+    backbone = albert_tf.load_checkpoint("examples/albert_micro_zh")
+    ```
+    """
+    checkpoint = open_checkpoint(path, config=config)
+    backbone = checkpoint.build_backbone(dtype=dtype, pooler=pooler)
+    checkpoint.load_into(backbone)
+    return backbone
+
+
+def load_named(
+    class_: type[keras.Model], preset: str, load_weights: bool, **kwargs: Any
+) -> keras.Model | None:
+    """Build a model for `from_preset`, or return `None` if KerasHub reads it."""
+    preset = os.fspath(preset)
+    if is_on_hub := preset.startswith(download.HUB):
+        preset = str(download.fetch_from_hub(preset))
+    elif not os.path.exists(preset) and preset not in RELEASES:
+        return None
+    config = pathlib.Path(preset, "config.json")
+    fields = read_config(config) if config.exists() else {}
+    if not fields.get("registered_name", "keras_hub>").startswith("keras_hub>"):
+        return class_.from_preset(preset, load_weights, **kwargs) if is_on_hub else None
+    is_backbone = issubclass(class_, AlbertBackbone)
+    if load_weights:
+        load = load_checkpoint if is_backbone else class_.from_checkpoint
+        return load(preset, **kwargs)
+    if not is_backbone:
+        raise AlbertError(
+            "Build a task with random weights on a backbone: "
+            "AlbertBackbone.from_preset(..., load_weights=False)."
+        )
+    return class_(**{**open_checkpoint(preset).arguments, **kwargs})
+
+
+# === Inspecting ===
+
+
+@dataclasses.dataclass(frozen=True)
+class CheckpointReport:
+    """The result of `inspect_checkpoint`."""
+
+    path: str  # The prefix of the checkpoint, or the file or folder.
+    layout: str  # "google", "albert_zh", "huggingface", "kerashub" or "keras".
+    config: dict[str, Any]  # The fields of the config file.
+    release: str | None  # The release with the same `.index` file.
+    vocabulary: str | None  # The path of the vocabulary.
+    parameters: int  # Numbers in the encoder and the pooler.
+    heads: list[str]  # The complete heads, by their names in `heads.HEADS`.
+    num_classes: int | None  # The classes of a task's head.
+    missing: list[str]  # Encoder tensors that the file lacks.
+    damaged: list[str]  # Tensors that cannot be read or are not finite.
+    unused: list[str]  # Tensors that belong to nothing known.
+    optimizer_slots: list[str]
+    other: list[str]  # The step counter, tied copies, heads of other tasks.
+
+
+def inspect_checkpoint(
+    path: CheckpointPath, config: Config | None = None
+) -> CheckpointReport:
+    """Report the contents of a checkpoint, without building the model.
+
+    Reads the data of every weight to find damage.
+
+    Args:
+        path, config: see `load_checkpoint`.
+
+    Returns:
+        A `CheckpointReport`.
+
+    Raises:
+        FileNotFoundError, CheckpointError: as `open_checkpoint`.
+
+    Example:
+    ```python
+    report = albert_tf.inspect_checkpoint("examples/albert_micro_zh")
+    report.missing, report.parameters
+    ```
+    """
+    checkpoint = open_checkpoint(path, config=config)
+    shapes, heads, layout = checkpoint.shapes, checkpoint.heads, checkpoint.layout
+    vocabulary = checkpoint.vocabulary
+    backbone = layout.names((*ENCODER_PARTS, "pooler"), checkpoint.arguments)
+    known = [*backbone, *layout.names(heads)]
+    kinds = {x: layout.kind_of(x) for x in sorted(shapes) if x not in known}
+    classes = (checkpoint.num_classes(part) for part in heads if HEADS[part].fields)
+    slots = [name for name, kind in kinds.items() if kind == "optimizer"]
+    others = [name for name, kind in kinds.items() if kind not in (None, "optimizer")]
+    return CheckpointReport(
+        path=str(checkpoint.path),
+        layout=layout.name,
+        config=dict(checkpoint.config),
+        release=checkpoint.release.name if checkpoint.release else None,
+        vocabulary=vocabulary and str(vocabulary),
+        parameters=sum(math.prod(shapes.get(name, [0])) for name in backbone),
+        heads=heads,
+        num_classes=next(classes, None),
+        missing=sorted(set(backbone) - set(shapes)),
+        damaged=[x for x in known if x in shapes and _is_damaged(checkpoint, x)],
+        unused=layout.unknown(shapes, backbone),
+        optimizer_slots=slots,
+        other=others,
+    )
+
+
+def _is_damaged(checkpoint: Checkpoint, name: str) -> bool:
+    try:
+        checkpoint.read(name)
+    except CheckpointError:
+        return True
+    return False

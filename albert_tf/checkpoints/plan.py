@@ -62,40 +62,33 @@ def plan_weights(
 
 
 def check_plan(
-    plan: Plan,
-    layout: Layout,
-    shapes: dict[str, list[int]],
-    path: Any,
-    config: str,
+    plan: Plan, layout: Layout, shapes: dict[str, list[int]], path: Any, config: str
 ) -> None:
     """Raise unless a file has exactly the tensors of a plan, in the right shapes."""
-    wanted = {name for _, tensors in plan for name in tensors.names}
-    missing, unused = sorted(wanted - set(shapes)), layout.unknown(shapes, wanted)
-    problems = [f"it lacks {listed(missing)}"] if missing else []
-    if unused:
-        problems.append(f"it has {listed(unused)}, for which the model has no place")
-    if problems:
-        message = (
-            f"{path} does not fit the model: {'; '.join(problems)}. Nothing was "
-            f"loaded. Compare num_hidden_groups and inner_group_num of {config}."
-        )
-        if set(missing) == set(layout.names(["pooler"])):
-            message += (
-                " A model that was saved without its pooler loads with `pooler=False`."
-            )
-        raise CheckpointError(message)
+    wanted = {
+        name: tensors.shapes(weight.shape)
+        for weight, tensors in plan
+        for name in tensors.names
+    }
+    missing, unused = sorted(wanted.keys() - shapes), layout.unknown(shapes, wanted)
     differ = [
         f"{name} is {tuple(shapes[name])} and should be {shape}"
-        for weight, tensors in plan
-        for shape in [tensors.shapes(weight.shape)]
-        for name in tensors.names
-        if tuple(shapes[name]) != shape
+        for name, shape in wanted.items()
+        if name in shapes and tuple(shapes[name]) != shape
     ]
-    if differ:
-        raise CheckpointError(
-            f"{path} does not have the sizes in {config}: {listed(differ)}. Nothing "
-            "was loaded. Pass the config of the checkpoint with `config=`."
-        )
+    problems = [f"it lacks {listed(missing)}"] * bool(missing)
+    problems += [f"it has {listed(unused)} without a place"] * bool(unused)
+    problems += [listed(differ)] * bool(differ)
+    if not problems:
+        return
+    if set(missing) == set(layout.names(["pooler"])):
+        hint = "A model that was saved without its pooler loads with `pooler=False`."
+    else:
+        hint = f"Compare sizes and groups in {config}, or pass another by `config=`."
+    raise CheckpointError(
+        f"{path} does not fit the model: {'; '.join(problems)}. Nothing was loaded. "
+        f"{hint}"
+    )
 
 
 @contextlib.contextmanager

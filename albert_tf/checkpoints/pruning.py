@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import collections
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import keras
 import numpy as np
 
+from albert_tf.backbone.presets import check_vocabulary
 from albert_tf.preprocessing.words import CHINESE
 from albert_tf.tokenizers import WordPieceTokenizer
 from albert_tf.tokenizers.text_tokenizer import TextTokenizer
 from albert_tf_lite.errors import AlbertError
 
 _CHUNK = 1024
+_ASCII = [chr(code) for code in range(ord("!"), ord("~") + 1)]
 
 
 def prune_vocabulary(
@@ -22,13 +25,14 @@ def prune_vocabulary(
     corpus: Iterable[str],
     tokenizer: TextTokenizer | None = None,
     min_count: int = 1,
-    ascii_characters: bool = True,
-) -> keras.Model:
-    """Return a smaller model for texts like those of a corpus.
+) -> tuple[Any, WordPieceTokenizer]:
+    """Return a smaller model for texts like those of a corpus, and its tokenizer.
 
-    It keeps the rows of the token table, and of the bias of a masked language model,
-    that the corpus needs. Its outputs for texts of kept tokens equal those of `model`
-    bit for bit. A removed token becomes its smaller pieces, or `[UNK]`.
+    Keeps the rows of the token table, and of the bias of a masked language model, for
+    the tokens of the corpus, the special ones, and each ASCII character with and
+    without `##`, so that a new number or Latin word can still be spelled. Outputs for
+    texts of kept tokens equal those of `model` bit for bit. A removed token becomes
+    its smaller pieces, or `[UNK]`.
 
     Args:
         model: an `AlbertBackbone`, or a task on one. It is not changed.
@@ -36,99 +40,53 @@ def prune_vocabulary(
             model of pairs, the texts of both sides.
         tokenizer: the `WordPieceTokenizer` of a model that takes ids; other models
             have one.
-        min_count, ascii_characters: see `needed_tokens`.
+        min_count: int. Rarer tokens are left out.
 
     Returns:
-        A model of the same class, compiled with the defaults. A task of texts has the
-        new vocabulary in its preprocessor. For a model of ids, build a tokenizer of
-        the same tokens: `WordPieceTokenizer(needed_tokens(corpus, tokenizer))`.
+        A pair of a model of the same class, compiled with the defaults, and the
+        tokenizer of the kept tokens, which is also in the preprocessor of a task of
+        texts.
 
     Raises:
-        AlbertError: if a model of ids comes without tokenizer, the tokenizer is of
-            another kind, or the corpus is empty.
+        AlbertError: if a model of ids comes without tokenizer, the tokenizer is not a
+            `WordPieceTokenizer`, or the corpus is empty.
 
     Example:
     ```python
     classifier = albert_tf.models.AlbertTextClassifier.from_checkpoint(
         "examples/albert_micro_zh", num_classes=2
     )
-    small = albert_tf.checkpoints.prune_vocabulary(classifier, ["房间很干净", "太吵了"])
+    texts = ["房间很干净", "太吵了"]
+    small, tokenizer = albert_tf.checkpoints.prune_vocabulary(classifier, texts)
     small.save_to_preset("small")
     ```
     """
-    tokenizer = _tokenizer_of(model, tokenizer)
-    marked = "masked_lm_head" in getattr(model, "heads", ())
-    tokens = needed_tokens(corpus, tokenizer, min_count, ascii_characters, marked)
-    return keep_tokens(model, tokens, tokenizer)
-
-
-def needed_tokens(
-    corpus: Iterable[str],
-    tokenizer: TextTokenizer,
-    min_count: int = 1,
-    ascii_characters: bool = True,
-    marked_characters: bool = False,
-) -> list[str]:
-    """Return the tokens that a corpus needs, special ones included, in their order.
-
-    Args:
-        corpus: strings.
-        tokenizer: a `WordPieceTokenizer`.
-        min_count: int. Rarer tokens are left out.
-        ascii_characters: bool. Keep each ASCII character, with and without `##`, so
-            that a new number or Latin word can still be spelled.
-        marked_characters: bool. Beside a Chinese character also keep it with `##`,
-            which is its label within words in albert_zh's masked language models.
-
-    Raises:
-        AlbertError: if the tokenizer is not a `WordPieceTokenizer`, or the corpus is
-            empty.
-
-    Example:
-    ```python
-    checkpoint = albert_tf.checkpoints.open_checkpoint("examples/albert_micro_zh")
-    tokens = albert_tf.checkpoints.needed_tokens(["今天很好"], checkpoint.tokenizer())
-    ```
-    """
+    if preprocessor := getattr(model, "preprocessor", None):
+        tokenizer = preprocessor.tokenizer
+    if tokenizer is None:
+        raise AlbertError(
+            "This model takes ids and has no vocabulary. Pass it with `tokenizer=`, "
+            'for example WordPieceTokenizer("vocab.txt").'
+        )
     if not isinstance(tokenizer, WordPieceTokenizer):
         raise AlbertError(
             "Only a WordPiece vocabulary can be pruned, because the pieces of a "
             "SentencePiece model compete by their scores. Received: "
             f"{type(tokenizer).__name__}"
         )
-    tokens = tokenizer.get_vocabulary()
-    # The tokenizer returns the last id of a repeated token.
-    ids = {token: i for i, token in enumerate(tokens)}
-    counts = np.zeros(len(tokens), "int64")
-    engine = WordPieceTokenizer(tokens, tokenizer.lowercase)
-    texts = iter(corpus)
-    while chunk := list(itertools.islice(texts, _CHUNK)):
-        counts += np.bincount(engine(chunk).flat_values, minlength=len(tokens))
-    if not counts.any():
-        raise AlbertError("`corpus` is empty. Pass texts like those to predict.")
-    needed = counts >= min_count
-    needed[tokenizer.special_token_ids] = True
-    if ascii_characters:
-        characters = [chr(code) for code in range(ord("!"), ord("~") + 1)]
-        spelled = [*characters, *(f"##{x}" for x in characters)]
-        needed[[ids[token] for token in spelled if token in ids]] = True
-    if marked_characters:
-        for i in np.flatnonzero(needed):
-            marked = f"##{tokens[i]}"
-            if CHINESE.fullmatch(tokens[i]) and marked in ids:
-                needed[ids[marked]] = True
-    return [tokens[i] for i in np.flatnonzero(needed)]
-
-
-def keep_tokens(
-    model: keras.Model, tokens: Sequence[str], tokenizer: TextTokenizer | None = None
-) -> keras.Model:
-    """Return a model with only these tokens, whose new ids are their indexes."""
-    tokenizer = _tokenizer_of(model, tokenizer)
-    kept = WordPieceTokenizer(
-        list(tokens), tokenizer.lowercase, tokenizer.compute_dtype
-    )
-    smaller = _with_vocabulary(model, kept)
+    backbone = getattr(model, "backbone", model)
+    check_vocabulary(tokenizer, backbone.vocabulary_size, model.name)
+    # A masked language model of albert_zh labels characters within words with `##`.
+    marked = "masked_lm_head" in getattr(model, "heads", ())
+    tokens = _needed_tokens(corpus, tokenizer, min_count, marked)
+    kept = WordPieceTokenizer(tokens, tokenizer.lowercase, tokenizer.compute_dtype)
+    config = {**backbone.get_config(), "vocabulary_size": len(tokens)}
+    smaller = type(backbone).from_config(config)
+    if model is not backbone:
+        if preprocessor is not None:
+            preprocessor = preprocessor.with_tokenizer(kept)
+        parts = {"backbone": smaller, "preprocessor": preprocessor}
+        smaller = type(model).from_config({**model.get_config(), **parts})
     if [x.path for x in model.weights] != [x.path for x in smaller.weights]:
         raise AlbertError(
             "The weights are not those of the model's config, as with LoRA. Save the "
@@ -141,35 +99,22 @@ def keep_tokens(
             if before != after:
                 value = np.take(value, rows, axis)
         new.assign(value)
-    return smaller
+    return smaller, kept
 
 
-def _with_vocabulary(model: keras.Model, tokenizer: TextTokenizer) -> keras.Model:
-    """Return a model of the same config for another vocabulary."""
-    backbone = getattr(model, "backbone", model)
-    size = {"vocabulary_size": tokenizer.vocabulary_size()}
-    smaller = type(backbone).from_config({**backbone.get_config(), **size})
-    if model is backbone:
-        return smaller
-    parts: dict[str, Any] = {"backbone": smaller, "preprocessor": None}
-    if model.preprocessor is not None:
-        parts["preprocessor"] = model.preprocessor.with_tokenizer(tokenizer)
-    return type(model).from_config({**model.get_config(), **parts})
-
-
-def _tokenizer_of(model: keras.Model, tokenizer: TextTokenizer | None) -> TextTokenizer:
-    if preprocessor := getattr(model, "preprocessor", None):
-        tokenizer = preprocessor.tokenizer
-    if tokenizer is None:
-        raise AlbertError(
-            "This model takes ids and has no vocabulary. Pass it with `tokenizer=`, "
-            'for example WordPieceTokenizer("vocab.txt").'
-        )
-    found = tokenizer.vocabulary_size()
-    expected = getattr(model, "backbone", model).vocabulary_size
-    if found != expected:
-        raise AlbertError(
-            f"The vocabulary has {found} tokens, the model {expected}. Pass the one "
-            "that the model was trained with."
-        )
-    return tokenizer
+def _needed_tokens(
+    corpus: Iterable[str], tokenizer: WordPieceTokenizer, min_count: int, marked: bool
+) -> list[str]:
+    tokens = tokenizer.get_vocabulary()
+    engine = WordPieceTokenizer(tokens, tokenizer.lowercase)
+    counts: collections.Counter = collections.Counter()
+    texts = iter(corpus)
+    while chunk := list(itertools.islice(texts, _CHUNK)):
+        counts.update(engine(chunk).flat_values.numpy().tolist())
+    if not counts:
+        raise AlbertError("`corpus` is empty. Pass texts like those to predict.")
+    needed = {tokens[i] for i, count in counts.items() if count >= min_count}
+    needed.update(tokenizer.special_tokens, _ASCII, [f"##{x}" for x in _ASCII])
+    if marked:
+        needed.update([f"##{x}" for x in needed if CHINESE.fullmatch(x)])
+    return [token for token in tokens if token in needed]

@@ -1,8 +1,7 @@
-"""Saving models in every layout, and converting checkpoints by loading and saving."""
+"""Saving models in every layout."""
 
 from __future__ import annotations
 
-import dataclasses
 import os
 import pathlib
 from collections.abc import Iterator
@@ -10,37 +9,13 @@ from typing import Any
 
 import keras
 import keras_hub
-import numpy as np
 
-from albert_tf.checkpoints.checkpoint import (
-    Checkpoint,
-    CheckpointPath,
-    Config,
-    open_checkpoint,
-)
 from albert_tf.checkpoints.config import file_config, layout_differences
-from albert_tf.checkpoints.formats.bundle import write_tensors
-from albert_tf.checkpoints.formats.huggingface import (
-    WEIGHTS,
-    write_model,
-    write_tokenizer,
-)
-from albert_tf.checkpoints.heads import HEADS, architectures, label_fields, write_head
-from albert_tf.checkpoints.layout import (
-    CheckpointError,
-    Layout,
-    first_line,
-    float32_of,
-    listed,
-)
-from albert_tf.checkpoints.layouts import (
-    ALBERT_ZH,
-    GOOGLE,
-    HUGGINGFACE,
-    KERASHUB,
-    LAYOUTS,
-    own_layout,
-)
+from albert_tf.checkpoints.formats import bundle, huggingface
+from albert_tf.checkpoints.heads import HEADS, label_fields, write_head
+from albert_tf.checkpoints.layout import CheckpointError, first_line, float32_of, listed
+from albert_tf.checkpoints.layouts import HUGGINGFACE, KERASHUB, LAYOUTS, own_layout
+from albert_tf.checkpoints.opening import open_checkpoint
 from albert_tf.checkpoints.plan import plan_weights, without_initializing
 from albert_tf.files import complete_directory, write_json
 from albert_tf.tokenizers import SentencePieceTokenizer
@@ -48,6 +23,16 @@ from albert_tf.tokenizers.text_tokenizer import TextTokenizer
 from albert_tf_lite.errors import AlbertError
 
 PREFIX = "albert_model.ckpt"
+_CONFIG = "albert_config.json"
+# Files of a checkpoint, and those that a newer one of the same layout replaces. A
+# preset has too many.
+_FILES = ("*.index", "*.safetensors", "*.bin", "*.keras", "*.h5", "*config*.json")
+_VOCABULARIES = ("vocab*.txt", "*.model", "tokenizer.json")
+_REPLACED = {
+    "google": {f"{PREFIX}.index", _CONFIG},
+    "albert_zh": {f"{PREFIX}.index", _CONFIG},
+    "huggingface": {huggingface.WEIGHTS, "config.json", "tokenizer_config.json"},
+}
 
 
 def save_checkpoint(
@@ -87,102 +72,117 @@ def save_checkpoint(
     albert_tf.save_checkpoint(backbone, "tf1_model", layout="albert_zh")
     ```
     """  # noqa: E501 (a table)
-    _write(_contents_of_model(model, layout, tokenizer), path)
+    check_saving(model, path, layout, tokenizer).write()
 
 
 def check_saving(
     model: keras.Model, path: str | os.PathLike, layout: str, tokenizer: Any
-) -> None:
-    """Raise the errors of `save_checkpoint` without writing."""
-    contents = _contents_of_model(model, layout, tokenizer)
-    _check_folder(pathlib.Path(path), contents)
+) -> Saving:
+    """Return a `Saving`, or raise the errors of `save_checkpoint`, without writing."""
+    saving = Saving(model, path, layout, tokenizer)
+    if saving.left_out:
+        raise CheckpointError(
+            f'The "{layout}" layout has no place for {", ".join(saving.left_out)} of '
+            "this model. Save `model.backbone`, or choose another layout."
+        )
+    return saving
 
 
-@dataclasses.dataclass(frozen=True)
-class Conversion:
-    """The result of `convert_checkpoint`."""
+class Saving:
+    """A model in the terms of a layout, to be written into a directory.
 
-    layout: str  # The layout that was read.
-    # For each weight the names read, the names written, and its shape.
-    moved: list[tuple[tuple[str, ...], tuple[str, ...], tuple[int, ...]]]
-    # Optimizer slots, the step counter, heads and settings without a place.
-    left_out: list[str]
-
-
-def convert_checkpoint(
-    source: CheckpointPath,
-    destination: str | os.PathLike,
-    layout: str,
-    config: Config | None = None,
-    vocabulary: str | os.PathLike | None = None,
-) -> Conversion:
-    """Convert a checkpoint: load its model, and save it in another layout.
-
-    Args:
-        source: see `load_checkpoint`.
-        destination: string, the directory to write.
-        layout: string, see `save_checkpoint`.
-        config: optional path or dict, the config of the source. By default the one
-            beside it.
-        vocabulary: optional path of the vocabulary. By default the one beside the
-            source.
-
-    Returns:
-        A `Conversion`.
-
-    Raises:
-        FileNotFoundError: if a file of the source is missing.
-        CheckpointError: as `load_checkpoint`, or if the layout cannot hold the model.
-        AlbertError: if the layout is unknown, or the directory holds the source.
-        FileExistsError: if the directory holds files of another checkpoint.
-
-    Example:
-    ```python
-    albert_tf.checkpoints.convert_checkpoint(
-        "examples/albert_micro_zh", "converted", "keras"
-    )
-    ```
+    Attributes:
+        layout: the `Layout` to write.
+        parts: the parts of the model that are written.
+        plan: their weights, with the tensors of the layout.
+        left_out: parts and settings without a place in the layout.
     """
-    opened = open_checkpoint(source, config=config)
-    folders = [folder.resolve() for folder in opened.source.folders]
-    if pathlib.Path(destination).resolve() in folders:
-        raise AlbertError(f"{destination} holds the source. Choose another directory.")
-    contents = _contents_of(opened, layout, vocabulary)
-    _write(contents, destination)
-    model, parts = contents.model, contents.parts
-    written = {id(x): y.names for x, y in plan_weights(contents.layout, model, parts)}
-    moved = [
-        (tensors.names, written[id(weight)], tuple(weight.shape))
-        for weight, tensors in plan_weights(opened.layout, model, parts)
-    ]
-    read = {name for names, _, _ in moved for name in names}
-    left_out = sorted(set(opened.shapes) - read) + contents.left_out
-    return Conversion(opened.layout.name, moved, left_out)
 
+    def __init__(
+        self, model: Any, path: str | os.PathLike, layout: str, tokenizer: Any
+    ) -> None:
+        if layout not in (*LAYOUTS, "keras"):
+            raise AlbertError(
+                f"Unknown layout {layout!r}. Known: {[*LAYOUTS, 'keras']}"
+            )
+        self.checkpoint = opened = open_checkpoint(model)
+        if opened.model is not model:
+            raise TypeError(
+                "`model` must be an AlbertBackbone of albert_tf or a task on one. "
+                f"`convert_checkpoint` takes others and files. Received: {model!r}"
+            )
+        self.model, self.folder, arguments = model, pathlib.Path(path), opened.arguments
+        self.layout = LAYOUTS.get(layout) or own_layout(arguments)
+        if differ := layout_differences(self.layout, arguments):
+            fit = (
+                x for x, y in LAYOUTS.items() if not layout_differences(y, arguments)
+            )
+            raise CheckpointError(
+                f'The "{layout}" layout cannot hold this model: {"; ".join(differ)}. '
+                f"Layouts that can: {', '.join([*fit, 'keras'])}."
+            )
+        self.tokenizer = opened.tokenizer(vocabulary=tokenizer)
+        self._choose_parts()
+        self.plan = plan_weights(self.layout, model, self.parts)
+        self._check_folder()
 
-# === A model in the terms of a layout ===
+    def _choose_parts(self) -> None:
+        self.parts: list[str] = []
+        self.left_out: list[str] = []
+        for part in self.checkpoint.parts:
+            head = self.checkpoint.head_config(part) if part in HEADS else {}
+            pooling = head.get("pooling_mode", "cls")
+            # Other code would silently pool by the first token.
+            if pooling != "cls" and self.layout in (HUGGINGFACE, KERASHUB):
+                self.left_out.append(f'{part} with pooling_mode="{pooling}"')
+            elif part not in self.layout.weights:
+                self.left_out.append(part)
+            else:
+                self.parts.append(part)
+                if self.layout is KERASHUB:
+                    names = ("labels", "multi_label", "thresholds")
+                    self.left_out += [f"{x}={head[x]}" for x in names if head.get(x)]
+        tokenizer: Any = self.tokenizer
+        is_pieces = isinstance(tokenizer, SentencePieceTokenizer)
+        if self.layout is KERASHUB and is_pieces and not tokenizer.lowercase:
+            self.left_out.append("lowercase=False")
 
+    def _check_folder(self) -> None:
+        """Raise if files of two checkpoints would be mixed in the directory."""
+        folder, patterns = self.folder, [*_FILES]
+        if not folder.is_dir():
+            return
+        replaced = {*_REPLACED.get(self.layout.name, ())}
+        if self.tokenizer is not None:
+            patterns += _VOCABULARIES
+            replaced.add(str(self.tokenizer.original_file_name))
+        found = {file.name for x in patterns for file in folder.glob(x)}
+        if others := sorted(found - replaced):
+            raise FileExistsError(
+                f"{folder} holds files of another checkpoint: {listed(others)}. "
+                "Choose another directory."
+            )
 
-@dataclasses.dataclass(frozen=True)
-class _Contents:
-    checkpoint: Checkpoint  # The model, opened.
-    layout: Layout
-    tokenizer: TextTokenizer | None
-    parts: list[str]  # The parts of the model that are written.
-    left_out: list[str]  # Parts and settings without a place in the layout.
+    # === Writing ===
 
-    @property
-    def model(self) -> Any:
-        return self.checkpoint.source.model
+    def write(self) -> None:
+        """Write the files, which appear when all are written."""
+        with complete_directory(self.folder) as directory:
+            if self.layout is HUGGINGFACE:
+                self._write_huggingface(directory)
+            elif self.layout.name in _REPLACED:
+                self._write_bundle(directory)
+            else:
+                self._write_preset(directory)
 
-    def tensors(self) -> Iterator[tuple[str, Any]]:
+    def _tensors(self) -> Iterator[tuple[str, Any]]:
         """Yield pairs of name and array."""
-        for weight, tensors in plan_weights(self.layout, self.model, self.parts):
+        for weight, tensors in self.plan:
             value = keras.ops.convert_to_tensor(weight)
             value = float32_of(value, tensors.names[0], self.checkpoint.path)
             yield from zip(tensors.names, tensors.from_weight(value), strict=True)
 
-    def config(self) -> dict[str, Any]:
+    def _config(self) -> dict[str, Any]:
         """Return the fields of the config file."""
         fields = file_config(self.layout, self.checkpoint.arguments)
         heads = {x: self.checkpoint.num_classes(x) for x in self.parts if x in HEADS}
@@ -193,223 +193,69 @@ class _Contents:
             fields["classifier_dropout_prob"] = 0.1
         # Pretrained checkpoints in the original form are later used for other tasks.
         if self.layout is HUGGINGFACE or set(heads) - {"masked_lm_head", "sop_head"}:
-            fields["architectures"] = architectures(heads)
+            names = [HEADS[part].architectures[0] for part in heads]
+            fields["architectures"] = names[-1:] or ["AlbertModel"]
         for part, count in heads.items():
             if HEADS[part].fields:
                 arguments = self.checkpoint.head_config(part)
                 fields.update(write_head(part, count, arguments))
         return fields
 
+    def _write_bundle(self, directory: pathlib.Path) -> None:
+        config = self._config()
+        if self.tokenizer is not None:
+            self.tokenizer.save_original(directory)
+            if not self.tokenizer.lowercase:
+                config["do_lower_case"] = False
+        write_json(directory / _CONFIG, config)
+        bundle.write_tensors(directory / PREFIX, self._tensors())
 
-def _contents_of_model(model: Any, layout: str, tokenizer: Any) -> _Contents:
-    if not isinstance(model, keras.Model):
-        raise TypeError(
-            "`model` must be an AlbertBackbone or a task on one. Received: "
-            f"{model!r}. Files are converted by `convert_checkpoint`."
-        )
-    contents = _contents_of(Checkpoint(model), layout, tokenizer)
-    if contents.left_out:
-        raise CheckpointError(
-            f'The "{layout}" layout has no place for {", ".join(contents.left_out)} of '
-            "this model. Save `model.backbone`, or choose another layout."
-        )
-    return contents
+    def _write_huggingface(self, directory: pathlib.Path) -> None:
+        config = self._config()
+        if self.tokenizer is not None:
+            positions = self.checkpoint.arguments["max_sequence_length"]
+            more = huggingface.write_tokenizer(directory, self.tokenizer, positions)
+            config.update(more)
+        huggingface.write_model(directory, self._tensors())
+        write_json(directory / "config.json", config)
 
+    def _write_preset(self, directory: pathlib.Path) -> None:
+        model, tokenizer = self.model, self.tokenizer  # type: Any, Any
+        if self.layout is KERASHUB:
+            # KerasHub's ALBERT has no WordPiece, and its BERT changes Chinese text.
+            if isinstance(tokenizer, SentencePieceTokenizer):
+                tokenizer = keras_hub.tokenizers.AlbertTokenizer(tokenizer.proto)
+            model = self._build_keras_hub(tokenizer)
+        model.save_to_preset(str(directory))
+        if tokenizer is not None and getattr(model, "preprocessor", None) is None:
+            tokenizer.save_to_preset(str(directory))
 
-def _contents_of(opened: Checkpoint, layout: str, tokenizer: Any) -> _Contents:
-    if layout not in (*LAYOUTS, "keras"):
-        raise AlbertError(f"Unknown layout {layout!r}. Known: {[*LAYOUTS, 'keras']}")
-    arguments = opened.arguments
-    target = LAYOUTS.get(layout) or own_layout(arguments)
-    if differ := layout_differences(target, arguments):
-        fit = (x for x, y in LAYOUTS.items() if not layout_differences(y, arguments))
-        raise CheckpointError(
-            f'The "{layout}" layout cannot hold this model: {"; ".join(differ)}. '
-            f"Layouts that can: {', '.join([*fit, 'keras'])}."
-        )
-    tokenizer = opened.tokenizer(vocabulary=tokenizer)
-    model = opened.source.model if opened.source.is_ours else None
-    checkpoint = Checkpoint(_build_model(opened) if model is None else model)
-    parts, left_out = [], []
-    for part in checkpoint.parts:
-        head = checkpoint.head_config(part) if part in HEADS else {}
-        pooling = head.get("pooling_mode", "cls")
-        # Other code would silently pool by the first token.
-        if pooling != "cls" and target in (HUGGINGFACE, KERASHUB):
-            left_out.append(f'{part} with pooling_mode="{pooling}"')
-        elif part not in target.weights:
-            left_out.append(part)
-        else:
-            parts.append(part)
-            if target is KERASHUB:
-                names = ("labels", "multi_label", "thresholds")
-                left_out += [f"{x}={head[x]}" for x in names if head.get(x)]
-    is_pieces = isinstance(tokenizer, SentencePieceTokenizer)
-    if target is KERASHUB and is_pieces and not tokenizer.lowercase:
-        left_out.append("lowercase=False")
-    return _Contents(checkpoint, target, tokenizer, parts, left_out)
-
-
-def _build_model(checkpoint: Checkpoint) -> keras.Model:
-    # Here, because models load their weights by this package.
-    from albert_tf.models.building import build_model
-
-    return build_model(checkpoint)
-
-
-# === Writing ===
-
-# Files of a checkpoint, and those that a newer one of the same layout replaces. A
-# preset has too many.
-_FILES = ("*.index", "*.safetensors", "*.bin", "*.keras", "*.h5", "*config*.json")
-_REPLACED = {
-    "google": {f"{PREFIX}.index", "albert_config.json"},
-    "albert_zh": {f"{PREFIX}.index", "albert_config.json"},
-    "huggingface": {WEIGHTS, "config.json", "tokenizer_config.json"},
-}
-
-
-def _write(contents: _Contents, path: str | os.PathLike) -> None:
-    _check_folder(pathlib.Path(path), contents)
-    with complete_directory(path) as directory:
-        if contents.layout is HUGGINGFACE:
-            _write_huggingface(directory, contents)
-        elif contents.layout in (GOOGLE, ALBERT_ZH):
-            _write_bundle(directory, contents)
-        else:
-            _write_preset(directory, contents)
-
-
-def _check_folder(folder: pathlib.Path, contents: _Contents) -> None:
-    """Raise if files of two checkpoints would be mixed in a folder."""
-    if not folder.is_dir():
-        return
-    patterns, replaced = [*_FILES], {*_REPLACED.get(contents.layout.name, ())}
-    if contents.tokenizer is not None:
-        patterns += ["vocab*.txt", "*.model", "tokenizer.json"]
-        replaced.add(str(contents.tokenizer.original_file_name))
-    found = {file.name for x in patterns for file in folder.glob(x)}
-    if others := sorted(found - replaced):
-        raise FileExistsError(
-            f"{folder} holds files of another checkpoint: {listed(others)}. "
-            "Choose another directory."
-        )
-
-
-def _write_bundle(directory: pathlib.Path, contents: _Contents) -> None:
-    tokenizer, config = contents.tokenizer, contents.config()
-    if tokenizer is not None:
-        tokenizer.save_original(directory)
-        if not tokenizer.lowercase:
-            config["do_lower_case"] = False
-    write_json(directory / "albert_config.json", config)
-    write_tensors(directory / PREFIX, contents.tensors())
-
-
-def _write_huggingface(directory: pathlib.Path, contents: _Contents) -> None:
-    config = contents.config()
-    if contents.tokenizer is not None:
-        positions = contents.checkpoint.arguments["max_sequence_length"]
-        config.update(write_tokenizer(directory, contents.tokenizer, positions))
-    write_model(directory, contents.tensors())
-    write_json(directory / "config.json", config)
-
-
-def _write_preset(directory: pathlib.Path, contents: _Contents) -> None:
-    model, tokenizer = contents.model, contents.tokenizer
-    if contents.layout is KERASHUB:
-        # KerasHub's ALBERT has no WordPiece, and its BERT changes Chinese text.
-        if isinstance(tokenizer, SentencePieceTokenizer):
-            tokenizer = keras_hub.tokenizers.AlbertTokenizer(tokenizer.proto)
-        model = _build_keras_hub(contents, tokenizer)
-    model.save_to_preset(str(directory))
-    if tokenizer is not None and getattr(model, "preprocessor", None) is None:
-        tokenizer.save_to_preset(str(directory))
-
-
-def _build_keras_hub(contents: _Contents, tokenizer: Any) -> keras.Model:
-    checkpoint = contents.checkpoint
-    try:
-        with without_initializing():
-            model = keras_hub.models.AlbertBackbone(
-                **file_config(KERASHUB, checkpoint.arguments)
+    def _build_keras_hub(self, tokenizer: Any) -> keras.Model:
+        arguments = self.checkpoint.arguments
+        try:
+            with without_initializing():
+                model = keras_hub.models.AlbertBackbone(
+                    **file_config(KERASHUB, arguments)
+                )
+        except ValueError as error:
+            raise CheckpointError(
+                f'The "kerashub" layout cannot hold this model: {first_line(error)}'
+            ) from error
+        if "classifier" in self.parts:
+            head = self.checkpoint.head_config("classifier")
+            preprocessor = None
+            if isinstance(tokenizer, keras_hub.tokenizers.AlbertTokenizer):
+                preprocessor = keras_hub.models.AlbertTextClassifierPreprocessor(
+                    tokenizer, sequence_length=arguments["max_sequence_length"]
+                )
+            model = keras_hub.models.AlbertTextClassifier(
+                model,
+                self.checkpoint.num_classes("classifier"),
+                preprocessor=preprocessor,
+                dropout=head["dropout"],
+                activation=head["activation"],
             )
-    except ValueError as error:
-        raise CheckpointError(
-            f'The "kerashub" layout cannot hold this model: {first_line(error)}'
-        ) from error
-    if "classifier" in contents.parts:
-        head = checkpoint.head_config("classifier")
-        preprocessor = None
-        if isinstance(tokenizer, keras_hub.tokenizers.AlbertTokenizer):
-            preprocessor = keras_hub.models.AlbertTextClassifierPreprocessor(
-                tokenizer, sequence_length=checkpoint.arguments["max_sequence_length"]
-            )
-        model = keras_hub.models.AlbertTextClassifier(
-            model,
-            checkpoint.num_classes("classifier"),
-            preprocessor=preprocessor,
-            dropout=head["dropout"],
-            activation=head["activation"],
-        )
-    weights = {weight.path: weight for weight in model.weights}
-    for name, value in contents.tensors():
-        weights[name].assign(value)
-    return model
-
-
-# === Verification ===
-
-
-def verify_conversion(
-    source: CheckpointPath, destination: CheckpointPath, config: Config | None = None
-) -> dict[str, float]:
-    """Run two checkpoints on a random batch and compare their outputs.
-
-    KerasHub's presets are run by KerasHub's own code.
-
-    Args:
-        source, config: see `convert_checkpoint`.
-        destination: string, the converted checkpoint.
-
-    Returns:
-        The largest absolute difference of each output that both have, a dict.
-
-    Example:
-    ```python
-    path = "examples/albert_micro_zh"
-    albert_tf.checkpoints.convert_checkpoint(path, "converted", "keras")
-    albert_tf.checkpoints.verify_conversion(path, "converted")
-    ```
-    """
-    first = _outputs(open_checkpoint(source, config=config))
-    second = _outputs(open_checkpoint(destination))
-    return {
-        name: float(np.abs(first[name] - second[name]).max())
-        for name in first
-        if name in second
-    }
-
-
-def _outputs(checkpoint: Checkpoint) -> dict[str, np.ndarray]:
-    inputs, source = _random_batch(checkpoint.arguments), checkpoint.source
-    # A model of albert_tf is built again, to compute in float32.
-    model: Any = _build_model(checkpoint) if source.is_ours else source.model
-    backbone = getattr(model, "backbone", model)
-    outputs = dict(backbone({name: inputs[name] for name in backbone.input}))
-    if model is not backbone:
-        heads = model({name: inputs[name] for name in model.input})
-        outputs.update(heads if isinstance(heads, dict) else {"logits": heads})
-    return {name: np.asarray(array) for name, array in outputs.items()}
-
-
-def _random_batch(arguments: dict[str, Any]) -> dict[str, np.ndarray]:
-    random = np.random.default_rng(0)
-    shape = (3, min(17, arguments["max_sequence_length"]))
-    lengths = random.integers(1, shape[1] + 1, (shape[0], 1))
-    return {
-        "token_ids": random.integers(0, arguments["vocabulary_size"], shape),
-        "segment_ids": random.integers(0, arguments["num_segments"], shape),
-        "padding_mask": (np.arange(shape[1]) < lengths).astype("int64"),
-        "mask_positions": random.integers(0, shape[1], (3, 4)),
-    }
+        weights = {weight.path: weight for weight in model.weights}
+        for name, value in self._tensors():
+            weights[name].assign(value)
+        return model

@@ -12,7 +12,7 @@ import keras
 import tensorflow as tf
 
 from albert_tf.export.description import check_backend, check_preprocessor
-from albert_tf.files import make_folder, write_json, write_text
+from albert_tf.files import write_json, write_text
 from albert_tf.models.task import AlbertTask
 from albert_tf_lite.errors import AlbertError
 
@@ -255,7 +255,7 @@ def write_version(
     elif version != "next":
         _check_is_free(directory, version)
     parent = directory.parent if version is None else directory
-    make_folder(parent)
+    parent.mkdir(parents=True, exist_ok=True)
     temporary = pathlib.Path(
         tempfile.mkdtemp(prefix=".export.", suffix=".part", dir=parent)
     )

@@ -4,7 +4,6 @@ import codecs
 import collections
 import glob
 import gzip
-import importlib.util
 import io
 import json
 import os
@@ -13,7 +12,7 @@ import zlib
 from collections.abc import Iterable, Iterator
 
 from albert_tf.pretraining.records import MANIFEST
-from albert_tf_lite.errors import AlbertError, MissingPackageError
+from albert_tf_lite.errors import AlbertError, import_extra
 
 JSON_ENDINGS = (".jsonl", ".json", ".ndjson")
 ZSTD_ENDINGS = (".zst", ".zstd")
@@ -210,11 +209,8 @@ def _check(path: pathlib.Path) -> None:
         )
     # Report a file that is missing or not readable now instead of hours later.
     path.open("rb").close()
-    is_zstd = _endings(path)[1] in ZSTD_ENDINGS
-    if is_zstd and importlib.util.find_spec("zstandard") is None:
-        raise MissingPackageError(
-            f"Reading {name} needs zstandard. Run: pip install 'albert-tf[fast]'"
-        )
+    if _endings(path)[1] in ZSTD_ENDINGS:
+        import_extra("zstandard")
 
 
 def _endings(path: pathlib.Path) -> tuple[str, str]:

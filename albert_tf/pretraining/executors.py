@@ -11,7 +11,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from albert_tf_lite.errors import AlbertError, MissingPackageError
+from albert_tf_lite.errors import AlbertError, import_extra
 
 
 class RayExecutor(concurrent.futures.Executor):
@@ -22,12 +22,7 @@ class RayExecutor(concurrent.futures.Executor):
     """
 
     def __init__(self, address: str | None = None):
-        try:
-            import ray
-        except ImportError as error:
-            raise MissingPackageError(
-                "The engine 'ray' needs Ray. Run: pip install 'albert-tf[ray]'"
-            ) from error
+        self._ray = ray = import_extra("ray")
         self._is_owner = not ray.is_initialized()
         if self._is_owner:
             ray.init(address=address, log_to_driver=False)

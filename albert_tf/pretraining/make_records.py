@@ -12,7 +12,7 @@ import pathlib
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from albert_tf.files import complete_file, make_folder, only_writer, write_json
+from albert_tf.files import complete_file, only_writer, write_json
 from albert_tf.pretraining.corpus import Corpus, printable
 from albert_tf.pretraining.executors import run_jobs
 from albert_tf.pretraining.records import MANIFEST, read_manifest
@@ -88,7 +88,7 @@ def make_pretraining_data(
     # Check the vocabulary before writing anything.
     config = settings.get_config()
     make_shards = ShardMaker(settings, output, config)
-    make_folder(output)
+    output.mkdir(parents=True, exist_ok=True)
     with only_writer(output):
         header = {
             "files": [printable(x.resolve()) for x in corpus.files],

@@ -12,7 +12,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from albert_tf.files import complete_file, make_folder, only_writer, write_text
+from albert_tf.files import complete_file, only_writer, write_text
 from albert_tf_lite.errors import AlbertError
 
 IDENTITY, HISTORY = "identity.json", "epochs.json"
@@ -27,7 +27,7 @@ def hold_state(
     Raises if it holds the state of a training with another `identity`. `writes` is
     false for all but one of the hosts that share the directory.
     """
-    make_folder(backup)
+    backup.mkdir(parents=True, exist_ok=True)
     with only_writer(backup) if writes else contextlib.nullcontext():
         # As it will be read: JSON turns tuples into lists.
         identity = json.loads(json.dumps(identity))

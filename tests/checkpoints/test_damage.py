@@ -12,18 +12,11 @@ import shutil
 import keras
 import numpy as np
 import pytest
-from checkpoint_files import (
-    GOLDEN,
-    config_of,
-    filled,
-    read,
-    weights_of,
-    write,
-)
+from checkpoint_files import GOLDEN, config_of, filled, read, weights_of, write
 
+from albert_tf import AlbertError, convert_checkpoint
 from albert_tf.checkpoints import (
     CheckpointError,
-    convert_checkpoint,
     inspect_checkpoint,
     load_checkpoint,
     open_checkpoint,
@@ -54,7 +47,6 @@ CONFIG = "albert_config.json"
 WEIGHTS = "model.safetensors"
 PRESET_WEIGHTS = "model.weights.h5"
 WORDS = "bert/embeddings/word_embeddings"
-POSITIONS = "bert/embeddings/position_embeddings"
 POOLER = "bert/pooler/dense/kernel"
 GROUP = "bert/encoder/transformer/group_0/inner_group_0"
 LFS_POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n"
@@ -157,13 +149,11 @@ def assert_clear_error(call, match, path):
 # Form, damage, regular expression of the message.
 DAMAGES = {
     "index_cut": ("google", cut(INDEX, 0.75), f"{INDEX} is damaged"),
-    "index_missing": ("google", remove(INDEX), "no checkpoint in"),
     "data_cut": ("google", cut(DATA, 0.9), f"{DATA} is truncated"),
     "data_changed": ("google", flip(DATA, 0.3), "is damaged"),
     "data_missing": ("google", remove(DATA), f"{DATA} does not exist"),
     "config_missing": ("google", remove(CONFIG), "no config beside.*`config=`"),
-    "config_cut": ("google", cut(CONFIG, 0.5), "not a JSON file"),
-    "config_wrong": ("google", edit_json(CONFIG, vocab_size=41), "sizes in"),
+    "config_wrong": ("google", edit_json(CONFIG, vocab_size=41), "should be"),
     "tensor_missing": (
         "google",
         edit_tensors(lambda x: x.pop(POOLER)),
@@ -172,12 +162,7 @@ DAMAGES = {
     "tensor_extra": (
         "google",
         edit_tensors(lambda x: x.update({"bert/encoder/x": np.float32([4])})),
-        "has .*bert/encoder/x.*no place",
-    ),
-    "tensors_swapped": (
-        "google",
-        edit_tensors(lambda x: x.update({WORDS: x[POSITIONS], POSITIONS: x[WORDS]})),
-        "not have the sizes in",
+        "has .*bert/encoder/x.*without a place",
     ),
     "tensor_transposed": (
         "google",
@@ -216,9 +201,12 @@ def test_damage(forms, tmp_path, name):
 CONFIGS = (
     ({"hidden_size": 52}, r"kernel is \(16, 48\) and should be \(16, 52\)"),
     ({"max_position_embeddings": 512}, r"is \(64, 16\) and should be \(512, 16\)"),
-    ({"num_hidden_groups": 2}, "lacks .*group_1.*Compare num_hidden_groups"),
-    ({"num_hidden_groups": 12}, "grouped dense layer"),
-    ({"num_hidden_layers": "3"}, "num_hidden_layers='3'. Expected a number"),
+    ({"num_hidden_groups": 2}, "lacks .*group_1.*Compare sizes and groups"),
+    ({"num_hidden_groups": 12}, "between 1 .* and `num_layers`"),
+    ({"num_hidden_layers": 2.0}, "num_hidden_layers=2.0. Expected a positive integer"),
+    ({"num_attention_heads": True}, "num_attention_heads=True. Expected a positive"),
+    ({"hidden_dropout_prob": 1.5}, "hidden_dropout_prob=1.5. Expected a number from 0"),
+    ({"hidden_act": ["gelu"]}, "hidden_act=.'gelu'.. Expected one of"),
     ({"hidden_act": "swish"}, "gelu.*relu"),
 )
 
@@ -226,18 +214,12 @@ CONFIGS = (
 def test_wrong_configs():
     for changes, message in CONFIGS:
         config = {**config_of("google_v2"), **changes}
-        with pytest.raises(CheckpointError, match=message):
+        with pytest.raises(AlbertError, match=message):
             load_checkpoint(GOLDEN / "google_v2", config=config)
     config = config_of("google_v2")
     del config["num_attention_heads"]
     with pytest.raises(CheckpointError, match=r"lacks .*\['num_attention_heads'\]"):
         load_checkpoint(GOLDEN / "google_v2", config=config)
-
-
-def test_released_fast_configs_are_refused(assets):
-    for path in (assets / "released" / "configs").glob("*_fast.json"):
-        with pytest.raises(CheckpointError, match="grouped dense layer"):
-            inspect_checkpoint(GOLDEN / "google_v2", config=path)
 
 
 def test_query_and_key_of_unequal_widths(tmp_path):
@@ -293,7 +275,6 @@ def test_a_byte_order_mark(forms, tmp_path):
 TOKENIZERS = {
     "empty": (replace("vocab.txt", b""), "vocab.txt.* is empty"),
     "cut": (cut("vocab.txt", 0.5), "tokens, the model 40"),
-    "of_another_model": (edit_bytes("vocab.txt", lambda x: x + b"\nzz"), "the model"),
     "twice": (
         lambda folder: shutil.copy(folder / "vocab.txt", folder / "vocab_2.txt"),
         "several vocabulary files",

@@ -13,13 +13,8 @@ import huggingface_hub
 import pytest
 from checkpoint_files import GOLDEN
 
-from albert_tf.checkpoints import (
-    RELEASES,
-    CheckpointError,
-    config_arguments,
-    download,
-)
-from albert_tf.checkpoints.download import ARCHIVES, download_release, unpack
+from albert_tf.checkpoints import RELEASES, CheckpointError, config_arguments, download
+from albert_tf.checkpoints.download import download_release, unpack
 from albert_tf.checkpoints.releases import Release
 from albert_tf.files import file_digest
 
@@ -30,17 +25,13 @@ PATH = "/files/golden.zip"
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
-    """Send `server.files`: bytes, an address to redirect to, or a status."""
+    """Send `server.files`: bytes or a status."""
 
     def do_GET(self):
         self.server.requests.append(self.path)
         content = self.server.files.get(self.path, 404)
         if isinstance(content, int):
             return self.send_error(content)
-        if isinstance(content, str):
-            self.send_response(302)
-            self.send_header("Location", content)
-            return self.end_headers()
         self.send_response(200)
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
@@ -75,11 +66,6 @@ def replace_hub(monkeypatch, answer):
     monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot_download)
 
 
-def add_release(monkeypatch, release, **changes):
-    release = dataclasses.replace(release, **changes)
-    monkeypatch.setitem(RELEASES, release.name, release)
-
-
 @pytest.fixture
 def release(monkeypatch):
     """A release named "golden", whose archive is the golden checkpoint."""
@@ -95,7 +81,7 @@ def release(monkeypatch):
         index_sha256=file_digest(FOLDER / CHECKPOINT[0]),
         mirrors=("me/golden",),
     )
-    add_release(monkeypatch, release)
+    monkeypatch.setitem(RELEASES, release.name, release)
     return release
 
 
@@ -122,20 +108,17 @@ def names(folder):
 # === Successful downloads ===
 
 
-def test_a_release_is_fetched_once(server, release, tmp_path, monkeypatch):
-    """The address redirects; the second call needs no network."""
-    server.files.update({PATH: "/elsewhere", "/elsewhere": ARCHIVE})
-    reported = []
-    folder = download_release("golden", progress=lambda *x: reported.append(x))
-    assert folder == tmp_path / "golden"
+def test_a_release_is_fetched_once(server, release, tmp_path, capfd):
+    """The second call needs no network."""
+    server.files[PATH] = ARCHIVE
+    folder = download_release("golden", progress=True)
     assert names(tmp_path) == {"golden"}
     assert names(folder) == {*CHECKPOINT, CONFIG}
     assert (folder / CONFIG).read_bytes() == (FOLDER / CONFIG).read_bytes()
-    assert reported[-1] == (len(ARCHIVE), len(ARCHIVE))
-    requests = len(server.requests)
+    assert "100%" in capfd.readouterr().err
     server.files.clear()
     assert download_release("golden") == folder
-    assert len(server.requests) == requests
+    assert len(server.requests) == 1
 
 
 def test_two_processes_at_once(server, release, tmp_path):
@@ -186,13 +169,6 @@ def test_no_answer_or_an_interrupted_one(server, release, tmp_path, failure):
     assert download_release("golden").is_dir()
 
 
-def test_names_that_cannot_be_fetched(tmp_path):
-    with pytest.raises(ValueError, match="no release named 'tiny'.*albert_tiny_zh"):
-        download_release("tiny")
-    with pytest.raises(ValueError, match="no public address of"):
-        download_release("albert_tiny_google_finetuned_lcqmc")
-
-
 def assert_refused(server, cache, archive, error, message):
     server.files[PATH] = archive
     with pytest.raises(error, match=message) as found:
@@ -202,29 +178,16 @@ def assert_refused(server, cache, archive, error, message):
 
 
 def test_other_weights_are_not_the_release(server, release, tmp_path, monkeypatch):
-    digest = release.index_sha256
-    add_release(monkeypatch, release, index_sha256="0" * 64)
+    release = dataclasses.replace(release, index_sha256="0" * 64)
+    monkeypatch.setitem(RELEASES, release.name, release)
     message = "is not golden as it was released: it holds a checkpoint with another"
-    assert_refused(server, tmp_path, ARCHIVE, CheckpointError, message)
-    add_release(monkeypatch, release, name="other", index_sha256=digest)
-    message = "is not golden as it was released: it holds other"
     assert_refused(server, tmp_path, ARCHIVE, CheckpointError, message)
 
 
 BAD_ARCHIVES = (
     (b"<html>log in</html>", CheckpointError, "is damaged, truncated"),
     (zipped({"a.txt": b"a"}), CheckpointError, "holds 0 TensorFlow checkpoints"),
-    (
-        zipped({**golden_files(), **golden_files(folder="again/")}),
-        CheckpointError,
-        "holds 2 TensorFlow checkpoints",
-    ),
     (zipped(golden_files(CHECKPOINT[0], CONFIG)), FileNotFoundError, "does not exist"),
-    (
-        zipped({**golden_files(), f"model/{CHECKPOINT[0]}": b"index"}),
-        CheckpointError,
-        "index is damaged",
-    ),
 )
 
 
@@ -235,7 +198,6 @@ def test_bad_archives(server, release, tmp_path):
 
 # === Archives ===
 
-FILES = {"model/a.index": b"index" * 500, "model/词表.txt": b"{}"}
 both = pytest.mark.parametrize("ending", [".tar.gz", ".zip"])
 
 
@@ -244,20 +206,12 @@ def make(path, members):
     if path.name.endswith(".zip"):
         path.write_bytes(zipped(members))
         return path
-    with tarfile.open(path, "w" if path.name.endswith(".tar") else "w:gz") as file:
+    with tarfile.open(path, "w:gz") as file:
         for name, content in members.items():
             info = tarfile.TarInfo(name)
             info.size = len(content)
             file.addfile(info, io.BytesIO(content))
     return path
-
-
-def tree(directory):
-    return {
-        path.relative_to(directory).as_posix(): path.read_bytes()
-        for path in directory.rglob("*")
-        if path.is_file()
-    }
 
 
 def assert_not_unpacked(archive):
@@ -266,16 +220,10 @@ def assert_not_unpacked(archive):
     assert str(archive) in str(error.value)
 
 
-def test_unpacks_every_kind(tmp_path):
-    for ending in ARCHIVES:
-        unpack(make(tmp_path / f"x{ending}", FILES), tmp_path / ending)
-        assert tree(tmp_path / ending) == FILES
-
-
 @both
 def test_nothing_is_written_outside_the_folder(ending, tmp_path):
     for name in ("../up.txt", "model/../../up.txt"):
-        archive = make(tmp_path / f"x{ending}", {**FILES, name: b"bad"})
+        archive = make(tmp_path / f"x{ending}", {"a": b"a", name: b"bad"})
         if ending == ".tar.gz":
             assert_not_unpacked(archive)
         else:

@@ -3,9 +3,9 @@
 import pytest
 from checkpoint_files import GOLDEN, assert_same_weights
 
+from albert_tf import convert_checkpoint
 from albert_tf.checkpoints import (
     CheckpointError,
-    convert_checkpoint,
     load_checkpoint,
     open_checkpoint,
     save_checkpoint,
@@ -14,10 +14,8 @@ from albert_tf.checkpoints.heads import heads_in
 from albert_tf.checkpoints.layouts import HUGGINGFACE
 from albert_tf.models import (
     AlbertMultiLabelClassifier,
-    AlbertPretrainer,
     AlbertTextClassifier,
     AlbertTextRegressor,
-    AlbertTokenClassifier,
 )
 from albert_tf.models.building import build_model
 
@@ -64,6 +62,8 @@ def test_classifiers_and_regressors_keep_their_kind(backbone, kind, tmp_path):
             save_checkpoint(model, tmp_path / "there", layout)
         assert not list(tmp_path.iterdir())
         layout = "keras"
+        done = convert_checkpoint(model, tmp_path / "body", "huggingface")
+        assert done.left_out == [f'{cls.heads[0]} with pooling_mode="mean"']
     save_checkpoint(model, tmp_path / "there", layout)
     convert_checkpoint(tmp_path / "there", tmp_path / "back", "google")
     for folder in ("there", "back"):
@@ -71,12 +71,3 @@ def test_classifiers_and_regressors_keep_their_kind(backbone, kind, tmp_path):
         assert type(again) is cls
         assert arguments.items() <= again.get_config().items()
         assert_same_weights(again, model)
-
-
-def test_heads_of_models_in_memory(backbone, tmp_path):
-    opened = open_checkpoint(AlbertPretrainer(backbone, num_sop_classes=3))
-    assert opened.heads == ["masked_lm_head", "sop_head"]
-    assert opened.num_classes("sop_head") == 3
-    # A head of tokens on a backbone that has a pooler.
-    save_checkpoint(AlbertTokenClassifier(backbone, ["PER"]), tmp_path, "huggingface")
-    assert open_checkpoint(tmp_path).heads == ["token_classifier"]

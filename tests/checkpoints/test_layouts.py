@@ -1,16 +1,14 @@
 """The tables of layouts and configs, apart from any file."""
 
-import json
-
 import numpy as np
 import pytest
-from checkpoint_files import LAYOUT_OF, config_of
+from checkpoint_files import GOLDEN, NAMES
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from small_backbone import SMALL
 
-from albert_tf.checkpoints import CheckpointError, config_arguments
+from albert_tf.checkpoints import config_arguments, open_checkpoint
 from albert_tf.checkpoints.layout import Tensors
 from albert_tf.checkpoints.layouts import own_layout
 from albert_tf.checkpoints.plan import plan_weights
@@ -67,25 +65,8 @@ def test_every_weight_of_a_model_has_its_tensors(layout, changes):
     assert len(names) == len(set(names))
 
 
-@pytest.mark.parametrize("name", ["albert_zh_preln", "google_groups"])
-def test_config_arguments(tmp_path, name):
-    config = config_of(name)
-    (tmp_path / "config.json").write_text(json.dumps(config))
-    google = LAYOUT_OF[name] == "google"
-    groups = config.get("num_hidden_groups", 1)
-    assert config_arguments(tmp_path / "config.json") == {
-        **SMALL,
-        "num_layers": config["num_hidden_layers"],
-        "num_attention_groups": groups,
-        "num_ffn_groups": groups,
-        "num_inner_repetitions": config.get("inner_group_num", 1),
-        "embedding_projection": "after_layer_norm" if google else "before_layer_norm",
-        "normalize_first": name == "albert_zh_preln",
-        "activation": "gelu_approximate",
-        "hidden_dropout": 0.0,
-        "attention_dropout": 0.0,
-        "num_segments": 2,
-    }
-    (tmp_path / "config.json").write_text("{}")
-    with pytest.raises(CheckpointError, match="config.json lacks the fields"):
-        config_arguments(tmp_path / "config.json")
+@pytest.mark.parametrize("name", NAMES)
+def test_config_arguments(name):
+    """A config alone gives the arguments that it gives beside its checkpoint."""
+    arguments = config_arguments(GOLDEN / name / "albert_config.json")
+    assert arguments == open_checkpoint(GOLDEN / name).arguments

@@ -22,9 +22,9 @@ from checkpoint_files import (
     write_module,
 )
 
+from albert_tf import convert_checkpoint
 from albert_tf.checkpoints import (
     CheckpointError,
-    convert_checkpoint,
     inspect_checkpoint,
     load_checkpoint,
     open_checkpoint,
@@ -61,9 +61,6 @@ def test_odd_names_of_folders_and_files(tmp_path):
         (folder / f"{PREFIX}{ending}").rename(folder / f"{name}{ending}")
     for path in (folder, folder / name):
         assert_golden(load_checkpoint(path))
-    folder = folder.rename(tmp_path / "v2*[a]")
-    with pytest.raises(ValueError, match="takes the path for a pattern"):
-        load_checkpoint(folder)
 
 
 def test_links_as_in_the_cache_of_the_hub(tmp_path):
@@ -115,10 +112,6 @@ def test_old_configs_without_fields_have_the_defaults_of_the_original():
     for field in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
         del config[field]
     assert_golden(load_checkpoint(GOLDEN / "google_v2", config=config))
-    config = config_of("albert_zh_postln")
-    del config["ln_type"]
-    backbone = load_checkpoint(GOLDEN / "albert_zh_postln", config=config)
-    assert backbone.normalize_first is False
 
 
 # === Modules of TF-Hub, archives, presets ===
@@ -187,22 +180,17 @@ def test_no_head_and_half_a_head(tmp_path):
         AlbertTextClassifier.from_checkpoint(tmp_path / "half", num_classes=3)
 
 
-@pytest.mark.parametrize("pooler", [True, False])
-def test_a_checkpoint_without_sentence_order_head(tmp_path, pooler):
-    left_out = ("cls/seq_relationship",) + (() if pooler else ("bert/pooler",))
+def test_a_checkpoint_without_sentence_order_head_and_pooler(tmp_path):
+    left_out = ("cls/seq_relationship", "bert/pooler")
     tensors = weights_of("google_v2")
     tensors = {x: y for x, y in tensors.items() if not x.startswith(left_out)}
     folder = write(tmp_path / "tf1", tensors, config_of("google_v2"))
     model = AlbertPretrainer.from_checkpoint(folder)
     assert list(model.output) == ["mlm_logits"]
-    assert (model.backbone.pooled_dense is not None) is pooler
-    whole = AlbertPretrainer.from_checkpoint(GOLDEN / "google_v2", num_sop_classes=0)
-    assert_same_weights(model.masked_lm_head, whole.masked_lm_head)
+    assert model.backbone.pooled_dense is None
     save_checkpoint(model, tmp_path / "hf", "huggingface")
     config = json.loads((tmp_path / "hf" / "config.json").read_text())
     assert config["architectures"] == ["AlbertForMaskedLM"]
-    if pooler:
-        return
     with pytest.raises(CheckpointError, match="loads with `pooler=False`"):
         load_checkpoint(folder)
     backbone = load_checkpoint(folder, pooler=False)

@@ -9,7 +9,8 @@ import pytest
 from checkpoint_files import GOLDEN, TOKENS, assert_golden, config_of
 
 import albert_tf
-from albert_tf.checkpoints import convert_checkpoint, opening
+from albert_tf import convert_checkpoint
+from albert_tf.checkpoints import download
 from albert_tf.checkpoints.releases import RELEASES
 from albert_tf.models import AlbertBackbone, AlbertPretrainer, AlbertTextClassifier
 from albert_tf.tokenizers import WordPieceTokenizer
@@ -77,7 +78,7 @@ def test_without_weights(hub):
 
 
 def test_releases_and_folders_are_presets(tmp_path, monkeypatch):
-    monkeypatch.setattr(opening, "download_release", lambda name: GOLDEN / "google_v2")
+    monkeypatch.setattr(download, "download_release", lambda _: GOLDEN / "google_v2")
     assert "albert_tiny_zh" in RELEASES
     assert_golden(AlbertBackbone.from_preset("albert_tiny_zh"))
     model = AlbertPretrainer.from_preset("albert_tiny_zh", num_sop_classes=0)

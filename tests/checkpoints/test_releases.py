@@ -1,6 +1,5 @@
 """The table of releases, and what is public of their files."""
 
-import dataclasses
 import json
 import os
 import shutil
@@ -8,17 +7,12 @@ import warnings
 
 import numpy as np
 import pytest
-from checkpoint_files import GOLDEN, config_of, copy, weights_of, write
+from checkpoint_files import weights_of, write
 
 import albert_tf
-from albert_tf.checkpoints import (
-    RELEASES,
-    config_arguments,
-    open_checkpoint,
-)
+from albert_tf.checkpoints import RELEASES, config_arguments, open_checkpoint
 from albert_tf.checkpoints.layouts import ALBERT_ZH, GOOGLE
 from albert_tf.checkpoints.plan import plan_weights
-from albert_tf.files import file_digest
 from albert_tf.models import AlbertBackbone, AlbertPretrainer
 
 KNOWN = [name for name, release in RELEASES.items() if release.index_sha256]
@@ -93,18 +87,6 @@ def test_names_and_shapes_of_every_release(no_weights, monkeypatch):
 # === Recognition by the index ===
 
 
-def test_inspection_names_the_release(tmp_path, monkeypatch):
-    digest = file_digest(GOLDEN / "google_v2" / "model.ckpt-best.index")
-    release = RELEASES["albert_base_zh_google"]
-    known = dataclasses.replace(release, index_sha256=digest)
-    monkeypatch.setitem(RELEASES, known.name, known)
-    write(tmp_path / "changed", weights_of("google_v2"), config_of("google_v2"))
-    with pytest.warns(UserWarning, match="num_layers.: 3, .*num_layers.: 12"):
-        whole = albert_tf.inspect_checkpoint(copy("google_v2", tmp_path))
-    changed = albert_tf.inspect_checkpoint(tmp_path / "changed")
-    assert (whole.release, changed.release) == ("albert_base_zh_google", None)
-
-
 # === Public files: indexes and configs of the releases ===
 
 
@@ -133,7 +115,7 @@ def test_released_indexes_are_recognised(assets, tmp_path):
 
 def test_a_wrong_released_config_is_corrected(assets, tmp_path):
     prefix = released_index(assets, "albert_tiny_zh_google", tmp_path)
-    with pytest.warns(UserWarning, match="num_layers.: 1.*num_layers.: 4"):
+    with pytest.warns(UserWarning, match="num_layers=1, .* 4,"):
         assert open_checkpoint(prefix).arguments["num_layers"] == 4
     config = json.loads((tmp_path / "albert_config_tiny_g.json").read_text())
     assert open_checkpoint(prefix, config).arguments["num_layers"] == 1

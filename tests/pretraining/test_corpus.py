@@ -221,7 +221,7 @@ def test_wrong_files_raise(write, tmp_path, monkeypatch):
         ("*.xyz", FileNotFoundError, r"No text file matches the pattern .*/\*\.xyz"),
         ("b", IsADirectoryError, r"a folder.*b/\*\*/\*.txt"),
         ("b.tar.gz", ValueError, "b.tar.gz is an archive"),
-        ("a.txt.zst", ImportError, r"a\.txt.zst.*'albert-tf\[fast\]'"),
+        ("a.txt.zst", ImportError, r"zstandard.*'albert-tf\[fast\]'"),
     ):
         with pytest.raises(error, match=message):
             Corpus([write("a.txt", TEXT), str(tmp_path / name)])

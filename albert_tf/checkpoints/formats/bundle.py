@@ -11,18 +11,17 @@ from typing import Any
 
 import tensorflow as tf
 
-from albert_tf.checkpoints.formats import Source
+from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.layout import CheckpointError, name_damage
 from albert_tf.checkpoints.layouts import ALBERT_ZH, GOOGLE
 from albert_tf.checkpoints.releases import find_release
-from albert_tf_lite.errors import AlbertError
 
-_FILE_ENDING = re.compile(r"\.(index|meta|data-\d{5}-of-\d{5})$")
+FILE_ENDING = re.compile(r"\.(index|meta|data-\d{5}-of-\d{5})$")
 # TensorFlow's reader raises these for truncated, changed and missing files.
 _DAMAGE = (tf.errors.OpError, IndexError)
 
 
-class TensorFlowBundle(Source):
+class TensorFlowBundle(Checkpoint):
     """A TF1 checkpoint, or the variables of a TF-Hub module.
 
     Args:
@@ -45,30 +44,23 @@ class TensorFlowBundle(Source):
                 "a directory, an archive, a prefix (such as albert_model.ckpt), a file "
                 "of a checkpoint, or the name of a release."
             )
-        data = list(index.parent.glob(f"{glob.escape(prefix.name)}.data-*-of-*"))
+        data = list(prefix.parent.glob(f"{glob.escape(prefix.name)}.data-*-of-*"))
         if not data:
             raise FileNotFoundError(
                 f"{prefix}.data-00000-of-00001 does not exist. Put it beside {index}."
             )
         self.release = find_release(index)
         self._prefix = str(prefix)
-        if re.search(r"[*?\[]", self._prefix):
-            raise AlbertError(
-                f"TensorFlow cannot read {prefix}, because it takes the path for a "
-                "pattern. Use a path without `*`, `?` and `[`."
-            )
         with name_damage(index, *_DAMAGE):
             # `load_checkpoint` prefers a folder of this name.
             reader = tf.compat.v1.train.NewCheckpointReader(self._prefix)
-            shapes = reader.get_variable_to_shape_map()
+            shapes = self.file_shapes = reader.get_variable_to_shape_map()
             self._dtypes = dtypes = reader.get_variable_to_dtype_map()
-        self.shapes = dict(sorted(shapes.items()))
         expected = sum(math.prod(x) * dtypes[name].size for name, x in shapes.items())
-        found = sum(file.stat().st_size for file in data)
-        if found < expected:
+        if sum(file.stat().st_size for file in data) < expected:
             raise CheckpointError(
                 f"{data[0]} is truncated or belongs to another checkpoint: expected "
-                f"{expected} bytes, found {found}. Download or copy it again."
+                f"{expected} bytes. Download or copy it again."
             )
 
     @classmethod
@@ -78,7 +70,7 @@ class TensorFlowBundle(Source):
         prefixes = sorted(_strip_ending(file) for file in folder.glob("[!.]*.index"))
         return prefixes + [folder / "variables" / "variables"] * _is_module(folder)
 
-    def read(self, name: str) -> tf.Tensor:
+    def read_tensor(self, name: str) -> tf.Tensor:
         """Read a tensor; TensorFlow compares its checksum."""
         # The reader's `get_tensor` would copy it into an array of NumPy.
         with name_damage(f"{self.path}.data-* ({name})", *_DAMAGE), tf.device("cpu"):
@@ -91,7 +83,7 @@ class TensorFlowBundle(Source):
 
 
 def _strip_ending(path: pathlib.Path) -> pathlib.Path:
-    return path.with_name(_FILE_ENDING.sub("", path.name))
+    return path.with_name(FILE_ENDING.sub("", path.name))
 
 
 def _is_module(folder: pathlib.Path) -> bool:

@@ -10,19 +10,20 @@ from typing import Any
 
 import numpy as np
 
+from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.config import read_config
-from albert_tf.checkpoints.formats import Source, import_package
 from albert_tf.checkpoints.layout import CheckpointError, name_damage
 from albert_tf.checkpoints.layouts import HUGGINGFACE
 from albert_tf.files import write_json
 from albert_tf.tokenizers import WordPieceTokenizer
 from albert_tf.tokenizers.text_tokenizer import TextTokenizer
+from albert_tf_lite.errors import import_extra
 
 WEIGHTS = "model.safetensors"
 _TOKENIZER = "tokenizer.json"
 
 
-class HuggingFaceFiles(Source):
+class HuggingFaceFiles(Checkpoint):
     """A model saved by transformers.
 
     Args:
@@ -31,30 +32,31 @@ class HuggingFaceFiles(Source):
 
     layouts = (HUGGINGFACE,)
     config_patterns = ("config.json",)
-    vocabulary_patterns = (*Source.vocabulary_patterns, _TOKENIZER)
+    vocabulary_patterns = (*Checkpoint.vocabulary_patterns, _TOKENIZER)
 
     def __init__(self, path: pathlib.Path) -> None:
         if not path.exists():
             raise FileNotFoundError(f"{path} does not exist.")
         self.path, self.folders = path, [path.parent]
         self._arrays = _load_by_torch(path) if path.suffix == ".bin" else {}
-        self.shapes = {name: list(array.shape) for name, array in self._arrays.items()}
-        if not self._arrays:
-            with self._open() as file:
-                names = file.keys()
-                self.shapes = {x: file.get_slice(x).get_shape() for x in names}
+        if self._arrays:
+            self.file_shapes = {x: list(y.shape) for x, y in self._arrays.items()}
+            return
+        with self._open() as file:
+            names = file.keys()
+            self.file_shapes = {x: file.get_slice(x).get_shape() for x in names}
 
     @contextlib.contextmanager
     def _open(self) -> Iterator[Any]:
         # Opened for each tensor, because an open file keeps what it has read in memory.
-        safetensors = import_package("safetensors", self.path)
+        safetensors = import_extra("safetensors")
         with (
             name_damage(self.path, safetensors.SafetensorError, OSError),
             safetensors.safe_open(self.path, "numpy") as file,
         ):
             yield file
 
-    def read(self, name: str) -> np.ndarray:
+    def read_tensor(self, name: str) -> np.ndarray:
         if self._arrays:
             return self._arrays[name]
         with self._open() as file:
@@ -67,14 +69,16 @@ class HuggingFaceFiles(Source):
         files = (folder / name for name in (WEIGHTS, "pytorch_model.bin"))
         return [file for file in files if file.exists()][:1]
 
-    def lowercase(self, config: dict) -> bool:
+    @property
+    def lowercase(self) -> bool:
         path = self.folders[0] / "tokenizer_config.json"
-        return super().lowercase(read_config(path) if path.exists() else config)
+        config = read_config(path) if path.exists() else self.config
+        return config.get("do_lower_case", True)
 
-    def tokenizer(self, lowercase: bool) -> TextTokenizer | None:
+    def find_tokenizer(self, lowercase: bool) -> TextTokenizer | None:
         path = self.vocabulary
         if path is None or path.name != _TOKENIZER:
-            return super().tokenizer(lowercase)
+            return super().find_tokenizer(lowercase)
         # transformers 5 writes no other vocabulary.
         return WordPieceTokenizer(_word_pieces(path), lowercase=lowercase)
 
@@ -93,7 +97,7 @@ def _word_pieces(path: pathlib.Path) -> list[str]:
 
 def _load_by_torch(path: pathlib.Path) -> dict[str, np.ndarray]:
     """Load a `.bin` file without running code in it."""
-    torch = import_package("torch", path, "torch")
+    torch = import_extra("torch")
     # For files that are truncated, of another kind, or hold code.
     with name_damage(path, pickle.UnpicklingError, RuntimeError, EOFError):
         tensors = torch.load(path, map_location="cpu", weights_only=True)
@@ -113,10 +117,9 @@ def _load_by_torch(path: pathlib.Path) -> dict[str, np.ndarray]:
 
 def write_model(directory: pathlib.Path, tensors: Iterable[tuple[str, Any]]) -> None:
     """Write pairs of name and array as `model.safetensors`."""
-    path = directory / WEIGHTS
-    save = import_package("safetensors.numpy", path).save_file
     arrays = {name: np.ascontiguousarray(value) for name, value in tensors}
-    save(arrays, path, {"format": "pt"})
+    save = import_extra("safetensors.numpy").save_file
+    save(arrays, directory / WEIGHTS, {"format": "pt"})
 
 
 def write_tokenizer(

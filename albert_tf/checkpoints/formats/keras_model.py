@@ -11,8 +11,8 @@ import keras
 import keras_hub
 
 from albert_tf.backbone import AlbertBackbone
+from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.config import read_config
-from albert_tf.checkpoints.formats import Source
 from albert_tf.checkpoints.layout import CheckpointError, Layout, name_damage
 from albert_tf.checkpoints.layouts import KERASHUB, own_layout
 from albert_tf.checkpoints.plan import plan_weights, without_initializing
@@ -24,7 +24,7 @@ from albert_tf_lite.errors import AlbertError
 _DAMAGE = (zipfile.BadZipFile, KeyError, OSError)
 
 
-class KerasModel(Source):
+class KerasModel(Checkpoint):
     """A Keras model with an `AlbertBackbone` of albert_tf or of KerasHub.
 
     Args:
@@ -33,25 +33,25 @@ class KerasModel(Source):
 
     def __init__(self, path: pathlib.Path | keras.Model) -> None:
         if isinstance(path, keras.Model):
-            self.path, self.model, self.folders = path.name, path, []
+            self.path, self._model, self.folders = path.name, path, []
         else:
-            self.path, self.model = path, _load(path)
+            self.path, self._model = path, _load(path)
             self.folders = [path] if path.is_dir() else []
-        self._backbone = getattr(self.model, "backbone", self.model)
-        self.is_ours = isinstance(self._backbone, AlbertBackbone)
-        if not self.is_ours and not isinstance(
-            self._backbone, keras_hub.models.AlbertBackbone
-        ):
+        model = self._model
+        self._backbone = backbone = getattr(model, "backbone", model)
+        if isinstance(backbone, AlbertBackbone):
+            self.model = model
+            plan = plan_weights(self.find_layout(), model)
+            self._weights = {tensors.names[0]: weight for weight, tensors in plan}
+        elif isinstance(backbone, keras_hub.models.AlbertBackbone):
+            self.keras_hub_model = model
+            self._weights = {weight.path: weight for weight in model.weights}
+        else:
             raise CheckpointError(
-                f"{self.path} is not an ALBERT but a {type(self.model).__name__}. "
+                f"{self.path} is not an ALBERT but a {type(model).__name__}. "
                 "Expected an AlbertBackbone or a task of albert_tf or KerasHub."
             )
-        if self.is_ours:
-            plan = plan_weights(self.find_layout(), self.model)
-            self._weights = {tensors.names[0]: weight for weight, tensors in plan}
-        else:
-            self._weights = {weight.path: weight for weight in self.model.weights}
-        self.shapes = {name: list(x.shape) for name, x in self._weights.items()}
+        self.file_shapes = {name: list(x.shape) for name, x in self._weights.items()}
 
     @classmethod
     def find(cls, folder: pathlib.Path) -> list[pathlib.Path]:
@@ -61,9 +61,9 @@ class KerasModel(Source):
         return [folder] * is_preset + sorted(folder.glob("[!.]*.keras"))
 
     def find_layout(self) -> Layout:
-        return own_layout(self._backbone.get_config()) if self.is_ours else KERASHUB
+        return own_layout(self._backbone.get_config()) if self.model else KERASHUB
 
-    def find_config(self, config: Any = None) -> tuple[str, dict[str, Any]]:
+    def find_config(self, config: Any) -> tuple[str, dict[str, Any]]:
         if config is not None:
             raise AlbertError(
                 f"{self.path} is a Keras model, which has its own config. Leave out "
@@ -71,33 +71,32 @@ class KerasModel(Source):
             )
         return f"the config of {self.path}", self._backbone.get_config()
 
-    def read(self, name: str) -> Any:
+    def read_tensor(self, name: str) -> Any:
         return keras.ops.convert_to_tensor(self._weights[name])
 
-    def head_config(self, part: str, config: dict, name: str) -> dict[str, Any]:
-        defaults = super().head_config(part, {}, name)
-        return {x: getattr(self.model, x, default) for x, default in defaults.items()}
+    def head_config(self, part: str) -> dict[str, Any]:
+        defaults = super().head_config(part).items()
+        return {name: getattr(self._model, name, x) for name, x in defaults}
 
-    def lowercase(self, config: dict) -> bool:
+    @property
+    def lowercase(self) -> bool:
         return getattr(self._tokenizer, "lowercase", True)
 
     @property
     def vocabulary(self) -> Any:
         return super().vocabulary if self._tokenizer is None else self.path
 
-    def tokenizer(self, lowercase: bool) -> TextTokenizer | None:
+    def find_tokenizer(self, lowercase: bool) -> TextTokenizer | None:
         tokenizer = self._tokenizer
         if tokenizer is None:
-            return super().tokenizer(lowercase)
+            return super().find_tokenizer(lowercase)
         if isinstance(tokenizer, keras_hub.tokenizers.AlbertTokenizer):
             return SentencePieceTokenizer(tokenizer.proto, lowercase=lowercase)
-        if tokenizer.lowercase == lowercase:
-            return tokenizer
         return tokenizer.with_lowercase(lowercase)
 
     @functools.cached_property
     def _tokenizer(self) -> Any:
-        preprocessor = getattr(self.model, "preprocessor", None)
+        preprocessor = getattr(self._model, "preprocessor", None)
         if preprocessor is not None:
             return preprocessor.tokenizer
         for folder in self.folders:
@@ -116,11 +115,7 @@ def _load(path: pathlib.Path) -> keras.Model:
     if not path.is_dir():
         if not path.exists():
             raise FileNotFoundError(f"{path} does not exist.")
-        with (
-            name_damage(path, *_DAMAGE),
-            zipfile.ZipFile(path),
-            without_initializing(),
-        ):
+        with name_damage(path, *_DAMAGE), zipfile.ZipFile(path), without_initializing():
             return keras.saving.load_model(path, compile=False)
     is_task = (path / "task.json").exists()
     class_ = _registered(path / "task.json") if is_task else keras_hub.models.Backbone

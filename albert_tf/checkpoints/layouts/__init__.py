@@ -10,16 +10,6 @@ from albert_tf.checkpoints.layouts.huggingface import HUGGINGFACE
 from albert_tf.checkpoints.layouts.kerashub import KERASHUB
 from albert_tf.checkpoints.layouts.original import ALBERT_ZH, GOOGLE
 
-__all__ = [
-    "ALBERT_ZH",
-    "GOOGLE",
-    "HUGGINGFACE",
-    "KERASHUB",
-    "LAYOUTS",
-    "original_layout",
-    "own_layout",
-]
-
 LAYOUTS = {layout.name: layout for layout in (GOOGLE, ALBERT_ZH, HUGGINGFACE, KERASHUB)}
 _NUMBERS = dict.fromkeys(("attention", "feed_forward"), "_{group}_{inner}")
 

@@ -1,0 +1,132 @@
+"""Converting checkpoints by loading and saving, and comparing the results."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import pathlib
+
+import numpy as np
+
+from albert_tf.checkpoints import open_checkpoint
+from albert_tf.checkpoints.checkpoint import Checkpoint, Config
+from albert_tf.checkpoints.opening import CheckpointPath
+from albert_tf.checkpoints.plan import plan_weights
+from albert_tf.checkpoints.saving import Saving
+from albert_tf.models.building import build_model
+from albert_tf_lite.errors import AlbertError
+
+
+@dataclasses.dataclass(frozen=True)
+class Conversion:
+    """The result of `convert_checkpoint`."""
+
+    layout: str  # The layout that was read.
+    # For each weight the names read, the names written, and its shape.
+    moved: list[tuple[tuple[str, ...], tuple[str, ...], tuple[int, ...]]]
+    # Optimizer slots, the step counter, heads and settings without a place.
+    left_out: list[str]
+
+
+def convert_checkpoint(
+    source: CheckpointPath,
+    destination: str | os.PathLike,
+    layout: str,
+    config: Config | None = None,
+    vocabulary: str | os.PathLike | None = None,
+) -> Conversion:
+    """Convert a checkpoint: load its model, and save it in another layout.
+
+    Args:
+        source: see `load_checkpoint`.
+        destination: string, the directory to write.
+        layout: string, see `save_checkpoint`.
+        config: optional path or dict, the config of the source. By default the one
+            beside it.
+        vocabulary: optional path of the vocabulary. By default the one beside the
+            source.
+
+    Returns:
+        A `Conversion`.
+
+    Raises:
+        FileNotFoundError: if a file of the source is missing.
+        CheckpointError: as `load_checkpoint`, or if the layout cannot hold the model.
+        AlbertError: if the layout is unknown, or the directory holds the source.
+        FileExistsError: if the directory holds files of another checkpoint.
+
+    Example:
+    ```python
+    albert_tf.convert_checkpoint(
+        "examples/albert_micro_zh", "converted", "keras"
+    )
+    ```
+    """
+    opened = open_checkpoint(source, config=config)
+    folders = [folder.resolve() for folder in opened.folders]
+    if pathlib.Path(destination).resolve() in folders:
+        raise AlbertError(f"{destination} holds the source. Choose another directory.")
+    tokenizer = opened.tokenizer(vocabulary=vocabulary)
+    model = opened.model or build_model(opened)
+    saving = Saving(model, destination, layout, tokenizer)
+    saving.write()
+    written = {id(weight): tensors.names for weight, tensors in saving.plan}
+    moved = [
+        (tensors.names, written[id(weight)], tuple(weight.shape))
+        for weight, tensors in plan_weights(opened.layout, model, saving.parts)
+    ]
+    # Heads without a place are in `saving.left_out`.
+    known = {name for names, _, _ in moved for name in names}
+    known.update(opened.layout.names(opened.heads))
+    left_out = sorted(set(opened.shapes) - known) + saving.left_out
+    return Conversion(opened.layout.name, moved, left_out)
+
+
+def verify_conversion(
+    source: CheckpointPath, destination: CheckpointPath, config: Config | None = None
+) -> dict[str, float]:
+    """Run two checkpoints on a random batch and compare their outputs.
+
+    KerasHub's presets are run by KerasHub's own code.
+
+    Args:
+        source, config: see `convert_checkpoint`.
+        destination: string, the converted checkpoint.
+
+    Returns:
+        The largest absolute difference of each output that both have, a dict.
+
+    Example:
+    ```python
+    path = "examples/albert_micro_zh"
+    albert_tf.convert_checkpoint(path, "converted", "keras")
+    albert_tf.verify_conversion(path, "converted")
+    ```
+    """
+    first = _outputs(open_checkpoint(source, config=config))
+    second = _outputs(open_checkpoint(destination))
+    return {
+        name: float(np.abs(first[name] - second[name]).max())
+        for name in first
+        if name in second
+    }
+
+
+def _outputs(checkpoint: Checkpoint) -> dict[str, np.ndarray]:
+    random, arguments = np.random.default_rng(0), checkpoint.arguments
+    shape = (3, min(17, arguments["max_sequence_length"]))
+    lengths = random.integers(1, shape[1] + 1, (shape[0], 1))
+    inputs = {
+        "token_ids": random.integers(0, arguments["vocabulary_size"], shape),
+        "segment_ids": random.integers(0, arguments["num_segments"], shape),
+        "padding_mask": (np.arange(shape[1]) < lengths).astype("int64"),
+        "mask_positions": random.integers(0, shape[1], (3, 4)),
+    }
+    # A model of albert_tf is built again, to compute in float32.
+    model = checkpoint.keras_hub_model or build_model(checkpoint)
+    backbone = getattr(model, "backbone", model)
+    outputs = dict(backbone({name: inputs[name] for name in backbone.input}))
+    if model is not backbone:
+        heads = model({name: inputs[name] for name in model.input})
+        outputs.update(heads if isinstance(heads, dict) else {"logits": heads})
+    return {name: np.asarray(array) for name, array in outputs.items()}
