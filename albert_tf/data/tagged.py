@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from albert_tf.data.reading import field, parse_json, read_lines
 from albert_tf_lite.errors import AlbertError
-from albert_tf_lite.tagging import OUTSIDE, PREFIXES
+from albert_tf_lite.tagging import OUTSIDE, split_tag, tags_to_spans
 
-# The prefixes that each scheme writes. All schemes of `PREFIXES` are read.
+# The prefixes that each scheme writes. More schemes are read.
 SCHEMES = {"BIO": "BI", "BIOES": "BIES"}
 # Characters from here on are written without spaces between words.
 _FIRST_UNSPACED = "\u2e80"
@@ -36,53 +36,6 @@ def tag_names(labels: Sequence[str], scheme: str = "BIO") -> list[str]:
             f'["PER", "LOC", "ORG"]. Received: {labels!r}'
         )
     return [OUTSIDE, *(f"{x}-{name}" for name in names for x in SCHEMES[scheme])]
-
-
-def split_tag(tag: str) -> tuple[str, str]:
-    """Return the prefix (`B`, `I`, `E`, `S` or `O`) and the label of a tag."""
-    if tag == OUTSIDE:
-        return OUTSIDE, ""
-    if len(tag) > 2 and tag[1] in "-_" and tag[0] in PREFIXES:
-        return PREFIXES[tag[0]], tag[2:]
-    raise AlbertError(
-        f"{tag!r} is not a tag. Expected O, or a prefix and a label such as B-PER. The "
-        f"prefixes are {' '.join(PREFIXES)}."
-    )
-
-
-def tags_to_spans(tags: Iterable[str]) -> list[Span]:
-    """Return the spans of a sequence of tags, in tokens.
-
-    As in the script of CoNLL-2000, an inside tag without a begin tag begins an entity,
-    so IOB1 and IO are read, too.
-
-    Args:
-        tags: strings in BIO, BIOES, BMES, BILOU, IOB1 or IO.
-
-    Returns:
-        A list of (start, end, label).
-
-    Raises:
-        AlbertError: if a string is not a tag.
-
-    Example:
-
-    >>> tags_to_spans(["B-PER", "I-PER", "O", "B-LOC"])
-    [(0, 2, 'PER'), (3, 4, 'LOC')]
-    """
-    spans: list[Span] = []
-    start, label = 0, ""
-    for position, (prefix, name) in enumerate([*map(split_tag, tags), (OUTSIDE, "")]):
-        continues = prefix in "IE" and name == label
-        if label and not continues:
-            spans.append((start, position, label))
-            label = ""
-        if prefix != OUTSIDE and not continues:
-            start, label = position, name
-        if prefix in "ES":
-            spans.append((start, position + 1, label))
-            label = ""
-    return spans
 
 
 def spans_to_tags(spans: Iterable[Span], length: int, scheme: str = "BIO") -> list[str]:

@@ -10,15 +10,18 @@ import numpy as np
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.evaluation import best_null_threshold, score_answers
 from albert_tf.models.answer_spans import (
-    answer_characters,
     answer_lists,
     best_spans,
-    in_memory,
     ranked_answers,
     served_answers,
     span_targets,
 )
 from albert_tf.models.task import AlbertTask
+from albert_tf.preprocessing.examples import (
+    check_count,
+    refuse_datasets_of_texts,
+    texts_in_memory,
+)
 from albert_tf.preprocessing.question_answering_preprocessor import (
     AlbertQuestionAnsweringPreprocessor,
     as_questions,
@@ -39,8 +42,7 @@ class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
 
     An answer whose `start` does not point at its text is moved to the nearest place
     that does. If an example has a list of several answers, the first that its context
-    holds is learned. A dataset has batches `((questions, contexts), (starts, texts))`
-    and is read into memory.
+    holds is learned. `fit` and `evaluate` take lists, not datasets of texts.
 
     Args:
         backbone: an `AlbertBackbone`.
@@ -125,7 +127,6 @@ class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
     # === Questions and answers in ===
 
     def prepare_fit(self, x, y):
-        x, y = in_memory(x, y)
         is_new = self.null_threshold is None and y is not None
         if is_new and self.takes_texts(x) and not all(answer_lists(y)):
             self.null_threshold = 0.0
@@ -133,17 +134,16 @@ class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
 
     def targets(self, x: Any, y: Any, packed=None) -> dict[str, np.ndarray]:
         """Return the first and last token of the answers, int arrays [windows]."""
-        x = as_questions(x)
-        packed = packed or self.preprocessor.pack_texts(x)
-        return span_targets(packed, answer_characters(x[1], y))
+        questions, contexts = as_questions(x)
+        check_count((questions, contexts), y)
+        packed = packed or self.preprocessor.pack_texts((questions, contexts))
+        return span_targets(packed, contexts, y)
 
-    def _keras_data(self, x, y=None, *args, **kwargs):
-        return super()._keras_data(*in_memory(x, y), *args, **kwargs)
+    prepare_dataset = refuse_datasets_of_texts
 
     # === Answers out ===
 
-    def read_texts(self, x):
-        return in_memory(x)[0]
+    read_texts = staticmethod(texts_in_memory)
 
     def predictions(self, x, packed, outputs):
         """Return a dict of `answer`, `start`, `end` and `score` per question.
@@ -203,11 +203,19 @@ class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
         _, contexts = as_questions(x)
         if null_threshold == "auto":
             null_threshold = self.null_threshold
-        found = best_spans(packed, outputs, n_best, most or self.max_answer_length)
+        found = self._best_spans(packed, outputs, n_best, most)
         return [
             ranked_answers(*row, null_threshold)[:n_best]
             for row in zip(contexts, *found, strict=True)
         ]
+
+    def _best_spans(self, packed, outputs, n_best, most=None):
+        start, end = (
+            packed.tokens.with_values(np.concatenate(outputs[name]))
+            for name in ("start_logits", "end_logits")
+        )
+        found = best_spans(packed, start, end, n_best, most or self.max_answer_length)
+        return [part.numpy() for part in found]
 
     def tune_null_threshold(
         self,
@@ -225,7 +233,7 @@ class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
         """
         x, packed, outputs = self.predict_rows(x, batch_size, verbose=0)
         _, contexts = as_questions(x)
-        *spans, null = best_spans(packed, outputs, 1, self.max_answer_length)
+        *spans, null = self._best_spans(packed, outputs, 1)
         best, starts, ends = (part[:, 0] for part in spans)
         rows = zip(contexts, starts, ends, strict=True)
         predictions = [context[start:end] for context, start, end in rows]
@@ -241,11 +249,10 @@ class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
 
     def text_answers(self, texts, call):
         questions, contexts = map(without_invalid_bytes, texts)
-        windowed = self.preprocessor.pack_texts((questions, contexts))
-        packed = windowed.tokens, windowed.first_lengths
-        logits = call(self.preprocessor.packer.pad(*packed))
+        packed = self.preprocessor.pack_texts((questions, contexts))
+        logits = call(self.preprocessor.packer.pad(packed.tokens, packed.first_lengths))
         return served_answers(
-            contexts, windowed, logits, self.max_answer_length, self.null_threshold
+            contexts, packed, logits, self.max_answer_length, self.null_threshold
         )
 
     def get_config(self) -> dict[str, Any]:

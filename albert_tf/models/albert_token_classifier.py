@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,12 +11,8 @@ import tensorflow as tf
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.data.tagged import tag_names
 from albert_tf.models.batching import PADDING_TARGET
-from albert_tf.models.tagging import (
-    TagAccuracy,
-    Tagging,
-    spans_of_logits,
-    tags_of_spans,
-)
+from albert_tf.models.from_checkpoint import warn_of_new_head
+from albert_tf.models.tagging import TagAccuracy, Tagging, tags_of_spans
 from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing.examples import texts_in_memory
 from albert_tf.preprocessing.token_classifier_preprocessor import (
@@ -26,6 +21,9 @@ from albert_tf.preprocessing.token_classifier_preprocessor import (
 )
 from albert_tf_lite.answers import entities_of
 from albert_tf_lite.errors import AlbertError
+
+# Decoded together, padded to the longest.
+TEXTS_AT_A_TIME = 64
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
@@ -125,12 +123,7 @@ class AlbertTokenClassifier(AlbertTask, keras_hub.models.Task):
         if count and is_unnamed and len(wanted) == count:
             return {**found, **arguments, "tags": wanted}, []
         if count:
-            warnings.warn(
-                f"The token classifier of {checkpoint.path} has {count} tags, "
-                f"{named or 'without names'}, not {wanted}: the model begins with a "
-                "new one, with random weights.",
-                stacklevel=4,
-            )
+            warn_of_new_head(checkpoint, "token_classifier", wanted)
         return {**arguments, "tags": wanted}, ["token_classifier"]
 
     @classmethod
@@ -166,8 +159,7 @@ class AlbertTokenClassifier(AlbertTask, keras_hub.models.Task):
 
     # === Entities out ===
 
-    def read_texts(self, x):
-        return texts_in_memory(x)
+    read_texts = staticmethod(texts_in_memory)
 
     def predictions(self, x, packed, outputs):
         """Return a list of `(start, end, label)` per text; for ids the logits."""
@@ -197,7 +189,16 @@ class AlbertTokenClassifier(AlbertTask, keras_hub.models.Task):
     def _spans(self, packed, outputs):
         lengths = [len(window) for window in outputs]
         logits = tf.RaggedTensor.from_row_lengths(np.concatenate(outputs), lengths)
-        return spans_of_logits(self._tagging, packed, logits)
+        logits = packed.starts.with_values(packed.windows.merge(logits))
+        spans = []
+        for row in range(0, logits.nrows(), TEXTS_AT_A_TIME):
+            rows = slice(row, row + TEXTS_AT_A_TIME)
+            parts = (x[rows] for x in (logits, packed.starts, packed.ends))
+            found = (x.to_list() for x in self._tagging.entities_in_graph(*parts))
+            for start, end, label, score in zip(*found, strict=True):
+                label = map(bytes.decode, label)
+                spans.append(list(zip(start, end, label, score, strict=True)))
+        return spans
 
     def exported_settings(self):
         return {
@@ -227,7 +228,7 @@ class AlbertTokenClassifier(AlbertTask, keras_hub.models.Task):
         texts = preprocessor.cut(ids, *(tf.cast(x, tf.int32) for x in offsets))
         logits = call(preprocessor.packer.pad(texts.tokens, texts.first_lengths))
         logits = texts.starts.with_values(texts.windows.merge(logits))
-        found = self._tagging.entities(logits, texts.starts, texts.ends)
+        found = self._tagging.entities_in_graph(logits, texts.starts, texts.ends)
         start, end, labels, scores = (
             column.to_tensor(fill)
             for column, fill in zip(found, (-1, -1, "", 0.0), strict=True)

@@ -78,6 +78,9 @@ def test_the_loss_is_the_cross_entropy_of_the_sentences(summarizer):
 
 
 def test_wrong_labels_raise(summarizer):
-    for y, message in (([[1, 0]], "Article 0 has 4 sentences"), ([], "0 for 1")):
+    for y, message in (
+        ([[1, 0]], "Article 0 has 4 sentences"),
+        ([], "1 texts and 0 labels"),
+    ):
         with pytest.raises(ValueError, match=message):
             summarizer.fit([ARTICLE], y, verbose=0)

@@ -171,7 +171,7 @@ def test_a_dataset_of_texts_and_character_tags(tagger):
 
 def test_wrong_spans_raise(tagger):
     for x, y, message in (
-        (["好", "差"], [[]], "2 texts and 1 lists"),
+        (["好", "差"], [[]], "2 texts and 1 labels"),
         (["好", "差"], [[], [(0, 2, "PER")]], r"In text 1, the span \(0, 2, 'PER'\)"),
         (["好"], [[(0, 1, "ORG")]], r"unknown label.*\['PER', 'LOC'\]"),
     ):
@@ -206,7 +206,7 @@ def test_other_labels_get_a_new_head(tmp_path):
     assert again.tags == tagger.tags
     kernel = np.array(tagger.tag_dense.kernel)
     assert np.array_equal(again.tag_dense.kernel, kernel)
-    with pytest.warns(UserWarning, match="has 5 tags, .*new one"):
+    with pytest.warns(UserWarning, match="has 5 classes, not .*ORG.*new head"):
         other = read(tmp_path / "tagger", labels=["PER", "ORG"])
     assert other.labels == ["PER", "ORG"]
     assert not np.array_equal(other.tag_dense.kernel, kernel)
