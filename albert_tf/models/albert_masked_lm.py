@@ -67,6 +67,7 @@ class AlbertMaskedLM(AlbertTask, keras_hub.models.MaskedLM):
     preprocessor_cls = AlbertMaskedLMPreprocessor
     heads = ("masked_lm_head",)
     keeps_pooler = True
+    default_learning_rate = 1e-4
 
     def __init__(
         self,
@@ -116,10 +117,6 @@ class AlbertMaskedLM(AlbertTask, keras_hub.models.MaskedLM):
             task.preprocessor.marked_labels = marked_labels
             task.preprocessor.segmenter = segmenter
         return task
-
-    @property
-    def default_learning_rate(self) -> float:
-        return 1e-4
 
     def default_loss(self):
         return keras.losses.SparseCategoricalCrossentropy(from_logits=True)

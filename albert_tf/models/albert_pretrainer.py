@@ -60,6 +60,7 @@ class AlbertPretrainer(AlbertTask, keras_hub.models.Task):
     """
 
     heads = ("masked_lm_head", "sop_head")
+    default_learning_rate = 1e-4
 
     def __init__(
         self,
@@ -99,10 +100,6 @@ class AlbertPretrainer(AlbertTask, keras_hub.models.Task):
         if self.sop_head is not None:
             outputs["sop_logits"] = self.sop_head(hidden["pooled_output"])
         super().__init__(inputs=inputs, outputs=outputs, **kwargs)
-
-    @property
-    def default_learning_rate(self) -> float:
-        return 1e-4
 
     def default_loss(self):
         return {

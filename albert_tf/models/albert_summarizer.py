@@ -153,29 +153,20 @@ class AlbertSummarizer(AlbertTask, keras_hub.models.Task):
         found = self.predict_rows(x, batch_size, verbose=verbose)
         return self._summaries(*found, sentences, max_characters)
 
-    def sentence_scores(
-        self, x: list, batch_size: int | None = None, verbose: str | int = "auto"
-    ) -> list[np.ndarray]:
-        """Return the probability of each sentence, a float array per article."""
-        x, packed, outputs = self.predict_rows(x, batch_size, verbose=verbose)
-        return self._scores(sentences_of(x), packed, outputs)
-
     def predict_dicts(
         self, x, batch_size=None, sentences=SENTENCES, max_characters=None
     ):
         """Return `summary` and `sentences` of each article; see `summarize`."""
         return self.summarize(x, sentences, max_characters, batch_size, verbose=0)
 
-    def _scores(self, rows, packed, outputs):
+    def _summaries(self, x, packed, outputs, sentences=SENTENCES, max_characters=None):
         if packed is None:
             return []
-        logits = np.concatenate(outputs)[packed.positions.numpy()]
-        bounds = np.cumsum([len(row) for row in rows])[:-1]
-        return np.split(tf.sigmoid(logits).numpy(), bounds)
-
-    def _summaries(self, x, packed, outputs, sentences=SENTENCES, max_characters=None):
         rows, summaries = sentences_of(x), []
-        for row, scores in zip(rows, self._scores(rows, packed, outputs), strict=True):
+        logits = np.concatenate(outputs)[packed.positions.numpy()]
+        ends = np.cumsum([len(row) for row in rows])
+        all_scores = np.split(tf.sigmoid(logits).numpy(), ends[:-1])
+        for row, scores in zip(rows, all_scores, strict=True):
             bounds = sentence_bounds(row)
             chosen = choose_sentences(row, scores, sentences, max_characters)
             summary = "".join(row[i] for i in chosen).strip()

@@ -92,6 +92,11 @@ class AlbertTokenClassifier(AlbertTask, keras_hub.models.Task):
         self.labels = self._tagging.labels
         self.scheme = self._tagging.scheme
         self.dropout = dropout
+        if labels and set(labels) != set(self.labels):
+            raise AlbertError(
+                f"`labels` are {list(labels)}, but `tags` are of {self.labels}. For a "
+                "new head on a preset, call from_checkpoint(preset, labels=...)."
+            )
 
         # === Layers ===
         self.backbone = backbone
@@ -108,35 +113,23 @@ class AlbertTokenClassifier(AlbertTask, keras_hub.models.Task):
     def read_heads(cls, checkpoint, arguments):
         count = checkpoint.num_classes("token_classifier")
         found = checkpoint.head_config("token_classifier")
-        named = found.pop("tags", None)
-        labels, scheme = arguments.get("labels"), arguments.get("scheme", "BIO")
-        wanted = arguments.get("tags") or (labels and tag_names(labels, scheme))
-        if not (wanted or named):
+        labels, named = arguments.get("labels"), found.get("tags")
+        tags = arguments.get("tags")
+        tags = tags or (labels and tag_names(labels, arguments.get("scheme", "BIO")))
+        if not (tags or named):
             problem = "does not name its tags" if count else "has no token classifier"
             raise AlbertError(
                 f'{checkpoint.path} {problem}. Give `labels=`, such as ["PER", "LOC"].'
             )
         # The same tags in another order stay with their weights.
-        if count and (not wanted or set(wanted) == set(named or ())):
-            return {**found, **arguments, "tags": named}, []
-        is_unnamed = named is None or "tags" in arguments
-        if count and is_unnamed and len(wanted) == count:
-            return {**found, **arguments, "tags": wanted}, []
+        if not tags or set(tags) == set(named or ()):
+            tags = named
+        is_renamed = named is None or "tags" in arguments
+        if count and (tags is named or (is_renamed and len(tags) == count)):
+            return {**found, **arguments, "tags": tags}, []
         if count:
-            warn_of_new_head(checkpoint, "token_classifier", wanted)
-        return {**arguments, "tags": wanted}, ["token_classifier"]
-
-    @classmethod
-    def from_preset(cls, preset, load_weights=True, **kwargs):
-        model = super().from_preset(preset, load_weights, **kwargs)
-        labels = kwargs.get("labels") or model.labels
-        scheme = kwargs.get("scheme") or model.scheme
-        if (set(labels), scheme) != (set(model.labels), model.scheme):
-            raise AlbertError(
-                f"{preset} has a head for {model.labels} in {model.scheme}. To begin "
-                "with a new one call from_checkpoint(preset, labels=...)."
-            )
-        return model
+            warn_of_new_head(checkpoint, "token_classifier", tags)
+        return {**arguments, "tags": tags}, ["token_classifier"]
 
     def default_loss(self):
         return keras.losses.SparseCategoricalCrossentropy(
