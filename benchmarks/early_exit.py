@@ -123,11 +123,11 @@ def main():
 
     def job(name):
         model, patience = jobs[name]
-        options = {"batch_size": arguments.batch_size, "verbose": 0}
+        size = arguments.batch_size
         if patience is None:
-            outputs[name] = model.predict(test_x, **options)
+            outputs[name] = model.predict(test_x, size, verbose=0)
         else:
-            outputs[name] = model.predict_early(test_x, patience, **options)
+            outputs[name] = model.predict_early(test_x, patience, size)
 
     rate = matrix_rate()
     calls = {name: lambda name=name: job(name) for name in jobs}

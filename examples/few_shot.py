@@ -36,8 +36,8 @@ embedder = albert_tf.models.AlbertTextEmbedder.from_checkpoint(HERE / "albert_mi
 
 def accuracy():
     head = LogisticRegression(C=100, max_iter=1000)
-    head.fit(embedder.encode_text(train[0]), train[1])
-    return head, head.score(embedder.encode_text(test[0]), test[1])
+    head.fit(embedder.encode_text(train[0], verbose=0), train[1])
+    return head, head.score(embedder.encode_text(test[0], verbose=0), test[1])
 
 
 _, before = accuracy()

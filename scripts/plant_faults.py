@@ -99,11 +99,11 @@ last_batch_dropped | albert_tf/preprocessing | every text is in a batch
 - return np.array([*bounds, len(lengths)])
 + return np.array(bounds if len(bounds) > 1 else [0, len(lengths)])
 labels_not_moved | albert_tf/models -k batching | a label stays with its text
-- return pad(*tf.nest.map_structure(lambda x: tf.gather(x, rows), features))
-+ x, y = features[:2], features[2:]
-+             x = tf.nest.map_structure(lambda x: tf.gather(x, rows), x)
-+             y = tf.nest.map_structure(lambda y: tf.gather(y, tf.sort(rows)), y)
-+             return pad(*x, *y)
+- return self.pad(*features)
++ x = features[:2]
++         y = self.features[2:]
++         y = tf.nest.map_structure(lambda y: tf.gather(y, tf.sort(rows)), y)
++         return self.pad(*x, *y)
 words_shifted | albert_tf/preprocessing | words are masked where a segmenter found them
 - (len(text) + 1 for text in texts[:-1])
 + (len(text) for text in texts[:-1])

@@ -16,11 +16,7 @@ from albert_tf.models.albert_text_classifier import (
 from albert_tf.models.albert_text_embedder import AlbertTextEmbedder
 from albert_tf.models.albert_text_regressor import AlbertTextRegressor
 from albert_tf.models.albert_token_classifier import AlbertTokenClassifier
-from albert_tf.models.attributions import (
-    Attributions,
-    IntegratedGradients,
-    integrated_gradients,
-)
+from albert_tf.models.attributions import Attributions, IntegratedGradients
 from albert_tf.models.batching import bucket_by_length
 from albert_tf.models.classifier_tools import (
     class_weights,
@@ -56,7 +52,6 @@ __all__ = [
     "ZeroShotClassifier",
     "bucket_by_length",
     "class_weights",
-    "integrated_gradients",
     "predict_windows",
     "text_features",
     "tune_thresholds",

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import contextlib
 from typing import Any
 
 import keras
@@ -11,7 +10,7 @@ from albert_tf.models.albert_text_classifier import (
     AlbertMultiLabelClassifier,
     AlbertTextClassifier,
 )
-from albert_tf.models.batching import DEFAULT_BATCH_SIZE
+from albert_tf.models.batching import DEFAULT_BATCH_SIZE, text_batches
 from albert_tf_lite.errors import AlbertError
 
 
@@ -37,8 +36,7 @@ class AlbertDistiller:
             texts with labels.
 
     Raises:
-        AlbertError: if the classes differ, the models share weights, or
-            `student_loss_weight` is not between 0 and 1.
+        AlbertError: if the classes differ, or the models share weights.
 
     Example:
     ```python
@@ -59,11 +57,6 @@ class AlbertDistiller:
         student_loss_weight: float = 0.5,
     ):
         _check_alike(teacher, student)
-        if not 0 <= student_loss_weight <= 1:
-            raise AlbertError(
-                "`student_loss_weight` must be between 0 and 1. Received: "
-                f"{student_loss_weight}"
-            )
         self.teacher = teacher
         self.student = student
         self.temperature = temperature
@@ -107,50 +100,28 @@ class AlbertDistiller:
         train = self._batches(x, y, shuffle=shuffle, **options)
         if validation_data is not None:
             validation_data = self._batches(*validation_data, **options)
-        self.student.prepare_fit(x, y)
-        with self._compiled(y is not None) as student:
-            return student.fit(train, validation_data=validation_data, **kwargs)
-
-    def evaluate(
-        self, x: Any, y: Any = None, batch_size: int | None = None, **kwargs: Any
-    ) -> Any:
-        """Return the loss and the agreement with the teacher.
-
-        Args:
-            x, y, batch_size: as for `fit`.
-            **kwargs: passed to the student's `evaluate`.
-        """
-        batches = self._batches(x, y, batch_size=batch_size)
-        with self._compiled(y is not None) as student:
-            return student.evaluate(batches, **kwargs)
-
-    @contextlib.contextmanager
-    def _compiled(self, has_labels):
         student = self.student
-        student.compile(
-            loss=self._loss(has_labels), metrics=[self._agreement()], **self._options
-        )
+        student.prepare_fit(x, y)
+        metric = keras.metrics.MeanMetricWrapper(self._agree, name="agreement")
+        loss = self._loss(y is not None)
+        student.compile(loss=loss, metrics=[metric], **self._options)
         try:
-            yield student
+            return student.fit(train, validation_data=validation_data, **kwargs)
         finally:
             student.compile()
 
     def _batches(self, x, y=None, **options):
         """Return batches whose targets are the teacher's logits, then the labels."""
         student = self.student
-        if not student.takes_texts(x):
-            raise TypeError(
-                f"`x` must be a list of texts. Received: {type(x).__name__}"
-            )
         outputs = self.teacher.predict(x, verbose=0)
-        logits = ops.convert_to_numpy(self.teacher.class_logits(outputs))
+        logits = ops.convert_to_numpy(_class_logits(self.teacher, outputs))
         targets = [logits.reshape(len(logits), -1)]
         if y is not None:
             labels = np.asarray(student.targets(x, y), "float32")
             targets.append(labels.reshape(len(labels), -1))
         packed = student.preprocessor.pack_texts(x)
         targets = np.concatenate(targets, axis=1)
-        return student.batcher.batches(packed, targets, **options).dataset
+        return text_batches(student.preprocessor, packed, targets, **options).dataset
 
     def _loss(self, has_labels):
         student, share = self.student, self.student_loss_weight
@@ -161,8 +132,8 @@ class AlbertDistiller:
         )
 
         def loss(y_true, y_pred):
-            logits = student.class_logits(y_pred)
-            taught, labels = self._split(y_true, logits)
+            logits = _class_logits(student, y_pred)
+            taught, labels = _split(y_true, logits)
             value = distillation.compute_loss(taught, logits)
             if not has_labels:
                 return value
@@ -170,19 +141,34 @@ class AlbertDistiller:
 
         return loss
 
-    def _agreement(self):
-        def same(y_true, y_pred):
-            logits = self.student.class_logits(y_pred)
-            taught, _ = self._split(y_true, logits)
-            found = ops.argmax(logits, axis=-1) == ops.argmax(taught, axis=-1)
-            return ops.cast(found, "float32")
+    def _agree(self, y_true, y_pred):
+        logits = _class_logits(self.student, y_pred)
+        taught, _ = _split(y_true, logits)
+        same = ops.argmax(logits, axis=-1) == ops.argmax(taught, axis=-1)
+        return ops.cast(same, "float32")
 
-        return keras.metrics.MeanMetricWrapper(same, name="agreement")
 
-    def _split(self, y_true, logits):
-        width = int(np.prod(logits.shape[1:]))
-        shape = (-1, *logits.shape[1:])
-        return ops.reshape(y_true[:, :width], shape), y_true[:, width:]
+def _class_logits(model, outputs):
+    """Return logits whose softmax over the last axis are the probabilities.
+
+    They are [batch, num_classes], or for a multi-label model [batch, num_classes, 2]:
+    without the class, and with it.
+    """
+    is_multi_label = isinstance(model, AlbertMultiLabelClassifier)
+    if model.gives_logits:
+        if is_multi_label:
+            outputs = ops.stack([ops.zeros_like(outputs), outputs], axis=-1)
+        return outputs
+    if is_multi_label:
+        outputs = ops.stack([1 - outputs, outputs], axis=-1)
+    return ops.log(ops.maximum(outputs, keras.config.epsilon()))
+
+
+def _split(y_true, logits):
+    """Return the logits of the teacher and the labels."""
+    width = int(np.prod(logits.shape[1:]))
+    shape = (-1, *logits.shape[1:])
+    return ops.reshape(y_true[:, :width], shape), y_true[:, width:]
 
 
 def _check_alike(teacher, student):
@@ -195,7 +181,7 @@ def _check_alike(teacher, student):
             f"strings. Received: {teacher} and {student}"
         )
     for name in ("num_classes", "labels"):
-        first, second = (getattr(model, name) for model in (teacher, student))
+        first, second = (getattr(model, name) for model in both)
         if None not in (first, second) and first != second:
             raise AlbertError(
                 f"Teacher and student must have the same `{name}`. "

@@ -5,20 +5,14 @@ from typing import Any
 import keras
 import keras_hub
 import tensorflow as tf
-from keras import ops
 
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.models.from_checkpoint import warn_of_new_head
-from albert_tf.models.pooling import check_pooling_mode, pool_text
+from albert_tf.models.pooling import pool_text
 from albert_tf.models.task import AlbertTask
-from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
-from albert_tf.preprocessing.examples import (
-    check_class_names,
-    class_ids,
-    dataset_class_ids,
-    multi_hot,
-)
-from albert_tf_lite.answers import chosen_of, classify, classify_multi_label, ranked
+from albert_tf.preprocessing import AlbertTextClassifierPreprocessor, examples
+from albert_tf.preprocessing.examples import check_class_names
+from albert_tf_lite import answers as lite
 from albert_tf_lite.errors import AlbertError
 
 DEFAULT_THRESHOLD = 0.5
@@ -110,7 +104,7 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
         self.dropout = dropout
         self.labels = check_class_names(labels, num_classes)
         self.pairs = pairs
-        self.pooling_mode = check_pooling_mode(pooling_mode)
+        self.pooling_mode = pooling_mode
 
         # === Functional Model ===
         pooled = self.output_dropout(pool_text(backbone, pooling_mode))
@@ -164,11 +158,6 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
         """The labels, or the numbers of the classes if they have none."""
         return list(self.labels or map(str, range(self.num_classes)))
 
-    @property
-    def gives_logits(self) -> bool:
-        """True if the outputs are logits, and not probabilities."""
-        return self.activation is not self.probability_activation
-
     def compile(self, optimizer: Any = "auto", loss: Any = "auto", **kwargs: Any):
         """Configure training, as `AutoCompile.compile`.
 
@@ -188,22 +177,23 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
         # Another loss may want scores, or one column per class.
         takes_ids = isinstance(self.loss, keras.losses.SparseCategoricalCrossentropy)
         classes = self.num_classes if self._loss_is_default or takes_ids else None
-        return class_ids(x, y, classes, self.labels)
+        return examples.class_ids(x, y, classes, self.labels)
 
     def prepare_dataset(self, dataset, fixed=False):
-        return dataset_class_ids(dataset, self.labels) if self.labels else dataset
+        return (
+            examples.dataset_class_ids(dataset, self.labels) if self.labels else dataset
+        )
 
     # === Answers out ===
 
-    def class_logits(self, outputs: Any) -> Any:
-        """Return logits whose softmax over the last axis are the probabilities."""
-        return outputs if self.gives_logits else _log(outputs)
+    @property
+    def gives_logits(self) -> bool:
+        """True if the outputs are logits, and not probabilities."""
+        return self.activation is keras.activations.linear
 
     def probabilities(self, outputs: Any) -> Any:
         """Return the probabilities [batch, num_classes] for outputs of the model."""
-        if self.activation is keras.activations.linear:
-            return self.probability_activation(outputs)
-        return outputs
+        return self.probability_activation(outputs) if self.gives_logits else outputs
 
     def answers(self, outputs: Any, labels: list[str] | None = None) -> dict[str, Any]:
         """Return `label`, `label_id` and `probabilities` for outputs of the model.
@@ -214,38 +204,23 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
         """
         probabilities = self.probabilities(outputs)
         label_id = tf.argmax(probabilities, axis=-1, output_type=tf.int32)
-        label = tf.gather(tf.constant(self._names(labels)), label_id)
+        names = check_class_names(labels, self.num_classes) or self.class_names
+        label = tf.gather(tf.constant(names), label_id)
         return {"label": label, "label_id": label_id, "probabilities": probabilities}
-
-    def _names(self, labels):
-        if labels is None:
-            return self.class_names
-        return check_class_names(labels, self.num_classes)
 
     def predict_dicts(self, x, batch_size=None, top_k=1):
         outputs = self.predict(x, batch_size, verbose=0)
-        found = classify(outputs, self.exported_settings())
-        return ranked(self.class_names, found["probabilities"], top_k)
+        found = lite.classify(outputs, self.exported_settings())
+        return lite.ranked(self.class_names, found["probabilities"], top_k)
 
     def exported_settings(self) -> dict[str, Any]:
-        is_linear = self.activation is keras.activations.linear
+        needed = self.probability_activation.__name__ if self.gives_logits else None
         return {
             "task": self.name_of_task,
-            "output": "logits" if is_linear else "probabilities",
+            "output": "logits" if self.gives_logits else "probabilities",
             "labels": self.class_names,
             # The activation that the outputs still need.
-            "activation": self.probability_activation.__name__ if is_linear else None,
-        }
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "num_classes": self.num_classes,
-            "activation": keras.activations.serialize(self.activation),
-            "dropout": self.dropout,
-            "labels": None if self.labels is None else list(self.labels),
-            "pairs": self.pairs,
-            "pooling_mode": self.pooling_mode,
+            "activation": needed,
         }
 
 
@@ -294,13 +269,8 @@ class AlbertMultiLabelClassifier(AlbertTextClassifier):
         self,
         backbone: AlbertBackbone,
         num_classes: int,
-        preprocessor: AlbertTextClassifierPreprocessor | None = None,
-        activation: Any = None,
-        dropout: float = 0.1,
-        labels: list[str] | None = None,
-        pairs: bool = False,
+        *args: Any,
         thresholds: list[float] | None = None,
-        pooling_mode: str = "cls",
         **kwargs: Any,
     ):
         if thresholds is not None and len(thresholds) != num_classes:
@@ -308,15 +278,7 @@ class AlbertMultiLabelClassifier(AlbertTextClassifier):
                 "`thresholds` must have a number for each of the "
                 f"{num_classes} classes. Received {len(thresholds)}: {thresholds}"
             )
-        kwargs.update(dropout=dropout, labels=labels, pairs=pairs)
-        super().__init__(
-            backbone,
-            num_classes,
-            preprocessor,
-            activation=activation,
-            pooling_mode=pooling_mode,
-            **kwargs,
-        )
+        super().__init__(backbone, num_classes, *args, **kwargs)
         self.thresholds = thresholds and list(map(float, thresholds))
 
     def default_loss(self):
@@ -328,16 +290,7 @@ class AlbertMultiLabelClassifier(AlbertTextClassifier):
         return {"metrics": [keras.metrics.AUC(curve="PR", **options)]}
 
     def targets(self, x, y, packed=None):
-        return multi_hot(x, y, self.num_classes, self.labels)
-
-    def prepare_dataset(self, dataset, fixed=False):
-        return dataset
-
-    def class_logits(self, outputs: Any) -> Any:
-        """Return logits [batch, num_classes, 2]: without the class, and with it."""
-        if self.gives_logits:
-            return ops.stack([ops.zeros_like(outputs), outputs], axis=-1)
-        return _log(ops.stack([1 - outputs, outputs], axis=-1))
+        return examples.multi_hot(x, y, self.num_classes, self.labels)
 
     def answers(self, outputs: Any, labels: list[str] | None = None) -> dict[str, Any]:
         """Return `labels`, `chosen` and `probabilities`, [batch, num_classes].
@@ -352,24 +305,16 @@ class AlbertMultiLabelClassifier(AlbertTextClassifier):
         probabilities = tf.convert_to_tensor(self.probabilities(outputs))
         thresholds = self.exported_settings()["thresholds"]
         chosen = probabilities >= tf.cast(thresholds, probabilities.dtype)
-        names = tf.where(chosen, tf.constant(self._names(labels)), "")
+        names = check_class_names(labels, self.num_classes) or self.class_names
+        names = tf.where(chosen, tf.constant(names), "")
         return {"labels": names, "chosen": chosen, "probabilities": probabilities}
 
     def predict_dicts(self, x, batch_size=None, top_k="auto"):
         outputs = self.predict(x, batch_size, verbose=0)
-        found = classify_multi_label(outputs, self.exported_settings())
+        found = lite.classify_multi_label(outputs, self.exported_settings())
         values = found["probabilities"], found["chosen"]
-        return chosen_of(self.class_names, *values, top_k)
+        return lite.chosen_of(self.class_names, *values, top_k)
 
     def exported_settings(self) -> dict[str, Any]:
         thresholds = self.thresholds or [DEFAULT_THRESHOLD] * self.num_classes
         return {**super().exported_settings(), "thresholds": thresholds}
-
-    def get_config(self) -> dict[str, Any]:
-        thresholds = self.thresholds and list(self.thresholds)
-        return {**super().get_config(), "thresholds": thresholds}
-
-
-def _log(probabilities):
-    """Return logarithms that are finite for 0, too."""
-    return ops.log(ops.maximum(probabilities, keras.config.epsilon()))

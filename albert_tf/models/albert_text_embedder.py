@@ -9,11 +9,12 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.backbone import AlbertBackbone
-from albert_tf.models.batching import DEFAULT_BATCH_SIZE, TextBatches
-from albert_tf.models.pooling import check_pooling_mode, pool_hidden_states
+from albert_tf.models.batching import DEFAULT_BATCH_SIZE, text_batches
+from albert_tf.models.pooling import pool_hidden_states
 from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
 from albert_tf.preprocessing.examples import count_examples, is_pair
+from albert_tf.preprocessing.packed_texts import PackedTexts
 from albert_tf.preprocessing.texts import as_segments
 from albert_tf.training import PairLoss
 from albert_tf_lite.answers import cosines_of, scores_of
@@ -78,7 +79,7 @@ class AlbertTextEmbedder(AlbertTask, keras_hub.models.TextEmbedder):
         self.preprocessor = preprocessor
 
         # === Config ===
-        self.pooling_mode = check_pooling_mode(pooling_mode)
+        self.pooling_mode = pooling_mode
         self.normalize = normalize
 
         # === Functional Model ===
@@ -90,23 +91,7 @@ class AlbertTextEmbedder(AlbertTask, keras_hub.models.TextEmbedder):
     def default_loss(self):
         return PairLoss()
 
-    # === Vectors ===
-
-    def encode_text(
-        self, texts: str | Sequence[str], batch_size: int | None = None, **kwargs: Any
-    ) -> np.ndarray:
-        """Return the vectors of texts.
-
-        Args:
-            texts: a string, or list of strings.
-            batch_size, **kwargs: as for `predict`.
-
-        Returns:
-            A float32 array [texts, hidden_dim]; for one string [1, hidden_dim], as in
-            KerasHub.
-        """
-        texts = [texts] if isinstance(texts, str) else texts
-        return self.predict(texts, batch_size=batch_size, **{"verbose": 0, **kwargs})
+    # === Vectors (`encode_text` is KerasHub's) ===
 
     def similarity(
         self, query_embeddings: np.ndarray, document_embeddings: np.ndarray
@@ -139,21 +124,18 @@ class AlbertTextEmbedder(AlbertTask, keras_hub.models.TextEmbedder):
         """
         if len(corpus) == 0:
             raise AlbertError("`corpus` is empty. Expected at least one text.")
-        vectors: Any = corpus
         is_text = isinstance(corpus[0], str)
-        if is_text:
-            vectors = self.encode_text(list(corpus))
-        scores = self.similarity(self.encode_text(query), vectors)
-        nearest = np.argsort(-scores, axis=1, kind="stable")[:, :top_k]
-        found = []
-        for row, indices in zip(scores, nearest, strict=True):
-            texts = [{"text": corpus[i]} if is_text else {} for i in indices]
-            found.append(
-                [
-                    {"index": int(i), "score": float(row[i]), **text}
-                    for i, text in zip(indices, texts, strict=True)
-                ]
-            )
+        vectors = self.encode_text(list(corpus), verbose=0) if is_text else corpus
+        scores = self.similarity(self.encode_text(query, verbose=0), vectors)
+        nearest = np.argsort(-scores, axis=1, kind="stable")[:, :top_k].tolist()
+        found = [
+            [
+                {"index": i, "score": float(row[i])}
+                | ({"text": corpus[i]} if is_text else {})
+                for i in indices
+            ]
+            for row, indices in zip(scores, nearest, strict=True)
+        ]
         return found[0] if isinstance(query, str) else found
 
     def answers(self, outputs: Any) -> dict[str, Any]:
@@ -163,9 +145,10 @@ class AlbertTextEmbedder(AlbertTask, keras_hub.models.TextEmbedder):
     def predict_dicts(self, x, batch_size=None):
         """Return the `embedding` of each text; for pairs `score`, the cosine."""
         if isinstance(x, tuple):
-            vectors = (self.encode_text(part, batch_size) for part in x)
+            vectors = (self.predict(part, batch_size, verbose=0) for part in x)
             return scores_of(cosines_of(*vectors))
-        return [{"embedding": x} for x in self.encode_text(x, batch_size).tolist()]
+        vectors = self.predict(x, batch_size, verbose=0)
+        return [{"embedding": vector} for vector in vectors.tolist()]
 
     def exported_settings(self):
         return {"task": self.name_of_task, "output": "embedding"}
@@ -184,16 +167,8 @@ class AlbertTextEmbedder(AlbertTask, keras_hub.models.TextEmbedder):
         return y.astype("float32")
 
     def training_batches(
-        self,
-        x,
-        y,
-        sample_weight=None,
-        *,
-        batch_size=None,
-        max_tokens=None,
-        shuffle=False,
-        fixed=False,
-    ):
+        self, x, y, sample_weight=None, *, fixed=False, **options: Any
+    ) -> tf.data.Dataset:
         """Return batches in which the texts of a pair are neighbours."""
         if not isinstance(x, tuple):
             raise AlbertError(
@@ -204,26 +179,23 @@ class AlbertTextEmbedder(AlbertTask, keras_hub.models.TextEmbedder):
         if sample_weight is not None:
             raise AlbertError("Pairs have no `sample_weight`: their loss is a ranking.")
         scores = self.targets(x, y)
-        texts, _ = _interleaved(as_segments(x))
-        packed = self.preprocessor.pack_texts(texts)
-        packer = self.preprocessor.packer
+        packed = self.preprocessor.pack_texts(_interleaved(as_segments(x))[0])
+        pairs = PackedTexts(
+            tokens=tf.RaggedTensor.from_row_splits(
+                packed.tokens, tf.range(0, len(packed) + 1, 2, tf.int64)
+            ),
+            first_lengths=tf.reshape(packed.first_lengths, [-1, 2]),
+        )
 
-        def pad(pairs, scores):
-            rows = tf.reshape(tf.stack([2 * pairs, 2 * pairs + 1], axis=1), [-1])
-            parts = packed.tokens, packed.first_lengths
-            features = packer.pad(*(tf.gather(part, rows) for part in parts))
+        def pad(tokens, first_lengths, scores):
+            lengths = tf.reshape(first_lengths, [-1])
+            features = self.preprocessor.packer.pad(tokens.values, lengths)
             return features, tf.repeat(scores, 2)
 
-        if max_tokens is None:
-            batch_size = batch_size or DEFAULT_BATCH_SIZE
-        return TextBatches.of(
-            (tf.range(len(scores)), scores),
-            packed.lengths.numpy().reshape(-1, 2).max(axis=1),
-            pad,
-            self.batcher.size(batch_size, max_tokens),
-            shuffle,
-            texts=2,
-        ).dataset
+        if options.get("max_tokens") is None:
+            options["batch_size"] = options.get("batch_size") or DEFAULT_BATCH_SIZE
+        batches = text_batches(self.preprocessor, pairs, scores, pad=pad, **options)
+        return batches.dataset
 
     def preprocess_samples(self, x, y=None, sample_weight=None):
         # Pairs of a dataset.
@@ -238,13 +210,6 @@ class AlbertTextEmbedder(AlbertTask, keras_hub.models.TextEmbedder):
                 "all, then compare by `similarity`."
             )
         return x
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "pooling_mode": self.pooling_mode,
-            "normalize": self.normalize,
-        }
 
 
 def _interleaved(x, y=None):

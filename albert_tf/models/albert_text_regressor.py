@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.models.from_checkpoint import warn_of_new_head
-from albert_tf.models.pooling import check_pooling_mode, pool_text
+from albert_tf.models.pooling import pool_text
 from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
 from albert_tf.preprocessing.examples import scores
@@ -74,7 +74,7 @@ class AlbertTextRegressor(AlbertTask, keras_hub.models.Task):
         # === Config ===
         self.dropout = dropout
         self.pairs = pairs
-        self.pooling_mode = check_pooling_mode(pooling_mode)
+        self.pooling_mode = pooling_mode
 
         # === Functional Model ===
         pooled = self.output_dropout(pool_text(backbone, pooling_mode))
@@ -125,11 +125,3 @@ class AlbertTextRegressor(AlbertTask, keras_hub.models.Task):
     def answers(self, outputs: Any) -> dict[str, Any]:
         """Return `score` [batch], the numbers."""
         return {"score": tf.reshape(outputs, [-1])}
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "dropout": self.dropout,
-            "pairs": self.pairs,
-            "pooling_mode": self.pooling_mode,
-        }

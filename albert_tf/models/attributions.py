@@ -47,15 +47,40 @@ class Attributions:
 
 
 class IntegratedGradients:
-    """Integrated gradients of a classifier for several texts, traced once.
+    """Contribution of each character to the probability of a class.
 
-    See `integrated_gradients`, which calls this for one text.
+    The gradients of the probability with respect to the embedding of the tokens
+    (position and segment included) are integrated on the straight path from a text of
+    `[PAD]` tokens of the same length; `[CLS]` and `[SEP]` stay. The attribution of a
+    token is divided evenly among its characters. Spaces and truncated characters get 0.
 
     Args:
         classifier: an `AlbertTextClassifier` that takes texts.
 
+    Call arguments:
+        text: string, or the tuple of two for a pair.
+        target: optional int or string, the class; by default the most probable one.
+        steps: int, points of the path (Gauss-Legendre quadrature).
+        tolerance: float. If the error of the sum is larger, the number of steps is
+            doubled, at most three times; then a warning is raised.
+
+    Returns:
+        An `Attributions`.
+
     Raises:
-        AlbertError: if the classifier has no preprocessor.
+        TypeError: if `text` is not a string or two.
+        AlbertError: if `target` is not a class, or the classifier has no preprocessor.
+
+    Example:
+    ```python
+    explain = albert_tf.models.IntegratedGradients(classifier)
+    found = explain("味道不错，就是太贵")
+    dict(zip(found.texts[0], found.values[0]))
+    ```
+
+    Reference:
+        [Axiomatic Attribution for Deep Networks](https://arxiv.org/abs/1703.01365),
+        section 3; `tolerance` is about its axiom of completeness.
     """
 
     def __init__(self, classifier: Any):
@@ -65,12 +90,8 @@ class IntegratedGradients:
             )
         self.classifier = classifier
         self._from_embedding = _without_embedding(classifier)
-        dtype = classifier.backbone.embedding.compute_dtype
-        ids = tf.TensorSpec([1, None], tf.int32)
-        vectors = tf.TensorSpec([1, None, classifier.backbone.hidden_dim], dtype)
-        signature = [tf.TensorSpec([None], dtype), vectors, vectors]
-        signature += [dict.fromkeys(classifier.input, ids), tf.TensorSpec([], tf.int32)]
-        self._slopes = tf.function(self._eager_slopes, input_signature=signature)
+        # Traced once for texts of any length.
+        self._traced_slopes = tf.function(self._slopes, reduce_retracing=True)
 
     def __call__(
         self,
@@ -79,7 +100,6 @@ class IntegratedGradients:
         steps: int = 32,
         tolerance: float = 0.01,
     ) -> Attributions:
-        """See `integrated_gradients`."""
         texts = text if isinstance(text, tuple) else (text,)
         if not all(isinstance(text, str) for text in texts):
             raise TypeError(
@@ -135,9 +155,9 @@ class IntegratedGradients:
         names = self.classifier.class_names
         if target is None:
             return int(probabilities.argmax())
-        if isinstance(target, str) and target in names:
+        if target in names:
             return names.index(target)
-        if isinstance(target, (int, np.integer)) and 0 <= target < len(names):
+        if target in range(len(names)):
             return int(target)
         raise AlbertError(
             f"`target` should be one of the classes {names}, or its position. "
@@ -151,18 +171,19 @@ class IntegratedGradients:
         total = np.zeros(change.shape[1:], "float64")
         for i in range(0, steps, BATCH_SIZE):
             some = tf.constant(points[i : i + BATCH_SIZE], change.dtype)
-            slopes = self._slopes(some, start, change, features, tf.constant(target))
+            slopes = self._traced_slopes(
+                some, start, change, features, tf.constant(target)
+            )
             slopes = tf.cast(slopes, tf.float64).numpy()
             total += np.tensordot(weights[i : i + BATCH_SIZE], slopes, axes=1)
         return (total * tf.cast(change[0], tf.float64).numpy()).sum(axis=-1)
 
-    def _eager_slopes(self, points, start, change, features, target):
+    def _slopes(self, points, start, change, features, target):
         """Return the gradients at points of the path [points, time, hidden_dim]."""
         with tf.GradientTape() as tape:
             vectors = start + points[:, tf.newaxis, tf.newaxis] * change
             tape.watch(vectors)
-            rows = self._probabilities(vectors, features)
-            chosen = tf.gather(rows, target, axis=1)
+            chosen = self._probabilities(vectors, features)[:, target]
         return tape.gradient(chosen, vectors)
 
     def _probabilities(self, vectors, features):
@@ -171,48 +192,6 @@ class IntegratedGradients:
         inputs = {name: tf.repeat(x, rows, axis=0) for name, x in features.items()}
         outputs = self._from_embedding({**inputs, "token_ids": vectors}, training=False)
         return self.classifier.answers(outputs)["probabilities"]
-
-
-def integrated_gradients(
-    classifier: Any,
-    text: str | tuple[str, str],
-    target: int | str | None = None,
-    steps: int = 32,
-    tolerance: float = 0.01,
-) -> Attributions:
-    """Return the contribution of each character to the probability of a class.
-
-    The gradients of the probability with respect to the embedding of the tokens
-    (position and segment included) are integrated on the straight path from a text of
-    `[PAD]` tokens of the same length; `[CLS]` and `[SEP]` stay. The attribution of a
-    token is divided evenly among its characters. Spaces and truncated characters get 0.
-
-    Args:
-        classifier: an `AlbertTextClassifier` that takes texts.
-        text: string, or the tuple of two for a pair.
-        target: optional int or string, the class; by default the most probable one.
-        steps: int, points of the path (Gauss-Legendre quadrature).
-        tolerance: float. If the error of the sum is larger, the number of steps is
-            doubled, at most three times; then a warning is raised.
-
-    Returns:
-        An `Attributions`.
-
-    Raises:
-        TypeError: if `text` is not a string or two.
-        AlbertError: if `target` is not a class.
-
-    Example:
-    ```python
-    found = albert_tf.models.integrated_gradients(classifier, "味道不错，就是太贵")
-    dict(zip(found.texts[0], found.values[0]))
-    ```
-
-    Reference:
-        [Axiomatic Attribution for Deep Networks](https://arxiv.org/abs/1703.01365),
-        section 3; `tolerance` is about its axiom of completeness.
-    """
-    return IntegratedGradients(classifier)(text, target, steps, tolerance)
 
 
 def _without_embedding(classifier):
@@ -241,10 +220,9 @@ def _without_embedding(classifier):
 def _spread(of_tokens, starts, ends, length):
     """Divide the attributions of tokens among their characters [length]."""
     values = np.zeros(length)
+    # A token without characters, such as SentencePiece's first one, gets the next.
+    starts = np.where(starts == ends, np.minimum(starts, length - 1), starts)
+    ends = np.maximum(ends, starts + 1)
     for value, start, end in zip(of_tokens, starts, ends, strict=True):
-        # A token without characters, such as SentencePiece's first one.
-        if start == end:
-            start = min(start, length - 1)
-            end = start + 1
         values[start:end] += value / (end - start)
     return values

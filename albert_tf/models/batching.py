@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import keras
@@ -26,159 +26,125 @@ ENOUGH_TOKENS = 512
 PADDING_TARGET = -1
 
 
-class TextBatcher:
-    """Batches tokenized texts by length, so that little is padded.
+def text_batches(
+    preprocessor: Any,
+    packed: PackedTexts,
+    *labels: Any,
+    batch_size: int | None = None,
+    max_tokens: int | None = None,
+    shuffle: bool = False,
+    pad: Callable[..., Any] | None = None,
+) -> TextBatches:
+    """Return the rows of packed texts in padded batches of similar length.
 
     Args:
         preprocessor: the preprocessor that packed the texts.
+        packed: `PackedTexts`.
+        *labels: targets and weights of the rows, (ragged) tensors or arrays [rows,
+            ...], or dicts of these. Ragged ones are padded like the tokens.
+        batch_size: optional int, rows per batch.
+        max_tokens: optional int, tokens per batch, padding included. Without both,
+            batches have as many tokens as 32 texts of full length.
+        shuffle: bool. Draw a random order for each epoch, instead of from short to
+            long.
+        pad: optional function of tokens, first lengths and labels of a batch, instead
+            of that of the preprocessor.
     """
+    packer = preprocessor.packer
 
-    def __init__(self, preprocessor: Any):
-        self.preprocessor = preprocessor
+    def pad_rows(tokens, first_lengths, *labels):
+        features = packer.pad(tokens, first_lengths)
+        shape = tf.shape(features["token_ids"], tf.int64)
+        labels = tf.nest.map_structure(lambda x: _pad_target(x, shape), labels)
+        return (features, *labels) if labels else features
 
-    def batches(
-        self,
-        packed: PackedTexts,
-        *labels: Any,
-        batch_size: int | None = None,
-        max_tokens: int | None = None,
-        shuffle: bool = False,
-    ) -> TextBatches:
-        """Return the rows of packed texts in padded batches.
+    return TextBatches(
+        (packed.tokens, packed.first_lengths, *labels),
+        packed.lengths.numpy(),
+        pad or pad_rows,
+        _batch_plan(packer, batch_size, max_tokens, packed.texts_per_row),
+        shuffle,
+    )
 
-        Args:
-            packed: `PackedTexts`.
-            *labels: targets and weights of the rows, (ragged) tensors or arrays
-                [rows, ...], or dicts of these. Ragged ones are padded like the tokens.
-            batch_size: optional int, rows per batch.
-            max_tokens: optional int, tokens per batch, padding included. Without both,
-                batches have as many tokens as 32 texts of full length.
-            shuffle: bool. Draw a random order for each epoch, instead of from short
-                to long.
-        """
-        packer = self.preprocessor.packer
 
-        def pad(tokens, first_lengths, *labels):
-            features = packer.pad(tokens, first_lengths)
-            shape = tf.shape(features["token_ids"], tf.int64)
-            labels = tf.nest.map_structure(lambda x: _pad_target(x, shape), labels)
-            return (features, *labels) if labels else features
-
-        return TextBatches.of(
-            (packed.tokens, packed.first_lengths, *labels),
-            packed.lengths,
-            pad,
-            self.size(batch_size, max_tokens),
-            shuffle,
-            packed.texts_per_row,
+def _batch_plan(packer, batch_size, max_tokens, texts=1):
+    """Return the plan of batches; arguments as for `text_batches`."""
+    if None not in (batch_size, max_tokens):
+        raise AlbertError(
+            "`batch_size` counts the examples of a batch and `max_tokens` their "
+            f"tokens: pass one of them. Received: batch_size={batch_size}, "
+            f"max_tokens={max_tokens}"
         )
-
-    def size(
-        self, batch_size: int | None = None, max_tokens: int | None = None
-    ) -> int | TokenBudget:
-        """Return the size of batches; arguments as for `batches`."""
-        packer = self.preprocessor.packer
-        if max_tokens is None:
-            if batch_size is not None:
-                return batch_size
-            most = DEFAULT_BATCH_SIZE * packer.sequence_length
-            return TokenBudget(most, packer, ENOUGH_TOKENS)
-        if batch_size is not None:
-            raise AlbertError(
-                "`batch_size` counts the examples of a batch and `max_tokens` their "
-                f"tokens: pass one of them. Received: batch_size={batch_size}, "
-                f"max_tokens={max_tokens}"
-            )
-        if max_tokens < 1:
-            raise AlbertError(
-                f"`max_tokens` must be at least 1. Received: {max_tokens}"
-            )
-        return TokenBudget(max_tokens, packer)
+    if batch_size is not None:
+        return FixedSize(batch_size)
+    if max_tokens is None:
+        most = DEFAULT_BATCH_SIZE * packer.sequence_length
+        return TokenBudget(most, packer, ENOUGH_TOKENS).shared_by(texts)
+    if max_tokens < 1:
+        raise AlbertError(f"`max_tokens` must be at least 1. Received: {max_tokens}")
+    return TokenBudget(max_tokens, packer).shared_by(texts)
 
 
 @dataclasses.dataclass(frozen=True)
 class TextBatches:
-    """Padded batches of examples of similar length.
+    """Padded batches of examples of similar length, held in memory.
 
     Attributes:
-        build: function that returns `dataset`.
-        order: int array [examples], from short to long: the example of each row of
-            the dataset, unless it is shuffled.
-        only_batch: function that returns the batch if there is only one, else `None`.
+        features: tuple of (ragged) tensors [examples, ...], or dicts of these: the
+            arguments of `pad`.
+        lengths: int array [examples], in tokens.
+        pad: function of a batch of `features` that returns the batch for Keras.
+        plan: a `FixedSize` or `TokenBudget`.
+        shuffle: as for `text_batches`.
     """
 
-    build: Callable[[], tf.data.Dataset]
-    order: np.ndarray
-    only_batch: Callable[[], Any] | None = None
+    features: tuple
+    lengths: np.ndarray
+    pad: Callable[..., Any]
+    plan: FixedSize | TokenBudget
+    shuffle: bool = False
+
+    @functools.cached_property
+    def order(self) -> np.ndarray:
+        """The example of each row of the dataset, unless it is shuffled."""
+        return np.argsort(self.lengths, kind="stable")
+
+    @functools.cached_property
+    def count(self) -> int:
+        """The number of batches."""
+        return self.plan.count(self.lengths, self.shuffle)
 
     @functools.cached_property
     def dataset(self) -> tf.data.Dataset:
         """The batches as a `tf.data.Dataset` of known length."""
-        return self.build()
-
-    @classmethod
-    def of(
-        cls,
-        features: tuple,
-        lengths: Any,
-        pad: Callable[..., Any],
-        size: int | TokenBudget,
-        shuffle: bool = False,
-        texts: int = 1,
-    ) -> TextBatches:
-        """Batch examples that are held in memory.
-
-        Args:
-            features: tuple of (ragged) tensors [examples, ...], or dicts of these:
-                the arguments of `pad`.
-            lengths: int array [examples], in tokens.
-            pad: function of a batch of `features` that returns the batch for Keras.
-            size: int, examples per batch, or a `TokenBudget`.
-            shuffle: as for `TextBatcher.batches`.
-            texts: int, the texts per example, each at most as long as `lengths`.
-        """
-        lengths = np.asarray(lengths)
-        plan: TokenBudget | FixedSize
-        if isinstance(size, TokenBudget):
-            plan = size.shared_by(texts)
-        else:
-            plan = FixedSize(size)
-        count = plan.count(lengths, shuffle)
 
         # AutoGraph would take most of the time that building takes.
         @tf.autograph.experimental.do_not_convert
         def one_epoch(seed):
-            rows = plan.batches(lengths, seed if shuffle else None)
+            rows = self.plan.batches(self.lengths, seed if self.shuffle else None)
             return tf.data.Dataset.from_tensor_slices(rows)
-
-        @tf.autograph.experimental.do_not_convert
-        def gather(rows):
-            return pad(*tf.nest.map_structure(lambda x: tf.gather(x, rows), features))
 
         # Random operations inside a dataset start over with each epoch when a global
         # seed is set, and would give every epoch the same order.
-        def build():
-            return prefetched(
-                tf.data.Dataset.random(rerandomize_each_iteration=True)
-                .take(1)
-                .flat_map(one_epoch)
-                .map(gather)
-                .apply(tf.data.experimental.assert_cardinality(count))
-            )
-
-        order = np.argsort(lengths, kind="stable")
-        return cls(
-            build, order, functools.partial(gather, order) if count == 1 else None
+        return prefetched(
+            tf.data.Dataset.random(rerandomize_each_iteration=True)
+            .take(1)
+            .flat_map(one_epoch)
+            .map(tf.autograph.experimental.do_not_convert(self._gather))
+            .apply(tf.data.experimental.assert_cardinality(self.count))
         )
+
+    def __iter__(self) -> Iterator[Any]:
+        # For one sentence, a dataset takes ten times as long as a small model.
+        return iter([self._gather(self.order)] if self.count == 1 else self.dataset)
+
+    def _gather(self, rows):
+        features = tf.nest.map_structure(lambda x: tf.gather(x, rows), self.features)
+        return self.pad(*features)
 
     def map(self, function: Callable[[Any], Any]) -> TextBatches:
         """Return the batches after a function of each."""
-        only_batch = self.only_batch
-        return TextBatches(
-            lambda: prefetched(self.dataset.map(function)),
-            self.order,
-            None if only_batch is None else lambda: function(only_batch()),
-        )
+        return dataclasses.replace(self, pad=lambda *x: function(self.pad(*x)))
 
     def restore(self, outputs: Any) -> Any:
         """Return outputs of the dataset's rows in the order of the examples."""
@@ -191,20 +157,12 @@ class TextBatches:
             return [outputs[row] for row in row_of]
         return outputs[row_of]
 
-    def predict(
-        self, model: keras.Model, predict: Callable[..., Any], **kwargs: Any
-    ) -> Any:
+    def predict(self, model: keras.Model, **kwargs: Any) -> Any:
         """Return the outputs of a model in the order of the examples.
 
-        A single batch goes to the model without a dataset and shows no progress bar:
-        for one sentence, building a dataset takes ten times as long as a small model.
-        `predict` is the `keras.Model.predict` of the model, `kwargs` its arguments.
+        A single batch goes to the model without a dataset and shows no progress bar.
+        `kwargs` are the arguments of `keras.Model.predict`.
         """
-        if kwargs.get("steps") is not None:
-            raise AlbertError(
-                "`steps` counts the batches of a dataset; lists of texts are predicted "
-                f"completely. Received: steps={kwargs['steps']}"
-            )
         model.make_predict_function()
         function = model.predict_function
         is_traced = model.steps_per_execution == 1 and isinstance(
@@ -213,20 +171,23 @@ class TextBatches:
         batch = None
         if (
             is_traced
-            and self.only_batch is not None
+            and self.count == 1
             and kwargs.get("callbacks") is None
             and model.distribute_strategy.num_replicas_in_sync == 1
         ):
-            batch = self.only_batch()
+            (batch,) = self
         if is_traced and not function.experimental_get_tracing_count():
             # For any length at once, where Keras would trace three times.
             example = self.dataset.element_spec if batch is None else batch
-            spec = keras.tree.map_structure(_any_size, example)
+            spec = keras.tree.map_structure(
+                lambda x: tf.TensorSpec([None] * x.shape.rank, x.dtype), example
+            )
             function.get_concrete_function([spec])
         if batch is None:
-            outputs = predict(self.dataset, **kwargs)
+            # Without KerasHub's preprocessing.
+            outputs = keras.Model.predict(model, self.dataset, **kwargs)
         else:
-            outputs = keras.tree.map_structure(_as_array, function([batch]))
+            outputs = function([batch])
         return self.restore(split_ragged(outputs))
 
 
@@ -253,19 +214,17 @@ def bucket_by_length(
     number of batches is unknown, so the rate of `optimizer="auto"` is constant.
 
     Args:
-        dataset: a `tf.data.Dataset` of batches of texts, or of tuples `(texts, y)` or
-            `(texts, y, sample_weight)`; pairs are the tuple of two tensors.
+        dataset: a `tf.data.Dataset` of batches `(texts, y)` or `(texts, y,
+            sample_weight)`; pairs are the tuple of two tensors.
         preprocessor: the preprocessor of the task.
-        batch_size: optional int, examples per batch. By default that of the dataset's
-            first batch.
+        batch_size: optional int, examples per batch, 32 by default.
         max_tokens: optional int, tokens per batch instead, padding included.
 
     Returns:
         A `tf.data.Dataset` with padded ids instead of the texts.
 
     Raises:
-        AlbertError: if the dataset is empty, an argument is wrong, or the task has
-            other labels.
+        AlbertError: if an argument is wrong, or the task has other labels.
 
     Example:
     ```python
@@ -279,24 +238,20 @@ def bucket_by_length(
             f"which are batched by length. Received: {type(preprocessor).__name__}"
         )
     packer = preprocessor.packer
-    if batch_size is None and max_tokens is None:
-        batch_size = _first_batch_size(dataset)
-    size = TextBatcher(preprocessor).size(batch_size, max_tokens)
-    boundaries = _boundaries(packer.sequence_length)
-    sizes = [size] * (len(boundaries) + 1)
-    if isinstance(size, TokenBudget):
-        longest = [bound - 1 for bound in boundaries]
-        sizes = list(map(size.batch_size, [*longest, packer.sequence_length]))
-    alone = not isinstance(dataset.element_spec, tuple)
-    if alone:
-        dataset = dataset.map(lambda texts: (texts,))
+    if max_tokens is None:
+        batch_size = batch_size or DEFAULT_BATCH_SIZE
+    plan = _batch_plan(packer, batch_size, max_tokens)
+    # Two boundaries per doubling: at most a third of a batch is padding.
+    powers = (2**n for n in range(3, packer.sequence_length.bit_length()))
+    both = (bound for power in powers for bound in (power + 1, power * 3 // 2 + 1))
+    boundaries = [bound for bound in both if bound <= packer.sequence_length]
+    longest = [*(bound - 1 for bound in boundaries), packer.sequence_length]
 
     def tokenize(texts, *rest):
         return preprocessor.pack(texts), rest
 
     def pad(packed, rest):
-        features = packer.pad(*packed)
-        return features if alone else (features, *rest)
+        return packer.pad(*packed), *rest
 
     return (
         dataset.map(tokenize, num_parallel_calls=tf.data.AUTOTUNE)
@@ -304,7 +259,7 @@ def bucket_by_length(
         .bucket_by_sequence_length(
             lambda packed, rest: tf.size(packed[0]),
             bucket_boundaries=boundaries,
-            bucket_batch_sizes=sizes,
+            bucket_batch_sizes=[batch_size or plan.batch_size(x) for x in longest],
             # Batches are ragged until `pad`.
             no_padding=True,
         )
@@ -313,26 +268,15 @@ def bucket_by_length(
     )
 
 
-def _first_batch_size(dataset):
-    for batch in dataset.take(1):
-        return int(tf.shape(tf.nest.flatten(batch)[0])[0])
-    raise AlbertError("The dataset is empty. Expected batches of texts.")
-
-
-def _boundaries(sequence_length):
-    """Return two boundaries per doubling: at most a third of a batch is padding."""
-    powers = (2**n for n in range(3, sequence_length.bit_length()))
-    both = (bound for power in powers for bound in (power + 1, power * 3 // 2 + 1))
-    return [bound for bound in both if bound <= sequence_length]
-
-
-def _any_size(tensor):
-    return tf.TensorSpec([None] * tensor.shape.rank, tensor.dtype)
-
-
-def _as_array(output):
-    is_ragged = isinstance(output, tf.RaggedTensor)
-    return output if is_ragged else keras.ops.convert_to_numpy(output)
+def batches_of_ids(
+    x: Any, y: Any, sample_weight: Any, batch_size: int | None, shuffle: bool
+) -> tf.data.Dataset:
+    """Return batches of padded ids in memory, [examples, time]."""
+    data = keras.utils.pack_x_y_sample_weight(x, y, sample_weight)
+    dataset = tf.data.Dataset.from_tensor_slices(data)
+    if shuffle:
+        dataset = dataset.shuffle(dataset.cardinality())
+    return dataset.batch(batch_size or DEFAULT_BATCH_SIZE)
 
 
 # === Outputs and targets with an axis for the tokens ===
@@ -359,11 +303,11 @@ def without_padding(outputs: Any, symbolic: Any, padding_mask: tf.Tensor) -> Any
 
 
 def split_ragged(outputs: Any) -> Any:
-    """Return ragged outputs as lists of arrays, one per row."""
+    """Return outputs as arrays, and ragged ones as lists of arrays, one per row."""
 
     def split(output):
         if not isinstance(output, tf.RaggedTensor):
-            return output
+            return keras.ops.convert_to_numpy(output)
         return np.split(output.values.numpy(), output.row_splits.numpy()[1:-1])
 
     return keras.tree.map_structure(split, outputs)
@@ -384,9 +328,6 @@ def targets_of_one_type(dataset: tf.data.Dataset) -> tf.data.Dataset:
     """Return a dataset whose integer targets are of 64 bits."""
     spec = dataset.element_spec
     if not isinstance(spec, tuple) or len(spec) < 2:
-        return dataset
-    types = {leaf.dtype for leaf in tf.nest.flatten(spec[1])}
-    if not any(dtype.is_integer and dtype != tf.int64 for dtype in types):
         return dataset
     return dataset.map(lambda x, y, *w: (x, tf.nest.map_structure(_one_type, y), *w))
 

@@ -117,18 +117,7 @@ def predict_windows(
             "`texts` must be a list of single texts, at least one. Received: "
             f"{type(texts).__name__}"
         )
-    packed = _windows(task.preprocessor, texts, stride)
-    outputs = task.predict(packed, batch_size, verbose=verbose)
-    counts = np.bincount(packed.windows.texts)
-    starts = np.cumsum(counts) - counts
-    if combine == "max":
-        return np.maximum.reduceat(outputs, starts)
-    sums = np.add.reduceat(outputs, starts)
-    return (sums.T / counts).T.astype(outputs.dtype)
-
-
-def _windows(preprocessor, texts, stride):
-    packer = preprocessor.packer
+    packer = task.preprocessor.packer
     size = packer.sequence_length - 2
     stride = stride or max(size // 2, 1)
     if not 0 < stride <= size:
@@ -136,16 +125,20 @@ def _windows(preprocessor, texts, stride):
             f"`stride` must be between 1 and the {size} tokens of a window. "
             f"Received: {stride}"
         )
-    tokens, starts, ends = tokenize_with_offsets(preprocessor.tokenizer, texts)
-    windows = Windows.of(tokens, size, stride)
-    tokens, first_lengths = packer.pack([windows.of_windows(tokens.values)])
-    return WindowedTexts(
-        tokens=tokens,
-        first_lengths=first_lengths,
-        starts=starts,
-        ends=ends,
-        windows=windows,
+    ids, starts, ends = tokenize_with_offsets(task.preprocessor.tokenizer, texts)
+    windows = Windows.of(ids, size, stride)
+    tokens, lengths = packer.pack([windows.of_windows(ids.values)])
+    packed = WindowedTexts(
+        tokens=tokens, first_lengths=lengths, starts=starts, ends=ends, windows=windows
     )
+    outputs = task.prediction_batches(packed, batch_size).predict(task, verbose=verbose)
+    outputs = task.predictions(texts, packed, outputs)
+    counts = np.bincount(packed.windows.texts)
+    starts = np.cumsum(counts) - counts
+    if combine == "max":
+        return np.maximum.reduceat(outputs, starts)
+    sums = np.add.reduceat(outputs, starts)
+    return (sums.T / counts).T.astype(outputs.dtype)
 
 
 def text_features(
@@ -174,11 +167,10 @@ def text_features(
     if not count_examples(x):
         raise AlbertError("`x` is empty. Expected at least one text.")
     packed = classifier.preprocessor.pack_texts(x)
-    batches = classifier.prediction_batches(packed, batch_size)
     head = classifier.output_dense
     encoder = keras.Model(classifier.input, head.input)
-    features = encoder.predict(batches.dataset, verbose=0)
+    batches = classifier.prediction_batches(packed, batch_size)
+    features = batches.predict(encoder, verbose=0)
     probabilities = classifier.probabilities(head(features))
     # In float32, because programs that read this take no half precision.
-    found = (np.asarray(x, "float32") for x in (features, probabilities))
-    return batches.restore(tuple(found))
+    return np.asarray(features, "float32"), np.asarray(probabilities, "float32")

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 from keras import ops
 
 from albert_tf.models.albert_text_classifier import AlbertTextClassifier
+from albert_tf.models.batching import empty_outputs
 from albert_tf.models.pooling import pool_states
+from albert_tf.preprocessing.examples import count_examples
 from albert_tf_lite.errors import AlbertError
 
 
@@ -50,7 +52,19 @@ class AlbertEarlyExitClassifier(AlbertTextClassifier):
     backbone_cls = None
 
     def __init__(self, backbone, num_classes, preprocessor=None, **kwargs):
-        _check_can_exit(backbone, num_classes, kwargs.get("pooling_mode"))
+        if len({id(block) for block in backbone.encoder_blocks}) > 1:
+            raise AlbertError(
+                "Early exit is for encoders whose layers are all one function. "
+                f"Received: num_attention_groups={backbone.num_attention_groups}, "
+                f"num_ffn_groups={backbone.num_ffn_groups}, num_inner_repetitions="
+                f"{backbone.num_inner_repetitions}. All must be 1."
+            )
+        mode = kwargs.get("pooling_mode")
+        if num_classes < 2 or mode == "first_last_mean":
+            raise AlbertError(
+                "Early exit needs at least two classes, and a pooling_mode that reads "
+                f"one layer. Received: num_classes={num_classes}, pooling_mode={mode!r}"
+            )
         super().__init__(backbone, num_classes, preprocessor, **kwargs)
 
     # === Training ===
@@ -104,10 +118,9 @@ class AlbertEarlyExitClassifier(AlbertTextClassifier):
         x: Any,
         patience: int,
         batch_size: int | None = None,
-        verbose: str | int = "auto",
         *,
         max_tokens: int | None = None,
-    ) -> Any:
+    ) -> np.ndarray:
         """Predict each text by the first layer that is sure enough.
 
         A text leaves its batch when `patience` layers in a row have confirmed the
@@ -116,58 +129,40 @@ class AlbertEarlyExitClassifier(AlbertTextClassifier):
         Args:
             x: list of strings, or for pairs the tuple of two such lists.
             patience: int, at least 1. Larger values are slower and more accurate.
-            batch_size, verbose, max_tokens: as for `predict`.
+            batch_size, max_tokens: as for `predict`.
 
         Returns:
             The outputs [examples, num_classes], each of the layer where the text left.
 
         Raises:
-            AlbertError: if `patience` is below 1, or Keras runs on another backend than
-                TensorFlow.
+            AlbertError: if `patience` is below 1.
         """
-        if isinstance(x, tf.data.Dataset):
-            x = x.map(self.preprocessor)
-        options = {"model": self.exiting(patience), "max_tokens": max_tokens}
-        return self.predict_rows(x, batch_size, verbose=verbose, **options)[2]
+        # Keras does not track what is put into the dict of an object.
+        traced = vars(self).setdefault("_traced_exits", {})
+        if patience not in traced:
+            inputs = {n: tf.TensorSpec(x.shape, x.dtype) for n, x in self.input.items()}
+            traced[patience] = tf.function(
+                self.exiting(patience), input_signature=[inputs]
+            )
+        if not count_examples(x):
+            return empty_outputs(self.output)
+        packed = self.preprocessor.pack_texts(x)
+        batches = self.prediction_batches(packed, batch_size, max_tokens)
+        outputs = [traced[patience](batch).numpy() for batch in batches]
+        return batches.restore(np.concatenate(outputs))
 
-    def exiting(self, patience: int) -> keras.Model:
-        """Return a model with the same weights from which texts leave early."""
+    def exiting(self, patience: int) -> Callable[..., tf.Tensor]:
+        """Return a function like a call of this model, from which texts leave early."""
         if isinstance(patience, bool) or not isinstance(patience, int) or patience < 1:
             raise AlbertError(
                 "`patience` must be an int, at least 1, the number of layers that "
                 f"confirm a class. Received: {patience!r}"
             )
-        if keras.backend.backend() != "tensorflow":
-            raise AlbertError(
-                "Early exit needs Keras on TensorFlow. Received: "
-                f"KERAS_BACKEND={keras.backend.backend()}"
-            )
-        if "_exiting" not in vars(self):
-            # In a function, so that Keras does not track it as a part of this model.
-            self._exiting = functools.cache(
-                lambda patience: ExitingModel(
-                    lambda x: _run_until_done(self, x, patience)
-                )
-            )
-        return self._exiting(patience)
+        return lambda inputs, training=False: _run_until_done(self, inputs, patience)
 
     def quantize(self, mode=None, config=None, **kwargs) -> None:
         super().quantize(mode, config=config, **kwargs)
-        # Traced with the old weights.
-        self.__dict__.pop("_exiting", None)
-
-
-class ExitingModel(keras.Model):
-    """Model of a function of a batch, for Keras' `predict`."""
-
-    def __init__(self, function: Callable[[dict], tf.Tensor]):
-        super().__init__()
-        self._function = function
-        self.jit_compile = False
-        self.built = True
-
-    def call(self, inputs):
-        return self._function(inputs)
+        vars(self).pop("_traced_exits", None)
 
 
 def _run_until_done(task, inputs, patience):
@@ -207,18 +202,3 @@ def _run_until_done(task, inputs, patience):
     x = block(x, padding_mask=mask, output_length=length)
     given = task.classify_states(x, mask)
     return tf.tensor_scatter_nd_update(outputs, rows[:, tf.newaxis], given)
-
-
-def _check_can_exit(backbone, num_classes, pooling_mode):
-    if len({id(block) for block in backbone.encoder_blocks}) > 1:
-        raise AlbertError(
-            "Early exit is for encoders whose layers are all one function. Received: "
-            f"num_attention_groups={backbone.num_attention_groups}, num_ffn_groups="
-            f"{backbone.num_ffn_groups}, num_inner_repetitions="
-            f"{backbone.num_inner_repetitions}. All must be 1."
-        )
-    if num_classes < 2 or pooling_mode == "first_last_mean":
-        raise AlbertError(
-            "Early exit needs at least two classes, and a pooling_mode that reads one "
-            f"layer. Received: num_classes={num_classes}, pooling_mode={pooling_mode!r}"
-        )

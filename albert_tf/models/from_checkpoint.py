@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import os
 import warnings
@@ -15,12 +16,19 @@ from albert_tf.backbone.presets import Presets
 from albert_tf.checkpoints import open_checkpoint
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.heads import HEADS
+from albert_tf.layers.common import at_least_float32, dense
 from albert_tf.tokenizers import load_tokenizer
 from albert_tf_lite.errors import AlbertError
 
+# A task is a Keras model, which Keras does not let this class be, see `AlbertTask`.
+_Presets: Any = Presets
 
-class FromCheckpoint(Presets):
-    """The constructors of a task; `AlbertTask` documents the class attributes."""
+
+class FromCheckpoint(_Presets):
+    """The constructors, heads and files of a task.
+
+    `AlbertTask` documents the class attributes.
+    """
 
     backbone_cls: Any = AlbertBackbone
     preprocessor_cls: Any = None
@@ -82,11 +90,6 @@ class FromCheckpoint(Presets):
                     f"There is no vocabulary beside {checkpoint.path} (vocab*.txt or "
                     "*.model). Put it there, or pass `vocabulary=`."
                 )
-        elif (vocabulary, sequence_length, lowercase) != (None, None, None):
-            raise AlbertError(
-                f"{cls.__name__} takes ids, not texts: leave out `vocabulary`, "
-                "`sequence_length` and `lowercase`."
-            )
         return cls.from_opened(
             checkpoint,
             tokenizer,
@@ -159,7 +162,13 @@ class FromCheckpoint(Presets):
         Raises:
             TypeError: if the class has no argument of that name.
         """
-        _check_arguments(cls, kwargs)
+        known = (inspect.signature(base.__init__).parameters for base in cls.__mro__)
+        if unknown := sorted(set(kwargs) - {"trainable"}.union(*known)):
+            # Keras would ignore it.
+            raise TypeError(
+                f"{cls.__name__} has no argument `{unknown[0]}`. Its arguments: "
+                f"{_own_arguments(cls)}"
+            )
         if vocabulary is not None:
             if not isinstance(vocabulary, keras.layers.Layer):
                 vocabulary = load_tokenizer(vocabulary, lowercase=lowercase)
@@ -168,6 +177,62 @@ class FromCheckpoint(Presets):
                 sequence_length=sequence_length or backbone.max_sequence_length,
             )
         return cls(backbone, *args, **kwargs)
+
+    # === Heads ===
+
+    @property
+    def head_dtype(self) -> str:
+        """The type that heads compute in: at least float32, as losses read them."""
+        return at_least_float32(self.backbone.compute_dtype)
+
+    def dense_head(
+        self, units: int, name: str, activation: Any = None
+    ) -> keras.layers.Dense:
+        """Return a dense layer with `units` outputs."""
+        return dense(units, activation=activation, dtype=self.head_dtype, name=name)
+
+    def head_dropout(self, rate: float) -> keras.layers.Dropout:
+        """Return the dropout layer before a head."""
+        return keras.layers.Dropout(
+            rate, dtype=self.backbone.compute_dtype, name="output_dropout"
+        )
+
+    def quantize(self, mode=None, config=None, **kwargs) -> None:
+        """Quantize the backbone, as `keras.Model.quantize`; heads keep their type."""
+        self.backbone.quantize(mode, config=config, **kwargs)
+        # As Keras after quantizing: these were traced with the old weights.
+        self.train_function = self.test_function = self.predict_function = None
+
+    # === Files ===
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments of the task, which are attributes of these names."""
+        config = super().get_config()
+        for name in _own_arguments(type(self)):
+            value = getattr(self, name)
+            if callable(value):
+                value = keras.activations.serialize(value)
+            # Keras wraps lists.
+            config[name] = list(value) if isinstance(value, list) else value
+        return config
+
+    # KerasHub would keep the optimizer's state of all weights in a preset.
+
+    def save_task_weights(self, filepath: str | os.PathLike) -> None:
+        with self._without_optimizer():
+            super().save_task_weights(filepath)
+
+    def load_task_weights(self, filepath: str | os.PathLike) -> None:
+        with self._without_optimizer():
+            super().load_task_weights(filepath)
+
+    @contextlib.contextmanager
+    def _without_optimizer(self):
+        optimizer, self.optimizer = getattr(self, "optimizer", None), None
+        try:
+            yield
+        finally:
+            self.optimizer = optimizer
 
 
 def warn_of_new_head(checkpoint: Checkpoint, head: str, wanted: int) -> None:
@@ -180,12 +245,11 @@ def warn_of_new_head(checkpoint: Checkpoint, head: str, wanted: int) -> None:
     )
 
 
-def _check_arguments(cls, given):
-    """Raise for arguments that no constructor has, which Keras would ignore."""
-    parameters = (inspect.signature(base.__init__).parameters for base in cls.__mro__)
-    unknown = sorted(set(given) - {"trainable"}.union(*parameters))
-    if unknown:
-        own = [*inspect.signature(cls.__init__).parameters][2:-1]
-        raise TypeError(
-            f"{cls.__name__} has no argument `{unknown[0]}`. Its arguments: {own}"
-        )
+def _own_arguments(cls):
+    """Return the arguments of a task besides backbone and preprocessor."""
+    names: dict[str, None] = {}
+    for base in cls.__mro__:
+        if issubclass(base, FromCheckpoint) and "__init__" in vars(base):
+            names.update(dict.fromkeys(inspect.signature(base.__init__).parameters))
+    others = ("self", "backbone", "preprocessor", "args", "kwargs")
+    return [name for name in names if name not in others]

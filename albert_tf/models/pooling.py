@@ -32,20 +32,15 @@ POOLING_MODES = {
 }
 
 
-def check_pooling_mode(mode: str) -> str:
-    """Return a key of `POOLING_MODES`; raise for another string."""
-    if mode not in POOLING_MODES:
-        raise AlbertError(
-            f"`pooling_mode` should be one of {list(POOLING_MODES)}. Received: {mode!r}"
-        )
-    return mode
-
-
 def pool_states(backbone: AlbertBackbone, mode: str, states: list, mask: Any) -> Any:
     """Return a vector per text, [batch, hidden_dim], from the states of the layers.
 
     In float32 at least, whatever the backbone computes in: it adds hundreds of numbers.
     """
+    if mode not in POOLING_MODES:
+        raise AlbertError(
+            f"`pooling_mode` should be one of {list(POOLING_MODES)}. Received: {mode!r}"
+        )
     dtype = at_least_float32(backbone.compute_dtype)
     states = [ops.cast(state, dtype) for state in states]
     return POOLING_MODES[mode](states, ops.expand_dims(ops.cast(mask, dtype), -1))

@@ -3,33 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.layers.common import albert_initializer, at_least_float32
+from albert_tf.models import batching
 from albert_tf.models.auto_compile import AutoCompile
-from albert_tf.models.batching import (
-    DEFAULT_BATCH_SIZE,
-    TextBatcher,
-    TextBatches,
-    empty_outputs,
-    split_ragged,
-    targets_of_one_type,
-    without_padding,
-)
 from albert_tf.models.from_checkpoint import FromCheckpoint
-from albert_tf.preprocessing.examples import (
-    check_batched,
-    count_examples,
-    is_pair,
-    split_off,
-)
+from albert_tf.preprocessing import examples
 from albert_tf.preprocessing.packed_texts import PackedTexts
 from albert_tf.preprocessing.text_classifier_preprocessor import check_fits
 from albert_tf.preprocessing.texts import Texts
@@ -46,9 +31,9 @@ class AlbertTask(AutoCompile, FromCheckpoint):
     A task inherits from this class, then from `keras_hub.models.Task` or a KerasHub
     class of its kind. (This class cannot be a `Task` itself, because Keras replaces
     the bases of functional models.) Its class attributes describe it to pipelines,
-    command line and exports. It defines `__init__`, `default_loss`, `targets`,
-    `answers`, `predict_dicts` and `get_config`; docs/new_task.md builds one and lists
-    the methods with defaults.
+    command line and exports. It defines `__init__`, whose arguments it keeps as
+    attributes, `default_loss`, `targets`, `answers` and `predict_dicts`;
+    docs/new_task.md builds one and lists the methods with defaults.
 
     Attributes:
         name_of_task: string, its name in `TASKS`, in pipelines and on the command
@@ -85,42 +70,11 @@ class AlbertTask(AutoCompile, FromCheckpoint):
         check_fits(preprocessor, self.backbone)
         self._preprocessor = preprocessor
 
-    # === Heads ===
-
-    @property
-    def head_dtype(self) -> str:
-        """The type that heads compute in: at least float32, as losses read them."""
-        return at_least_float32(self.backbone.compute_dtype)
-
-    def dense_head(
-        self, units: int, name: str, activation: Any = None
-    ) -> keras.layers.Dense:
-        """Return a dense layer with `units` outputs."""
-        return keras.layers.Dense(
-            units,
-            activation=activation,
-            kernel_initializer=albert_initializer(),
-            dtype=self.head_dtype,
-            name=name,
-        )
-
-    def head_dropout(self, rate: float) -> keras.layers.Dropout:
-        """Return the dropout layer before a head."""
-        return keras.layers.Dropout(
-            rate, dtype=self.backbone.compute_dtype, name="output_dropout"
-        )
-
-    def quantize(self, mode=None, config=None, **kwargs) -> None:
-        """Quantize the backbone, as `keras.Model.quantize`; heads keep their type."""
-        self.backbone.quantize(mode, config=config, **kwargs)
-        # As Keras after quantizing: these were traced with the old weights.
-        self.train_function = self.test_function = self.predict_function = None
-
     # === Texts and labels in ===
 
     def prepare_fit(self, x: Any, y: Any) -> tuple[Any, Any]:
         """Check the data of `fit`, set what depends on them, and return them."""
-        pairs = is_pair(x)
+        pairs = examples.is_pair(x)
         self.pairs = self.pairs if pairs is None else pairs
         return x, y
 
@@ -149,7 +103,7 @@ class AlbertTask(AutoCompile, FromCheckpoint):
     ) -> tf.data.Dataset:
         """Return batches of `(features, targets)`, or with weights of these three.
 
-        `options` are those of `TextBatcher.batches`; `fixed` as for `prepare_dataset`.
+        `options` are those of `text_batches`; `fixed` as for `prepare_dataset`.
         """
         packed = self.preprocessor.pack_texts(x)
         labels = [self.targets(x, y, packed)]
@@ -158,7 +112,9 @@ class AlbertTask(AutoCompile, FromCheckpoint):
             # The losses of tokens have an axis for the tokens.
             is_per_token = isinstance(labels[0], tf.RaggedTensor)
             labels.append(weights[:, tf.newaxis] if is_per_token else weights)
-        return self.batcher.batches(packed, *labels, **options).dataset
+        return batching.text_batches(
+            self.preprocessor, packed, *labels, **options
+        ).dataset
 
     def read_texts(self, x: Any) -> Any:
         """Return the `x` of `predict`; tasks with windows read datasets into memory."""
@@ -169,11 +125,10 @@ class AlbertTask(AutoCompile, FromCheckpoint):
         packed: PackedTexts,
         batch_size: int | None = None,
         max_tokens: int | None = None,
-    ) -> TextBatches:
+    ) -> batching.TextBatches:
         """Return the rows to predict in batches."""
-        return self.batcher.batches(
-            packed, batch_size=batch_size, max_tokens=max_tokens
-        )
+        options = {"batch_size": batch_size, "max_tokens": max_tokens}
+        return batching.text_batches(self.preprocessor, packed, **options)
 
     def predicted_mask(self, x: dict[str, tf.Tensor]) -> tf.Tensor | None:
         """Return the mask of places to keep in outputs per token; `None` for all."""
@@ -218,11 +173,6 @@ class AlbertTask(AutoCompile, FromCheckpoint):
         return [tf.TensorSpec([None], tf.string, name=x) for x in self.text_inputs]
 
     # === Training and prediction ===
-
-    @property
-    def batcher(self) -> TextBatcher:
-        """The `TextBatcher` of the preprocessor."""
-        return TextBatcher(self.preprocessor)
 
     def fit(
         self,
@@ -278,43 +228,43 @@ class AlbertTask(AutoCompile, FromCheckpoint):
                 f"`sample_weight` or your own loss for {type(self).__name__}."
             )
         x, y = self.prepare_fit(x, y)
-        if validation_split and validation_data is None and self.takes_texts(x):
-            (x, y, sample_weight), validation_data = split_off(
+        if validation_split and validation_data is None:
+            (x, y, sample_weight), validation_data = examples.split_off(
                 x, y, sample_weight, validation_split
             )
-            validation_split = 0.0
-        validation_data = self._validation_data(
-            validation_data, validation_batch_size or batch_size, max_tokens
-        )
+        if validation_data is not None:
+            if not isinstance(validation_data, tuple):
+                validation_data = (validation_data,)
+            of_lists = not isinstance(validation_data[0], tf.data.Dataset)
+            validation_data = self._keras_data(
+                *validation_data,
+                batch_size=validation_batch_size or batch_size,
+                max_tokens=max_tokens if of_lists else None,
+                fixed=True,
+            )
         if max_tokens is None:
-            batch_size = batch_size or DEFAULT_BATCH_SIZE
-        x, y, sample_weight, batch_size = self._keras_data(
+            batch_size = batch_size or batching.DEFAULT_BATCH_SIZE
+        x = self._keras_data(
             x, y, sample_weight, batch_size, max_tokens, shuffle=shuffle
         )
-        steps = steps_per_epoch or _count_steps(x, y, batch_size, validation_split)
+        steps = steps_per_epoch or max(int(x.cardinality()), 0)
         self.schedule_learning_rate(steps, epochs, initial_epoch)
         if not (self._was_fitted or initial_epoch):
             callbacks = with_loss_watch(callbacks)
         self._was_fitted = True
-        is_dataset = isinstance(x, tf.data.Dataset)
         with _without_expected_warnings(x):
             return super().fit(
                 x,
-                y,
-                batch_size=None if is_dataset else batch_size,
                 epochs=epochs,
                 verbose=verbose,
                 callbacks=callbacks,
-                validation_split=validation_split,
                 validation_data=validation_data,
-                # Keras warns that it does not shuffle datasets.
-                shuffle=shuffle and not is_dataset,
+                # The dataset is shuffled.
+                shuffle=False,
                 class_weight=class_weight,
-                sample_weight=sample_weight,
                 initial_epoch=initial_epoch,
                 steps_per_epoch=steps_per_epoch,
                 validation_steps=validation_steps,
-                validation_batch_size=validation_batch_size,
                 validation_freq=validation_freq,
             )
 
@@ -339,18 +289,11 @@ class AlbertTask(AutoCompile, FromCheckpoint):
             batch_size: optional int, by default more than 32 for short texts.
             verbose, steps, callbacks, return_dict: as for `keras.Model.evaluate`.
         """
-        # The validation data of `fit` were prepared there.
-        if not kwargs.get("_use_cached_eval_dataset"):
-            x, y, sample_weight, batch_size = self._keras_data(
-                x, y, sample_weight, batch_size, max_tokens, fixed=True
-            )
+        x = self._keras_data(x, y, sample_weight, batch_size, max_tokens, fixed=True)
         with _without_expected_warnings(x):
             return super().evaluate(
                 x,
-                y,
-                batch_size=batch_size,
                 verbose=verbose,
-                sample_weight=sample_weight,
                 steps=steps,
                 callbacks=callbacks,
                 return_dict=return_dict,
@@ -391,30 +334,24 @@ class AlbertTask(AutoCompile, FromCheckpoint):
         batch_size: int | None = None,
         *,
         max_tokens: int | None = None,
-        model: keras.Model | None = None,
         **kwargs: Any,
     ) -> tuple[Any, PackedTexts | None, Any]:
         """Return the texts, their rows, and the outputs of the rows.
 
-        `x` may be `PackedTexts`, too. `model` is one to run instead of the task, and
-        `kwargs` are passed to its `predict`.
+        `kwargs` are passed to Keras' `predict`.
         """
-        predict = super().predict if model is None else model.predict
         x = self.read_texts(x)
-        if isinstance(x, PackedTexts):
-            packed = x
-        elif not self.takes_texts(x):
-            _refuse_budget(max_tokens)
+        if not self.takes_texts(x):
+            _refuse_for_datasets(max_tokens=max_tokens)
             if isinstance(x, tf.data.Dataset):
-                check_batched(x)
-            outputs = predict(x, batch_size=batch_size, **kwargs)
-            return x, None, split_ragged(outputs)
-        elif count_examples(x) == 0:
-            return x, None, empty_outputs(self.output)
-        else:
-            packed = self.preprocessor.pack_texts(x)
+                examples.check_batched(x)
+            outputs = super().predict(x, batch_size=batch_size, **kwargs)
+            return x, None, batching.split_ragged(outputs)
+        if examples.count_examples(x) == 0:
+            return x, None, batching.empty_outputs(self.output)
+        packed = self.preprocessor.pack_texts(x)
         batches = self.prediction_batches(packed, batch_size, max_tokens)
-        return x, packed, batches.predict(model or self, predict, **kwargs)
+        return x, packed, batches.predict(self, **kwargs)
 
     def predict_step(self, *args: Any) -> Any:
         outputs = super().predict_step(*args)
@@ -424,7 +361,7 @@ class AlbertTask(AutoCompile, FromCheckpoint):
         mask = self.predicted_mask(x)
         if mask is None:
             return outputs
-        return without_padding(outputs, self.output, mask)
+        return batching.without_padding(outputs, self.output, mask)
 
     def takes_texts(self, x: Any) -> bool:
         """Return whether `x` is texts in memory; raise if it is a single text."""
@@ -448,68 +385,36 @@ class AlbertTask(AutoCompile, FromCheckpoint):
         shuffle=False,
         fixed=False,
     ):
-        """Return `(x, y, sample_weight, batch_size)` as KerasHub takes them."""
+        """Return the data of `fit` or `evaluate` as a dataset of batches."""
         if self.takes_texts(x):
-            options = {"batch_size": batch_size, "max_tokens": max_tokens}
-            dataset = self.training_batches(
-                x, y, sample_weight, shuffle=shuffle, fixed=fixed, **options
+            return self.training_batches(
+                x,
+                y,
+                sample_weight,
+                shuffle=shuffle,
+                fixed=fixed,
+                batch_size=batch_size,
+                max_tokens=max_tokens,
             )
-            return dataset, None, None, None
-        _refuse_budget(max_tokens)
         if isinstance(x, tf.data.Dataset):
-            x = self.prepare_dataset(check_batched(x), fixed)
-            return targets_of_one_type(x), y, sample_weight, None
-        return x, y, sample_weight, batch_size
-
-    def _validation_data(self, data, batch_size, max_tokens):
-        if data is None:
-            return None
-        x, *labels = data if isinstance(data, tuple) else (data,)
-        if isinstance(x, tf.data.Dataset):
-            max_tokens = None
-        labels += [None] * (2 - len(labels))
-        x, *labels, _ = self._keras_data(x, *labels, batch_size, max_tokens, fixed=True)
-        is_dataset = isinstance(x, tf.data.Dataset)
-        return x if is_dataset else keras.utils.pack_x_y_sample_weight(x, *labels)
-
-    # === Files ===
-
-    # KerasHub would keep the optimizer's state of all weights in a preset.
-
-    def save_task_weights(self, filepath: str | os.PathLike) -> None:
-        with self._without_optimizer():
-            super().save_task_weights(filepath)
-
-    def load_task_weights(self, filepath: str | os.PathLike) -> None:
-        with self._without_optimizer():
-            super().load_task_weights(filepath)
-
-    @contextlib.contextmanager
-    def _without_optimizer(self) -> Iterator[None]:
-        optimizer, self.optimizer = getattr(self, "optimizer", None), None
-        try:
-            yield
-        finally:
-            self.optimizer = optimizer
-
-
-def _count_steps(x, y, batch_size, validation_split):
-    """Return the steps of an epoch; 0 if unknown."""
-    if isinstance(x, tf.data.Dataset):
-        return max(int(x.cardinality()), 0)
-    if y is None:
-        return 0
-    count = int(count_examples(x) * (1 - (validation_split or 0)))
-    return -(-count // batch_size)
-
-
-def _refuse_budget(max_tokens):
-    if max_tokens is not None:
-        raise AlbertError(
-            "`max_tokens` is for lists of texts. For a dataset of texts use "
-            "`albert_tf.models.bucket_by_length(dataset, task.preprocessor, "
-            f"max_tokens={max_tokens})`."
+            given = {"y": y, "sample_weight": sample_weight, "max_tokens": max_tokens}
+            _refuse_for_datasets(**given)
+        else:
+            _refuse_for_datasets(max_tokens=max_tokens)
+            x = batching.batches_of_ids(x, y, sample_weight, batch_size, shuffle)
+        return batching.targets_of_one_type(
+            self.prepare_dataset(examples.check_batched(x), fixed)
         )
+
+
+def _refuse_for_datasets(**options):
+    for name, value in options.items():
+        if value is not None:
+            raise AlbertError(
+                f"`{name}` is for lists of texts. Pass batches (x, y) or (x, y, "
+                "sample_weight); `albert_tf.models.bucket_by_length` makes batches of "
+                "`max_tokens`."
+            )
 
 
 @contextlib.contextmanager
@@ -518,6 +423,6 @@ def _without_expected_warnings(x):
     pooler = r"\['pooled_dense/kernel', 'pooled_dense/bias'\]"
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", f"Gradients do not exist .* {pooler} when")
-        if isinstance(x, tf.data.Dataset) and int(x.cardinality()) < 0:
+        if int(x.cardinality()) < 0:
             warnings.filterwarnings("ignore", "Your input ran out of data")
         yield

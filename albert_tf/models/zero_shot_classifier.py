@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import keras
 import numpy as np
 
 from albert_tf.models.albert_text_classifier import AlbertTextClassifier
@@ -62,8 +61,7 @@ class ZeroShotClassifier:
                 "`hypothesis_template` has no {} for the class: "
                 f"{hypothesis_template!r}"
             )
-        linear = classifier.activation is keras.activations.linear
-        if classifier.multi_label or not linear:
+        if classifier.multi_label or not classifier.gives_logits:
             raise AlbertError(
                 "`classifier` must return logits for single classes, without "
                 "`activation` and not multi-label."
@@ -119,14 +117,13 @@ class ZeroShotClassifier:
         if hypothesis_template is not None:
             found = ZeroShotClassifier(self.classifier, hypothesis_template)
         rows = found.predict(x, candidate_labels, multi_label, batch_size)
-        answers = ranked(candidate_labels, rows, None)
         return [
             {
                 "sequence": text,
                 "labels": [one["label"] for one in row],
                 "scores": [one["score"] for one in row],
             }
-            for text, row in zip(x, answers, strict=True)
+            for text, row in zip(x, ranked(candidate_labels, rows, None), strict=True)
         ]
 
 

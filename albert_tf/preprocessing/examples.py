@@ -43,6 +43,8 @@ def split_off(x: Any, y: Any, sample_weight: Any, share: float) -> tuple:
         def take(values):
             return None if values is None else values[rows]
 
+        if isinstance(x, dict):
+            return {k: take(v) for k, v in x.items()}, take(y), take(sample_weight)
         texts = tuple(map(take, x)) if isinstance(x, tuple) else take(x)
         return texts, take(y), take(sample_weight)
 

@@ -33,7 +33,7 @@ class TextEmbedding(Task):
         from albert_tf.evaluation import regression_scores
         from albert_tf_lite.answers import cosines_of
 
-        vectors = (model.encode_text(part, batch_size) for part in examples.x)
+        vectors = (model.predict(part, batch_size, verbose=0) for part in examples.x)
         scores = regression_scores(examples.y, cosines_of(*vectors))
         # Cosines have another range than the labels.
         return {name: scores[name] for name in ("pearson", "spearman")}

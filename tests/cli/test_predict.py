@@ -16,7 +16,7 @@ import albert_tf
 from albert_tf.models import (
     AlbertMultiLabelClassifier,
     AlbertTokenClassifier,
-    integrated_gradients,
+    IntegratedGradients,
 )
 
 MICRO = pathlib.Path(__file__).parents[2] / "examples" / "albert_micro_zh"
@@ -173,7 +173,7 @@ def test_explain_colours_the_text(folder, monkeypatch):
     plain = run(*predict).stdout
     assert run(*predict, "--explain").stdout == plain
     values = json.loads(run(*predict, "--explain", "--json").stdout)
-    found = integrated_gradients(small_classifier(labels=NAMES), "很好吃")
+    found = IntegratedGradients(small_classifier(labels=NAMES))("很好吃")
     assert values["answer"]["label"] == values["explanation"]["label"] == found.label
     (characters,) = values["explanation"]["characters"]
     assert characters == pytest.approx(found.values[0].tolist(), abs=1e-5)

@@ -9,7 +9,6 @@ from small_classifier import CLS, PAD, SEP, TEXTS, call, small_classifier, token
 from albert_tf.models import (
     AlbertMultiLabelClassifier,
     IntegratedGradients,
-    integrated_gradients,
     text_features,
 )
 from albert_tf.models.attributions import _spread
@@ -103,12 +102,12 @@ def test_pairs_empty_texts_and_truncated_texts(explain):
     read = explain.classifier.preprocessor.sequence_length - 2
     assert (values[:read] != 0).all() and (values[read:] == 0).all()
     # A token that shares a character with another gets its part of it.
-    values = _spread([3.0, 1.0, 1.0, 5.0], [0, 3, 3, 4], [3, 4, 4, 4], 4)
-    assert values.tolist() == [1, 1, 1, 7]
+    places = np.array([[0, 3, 3, 4], [3, 4, 4, 4]])
+    assert _spread([3.0, 1.0, 1.0, 5.0], *places, 4).tolist() == [1, 1, 1, 7]
 
 
 def test_targets_and_tolerance(explain):
-    assert integrated_gradients(explain.classifier, "好", "中").label == "中"
+    assert explain("好", "中").label == "中"
     with pytest.raises(ValueError, match="`target` should be one of the classes"):
         explain("好", 3)
     with pytest.warns(UserWarning, match="is off by .* Pass more `steps`"):

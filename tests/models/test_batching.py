@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.models.batching import TextBatches
-from albert_tf.preprocessing.length_grouping import TokenBudget
+from albert_tf.preprocessing.length_grouping import FixedSize, TokenBudget
 from albert_tf.preprocessing.segment_packer import SegmentPacker
 
 
@@ -20,7 +20,9 @@ def skewed_lengths(count):
 def epochs_of(lengths, size, shuffle=True, texts=1):
     """The examples in each batch of two epochs, as a model gets them."""
     features = (tf.range(len(lengths)),)
-    batches = TextBatches.of(features, lengths, tf.identity, size, shuffle, texts)
+    is_budget = isinstance(size, TokenBudget)
+    plan = size.shared_by(texts) if is_budget else FixedSize(size)
+    batches = TextBatches(features, lengths, tf.identity, plan, shuffle)
     return [[batch.numpy() for batch in batches.dataset] for _ in range(2)]
 
 
@@ -51,7 +53,7 @@ def test_epochs_are_complete_and_little_padded(count, shuffle):
 
 def test_outputs_are_restored_to_input_order():
     lengths = skewed_lengths(50)
-    texts = TextBatches.of((tf.range(50),), lengths, tf.identity, 4)
+    texts = TextBatches((tf.range(50),), lengths, tf.identity, FixedSize(4))
     rows = np.concatenate(list(texts.dataset.as_numpy_iterator()))
     assert (np.diff(lengths[rows]) >= 0).all()
     restored = texts.restore({"both": (rows, [row.repeat(2) for row in rows])})
@@ -86,11 +88,11 @@ def test_labels_and_weights_stay_with_their_example():
     lengths = skewed_lengths(61)
     examples = np.arange(61)
     tokens = tf.RaggedTensor.from_row_lengths(np.repeat(examples, lengths), lengths)
-    dataset = TextBatches.of(
+    dataset = TextBatches(
         (tokens, examples * 10, examples / 7),
         lengths,
         lambda tokens, labels, weights: (tokens.to_tensor(-1), labels, weights),
-        7,
+        FixedSize(7),
         shuffle=True,
     ).dataset
     seen = []
