@@ -122,8 +122,7 @@ class AlbertMaskedLM(AlbertTask, keras_hub.models.MaskedLM):
         return keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 
     def default_metrics(self):
-        accuracy = keras.metrics.SparseCategoricalAccuracy(name="accuracy")
-        return {"weighted_metrics": [accuracy]}
+        return {"weighted_metrics": ["accuracy"]}
 
     # === Filling ===
 
@@ -221,7 +220,8 @@ class AlbertMaskedLM(AlbertTask, keras_hub.models.MaskedLM):
                 tokens=tokens.with_values(tf.constant(values)),
                 first_lengths=tf.gather(packed.first_lengths, rows[part]),
             )
-            logits = np.concatenate(self.predict(masked, batch_size, verbose=0))
+            batches = self.prediction_batches(masked, batch_size)
+            logits = np.concatenate(batches.predict(self, verbose=0))
             # Texts may have more masks.
             is_ours = np.isin(
                 np.flatnonzero(values == tokenizer.mask_token_id),
@@ -322,9 +322,6 @@ class AlbertMaskedLM(AlbertTask, keras_hub.models.MaskedLM):
 
         # Not in parallel, so that the state of the generator repeats its masks.
         return dataset.enumerate().map(mask)
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "pairs": self.pairs}
 
 
 def _target_ids(tokenizer, targets):

@@ -145,9 +145,6 @@ class AlbertMultipleChoice(AlbertTask, keras_hub.models.Task):
             "probabilities": tf.where(is_choice, tf.nn.softmax(outputs), 0.0),
         }
 
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "dropout": self.dropout}
-
 
 @keras.saving.register_keras_serializable(package="albert_tf")
 class FlattenChoices(keras.layers.Layer):

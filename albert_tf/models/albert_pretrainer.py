@@ -102,10 +102,8 @@ class AlbertPretrainer(AlbertTask, keras_hub.models.Task):
         super().__init__(inputs=inputs, outputs=outputs, **kwargs)
 
     def default_loss(self):
-        return {
-            head: keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-            for head in self.output
-        }
+        loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        return dict.fromkeys(self.output, loss)
 
     def default_metrics(self):
         # Keras puts the head before the name only if there are several.
@@ -130,6 +128,3 @@ class AlbertPretrainer(AlbertTask, keras_hub.models.Task):
         if new_heads:
             warn_of_new_head(checkpoint, "sop_head", wanted)
         return {**arguments, "num_sop_classes": wanted}, new_heads
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "num_sop_classes": self.num_sop_classes}

@@ -116,7 +116,8 @@ class AlbertSpellingCorrector(AlbertTask, keras_hub.models.Task):
         for start in range(0, len(texts), 64):
             sources = as_string_tensor(texts[start : start + 64])
             packed = self.preprocessor.pack_texts(sources)
-            logits = self.predict(packed, batch_size, verbose=0)
+            batches = self.prediction_batches(packed, batch_size)
+            logits = batches.predict(self, verbose=0)
             ids = np.concatenate([row.argmax(-1) for row in logits])
             ids = packed.tokens.with_values(tf.constant(ids))
             targets = self._corrected(sources, ids)

@@ -190,6 +190,3 @@ class AlbertSummarizer(AlbertTask, keras_hub.models.Task):
         places = tf.stack([articles.window, articles.place], axis=1)
         scores = rows.with_values(tf.sigmoid(tf.gather_nd(logits, places)))
         return {"sentences": rows.to_tensor(""), "scores": scores.to_tensor(-1.0)}
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "dropout": self.dropout}

@@ -228,12 +228,3 @@ class AlbertTokenClassifier(AlbertTask, keras_hub.models.Task):
         )
         spans = tf.stack([start, end], axis=-1)
         return {"spans": spans, "labels": labels, "scores": scores}
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "labels": list(self.labels),
-            "scheme": self.scheme,
-            "dropout": self.dropout,
-            "tags": list(self.tags),
-        }

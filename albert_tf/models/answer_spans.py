@@ -14,7 +14,7 @@ from albert_tf.preprocessing.packed_texts import WindowedTexts
 from albert_tf_lite.errors import AlbertError
 
 # The log-probability of an impossible span.
-_NEVER = -1e30
+NEVER = -1e30
 
 
 # === Answers in ===
@@ -108,7 +108,7 @@ def best_spans(
         max_answer_length: int, in tokens.
 
     Returns:
-        `(scores, starts, ends, null)`: log-probabilities [contexts, n_best], `_NEVER`
+        `(scores, starts, ends, null)`: log-probabilities [contexts, n_best], `NEVER`
         if there are fewer spans; the characters of the spans, int32; and the least
         log-probability of no answer in the windows of each context [contexts].
     """
@@ -134,7 +134,7 @@ def best_spans(
         # TensorFlow finds no maximum among none.
         return tf.pad(rows.to_tensor(fill), [[0, 0], [0, 1]], constant_values=fill)
 
-    scores, starts, ends = map(by_context, (scores, starts, ends), (_NEVER, 0, 0))
+    scores, starts, ends = map(by_context, (scores, starts, ends), (NEVER, 0, 0))
     found = []
     # Take the best, and strike it out in all windows that have it.
     for _ in range(n_best):
@@ -142,7 +142,7 @@ def best_spans(
         columns = (tf.gather(x, best, batch_dims=1) for x in (scores, starts, ends))
         score, start, end = (column[:, tf.newaxis] for column in columns)
         found.append((score, start, end))
-        scores = tf.where((starts == start) & (ends == end), _NEVER, scores)
+        scores = tf.where((starts == start) & (ends == end), NEVER, scores)
     scores, starts, ends = (tf.concat(x, axis=1) for x in zip(*found, strict=True))
     return scores, starts, ends, tf.math.segment_min(null, windows.texts)
 
@@ -163,10 +163,10 @@ def _spans_of_windows(start_logits, end_logits, first_lengths, n_best, max_lengt
         )
         null, start = start[0] + end[0], start[1:]
         # [time, the tokens of a span less one].
-        end = tf.pad(end[1:], [[0, max_length]], constant_values=_NEVER)
+        end = tf.pad(end[1:], [[0, max_length]], constant_values=NEVER)
         last = tf.range(tf.size(start))[:, tf.newaxis] + tf.range(max_length)
         scores = tf.reshape(start[:, tf.newaxis] + tf.gather(end, last), [-1])
-        scores = tf.pad(scores, [[0, n_best]], constant_values=_NEVER)
+        scores = tf.pad(scores, [[0, n_best]], constant_values=NEVER)
         scores, index = tf.math.top_k(scores, n_best)
         first, more = index // max_length, index % max_length
         return scores, tf.cast(first, tf.int64), tf.cast(first + more, tf.int64), null
@@ -175,57 +175,3 @@ def _spans_of_windows(start_logits, end_logits, first_lengths, n_best, max_lengt
     return tf.map_fn(
         best, (start_logits, end_logits, first_lengths), fn_output_signature=types
     )
-
-
-def served_answers(
-    texts: tf.Tensor,
-    packed: WindowedTexts,
-    logits: dict[str, tf.Tensor],
-    max_answer_length: int,
-    null_threshold: float | None,
-) -> dict[str, tf.Tensor]:
-    """Return `answer`, `start`, `end` and `score` of each context, in a graph."""
-    start, end = (
-        tf.RaggedTensor.from_tensor(logits[name], packed.lengths)
-        for name in ("start_logits", "end_logits")
-    )
-    *spans, null = best_spans(packed, start, end, 1, max_answer_length)
-    score, start, end = (part[:, 0] for part in spans)
-    is_null = score < _NEVER / 2
-    if null_threshold is not None:
-        is_null |= null - null_threshold > score
-    start, end = (tf.where(is_null, 0, x) for x in (start, end))
-    return {
-        "answer": tf.strings.substr(texts, start, end - start, "UTF8_CHAR"),
-        "start": start,
-        "end": end,
-        "score": tf.exp(tf.where(is_null, null, score)),
-    }
-
-
-def ranked_answers(
-    context: str,
-    scores: np.ndarray,
-    starts: np.ndarray,
-    ends: np.ndarray,
-    null: float,
-    null_threshold: float | None,
-) -> list[dict[str, Any]]:
-    """Return the answers of one context as dicts, the best first.
-
-    No answer is ranked by its log-probability less the `null_threshold`. For `None` it
-    is left out, unless there is no other.
-    """
-    spans = [x for x in zip(starts, ends, scores, strict=True) if x[2] > _NEVER / 2]
-    if null_threshold is not None or not spans:
-        place = int(np.sum(scores >= null - (null_threshold or 0.0)))
-        spans.insert(place, (0, 0, null))
-    return [
-        {
-            "answer": context[start:end],
-            "start": int(start),
-            "end": int(end),
-            "score": float(np.exp(score)),
-        }
-        for start, end, score in spans
-    ]

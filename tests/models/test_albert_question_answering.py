@@ -15,7 +15,6 @@ from small_classifier import (
 
 from albert_tf.evaluation import squad_scores
 from albert_tf.models import AlbertQuestionAnswering
-from albert_tf.models.answer_spans import best_spans, ranked_answers
 
 LONG = "很好吃，我想你来吧。𠮷太差了！不 去 吗？" * 4
 QUESTIONS = ["好吗？", "谁", "", "你" * 40, "哪"]
@@ -145,19 +144,18 @@ def test_the_best_spans_are_those_of_a_search(model, most):
 def test_answers_in_500_random_contexts_are_slices(model, contexts, seed):
     """Spans of random logits start and end with a token."""
     rng = np.random.default_rng(seed)
-    windowed = model.preprocessor.pack_texts((["好"] * len(contexts), contexts))
-    tokens = windowed.tokens
-    logits = (
-        tokens.with_values(rng.normal(size=tokens.values.shape).astype("float32"))
-        for _ in range(2)
-    )
-    found = [x.numpy() for x in best_spans(windowed, *logits, 3, 5)]
-    tokens = windowed.starts.to_list(), windowed.ends.to_list()
-    for *row, starts, ends in zip(contexts, *found, *tokens, strict=True):
-        for answer in ranked_answers(*row, None):
-            assert row[0][answer["start"] : answer["end"]] == answer["answer"]
-            if answer["answer"]:
-                assert answer["start"] in starts and answer["end"] in ends
+    x = ["好"] * len(contexts), contexts
+    packed = model.preprocessor.pack_texts(x)
+    outputs = {
+        name: [rng.normal(size=n).astype("float32") for n in packed.lengths]
+        for name in ("start_logits", "end_logits")
+    }
+    places = packed.starts.to_list(), packed.ends.to_list()
+    answers = model.predictions(x, packed, outputs)
+    for context, answer, starts, ends in zip(contexts, answers, *places, strict=True):
+        assert context[answer["start"] : answer["end"]] == answer["answer"]
+        if answer["answer"]:
+            assert answer["start"] in starts and answer["end"] in ends
 
 
 def test_the_null_threshold(model):
