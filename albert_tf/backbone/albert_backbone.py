@@ -1,3 +1,4 @@
+import inspect
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -101,6 +102,8 @@ class AlbertBackbone(Presets, keras_hub.models.Backbone):
 
     # The LiteRT export replaces the embedding.
     embedding_cls = FactorizedEmbedding
+    # The rank and the names of the layers with low-rank weights.
+    _lora: Any = None
 
     def __init__(
         self,
@@ -178,6 +181,7 @@ class AlbertBackbone(Presets, keras_hub.models.Backbone):
         self.attention_dropout = attention_dropout
         self.max_sequence_length = max_sequence_length
         self.num_segments = num_segments
+        self.pooler = pooler
 
     def _encode(self, inputs, attention_scores=False):
         """Return the outputs, and a dict of those of every layer."""
@@ -285,6 +289,7 @@ class AlbertBackbone(Presets, keras_hub.models.Backbone):
                 f"{unknown}"
             )
         super().enable_lora(rank, names)
+        self._lora = rank, sorted(set(names))
         for layer in layers:
             if layer.lora_enabled and layer.bias is not None:
                 # `save_lora_weights` does not save biases.
@@ -294,7 +299,7 @@ class AlbertBackbone(Presets, keras_hub.models.Backbone):
 
     def save_lora_weights(self, filepath: str | os.PathLike) -> None:
         super().save_lora_weights(filepath)
-        rank, names = self._lora_layers()
+        rank, names = self._lora
         with h5py.File(filepath, "r+") as file:
             file["lora"].attrs.update(rank=rank, target_layer_names=names)
 
@@ -307,21 +312,14 @@ class AlbertBackbone(Presets, keras_hub.models.Backbone):
         with h5py.File(filepath, "r") as file:
             attributes = file["lora"].attrs
             saved = int(attributes["rank"]), list(attributes["target_layer_names"])
-        if not self._lora_layers()[1]:
+        if not self._lora:
             self.enable_lora(*saved)
-        elif saved != self._lora_layers():
+        elif saved != self._lora:
             raise AlbertError(
-                f"{filepath} has rank and layers {saved}, this backbone "
-                f"{self._lora_layers()}. Load it into a backbone without LoRA."
+                f"{filepath} has rank and layers {saved}, this backbone {self._lora}. "
+                "Load it into a backbone without LoRA."
             )
         super().load_lora_weights(filepath)
-
-    def _lora_layers(self) -> tuple[int, list[str]]:
-        """Return the rank and the sorted names of the layers with low-rank weights."""
-        layers = [x for x in inner_layers(self) if getattr(x, "lora_enabled", False)]
-        return max((x.lora_rank for x in layers), default=0), sorted(
-            {x.name for x in layers}
-        )
 
     @property
     def attention_blocks(self) -> dict[tuple[int, int], AttentionBlock]:
@@ -347,25 +345,12 @@ class AlbertBackbone(Presets, keras_hub.models.Backbone):
         return self.embedding.token_embedding
 
     def get_config(self) -> dict[str, Any]:
+        arguments = inspect.signature(AlbertBackbone.__init__).parameters
+        names = [x for x in arguments if x not in ("self", "dtype", "kwargs")]
         config = {
             **super().get_config(),
-            "vocabulary_size": self.vocabulary_size,
-            "num_layers": self.num_layers,
-            "num_heads": self.num_heads,
-            "embedding_dim": self.embedding_dim,
-            "hidden_dim": self.hidden_dim,
-            "intermediate_dim": self.intermediate_dim,
-            "num_attention_groups": self.num_attention_groups,
-            "num_ffn_groups": self.num_ffn_groups,
-            "num_inner_repetitions": self.num_inner_repetitions,
-            "embedding_projection": self.embedding_projection,
-            "normalize_first": self.normalize_first,
+            **{name: getattr(self, name) for name in names},
             "activation": serialize_activation(self.activation),
-            "hidden_dropout": self.hidden_dropout,
-            "attention_dropout": self.attention_dropout,
-            "max_sequence_length": self.max_sequence_length,
-            "num_segments": self.num_segments,
-            "pooler": self.pooled_dense is not None,
         }
         quantized = [x for x in inner_layers(self) if x.quantization_mode]
         if quantized:

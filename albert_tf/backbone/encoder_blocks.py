@@ -25,11 +25,10 @@ def encoder_blocks(
 
     `attention` and `feed_forward` are the arguments of either half, `both` of both.
     """
-    groups_by_name = {
-        "num_attention_groups": num_attention_groups,
-        "num_ffn_groups": num_ffn_groups,
-    }
-    for name, groups in groups_by_name.items():
+    for name, groups in (
+        ("num_attention_groups", num_attention_groups),
+        ("num_ffn_groups", num_ffn_groups),
+    ):
         if not 1 <= groups <= num_layers:
             raise AlbertError(
                 f"`{name}` must be between 1 (shared by all layers) and `num_layers` "

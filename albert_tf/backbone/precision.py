@@ -1,10 +1,10 @@
 """Choose the fastest precision by a measurement."""
 
-import dataclasses
 import pathlib
 import statistics
 import sys
 import time
+from typing import NamedTuple
 
 import keras
 from keras import ops
@@ -20,14 +20,8 @@ _ROUNDS = 7
 _CPU_INFO = pathlib.Path("/proc/cpuinfo")
 
 
-@dataclasses.dataclass(frozen=True)
-class Precision:
-    """A precision and the reason to choose it.
-
-    Attributes:
-        dtype: `"float32"` or `"mixed_bfloat16"`, a policy of Keras.
-        reason: string.
-    """
+class Precision(NamedTuple):
+    """A policy of Keras, `"float32"` or `"mixed_bfloat16"`, and the reason for it."""
 
     dtype: str
     reason: str

@@ -1,6 +1,7 @@
 """Presets, checkpoints by name, and files for transformers."""
 
 import importlib.util
+from typing import Any
 
 import keras
 
@@ -43,14 +44,8 @@ class Presets:
         if not isinstance(model, cls):
             return cls.from_checkpoint(preset, **kwargs)
         # KerasHub reads the vocabulary after building the task.
-        tokenizer = getattr(getattr(model, "preprocessor", None), "tokenizer", None)
-        expected = getattr(model, "backbone", model).vocabulary_size
-        if tokenizer is not None and tokenizer.vocabulary_size() != expected:
-            raise AlbertError(
-                f"The vocabulary of {preset} has {tokenizer.vocabulary_size()} tokens, "
-                f"the model {expected}. The file is cut short or belongs to another "
-                "model. Copy the preset again."
-            )
+        backbone = getattr(model, "backbone", model)
+        check_fits(getattr(model, "preprocessor", None), backbone)
         return model
 
     def save_to_preset(self, preset_dir, **kwargs):
@@ -69,3 +64,24 @@ class Presets:
         from albert_tf.checkpoints import save_checkpoint
 
         save_checkpoint(self, path, layout="huggingface")
+
+
+def check_fits(preprocessor: Any, backbone: Any) -> None:
+    """Raise unless a backbone has the positions and vocabulary of a preprocessor."""
+    tokenizer = getattr(preprocessor, "tokenizer", None)
+    if tokenizer is None:
+        return
+    if preprocessor.sequence_length > backbone.max_sequence_length:
+        raise AlbertError(
+            f"The preprocessor's sequence_length={preprocessor.sequence_length} is "
+            f"more than the {backbone.max_sequence_length} positions of the model."
+        )
+    # The vocabulary of a preset is loaded later.
+    if tokenizer.pad_token_id is None:
+        return
+    if tokenizer.vocabulary_size() != backbone.vocabulary_size:
+        raise AlbertError(
+            f"The vocabulary has {tokenizer.vocabulary_size()} tokens, the model "
+            f"{backbone.vocabulary_size}. The {tokenizer.original_file_name} is cut "
+            "short or belongs to another model."
+        )

@@ -217,8 +217,7 @@ class AlbertTokenClassifier(AlbertTask, keras_hub.models.Task):
         """
         refuse_pairs(texts)
         preprocessor = self.preprocessor
-        ids, *offsets = preprocessor.tokenizer.tokenize_with_offsets(texts[0])
-        texts = preprocessor.cut(ids, *(tf.cast(x, tf.int32) for x in offsets))
+        texts = preprocessor.pack_texts(texts[0])
         logits = call(preprocessor.packer.pad(texts.tokens, texts.first_lengths))
         logits = texts.starts.with_values(texts.windows.merge(logits))
         found = self._tagging.entities_in_graph(logits, texts.starts, texts.ends)

@@ -15,7 +15,7 @@ from albert_tf.models.albert_text_classifier import (
     AlbertMultiLabelClassifier,
 )
 from albert_tf.preprocessing.examples import class_ids, count_examples
-from albert_tf.preprocessing.packed_texts import WindowedTexts, Windows
+from albert_tf.preprocessing.packed_texts import WindowedTexts
 from albert_tf.preprocessing.texts import Texts, tokenize_with_offsets
 from albert_tf_lite.answers import classify_multi_label
 from albert_tf_lite.errors import AlbertError
@@ -125,12 +125,8 @@ def predict_windows(
             f"`stride` must be between 1 and the {size} tokens of a window. "
             f"Received: {stride}"
         )
-    ids, starts, ends = tokenize_with_offsets(task.preprocessor.tokenizer, texts)
-    windows = Windows.of(ids, size, stride)
-    tokens, lengths = packer.pack([windows.of_windows(ids.values)])
-    packed = WindowedTexts(
-        tokens=tokens, first_lengths=lengths, starts=starts, ends=ends, windows=windows
-    )
+    tokens = tokenize_with_offsets(task.preprocessor.tokenizer, texts)
+    packed = WindowedTexts.of(packer, *tokens, size, stride)
     outputs = task.prediction_batches(packed, batch_size).predict(task, verbose=verbose)
     outputs = task.predictions(texts, packed, outputs)
     counts = np.bincount(packed.windows.texts)

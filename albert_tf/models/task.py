@@ -11,12 +11,12 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from albert_tf.backbone.presets import check_fits
 from albert_tf.models import batching
 from albert_tf.models.auto_compile import AutoCompile
 from albert_tf.models.from_checkpoint import FromCheckpoint
 from albert_tf.preprocessing import examples
 from albert_tf.preprocessing.packed_texts import PackedTexts
-from albert_tf.preprocessing.text_classifier_preprocessor import check_fits
 from albert_tf.preprocessing.texts import Texts
 from albert_tf.training.loss_watch import with_loss_watch
 from albert_tf_lite.errors import AlbertError

@@ -109,16 +109,12 @@ def class_ids(
     ids = np.asarray(y)
     if labels is not None and all(isinstance(name, str) for name in ids.flat):
         ids = _positions(ids, labels)
-    if ids.dtype.kind not in "iufb":
+    if ids.dtype.kind not in "iufb" or num_classes and ids.size != len(ids):
         raise AlbertError(
-            "`y` must be class ids counted from 0, or names among the `labels=` that "
-            f"the model was built with. Received: {ids[:3]}"
-        )
-    if num_classes and ids.size != len(ids):
-        raise AlbertError(
-            f"`y` must be one class id per text. Received shape {ids.shape}. For "
-            "one-hot rows pass `y.argmax(axis=1)`, or compile with "
-            'loss="categorical_crossentropy".'
+            "`y` must be one class id per text, counted from 0, or a name among the "
+            "`labels=` that the model was built with. For one-hot rows pass "
+            '`y.argmax(axis=1)`, or compile with loss="categorical_crossentropy". '
+            f"Received: {ids[:3]}"
         )
     if num_classes and (wrong := np.flatnonzero((ids < 0) | (ids >= num_classes))).size:
         raise AlbertError(
@@ -147,31 +143,21 @@ def multi_hot(
     `y` is a list of names per text, such as `[["体育", "娱乐"], []]`, or such an array.
     """
     check_count(x, y)
-    first = next((value for row in y if np.ndim(row) for value in row), "")
-    if not isinstance(first, str):
-        is_table = all(np.shape(row) == (num_classes,) for row in y)
-        hot = np.asarray(y if is_table else ())
-        if not is_table or not np.isin(hot, (0, 1)).all():
-            raise AlbertError(
-                "`y` must be lists of labels, or an array of 0 and 1 with "
-                f"{num_classes} columns, one per class. Received: {y[:2]}"
-            )
-        return hot.astype("float32")
-    if labels is None:
+    is_flat = any(np.ndim(row) == 0 for row in y)
+    names = [] if is_flat else [name for row in y for name in row]
+    if labels and not is_flat and all(isinstance(name, str) for name in names):
+        hot = np.zeros((len(y), num_classes), "float32")
+        rows = np.repeat(np.arange(len(y)), [len(row) for row in y])
+        hot[rows, _positions(names, labels)] = 1
+        return hot
+    is_table = all(np.shape(row) == (num_classes,) for row in y)
+    if not is_table or not np.isin(y, (0, 1)).all():
         raise AlbertError(
-            "`y` has class names, but the model has none. Build it with `labels=`, or "
-            "pass an array of 0 and 1 with one column per class."
+            "`y` must be a list of class names per text, for a model with `labels=`, "
+            f"or an array of 0 and 1 with {num_classes} columns, one per class. "
+            f"Received: {y[:2]}"
         )
-    for position, row in enumerate(y):
-        if isinstance(row, str):
-            raise AlbertError(
-                "A multi-label model takes a list of labels per text. Element "
-                f"{position} of `y` is {row!r}: write [{row!r}]."
-            )
-    hot = np.zeros((len(y), num_classes), "float32")
-    rows = np.repeat(np.arange(len(y)), [len(row) for row in y])
-    hot[rows, _positions([name for row in y for name in row], labels)] = 1
-    return hot
+    return np.asarray(y, "float32")
 
 
 def scores(x: Any, y: Any) -> np.ndarray:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -13,6 +14,7 @@ from albert_tf.preprocessing.masking import (
     check_has_mask,
     mask_settings,
     masked_features,
+    positions_of,
 )
 from albert_tf.preprocessing.text_classifier_preprocessor import (
     AlbertTextClassifierPreprocessor,
@@ -29,8 +31,8 @@ class AlbertMaskedLMPreprocessor(AlbertTextClassifierPreprocessor):
     as KerasHub's preprocessor does in every call.
 
     Args:
-        tokenizer, sequence_length, padding, pad_to_multiple_of: as for
-            `AlbertTextClassifierPreprocessor`. The vocabulary must have `[MASK]`.
+        tokenizer, sequence_length: as for `AlbertTextClassifierPreprocessor`. The
+            vocabulary must have `[MASK]`.
         mask_selection_rate: float. The share of the tokens that `masked` masks.
         ngram: int. Maximum number of words masked together.
         mask_token_rate, random_token_rate: floats, as for `WholeWordMaskGenerator`.
@@ -64,8 +66,6 @@ class AlbertMaskedLMPreprocessor(AlbertTextClassifierPreprocessor):
         self,
         tokenizer: keras_hub.tokenizers.Tokenizer,
         sequence_length: int = 512,
-        padding: str = "longest",
-        pad_to_multiple_of: int = 8,
         mask_selection_rate: float = 0.15,
         ngram: int = 3,
         mask_token_rate: float = 0.8,
@@ -74,17 +74,15 @@ class AlbertMaskedLMPreprocessor(AlbertTextClassifierPreprocessor):
         segmenter: Callable[[str], list[str]] | None = None,
         **kwargs: Any,
     ):
-        super().__init__(
-            tokenizer, sequence_length, padding, pad_to_multiple_of, **kwargs
-        )
-        self.mask_selection_rate = mask_selection_rate
-        self.ngram = ngram
-        self.mask_token_rate = mask_token_rate
-        self.random_token_rate = random_token_rate
+        super().__init__(tokenizer, sequence_length, **kwargs)
+        self.mask_settings = {
+            "mask_selection_rate": mask_selection_rate,
+            "ngram": ngram,
+            "mask_token_rate": mask_token_rate,
+            "random_token_rate": random_token_rate,
+        }
         self.marked_labels = marked_labels
         self.segmenter = segmenter
-        self._draw_masks: Callable[..., dict[str, tf.Tensor]] | None = None
-        self._draw_masks_key: Any = None
 
     @property
     def label_tokens(self) -> list[int] | None:
@@ -102,10 +100,7 @@ class AlbertMaskedLMPreprocessor(AlbertTextClassifierPreprocessor):
         is_mask = tf.equal(features["token_ids"], self.tokenizer.mask_token_id)
         counts = tf.reduce_sum(tf.cast(is_mask, tf.int32), axis=-1)
         most = tf.maximum(tf.reduce_max(counts), 1)
-        # `top_k` returns equal values in text order.
-        positions = tf.math.top_k(tf.cast(is_mask, tf.float32), most).indices
-        there = tf.gather(is_mask, positions, batch_dims=is_mask.shape.rank - 1)
-        return {**features, "mask_positions": tf.where(there, positions, 0)}
+        return {**features, "mask_positions": positions_of(is_mask, most)[0]}
 
     def masked(
         self,
@@ -133,7 +128,8 @@ class AlbertMaskedLMPreprocessor(AlbertTextClassifierPreprocessor):
             features = self.packer.pad(*self.pack(x))
             shape = tf.shape(features["token_ids"], tf.int64)
             word_starts = self.word_starts(x).to_tensor(1, shape=shape)
-        masks = self._mask_generator()(features["token_ids"], word_starts, seed)
+        # `__call__` would convert the tensors for Keras' backend.
+        masks = self._masks.call(features["token_ids"], word_starts, seed)
         return masked_features({**features, **masks}, sample_weight)
 
     def word_starts(self, x: Texts) -> tf.RaggedTensor:
@@ -164,24 +160,16 @@ class AlbertMaskedLMPreprocessor(AlbertTextClassifierPreprocessor):
         begins = tf.numpy_function(segment, [parts.flat_values, *offsets], tf.int32)
         return _joined(starts.with_flat_values(tf.ensure_shape(begins, [None])), 1)
 
-    def _mask_generator(self):
-        """Return a function that draws masks, cached because it has a state."""
+    # Cached, because it has a state.
+    @functools.cached_property
+    def _masks(self):
+        marked_labels = self.label_tokens is not None
         settings = mask_settings(
-            self.sequence_length,
-            mask_selection_rate=self.mask_selection_rate,
-            ngram=self.ngram,
-            mask_token_rate=self.mask_token_rate,
-            random_token_rate=self.random_token_rate,
-            marked_labels=self.label_tokens is not None,
+            self.sequence_length, **self.mask_settings, marked_labels=marked_labels
         )
-        key = (settings, self.tokenizer.fingerprint)
-        if self._draw_masks_key != key:
-            # Outside of the graph of a dataset that calls this.
-            with tf.init_scope():
-                masks = WholeWordMaskGenerator.for_tokenizer(self.tokenizer, **settings)
-            # `__call__` would convert the tensors for Keras' backend.
-            self._draw_masks, self._draw_masks_key = masks.call, key
-        return self._draw_masks
+        # Outside of the graph of a dataset that calls this.
+        with tf.init_scope():
+            return WholeWordMaskGenerator.for_tokenizer(self.tokenizer, **settings)
 
     def with_tokenizer(self, tokenizer):
         other = super().with_tokenizer(tokenizer)
@@ -191,10 +179,7 @@ class AlbertMaskedLMPreprocessor(AlbertTextClassifierPreprocessor):
     def get_config(self):
         return {
             **super().get_config(),
-            "mask_selection_rate": self.mask_selection_rate,
-            "ngram": self.ngram,
-            "mask_token_rate": self.mask_token_rate,
-            "random_token_rate": self.random_token_rate,
+            **self.mask_settings,
             "marked_labels": self.marked_labels,
         }
 

@@ -109,7 +109,7 @@ class WholeWordMaskGenerator(keras.layers.Layer):
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
-        if not all(0 < rate < 1 for rate in _first_and_last(mask_selection_rate)):
+        if not all(0 < rate < 1 for rate in np.ravel(mask_selection_rate)):
             raise AlbertError(
                 "`mask_selection_rate` must be above 0 and below 1, such as 0.15. "
                 f"Received: {mask_selection_rate}"
@@ -120,10 +120,11 @@ class WholeWordMaskGenerator(keras.layers.Layer):
                 "`mask_token_rate` and `random_token_rate` must be at least 0, and "
                 f"their sum at most 1, such as 0.8 and 0.1. Received: {rates}"
             )
-        counts = {"mask_selection_length": mask_selection_length, "ngram": ngram}
-        for name, count in counts.items():
-            if count < 1:
-                raise AlbertError(f"`{name}` must be at least 1. Received: {count}")
+        if min(mask_selection_length, ngram) < 1:
+            raise AlbertError(
+                "`mask_selection_length` and `ngram` must be at least 1. Received: "
+                f"{mask_selection_length} and {ngram}"
+            )
         self.vocabulary_size = vocabulary_size
         self.mask_selection_rate = mask_selection_rate
         self.mask_token_id = mask_token_id
@@ -193,15 +194,21 @@ class WholeWordMaskGenerator(keras.layers.Layer):
         selectable[self.unselectable_token_ids] = False
         selectable = tf.gather(tf.constant(selectable), token_ids)
         ngrams = cut_into_ngrams(selectable, word_starts, self.ngram, cut)
-        first, last = _first_and_last(self.mask_selection_rate)
+        first, last = np.broadcast_to(self.mask_selection_rate, 2).tolist()
         rate = first + (last - first) * progress
         chosen = _choose_tokens(ngrams, rate, self.mask_selection_length, choose)
         labels = token_ids
         if self.inner_label_ids is not None:
             labels = _inner_labels(token_ids, word_starts, self.inner_label_ids)
+        length = self.mask_selection_length
+        more = [[0, 0], [0, tf.maximum(length - tf.shape(chosen)[1], 0)]]
+        positions, is_chosen = positions_of(tf.pad(chosen, more), length)
+        ids = tf.gather(tf.pad(labels, more), positions, batch_dims=1)
         return {
             "token_ids": tf.where(chosen, self._replace(token_ids, replace), token_ids),
-            **self._predictions(chosen, labels),
+            "mask_positions": positions,
+            "mask_ids": tf.where(is_chosen, ids, 0),
+            "mask_weights": tf.cast(is_chosen, tf.float32),
         }
 
     def _replace(self, token_ids: tf.Tensor, seed: tf.Tensor) -> tf.Tensor:
@@ -218,37 +225,15 @@ class WholeWordMaskGenerator(keras.layers.Layer):
             tf.where(what < changed, tf.gather(allowed, places), token_ids),
         )
 
-    def _predictions(
-        self, chosen: tf.Tensor, labels: tf.Tensor
-    ) -> dict[str, tf.Tensor]:
-        """Return the chosen tokens of each sequence in text order."""
-        length = self.mask_selection_length
-        more = [[0, 0], [0, tf.maximum(length - tf.shape(chosen)[1], 0)]]
-        chosen, labels = tf.pad(chosen, more), tf.pad(labels, more)
-        # `top_k` returns equal values in text order.
-        positions = tf.math.top_k(tf.cast(chosen, tf.float32), length).indices
-        is_chosen = tf.gather(chosen, positions, batch_dims=1)
-        ids = tf.gather(labels, positions, batch_dims=1)
-        return {
-            "mask_positions": tf.where(is_chosen, positions, 0),
-            "mask_ids": tf.where(is_chosen, ids, 0),
-            "mask_weights": tf.cast(is_chosen, tf.float32),
-        }
 
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "vocabulary_size": self.vocabulary_size,
-            "mask_selection_rate": self.mask_selection_rate,
-            "mask_token_id": self.mask_token_id,
-            "mask_selection_length": self.mask_selection_length,
-            "unselectable_token_ids": self.unselectable_token_ids,
-            "mask_token_rate": self.mask_token_rate,
-            "random_token_rate": self.random_token_rate,
-            "ngram": self.ngram,
-            "whole_word": self.whole_word,
-            "inner_label_ids": self.inner_label_ids,
-        }
+def positions_of(
+    mask: tf.Tensor, count: tf.Tensor | int
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Return the positions of the true values of each row, then 0, and which are."""
+    # `top_k` returns equal values in text order.
+    positions = tf.math.top_k(tf.cast(mask, tf.float32), count).indices
+    is_true = tf.gather(mask, positions, batch_dims=mask.shape.rank - 1)
+    return tf.where(is_true, positions, 0), is_true
 
 
 def check_has_mask(tokenizer: keras_hub.tokenizers.Tokenizer) -> None:
@@ -267,9 +252,7 @@ def mask_settings(sequence_length: int, **given: Any) -> dict[str, Any]:
     given = {name: value for name, value in given.items() if value is not None}
     settings = {**MASK_DEFAULTS, **given}
     if settings["mask_selection_length"] is None:
-        rate = max(_first_and_last(settings["mask_selection_rate"]))
-        # The mask generator refuses other rates.
-        rate = rate if 0 < rate < 1 else 0.0
+        rate = np.max(settings["mask_selection_rate"])
         settings["mask_selection_length"] = math.ceil(1.25 * rate * sequence_length)
     return settings
 
@@ -407,17 +390,10 @@ def _row_counts(numbers: tf.Tensor, limit: tf.Tensor | int) -> tf.Tensor:
     """Count each number from 0 to `limit` - 1 in each row."""
     rows = tf.shape(numbers)[0]
     flat = numbers + limit * tf.range(rows)[:, tf.newaxis]
-    counts = tf.math.unsorted_segment_sum(
-        tf.ones_like(flat), flat, num_segments=rows * limit
-    )
+    counts = tf.math.unsorted_segment_sum(tf.ones_like(flat), flat, rows * limit)
     return tf.reshape(counts, [rows, limit])
 
 
 def _shifted(values: tf.Tensor) -> tf.Tensor:
     """Return the value of the token before, 0 for the first."""
     return tf.pad(values, [[0, 0], [1, 0]])[:, :-1]
-
-
-def _first_and_last(rate: float | tuple[float, float]) -> tuple[float, float]:
-    first, last = rate if isinstance(rate, (tuple, list)) else (rate, rate)
-    return first, last

@@ -11,7 +11,7 @@ from albert_tf.preprocessing.segment_packer import SegmentPacker
 from albert_tf.preprocessing.text_classifier_preprocessor import (
     AlbertTextClassifierPreprocessor,
 )
-from albert_tf.preprocessing.texts import as_segments, as_string_tensor
+from albert_tf.preprocessing.texts import as_segments, as_string_tensor, check_parts
 from albert_tf_lite.errors import AlbertError
 
 
@@ -37,8 +37,7 @@ class AlbertMultipleChoicePreprocessor(AlbertTextClassifierPreprocessor):
     truncated by `SegmentPacker`, long contexts thus at their end.
 
     Args:
-        tokenizer, sequence_length, padding, pad_to_multiple_of: as for
-            `AlbertTextClassifierPreprocessor`.
+        tokenizer, sequence_length: as for `AlbertTextClassifierPreprocessor`.
 
     Call arguments:
         x: the tuple `(contexts, questions, choices)`: two lists or tensors of strings
@@ -56,27 +55,21 @@ class AlbertMultipleChoicePreprocessor(AlbertTextClassifierPreprocessor):
         google-research/albert `race_utils.py`, `convert_single_example`.
     """
 
-    @property
-    def packer(self) -> ChoicePacker:
-        return ChoicePacker(**dataclasses.asdict(super().packer))
+    packer_cls = ChoicePacker
 
     def call(self, x, y=None, sample_weight=None):
         if not isinstance(x, dict):
             x = self.packer.pad(*self.pack(x))
         return keras.utils.pack_x_y_sample_weight(x, y, sample_weight)
 
-    def pack(self, x: Any) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
-        """Tokenize a batch.
-
-        Returns:
-            The packed tokens, ragged int32 [batch, (choices), (tokens)], and the number
-            of tokens of the context, ragged int64 [batch, (choices)].
-        """
-        return self._pack(x)[:2]
+    def pack(self, x):
+        """Return ragged tokens and lengths of contexts, [batch, (choices), ...]."""
+        tokens, first_lengths, _ = self._pack(x)
+        return tokens, first_lengths
 
     def pack_texts(self, x: Any) -> PackedTexts:
-        tokens, first_lengths, truncated = self._pack(x)
-        warn_of_truncation(truncated, len(x[0]), self.sequence_length)
+        tokens, first_lengths, is_long = self._pack(x)
+        warn_of_truncation(tf.reduce_any(is_long, axis=1), self.sequence_length)
         return PackedTexts(tokens=tokens, first_lengths=first_lengths)
 
     def _pack(self, x):
@@ -88,35 +81,24 @@ class AlbertMultipleChoicePreprocessor(AlbertTextClassifierPreprocessor):
         seconds = tf.concat([questions, self.tokenizer(choices.values)], axis=1)
         segments = [contexts, seconds]
         is_long = self.packer.full_lengths(segments) > self.sequence_length
-        long_examples, _ = tf.unique(tf.boolean_mask(example, is_long))
-        packed = map(choices.with_values, self.packer.pack(segments))
-        return *packed, tf.size(long_examples)
+        return map(choices.with_values, (*self.packer.pack(segments), is_long))
 
 
 def ragged_choices(x: Any) -> tf.RaggedTensor:
     """Return the choices of `(contexts, questions, choices)`, [batch, (choices)]."""
-    if not isinstance(x, tuple) or len(x) != 3:
-        count = f" of {len(x)}" if isinstance(x, tuple) else ""
-        raise AlbertError(
-            "`x` should be the tuple (contexts, questions, choices). Received: "
-            f"{type(x).__name__}{count}"
-        )
+    check_parts(x, "contexts", "questions", "choices")
     contexts, _, choices = x
     if isinstance(choices, tf.RaggedTensor):
         return choices
     if tf.is_tensor(choices):
         more = tf.cumsum(tf.cast(choices != "", tf.int32), axis=1, reverse=True)
         return tf.ragged.boolean_mask(choices, more > 0)
-    if len(choices) != len(contexts):
+    is_wrong = [isinstance(texts, (str, bytes)) or not len(texts) for texts in choices]
+    if len(choices) != len(contexts) or any(is_wrong):
+        wrong = [texts for texts, wrong in zip(choices, is_wrong, strict=True) if wrong]
         raise AlbertError(
-            "`choices` should hold one list per context. Received: "
-            f"{len(choices)} lists and {len(contexts)} contexts."
+            "`choices` should hold a list of at least one string per context. "
+            f"Received: {len(choices)} lists for {len(contexts)} contexts, {wrong[:1]}"
         )
-    for position, texts in enumerate(choices):
-        if isinstance(texts, (str, bytes)) or len(texts) == 0:
-            raise AlbertError(
-                "`choices` should hold lists of at least one string. Element "
-                f"{position} is {texts!r}."
-            )
     flat = as_string_tensor([text for texts in choices for text in texts], "choices")
     return tf.RaggedTensor.from_row_lengths(flat, [len(texts) for texts in choices])

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from typing import Any
+from typing import Any, Self
 
+import numpy as np
 import tensorflow as tf
+
+from albert_tf.preprocessing.segment_packer import SegmentPacker
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -50,6 +53,29 @@ class WindowedTexts(PackedTexts):
     starts: tf.RaggedTensor  # int32 [texts, (tokens)], in characters.
     ends: tf.RaggedTensor
     windows: Windows
+
+    @classmethod
+    def of(
+        cls,
+        packer: SegmentPacker,
+        ids: tf.RaggedTensor,
+        starts: tf.RaggedTensor,
+        ends: tf.RaggedTensor,
+        size: Any,
+        stride: Any,
+        first: tf.RaggedTensor | None = None,
+    ) -> Self:
+        """Cut tokens with offsets as `Windows.of` does, and pack the windows.
+
+        `first` are tokens [texts, (tokens)] to put before each window of a text.
+        """
+        windows = Windows.of(ids, size, stride)
+        segments = [windows.of_windows(ids.values)]
+        if first is not None:
+            segments.insert(0, tf.gather(first, windows.texts))
+        tokens, lengths = packer.pack(segments)
+        found = {"starts": starts, "ends": ends, "windows": windows}
+        return cls(tokens=tokens, first_lengths=lengths, **found)
 
     @property
     def examples(self):
@@ -131,11 +157,11 @@ class Windows:
         return tf.gather(flat, positions.values)
 
 
-def warn_of_truncation(count: Any, total: int, sequence_length: int) -> None:
-    """Warn if examples are longer than `sequence_length`."""
-    if count:
+def warn_of_truncation(is_long: Any, sequence_length: int) -> None:
+    """Warn if examples are longer than `sequence_length`, bool [examples]."""
+    if count := np.count_nonzero(is_long):
         warnings.warn(
-            f"{int(count)} of {total} texts are longer than sequence_length="
+            f"{count} of {len(is_long)} texts are longer than sequence_length="
             f"{sequence_length} tokens and were truncated.",
             stacklevel=3,
         )

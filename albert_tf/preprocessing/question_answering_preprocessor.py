@@ -5,13 +5,14 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from albert_tf.preprocessing.packed_texts import WindowedTexts, Windows
+from albert_tf.preprocessing.packed_texts import WindowedTexts
 from albert_tf.preprocessing.text_classifier_preprocessor import (
     AlbertTextClassifierPreprocessor,
 )
 from albert_tf.preprocessing.texts import (
     as_python_strings,
     as_segments,
+    check_parts,
     tokenize_with_offsets,
 )
 from albert_tf_lite.errors import AlbertError
@@ -35,7 +36,6 @@ class AlbertQuestionAnsweringPreprocessor(AlbertTextClassifierPreprocessor):
             that of the next. By default windows share 128 tokens, at most half.
         max_question_length: int. Maximum number of tokens of a question, at most half
             of the window. Longer questions are truncated.
-        **kwargs: as for `AlbertTextClassifierPreprocessor`.
 
     Call arguments:
         x: the tuple of two lists or tensors of strings [batch], questions and
@@ -68,14 +68,9 @@ class AlbertQuestionAnsweringPreprocessor(AlbertTextClassifierPreprocessor):
 
     def pack_texts(self, x: Any) -> WindowedTexts:
         """Tokenize questions and contexts, and cut the contexts into windows."""
-        _check_is_pair(x)
+        check_parts(x, "questions", "contexts")
         questions, contexts = as_segments(x)
-        # Tensors may be in a graph.
-        if tf.is_tensor(x[1]):
-            tokens, *offsets = self.tokenizer.tokenize_with_offsets(contexts)
-        else:
-            tokens, *offsets = tokenize_with_offsets(self.tokenizer, x[1])
-        starts, ends = (tf.cast(part, tf.int32) for part in offsets)
+        tokens = tokenize_with_offsets(self.tokenizer, contexts)
         # [CLS] and two [SEP].
         room = self.sequence_length - 3
         questions = self.tokenizer(questions)
@@ -84,17 +79,7 @@ class AlbertQuestionAnsweringPreprocessor(AlbertTextClassifierPreprocessor):
         stride = size - tf.minimum(size // 2, SHARED)
         if self.stride is not None:
             stride = tf.minimum(size, self.stride)
-        windows = Windows.of(tokens, size, stride)
-        tokens, first_lengths = self.packer.pack(
-            (tf.gather(questions, windows.texts), windows.of_windows(tokens.values))
-        )
-        return WindowedTexts(
-            tokens=tokens,
-            first_lengths=first_lengths,
-            starts=starts,
-            ends=ends,
-            windows=windows,
-        )
+        return WindowedTexts.of(self.packer, *tokens, size, stride, questions)
 
     def pack(self, x):
         contexts = self.pack_texts(as_segments(x))
@@ -114,15 +99,6 @@ class AlbertQuestionAnsweringPreprocessor(AlbertTextClassifierPreprocessor):
 
 def as_questions(x: Any) -> tuple[list[str], list[str]]:
     """Return questions and contexts of any kind as two lists of Python strings."""
-    _check_is_pair(x)
+    check_parts(x, "questions", "contexts")
     questions, contexts = map(as_python_strings, x)
     return questions, contexts
-
-
-def _check_is_pair(x):
-    if not isinstance(x, tuple) or len(x) != 2:
-        count = f" of {len(x)}" if isinstance(x, tuple) else ""
-        raise AlbertError(
-            "`x` should be the tuple of two lists, (questions, contexts). Received: "
-            f"{type(x).__name__}{count}"
-        )

@@ -9,6 +9,9 @@ import tensorflow as tf
 
 from albert_tf_lite.errors import AlbertError
 
+# Lengths are rounded up, because fewer different lengths mean fewer traces.
+_MULTIPLE = 8
+
 
 @dataclasses.dataclass(frozen=True)
 class SegmentPacker:
@@ -27,13 +30,11 @@ class SegmentPacker:
         sep_token_id: int.
         pad_token_id: int.
         sequence_length: int. Maximum number of tokens per example, special tokens
-            included.
-        padding: `"longest"` pads to the longest example of the batch, rounded up to
-            `pad_to_multiple_of`; `"max_length"` to `sequence_length`.
-        pad_to_multiple_of: int. Fewer different lengths mean fewer traces.
+            included. Batches are padded to their longest example, rounded up to a
+            multiple of 8.
 
     Raises:
-        AlbertError: if an argument has a value that is not allowed.
+        AlbertError: if `sequence_length` is below 5.
 
     Example:
     ```python
@@ -51,20 +52,8 @@ class SegmentPacker:
     sep_token_id: int
     pad_token_id: int = 0
     sequence_length: int = 512
-    padding: str = "longest"
-    pad_to_multiple_of: int = 8
 
     def __post_init__(self):
-        if self.padding not in ("longest", "max_length"):
-            raise AlbertError(
-                '`padding` must be "longest" or "max_length". '
-                f"Received: padding={self.padding!r}"
-            )
-        if self.pad_to_multiple_of < 1:
-            raise AlbertError(
-                "`pad_to_multiple_of` must be at least 1. "
-                f"Received: {self.pad_to_multiple_of}"
-            )
         if self.sequence_length < 5:
             raise AlbertError(
                 "`sequence_length` must leave room for [CLS] a [SEP] b [SEP], 5 "
@@ -110,25 +99,17 @@ class SegmentPacker:
     ) -> dict[str, tf.Tensor]:
         """Pad the results of `pack`."""
         lengths = tokens.row_lengths()
-        time = tf.constant(self.sequence_length, tf.int64)
-        if self.padding == "longest":
-            multiple = self.pad_to_multiple_of
-            # At least 1, because models read the first position of an empty batch too.
-            longest = tf.maximum(tf.reduce_max(lengths), 1)
-            time = tf.minimum((longest + multiple - 1) // multiple * multiple, time)
+        # At least 1, because models read the first position of an empty batch too.
+        longest = tf.maximum(tf.reduce_max(lengths), 1)
+        time = tf.minimum(-(-longest // _MULTIPLE) * _MULTIPLE, self.sequence_length)
         position = tf.range(time)[tf.newaxis]
         is_token = position < lengths[:, tf.newaxis]
         is_second = is_token & (position >= first_lengths[:, tf.newaxis])
         shape = tf.stack([tokens.nrows(), time])
-        features = {
+        return {
             "token_ids": tokens.to_tensor(self.pad_token_id, shape=shape),
             "segment_ids": tf.cast(is_second, tf.int32),
             "padding_mask": tf.cast(is_token, tf.int32),
-        }
-        static = self.sequence_length if self.padding == "max_length" else None
-        return {
-            name: tf.ensure_shape(value, [None, static])
-            for name, value in features.items()
         }
 
     def full_lengths(self, segments: Sequence[tf.RaggedTensor]) -> tf.Tensor:
@@ -138,10 +119,7 @@ class SegmentPacker:
 
     def padded_lengths(self, lengths: Any) -> np.ndarray:
         """Return the padded lengths of batches by their longest examples."""
-        if self.padding == "max_length":
-            return np.full_like(lengths, self.sequence_length)
-        multiple = self.pad_to_multiple_of
-        padded = -(-np.maximum(lengths, 1) // multiple) * multiple
+        padded = -(-np.maximum(lengths, 1) // _MULTIPLE) * _MULTIPLE
         return np.minimum(padded, self.sequence_length)
 
     def _truncate_pair(self, first, second):

@@ -72,13 +72,7 @@ def choose_sentences(
 ) -> list[int]:
     """Return the positions of the sentences with the highest scores, in text order.
 
-    Args:
-        sentences: strings. Blank ones are not chosen.
-        scores: floats, one per sentence.
-        count: int. Maximum number of sentences.
-        max_characters: optional int. Maximum number of characters of all chosen
-            sentences, without surrounding white space. Those that do not fit are
-            skipped.
+    Blank sentences, and those that do not fit in `max_characters`, are skipped.
     """
     left = float("inf") if max_characters is None else max_characters
     chosen: list[int] = []

@@ -45,7 +45,6 @@ class AlbertSummarizerPreprocessor(AlbertTextClassifierPreprocessor):
         tokenizer: a `WordPieceTokenizer` or `SentencePieceTokenizer`.
         sequence_length: int. Maximum number of tokens per window, special tokens
             included.
-        padding, pad_to_multiple_of: as for `AlbertTextClassifierPreprocessor`.
 
     Call arguments:
         x: a list or tensor of strings [batch]. A dict of ids passes unchanged.

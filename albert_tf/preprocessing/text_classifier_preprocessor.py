@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import concurrent.futures
-import os
 from typing import Any
 
 import keras
@@ -11,9 +9,8 @@ import tensorflow as tf
 from albert_tf.backbone.albert_backbone import AlbertBackbone
 from albert_tf.preprocessing.packed_texts import PackedTexts, warn_of_truncation
 from albert_tf.preprocessing.segment_packer import SegmentPacker
-from albert_tf.preprocessing.texts import CHUNK, Texts, as_segments
+from albert_tf.preprocessing.texts import Texts, as_segments, in_threads
 from albert_tf.tokenizers.word_piece_tokenizer import WordPieceTokenizer
-from albert_tf_lite.errors import AlbertError
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
@@ -24,8 +21,6 @@ class AlbertTextClassifierPreprocessor(keras_hub.models.Preprocessor):
         tokenizer: a `WordPieceTokenizer` or `SentencePieceTokenizer`.
         sequence_length: int. Maximum number of tokens per example, special tokens
             included. Longer texts are truncated.
-        padding: `"longest"` (of the batch) or `"max_length"`.
-        pad_to_multiple_of: int. See `SegmentPacker`.
 
     Call arguments:
         x: a string, a list or tensor of strings [batch], or for pairs the tuple of two
@@ -54,32 +49,27 @@ class AlbertTextClassifierPreprocessor(keras_hub.models.Preprocessor):
 
     backbone_cls = AlbertBackbone
     tokenizer_cls = WordPieceTokenizer
+    packer_cls = SegmentPacker
 
     def __init__(
         self,
         tokenizer: keras_hub.tokenizers.Tokenizer,
         sequence_length: int = 512,
-        padding: str = "longest",
-        pad_to_multiple_of: int = 8,
         **kwargs: Any,
     ):
         super().__init__(**kwargs)
         self.tokenizer = tokenizer
         self.sequence_length = sequence_length
-        self.padding = padding
-        self.pad_to_multiple_of = pad_to_multiple_of
         self._traced_pack = self._traced_pack_key = None
 
     @property
     def packer(self) -> SegmentPacker:
         # Not built before: the vocabulary of a preset is loaded after `__init__`.
-        return SegmentPacker(
+        return self.packer_cls(
             self.tokenizer.cls_token_id,
             self.tokenizer.sep_token_id,
             self.tokenizer.pad_token_id,
             sequence_length=self.sequence_length,
-            padding=self.padding,
-            pad_to_multiple_of=self.pad_to_multiple_of,
         )
 
     @classmethod
@@ -116,21 +106,12 @@ class AlbertTextClassifierPreprocessor(keras_hub.models.Preprocessor):
         """Tokenize and pack lists of texts in threads, and warn of truncation."""
         segments = as_segments(x)
         pack = self._pack_function(len(segments))
-        total = len(segments[0])
-        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as threads:
-            packed = threads.map(
-                lambda start: pack(*(part[start : start + CHUNK] for part in segments)),
-                range(0, max(total, 1), CHUNK),
-            )
-            tokens, first_lengths, truncated = zip(*packed, strict=True)
-        warn_of_truncation(sum(truncated), total, self.sequence_length)
-        return PackedTexts(
-            tokens=tf.concat(tokens, axis=0),
-            first_lengths=tf.concat(first_lengths, axis=0),
-        )
+        tokens, first_lengths, is_long = in_threads(pack, *segments)
+        warn_of_truncation(is_long, self.sequence_length)
+        return PackedTexts(tokens=tokens, first_lengths=first_lengths)
 
     def _pack_function(self, num_segments):
-        """Return a traced function of strings to packed tokens and a count.
+        """Return a traced function of strings to packed tokens and which are long.
 
         It is cached, because tracing takes longer than tokenizing a thousand texts.
         """
@@ -147,7 +128,7 @@ class AlbertTextClassifierPreprocessor(keras_hub.models.Preprocessor):
         def pack(*texts):
             parts = [self.tokenize(text) for text in texts]
             is_long = packer.full_lengths(parts) > packer.sequence_length
-            return *packer.pack(parts), tf.math.count_nonzero(is_long)
+            return *packer.pack(parts), is_long
 
         self._traced_pack, self._traced_pack_key = pack, key
         return pack
@@ -159,30 +140,4 @@ class AlbertTextClassifierPreprocessor(keras_hub.models.Preprocessor):
         return type(self).from_config({**self.get_config(), "tokenizer": tokenizer})
 
     def get_config(self):
-        return {
-            **super().get_config(),
-            "sequence_length": self.sequence_length,
-            "padding": self.padding,
-            "pad_to_multiple_of": self.pad_to_multiple_of,
-        }
-
-
-def check_fits(preprocessor: Any, backbone: AlbertBackbone) -> None:
-    """Raise unless a backbone has the positions and vocabulary of a preprocessor."""
-    tokenizer = getattr(preprocessor, "tokenizer", None)
-    if tokenizer is None:
-        return
-    if preprocessor.sequence_length > backbone.max_sequence_length:
-        raise AlbertError(
-            f"The preprocessor's sequence_length={preprocessor.sequence_length} is "
-            f"more than the {backbone.max_sequence_length} positions of the model."
-        )
-    # The vocabulary of a preset is loaded later.
-    if tokenizer.pad_token_id is None:
-        return
-    if tokenizer.vocabulary_size() != backbone.vocabulary_size:
-        raise AlbertError(
-            f"The vocabulary has {tokenizer.vocabulary_size()} tokens, the model "
-            f"{backbone.vocabulary_size}. Use the {tokenizer.original_file_name} "
-            "that the checkpoint was trained with."
-        )
+        return {**super().get_config(), "sequence_length": self.sequence_length}

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
 import concurrent.futures
 import os
-import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,9 +17,16 @@ from albert_tf_lite.errors import AlbertError
 # Texts, or pairs of texts as the tuple of two lists.
 Texts = Sequence[str] | tuple[Sequence[str], Sequence[str]]
 # Number of texts that a thread tokenizes at a time.
-CHUNK = 1024
-# Halves of surrogate pairs, which UTF-8 and thus the tokenizers do not have.
-_SURROGATE = re.compile("[\ud800-\udfff]")
+_CHUNK = 1024
+
+
+def _stand_in(error: Any) -> tuple[str, int]:
+    # UTF-8 has no halves of surrogate pairs. The tokenizers drop this control character
+    # in their place, which offsets count.
+    return "\x7f" * (error.end - error.start), error.end
+
+
+codecs.register_error("albert_tf", _stand_in)
 
 
 def as_string_tensor(texts: Any, name: str = "x") -> tf.Tensor:
@@ -32,7 +39,7 @@ def as_string_tensor(texts: Any, name: str = "x") -> tf.Tensor:
         encoded = []
         for position, value in enumerate(values.ravel()):
             if isinstance(value, str):
-                value = value.encode("utf-8", "ignore")
+                value = value.encode("utf-8", "albert_tf")
             if not isinstance(value, bytes):
                 raise TypeError(
                     f"`{name}` should hold strings. Element {position} is "
@@ -69,6 +76,16 @@ def as_segments(x: Any) -> tuple[tf.Tensor, ...]:
     return segments
 
 
+def check_parts(x: Any, *names: str) -> None:
+    """Raise unless examples are the tuple of the named lists."""
+    if not isinstance(x, tuple) or len(x) != len(names):
+        count = f" of {len(x)}" if isinstance(x, tuple) else ""
+        raise AlbertError(
+            f"`x` should be the tuple of lists ({', '.join(names)}). Received: "
+            f"{type(x).__name__}{count}"
+        )
+
+
 def as_python_strings(texts: Any) -> list[str]:
     """Return strings or UTF-8 bytes of any kind as a list of strings."""
     if tf.is_tensor(texts):
@@ -81,36 +98,24 @@ def without_invalid_bytes(texts: tf.Tensor) -> tf.Tensor:
     return tf.strings.unicode_transcode(texts, "UTF-8", "UTF-8", errors="ignore")
 
 
-def tokenize_with_offsets(
-    tokenizer: TextTokenizer, texts: Sequence[str]
-) -> tuple[tf.RaggedTensor, tf.RaggedTensor, tf.RaggedTensor]:
-    """Tokenize texts in threads, with offsets that hold for any Python string.
-
-    Like `tokenizer.tokenize_with_offsets`, but halves of surrogate pairs, which
-    tokenizers do not see, count as characters too.
-    """
-    strings = as_string_tensor(texts)
-    parts = [strings[i : i + CHUNK] for i in range(0, max(len(strings), 1), CHUNK)]
+def in_threads(function: Callable[..., Any], *texts: tf.Tensor) -> list[Any]:
+    """Call a function of strings [batch] on parts in threads, and join its results."""
+    starts = range(0, max(len(texts[0]), 1), _CHUNK)
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as threads:
-        columns = zip(*threads.map(tokenizer.tokenize_with_offsets, parts), strict=True)
-        ids, starts, ends = (
-            tf.cast(tf.concat(column, axis=0), tf.int32) for column in columns
+        parts = threads.map(
+            lambda start: function(*(x[start : start + _CHUNK] for x in texts)), starts
         )
-    if not tf.is_tensor(texts):
-        starts, ends = _count_surrogates(texts, starts, ends)
+        return [tf.concat(column, axis=0) for column in zip(*parts, strict=True)]
+
+
+def tokenize_with_offsets(tokenizer: TextTokenizer, texts: Any) -> tuple[Any, Any, Any]:
+    """Return the ids, starts and ends of texts, ragged int32 [texts, (tokens)].
+
+    Offsets are in characters of the Python strings. Texts in memory are tokenized in
+    threads.
+    """
+    texts, function = as_string_tensor(texts), tokenizer.tokenize_with_offsets
+    is_symbolic = tf.is_symbolic_tensor(texts)
+    found = function(texts) if is_symbolic else in_threads(function, texts)
+    ids, starts, ends = (tf.cast(column, tf.int32) for column in found)
     return ids, starts, ends
-
-
-def _count_surrogates(texts, starts, ends):
-    splits = starts.row_splits.numpy()
-    firsts, lasts = np.array(starts.values), np.array(ends.values)
-    for row, text in enumerate(texts):
-        if not isinstance(text, str) or not _SURROGATE.search(text):
-            continue
-        tokens = slice(splits[row], splits[row + 1])
-        first, last = firsts[tokens], lasts[tokens]
-        kept = [i for i, c in enumerate(text) if not _SURROGATE.match(c)]
-        kept = np.array([*kept, len(text)])
-        after = np.where(first < last, kept[last - 1] + 1, kept[first])
-        firsts[tokens], lasts[tokens] = kept[first], after
-    return starts.with_values(firsts), ends.with_values(lasts)

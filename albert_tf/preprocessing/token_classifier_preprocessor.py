@@ -1,12 +1,11 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import keras
 import tensorflow as tf
 
-from albert_tf.preprocessing.packed_texts import WindowedTexts, Windows
+from albert_tf.preprocessing.packed_texts import WindowedTexts
 from albert_tf.preprocessing.text_classifier_preprocessor import (
     AlbertTextClassifierPreprocessor,
 )
@@ -27,7 +26,6 @@ class AlbertTokenClassifierPreprocessor(AlbertTextClassifierPreprocessor):
             included.
         stride: optional int. Tokens from the start of one window of a long text to
             that of the next. By default three quarters of a window.
-        padding, pad_to_multiple_of: as for `AlbertTextClassifierPreprocessor`.
 
     Call arguments:
         x, sample_weight: as for `AlbertTextClassifierPreprocessor`, without pairs.
@@ -69,8 +67,8 @@ class AlbertTokenClassifierPreprocessor(AlbertTextClassifierPreprocessor):
     def _tags_of_tokens(self, x, tags):
         """Return the tag of the first character of each token."""
         (text,) = as_segments(x)
-        _, *offsets = self.tokenizer.tokenize_with_offsets(text)
-        starts, ends = without_overlap(*(tf.cast(x, tf.int32) for x in offsets))
+        _, *offsets = tokenize_with_offsets(self.tokenizer, text)
+        starts, ends = without_overlap(*offsets)
         has_text = starts.values < ends.values
         starts = starts.with_values(tf.where(has_text, starts.values, 0))
         tags = tf.cast(tf.gather(tags, starts, batch_dims=1), tf.int32)
@@ -81,26 +79,14 @@ class AlbertTokenClassifierPreprocessor(AlbertTextClassifierPreprocessor):
         last = tf.reduce_sum(features["padding_mask"], axis=1, keepdims=True) - 1
         return tf.where((position > 0) & (position < last), features["token_ids"], -1)
 
-    def pack_texts(self, x: Sequence[str]) -> WindowedTexts:
-        """Tokenize a list of strings and cut them into windows."""
+    def pack_texts(self, x: Any) -> WindowedTexts:
+        """Tokenize strings [batch] and cut them into windows; also works in a graph."""
         refuse_pairs(x)
-        return self.cut(*tokenize_with_offsets(self.tokenizer, x))
-
-    def cut(
-        self, ids: tf.RaggedTensor, starts: tf.RaggedTensor, ends: tf.RaggedTensor
-    ) -> WindowedTexts:
-        """Cut tokens with offsets into windows; also works in a graph."""
+        ids, starts, ends = tokenize_with_offsets(self.tokenizer, x)
         size = self.sequence_length - 2
-        windows = Windows.of(ids, size, self.stride or max(size * 3 // 4, 1))
-        starts, ends = without_overlap(starts, ends)
-        tokens, first_lengths = self.packer.pack([windows.of_windows(ids.values)])
-        return WindowedTexts(
-            tokens=tokens,
-            first_lengths=first_lengths,
-            starts=starts,
-            ends=ends,
-            windows=windows,
-        )
+        stride = self.stride or max(size * 3 // 4, 1)
+        offsets = without_overlap(starts, ends)
+        return WindowedTexts.of(self.packer, ids, *offsets, size, stride)
 
     def get_config(self):
         return {**super().get_config(), "stride": self.stride}

@@ -9,8 +9,6 @@ from small_backbone import INPUTS, SMALL, are_close, small_backbone
 from albert_tf.backbone import SIZES, AlbertBackbone
 from albert_tf.backbone.encoder_blocks import group_of_layer
 
-# === Parameter counts ===
-
 
 def test_english_sizes_have_the_released_number_of_parameters(no_weights):
     assert {
@@ -21,9 +19,6 @@ def test_english_sizes_have_the_released_number_of_parameters(no_weights):
         "albert_xlarge_en": 58_724_864,
         "albert_xxlarge_en": 222_595_584,
     }
-
-
-# === Sharing ===
 
 
 def test_group_of_layer():
@@ -54,32 +49,25 @@ def test_layers_and_inner_layers_run_in_googles_order():
     ]
 
 
-# === Outputs ===
-
-
 def test_intermediates():
     backbone = small_backbone(num_inner_repetitions=2, normalize_first=True)
+    expected = backbone(INPUTS)
     model = backbone.with_intermediates(attention_scores=True)
     outputs = model(INPUTS)
-    assert len(outputs["hidden_states"]) == 3 * 2 + 1
-    assert {x.shape for x in outputs["hidden_states"]} == {(3, 17, 48)}
-    assert len(outputs["attention_scores"]) == 3 * 2
-    assert {x.shape for x in outputs["attention_scores"]} == {(3, 4, 17, 17)}
+    states = outputs.pop("hidden_states")
+    assert [x.shape for x in states] == [(3, 17, 48)] * (3 * 2 + 1)
     first = backbone.embedding(INPUTS["token_ids"], INPUTS["segment_ids"])
-    assert np.abs(outputs["hidden_states"][0] - first).max() == 0.0
-    last = outputs["hidden_states"][-1]
-    assert np.abs(last - outputs["sequence_output"]).max() == 0.0
-    assert are_close(outputs, backbone(INPUTS))
+    assert_close(states[0], first)
+    assert_close(states[-1], expected["sequence_output"])
+    shapes = [x.shape for x in outputs.pop("attention_scores")]
+    assert shapes == [(3, 4, 17, 17)] * (3 * 2)
+    assert outputs.keys() == expected.keys() and are_close(outputs, expected)
     assert len(model.weights) == len(backbone.weights)
-    outputs = backbone.with_intermediates()(INPUTS)
-    assert set(outputs) == {"hidden_states", "sequence_output", "pooled_output"}
+    assert backbone.with_intermediates()(INPUTS).keys() == {"hidden_states", *expected}
 
 
-@pytest.mark.parametrize(
-    "changes", [{}, {"normalize_first": True, "num_inner_repetitions": 2}]
-)
-def test_pooled_output_is_tanh_of_the_first_token(changes):
-    backbone = small_backbone(**changes)
+def test_pooled_output_is_tanh_of_the_first_token():
+    backbone = small_backbone(normalize_first=True, num_inner_repetitions=2)
     outputs = backbone(INPUTS)
     kernel, bias = backbone.pooled_dense.get_weights()
     expected = np.tanh(outputs["sequence_output"][:, 0] @ kernel + bias)

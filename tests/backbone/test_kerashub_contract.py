@@ -12,7 +12,6 @@ from albert_tf.backbone import AlbertBackbone
 from albert_tf.checkpoints import load_checkpoint
 from albert_tf.checkpoints.layout import CheckpointError
 
-PLAIN = {}
 EVERYTHING = {
     "num_attention_groups": 2,
     "num_ffn_groups": 3,
@@ -24,9 +23,6 @@ EVERYTHING = {
     "attention_dropout": 0.2,
     "num_segments": 3,
 }
-both = pytest.mark.parametrize(
-    "changes", [PLAIN, EVERYTHING], ids=["plain", "everything"]
-)
 TARGETS = {
     "sequence_output": np.zeros((3, 17, 48)),
     "pooled_output": np.zeros((3, 48)),
@@ -41,9 +37,6 @@ def from_keras_file(backbone, folder):
 def from_preset(backbone, folder):
     backbone.save_to_preset(str(folder))
     return keras_hub.models.Backbone.from_preset(str(folder))
-
-
-files = pytest.mark.parametrize("through", [from_keras_file, from_preset])
 
 
 def predict(backbone):
@@ -61,10 +54,7 @@ def num_products(backbone):
     return 3 + 6 * len(backbone.encoder_blocks)
 
 
-# === Files and precision ===
-
-
-@files
+@pytest.mark.parametrize("through", [from_keras_file, from_preset])
 def test_files_keep_every_argument_and_weight(tmp_path, through):
     backbone = small_backbone(**EVERYTHING)
     loaded = through(backbone, tmp_path)
@@ -73,7 +63,7 @@ def test_files_keep_every_argument_and_weight(tmp_path, through):
     assert difference(backbone(INPUTS), loaded(INPUTS)) == 0.0
 
 
-@both
+@pytest.mark.parametrize("changes", [{}, EVERYTHING], ids=["plain", "everything"])
 def test_mixed_bfloat16(changes):
     expected = small_backbone(**changes)(INPUTS)
     backbone = small_backbone(**changes, dtype="mixed_bfloat16")
@@ -88,15 +78,14 @@ def test_mixed_bfloat16(changes):
         assert np.isfinite(gradient).all()
 
 
-# === Training ===
-
-
-@pytest.mark.parametrize("rate", ["hidden_dropout", "attention_dropout"])
-def test_dropout_is_active_in_training_only(rate):
-    plain, dropping = small_backbone(), small_backbone(**{rate: 0.3})
-    assert difference(plain(INPUTS), dropping(INPUTS, training=False)) == 0.0
-    assert difference(plain(INPUTS), dropping(INPUTS, training=True)) > 0.01
-    assert difference(plain(INPUTS, training=True), plain(INPUTS)) == 0.0
+def test_dropout_is_active_in_training_only():
+    plain = small_backbone()
+    expected = plain(INPUTS)
+    assert difference(plain(INPUTS, training=True), expected) == 0.0
+    for rate in ("hidden_dropout", "attention_dropout"):
+        dropping = small_backbone(**{rate: 0.3})
+        assert difference(dropping(INPUTS, training=False), expected) == 0.0
+        assert difference(dropping(INPUTS, training=True), expected) > 0.01
 
 
 def moving_weights(backbone):
@@ -117,9 +106,6 @@ def test_training_reaches_every_weight_that_is_not_frozen():
     backbone.freeze_embeddings()
     frozen = {v.path for v in backbone.embedding.weights}
     assert moving_weights(backbone) == weights - frozen
-
-
-# === LoRA ===
 
 
 def test_lora_trains_two_small_matrices_only():
@@ -146,19 +132,12 @@ def test_lora_weights_load_into_a_fresh_backbone(tmp_path):
     fresh.load_lora_weights(tmp_path / "a.lora.h5")
     assert are_close(predict(fresh), predict(backbone))
     other = small_backbone(**changes)
+    with pytest.raises(ValueError, match="names of .*'query_key_value'.*: ..query'."):
+        other.enable_lora(4, ["query", "output_dense"])
+    assert len(other.trainable_variables) == len(other.weights)
     other.enable_lora(4)
     with pytest.raises(ValueError, match="a backbone without LoRA"):
         other.load_lora_weights(tmp_path / "a.lora.h5")
-
-
-def test_lora_of_wrong_layers_is_refused():
-    backbone = small_backbone()
-    with pytest.raises(ValueError, match="names of .*'query_key_value'.*: ..query'."):
-        backbone.enable_lora(4, ["query", "output_dense"])
-    assert len(backbone.trainable_variables) == len(backbone.weights)
-
-
-# === Quantization ===
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,9 @@ from albert_tf import layers
 
 BATCH, TIME, HIDDEN, WIDTH, VOCABULARY = 3, 17, 48, 16, 120
 RNG = np.random.default_rng(1)
-HIDDEN_STATES = RNG.normal(size=(BATCH, TIME, HIDDEN)).astype("float32")
+HIDDEN_STATES = (RNG.normal(size=(BATCH, TIME, HIDDEN)).astype("float32"),)
 TOKEN_IDS = RNG.integers(VOCABULARY, size=(BATCH, TIME)).astype("int32")
-SEGMENT_IDS = (np.arange(TIME) >= np.array([[9], [17], [4]])).astype("int32")
-POSITIONS = RNG.integers(TIME, size=(BATCH, 5)).astype("int32")
+IDS = (TOKEN_IDS, (np.arange(TIME) >= np.array([[9], [17], [4]])).astype("int32"))
 
 HALF = {"hidden_dropout": 0.1, "normalize_first": True}
 ATTENTION = {"num_heads": 4, "attention_dropout": 0.2, **HALF}
@@ -44,46 +43,22 @@ class Case(NamedTuple):
     arguments: dict
     inputs: tuple
     num_weights: int
-    output_shape: tuple
+    output_shape: tuple = (TIME, HIDDEN)
     # Logits are float32 in any precision, because the loss is computed from them.
     mixed_dtype: str = "bfloat16"
 
 
+BOTH = {**ATTENTION, **FEED_FORWARD}
+RELU, LOGITS = {"activation": "relu"}, (5, VOCABULARY)
+HEAD_INPUTS = (*HIDDEN_STATES, RNG.integers(TIME, size=(BATCH, 5)).astype("int32"))
 CASES = {
-    "AttentionBlock": Case(
-        layers.AttentionBlock, ATTENTION, (HIDDEN_STATES,), 6, (TIME, HIDDEN)
-    ),
-    "FeedForwardBlock": Case(
-        layers.FeedForwardBlock, FEED_FORWARD, (HIDDEN_STATES,), 6, (TIME, HIDDEN)
-    ),
-    "EncoderBlock": Case(
-        layers.EncoderBlock,
-        {**ATTENTION, **FEED_FORWARD},
-        (HIDDEN_STATES,),
-        12,
-        (TIME, HIDDEN),
-    ),
-    "FactorizedEmbedding-albert_zh": Case(
-        layers.FactorizedEmbedding,
-        EMBEDDING,
-        (TOKEN_IDS, SEGMENT_IDS),
-        6,
-        (TIME, HIDDEN),
-    ),
-    "FactorizedEmbedding-google": Case(
-        layers.FactorizedEmbedding, GOOGLE, (TOKEN_IDS, SEGMENT_IDS), 7, (TIME, HIDDEN)
-    ),
-    "TokenEmbedding": Case(
-        layers.TokenEmbedding, TABLE, (TOKEN_IDS,), 1, (TIME, WIDTH)
-    ),
-    "MaskedLMHead": Case(
-        masked_lm_head,
-        {"activation": "relu"},
-        (HIDDEN_STATES, POSITIONS),
-        7 + 5,
-        (5, VOCABULARY),
-        "float32",
-    ),
+    "AttentionBlock": Case(layers.AttentionBlock, ATTENTION, HIDDEN_STATES, 6),
+    "FeedForwardBlock": Case(layers.FeedForwardBlock, FEED_FORWARD, HIDDEN_STATES, 6),
+    "EncoderBlock": Case(layers.EncoderBlock, BOTH, HIDDEN_STATES, 12),
+    "FactorizedEmbedding-zh": Case(layers.FactorizedEmbedding, EMBEDDING, IDS, 6),
+    "FactorizedEmbedding-google": Case(layers.FactorizedEmbedding, GOOGLE, IDS, 7),
+    "TokenEmbedding": Case(layers.TokenEmbedding, TABLE, IDS[:1], 1, (TIME, WIDTH)),
+    "MaskedLMHead": Case(masked_lm_head, RELU, HEAD_INPUTS, 7 + 5, LOGITS, "float32"),
 }
 every_layer = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 

@@ -68,7 +68,7 @@ def test_wrong_examples_raise(model):
     for x, y, message in (
         ((["谁"], ["我"]), [(0, "他")], "element 0 does not contain its answer '他'"),
         ((["谁"], ["我"]), ["我"], "An answer is .* Element 0 of `y` is '我'"),
-        (["谁", "我"], [None, None], "tuple of two lists, .* Received: list"),
+        (["谁", "我"], [None, None], "tuple of lists .* Received: list"),
     ):
         with pytest.raises(ValueError, match=message):
             model.fit(x, y, verbose=0)

@@ -28,11 +28,9 @@ def test_mask_positions_of_texts_with_masks():
         assert token_ids.tolist() == expected + [PAD] * (len(token_ids) - len(expected))
         where = [i for i, token in enumerate(expected) if token == MASK]
         assert positions.tolist() == where + [0] * (2 - len(where))
-    alone = preprocessor()("很[MASK]吃")
-    assert alone["mask_positions"].numpy().tolist() == [2]
-    pair = preprocessor()((["[MASK]好"], ["吃[MASK]"]))
-    assert pair["mask_positions"].numpy().tolist() == [[1, 5]]
-    assert preprocessor()(["很好"])["mask_positions"].numpy().tolist() == [[0]]
+    pair = ["[MASK]好"], ["吃[MASK]"]
+    for x, expected in (("很[MASK]吃", [2]), (pair, [[1, 5]]), (["很好"], [[0]])):
+        assert preprocessor()(x)["mask_positions"].numpy().tolist() == expected
 
 
 def test_labels_restore_the_masked_tokens():

@@ -21,20 +21,17 @@ from albert_tf.tokenizers import WordPieceTokenizer
 ENDS = "。！？!?…\n.”）) \u3000"
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("他来了。她走了！", ["他来了。", "她走了！"]),
-        ("他说：“好吗？！”她说：“好……”", ["他说：“好吗？！”", "她说：“好……”"]),
-        ("圆周率是3.14。a.com", ["圆周率是3.14。", "a.com"]),
-        ("It rained. We left.", ["It rained. ", "We left."]),
-        ("标题\n\n　正文。 ", ["标题\n\n　", "正文。 "]),
-        ("没有标点", ["没有标点"]),
-        ("", [""]),
-    ],
-)
-def test_where_sentences_end(text, expected):
-    assert sentences_of([text]) == [expected]
+def test_where_sentences_end():
+    articles = [
+        ["他来了。", "她走了！"],
+        ["他说：“好吗？！”", "她说：“好……”"],
+        ["圆周率是3.14。", "a.com"],
+        ["It rained. ", "We left."],
+        ["标题\n\n　", "正文。 "],
+        ["没有标点"],
+        [""],
+    ]
+    assert sentences_of(["".join(row) for row in articles]) == articles
 
 
 @settings(max_examples=150)
@@ -83,15 +80,17 @@ def test_a_call_returns_the_first_window_of_each_article():
 def test_the_best_sentences_that_fit_are_chosen_in_order():
     sentences = ["一二三。", " \n", "四五。", "六七八九。"]
     scores = [0.2, 0.9, 0.5, 0.7]
-    assert choose_sentences(sentences, scores, 2) == [2, 3]
-    assert choose_sentences(sentences, scores, 9) == [0, 2, 3]
-    assert choose_sentences(sentences, scores, 2, max_characters=7) == [3]
-    # The second best fits, where the best does not.
-    assert choose_sentences(sentences, scores, 2, max_characters=4) == [2]
-    assert choose_sentences(sentences, scores, 2, max_characters=2) == []
+    # With at most 4 characters the second best fits, where the best does not.
+    for count, most, expected in (
+        (2, None, [2, 3]),
+        (9, None, [0, 2, 3]),
+        (2, 7, [3]),
+        (2, 4, [2]),
+    ):
+        assert choose_sentences(sentences, scores, count, most) == expected
 
 
-@pytest.mark.parametrize("articles", [[[]], [3], (["好"], ["好"])])
-def test_wrong_articles_raise(articles):
-    with pytest.raises((ValueError, TypeError)):
-        sentences_of(articles)
+def test_wrong_articles_raise():
+    for articles in ([[]], [3], (["好"], ["好"])):
+        with pytest.raises((ValueError, TypeError)):
+            sentences_of(articles)
