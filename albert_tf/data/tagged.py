@@ -68,8 +68,13 @@ def prefixes_of(length: int, scheme: str) -> str:
     return "S" if length == 1 else "B" + "I" * (length - 2) + "E"
 
 
-def check_spans(spans: Iterable, length: int) -> list[Span]:
-    """Return spans as sorted tuples; raise if one is outside the text or overlaps."""
+def check_spans(
+    spans: Iterable, length: int, labels: Sequence[str] | None = None
+) -> list[Span]:
+    """Return spans as sorted tuples; raise if one is outside the text or overlaps.
+
+    With `labels`, also raise if a span has another label.
+    """
     checked: list[Span] = []
     for span in spans:
         try:
@@ -86,6 +91,11 @@ def check_spans(spans: Iterable, length: int) -> list[Span]:
             raise AlbertError(
                 f"the span {(start, end, label)} does not lie in the text, which has "
                 f"{length} characters. The end is exclusive."
+            )
+        if labels is not None and label not in labels:
+            raise AlbertError(
+                f"the span {(start, end, label)} has an unknown label. Expected one of "
+                f"{list(labels)}."
             )
         checked.append((start, end, label))
     checked.sort()

@@ -21,7 +21,7 @@ from albert_tf_lite.answers import check_top_k
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.sentence_piece import SPACE_PIECE
 
-# Of `pseudo_perplexity`.
+# The number of rows that `pseudo_perplexity` predicts together.
 ROWS_AT_A_TIME = 1024
 
 

@@ -85,20 +85,13 @@ class AlbertPretrainer(AlbertTask, keras_hub.models.Task):
             self.sop_head = self.dense_head(num_sop_classes, "sop_logits")
 
         # === Functional Model ===
-        inputs = {
-            **backbone.input,
-            "mask_positions": keras.Input(
-                (None,), dtype="int32", name="mask_positions"
-            ),
-        }
+        positions = keras.Input((None,), dtype="int32", name="mask_positions")
         hidden = backbone(backbone.input)
-        outputs = {
-            "mlm_logits": self.masked_lm_head(
-                hidden["sequence_output"], inputs["mask_positions"]
-            )
-        }
+        logits = self.masked_lm_head(hidden["sequence_output"], positions)
+        outputs = {"mlm_logits": logits}
         if self.sop_head is not None:
             outputs["sop_logits"] = self.sop_head(hidden["pooled_output"])
+        inputs = {**backbone.input, "mask_positions": positions}
         super().__init__(inputs=inputs, outputs=outputs, **kwargs)
 
     def default_loss(self):
@@ -109,11 +102,8 @@ class AlbertPretrainer(AlbertTask, keras_hub.models.Task):
         # Keras puts the head before the name only if there are several.
         first = next(iter(self.output))
         name = "accuracy" if len(self.output) > 1 else f"{first}_accuracy"
-        accuracies = {
-            head: keras.metrics.SparseCategoricalAccuracy(name=name)
-            for head in self.output
-        }
-        return {"weighted_metrics": accuracies}
+        accuracy = keras.metrics.SparseCategoricalAccuracy
+        return {"weighted_metrics": {head: accuracy(name=name) for head in self.output}}
 
     def predicted_mask(self, x):
         # Every row has the same number of predictions.

@@ -114,17 +114,17 @@ class AlbertSpellingCorrector(AlbertTask, keras_hub.models.Task):
         answers: list[dict[str, Any]] = []
         # A text has as many logits as tokens times the vocabulary: 64 at a time.
         for start in range(0, len(texts), 64):
-            sources = as_string_tensor(texts[start : start + 64])
-            packed = self.preprocessor.pack_texts(sources)
+            part = texts[start : start + 64]
+            packed = self.preprocessor.pack_texts(part)
             batches = self.prediction_batches(packed, batch_size)
             logits = batches.predict(self, verbose=0)
             ids = np.concatenate([row.argmax(-1) for row in logits])
             ids = packed.tokens.with_values(tf.constant(ids))
-            targets = self._corrected(sources, ids)
-            for pair in zip(*map(as_python_strings, (sources, targets)), strict=True):
-                characters = enumerate(zip(*pair, strict=True))
-                errors = [(a, b, i) for i, (a, b) in characters if a != b]
-                answers.append({"source": pair[0], "target": pair[1], "errors": errors})
+            targets = as_python_strings(self._corrected(as_string_tensor(part), ids))
+            for source, target in zip(part, targets, strict=True):
+                pairs = enumerate(zip(source, target, strict=True))
+                errors = [(a, b, i) for i, (a, b) in pairs if a != b]
+                answers.append({"source": source, "target": target, "errors": errors})
         return answers
 
     def predict_dicts(self, x, batch_size=None):

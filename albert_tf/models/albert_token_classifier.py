@@ -141,10 +141,6 @@ class AlbertTokenClassifier(AlbertTask, keras_hub.models.Task):
 
     # === Texts in ===
 
-    def prepare_fit(self, x, y):
-        refuse_pairs(x)
-        return super().prepare_fit(x, y)
-
     def targets(self, x: Any, y: Any, packed=None) -> tf.RaggedTensor:
         """Return the tag of each token, int32 [windows, (tokens)]."""
         packed = packed or self.preprocessor.pack_texts(x)
@@ -180,8 +176,7 @@ class AlbertTokenClassifier(AlbertTask, keras_hub.models.Task):
         return entities_of(x, self.predict_spans(x, batch_size, verbose=0))
 
     def _spans(self, packed, outputs):
-        lengths = [len(window) for window in outputs]
-        logits = tf.RaggedTensor.from_row_lengths(np.concatenate(outputs), lengths)
+        logits = packed.tokens.with_values(np.concatenate(outputs))
         logits = packed.starts.with_values(packed.windows.merge(logits))
         spans = []
         for row in range(0, logits.nrows(), TEXTS_AT_A_TIME):

@@ -125,18 +125,26 @@ def tags_of_spans(
     splits = texts.starts.row_splits.numpy()
     inexact = []
     for number, (text, spans) in enumerate(zip(strings, y, strict=True)):
-        row = slice(splits[number], splits[number + 1])
+        tokens = np.arange(splits[number], splits[number + 1])
+        tokens = tokens[starts[tokens] < ends[tokens]]
+        first_of, last_of = starts[tokens], ends[tokens]
+        free = 0
         try:
-            spans = check_spans(spans, len(text))
-            found = _tag_row(tagging, spans, starts[row], ends[row], tags[row])
+            spans = check_spans(spans, len(text), tagging.labels)
         except AlbertError as error:
             raise AlbertError(f"In text {number}, {error}") from None
-        inexact += [(number, text[start:end]) for start, end in found]
+        for start, end, label in spans:
+            # The tokens with characters in the span, but for those of the span before.
+            first = max(free, np.searchsorted(last_of, start, side="right"))
+            free = max(first, np.searchsorted(first_of, end))
+            if first < free:
+                tags[tokens[first:free]] = tagging.ids_of(label, free - first)
+            if first == free or first_of[first] < start or last_of[free - 1] > end:
+                inexact.append(text[start:end])
     if inexact:
-        number, text = inexact[0]
         warnings.warn(
             f"{len(inexact)} spans begin or end within a token or hold none, such as "
-            f"{text!r} in text {number}. They are learned as the tokens they touch.",
+            f"{inexact[0]!r}. They are learned as the tokens they touch.",
             stacklevel=5,
         )
     windows = texts.windows
@@ -145,27 +153,6 @@ def tags_of_spans(
     tags = tags.with_values(tf.where(is_decided, tags.values, PADDING_TARGET))
     edge = tf.fill([tags.nrows(), 1], PADDING_TARGET)
     return tf.concat([edge, tags, edge], axis=1)
-
-
-def _tag_row(tagging, spans, starts, ends, tags):
-    """Fill in the tags of a text, and return the spans that are not whole tokens."""
-    tokens = np.flatnonzero(starts < ends)
-    starts, ends = starts[tokens], ends[tokens]
-    free, inexact = 0, []
-    for start, end, label in spans:
-        if label not in tagging.labels:
-            raise AlbertError(
-                f"{(start, end, label)} has an unknown label. Expected one of "
-                f"{tagging.labels}."
-            )
-        # The tokens with characters in the span, but for those of the span before.
-        first = max(free, np.searchsorted(ends, start, side="right"))
-        free = max(first, np.searchsorted(starts, end))
-        if first < free:
-            tags[tokens[first:free]] = tagging.ids_of(label, free - first)
-        if first == free or starts[first] < start or ends[free - 1] > end:
-            inexact.append((start, end))
-    return inexact
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")

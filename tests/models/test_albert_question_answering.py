@@ -28,15 +28,8 @@ def model():
     return randomised(AlbertQuestionAnswering.from_backbone(backbone, VOCABULARY))
 
 
-def n_best(model, x, count=1, **options):
-    return model.predict_n_best(x, count, verbose=0, **options)
-
-
 def best(model, x, **options):
-    return [answers[0] for answers in n_best(model, x, **options)]
-
-
-# === Training ===
+    return [answers[0] for answers in model.predict_n_best(x, 1, verbose=0, **options)]
 
 
 def test_targets_are_the_tokens_of_the_answer(model):
@@ -85,9 +78,6 @@ def test_questions_without_answers_set_the_null_threshold():
     assert loaded.null_threshold == 0.0
 
 
-# === Answers ===
-
-
 def brute_force(model, question, context, most):
     """Return the probability of every span, by loops over windows and tokens."""
     x = [question], [context]
@@ -120,7 +110,8 @@ def softmax(x):
 @pytest.mark.parametrize("most", [1, 4])
 def test_the_best_spans_are_those_of_a_search(model, most):
     x = QUESTIONS[:4], CONTEXTS[:4]
-    ranked = n_best(model, x, 6, max_answer_length=most, null_threshold=0.0)
+    options = {"max_answer_length": most, "null_threshold": 0.0}
+    ranked = model.predict_n_best(x, 6, verbose=0, **options)
     for question, context, answers in zip(*x, ranked, strict=True):
         spans, null = brute_force(model, question, context, most)
         scores = sorted([*spans.values(), null], reverse=True)[:6]

@@ -84,9 +84,3 @@ def test_a_long_text_is_decoded_to_its_end():
     assert start == list(range(0, 12000, 3))
     assert end == list(range(2, 12000, 3))
     assert max(score) - min(score) < 1e-6
-
-
-def test_wrong_tags_raise():
-    for tags in (["B-PER", "I-PER"], ["O", "B-PER", "B-PER"]):
-        with pytest.raises(ValueError, match="should be different, and O one of"):
-            Tagging(tags)
