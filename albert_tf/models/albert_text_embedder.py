@@ -125,7 +125,9 @@ class AlbertTextEmbedder(AlbertTask, keras_hub.models.TextEmbedder):
         if len(corpus) == 0:
             raise AlbertError("`corpus` is empty. Expected at least one text.")
         is_text = isinstance(corpus[0], str)
-        vectors = self.encode_text(list(corpus), verbose=0) if is_text else corpus
+        vectors: Any = corpus
+        if is_text:
+            vectors = self.encode_text(list(corpus), verbose=0)
         scores = self.similarity(self.encode_text(query, verbose=0), vectors)
         nearest = np.argsort(-scores, axis=1, kind="stable")[:, :top_k].tolist()
         found = [

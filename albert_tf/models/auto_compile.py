@@ -85,12 +85,9 @@ class AutoCompile(_Model):
                 "optimizer instead."
             )
         self._loss_is_default = loss == "auto"
-        if self._loss_is_default:
-            loss = self.default_loss()
-        if metrics == "auto":
-            kwargs = {"metrics": None, **self.default_metrics(), **kwargs}
-        else:
-            kwargs["metrics"] = metrics
+        loss = self.default_loss() if self._loss_is_default else loss
+        defaults = self.default_metrics() if metrics == "auto" else {"metrics": metrics}
+        kwargs = {"metrics": None, **defaults, **kwargs}
         if keras.backend.backend() == "tensorflow":
             kwargs.setdefault("jit_compile", False)
         self._auto_settings = self._scheduled_steps = None
@@ -116,8 +113,7 @@ class AutoCompile(_Model):
     def compile_from_config(self, config: Mapping[str, Any]) -> None:
         optimizer = config["optimizer"]
         is_config = isinstance(optimizer, Mapping)
-        settings = optimizer["config"].get("task_settings") if is_config else None
-        if settings:
+        if settings := is_config and optimizer["config"].get("task_settings"):
             config = {**config, "optimizer": "auto", **settings}
         self.compile(**keras.saving.deserialize_keras_object(config))
         self.optimizer.build(self.trainable_variables)
@@ -148,15 +144,14 @@ class AutoCompile(_Model):
             return
         # Keras' schedules count batches, even if several are one update.
         steps = steps_per_epoch * epochs
-        optimizer = self.optimizer
         if steps == self._scheduled_steps:
             # Reset without tracing the training step again.
-            for variable in optimizer.variables:
+            for variable in self.optimizer.variables:
                 variable.assign(keras.ops.zeros_like(variable))
         else:
-            optimizer = self._auto_optimizer(steps)
-            self._compile_with(optimizer=optimizer)
+            self._compile_with(optimizer=self._auto_optimizer(steps))
             self._scheduled_steps = steps
+        optimizer = self.optimizer
         # The first variable counts batches; `iterations` are updates.
         optimizer.variables[0].assign(steps_per_epoch * initial_epoch)
         if initial_epoch and optimizer.use_ema:

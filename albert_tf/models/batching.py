@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -277,6 +279,28 @@ def batches_of_ids(
     if shuffle:
         dataset = dataset.shuffle(dataset.cardinality())
     return dataset.batch(batch_size or DEFAULT_BATCH_SIZE)
+
+
+def refuse_for_datasets(**options: Any) -> None:
+    """Raise if an argument is given that is for lists of texts only."""
+    for name, value in options.items():
+        if value is not None:
+            raise AlbertError(
+                f"`{name}` is for lists of texts. Pass batches (x, y) or (x, y, "
+                "sample_weight); `albert_tf.models.bucket_by_length` makes batches of "
+                "`max_tokens`."
+            )
+
+
+@contextlib.contextmanager
+def without_expected_warnings(dataset: tf.data.Dataset) -> Iterator[None]:
+    """Hide Keras' warnings about a pooler that is only kept and unknown lengths."""
+    pooler = r"\['pooled_dense/kernel', 'pooled_dense/bias'\]"
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", f"Gradients do not exist .* {pooler} when")
+        if int(dataset.cardinality()) < 0:
+            warnings.filterwarnings("ignore", "Your input ran out of data")
+        yield
 
 
 # === Outputs and targets with an axis for the tokens ===

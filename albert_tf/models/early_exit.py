@@ -52,18 +52,15 @@ class AlbertEarlyExitClassifier(AlbertTextClassifier):
     backbone_cls = None
 
     def __init__(self, backbone, num_classes, preprocessor=None, **kwargs):
-        if len({id(block) for block in backbone.encoder_blocks}) > 1:
-            raise AlbertError(
-                "Early exit is for encoders whose layers are all one function. "
-                f"Received: num_attention_groups={backbone.num_attention_groups}, "
-                f"num_ffn_groups={backbone.num_ffn_groups}, num_inner_repetitions="
-                f"{backbone.num_inner_repetitions}. All must be 1."
-            )
         mode = kwargs.get("pooling_mode")
-        if num_classes < 2 or mode == "first_last_mean":
+        num_blocks = len({id(block) for block in backbone.encoder_blocks})
+        if num_blocks > 1 or num_classes < 2 or mode == "first_last_mean":
             raise AlbertError(
-                "Early exit needs at least two classes, and a pooling_mode that reads "
-                f"one layer. Received: num_classes={num_classes}, pooling_mode={mode!r}"
+                "Early exit needs an encoder whose layers are all one function, two "
+                "classes or more, and a pooling_mode that reads one layer. Received: "
+                f"num_attention_groups={backbone.num_attention_groups}, num_ffn_groups="
+                f"{backbone.num_ffn_groups}, num_inner_repetitions="
+                f"{backbone.num_inner_repetitions}, {num_classes=}, {mode=}"
             )
         super().__init__(backbone, num_classes, preprocessor, **kwargs)
 
@@ -88,13 +85,10 @@ class AlbertEarlyExitClassifier(AlbertTextClassifier):
     ):
         if not training:
             return super().compute_loss(x, y, y_pred, sample_weight, training)
-        layers = ops.unstack(y_pred, axis=1)
         loss = super().compute_loss
-        losses = (
-            number * loss(x, y, layer, sample_weight)
-            for number, layer in enumerate(layers, start=1)
-        )
-        return sum(losses) / sum(range(1, len(layers) + 1))
+        layers = enumerate(ops.unstack(y_pred, axis=1), start=1)
+        losses = {number: loss(x, y, row, sample_weight) for number, row in layers}
+        return sum(i * value for i, value in losses.items()) / sum(losses)
 
     def compute_metrics(self, x, y, y_pred, sample_weight=None):
         if len(y_pred.shape) == 3:
@@ -138,7 +132,7 @@ class AlbertEarlyExitClassifier(AlbertTextClassifier):
             AlbertError: if `patience` is below 1.
         """
         # Keras does not track what is put into the dict of an object.
-        traced = vars(self).setdefault("_traced_exits", {})
+        traced = self.__dict__.setdefault("_traced_exits", {})
         if patience not in traced:
             inputs = {n: tf.TensorSpec(x.shape, x.dtype) for n, x in self.input.items()}
             traced[patience] = tf.function(
@@ -162,7 +156,7 @@ class AlbertEarlyExitClassifier(AlbertTextClassifier):
 
     def quantize(self, mode=None, config=None, **kwargs) -> None:
         super().quantize(mode, config=config, **kwargs)
-        vars(self).pop("_traced_exits", None)
+        self.__dict__.pop("_traced_exits", None)
 
 
 def _run_until_done(task, inputs, patience):

@@ -17,6 +17,7 @@ from albert_tf.checkpoints import open_checkpoint
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.heads import HEADS
 from albert_tf.layers.common import at_least_float32, dense
+from albert_tf.preprocessing.text_classifier_preprocessor import check_fits
 from albert_tf.tokenizers import load_tokenizer
 from albert_tf_lite.errors import AlbertError
 
@@ -178,6 +179,15 @@ class FromCheckpoint(_Presets):
             )
         return cls(backbone, *args, **kwargs)
 
+    @property
+    def preprocessor(self) -> Any:
+        return getattr(self, "_preprocessor", None)
+
+    @preprocessor.setter
+    def preprocessor(self, preprocessor):
+        check_fits(preprocessor, self.backbone)
+        self._preprocessor = preprocessor
+
     # === Heads ===
 
     @property
@@ -246,10 +256,9 @@ def warn_of_new_head(checkpoint: Checkpoint, head: str, wanted: int) -> None:
 
 
 def _own_arguments(cls):
-    """Return the arguments of a task besides backbone and preprocessor."""
-    names: dict[str, None] = {}
-    for base in cls.__mro__:
-        if issubclass(base, FromCheckpoint) and "__init__" in vars(base):
-            names.update(dict.fromkeys(inspect.signature(base.__init__).parameters))
+    """Return the arguments of a task without backbone and preprocessor."""
+    tasks = [x for x in cls.__mro__ if issubclass(x, FromCheckpoint)]
+    inits = [vars(x)["__init__"] for x in tasks if "__init__" in vars(x)]
+    parameters = [name for x in inits for name in inspect.signature(x).parameters]
     others = ("self", "backbone", "preprocessor", "args", "kwargs")
-    return [name for name in names if name not in others]
+    return [name for name in dict.fromkeys(parameters) if name not in others]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -60,15 +58,6 @@ class AlbertTask(AutoCompile, FromCheckpoint):
         super().__init_subclass__(**kwargs)
         if name := vars(cls).get("name_of_task"):
             TASKS[name] = cls
-
-    @property
-    def preprocessor(self) -> Any:
-        return getattr(self, "_preprocessor", None)
-
-    @preprocessor.setter
-    def preprocessor(self, preprocessor):
-        check_fits(preprocessor, self.backbone)
-        self._preprocessor = preprocessor
 
     # === Texts and labels in ===
 
@@ -127,8 +116,9 @@ class AlbertTask(AutoCompile, FromCheckpoint):
         max_tokens: int | None = None,
     ) -> batching.TextBatches:
         """Return the rows to predict in batches."""
-        options = {"batch_size": batch_size, "max_tokens": max_tokens}
-        return batching.text_batches(self.preprocessor, packed, **options)
+        return batching.text_batches(
+            self.preprocessor, packed, batch_size=batch_size, max_tokens=max_tokens
+        )
 
     def predicted_mask(self, x: dict[str, tf.Tensor]) -> tf.Tensor | None:
         """Return the mask of places to keep in outputs per token; `None` for all."""
@@ -235,13 +225,12 @@ class AlbertTask(AutoCompile, FromCheckpoint):
         if validation_data is not None:
             if not isinstance(validation_data, tuple):
                 validation_data = (validation_data,)
-            of_lists = not isinstance(validation_data[0], tf.data.Dataset)
-            validation_data = self._keras_data(
-                *validation_data,
-                batch_size=validation_batch_size or batch_size,
-                max_tokens=max_tokens if of_lists else None,
-                fixed=True,
-            )
+            is_dataset = isinstance(validation_data[0], tf.data.Dataset)
+            options: dict[str, Any] = {
+                "batch_size": validation_batch_size or batch_size,
+                "max_tokens": None if is_dataset else max_tokens,
+            }
+            validation_data = self._keras_data(*validation_data, **options, fixed=True)
         if max_tokens is None:
             batch_size = batch_size or batching.DEFAULT_BATCH_SIZE
         x = self._keras_data(
@@ -252,7 +241,7 @@ class AlbertTask(AutoCompile, FromCheckpoint):
         if not (self._was_fitted or initial_epoch):
             callbacks = with_loss_watch(callbacks)
         self._was_fitted = True
-        with _without_expected_warnings(x):
+        with batching.without_expected_warnings(x):
             return super().fit(
                 x,
                 epochs=epochs,
@@ -290,7 +279,7 @@ class AlbertTask(AutoCompile, FromCheckpoint):
             verbose, steps, callbacks, return_dict: as for `keras.Model.evaluate`.
         """
         x = self._keras_data(x, y, sample_weight, batch_size, max_tokens, fixed=True)
-        with _without_expected_warnings(x):
+        with batching.without_expected_warnings(x):
             return super().evaluate(
                 x,
                 verbose=verbose,
@@ -342,7 +331,7 @@ class AlbertTask(AutoCompile, FromCheckpoint):
         """
         x = self.read_texts(x)
         if not self.takes_texts(x):
-            _refuse_for_datasets(max_tokens=max_tokens)
+            batching.refuse_for_datasets(max_tokens=max_tokens)
             if isinstance(x, tf.data.Dataset):
                 examples.check_batched(x)
             outputs = super().predict(x, batch_size=batch_size, **kwargs)
@@ -398,31 +387,10 @@ class AlbertTask(AutoCompile, FromCheckpoint):
             )
         if isinstance(x, tf.data.Dataset):
             given = {"y": y, "sample_weight": sample_weight, "max_tokens": max_tokens}
-            _refuse_for_datasets(**given)
+            batching.refuse_for_datasets(**given)
         else:
-            _refuse_for_datasets(max_tokens=max_tokens)
+            batching.refuse_for_datasets(max_tokens=max_tokens)
             x = batching.batches_of_ids(x, y, sample_weight, batch_size, shuffle)
         return batching.targets_of_one_type(
             self.prepare_dataset(examples.check_batched(x), fixed)
         )
-
-
-def _refuse_for_datasets(**options):
-    for name, value in options.items():
-        if value is not None:
-            raise AlbertError(
-                f"`{name}` is for lists of texts. Pass batches (x, y) or (x, y, "
-                "sample_weight); `albert_tf.models.bucket_by_length` makes batches of "
-                "`max_tokens`."
-            )
-
-
-@contextlib.contextmanager
-def _without_expected_warnings(x):
-    """Hide Keras' warnings about a pooler that is only kept and unknown lengths."""
-    pooler = r"\['pooled_dense/kernel', 'pooled_dense/bias'\]"
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", f"Gradients do not exist .* {pooler} when")
-        if int(x.cardinality()) < 0:
-            warnings.filterwarnings("ignore", "Your input ran out of data")
-        yield

