@@ -187,6 +187,6 @@ class AlbertSummarizer(AlbertTask, keras_hub.models.Task):
         articles = self.preprocessor.cut(rows)
         tokens = articles.tokens
         logits = call(self.preprocessor.packer.pad(tokens, tokens.row_lengths()))
-        places = tf.stack([articles.window, articles.place], axis=1)
-        scores = rows.with_values(tf.sigmoid(tf.gather_nd(logits, places)))
+        logits = tf.RaggedTensor.from_tensor(logits, tokens.row_lengths()).values
+        scores = rows.with_values(tf.sigmoid(tf.gather(logits, articles.positions)))
         return {"sentences": rows.to_tensor(""), "scores": scores.to_tensor(-1.0)}

@@ -18,18 +18,13 @@ from albert_tf.preprocessing.texts import as_segments, as_string_tensor
 class Articles(PackedTexts):
     """Articles in windows of whole sentences: `[CLS] a [SEP] [CLS] b [SEP]`."""
 
-    window: tf.Tensor  # int64 [sentences of all articles]
-    place: tf.Tensor  # int64 [sentences], the position of its [CLS] in the window.
     article: tf.Tensor  # int64 [windows]
+    # Of the [CLS] of each sentence among the tokens of all windows, int64 [sentences].
+    positions: tf.Tensor
 
     @property
     def examples(self):
         return self.article
-
-    @property
-    def positions(self) -> tf.Tensor:
-        """Positions of the sentences' [CLS] among the tokens of all windows, int64."""
-        return tf.gather(self.tokens.row_starts(), self.window) + self.place
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
@@ -78,14 +73,11 @@ class AlbertSummarizerPreprocessor(AlbertTextClassifierPreprocessor):
         window = _windows(lengths, article, tf.constant(self.sequence_length, tf.int64))
         sizes = tf.math.segment_sum(lengths, window)
         tokens = tf.RaggedTensor.from_row_lengths(tokens.values, sizes, validate=False)
-        place = tf.cumsum(lengths, exclusive=True)
-        place -= tf.gather(tokens.row_starts(), window)
         return Articles(
             tokens=tokens,
             first_lengths=sizes,
-            window=window,
-            place=place,
             article=tf.math.segment_min(article, window),
+            positions=tf.cumsum(lengths, exclusive=True),
         )
 
 

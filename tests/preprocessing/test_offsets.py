@@ -3,7 +3,6 @@
 import unicodedata
 
 import pytest
-import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference_tokenizer import split_words
@@ -86,12 +85,3 @@ def check_token(tokenizer, token, surface):
 @given(texts=TEN_TEXTS)
 def test_offsets_of_500_random_texts(tokenizer, texts):
     check(tokenizer, texts)
-
-
-def test_offsets_of_many_texts_and_of_none():
-    tokenizer = WordPieceTokenizer(TOKENS)
-    for count in (0, 700):
-        texts = ["我 想", "", "京 a b"] * count
-        _, starts, ends = tokenize_with_offsets(tokenizer, tf.constant(texts, "string"))
-        assert starts.to_list() == [[0, 2], [], [0, 2, 4]] * count
-        assert ends.to_list() == [[1, 3], [], [1, 3, 5]] * count
