@@ -12,12 +12,11 @@ import keras
 
 from albert_tf.backbone.albert_backbone import AlbertBackbone
 from albert_tf.backbone.precision import as_dtype
-from albert_tf.backbone.presets import Presets
+from albert_tf.backbone.presets import Presets, check_fits
 from albert_tf.checkpoints import open_checkpoint
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.heads import HEADS
 from albert_tf.layers.common import at_least_float32, dense
-from albert_tf.preprocessing.text_classifier_preprocessor import check_fits
 from albert_tf.tokenizers import load_tokenizer
 from albert_tf_lite.errors import AlbertError
 

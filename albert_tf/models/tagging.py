@@ -135,8 +135,8 @@ def tags_of_spans(
             raise AlbertError(f"In text {number}, {error}") from None
         for start, end, label in spans:
             # The tokens with characters in the span, but for those of the span before.
-            first = max(free, np.searchsorted(last_of, start, side="right"))
-            free = max(first, np.searchsorted(first_of, end))
+            first = max(free, int(np.searchsorted(last_of, start, side="right")))
+            free = max(first, int(np.searchsorted(first_of, end)))
             if first < free:
                 tags[tokens[first:free]] = tagging.ids_of(label, free - first)
             if first == free or first_of[first] < start or last_of[free - 1] > end:

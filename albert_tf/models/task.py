@@ -9,7 +9,6 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.backbone.presets import check_fits
 from albert_tf.models import batching
 from albert_tf.models.auto_compile import AutoCompile
 from albert_tf.models.from_checkpoint import FromCheckpoint
