@@ -154,10 +154,10 @@ class AlbertMaskedLM(AlbertTask, keras_hub.models.MaskedLM):
         """
         if isinstance(texts, str):
             return self.fill([texts], top_k, targets, batch_size)[0]
-        tokenizer = self.preprocessor.tokenizer
+        texts, tokenizer = list(texts), self.preprocessor.tokenizer
         allowed = _target_ids(tokenizer, targets)
         mask = re.escape(tokenizer.mask_token)
-        logits = self.predict(list(texts), batch_size=batch_size, verbose=0)
+        logits = self.predict(texts, batch_size=batch_size, verbose=0)
         filled = []
         for i, (text, rows) in enumerate(zip(texts, logits, strict=True)):
             places = [match.span() for match in re.finditer(mask, text)]
