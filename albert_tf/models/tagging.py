@@ -9,7 +9,6 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
-import tensorflow_text as tf_text
 
 from albert_tf.data.tagged import check_spans, prefixes_of
 from albert_tf.models.batching import PADDING_TARGET
@@ -18,6 +17,9 @@ from albert_tf.preprocessing.packed_texts import WindowedTexts
 from albert_tf.preprocessing.texts import as_python_strings
 from albert_tf_lite import tagging as lite
 from albert_tf_lite.errors import AlbertError
+
+# Below any sum of log-probabilities that a text could have.
+_NEVER = -1e9
 
 
 class Tagging(lite.Tagging):
@@ -74,14 +76,17 @@ class Tagging(lite.Tagging):
         scores = tf.cast(logits.values, tf.float32)
         # Small numbers, whose sums over a long text keep the differences.
         scores -= tf.reduce_max(scores, axis=-1, keepdims=True)
-        # A text begins and ends as if it were between tokens outside.
-        order = [*range(len(self.tags)), self.outside]
-        tags = tf_text.viterbi_constrained_sequence(
-            logits.with_values(scores),
-            allowed_transitions=self.allowed[np.ix_(order, order)],
-            use_log_space=True,
-        )
-        text, tags = logits.value_rowids(), tf.ensure_shape(tags.values, [None])
+        lengths = logits.row_lengths()
+        scores_of_texts = logits.with_values(scores).to_tensor()
+        is_token = tf.sequence_mask(lengths, tf.shape(scores_of_texts)[1])
+        # Outside before and after the text, so that it begins and ends by the rules.
+        outside = tf.one_hot(self.outside, len(self.tags), 0.0, _NEVER)
+        forced = tf.where(is_token[..., tf.newaxis], scores_of_texts, outside)
+        edge = tf.zeros([tf.shape(forced)[0], 1, 1]) + outside
+        rule = tf.constant(np.where(self.allowed, 0, _NEVER), tf.float32)
+        tags = viterbi(tf.concat([edge, forced, edge], axis=1), rule)[:, 1:-1]
+        text = logits.value_rowids()
+        tags = tf.RaggedTensor.from_tensor(tags, lengths).values
         pairs = tf.stack([tags[:-1], tags[1:]], axis=1)
         rule = [[lite.continues(a, b) for b in self.pairs] for a in self.pairs]
         joined = tf.gather_nd(tf.constant(rule), pairs) & (text[:-1] == text[1:])
@@ -107,6 +112,41 @@ class Tagging(lite.Tagging):
             )
             for x in columns
         )
+
+
+@tf.function(
+    input_signature=[
+        tf.TensorSpec([None, None, None], tf.float32),
+        tf.TensorSpec([None, None], tf.float32),
+    ]
+)
+def viterbi(scores: tf.Tensor, transitions: tf.Tensor) -> tf.Tensor:
+    """Return the classes [batch, time] with the highest sum of scores.
+
+    Args:
+        scores: float32 [batch, time, classes], `time` at least 2.
+        transitions: float32 [classes, classes], added where the second class follows
+            the first.
+    """
+    first, rest = scores[:, 0], tf.transpose(scores[:, 1:], [1, 0, 2])
+
+    def forward(state, step):
+        best, _ = state
+        paths = best[:, :, tf.newaxis] + transitions
+        best = tf.reduce_max(paths, axis=1) + step
+        # Only differences count, and sums over a long text would lose them.
+        best -= tf.reduce_max(best, axis=-1, keepdims=True)
+        return best, tf.argmax(paths, axis=1, output_type=tf.int32)
+
+    best, came_from = tf.scan(forward, rest, (first, tf.zeros_like(first, tf.int32)))
+    last = tf.argmax(best[-1], axis=-1, output_type=tf.int32)
+    before = tf.scan(
+        lambda tag, came_from: tf.gather(came_from, tag, batch_dims=1),
+        came_from,
+        last,
+        reverse=True,
+    )
+    return tf.transpose(tf.concat([before, [last]], axis=0))
 
 
 def tags_of_spans(

@@ -17,7 +17,6 @@ from tensorflow.core.protobuf import saved_model_pb2
 SOURCE = pathlib.Path(__file__).with_suffix(".c")
 # Of those that TensorFlow Serving links (`tensorflow_text:ops_lib`) what exports use.
 TEXT_LIBRARIES = (
-    "_constrained_sequence_op",
     "_fast_wordpiece_tokenizer",
     "_normalize_ops",
     "_sentencepiece_tokenizer",
