@@ -1,9 +1,11 @@
-"""Decode tag scores to entities by the rules of a tagging scheme, in NumPy."""
+"""Tags such as B-PER and the entities that they encode, in NumPy."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
+
+from albert_tf_lite.errors import AlbertError
 
 OUTSIDE = "O"
 # Prefixes of BMES and BILOU as those of BIOES: begin, inside, end, single.
@@ -12,14 +14,62 @@ PREFIXES = {"B": "B", "I": "I", "M": "I", "E": "E", "L": "E", "S": "S", "U": "S"
 _NEVER = np.float32(-1e9)
 
 
+def split_tag(tag: str) -> tuple[str, str]:
+    """Return the prefix (`B`, `I`, `E`, `S` or `O`) and the label of a tag."""
+    if tag == OUTSIDE:
+        return OUTSIDE, ""
+    if len(tag) > 2 and tag[1] in "-_" and tag[0] in PREFIXES:
+        return PREFIXES[tag[0]], tag[2:]
+    raise AlbertError(
+        f"{tag!r} is not a tag. Expected O, or a prefix and a label such as B-PER. The "
+        f"prefixes are {' '.join(PREFIXES)}."
+    )
+
+
+def tags_to_spans(tags: Iterable[str]) -> list[tuple[int, int, str]]:
+    """Return the spans of a sequence of tags, in tokens.
+
+    As in the script of CoNLL-2000, an inside tag without a begin tag begins an entity,
+    so IOB1 and IO are read, too.
+
+    Args:
+        tags: strings in BIO, BIOES, BMES, BILOU, IOB1 or IO.
+
+    Returns:
+        A list of (start, end, label).
+
+    Raises:
+        AlbertError: if a string is not a tag.
+
+    Example:
+
+    >>> tags_to_spans(["B-PER", "I-PER", "O", "B-LOC"])
+    [(0, 2, 'PER'), (3, 4, 'LOC')]
+    """
+    spans = []
+    start, label = 0, ""
+    for position, (prefix, name) in enumerate([*map(split_tag, tags), (OUTSIDE, "")]):
+        continues = prefix in "IE" and name == label
+        if label and not continues:
+            spans.append((start, position, label))
+            label = ""
+        if prefix != OUTSIDE and not continues:
+            start, label = position, name
+        if prefix in "ES":
+            spans.append((start, position + 1, label))
+            label = ""
+    return spans
+
+
 class Tagging:
     """Decoder of tags such as `O` and `B-PER`, in the order of the outputs."""
 
     def __init__(self, tags: Sequence[str]):
-        self._pairs = [_split(tag) for tag in tags]
-        self._outside = tags.index(OUTSIDE)
-        rule = [[self._rule(a, b) for b in self._pairs] for a in self._pairs]
-        self._transitions = np.array(rule, "float32")
+        self.tags = list(tags)
+        self.pairs = [split_tag(tag) for tag in tags]
+        self.outside = self.tags.index(OUTSIDE)
+        rows = [[self._allows(a, b) for b in self.pairs] for a in self.pairs]
+        self.allowed = np.array(rows)
 
     def entities(
         self, logits: np.ndarray, starts: Any, ends: Any
@@ -34,53 +84,51 @@ class Tagging:
         kept = np.flatnonzero(starts < ends)
         scores = _log_softmax(logits[kept])
         tags = self._best(scores)
-        entities = []
-        for first, last in self._runs(tags):
-            chosen = np.arange(first, last + 1), tags[first : last + 1]
-            score = np.exp(scores[chosen]).astype("float64").mean()
-            start, end = int(starts[kept[first]]), int(ends[kept[last]])
-            label = self._pairs[tags[first]][1]
-            entities.append((start, end, label, float(np.float32(score))))
-        return entities
+        chosen = np.exp(scores[np.arange(len(tags)), tags]).astype("float64")
+        return [
+            (
+                int(starts[kept[first]]),
+                int(ends[kept[end - 1]]),
+                label,
+                float(np.float32(chosen[first:end].mean())),
+            )
+            for first, end, label in tags_to_spans(self.tags[tag] for tag in tags)
+        ]
 
-    def _rule(self, first, second):
-        """Return 0 if the second tag may follow the first, else `_NEVER`."""
-        if _continues(first, second):
-            return 0
+    def _allows(self, first, second):
+        """Return whether the second tag (prefix, label) may follow the first."""
+        if continues(first, second):
+            return True
         prefix, label = first
-        is_open = prefix in "BI" and ("E", label) in self._pairs
+        is_open = prefix in "BI" and ("E", label) in self.pairs
         # A label without a B tag begins with I.
-        has_begin = ("B", second[1]) in self._pairs
+        has_begin = ("B", second[1]) in self.pairs
         begins = second[0] != "E" and (second[0] != "I" or not has_begin)
-        return 0 if begins and not is_open else _NEVER
+        return begins and not is_open
 
     def _best(self, scores):
         """Find the tags [tokens] with the highest sum of scores [tokens, tags]."""
+        transitions = np.where(self.allowed, np.float32(0), _NEVER)
         edge = np.full(scores.shape[1], _NEVER)
-        edge[self._outside] = 0
+        edge[self.outside] = 0
         # Outside before the text and after it.
         best, came_from = edge, []
         for step in (*scores, edge):
-            paths = best[:, np.newaxis] + self._transitions
+            paths = best[:, np.newaxis] + transitions
             came_from.append(paths.argmax(axis=0))
             best = paths.max(axis=0) + step
             # Sums over a long text would lose the differences, which decide.
             best = best - best.max()
-        tag, tags = self._outside, []
+        tag, tags = self.outside, []
         for before in reversed(came_from[1:]):
             tag = before[tag]
             tags.append(tag)
         return np.array(tags[::-1], int)
 
-    def _runs(self, tags):
-        """Return the first and the last token of each entity."""
-        runs = []
-        for i, tag in enumerate(tags):
-            if i and _continues(self._pairs[tags[i - 1]], self._pairs[tag]):
-                runs[-1][1] = i
-            elif tag != self._outside:
-                runs.append([i, i])
-        return runs
+
+def continues(first: tuple[str, str], second: tuple[str, str]) -> bool:
+    """Return whether two tags (prefix, label) in a row are of the same entity."""
+    return first[0] in "BI" and second[0] in "IE" and first[1] == second[1]
 
 
 def without_overlap(starts: Any, ends: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -88,15 +136,6 @@ def without_overlap(starts: Any, ends: Any) -> tuple[np.ndarray, np.ndarray]:
     starts, ends = np.array(starts, int), np.array(ends, int)
     starts = np.maximum(starts, np.concatenate([[0], ends])[:-1])
     return starts, np.maximum(starts, ends)
-
-
-def _split(tag):
-    return (OUTSIDE, "") if tag == OUTSIDE else (PREFIXES[tag[0]], tag[2:])
-
-
-def _continues(first, second):
-    """Return whether two tags (prefix, label) in a row are of the same entity."""
-    return first[0] in "BI" and second[0] in "IE" and first[1] == second[1]
 
 
 def _log_softmax(logits):

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Sequence
 
 from albert_tf.data.reading import field, read_json, read_lines
 from albert_tf_lite.errors import AlbertError
-from albert_tf_lite.tagging import OUTSIDE, PREFIXES
+from albert_tf_lite.tagging import OUTSIDE, split_tag, tags_to_spans
 
-# The prefixes that each scheme writes. All schemes of `PREFIXES` are read.
+# The prefixes that each scheme writes. More schemes are read.
 SCHEMES = {"BIO": "BI", "BIOES": "BIES"}
 # Characters from here on are written without spaces between words.
 _FIRST_UNSPACED = "\u2e80"
@@ -38,53 +38,6 @@ def tag_names(labels: Sequence[str], scheme: str = "BIO") -> list[str]:
             f'["PER", "LOC", "ORG"]. Received: {labels!r}'
         )
     return [OUTSIDE, *(f"{x}-{name}" for name in names for x in SCHEMES[scheme])]
-
-
-def split_tag(tag: str) -> tuple[str, str]:
-    """Return the prefix (`B`, `I`, `E`, `S` or `O`) and the label of a tag."""
-    if tag == OUTSIDE:
-        return OUTSIDE, ""
-    if len(tag) > 2 and tag[1] in "-_" and tag[0] in PREFIXES:
-        return PREFIXES[tag[0]], tag[2:]
-    raise AlbertError(
-        f"{tag!r} is not a tag. Expected O, or a prefix and a label such as B-PER. The "
-        f"prefixes are {' '.join(PREFIXES)}."
-    )
-
-
-def tags_to_spans(tags: Iterable[str]) -> list[Span]:
-    """Return the spans of a sequence of tags, in tokens.
-
-    As in the script of CoNLL-2000, an inside tag without a begin tag begins an entity,
-    so IOB1 and IO are read, too.
-
-    Args:
-        tags: strings in BIO, BIOES, BMES, BILOU, IOB1 or IO.
-
-    Returns:
-        A list of (start, end, label).
-
-    Raises:
-        AlbertError: if a string is not a tag.
-
-    Example:
-
-    >>> tags_to_spans(["B-PER", "I-PER", "O", "B-LOC"])
-    [(0, 2, 'PER'), (3, 4, 'LOC')]
-    """
-    spans: list[Span] = []
-    start, label = 0, ""
-    for position, (prefix, name) in enumerate([*map(split_tag, tags), (OUTSIDE, "")]):
-        continues = prefix in "IE" and name == label
-        if label and not continues:
-            spans.append((start, position, label))
-            label = ""
-        if prefix != OUTSIDE and not continues:
-            start, label = position, name
-        if prefix in "ES":
-            spans.append((start, position + 1, label))
-            label = ""
-    return spans
 
 
 def spans_to_tags(spans: Iterable[Span], length: int, scheme: str = "BIO") -> list[str]:
@@ -117,8 +70,13 @@ def prefixes_of(length: int, scheme: str) -> str:
     return "S" if length == 1 else "B" + "I" * (length - 2) + "E"
 
 
-def check_spans(spans: Iterable, length: int) -> list[Span]:
-    """Return spans as sorted tuples; raise if one is outside the text or overlaps."""
+def check_spans(
+    spans: Iterable, length: int, labels: Sequence[str] | None = None
+) -> list[Span]:
+    """Return spans as sorted tuples; raise if one is outside the text or overlaps.
+
+    With `labels`, also raise if a span has another label.
+    """
     checked: list[Span] = []
     for span in spans:
         try:
@@ -135,6 +93,11 @@ def check_spans(spans: Iterable, length: int) -> list[Span]:
             raise AlbertError(
                 f"the span {(start, end, label)} does not lie in the text, which has "
                 f"{length} characters. The end is exclusive."
+            )
+        if labels is not None and label not in labels:
+            raise AlbertError(
+                f"the span {(start, end, label)} has an unknown label. Expected one of "
+                f"{list(labels)}."
             )
         checked.append((start, end, label))
     checked.sort()

@@ -15,10 +15,14 @@ from albert_tf.models.batching import prefetched
 from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing import AlbertMaskedLMPreprocessor
 from albert_tf.preprocessing.examples import is_pair
+from albert_tf.preprocessing.packed_texts import PackedTexts
 from albert_tf.preprocessing.texts import Texts
 from albert_tf_lite.answers import check_top_k
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.sentence_piece import SPACE_PIECE
+
+# The number of rows that `pseudo_perplexity` predicts together.
+ROWS_AT_A_TIME = 1024
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
@@ -63,6 +67,7 @@ class AlbertMaskedLM(AlbertTask, keras_hub.models.MaskedLM):
     preprocessor_cls = AlbertMaskedLMPreprocessor
     heads = ("masked_lm_head",)
     keeps_pooler = True
+    default_learning_rate = 1e-4
 
     def __init__(
         self,
@@ -113,16 +118,11 @@ class AlbertMaskedLM(AlbertTask, keras_hub.models.MaskedLM):
             task.preprocessor.segmenter = segmenter
         return task
 
-    @property
-    def default_learning_rate(self) -> float:
-        return 1e-4
-
     def default_loss(self):
         return keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 
     def default_metrics(self):
-        accuracy = keras.metrics.SparseCategoricalAccuracy(name="accuracy")
-        return {"weighted_metrics": [accuracy]}
+        return {"weighted_metrics": ["accuracy"]}
 
     # === Filling ===
 
@@ -154,35 +154,38 @@ class AlbertMaskedLM(AlbertTask, keras_hub.models.MaskedLM):
         """
         if isinstance(texts, str):
             return self.fill([texts], top_k, targets, batch_size)[0]
-        texts = list(texts)
-        tokenizer = self.preprocessor.tokenizer
-        mask = re.compile(re.escape(tokenizer.mask_token))
-        places = [[match.span() for match in mask.finditer(text)] for text in texts]
-        chosen = None if targets is None else _target_ids(tokenizer, targets)
-        for i, found in enumerate(places):
-            if not found:
-                raise AlbertError(
-                    f"Text {i} has no {tokenizer.mask_token} to fill: {texts[i]!r}"
-                )
+        texts, tokenizer = list(texts), self.preprocessor.tokenizer
+        allowed = _target_ids(tokenizer, targets)
+        mask = re.escape(tokenizer.mask_token)
         logits = self.predict(texts, batch_size=batch_size, verbose=0)
         filled = []
-        for text, found, rows in zip(texts, places, logits, strict=True):
-            if len(rows) < len(found):
+        for i, (text, rows) in enumerate(zip(texts, logits, strict=True)):
+            places = [match.span() for match in re.finditer(mask, text)]
+            if not 0 < len(places) == len(rows):
                 raise AlbertError(
-                    f"{text[:50]!r} has {len(found)} masks, only {len(rows)} within "
-                    f"sequence_length={self.preprocessor.sequence_length} tokens. "
-                    "Shorten it."
+                    f"Text {i} has {len(places)} {tokenizer.mask_token}, {len(rows)} "
+                    f"within sequence_length={self.preprocessor.sequence_length} "
+                    f"tokens. Expected at least one, and all within these: {text!r:.80}"
                 )
-            scores = self.probabilities(tf.constant(rows)).numpy()
-            answers = [
-                _answers(text, place, row, top_k, chosen, tokenizer)
-                for place, row in zip(found, scores, strict=True)
-            ]
+            answers = []
+            probabilities = self.probabilities(rows).numpy()
+            for (start, end), scores in zip(places, probabilities, strict=True):
+                best = np.argsort(-scores[allowed], kind="stable")[:top_k]
+                answers.append(
+                    [
+                        {
+                            "score": float(scores[token]),
+                            "token": token,
+                            **_filled(text, start, end, tokenizer.id_to_token(token)),
+                        }
+                        for token in allowed[best].tolist()
+                    ]
+                )
             filled.append(answers[0] if len(answers) == 1 else answers)
         return filled
 
     def pseudo_perplexity(
-        self, texts: Sequence[str], batch_size: int = 32
+        self, texts: Sequence[str], batch_size: int | None = None
     ) -> np.ndarray:
         """Return the pseudo-perplexity of texts, with each token masked in turn.
 
@@ -191,7 +194,7 @@ class AlbertMaskedLM(AlbertTask, keras_hub.models.MaskedLM):
 
         Args:
             texts: list of strings.
-            batch_size: int. Rows computed at once, one per token.
+            batch_size: as for `predict`; an example is a text with one token masked.
 
         Returns:
             A float array [texts]; NaN for a text without tokens.
@@ -200,35 +203,34 @@ class AlbertMaskedLM(AlbertTask, keras_hub.models.MaskedLM):
             [Salazar et al., 2020](https://arxiv.org/abs/1910.14659), equation 3, per
             text.
         """
-        tokenizer, packer = self.preprocessor.tokenizer, self.preprocessor.packer
+        tokenizer = self.preprocessor.tokenizer
         packed = self.preprocessor.pack_texts(texts)
-        ids = packed.tokens.values.numpy()
-        is_text = (ids != tokenizer.cls_token_id) & (ids != tokenizer.sep_token_id)
-        rows = packed.tokens.value_rowids().numpy()[is_text]
-        positions = tf.ragged.range(packed.lengths).values.numpy()[is_text]
-
-        @tf.function(reduce_retracing=True)
-        def log_probability(features, positions):
-            token_ids = features["token_ids"]
-            is_masked = tf.one_hot(positions, tf.shape(token_ids)[1], True, False)
-            masked = tf.where(is_masked, tokenizer.mask_token_id, token_ids)
-            masks = {"token_ids": masked, "mask_positions": positions[:, tf.newaxis]}
-            logits = self({**features, **masks}, training=False)
-            labels = tf.boolean_mask(token_ids, is_masked)
-            probabilities = self.probabilities(logits[:, 0])
-            found = tf.gather(probabilities, labels, batch_dims=1)
-            # Never log 0, of a token that rounds to impossible.
-            return tf.math.log(tf.maximum(found, 1e-37))
-
-        logs = np.zeros(len(rows))
-        by_length = np.argsort(packed.lengths.numpy()[rows], kind="stable")
-        for start in range(0, len(rows), batch_size):
-            part = by_length[start : start + batch_size]
-            features = packer.pad(
-                tf.gather(packed.tokens, rows[part]),
-                tf.gather(packed.first_lengths, rows[part]),
+        ids, rows = packed.tokens.values.numpy(), packed.tokens.value_rowids().numpy()
+        positions = tf.ragged.range(packed.lengths).values.numpy()
+        is_text = ~np.isin(ids, (tokenizer.cls_token_id, tokenizer.sep_token_id))
+        ids, rows, positions = (x[is_text] for x in (ids, rows, positions))
+        logs = np.zeros(len(ids))
+        # Each example has as many logits as the vocabulary.
+        for start in range(0, len(ids), ROWS_AT_A_TIME):
+            part = slice(start, start + ROWS_AT_A_TIME)
+            tokens = tf.gather(packed.tokens, rows[part])
+            values, places = tokens.values.numpy(), tokens.row_starts().numpy()
+            values[places + positions[part]] = tokenizer.mask_token_id
+            masked = PackedTexts(
+                tokens=tokens.with_values(tf.constant(values)),
+                first_lengths=tf.gather(packed.first_lengths, rows[part]),
             )
-            logs[part] = log_probability(features, tf.constant(positions[part]))
+            batches = self.prediction_batches(masked, batch_size)
+            logits = np.concatenate(batches.predict(self, verbose=0))
+            # Texts may have more masks.
+            is_ours = np.isin(
+                np.flatnonzero(values == tokenizer.mask_token_id),
+                places + positions[part],
+            )
+            scores = self.probabilities(logits[is_ours]).numpy()
+            found = np.take_along_axis(scores, ids[part, np.newaxis], axis=1)[:, 0]
+            # Never log 0, of a token that rounds to impossible.
+            logs[part] = np.log(np.maximum(found, 1e-37))
         counts = np.bincount(rows, minlength=len(packed))
         sums = np.bincount(rows, weights=logs, minlength=len(packed))
         with np.errstate(invalid="ignore"):
@@ -321,12 +323,11 @@ class AlbertMaskedLM(AlbertTask, keras_hub.models.MaskedLM):
         # Not in parallel, so that the state of the generator repeats its masks.
         return dataset.enumerate().map(mask)
 
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "pairs": self.pairs}
-
 
 def _target_ids(tokenizer, targets):
-    """Return the ids of tokens, each once, in their order."""
+    """Return the ids of tokens, each once, in their order; of all for `None`."""
+    if targets is None:
+        return np.arange(tokenizer.vocabulary_size())
     targets = [targets] if isinstance(targets, str) else list(targets)
     ids = {token: i for i, token in enumerate(tokenizer.get_vocabulary())}
     found = [ids.get(x, ids.get(SPACE_PIECE + x)) for x in targets]
@@ -339,21 +340,8 @@ def _target_ids(tokenizer, targets):
     return np.array(list(dict.fromkeys(found)))
 
 
-def _answers(text, place, scores, top_k, chosen, tokenizer):
-    """Return the answers for one mask from the probabilities of all tokens."""
-    start, end = place
-    ids = np.arange(len(scores)) if chosen is None else chosen
-    answers = []
-    for token in ids[np.argsort(-scores[ids], kind="stable")[:top_k]].tolist():
-        shown = tokenizer.id_to_token(token).replace(SPACE_PIECE, " ").strip()
-        answers.append(
-            {
-                "score": float(scores[token]),
-                "token": token,
-                "token_str": shown,
-                "sequence": text[:start] + shown.removeprefix("##") + text[end:],
-                "start": start,
-                "end": end,
-            }
-        )
-    return answers
+def _filled(text, start, end, token):
+    """Return the text with the token in place of a mask, and that place."""
+    token = token.replace(SPACE_PIECE, " ").strip()
+    sequence = text[:start] + token.removeprefix("##") + text[end:]
+    return {"token_str": token, "sequence": sequence, "start": start, "end": end}

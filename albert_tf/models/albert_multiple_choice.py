@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import keras
@@ -91,18 +90,6 @@ class AlbertMultipleChoice(AlbertTask, keras_hub.models.Task):
         outputs = unflatten(scores, inputs["padding_mask"])
         super().__init__(inputs=inputs, outputs=outputs, **kwargs)
 
-    @classmethod
-    def read_heads(cls, checkpoint, arguments):
-        arguments, new_heads = super().read_heads(checkpoint, arguments)
-        if new_heads and checkpoint.num_classes("classifier"):
-            warnings.warn(
-                f"{checkpoint.path} has the head of a text classifier: the model "
-                "begins with a new one, with random weights. For multiple choice, "
-                'add "architectures": ["AlbertForMultipleChoice"] to the config.',
-                stacklevel=4,
-            )
-        return arguments, new_heads
-
     def default_loss(self):
         return keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 
@@ -132,10 +119,9 @@ class AlbertMultipleChoice(AlbertTask, keras_hub.models.Task):
     def predictions(self, x, packed, outputs):
         """Return logits [examples, choices], -inf after an example's last choice."""
         most = max(map(len, outputs), default=0)
-        logits = np.full((len(outputs), most), -np.inf, "float32")
-        for row, values in zip(logits, outputs, strict=True):
-            row[: len(values)] = values
-        return logits
+        return keras.utils.pad_sequences(
+            outputs, most, "float32", padding="post", value=-np.inf
+        )
 
     def predict_dicts(self, x, batch_size=None, top_k=1):
         """Return `label`, the likeliest choice, its position `label_id`, and `score`.
@@ -159,9 +145,6 @@ class AlbertMultipleChoice(AlbertTask, keras_hub.models.Task):
             "probabilities": tf.where(is_choice, tf.nn.softmax(outputs), 0.0),
         }
 
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "dropout": self.dropout}
-
 
 @keras.saving.register_keras_serializable(package="albert_tf")
 class FlattenChoices(keras.layers.Layer):
@@ -169,9 +152,6 @@ class FlattenChoices(keras.layers.Layer):
 
     def call(self, inputs: Tensor) -> Tensor:
         return ops.reshape(inputs, (-1, ops.shape(inputs)[-1]))
-
-    def compute_output_spec(self, inputs: keras.KerasTensor) -> keras.KerasTensor:
-        return keras.KerasTensor((None, inputs.shape[-1]), inputs.dtype)
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
@@ -186,8 +166,3 @@ class UnflattenScores(keras.layers.Layer):
         is_choice = ops.any(ops.cast(padding_mask, "bool"), axis=-1)
         scores = ops.reshape(scores, ops.shape(is_choice))
         return ops.where(is_choice, scores, NO_CHOICE)
-
-    def compute_output_spec(
-        self, scores: keras.KerasTensor, padding_mask: keras.KerasTensor
-    ) -> keras.KerasTensor:
-        return keras.KerasTensor(padding_mask.shape[:2], scores.dtype)

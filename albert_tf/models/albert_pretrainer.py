@@ -60,6 +60,7 @@ class AlbertPretrainer(AlbertTask, keras_hub.models.Task):
     """
 
     heads = ("masked_lm_head", "sop_head")
+    default_learning_rate = 1e-4
 
     def __init__(
         self,
@@ -84,41 +85,25 @@ class AlbertPretrainer(AlbertTask, keras_hub.models.Task):
             self.sop_head = self.dense_head(num_sop_classes, "sop_logits")
 
         # === Functional Model ===
-        inputs = {
-            **backbone.input,
-            "mask_positions": keras.Input(
-                (None,), dtype="int32", name="mask_positions"
-            ),
-        }
+        positions = keras.Input((None,), dtype="int32", name="mask_positions")
         hidden = backbone(backbone.input)
-        outputs = {
-            "mlm_logits": self.masked_lm_head(
-                hidden["sequence_output"], inputs["mask_positions"]
-            )
-        }
+        logits = self.masked_lm_head(hidden["sequence_output"], positions)
+        outputs = {"mlm_logits": logits}
         if self.sop_head is not None:
             outputs["sop_logits"] = self.sop_head(hidden["pooled_output"])
+        inputs = {**backbone.input, "mask_positions": positions}
         super().__init__(inputs=inputs, outputs=outputs, **kwargs)
 
-    @property
-    def default_learning_rate(self) -> float:
-        return 1e-4
-
     def default_loss(self):
-        return {
-            head: keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-            for head in self.output
-        }
+        loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        return dict.fromkeys(self.output, loss)
 
     def default_metrics(self):
         # Keras puts the head before the name only if there are several.
         first = next(iter(self.output))
         name = "accuracy" if len(self.output) > 1 else f"{first}_accuracy"
-        accuracies = {
-            head: keras.metrics.SparseCategoricalAccuracy(name=name)
-            for head in self.output
-        }
-        return {"weighted_metrics": accuracies}
+        accuracy = keras.metrics.SparseCategoricalAccuracy
+        return {"weighted_metrics": {head: accuracy(name=name) for head in self.output}}
 
     def predicted_mask(self, x):
         # Every row has the same number of predictions.
@@ -133,6 +118,3 @@ class AlbertPretrainer(AlbertTask, keras_hub.models.Task):
         if new_heads:
             warn_of_new_head(checkpoint, "sop_head", wanted)
         return {**arguments, "num_sop_classes": wanted}, new_heads
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "num_sop_classes": self.num_sop_classes}

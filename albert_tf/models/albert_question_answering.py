@@ -6,19 +6,17 @@ from typing import Any
 import keras
 import keras_hub
 import numpy as np
+import tensorflow as tf
 
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.evaluation import best_null_threshold, score_answers
-from albert_tf.models.answer_spans import (
-    answer_characters,
-    answer_lists,
-    best_spans,
-    in_memory,
-    ranked_answers,
-    served_answers,
-    span_targets,
-)
+from albert_tf.models.answer_spans import NEVER, answer_lists, best_spans, span_targets
 from albert_tf.models.task import AlbertTask
+from albert_tf.preprocessing.examples import (
+    check_count,
+    refuse_datasets_of_texts,
+    texts_in_memory,
+)
 from albert_tf.preprocessing.question_answering_preprocessor import (
     AlbertQuestionAnsweringPreprocessor,
     as_questions,
@@ -39,8 +37,7 @@ class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
 
     An answer whose `start` does not point at its text is moved to the nearest place
     that does. If an example has a list of several answers, the first that its context
-    holds is learned. A dataset has batches `((questions, contexts), (starts, texts))`
-    and is read into memory.
+    holds is learned. `fit` and `evaluate` take lists, not datasets of texts.
 
     Args:
         backbone: an `AlbertBackbone`.
@@ -110,22 +107,15 @@ class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
         super().__init__(inputs=inputs, outputs=outputs, **kwargs)
 
     def default_loss(self):
-        return {
-            name: keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-            for name in ("start_logits", "end_logits")
-        }
+        loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        return dict.fromkeys(self.output, loss)
 
     def default_metrics(self):
-        metrics = {
-            name: [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]
-            for name in ("start_logits", "end_logits")
-        }
-        return {"weighted_metrics": metrics}
+        return {"weighted_metrics": dict.fromkeys(self.output, "accuracy")}
 
     # === Questions and answers in ===
 
     def prepare_fit(self, x, y):
-        x, y = in_memory(x, y)
         is_new = self.null_threshold is None and y is not None
         if is_new and self.takes_texts(x) and not all(answer_lists(y)):
             self.null_threshold = 0.0
@@ -133,17 +123,16 @@ class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
 
     def targets(self, x: Any, y: Any, packed=None) -> dict[str, np.ndarray]:
         """Return the first and last token of the answers, int arrays [windows]."""
-        x = as_questions(x)
-        packed = packed or self.preprocessor.pack_texts(x)
-        return span_targets(packed, answer_characters(x[1], y))
+        questions, contexts = as_questions(x)
+        check_count((questions, contexts), y)
+        packed = packed or self.preprocessor.pack_texts((questions, contexts))
+        return span_targets(packed, contexts, y)
 
-    def _keras_data(self, x, y=None, *args, **kwargs):
-        return super()._keras_data(*in_memory(x, y), *args, **kwargs)
+    prepare_dataset = refuse_datasets_of_texts
 
     # === Answers out ===
 
-    def read_texts(self, x):
-        return in_memory(x)[0]
+    read_texts = staticmethod(texts_in_memory)
 
     def predictions(self, x, packed, outputs):
         """Return a dict of `answer`, `start`, `end` and `score` per question.
@@ -154,7 +143,7 @@ class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
         """
         if packed is None:
             return [] if isinstance(x, tuple) else outputs
-        return [answers[0] for answers in self._ranked(x, packed, outputs, 1)]
+        return [answers[0] for answers in self._ranked(x, packed, outputs)]
 
     def predict_n_best(
         self,
@@ -176,11 +165,8 @@ class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
         Returns:
             A list of dicts per question, as of `predict`.
         """
-        x, packed, outputs = self.predict_rows(x, batch_size, verbose=verbose)
-        if packed is None:
-            return []
-        options = {"null_threshold": null_threshold, "most": max_answer_length}
-        return self._ranked(x, packed, outputs, n_best, **options)
+        found = self.predict_rows(x, batch_size, verbose=verbose)
+        return self._ranked(*found, n_best, null_threshold, max_answer_length)
 
     def predict_dicts(
         self,
@@ -199,15 +185,47 @@ class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
         )
         return answers if top_k > 1 else [ranked[0] for ranked in answers]
 
-    def _ranked(self, x, packed, outputs, n_best, null_threshold="auto", most=None):
-        _, contexts = as_questions(x)
+    def _ranked(
+        self, x, packed, outputs, n_best=1, null_threshold="auto", max_length=None
+    ):
+        """Return the best answers per question as dicts, the best first.
+
+        No answer is ranked by its log-probability less the `null_threshold`. For `None`
+        it is left out, unless there is no other.
+        """
+        if packed is None:
+            return []
         if null_threshold == "auto":
             null_threshold = self.null_threshold
-        found = best_spans(packed, outputs, n_best, most or self.max_answer_length)
-        return [
-            ranked_answers(*row, null_threshold)[:n_best]
-            for row in zip(contexts, *found, strict=True)
-        ]
+        answers = []
+        found = self._best_spans(packed, outputs, n_best, max_length)
+        rows = zip(as_questions(x)[1], *found, strict=True)
+        for context, scores, *places, null in rows:
+            spans = zip(scores, *places, strict=True)
+            spans = [span for span in spans if span[0] > NEVER / 2]
+            if null_threshold is not None or not spans:
+                place = int(np.sum(scores >= null - (null_threshold or 0.0)))
+                spans.insert(place, (null, 0, 0))
+            answers.append(
+                [
+                    {
+                        "answer": context[start:end],
+                        "start": int(start),
+                        "end": int(end),
+                        "score": float(np.exp(score)),
+                    }
+                    for score, start, end in spans[:n_best]
+                ]
+            )
+        return answers
+
+    def _best_spans(self, packed, outputs, n_best=1, max_length=None):
+        start, end = (
+            packed.tokens.with_values(np.concatenate(outputs[name]))
+            for name in ("start_logits", "end_logits")
+        )
+        max_length = max_length or self.max_answer_length
+        return [x.numpy() for x in best_spans(packed, start, end, n_best, max_length)]
 
     def tune_null_threshold(
         self,
@@ -225,7 +243,7 @@ class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
         """
         x, packed, outputs = self.predict_rows(x, batch_size, verbose=0)
         _, contexts = as_questions(x)
-        *spans, null = best_spans(packed, outputs, 1, self.max_answer_length)
+        *spans, null = self._best_spans(packed, outputs)
         best, starts, ends = (part[:, 0] for part in spans)
         rows = zip(contexts, starts, ends, strict=True)
         predictions = [context[start:end] for context, start, end in rows]
@@ -241,17 +259,21 @@ class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
 
     def text_answers(self, texts, call):
         questions, contexts = map(without_invalid_bytes, texts)
-        windowed = self.preprocessor.pack_texts((questions, contexts))
-        packed = windowed.tokens, windowed.first_lengths
-        logits = call(self.preprocessor.packer.pad(*packed))
-        return served_answers(
-            contexts, windowed, logits, self.max_answer_length, self.null_threshold
+        packed = self.preprocessor.pack_texts((questions, contexts))
+        logits = call(self.preprocessor.packer.pad(packed.tokens, packed.first_lengths))
+        start, end = (
+            tf.RaggedTensor.from_tensor(logits[name], packed.lengths)
+            for name in ("start_logits", "end_logits")
         )
-
-    def get_config(self) -> dict[str, Any]:
+        *spans, null = best_spans(packed, start, end, 1, self.max_answer_length)
+        score, start, end = (part[:, 0] for part in spans)
+        is_null = score < NEVER / 2
+        if self.null_threshold is not None:
+            is_null |= null - self.null_threshold > score
+        start, end = (tf.where(is_null, 0, x) for x in (start, end))
         return {
-            **super().get_config(),
-            "null_threshold": self.null_threshold,
-            "max_answer_length": self.max_answer_length,
-            "dropout": self.dropout,
+            "answer": tf.strings.substr(contexts, start, end - start, "UTF8_CHAR"),
+            "start": start,
+            "end": end,
+            "score": tf.exp(tf.where(is_null, null, score)),
         }

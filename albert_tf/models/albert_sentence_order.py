@@ -123,6 +123,3 @@ class AlbertSentenceOrder(AlbertTask, keras_hub.models.Task):
     def answers(self, outputs: Any) -> dict[str, Any]:
         """Return `in_order` [batch], the probability that a pair is in order."""
         return {"in_order": tf.nn.softmax(outputs)[:, 0]}
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "num_sop_classes": self.num_sop_classes}

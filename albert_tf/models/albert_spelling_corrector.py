@@ -5,12 +5,15 @@ from typing import Any
 
 import keras
 import keras_hub
+import numpy as np
 import tensorflow as tf
 
 from albert_tf.models.albert_pretrainer import masked_lm_head
 from albert_tf.models.batching import PADDING_TARGET
 from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
+from albert_tf.preprocessing.examples import check_count
+from albert_tf.preprocessing.texts import as_python_strings, as_string_tensor
 from albert_tf.preprocessing.words import CHINESE
 from albert_tf_lite.errors import AlbertError
 
@@ -64,22 +67,20 @@ class AlbertSpellingCorrector(AlbertTask, keras_hub.models.Task):
 
     def targets(self, x: list[str], y: list[str], packed=None) -> tf.RaggedTensor:
         """Return the ids of the right characters, ragged int32 [texts, (tokens)]."""
-        if y is None or len(x) != len(y) or len(x) == 0:
-            raise AlbertError(
-                "`y` should be the corrected text of each text of `x`. Received: "
-                f"{len(x)} texts and {'none' if y is None else len(y)}."
-            )
+        check_count(x, y)
         unlike = [(a, b) for a, b in zip(x, y, strict=True) if len(a) != len(b)]
         if unlike:
             raise AlbertError(
                 f"A text and its correction differ in length: {unlike[0]}"
             )
         labels = []
-        for found, right in zip(self._tokens(x), self._tokens(y), strict=True):
-            ids = {tuple(place): token for token, *place in right}
-            labels.append(
-                [ids.get(tuple(place), PADDING_TARGET) for _, *place in found]
-            )
+        sides = map(self.preprocessor.tokenizer.tokenize_with_offsets, (x, y))
+        rows = (zip(*(part.to_list() for part in side), strict=True) for side in sides)
+        for (_, *places), (ids, *right) in zip(*rows, strict=True):
+            # By start and end.
+            known = dict(zip(zip(*right, strict=True), ids, strict=True))
+            places = zip(*places, strict=True)
+            labels.append([known.get(place, PADDING_TARGET) for place in places])
         special = {"cls_token_id": PADDING_TARGET, "sep_token_id": PADDING_TARGET}
         packer = dataclasses.replace(self.preprocessor.packer, **special)
         return packer.pack([tf.ragged.constant(labels, tf.int32, ragged_rank=1)])[0]
@@ -92,33 +93,10 @@ class AlbertSpellingCorrector(AlbertTask, keras_hub.models.Task):
 
     def text_answers(self, texts: Any, call: Any) -> dict[str, Any]:
         """Return `corrected` [batch], the texts corrected as by `correct`."""
-        (text,) = texts
-        ids, starts, ends = self.preprocessor.tokenizer.tokenize_with_offsets(text)
-        packer = self.preprocessor.packer
-        packed, first_lengths = packer.pack([ids])
-        answers = self.answers(call(packer.pad(packed, first_lengths)))
-        # Without [CLS]. Text beyond `sequence_length` stays as it is.
-        read = packed.row_lengths() - 2
-        right = tf.RaggedTensor.from_tensor(answers["tokens"][:, 1:], read)
-        starts, ends = (
-            tf.RaggedTensor.from_tensor(tf.cast(x.to_tensor(), tf.int64), read)
-            for x in (starts, ends)
-        )
-        characters = tf.strings.unicode_split(text, "UTF-8", errors="ignore")
-        rows = tf.gather(characters.row_starts(), starts.value_rowids())
-        is_character = ends.values - starts.values == 1
-        places = tf.boolean_mask(rows + starts.values, is_character)
-        new = tf.boolean_mask(right.values, is_character)
-        old = tf.gather(characters.values, places)
-        is_wrong = tf.strings.regex_full_match(old, CHINESE.pattern)
-        is_wrong &= tf.strings.regex_full_match(new, CHINESE.pattern)
-        values = tf.tensor_scatter_nd_update(
-            characters.values,
-            tf.boolean_mask(places, is_wrong)[:, tf.newaxis],
-            tf.boolean_mask(new, is_wrong),
-        )
-        corrected = tf.strings.reduce_join(characters.with_values(values), axis=1)
-        return {"corrected": corrected}
+        packed, first_lengths = self.preprocessor.pack(texts)
+        logits = call(self.preprocessor.packer.pad(packed, first_lengths))
+        ids = tf.RaggedTensor.from_tensor(tf.argmax(logits, -1), packed.row_lengths())
+        return {"corrected": self._corrected(texts[0], ids)}
 
     def correct(
         self, texts: list[str], batch_size: int | None = None
@@ -137,27 +115,48 @@ class AlbertSpellingCorrector(AlbertTask, keras_hub.models.Task):
         # A text has as many logits as tokens times the vocabulary: 64 at a time.
         for start in range(0, len(texts), 64):
             part = texts[start : start + 64]
-            logits = self.predict(part, batch_size=batch_size, verbose=0)
-            answers += map(self._corrected, part, self._tokens(part), logits)
+            packed = self.preprocessor.pack_texts(part)
+            batches = self.prediction_batches(packed, batch_size)
+            logits = batches.predict(self, verbose=0)
+            ids = np.concatenate([row.argmax(-1) for row in logits])
+            ids = packed.tokens.with_values(tf.constant(ids))
+            targets = as_python_strings(self._corrected(as_string_tensor(part), ids))
+            for source, target in zip(part, targets, strict=True):
+                pairs = enumerate(zip(source, target, strict=True))
+                errors = [(a, b, i) for i, (a, b) in pairs if a != b]
+                answers.append({"source": source, "target": target, "errors": errors})
         return answers
 
     def predict_dicts(self, x, batch_size=None):
         """Return `source`, `target` and `errors` of each text; see `correct`."""
         return self.correct(x, batch_size)
 
-    def _corrected(self, text, tokens, logits):
-        target, errors = list(text), []
-        # Without [CLS]. Text beyond `sequence_length` stays as it is.
-        best = logits[1:-1].argmax(-1)
-        for (_, start, end), token in zip(tokens, best, strict=False):
-            right = self.preprocessor.tokenizer.id_to_token(token)
-            wrong = text[start:end]
-            if wrong != right and all(map(CHINESE.fullmatch, (wrong, right))):
-                target[start] = right
-                errors.append((wrong, right, start))
-        return {"source": text, "target": "".join(target), "errors": errors}
+    def _corrected(self, texts, ids):
+        """Return strings with their Chinese characters replaced by the tokens.
 
-    def _tokens(self, texts):
-        """Return triples of id, start and end, a list for each text."""
-        found = self.preprocessor.tokenizer.tokenize_with_offsets(texts)
-        return list(map(list, map(zip, *(x.to_list() for x in found))))
+        `ids` are those of packed texts, ragged [texts, (tokens)].
+        """
+        tokenizer = self.preprocessor.tokenizer
+        # Without [CLS] and [SEP]. Text beyond `sequence_length` stays as it is.
+        ids = ids[:, 1:-1]
+        _, *offsets = tokenizer.tokenize_with_offsets(texts)
+        starts, ends = (
+            tf.RaggedTensor.from_tensor(x.to_tensor(), ids.row_lengths()).values
+            for x in offsets
+        )
+        characters = tf.strings.unicode_split(texts, "UTF-8", errors="ignore")
+        places = tf.gather(characters.row_starts(), ids.value_rowids())
+        places += tf.cast(starts, tf.int64)
+        new = tf.gather(tf.constant(tokenizer.get_vocabulary()), ids.values)
+        is_character = ends - starts == 1
+        places, new = (tf.boolean_mask(x, is_character) for x in (places, new))
+        old = tf.gather(characters.values, places)
+        both_chinese = tf.strings.regex_full_match(
+            tf.strings.join([old, new]), CHINESE.pattern * 2
+        )
+        values = tf.tensor_scatter_nd_update(
+            characters.values,
+            tf.boolean_mask(places, both_chinese)[:, tf.newaxis],
+            tf.boolean_mask(new, both_chinese),
+        )
+        return tf.strings.reduce_join(characters.with_values(values), axis=1)

@@ -11,7 +11,11 @@ from albert_tf.backbone import AlbertBackbone
 from albert_tf.evaluation import oracle_labels
 from albert_tf.models.batching import PADDING_TARGET
 from albert_tf.models.task import AlbertTask
-from albert_tf.preprocessing.examples import is_pair, texts_in_memory
+from albert_tf.preprocessing.examples import (
+    check_count,
+    refuse_datasets_of_texts,
+    texts_in_memory,
+)
 from albert_tf.preprocessing.sentences import (
     choose_sentences,
     sentence_bounds,
@@ -100,11 +104,7 @@ class AlbertSummarizer(AlbertTask, keras_hub.models.Task):
         """
         packed = packed or self.preprocessor.pack_texts(x)
         articles = sentences_of(x)
-        if y is None or len(y) != len(articles):
-            raise AlbertError(
-                "`y` should have a summary, or a list of 1 and 0, for each article. "
-                f"Received {0 if y is None else len(y)} for {len(articles)} articles."
-            )
+        check_count(articles, y)
         labels: list[int] = []
         for position, (row, given) in enumerate(zip(articles, y, strict=True)):
             is_summary = isinstance(given, str)
@@ -119,19 +119,11 @@ class AlbertSummarizer(AlbertTask, keras_hub.models.Task):
         values[packed.positions.numpy()] = labels
         return packed.tokens.with_values(tf.constant(values))
 
-    def prepare_dataset(self, dataset, fixed=False):
-        # Ids with targets are those that `fit` makes itself.
-        if is_pair(dataset) is not None:
-            raise TypeError(
-                "An AlbertSummarizer learns from lists of articles. Received a "
-                "tf.data.Dataset."
-            )
-        return dataset
+    prepare_dataset = refuse_datasets_of_texts
 
     # === Summaries out ===
 
-    def read_texts(self, x):
-        return texts_in_memory(x)
+    read_texts = staticmethod(texts_in_memory)
 
     def predictions(self, x, packed, outputs):
         return outputs if packed is None else self._summaries(x, packed, outputs)
@@ -161,38 +153,25 @@ class AlbertSummarizer(AlbertTask, keras_hub.models.Task):
         found = self.predict_rows(x, batch_size, verbose=verbose)
         return self._summaries(*found, sentences, max_characters)
 
-    def sentence_scores(
-        self, x: list, batch_size: int | None = None, verbose: str | int = "auto"
-    ) -> list[np.ndarray]:
-        """Return the probability of each sentence, a float array per article."""
-        x, packed, outputs = self.predict_rows(x, batch_size, verbose=verbose)
-        return self._scores(sentences_of(x), packed, outputs)
-
     def predict_dicts(
         self, x, batch_size=None, sentences=SENTENCES, max_characters=None
     ):
         """Return `summary` and `sentences` of each article; see `summarize`."""
         return self.summarize(x, sentences, max_characters, batch_size, verbose=0)
 
-    def _scores(self, rows, packed, outputs):
+    def _summaries(self, x, packed, outputs, sentences=SENTENCES, max_characters=None):
         if packed is None:
             return []
-        logits = np.concatenate(outputs)[packed.positions.numpy()]
-        bounds = np.cumsum([len(row) for row in rows])[:-1]
-        return np.split(keras.ops.convert_to_numpy(tf.sigmoid(logits)), bounds)
-
-    def _summaries(self, x, packed, outputs, sentences=SENTENCES, max_characters=None):
         rows, summaries = sentences_of(x), []
-        scores = self._scores(rows, packed, outputs)
-        for row, row_scores in zip(rows, scores, strict=True):
+        logits = np.concatenate(outputs)[packed.positions.numpy()]
+        ends = np.cumsum([len(row) for row in rows])
+        all_scores = np.split(tf.sigmoid(logits).numpy(), ends[:-1])
+        for row, scores in zip(rows, all_scores, strict=True):
             bounds = sentence_bounds(row)
-            chosen = choose_sentences(row, row_scores, sentences, max_characters)
-            summaries.append(
-                {
-                    "summary": "".join(row[i] for i in chosen).strip(),
-                    "sentences": [(*bounds[i], float(row_scores[i])) for i in chosen],
-                }
-            )
+            chosen = choose_sentences(row, scores, sentences, max_characters)
+            summary = "".join(row[i] for i in chosen).strip()
+            found = [(*bounds[i], float(scores[i])) for i in chosen]
+            summaries.append({"summary": summary, "sentences": found})
         return summaries
 
     def answers(self, outputs: Any) -> dict[str, Any]:
@@ -211,6 +190,3 @@ class AlbertSummarizer(AlbertTask, keras_hub.models.Task):
         logits = tf.RaggedTensor.from_tensor(logits, tokens.row_lengths()).values
         scores = rows.with_values(tf.sigmoid(tf.gather(logits, articles.positions)))
         return {"sentences": rows.to_tensor(""), "scores": scores.to_tensor(-1.0)}
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "dropout": self.dropout}

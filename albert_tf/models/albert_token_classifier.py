@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,12 +11,8 @@ import tensorflow as tf
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.data.tagged import tag_names
 from albert_tf.models.batching import PADDING_TARGET
-from albert_tf.models.tagging import (
-    TagAccuracy,
-    Tagging,
-    spans_of_logits,
-    tags_of_spans,
-)
+from albert_tf.models.from_checkpoint import warn_of_new_head
+from albert_tf.models.tagging import TagAccuracy, Tagging, tags_of_spans
 from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing.examples import texts_in_memory
 from albert_tf.preprocessing.token_classifier_preprocessor import (
@@ -26,6 +21,9 @@ from albert_tf.preprocessing.token_classifier_preprocessor import (
 )
 from albert_tf_lite.answers import entities_of
 from albert_tf_lite.errors import AlbertError
+
+# Decoded together, padded to the longest.
+TEXTS_AT_A_TIME = 64
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
@@ -94,6 +92,11 @@ class AlbertTokenClassifier(AlbertTask, keras_hub.models.Task):
         self.labels = self._tagging.labels
         self.scheme = self._tagging.scheme
         self.dropout = dropout
+        if labels and set(labels) != set(self.labels):
+            raise AlbertError(
+                f"`labels` are {list(labels)}, but `tags` are of {self.labels}. For a "
+                "new head on a preset, call from_checkpoint(preset, labels=...)."
+            )
 
         # === Layers ===
         self.backbone = backbone
@@ -110,40 +113,23 @@ class AlbertTokenClassifier(AlbertTask, keras_hub.models.Task):
     def read_heads(cls, checkpoint, arguments):
         count = checkpoint.num_classes("token_classifier")
         found = checkpoint.head_config("token_classifier")
-        named = found.pop("tags", None)
-        labels, scheme = arguments.get("labels"), arguments.get("scheme", "BIO")
-        wanted = arguments.get("tags") or (labels and tag_names(labels, scheme))
-        if not (wanted or named):
+        labels, named = arguments.get("labels"), found.get("tags")
+        tags = arguments.get("tags")
+        tags = tags or (labels and tag_names(labels, arguments.get("scheme", "BIO")))
+        if not (tags or named):
             problem = "does not name its tags" if count else "has no token classifier"
             raise AlbertError(
                 f'{checkpoint.path} {problem}. Give `labels=`, such as ["PER", "LOC"].'
             )
         # The same tags in another order stay with their weights.
-        if count and (not wanted or set(wanted) == set(named or ())):
-            return {**found, **arguments, "tags": named}, []
-        is_unnamed = named is None or "tags" in arguments
-        if count and is_unnamed and len(wanted) == count:
-            return {**found, **arguments, "tags": wanted}, []
+        if not tags or set(tags) == set(named or ()):
+            tags = named
+        is_renamed = named is None or "tags" in arguments
+        if count and (tags is named or (is_renamed and len(tags) == count)):
+            return {**found, **arguments, "tags": tags}, []
         if count:
-            warnings.warn(
-                f"The token classifier of {checkpoint.path} has {count} tags, "
-                f"{named or 'without names'}, not {wanted}: the model begins with a "
-                "new one, with random weights.",
-                stacklevel=4,
-            )
-        return {**arguments, "tags": wanted}, ["token_classifier"]
-
-    @classmethod
-    def from_preset(cls, preset, load_weights=True, **kwargs):
-        model = super().from_preset(preset, load_weights, **kwargs)
-        labels = kwargs.get("labels") or model.labels
-        scheme = kwargs.get("scheme") or model.scheme
-        if (set(labels), scheme) != (set(model.labels), model.scheme):
-            raise AlbertError(
-                f"{preset} has a head for {model.labels} in {model.scheme}. To begin "
-                "with a new one call from_checkpoint(preset, labels=...)."
-            )
-        return model
+            warn_of_new_head(checkpoint, "token_classifier", tags)
+        return {**arguments, "tags": tags}, ["token_classifier"]
 
     def default_loss(self):
         return keras.losses.SparseCategoricalCrossentropy(
@@ -155,10 +141,6 @@ class AlbertTokenClassifier(AlbertTask, keras_hub.models.Task):
 
     # === Texts in ===
 
-    def prepare_fit(self, x, y):
-        refuse_pairs(x)
-        return super().prepare_fit(x, y)
-
     def targets(self, x: Any, y: Any, packed=None) -> tf.RaggedTensor:
         """Return the tag of each token, int32 [windows, (tokens)]."""
         packed = packed or self.preprocessor.pack_texts(x)
@@ -166,8 +148,7 @@ class AlbertTokenClassifier(AlbertTask, keras_hub.models.Task):
 
     # === Entities out ===
 
-    def read_texts(self, x):
-        return texts_in_memory(x)
+    read_texts = staticmethod(texts_in_memory)
 
     def predictions(self, x, packed, outputs):
         """Return a list of `(start, end, label)` per text; for ids the logits."""
@@ -195,9 +176,17 @@ class AlbertTokenClassifier(AlbertTask, keras_hub.models.Task):
         return entities_of(x, self.predict_spans(x, batch_size, verbose=0))
 
     def _spans(self, packed, outputs):
-        lengths = [len(window) for window in outputs]
-        logits = tf.RaggedTensor.from_row_lengths(np.concatenate(outputs), lengths)
-        return spans_of_logits(self._tagging, packed, logits)
+        logits = packed.tokens.with_values(np.concatenate(outputs))
+        logits = packed.starts.with_values(packed.windows.merge(logits))
+        spans = []
+        for row in range(0, logits.nrows(), TEXTS_AT_A_TIME):
+            rows = slice(row, row + TEXTS_AT_A_TIME)
+            parts = (x[rows] for x in (logits, packed.starts, packed.ends))
+            found = (x.to_list() for x in self._tagging.entities_in_graph(*parts))
+            for start, end, label, score in zip(*found, strict=True):
+                label = map(bytes.decode, label)
+                spans.append(list(zip(start, end, label, score, strict=True)))
+        return spans
 
     def exported_settings(self):
         return {
@@ -226,19 +215,10 @@ class AlbertTokenClassifier(AlbertTask, keras_hub.models.Task):
         texts = preprocessor.pack_texts(texts[0])
         logits = call(preprocessor.packer.pad(texts.tokens, texts.first_lengths))
         logits = texts.starts.with_values(texts.windows.merge(logits))
-        found = self._tagging.entities(logits, texts.starts, texts.ends)
+        found = self._tagging.entities_in_graph(logits, texts.starts, texts.ends)
         start, end, labels, scores = (
             column.to_tensor(fill)
             for column, fill in zip(found, (-1, -1, "", 0.0), strict=True)
         )
         spans = tf.stack([start, end], axis=-1)
         return {"spans": spans, "labels": labels, "scores": scores}
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "labels": list(self.labels),
-            "scheme": self.scheme,
-            "dropout": self.dropout,
-            "tags": list(self.tags),
-        }

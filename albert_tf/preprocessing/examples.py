@@ -52,11 +52,24 @@ def split_off(x: Any, y: Any, sample_weight: Any, share: float) -> tuple:
 
 
 def texts_in_memory(x: Any) -> Any:
-    """Return the texts of a dataset as a list without labels; other data unchanged."""
-    if not isinstance(x, tf.data.Dataset) or is_pair(x) is not False:
+    """Return the texts of a dataset as lists without labels; other data unchanged."""
+    if not isinstance(x, tf.data.Dataset) or is_pair(x) is None:
         return x
     batches = (batch[0] if isinstance(batch, tuple) else batch for batch in x)
-    return [text for batch in batches for text in batch.numpy()]
+    columns = zip(*map(tf.nest.flatten, batches), strict=True)
+    texts = tuple(np.concatenate(column).tolist() for column in columns)
+    return texts if is_pair(x) else texts[0]
+
+
+def refuse_datasets_of_texts(
+    task: Any, dataset: tf.data.Dataset, fixed: bool = False
+) -> tf.data.Dataset:
+    """Return a dataset of ids; `prepare_dataset` of tasks that learn from lists."""
+    if is_pair(dataset) is not None:
+        raise TypeError(
+            f"{type(task).__name__} learns from lists. Received a dataset of texts."
+        )
+    return dataset
 
 
 def check_batched(dataset: tf.data.Dataset) -> tf.data.Dataset:
@@ -92,7 +105,7 @@ def class_ids(
 
     Without `num_classes`, any numbers are allowed, which is up to the loss.
     """
-    _check_count(x, y)
+    check_count(x, y)
     ids = np.asarray(y)
     if labels is not None and all(isinstance(name, str) for name in ids.flat):
         ids = _positions(ids, labels)
@@ -129,7 +142,7 @@ def multi_hot(
 
     `y` is a list of names per text, such as `[["体育", "娱乐"], []]`, or such an array.
     """
-    _check_count(x, y)
+    check_count(x, y)
     is_flat = any(np.ndim(row) == 0 for row in y)
     names = [] if is_flat else [name for row in y for name in row]
     if labels and not is_flat and all(isinstance(name, str) for name in names):
@@ -149,7 +162,7 @@ def multi_hot(
 
 def scores(x: Any, y: Any) -> np.ndarray:
     """Return one finite number per text, float32 [examples]."""
-    _check_count(x, y)
+    check_count(x, y)
     try:
         numbers = np.asarray(y, "float32")
     except (TypeError, ValueError):
@@ -162,7 +175,8 @@ def scores(x: Any, y: Any) -> np.ndarray:
     return numbers
 
 
-def _check_count(x, y):
+def check_count(x: Any, y: Any) -> None:
+    """Raise unless there is one element of `y` per example of `x`, at least one."""
     texts, labels = count_examples(x), 0 if y is None else len(y)
     if not labels or texts != labels:
         raise AlbertError(

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import keras
@@ -20,28 +19,6 @@ from albert_tf_lite.errors import AlbertError
 
 # Tokens that neighbouring windows share by default: a whole answer should be in one.
 SHARED = 128
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class WindowedContexts(WindowedTexts):
-    """Rows of `[CLS] question [SEP] window [SEP]`, with the offsets of contexts."""
-
-    def characters(
-        self, window: tf.Tensor, first: tf.Tensor, last: tf.Tensor
-    ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Return the start and end of spans of tokens in the contexts, int32 [spans].
-
-        They are arbitrary where a token is not of a context.
-        """
-        windows = self.windows
-        shift = windows.row_starts + windows.starts - self.first_lengths
-        shift = tf.gather(shift, window)
-        # One more at the end, for contexts without any token.
-        most = tf.size(self.starts.values, tf.int64)
-        return tuple(
-            tf.gather(tf.pad(values, [[0, 1]]), tf.clip_by_value(shift + at, 0, most))
-            for values, at in ((self.starts.values, first), (self.ends.values, last))
-        )
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
@@ -90,7 +67,7 @@ class AlbertQuestionAnsweringPreprocessor(AlbertTextClassifierPreprocessor):
         self.stride = stride
         self.max_question_length = max_question_length
 
-    def pack_texts(self, x: Any) -> WindowedContexts:
+    def pack_texts(self, x: Any) -> WindowedTexts:
         """Tokenize questions and contexts, and cut the contexts into windows."""
         check_parts(x, "questions", "contexts")
         questions, contexts = as_segments(x)
@@ -103,7 +80,7 @@ class AlbertQuestionAnsweringPreprocessor(AlbertTextClassifierPreprocessor):
         stride = size - tf.minimum(size // 2, SHARED)
         if self.stride is not None:
             stride = tf.minimum(size, self.stride)
-        return WindowedContexts.of(self.packer, *tokens, size, stride, questions)
+        return WindowedTexts.of(self.packer, *tokens, size, stride, questions)
 
     def pack(self, x):
         contexts = self.pack_texts(as_segments(x))

@@ -105,7 +105,8 @@ def test_operations_and_their_attributes_are_known_to_the_newest_server(exported
     # tests/helpers/serving_operations.py looks up new ones.
     assert not unknown, f"not in {TABLE.name}"
     assert graph_of(exported.path).versions.min_consumer <= server["graph_version"]
-    of_text = {x for x in used if x.startswith(("Fast", "Normalize", "Sentencepiece"))}
+    prefixes = ("Fast", "Normalize", "Sentencepiece")
+    of_text = {x for x in used if x.startswith(prefixes)}
     assert of_text <= TEXT_OPERATIONS
     assert not [x for x in used if x.startswith("TFText>") or "PyFunc" in x]
 

@@ -72,7 +72,7 @@ def test_entities(tags):
             *zip(*map(without_overlap, starts, ends), strict=True),
         )
     ]
-    expected = [x.to_list() for x in InGraphTagging(tags).entities(*ragged)]
+    expected = [x.to_list() for x in InGraphTagging(tags).entities_in_graph(*ragged)]
     tagging = Tagging(tags)
     for i, row in enumerate(zip(logits, starts, ends, strict=True)):
         found = tagging.entities(*row)

@@ -69,8 +69,3 @@ def test_the_loss_and_datasets_padded_with_empty_strings(model, logits):
     np.testing.assert_allclose(given, expected, rtol=1e-5)
     with pytest.raises(ValueError, match="one label per text"):
         bucket_by_length(data.batch(2), model.preprocessor)
-
-
-def test_a_choice_that_does_not_exist_raises(model):
-    with pytest.raises(ValueError, match="Element 1 of `y` is 1, .* has 1 choices"):
-        model.fit(X, [2, 1, 0, 0], verbose=0)

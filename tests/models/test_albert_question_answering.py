@@ -2,10 +2,8 @@
 
 import itertools
 
-import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_classifier import (
@@ -17,7 +15,6 @@ from small_classifier import (
 
 from albert_tf.evaluation import squad_scores
 from albert_tf.models import AlbertQuestionAnswering
-from albert_tf.models.answer_spans import best_spans, ranked_answers
 
 LONG = "很好吃，我想你来吧。𠮷太差了！不 去 吗？" * 4
 QUESTIONS = ["好吗？", "谁", "", "你" * 40, "哪"]
@@ -31,18 +28,8 @@ def model():
     return randomised(AlbertQuestionAnswering.from_backbone(backbone, VOCABULARY))
 
 
-def n_best(model, x, count=1, **options):
-    return model.predict_n_best(x, count, verbose=0, **options)
-
-
 def best(model, x, **options):
-    return [answers[0] for answers in n_best(model, x, **options)]
-
-
-# === Windows ===
-
-
-# === Training ===
+    return [answers[0] for answers in model.predict_n_best(x, 1, verbose=0, **options)]
 
 
 def test_targets_are_the_tokens_of_the_answer(model):
@@ -55,11 +42,10 @@ def test_targets_are_the_tokens_of_the_answer(model):
         if first == 0:
             assert last == 0
             continue
-        start, end = contexts.characters(
-            *(tf.constant([x], tf.int64) for x in (row, first, last))
-        )
+        shift = int(contexts.windows.starts[row] - contexts.first_lengths[row])
         start, text = answers[example]
-        assert CONTEXTS[example][start : int(end[0])] == text
+        assert contexts.starts[example, first + shift] == start
+        assert contexts.ends[example, last + shift] == start + len(text)
         found.add(example)
     assert found == {0, 1, 3}
     # Wrong offsets are corrected and counted.
@@ -81,27 +67,15 @@ def test_wrong_examples_raise(model):
             model.fit(x, y, verbose=0)
 
 
-def test_a_dataset_is_learned_like_a_list():
-    """Unanswerable questions in either set the threshold of `predict`."""
+def test_questions_without_answers_set_the_null_threshold():
     backbone = small_backbone(num_layers=1, pooler=False)
-    model = AlbertQuestionAnswering.from_backbone(backbone, VOCABULARY, dropout=0.0)
-    model.compile(keras.optimizers.SGD(0.0))
+    model = AlbertQuestionAnswering.from_backbone(backbone, VOCABULARY)
     x = ["谁", "哪", "谁"], ["我想吃", "好" * 60, "他去"]
     model.fit(x, [(0, "我"), (3, "好"), (0, "他")], verbose=0)
     assert model.null_threshold is None
-    y = [(0, "我"), (3, "好"), (0, "")]
-    expected = model.evaluate(x, y, verbose=0)
-    starts, texts = map(list, zip(*y, strict=True))
-    data = tf.data.Dataset.from_tensor_slices((x, (starts, texts))).batch(2)
-    np.testing.assert_allclose(model.evaluate(data, verbose=0), expected, rtol=1e-5)
-    history = model.fit(data, validation_data=data, verbose=0).history
-    np.testing.assert_allclose(history["val_loss"], history["loss"], rtol=1e-4)
-    assert model.null_threshold == 0.0
+    model.fit(x, [(0, "我"), (3, "好"), (0, "")], verbose=0)
     loaded = AlbertQuestionAnswering.from_config(model.get_config())
     assert loaded.null_threshold == 0.0
-
-
-# === Answers ===
 
 
 def brute_force(model, question, context, most):
@@ -136,7 +110,8 @@ def softmax(x):
 @pytest.mark.parametrize("most", [1, 4])
 def test_the_best_spans_are_those_of_a_search(model, most):
     x = QUESTIONS[:4], CONTEXTS[:4]
-    ranked = n_best(model, x, 6, max_answer_length=most, null_threshold=0.0)
+    options = {"max_answer_length": most, "null_threshold": 0.0}
+    ranked = model.predict_n_best(x, 6, verbose=0, **options)
     for question, context, answers in zip(*x, ranked, strict=True):
         spans, null = brute_force(model, question, context, most)
         scores = sorted([*spans.values(), null], reverse=True)[:6]
@@ -160,41 +135,33 @@ def test_the_best_spans_are_those_of_a_search(model, most):
 def test_answers_in_500_random_contexts_are_slices(model, contexts, seed):
     """Spans of random logits start and end with a token."""
     rng = np.random.default_rng(seed)
-    windowed = model.preprocessor.pack_texts((["好"] * len(contexts), contexts))
-    lengths = windowed.tokens.row_lengths().numpy()
-    logits = {
-        name: [rng.normal(size=length).astype("float32") for length in lengths]
+    x = ["好"] * len(contexts), contexts
+    packed = model.preprocessor.pack_texts(x)
+    outputs = {
+        name: [rng.normal(size=n).astype("float32") for n in packed.lengths]
         for name in ("start_logits", "end_logits")
     }
-    found = best_spans(windowed, logits, 3, 5)
-    tokens = windowed.starts.to_list(), windowed.ends.to_list()
-    for *row, starts, ends in zip(contexts, *found, *tokens, strict=True):
-        for answer in ranked_answers(*row, None):
-            assert row[0][answer["start"] : answer["end"]] == answer["answer"]
-            if answer["answer"]:
-                assert answer["start"] in starts and answer["end"] in ends
+    places = packed.starts.to_list(), packed.ends.to_list()
+    answers = model.predictions(x, packed, outputs)
+    for context, answer, starts, ends in zip(contexts, answers, *places, strict=True):
+        assert context[answer["start"] : answer["end"]] == answer["answer"]
+        if answer["answer"]:
+            assert answer["start"] in starts and answer["end"] in ends
 
 
 def test_the_null_threshold(model):
     x = QUESTIONS[:4], CONTEXTS[:4]
     always = best(model, x, null_threshold=None)
-    assert all(answer["answer"] for answer in always)
     never = best(model, x, null_threshold=-1e9)
-    assert never == [
-        {"answer": "", "start": 0, "end": 0, "score": answer["score"]}
-        for answer in never
-    ]
-    margins = [
-        np.log(null["score"] / best["score"])
-        for null, best in zip(never, always, strict=True)
-    ]
-    for margin, shift in itertools.product(margins, (-1e-3, 1e-3)):
-        given = best(model, x, null_threshold=margin + shift)
-        expected = [
-            "" if m > margin + shift else a["answer"]
-            for m, a in zip(margins, always, strict=True)
-        ]
-        assert [answer["answer"] for answer in given] == expected
+    assert all(answer["answer"] for answer in always)
+    assert {(x["answer"], x["start"], x["end"]) for x in never} == {("", 0, 0)}
+    scores = [[row["score"] for row in rows] for rows in (never, always)]
+    margins = np.log(scores[0]) - np.log(scores[1])
+    for threshold in [*(margins - 1e-3), *(margins + 1e-3)]:
+        given = best(model, x, null_threshold=threshold)
+        for margin, answer, found in zip(margins, always, given, strict=True):
+            expected = "" if margin > threshold else answer["answer"]
+            assert found["answer"] == expected
 
 
 def test_the_tuned_threshold_is_the_best(model):
@@ -212,6 +179,3 @@ def test_the_tuned_threshold_is_the_best(model):
     assert tuned == model.null_threshold
     assert f1(tuned) >= max(f1(threshold) for threshold in np.linspace(-9, 9, 7))
     model.null_threshold = None
-
-
-# === Files ===

@@ -1,7 +1,5 @@
 """Entities: their offsets, windows, training, files, errors."""
 
-import itertools
-
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -12,6 +10,7 @@ from small_classifier import VOCABULARY, hand_padded, randomised, small_backbone
 import albert_tf
 from albert_tf.data import spans_to_tags
 from albert_tf.models import AlbertTokenClassifier
+from albert_tf_lite.packing import windows_of
 
 LABELS = ["PER", "LOC"]
 TEXTS = [
@@ -52,32 +51,20 @@ def tagger():
     return small_tagger()
 
 
-# === Predict ===
-
-
-def check_slices(tagger, texts):
-    count = 0
-    # One batch does not need a dataset.
+@pytest.mark.traced
+@settings(max_examples=5)
+@given(texts=FIFTY_TEXTS)
+def test_entities_of_250_random_texts_are_slices(tagger, texts):
+    texts = [*texts, *TEXTS]
     entities = tagger.predict_spans(texts, batch_size=10_000, verbose=0)
     for text, row in zip(texts, entities, strict=True):
         before = 0
         for start, end, label, score in row:
             assert before <= start < end <= len(text)
             assert label in LABELS and 0 < score <= 1
-            before = end
-
             assert not text[start].isspace() and not text[end - 1].isspace()
-        count += len(row)
-    return count
-
-
-@pytest.mark.traced
-@settings(max_examples=5)
-@given(texts=FIFTY_TEXTS)
-def test_entities_of_250_random_texts_are_slices(tagger, texts):
-    check_slices(tagger, texts)
-    odd = ["".join(row) for row in itertools.permutations("好é\ud800 \u0301😀a", 5)]
-    assert check_slices(tagger, odd[::10]) > 100
+            before = end
+    assert any(entities)
 
 
 @pytest.mark.parametrize("stride", [None, 5])
@@ -87,37 +74,23 @@ def test_a_long_text_is_read_in_windows(stride):
     tagger.preprocessor.stride = stride
     rng = np.random.default_rng(1)
     text = "".join(rng.choice(list(VOCABULARY[5:40]), 101))
-    size, stride = 27, stride or 20
-    starts = [*range(0, len(text) - size, stride), len(text) - size]
-    logits = [tagger(hand_padded(text[i : i + size]))[0, 1:-1] for i in starts]
+    windows = windows_of(len(text), 27, stride or 20)
+    rows = [tagger(hand_padded(text[x.start : x.end]))[0, 1:-1] for x in windows]
+    logits = np.concatenate(
+        [
+            row[x.first - x.start : x.last - x.start]
+            for row, x in zip(rows, windows, strict=True)
+        ]
+    )
     # Tag half of the tokens.
-    shift = np.median(np.concatenate([x[:, 1] - x[:, 0] for x in logits]))
-    tagger.tag_dense.bias.assign_add([shift, 0.0])
-    tags = [np.argmax(x + [shift, 0.0], axis=-1) for x in logits]
-    expected, disagree = [], 0
-    for position in range(len(text)):
-        # The distance of the token to the edge of each window.
-        votes = {}
-        for start, row in zip(starts, tags, strict=True):
-            if start <= position < start + size:
-                left = position - start if start else np.inf
-                stop = start + size
-                right = stop - 1 - position if stop < len(text) else np.inf
-                votes.setdefault(min(left, right), set()).add(row[position - start])
-        expected.append(votes[max(votes)])
-        disagree += len(set.union(*votes.values())) > 1
-    assert disagree > 5
+    margin = logits[:, 1] - logits[:, 0]
+    middle = np.sort(margin)[50:52].mean()
+    tagger.tag_dense.bias.assign_add([middle, 0.0])
     (found,) = tagger.predict([text], verbose=0)
     tagged = [
         any(start <= i < end for start, end, _ in found) for i in range(len(text))
     ]
-    assert 5 < sum(tagged) < 96
-    # Two windows with the same distance are both right.
-    assert sum(len(allowed) for allowed in expected) < len(text) + 5
-    assert all(tag in allowed for tag, allowed in zip(tagged, expected, strict=True))
-
-
-# === Training ===
+    assert tagged == (margin > middle).tolist()
 
 
 def test_the_loss_counts_each_token_once():
@@ -134,24 +107,21 @@ def test_the_loss_counts_each_token_once():
     truth = np.maximum(tags.to_tensor(0).numpy(), 0)
     losses = -np.take_along_axis(logits, truth[..., None], axis=-1)[..., 0] * counted
     right = (logits.argmax(-1) == truth) & counted
-
-    results = tagger.evaluate(TEXTS, SPANS, verbose=0)
-    assert results[0] == pytest.approx(losses.sum() / counted.sum(), abs=1e-5)
-    assert results[1] == pytest.approx(right.sum() / counted.sum())
-
     weights = np.array([1.0, 0.0, 2.0, 0.5, 3.0, 0.25])
-    by_window = weights[windows.windows.texts.numpy()][:, None] * counted
-    results = tagger.evaluate(TEXTS, SPANS, sample_weight=weights, verbose=0)
-    assert results[0] == pytest.approx((losses * by_window).sum() / counted.sum())
-    expected = (right * by_window).sum() / by_window.sum()
-    assert results[1] == pytest.approx(expected)
+    for sample_weight in (None, weights):
+        by_text = np.ones(6) if sample_weight is None else weights
+        by_token = by_text[windows.windows.texts.numpy()][:, None] * counted
+        results = tagger.evaluate(TEXTS, SPANS, sample_weight=sample_weight, verbose=0)
+        loss = (losses * by_token).sum() / counted.sum()
+        accuracy = (right * by_token).sum() / by_token.sum()
+        assert results == pytest.approx([loss, accuracy], abs=1e-5)
 
 
 def test_spans_within_a_token_are_extended_and_counted(tagger):
     # é is two characters and one token, ab is two tokens.
     x = ["e\u0301 ab 好", "  好"]
     y = [[(0, 1, "PER"), (3, 4, "LOC")], [(0, 1, "PER")]]
-    with pytest.warns(UserWarning, match="2 spans begin or end within.*'e' in text 0"):
+    with pytest.warns(UserWarning, match="2 spans begin or end within.*'e'"):
         tags = tagger.targets(x, y)
     names = [[tagger.tags[i] if i >= 0 else "" for i in row] for row in tags.to_list()]
     assert names == [["", "B-PER", "B-LOC", "O", "O", ""], ["", "O", ""]]
@@ -171,15 +141,12 @@ def test_a_dataset_of_texts_and_character_tags(tagger):
 
 def test_wrong_spans_raise(tagger):
     for x, y, message in (
-        (["好", "差"], [[]], "2 texts and 1 lists"),
+        (["好", "差"], [[]], "2 texts and 1 labels"),
         (["好", "差"], [[], [(0, 2, "PER")]], r"In text 1, the span \(0, 2, 'PER'\)"),
         (["好"], [[(0, 1, "ORG")]], r"unknown label.*\['PER', 'LOC'\]"),
     ):
         with pytest.raises(ValueError, match=message):
             tagger.fit(x, y, verbose=0)
-
-
-# === Files ===
 
 
 @pytest.mark.parametrize("layout", ["google", "huggingface"])
@@ -206,7 +173,7 @@ def test_other_labels_get_a_new_head(tmp_path):
     assert again.tags == tagger.tags
     kernel = np.array(tagger.tag_dense.kernel)
     assert np.array_equal(again.tag_dense.kernel, kernel)
-    with pytest.warns(UserWarning, match="has 5 tags, .*new one"):
+    with pytest.warns(UserWarning, match="has 5 classes, not .*ORG.*new head"):
         other = read(tmp_path / "tagger", labels=["PER", "ORG"])
     assert other.labels == ["PER", "ORG"]
     assert not np.array_equal(other.tag_dense.kernel, kernel)
@@ -215,5 +182,5 @@ def test_other_labels_get_a_new_head(tmp_path):
     with pytest.raises(ValueError, match="no token classifier. Give `labels=`"):
         read(tmp_path / "e")
     tagger.save_to_preset(str(tmp_path / "preset"))
-    with pytest.raises(ValueError, match=r"\['PER', 'LOC'\] in BIO.*from_checkpoint"):
+    with pytest.raises(ValueError, match=r"are of \['PER', 'LOC'\].*from_checkpoint"):
         AlbertTokenClassifier.from_preset(str(tmp_path / "preset"), labels=["ORG"])

@@ -27,17 +27,15 @@ def is_by_the_rules(tags, scheme):
 def test_entities_are_those_of_the_best_sequence_by_the_rules(tags, scheme):
     tagging = Tagging(tags)
     assert tagging.scheme == scheme
-    lengths = [4, 0, 1, 5, 2, 3, 5, 5, 4]
     rng = np.random.default_rng(3)
+    lengths = [4, 0, 1, 5, 2, 3, 5, 5, 4]
     rows = [rng.normal(size=(n, len(tags))).astype("float32") * 2 for n in lengths]
-    logits = tf.RaggedTensor.from_row_lengths(np.concatenate(rows), lengths)
-    columns = [column.to_list() for column in tagging.decode(logits)]
     unruly = 0
-    for row, first, last, label, score in zip(rows, *columns, strict=True):
+    for row, first, ends, label, score in zip(
+        rows, *decode(tagging, rows), strict=True
+    ):
         best = best_sequence(row, tags, scheme)
         unruly += best != [tags[i] for i in row.argmax(-1)]
-        label = [name.decode() for name in label]
-        ends = [position + 1 for position in last]
         assert list(zip(first, ends, label, strict=True)) == tags_to_spans(best)
         exponents = np.exp(row)
         probabilities = exponents / exponents.sum(-1, keepdims=True)
@@ -45,6 +43,17 @@ def test_entities_are_those_of_the_best_sequence_by_the_rules(tags, scheme):
         expected = [chosen[a:b].mean() for a, b in zip(first, ends, strict=True)]
         np.testing.assert_allclose(score, expected, rtol=1e-5)
     assert unruly > 2
+
+
+def decode(tagging, rows):
+    """Return start, end, label and score of entities; a token is a character."""
+    lengths = [len(row) for row in rows]
+    logits = tf.RaggedTensor.from_row_lengths(np.concatenate(rows), lengths)
+    starts = tf.ragged.range(tf.constant(lengths, tf.int32))
+    found = tagging.entities_in_graph(logits, starts, starts + 1)
+    start, end, labels, score = (column.to_list() for column in found)
+    labels = [[label.decode() for label in row] for row in labels]
+    return start, end, labels, score
 
 
 def best_sequence(scores, tags, scheme):
@@ -62,25 +71,16 @@ def best_sequence(scores, tags, scheme):
 def test_tags_without_beginnings():
     tagging = Tagging(["O", "I-PER", "I-LOC"])
     scores = np.eye(3)[[0, 1, 1, 2, 0, 2]]
-    logits = tf.RaggedTensor.from_row_lengths(scores, [6])
-    first, last, label, _ = (column.to_list()[0] for column in tagging.decode(logits))
-    assert (first, last, label) == ([1, 3, 5], [2, 3, 5], [b"PER", b"LOC", b"LOC"])
+    start, end, label, _ = (column[0] for column in decode(tagging, [scores]))
+    assert (start, end, label) == ([1, 3, 5], [3, 4, 6], ["PER", "LOC", "LOC"])
     assert tagging.ids_of("LOC", 3) == [2, 2, 2]
 
 
-@pytest.mark.traced
 def test_a_long_text_is_decoded_to_its_end():
     tagging = Tagging(tag_names(["PER"]))
     tags = ["B-PER", "I-PER", "O"] * 4000
     scores = np.eye(3, dtype="float32")[[tagging.tags.index(tag) for tag in tags]]
-    logits = tf.RaggedTensor.from_row_lengths(scores * 9, [len(tags)])
-    first, last, _, score = (column.to_list()[0] for column in tagging.decode(logits))
-    assert first == list(range(0, 12000, 3))
-    assert last == list(range(1, 12000, 3))
+    start, end, _, score = (column[0] for column in decode(tagging, [scores * 9]))
+    assert start == list(range(0, 12000, 3))
+    assert end == list(range(2, 12000, 3))
     assert max(score) - min(score) < 1e-6
-
-
-def test_wrong_tags_raise():
-    for tags in (["B-PER", "I-PER"], ["O", "B-PER", "B-PER"]):
-        with pytest.raises(ValueError, match="should be different, and O one of"):
-            Tagging(tags)
