@@ -10,7 +10,7 @@ from small_classifier import VOCABULARY, hand_padded, randomised, small_backbone
 import albert_tf
 from albert_tf.data import spans_to_tags
 from albert_tf.models import AlbertTokenClassifier
-from albert_tf_lite.packing import windows_of
+from albert_tf_lite.exported_model import windows_of
 
 LABELS = ["PER", "LOC"]
 TEXTS = [
