@@ -8,11 +8,21 @@ import pathlib
 import sys
 
 import keras
+from sklearn.feature_extraction.text import TfidfVectorizer
 
 import albert_tf
 from albert_tf.data import read_articles
 from albert_tf.evaluation import rouge_scores
 from albert_tf.preprocessing.sentences import split_sentences
+
+
+def central_sentence(article):
+    """Return the sentence nearest to the mean of all by TF-IDF, a baseline."""
+    sentences = split_sentences(article)
+    vectorizer = TfidfVectorizer(analyzer="char", ngram_range=(1, 2))
+    vectors = vectorizer.fit_transform(sentences).toarray()
+    return sentences[(vectors @ vectors.mean(axis=0)).argmax()]
+
 
 HERE = pathlib.Path(__file__).parent
 folder = pathlib.Path(sys.argv[1]) if sys.argv[1:] else HERE / "data" / "articles"
@@ -28,6 +38,7 @@ articles, references = dev
 found = summarizer.summarize(articles, sentences=1, verbose=0)
 summaries = {
     "model": [answer["summary"] for answer in found],
+    "TF-IDF centroid": [central_sentence(article) for article in articles],
     "first sentence": [split_sentences(article)[0] for article in articles],
 }
 scores = {name: rouge_scores(x, references) for name, x in summaries.items()}
