@@ -73,13 +73,11 @@ def test_a_long_text_is_read_in_windows(stride):
     rng = np.random.default_rng(1)
     text = "".join(rng.choice(list(VOCABULARY[5:40]), 101))
     windows = windows_of(len(text), 27, stride or 20)
-    rows = [tagger(hand_padded(text[x.start : x.end]))[0, 1:-1] for x in windows]
-    logits = np.concatenate(
-        [
-            row[x.first - x.start : x.last - x.start]
-            for row, x in zip(rows, windows, strict=True)
-        ]
-    )
+    rows = [
+        tagger(hand_padded(text[start:end]))[0, 1:-1][first - start : last - start]
+        for start, end, first, last in windows
+    ]
+    logits = np.concatenate(rows)
     # Tag half of the tokens.
     margin = logits[:, 1] - logits[:, 0]
     middle = np.sort(margin)[50:52].mean()
