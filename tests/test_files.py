@@ -30,32 +30,6 @@ def test_a_directory_is_complete_or_unchanged(tmp_path):
     assert (final / "weights").read_text() == "old"
 
 
-def test_files_of_the_same_name_are_replaced_and_others_stay(tmp_path):
-    old = tmp_path / "model"
-    (old / "assets").mkdir(parents=True)
-    for name in ("notes", "assets/vocab"):
-        (old / name).write_text("old")
-    with complete_directory(old) as directory:
-        for name in ("assets/vocab", "weights/deep/file"):
-            (directory / name).parent.mkdir(parents=True)
-            (directory / name).write_text("new")
-    files = [path for path in old.rglob("*") if path.is_file()]
-    assert {str(path.relative_to(old)): path.read_text() for path in files} == {
-        **{"notes": "old", "assets/vocab": "new", "weights/deep/file": "new"}
-    }
-
-
-def test_a_file_of_the_name_of_a_directory_is_kept(tmp_path):
-    file = tmp_path / "model"
-    file.write_text("mine")
-    with (
-        pytest.raises(FileExistsError, match=f"{file} is a file.*another name"),
-        complete_directory(file),
-    ):
-        pytest.fail("nothing should be written")
-    assert file.read_text() == "mine"
-
-
 # === Files ===
 
 

@@ -4,7 +4,6 @@ import keras
 import keras_hub
 import numpy as np
 import pytest
-import tensorflow as tf
 from numpy_reference import BFLOAT16
 from small_backbone import INPUTS, SMALL, are_close, difference, small_backbone
 
@@ -63,21 +62,6 @@ def test_files_keep_every_argument_and_weight(tmp_path, through):
     assert difference(backbone(INPUTS), loaded(INPUTS)) == 0.0
 
 
-@pytest.mark.parametrize("changes", [{}, EVERYTHING], ids=["plain", "everything"])
-def test_mixed_bfloat16(changes):
-    expected = small_backbone(**changes)(INPUTS)
-    backbone = small_backbone(**changes, dtype="mixed_bfloat16")
-    with tf.GradientTape() as tape:
-        outputs = backbone(INPUTS)
-        loss = tf.reduce_mean(tf.cast(outputs["sequence_output"], "float32") ** 2)
-    assert difference(outputs, expected) > 0.0
-    assert are_close(outputs, expected, num_products(backbone) * BFLOAT16)
-    assert {v.dtype for v in backbone.weights} == {"float32"}
-    assert backbone.dtype_policy.compute_dtype == "bfloat16"
-    for gradient in tape.gradient(loss, [v.value for v in backbone.weights[:-2]]):
-        assert np.isfinite(gradient).all()
-
-
 def test_dropout_is_active_in_training_only():
     plain = small_backbone()
     expected = plain(INPUTS)
@@ -106,18 +90,6 @@ def test_training_reaches_every_weight_that_is_not_frozen():
     backbone.freeze_embeddings()
     frozen = {v.path for v in backbone.embedding.weights}
     assert moving_weights(backbone) == weights - frozen
-
-
-def test_lora_trains_two_small_matrices_only():
-    backbone = small_backbone()
-    before = predict(backbone)
-    backbone.enable_lora(4)
-    assert difference(predict(backbone), before) == 0.0
-    # One block, called three times, is adapted once.
-    a, b = backbone.trainable_variables
-    assert (a.shape, b.shape) == ((48, 4), (4, 3 * 48))
-    assert moving_weights(backbone) == {a.path, b.path}
-    assert difference(predict(backbone), before) > 0.0
 
 
 # Traced, because what was traced before loading must not be used after it.

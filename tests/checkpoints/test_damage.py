@@ -153,7 +153,6 @@ DAMAGES = {
     "data_changed": ("google", flip(DATA, 0.3), "is damaged"),
     "data_missing": ("google", remove(DATA), f"{DATA} does not exist"),
     "config_missing": ("google", remove(CONFIG), "no config beside.*`config=`"),
-    "config_wrong": ("google", edit_json(CONFIG, vocab_size=41), "should be"),
     "tensor_missing": (
         "google",
         edit_tensors(lambda x: x.pop(POOLER)),
@@ -170,8 +169,6 @@ DAMAGES = {
         "ffn_1/intermediate/dense/kernel",
     ),
     "tensor_nan": ("google", edit_tensor(WORDS, add_nan), "not finite"),
-    "tensor_of_integers": ("google", edit_tensor(WORDS, np.int32), f"{WORDS}.*int32"),
-    "safetensors_cut": ("huggingface", cut(WEIGHTS, 0.9), f"{WEIGHTS} is damaged"),
     "safetensors_git_lfs_pointer": (
         "huggingface",
         replace(WEIGHTS, LFS_POINTER),
@@ -184,7 +181,6 @@ DAMAGES = {
     ),
     "preset_without_weights": ("kerashub", remove(PRESET_WEIGHTS), PRESET_WEIGHTS),
     "preset_without_head": ("keras", remove("task.weights.h5"), "task.weights.h5"),
-    "preset_cut": ("keras", cut(PRESET_WEIGHTS, 0.5), "is damaged"),
     "keras_file_cut": ("keras_file", cut("", 0.5), "checkpoint.keras is damaged"),
 }
 
@@ -200,14 +196,10 @@ def test_damage(forms, tmp_path, name):
 # Wrong fields of a config, regular expression of the message.
 CONFIGS = (
     ({"hidden_size": 52}, r"kernel is \(16, 48\) and should be \(16, 52\)"),
-    ({"max_position_embeddings": 512}, r"is \(64, 16\) and should be \(512, 16\)"),
     ({"num_hidden_groups": 2}, "lacks .*group_1.*Compare sizes and groups"),
     ({"num_hidden_groups": 12}, "between 1 .* and `num_layers`"),
-    ({"num_hidden_layers": 2.0}, "num_hidden_layers=2.0. Expected a positive integer"),
     ({"num_attention_heads": True}, "num_attention_heads=True. Expected a positive"),
-    ({"hidden_dropout_prob": 1.5}, "hidden_dropout_prob=1.5. Expected a number from 0"),
     ({"hidden_act": ["gelu"]}, "hidden_act=.'gelu'.. Expected one of"),
-    ({"hidden_act": "swish"}, "gelu.*relu"),
 )
 
 

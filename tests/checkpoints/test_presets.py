@@ -4,9 +4,8 @@ import fnmatch
 import pathlib
 import shutil
 
-import numpy as np
 import pytest
-from checkpoint_files import GOLDEN, TOKENS, assert_golden, config_of
+from checkpoint_files import GOLDEN, TOKENS, assert_golden
 
 import albert_tf
 from albert_tf import convert_checkpoint
@@ -53,28 +52,6 @@ def test_every_form_on_the_hub(hub, layout):
     assert [x[:2] for x in hub.asked] == [("me/tiny", None), ("me/tiny", "v1")]
     cached = hub("me/tiny", allow_patterns=[])
     assert not list(pathlib.Path(cached).glob("**/*model.[homf]*"))
-
-
-def test_tasks_on_the_hub(hub):
-    folder = hub.folder("me/a")
-    convert_checkpoint(GOLDEN / "google_v2", folder, "huggingface")
-    (folder / "vocab.txt").write_text("\n".join(TOKENS), encoding="utf-8")
-    assert type(AlbertPretrainer.from_preset("hf://me/a")) is AlbertPretrainer
-    model = AlbertTextClassifier.from_preset("hf://me/a", num_classes=3, labels="abc")
-    assert_golden(model.backbone)
-    model.save_to_preset(str(hub.folder("me/b")))
-    again = AlbertTextClassifier.from_preset("hf://me/b")
-    assert again.labels == ["a", "b", "c"]
-    assert np.array_equal(model.predict(["一"]), again.predict(["一"]))
-
-
-def test_without_weights(hub):
-    convert_checkpoint(GOLDEN / "google_groups", hub.folder("me/a"), "huggingface")
-    model = AlbertBackbone.from_preset("hf://me/a", load_weights=False)
-    assert model.hidden_dim == 48 and np.std(model.embedding.token_table) > 0
-    assert model.num_ffn_groups == config_of("google_groups")["num_hidden_groups"]
-    with pytest.raises(ValueError, match="with random weights on a backbone"):
-        AlbertPretrainer.from_preset("hf://me/a", load_weights=False)
 
 
 def test_releases_and_folders_are_presets(tmp_path, monkeypatch):

@@ -4,13 +4,12 @@ import numpy as np
 import pytest
 from checkpoint_files import GOLDEN
 from command_line import run
-from sentence_piece_reference import train_model
 from small_classifier import VOCABULARY, predict, randomised, small_backbone
 
 import albert_tf
 from albert_tf.checkpoints import prune_vocabulary, save_checkpoint
 from albert_tf.models import AlbertMaskedLM, AlbertTextClassifier, AlbertTokenClassifier
-from albert_tf.tokenizers import SentencePieceTokenizer, WordPieceTokenizer
+from albert_tf.tokenizers import WordPieceTokenizer
 
 CORPUS = ["很好吃，我想你来吧", "太差了！", "abc 去"]
 KEPT = ["很好！", "我想去", "你太差了，zzz 1"]
@@ -80,21 +79,6 @@ def test_kept_tokens():
     assert kept[:5] == VOCABULARY[:5]
     assert "好" in kept and "坏" not in kept
     assert {"z", "##z"} <= set(kept)
-
-
-def test_models_and_corpora_that_cannot_be_pruned():
-    backbone = small_backbone()
-    with pytest.raises(ValueError, match="tokenizer="):
-        prune_vocabulary(backbone, CORPUS)
-    tokenizer = WordPieceTokenizer(VOCABULARY)
-    with pytest.raises(ValueError, match="is empty"):
-        prune_vocabulary(backbone, [], tokenizer)
-    with pytest.raises(ValueError, match="SentencePiece"):
-        other = SentencePieceTokenizer(train_model())
-        prune_vocabulary(backbone, CORPUS, other)
-    backbone.enable_lora(2)
-    with pytest.raises(ValueError, match="LoRA"):
-        prune_vocabulary(backbone, CORPUS, tokenizer)
 
 
 @pytest.mark.slow

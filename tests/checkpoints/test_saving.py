@@ -6,12 +6,8 @@ import pytest
 from checkpoint_files import TOKENS, assert_same_weights, filled
 from small_backbone import SMALL
 
-from albert_tf import AlbertError, convert_checkpoint
-from albert_tf.checkpoints import (
-    CheckpointError,
-    load_checkpoint,
-    save_checkpoint,
-)
+from albert_tf import convert_checkpoint
+from albert_tf.checkpoints import CheckpointError, load_checkpoint, save_checkpoint
 from albert_tf.checkpoints.formats import bundle
 from albert_tf.models import AlbertBackbone, AlbertTextClassifier
 from albert_tf.tokenizers import WordPieceTokenizer
@@ -95,16 +91,6 @@ def test_a_classifier_with_labels_activation_and_vocabulary(tmp_path, layout):
     assert again.preprocessor.tokenizer.fingerprint == tokenizer.fingerprint
     texts = ["A 七", "a丈 三", ""]
     assert np.array_equal(again.predict(texts), model.predict(texts))
-
-
-def test_a_vocabulary_can_be_given_by_its_path(backbone, tmp_path):
-    vocabulary = tmp_path / "mine.txt"
-    vocabulary.write_text("\n".join(TOKENS), encoding="utf-8")
-    save_checkpoint(backbone, tmp_path / "saved", tokenizer=vocabulary)
-    assert (tmp_path / "saved" / "vocab.txt").read_text("utf-8").split() == TOKENS
-    vocabulary.write_text("\n".join(TOKENS[:-1]), encoding="utf-8")
-    with pytest.raises(AlbertError, match="has 119 tokens, the model 120"):
-        save_checkpoint(backbone, tmp_path / "no", tokenizer=vocabulary)
 
 
 # === What a layout cannot hold ===

@@ -45,28 +45,3 @@ def test_a_file_is_compared_with_the_model(name, precision, kind, tmp_path):
     if kind:
         assert float(size) == round(path.stat().st_size / 1e6, 2)
         assert len(kind(path).predict(["好"])["label"]) == 1
-
-
-@pytest.mark.slow
-@needs_onnx
-@pytest.mark.parametrize(
-    ("name", "file", "content"),
-    [
-        (
-            "tags",
-            "a.jsonl",
-            '{"text": "你好吗", "label": {"PER": {"你好": [[0, 1]]}}}\n',
-        ),
-        ("multi-label", "a.tsv", "label\ttext\n0|1\t好吃\n\t天地\n3\t想吃鸡蛋\n"),
-        (
-            "embedding",
-            "a.csv",
-            "text_a,text_b,score\n你好,你好吗,5\n你好,天地,1\n好,蛋,2\n",
-        ),
-    ],
-)
-def test_other_tasks_have_the_scores_of_the_model(name, file, content, tmp_path):
-    (tmp_path / file).write_text(content, "utf-8")
-    task, _ = small_task(name)
-    _, rows = export(task, tmp_path / file, tmp_path, "--format", "onnx")
-    assert rows["onnx float32"][-1] == rows["Keras"][-1]

@@ -9,14 +9,10 @@ import pytest
 from command_line import refused, run
 from lite_tasks import needs_onnx
 from rich.console import Console
-from small_classifier import LABELS, TEXTS, VOCABULARY, small_backbone, small_classifier
+from small_classifier import LABELS, TEXTS, small_classifier
 
 import albert_tf
-from albert_tf.models import (
-    AlbertMultiLabelClassifier,
-    AlbertTokenClassifier,
-    IntegratedGradients,
-)
+from albert_tf.models import IntegratedGradients
 from albert_tf_cli import common
 
 MICRO = pathlib.Path(__file__).parents[2] / "examples" / "albert_micro_zh"
@@ -27,24 +23,14 @@ pytestmark = pytest.mark.filterwarnings("ignore:.* texts are longer than")
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A classifier of three classes, one of pairs, others; and their data."""
+    """A classifier of three classes, one of pairs, and data."""
     folder = tmp_path_factory.mktemp("predict")
     small_classifier(labels=NAMES).save_to_preset(folder / "single")
     small_classifier(2, pairs=True).save_to_preset(folder / "pairs")
-    multi = small_classifier(cls=AlbertMultiLabelClassifier, labels=NAMES)
-    multi.save_to_preset(folder / "multi")
-    tagger = AlbertTokenClassifier.from_backbone(
-        small_backbone(), VOCABULARY, labels=["PER", "LOC"]
-    )
-    tagger.save_to_preset(folder / "tagger")
     rows = [
         f"{NAMES[x]}\t{text or '空'}\n" for x, text in zip(LABELS, TEXTS, strict=True)
     ]
     (folder / "test.tsv").write_text("label\ttext\n" + "".join(rows * 3))
-    rows = [row.replace("\t", "|中\t") for row in rows]
-    (folder / "multi.tsv").write_text("label\ttext\n" + "".join(rows))
-    (folder / "pairs.tsv").write_text("label\ttext\ttext_b\n0\t好\t很好\n1\t差\t吃\n")
-    (folder / "tags.txt").write_text("小 B-PER\n明 I-PER\n在 O\n\n大 B-LOC\n地 I-LOC\n")
     return folder
 
 
@@ -200,20 +186,3 @@ def test_a_report_of_a_classifier(folder, tmp_path):
     page = (report / "report.html").read_text("utf-8")
     assert "<span style=" in page and "<b>" not in page
     assert {path.name for path in report.iterdir()} == {"report.html", "report.json"}
-
-
-@pytest.mark.slow
-def test_reports_of_pairs_label_lists_and_entities(folder, tmp_path):
-    files = {"pairs": "pairs.tsv", "multi": "multi.tsv", "tagger": "tags.txt"}
-    lists = {}
-    for name, file in files.items():
-        report = tmp_path / name
-        run("evaluate", folder / name, folder / file, "--report", report)
-        values = json.loads((report / "report.json").read_text("utf-8"))
-        lists[name] = values["lists"]["mistakes"]
-    for row in lists["pairs"]:
-        assert (row["text"], row["text_b"]) in {("好", "很好"), ("差", "吃")}
-    for row in lists["multi"]:
-        assert re.search(r"(好评|差|中) 0\.\d{4}", row["missed"] + row["wrong"])
-    missed = " ".join(row["missed"] for row in lists["tagger"])
-    assert "小明/PER@0" in missed or "大地/LOC@0" in missed

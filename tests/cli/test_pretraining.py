@@ -4,7 +4,6 @@ import gzip
 import json
 import shutil
 
-import keras
 import pytest
 from command_line import refused, run
 from small_corpus import LINES, write_corpus, write_vocabulary
@@ -105,35 +104,6 @@ def test_starting_from_a_released_layout(records, tmp_path):
         assert abs(first - second).numpy().max() < 1e-7
 
 
-def test_a_checkpoint_of_another_vocabulary_is_refused(records, tmp_path):
-    released(records, tmp_path / "released")
-    file = tmp_path / "released" / "vocab.txt"
-    tokens = file.read_text("utf-8").split("\n")
-    tokens[7] = "鱼"
-    file.write_text("\n".join(tokens), "utf-8")
-    out = refused(*options(records, tmp_path / "out", checkpoint=tmp_path / "released"))
-    assert "different vocabularies: token 7 is" in out and "鱼" in out
-    assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("error:Gradients do not exist")
-def test_masked_records_of_one_sequence_in_bfloat16(folder, tmp_path):
-    masks = ("--order", "none", "--masked", "--ngram", 2)
-    printed(*data(folder, tmp_path / "records", *masks))
-    changes = {"config": folder / "config.json", "masking": "static"}
-    changes |= {"precision": "bfloat16", "optimizer": "adamw"}
-    try:
-        out = printed(*options(tmp_path / "records", tmp_path / "out", **changes))
-    finally:
-        keras.config.set_dtype_policy("float32")
-    assert "mlm_logits_accuracy: 0." in out and "sop_logits" not in out
-    report = albert_tf.inspect_checkpoint(tmp_path / "out")
-    assert report.heads == ["masked_lm_head"]
-    # A classifier starts with the pooler.
-    assert albert_tf.load_checkpoint(tmp_path / "out").pooled_dense is not None
-
-
 @pytest.mark.slow
 def test_a_full_disk_loses_nothing_and_another_layout_resumes(
     folder, records, tmp_path, monkeypatch
@@ -156,30 +126,6 @@ def test_a_full_disk_loses_nothing_and_another_layout_resumes(
     assert len(history["history"]["loss"]) == 2
     out = refused(*options(records, tmp_path / "out", **changes, **{"steps": 8}))
     assert "holds a finished training of 4 steps" in out and "--checkpoint" in out
-
-
-def test_mistakes_are_named_before_the_training(folder, records, tmp_path):
-    config = {"config": folder / "config.json"}
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "model.safetensors").touch()
-    other = options(records, tmp_path / "other", **config)
-    make = data(folder, tmp_path / "o")
-    for command, message in (
-        (("--to", "google"), "embedding_projection='before_layer_norm'"),
-        (("--steps", 5), "multiple of"),
-        (("--masking", "static"), "needs records of `pretrain-data --masked`"),
-        (("--mask-selection-rate", "a"), "such as 0.3:0.15. Received: a"),
-        (other, "holds files of another checkpoint"),
-        (data(folder, tmp_path / "o", file="no/*.txt"), "no/*.txt"),
-        ((*make, "--vocab", folder / "none.txt"), "none.txt"),
-        ((*make, "--masked", "--mask-selection-rate", 1.5), "mask_selection_rate"),
-        ((*make, "--ngram", 2), "ngram: records hold no masks"),
-        ((*make, "--address", "auto"), "Ray cluster"),
-    ):
-        if not command[0].startswith("pretrain"):
-            command = (*options(records, tmp_path / "o", **config), *command)
-        assert message in refused(*command)
-    assert not (tmp_path / "o").exists() and not list(tmp_path.rglob(".training"))
 
 
 def test_compressed_json_lines(folder, tmp_path):

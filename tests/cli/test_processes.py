@@ -1,6 +1,5 @@
 """Help, and the command line as a shell starts it."""
 
-import importlib.metadata
 import json
 import os
 import pathlib
@@ -66,19 +65,6 @@ def test_help_and_mistakes_come_without_tensorflow(tmp_path):
     done = start_watched("predict", "nowhere", "很好", cwd=tmp_path)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("Error: There is no checkpoint at nowhere")
-
-
-@pytest.mark.slow
-def test_version_and_a_missing_package(tmp_path):
-    # A module of the user's is not in its way.
-    (tmp_path / "zh.py").write_text("raise ValueError('not this')")
-    version = f"albert-tf {importlib.metadata.version('albert-tf')}\n"
-    for package in ("albert_tf_cli", "albert_tf"):
-        done = start(sys.executable, "-m", package, "--version", cwd=tmp_path)
-        assert (done.returncode, done.stdout, done.stderr) == (0, version, "")
-    done = start(sys.executable, "-S", "-m", "albert_tf_cli", cwd=tmp_path)
-    expected = "The command line needs typer. Run: pip install 'albert-tf[cli]'\n"
-    assert (done.returncode, done.stderr) == (1, expected)
 
 
 @pytest.mark.slow

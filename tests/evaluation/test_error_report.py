@@ -10,9 +10,7 @@ import scipy.sparse
 
 from albert_tf.evaluation import (
     ErrorList,
-    character_features,
     classification_report,
-    coloured_runs,
     suspicious_labels,
     worst_entity_mistakes,
     worst_mistakes,
@@ -76,14 +74,6 @@ def test_labels_that_were_exchanged_are_found(form):
         assert row["label_id"] == labels[row["index"]]
 
 
-def test_characters_show_a_wrong_label():
-    kinds, labels = ["好吃的菜", "坏了的表", "很远的店"], np.arange(60) % 3
-    texts = [f"{kinds[label]}{'啊' * (i % 4)}" for i, label in enumerate(labels)]
-    labels[[4, 33]] = 2
-    found = suspicious_labels(character_features(texts), labels, count=2)
-    assert {row["index"] for row in found} == {4, 33}
-
-
 # === The page ===
 
 HARD = '<script>alert("1")</script> & $x^2$\t\r\n好😀'
@@ -130,18 +120,3 @@ def test_other_files_are_not_touched(tmp_path):
         assert mine.read_text() == "mine" and len(list(tmp_path.iterdir())) == 3
     with pytest.raises(FileExistsError, match="is a file"):
         write(mine)
-
-
-def test_characters_are_coloured_by_their_attribution():
-    values = [0.5, -0.5, 0.25, 0.001, 0.0, 0.5, 0.5]
-    assert coloured_runs("a<b>&😀好", values) == [
-        ("a", "#4285f4"),
-        ("<", "#f59628"),
-        ("b", "#a0c2fa"),
-        (">&", None),
-        ("😀好", "#4285f4"),
-    ]
-    assert coloured_runs("ab", [0.0, 0.0]) == [("ab", None)]
-    assert coloured_runs("", []) == []
-    # A tenth of the blue of the strongest one.
-    assert coloured_runs("a", [0.1], strongest=1) == [("a", "#ecf3fe")]

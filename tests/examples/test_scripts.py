@@ -6,9 +6,6 @@ import runpy
 import sys
 
 import pytest
-from small_classifier import small_classifier
-
-from albert_tf.export import saved_model
 
 EXAMPLES = pathlib.Path(__file__).parents[2] / "examples"
 # They train for many steps.
@@ -138,17 +135,3 @@ def test_make_vocabulary(run, tmp_path):
     assert tokens[:5] == ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
     # As often as --min-count, or common.
     assert {"我", "园", "e", "##e"} <= set(tokens) and "龘" not in tokens
-
-
-@pytest.mark.slow
-def test_an_exported_model_answers_without_this_package(run, tmp_path, capsys):
-    texts = ["很好吃", "太差了！", "😀"]
-    model = small_classifier(2, labels=["差评", "好评"])
-    saved_model(model, tmp_path / "1")
-    found = run("serve", tmp_path / "1", *texts)
-    rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
-    expected = model.predict(texts, verbose=0).argmax(-1)
-    assert [row[0] for row in rows] == [model.labels[i] for i in expected]
-    assert [row[2] for row in rows] == texts
-    assert not {"albert_tf", "keras"} & found.keys()
-    assert "albert_tf" not in (EXAMPLES / "serve.py").read_text("utf-8")

@@ -36,8 +36,3 @@ def test_an_export_has_the_weights_of_the_moment():
     task.output_dense.bias.assign(task.output_dense.bias + 5.0)
     moved = exported(task).outputs(texts)
     np.testing.assert_allclose(moved, before.outputs(texts) + 5.0, atol=1e-4)
-
-
-def test_unknown_engines():
-    with pytest.raises(albert_tf.AlbertError, match="one of onnx, litert"):
-        exported(small_task("labels")[0], "torch")

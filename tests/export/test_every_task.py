@@ -151,24 +151,3 @@ def test_no_text_makes_a_batch_fail(exported, length):
             np.testing.assert_allclose(row, value, atol=1e-5)
         else:
             np.testing.assert_array_equal(row, value)
-
-
-def test_columns_are_taken_as_rows_and_else_refused(exported):
-    texts = texts_of(exported, ["好", "很差", ""])
-    flat = [name for name, x in texts.items() if x.shape.rank == 1]
-    columns = {name: x[:, None] if name in flat else x for name, x in texts.items()}
-    expected = exported.ask(**texts)
-    for name, value in exported.ask(**columns).items():
-        np.testing.assert_array_equal(value, expected[name])
-    # More texts than are read at once.
-    many = exported.ask(**{name: tf.repeat(x, 50, axis=0) for name, x in texts.items()})
-    assert {len(value) for value in many.values()} == {150}
-    name = flat[0]
-    with pytest.raises(tf.errors.InvalidArgumentError, match=f"{name}_of_a_batch"):
-        exported.ask(**{**texts, name: tf.repeat(columns[name], 2, axis=1)})
-    with pytest.raises(tf.errors.InvalidArgumentError, match=f"{name}_in_a_list"):
-        exported.ask(**{**texts, name: texts[name][0]})
-    for other in list(texts)[1:]:
-        wrong = {**texts, other: texts[other][:2]}
-        with pytest.raises(tf.errors.InvalidArgumentError, match=f"as_many_{other}_as"):
-            exported.ask(**wrong)

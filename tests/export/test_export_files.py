@@ -126,20 +126,3 @@ def test_a_failed_export_keeps_what_was_there(classifier, tmp_path, monkeypatch)
     albert_tf.export.saved_model(classifier, directory)
     assert not (directory / "variables" / "stale").exists()
     assert os.listdir(tmp_path / "serving") == ["1"]
-
-
-def test_what_cannot_be_exported_is_refused(classifier, tmp_path):
-    bare = small_classifier()
-    bare.preprocessor = None
-    (tmp_path / "file").write_text("notes")
-    for task, options, error, message in (
-        (classifier, {"dtype": "float16"}, ValueError, "`dtype` must be one of"),
-        (classifier, {"labels": ["a", "b"]}, ValueError, "3 classes.* Received 2"),
-        (bare, {}, ValueError, "no preprocessor.*vocabulary"),
-    ):
-        with pytest.raises(error, match=message):
-            albert_tf.export.saved_model(task, tmp_path / "1", **options)
-    with pytest.raises(NotADirectoryError, match="file"):
-        albert_tf.export.saved_model(classifier, tmp_path / "file")
-    assert (tmp_path / "file").read_text() == "notes"
-    assert os.listdir(tmp_path) == ["file"]

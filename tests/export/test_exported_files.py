@@ -22,9 +22,9 @@ from lite_tasks import (
 )
 from small_classifier import TEXTS, randomised, small_backbone
 
-from albert_tf.export import LiteRTModel, OnnxModel, litert, onnx
+from albert_tf.export import LiteRTModel, OnnxModel, onnx
 from albert_tf.export.engines import largest_difference
-from albert_tf.models import AlbertMaskedLM, AlbertTextEmbedder, AlbertTokenClassifier
+from albert_tf.models import AlbertTextEmbedder, AlbertTokenClassifier
 from albert_tf.tokenizers import SentencePieceTokenizer
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -103,32 +103,6 @@ def test_answers_are_those_of_keras(name, write, written):
             assert np.ptp(answers[name], axis=0).min() > 1e-3
         else:
             np.testing.assert_array_equal(tf.constant(answers[name]), value)
-
-
-@needs_litert
-def test_a_text_runs_in_the_shortest_signature_and_is_cut_to_the_longest(
-    written, tmp_path
-):
-    task, *_, unlimited = written("labels", write_litert)
-    # At most the longest text of the preprocessor.
-    assert unlimited.lengths == [16, 29]
-    model = write_litert(task, tmp_path / "model", lengths=(12, 8))
-    assert model.lengths == [8, 12]
-    with pytest.warns(UserWarning, match="1 of 2 texts are longer than the 12"):
-        long, _ = model.predict(["好" * 25, "好"])["probabilities"]
-    (cut,) = model.predict(["好" * 10])["probabilities"]
-    np.testing.assert_array_equal(long, cut)
-
-
-@pytest.mark.parametrize("write", FORMATS[1:])
-def test_low_rank_weights_are_merged(write, tmp_path):
-    task, texts = small_task("labels")
-    task.backbone.enable_lora(2, ["query_key_value", "output_dense"])
-    rng = np.random.default_rng(1)
-    for weight in task.backbone.trainable_weights:
-        weight.assign(rng.normal(0, 0.3, weight.shape))
-    model = write(task, tmp_path / "model")
-    assert largest_difference(task, model, texts) < 1e-5
 
 
 @pytest.mark.parametrize("write", FORMATS)
@@ -259,27 +233,3 @@ def test_missing_library_is_named_with_its_extra(
     with pytest.raises(ImportError, match=rf"albert-tf\[{extra}\]"):
         act(path)
     assert path.read_bytes() == b"anything"
-
-
-@pytest.mark.parametrize("write", [litert, onnx])
-def test_what_cannot_be_written_is_refused(write, tmp_path):
-    path = tmp_path / "model"
-    task, _ = small_task("labels")
-    with pytest.raises(ValueError, match="float32.*int8.*Received: 'int4'"):
-        write(task, path, precision="int4")
-    with pytest.raises(ValueError, match="AlbertMaskedLM"):
-        write(AlbertMaskedLM.from_checkpoint(MICRO), path)
-    if write is litert:
-        with pytest.raises(ValueError, match="numbers from 5"):
-            litert(task, path, lengths=(4, 32))
-    else:
-        mish, _ = small_task("labels", activation="mish")
-        with pytest.raises(ValueError, match="mish.*cannot be exported to ONNX"):
-            onnx(mish, path)
-    task.quantize("int8")
-    with pytest.raises(ValueError, match="quantized by Keras"):
-        write(task, path)
-    task.preprocessor = None
-    with pytest.raises(ValueError, match="no preprocessor"):
-        write(task, path)
-    assert list(tmp_path.iterdir()) == []

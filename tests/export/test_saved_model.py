@@ -79,19 +79,6 @@ def test_texts_and_ids_are_answered_as_by_predict(classifier, model):
     assert_predictions(answers, expected, "坏中好")
 
 
-def test_softmax_pairs_and_classes_without_names(tmp_path):
-    original = small_classifier(activation="softmax", pairs=True, seed=SEED)
-    path = albert_tf.export.saved_model(original, tmp_path / "1")
-    pairs = [*TEXTS, "好"], [*OTHERS, INVALID]
-    answers = ask(path, text=pairs[0], text_b=pairs[1])
-    # Softmax is not taken twice; classes without names are numbered.
-    assert_predictions(answers, predict(original, pairs), "012")
-    # A pair without a second text is a single text.
-    answers = ask(path, text=TEXTS, text_b=[""] * len(TEXTS))
-    single = small_classifier(activation="softmax", seed=SEED)
-    assert_predictions(answers, predict(single, TEXTS), "012")
-
-
 def test_half_the_bytes_give_nearly_the_same_answers(classifier, model):
     pairs = {"text": TEXTS, "text_b": OTHERS}
     expected = probabilities(classifier, (TEXTS, OTHERS))
@@ -119,21 +106,6 @@ def test_sentence_pieces_are_in_the_graph(tmp_path):
 
 
 # === The files ===
-
-
-def test_card_and_labels_explain_the_model(model):
-    labels = json.loads((model / "1" / "labels.json").read_text())
-    assert labels == ["坏", "中", "好"]
-    card = (model / "1" / "README.md").read_text()
-    for words in (
-        "AlbertTextClassifier",
-        "| labels | 坏, 中, 好 |",
-        "| out | `probabilities` | float32 [batch, 3] |",
-        "| in | `text` | string [batch] or [batch, 1] |",
-        "| in | `token_ids` | int32 [batch, any] |",
-        "text=tf.constant(['很好'])",
-    ):
-        assert words in card
 
 
 def test_warm_up_requests_are_read_by_the_protocol_of_the_server(model):

@@ -1,10 +1,7 @@
 """Records of a made-up language, and small models to train on them."""
 
-import json
-
 import keras
 import numpy as np
-import tensorflow as tf
 
 from albert_tf.models import AlbertBackbone, AlbertPretrainer
 from albert_tf.preprocessing import WholeWordMaskGenerator
@@ -63,25 +60,3 @@ def model(num_sop_classes=2, layers=2):
     sizes |= {"hidden_dim": 48, "intermediate_dim": 96, "max_sequence_length": LENGTH}
     backbone = AlbertBackbone(VOCABULARY, **sizes, normalize_first=True)
     return AlbertPretrainer(backbone, num_sop_classes=num_sop_classes)
-
-
-def write_manifest(folder, **settings):
-    """A manifest as `pretrain-data` writes it."""
-    shards = [
-        {
-            "file": file.name,
-            "records": sum(1 for _ in tf.data.TFRecordDataset(str(file))),
-        }
-        for file in sorted(folder.glob("*.tfrecord"))
-    ]
-    manifest = {"shards": shards, "settings": settings, "files": []}
-    manifest["vocabulary"] = "vocab.txt"
-    (folder / "manifest.json").write_text(json.dumps(manifest))
-    return folder
-
-
-def damage(file, at=0.5):
-    """Change a byte in a file, at a share of its length."""
-    content = bytearray(file.read_bytes())
-    content[int(len(content) * at)] ^= 255
-    file.write_bytes(content)

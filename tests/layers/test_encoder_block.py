@@ -1,11 +1,10 @@
 """The encoder block against NumPy: masks and shared halves."""
 
-import keras
 import numpy as np
 import pytest
-from numpy_reference import assert_close, assert_equal, encoder_block, randomize
+from numpy_reference import assert_close, encoder_block, randomize
 
-from albert_tf.layers import AttentionBlock, EncoderBlock
+from albert_tf.layers import EncoderBlock
 
 BATCH, TIME, HIDDEN, HEADS, INNER = 3, 17, 48, 4, 96
 
@@ -40,34 +39,3 @@ def test_block_matches_numpy_with_any_mask(normalize_first, activation):
         y, scores = block(X, **masks, return_attention_scores=True)
         assert_close(scores, expected_scores)
         assert_close(y, expected)
-
-
-@pytest.mark.parametrize(("length", "normalize_first"), [(1, False), (5, True)])
-def test_output_length_computes_the_first_positions(length, normalize_first):
-    block = new_block(normalize_first=normalize_first)
-    pairs = np.tril(np.ones((BATCH, TIME, TIME), "int32"), k=3)
-    masks = {"padding_mask": PADDING_MASK, "attention_mask": pairs}
-    y, scores = block(X, **masks, return_attention_scores=True)
-    first, first_scores = block(
-        X, **masks, return_attention_scores=True, output_length=length
-    )
-    assert first.shape == (BATCH, length, HIDDEN)
-    assert_close(first, y[:, :length])
-    assert_close(first_scores, scores[:, :, :length])
-
-
-def test_blocks_can_share_one_half(tmp_path):
-    inputs = keras.Input((None, HIDDEN))
-    attention = AttentionBlock(HEADS)
-    first = EncoderBlock(INNER, HEADS, attention=attention)
-    second = EncoderBlock(INNER, HEADS, attention=attention)
-    model = randomize(keras.Model(inputs, second(first(inputs))))
-    assert len(model.weights) == 6 + 2 * 6
-    allowed = np.ones((BATCH, TIME, TIME), bool)
-    expected, _ = encoder_block(X, first, allowed)
-    expected, _ = encoder_block(expected, second, allowed)
-    assert_close(model(X), expected)
-    model.save(tmp_path / "model.keras")
-    loaded = keras.models.load_model(tmp_path / "model.keras")
-    assert loaded.layers[1].attention is loaded.layers[2].attention
-    assert_equal(model(X), loaded(X))

@@ -3,8 +3,7 @@
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
-from numpy_reference import BFLOAT16, assert_close, embedding, randomize
+from numpy_reference import assert_close, embedding, randomize
 
 from albert_tf.layers import FactorizedEmbedding, TokenEmbedding
 
@@ -47,36 +46,6 @@ def test_too_long_texts_are_refused_with_both_lengths():
             layer(too_long, too_long)
     with pytest.raises(ValueError, match="before_layer_norm.*after.*'between'"):
         FactorizedEmbedding(VOCABULARY, WIDTH, HIDDEN, projection="between")
-
-
-def test_mixed_bfloat16_sums_gradients_of_a_frequent_token_in_float32():
-    """A sum of thousands in bfloat16 stops growing after 256 equal summands."""
-    ids = np.full((200, 17), 7)
-    direction = np.random.default_rng(10).normal(size=HIDDEN).astype("float32")
-    gradients = {}
-    for dtype in ("float32", "mixed_bfloat16"):
-        layer = new_embedding("before_layer_norm", dtype=dtype)
-        with tf.GradientTape() as tape:
-            y = tf.cast(layer(ids, ids * 0), "float32")
-            loss = tf.reduce_sum(y * direction)
-        gradients[dtype] = tape.gradient(loss, layer.token_table.value).numpy()[7]
-    scale = np.abs(gradients["float32"]).max()
-    error = np.abs(gradients["mixed_bfloat16"] - gradients["float32"]).max()
-    # The cast of the lookup, the projection and the LayerNorm round.
-    assert 0.0 < error < 3 * BFLOAT16 * scale
-
-
-def test_int8_lookup_and_scores_use_one_table():
-    layer = new_embedding("before_layer_norm")
-    x = np.random.default_rng(4).normal(size=(3, 5, layer.sum_dim)).astype("float32")
-    expected = layer.reverse(x)
-    layer.token_embedding.quantize("int8")
-    layer.projection.quantize("int8")
-    assert layer.token_table.dtype == layer.projection.kernel.dtype == "int8"
-    # Two products, of weights that are one of 127 steps.
-    assert_close(layer.reverse(x), expected, 2 / 127)
-    rows = layer.token_embedding(np.arange(VOCABULARY))
-    assert_close(layer.token_embedding.reverse(np.eye(WIDTH)), np.transpose(rows))
 
 
 def test_repeated_tokens_follow_adamw_by_hand():

@@ -1,19 +1,17 @@
 """The masked language model head: scores against NumPy, tied to the embedding."""
 
-import keras
 import numpy as np
 import pytest
 from numpy_reference import (
     ACTIVATIONS,
     assert_close,
-    assert_equal,
     dense,
     layer_norm,
     randomize,
     weight,
 )
 
-from albert_tf.layers import EncoderBlock, FactorizedEmbedding, MaskedLMHead
+from albert_tf.layers import FactorizedEmbedding, MaskedLMHead
 
 VOCABULARY, WIDTH, HIDDEN = 120, 16, 48
 
@@ -38,22 +36,3 @@ def test_matches_numpy(order, activation):
         table = table @ weight(head.embedding.projection.kernel)
     expected = x @ table.T + weight(head.bias)
     assert_close(head(hidden, positions), expected)
-
-
-def test_stays_tied_after_saving(tmp_path):
-    tokens, segments, positions = (
-        keras.Input((None,), dtype="int32") for _ in range(3)
-    )
-    embedding = FactorizedEmbedding(VOCABULARY, WIDTH, HIDDEN)
-    hidden = EncoderBlock(96, 4)(embedding(tokens, segments))
-    logits = MaskedLMHead(embedding, activation="relu")(hidden, positions)
-    model = randomize(keras.Model([tokens, segments, positions], logits))
-    model.save(tmp_path / "model.keras")
-    loaded = keras.models.load_model(tmp_path / "model.keras")
-
-    head = loaded.layers[-1]
-    assert head.embedding in loaded.layers
-    assert len(loaded.weights) == len(model.weights)
-    ids = np.random.default_rng(9).integers(VOCABULARY, size=(3, 17))
-    data = [ids, ids % 2, ids[:, :5] % 17]
-    assert_equal(model(data), loaded(data))

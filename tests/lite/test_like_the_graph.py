@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from albert_tf.data.tagged import tag_names
 from albert_tf.models.tagging import Tagging as InGraphTagging
-from albert_tf.preprocessing.packed_texts import Windows
 from albert_tf.preprocessing.segment_packer import SegmentPacker
-from albert_tf_lite.exported_model import pack, pad, windows_of
+from albert_tf_lite.exported_model import pack, pad
 from albert_tf_lite.tagging import Tagging, without_overlap
 
 
@@ -37,17 +36,6 @@ def test_packing(lengths, sequence_length, pairs):
     for length, (_, _, was_cut) in zip(lengths, rows, strict=True):
         needed = 2 + length[0] + (length[1] + (length[1] > 0)) * pairs
         assert was_cut == (needed > sequence_length)
-
-
-@pytest.mark.parametrize("size, stride", [(7, 3), (7, 7), (5, 1)])
-def test_windows(size, stride):
-    for length in range(25):
-        tokens = tf.RaggedTensor.from_row_lengths(tf.range(length), [length])
-        windows = Windows.of(tokens, size, stride)
-        columns = (windows.starts, windows.ends)
-        columns += (windows.first_decided, windows.last_decided)
-        expected = [tuple(map(int, row)) for row in zip(*columns, strict=True)]
-        assert windows_of(length, size, stride) == expected
 
 
 @pytest.mark.parametrize(

@@ -2,16 +2,14 @@
 
 import numpy as np
 import pytest
-import tensorflow as tf
 from small_classifier import CLS, SEP, VOCABULARY, randomised, small_backbone, token_id
 
-from albert_tf.models import AlbertMultipleChoice, bucket_by_length
+from albert_tf.models import AlbertMultipleChoice
 
 CONTEXTS = ["我想吃鸡蛋。", "", "他去了" * 12, "中文"]
 QUESTIONS = ["谁吃", "好", "", "哪"]
 CHOICES = [["我", "他", "你你你"], ["好"], ["去", "来"], ["中", "文", "天", "地"]]
 X = CONTEXTS, QUESTIONS, CHOICES
-Y = [2, 0, 1, 3]
 
 
 @pytest.fixture(scope="module")
@@ -54,18 +52,3 @@ def test_a_choice_is_scored_as_alone(model, logits):
     expected = logits[np.isfinite(logits)]
     np.testing.assert_allclose(given[:, 0], expected, atol=1e-5)
     assert len(model.predict(([], [], []), verbose=0)) == 0
-
-
-def test_the_loss_and_datasets_padded_with_empty_strings(model, logits):
-    log_sums = np.log(np.exp(logits.astype("float64")).sum(1))
-    loss = (log_sums - logits[np.arange(4), Y]).mean()
-    expected = model.evaluate(X, Y, batch_size=2, verbose=0)
-    assert expected[0] == pytest.approx(loss, abs=1e-5)
-    dense = tf.ragged.constant(CHOICES).to_tensor()
-    data = tf.data.Dataset.from_tensor_slices(((CONTEXTS, QUESTIONS, dense), Y))
-    given = model.predict(data.map(lambda x, y: (x,)).batch(3), verbose=0)
-    np.testing.assert_allclose(given, logits, atol=1e-5)
-    given = model.evaluate(data.batch(2), verbose=0)
-    np.testing.assert_allclose(given, expected, rtol=1e-5)
-    with pytest.raises(ValueError, match="one label per text"):
-        bucket_by_length(data.batch(2), model.preprocessor)

@@ -6,14 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_classifier import (
-    CHARACTERS,
-    VOCABULARY,
-    randomised,
-    small_backbone,
-)
+from small_classifier import CHARACTERS, VOCABULARY, randomised, small_backbone
 
-from albert_tf.evaluation import squad_scores
 from albert_tf.models import AlbertQuestionAnswering
 
 LONG = "很好吃，我想你来吧。𠮷太差了！不 去 吗？" * 4
@@ -48,34 +42,6 @@ def test_targets_are_the_tokens_of_the_answer(model):
         assert contexts.ends[example, last + shift] == start + len(text)
         found.add(example)
     assert found == {0, 1, 3}
-    # Wrong offsets are corrected and counted.
-    x = ["谁"] * 3, ["我想吃，我去。"] * 3
-    with pytest.warns(UserWarning, match="2 of 3 answers do not stand"):
-        moved = model.targets(x, [(6, "我"), [(0, "他"), (0, "吃")], (None, "去")])
-    expected = model.targets(x, [(4, "我"), (2, "吃"), (5, "去")])
-    for name, values in expected.items():
-        np.testing.assert_array_equal(moved[name], values)
-
-
-def test_wrong_examples_raise(model):
-    for x, y, message in (
-        ((["谁"], ["我"]), [(0, "他")], "element 0 does not contain its answer '他'"),
-        ((["谁"], ["我"]), ["我"], "An answer is .* Element 0 of `y` is '我'"),
-        (["谁", "我"], [None, None], "tuple of lists .* Received: list"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            model.fit(x, y, verbose=0)
-
-
-def test_questions_without_answers_set_the_null_threshold():
-    backbone = small_backbone(num_layers=1, pooler=False)
-    model = AlbertQuestionAnswering.from_backbone(backbone, VOCABULARY)
-    x = ["谁", "哪", "谁"], ["我想吃", "好" * 60, "他去"]
-    model.fit(x, [(0, "我"), (3, "好"), (0, "他")], verbose=0)
-    assert model.null_threshold is None
-    model.fit(x, [(0, "我"), (3, "好"), (0, "")], verbose=0)
-    loaded = AlbertQuestionAnswering.from_config(model.get_config())
-    assert loaded.null_threshold == 0.0
 
 
 def brute_force(model, question, context, most):
@@ -162,20 +128,3 @@ def test_the_null_threshold(model):
         for margin, answer, found in zip(margins, always, given, strict=True):
             expected = "" if margin > threshold else answer["answer"]
             assert found["answer"] == expected
-
-
-def test_the_tuned_threshold_is_the_best(model):
-    x = QUESTIONS[:4], CONTEXTS[:4]
-    answers = best(model, x, null_threshold=None)
-    y = [(answer["start"], answer["answer"]) for answer in answers]
-    y = [y[0], None, y[2], None]
-    texts = [[answer[1]] if answer else [] for answer in y]
-
-    def f1(threshold):
-        given = best(model, x, null_threshold=threshold)
-        return squad_scores([answer["answer"] for answer in given], texts)["f1"]
-
-    tuned = model.tune_null_threshold(x, y)
-    assert tuned == model.null_threshold
-    assert f1(tuned) >= max(f1(threshold) for threshold in np.linspace(-9, 9, 7))
-    model.null_threshold = None

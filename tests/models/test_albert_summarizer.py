@@ -65,18 +65,3 @@ def test_each_sentence_is_scored_at_its_own_start(summarizer):
         scores, other = scores_of(summarizer, [article, ARTICLE])
         np.testing.assert_allclose(scores, expected, atol=1e-5)
         assert other.shape == (4,)
-
-
-def test_the_loss_is_the_cross_entropy_of_the_sentences(summarizer):
-    labels = [[1, 0, 0, 1], [0, 1]]
-    articles = [ARTICLE, "好。很好。"]
-    scores = scores_of(summarizer, articles)
-    losses = [
-        -np.log(np.where(given, found, 1 - found)).mean()
-        for given, found in zip(labels, scores, strict=True)
-    ]
-    loss = summarizer.evaluate(articles, labels, verbose=0)
-    assert loss == pytest.approx(np.mean(losses), rel=1e-4)
-    weights = {"sample_weight": [0.0, 2.0]}
-    weighted = summarizer.evaluate(articles, labels, verbose=0, **weights)
-    assert weighted == pytest.approx(losses[1], rel=1e-4)

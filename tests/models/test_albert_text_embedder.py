@@ -3,7 +3,6 @@
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 from small_classifier import OTHERS, TEXTS, VOCABULARY, randomised, small_backbone
 
 from albert_tf.evaluation import regression_scores
@@ -56,14 +55,6 @@ def test_search_returns_the_nearest(model):
         assert [answer["text"] for answer in answers] == [TEXTS[i] for i in best]
         scores = [answer["score"] for answer in answers]
         assert scores == pytest.approx(row[best], abs=1e-6)
-    # Vectors that were computed before have no texts.
-    vectors = 3 * model.encode_text(TEXTS)
-    found = model.search(OTHERS[0], vectors, top_k=9)
-    assert [answer["index"] for answer in found] == np.argsort(-cosines[0]).tolist()
-    assert found[0] == {
-        "index": found[0]["index"],
-        "score": pytest.approx(max(cosines[0])),
-    }
 
 
 # === The loss ===
@@ -132,31 +123,3 @@ def test_fit_moves_related_texts_together():
     # Small batches, because the others of a batch count as unrelated.
     model.fit(together, batch_size=2, epochs=6, verbose=0)
     assert spearman(model, pairs, truth) > max(0.6, before + 0.2)
-
-
-def test_a_dataset_of_pairs_has_the_loss_of_the_lists(model):
-    scores, pairs = np.arange(len(TEXTS)) / 2, (TEXTS, OTHERS)
-    # One batch, because a ranking loss depends on the batch.
-    data = tf.data.Dataset.from_tensor_slices((pairs, scores)).batch(len(TEXTS))
-    for lists, dataset in (
-        ((pairs, scores), data),
-        ((pairs,), data.map(lambda x, y: (x,))),
-    ):
-        expected = model.evaluate(*lists, verbose=0)
-        found = model.evaluate(dataset, verbose=0)
-        assert found == pytest.approx(expected, rel=1e-5)
-
-
-def test_wrong_pairs_raise(model):
-    pairs, weights = (TEXTS, OTHERS), np.ones(len(TEXTS))
-    for x, y, options, message in (
-        (TEXTS, [1.0] * len(TEXTS), {}, "learns from pairs of texts"),
-        (pairs, [1.0], {}, "7 pairs, and `y` of shape"),
-        (pairs, None, {"sample_weight": weights}, "no `sample_weight`"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            model.fit(x, y, **options)
-    with pytest.raises(ValueError, match="texts one by one"):
-        model.predict(pairs)
-    with pytest.raises(ValueError, match="'cls', 'mean', 'max', 'first_last_mean'"):
-        embedder(pooling_mode="average")

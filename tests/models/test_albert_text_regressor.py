@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from small_classifier import OTHERS, TEXTS, VOCABULARY, randomised, small_backbone
 
-from albert_tf.checkpoints import save_checkpoint
-from albert_tf.models import AlbertTextClassifier, AlbertTextRegressor
+from albert_tf.models import AlbertTextRegressor
 
 SCORES = [5.0, 0.0, 3.8, 2.5, 1.0, 4.2, 0.5]
 
@@ -30,16 +29,3 @@ def test_a_new_head_starts_from_the_mean():
     regressor.compile(learning_rate=1e-6)
     regressor.fit(TEXTS, np.add(SCORES, 100), verbose=0)
     assert float(regressor.output_dense.bias[0]) == pytest.approx(np.mean(SCORES) + 100)
-
-
-def test_the_checkpoint_of_a_classifier_of_one_class_is_a_regressor(tmp_path):
-    sizes = {"embedding_projection": "after_layer_norm"}
-    for count in (1, 3):
-        classifier = randomised(AlbertTextClassifier(small_backbone(**sizes), count))
-        save_checkpoint(classifier, tmp_path / str(count), "huggingface")
-    options = {"vocabulary": VOCABULARY}
-    one = AlbertTextRegressor.from_checkpoint(tmp_path / "1", **options)
-    assert np.any(one.output_dense.kernel) and one.output_dense.bias[0] != 0
-    with pytest.warns(UserWarning, match="has 3 classes, not 1"):
-        three = AlbertTextRegressor.from_checkpoint(tmp_path / "3", **options)
-    assert three.output_dense.bias[0] == 0

@@ -2,13 +2,11 @@
 
 import numpy as np
 import pytest
-import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_classifier import VOCABULARY, hand_padded, randomised, small_backbone
 
 import albert_tf
-from albert_tf.data import spans_to_tags
 from albert_tf.models import AlbertTokenClassifier
 from albert_tf_lite.exported_model import windows_of
 
@@ -125,28 +123,6 @@ def test_spans_within_a_token_are_extended_and_counted(tagger):
     assert names == [["", "B-PER", "B-LOC", "O", "O", ""], ["", "O", ""]]
 
 
-def test_a_dataset_of_texts_and_character_tags(tagger):
-    x = [*TEXTS[:5], "한e\u0301 b"]
-    y = [*SPANS[:5], [(0, 3, "PER")]]
-    rows = zip(x, y, strict=True)
-    names = [spans_to_tags(spans, len(text)) for text, spans in rows]
-    tags = [[tagger.tags.index(name) for name in row] for row in names]
-    dataset = tf.data.Dataset.from_tensor_slices((x, tf.ragged.constant(tags)))
-    (_, given) = next(iter(dataset.batch(len(x)).map(tagger.preprocessor)))
-    expected = tagger.targets(x, y).to_tensor(-1, shape=given.shape)
-    assert given.numpy().tolist() == expected.numpy().tolist()
-
-
-def test_wrong_spans_raise(tagger):
-    for x, y, message in (
-        (["好", "差"], [[]], "2 texts and 1 labels"),
-        (["好", "差"], [[], [(0, 2, "PER")]], r"In text 1, the span \(0, 2, 'PER'\)"),
-        (["好"], [[(0, 1, "ORG")]], r"unknown label.*\['PER', 'LOC'\]"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            tagger.fit(x, y, verbose=0)
-
-
 @pytest.mark.parametrize("layout", ["google", "huggingface"])
 def test_checkpoints_hold_the_head_and_its_tags(tmp_path, layout):
     sizes = {"embedding_projection": "after_layer_norm"}
@@ -159,26 +135,3 @@ def test_checkpoints_hold_the_head_and_its_tags(tmp_path, layout):
     assert (loaded.labels, loaded.scheme, loaded.dropout) == (LABELS, "BIOES", 0.2)
     pairs = zip(loaded.get_weights(), tagger.get_weights(), strict=True)
     assert all(np.array_equal(*pair) for pair in pairs)
-
-
-def test_other_labels_get_a_new_head(tmp_path):
-    tagger = small_tagger(sizes={"embedding_projection": "after_layer_norm"})
-    tokenizer = tagger.preprocessor.tokenizer
-    albert_tf.save_checkpoint(tagger, tmp_path / "tagger", "google")
-    read = AlbertTokenClassifier.from_checkpoint
-    # With the same labels in another order, tags stay with their weights.
-    again = read(tmp_path / "tagger", labels=LABELS[::-1])
-    assert again.tags == tagger.tags
-    kernel = np.array(tagger.tag_dense.kernel)
-    assert np.array_equal(again.tag_dense.kernel, kernel)
-    with pytest.warns(UserWarning, match="has 5 classes, not .*ORG.*new head"):
-        other = read(tmp_path / "tagger", labels=["PER", "ORG"])
-    assert other.labels == ["PER", "ORG"]
-    assert not np.array_equal(other.tag_dense.kernel, kernel)
-    backbone = tagger.backbone
-    albert_tf.save_checkpoint(backbone, tmp_path / "e", "google", tokenizer=tokenizer)
-    with pytest.raises(ValueError, match="no token classifier. Give `labels=`"):
-        read(tmp_path / "e")
-    tagger.save_to_preset(str(tmp_path / "preset"))
-    with pytest.raises(ValueError, match=r"are of \['PER', 'LOC'\].*from_checkpoint"):
-        AlbertTokenClassifier.from_preset(str(tmp_path / "preset"), labels=["ORG"])

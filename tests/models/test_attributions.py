@@ -96,20 +96,3 @@ def test_pairs_empty_texts_and_truncated_texts(explain):
     (values,) = explain("好吃" * 30).values
     read = explain.classifier.preprocessor.sequence_length - 2
     assert (values[:read] != 0).all() and (values[read:] == 0).all()
-
-
-def test_targets_and_tolerance(explain):
-    assert explain("好", "中").label == "中"
-    with pytest.raises(ValueError, match="`target` should be one of the classes"):
-        explain("好", 3)
-    with pytest.warns(UserWarning, match="is off by .* Pass more `steps`"):
-        explain("好吃，我想你来吧", steps=1, tolerance=1e-12)
-
-
-def test_features_are_the_input_of_the_head(explain):
-    classifier = explain.classifier
-    texts = ["很好", "", "不 好"]
-    features, found = text_features(classifier, texts, batch_size=2)
-    pooled = classifier.backbone(classifier.preprocessor(texts))["pooled_output"]
-    assert features == pytest.approx(np.asarray(pooled), abs=1e-5)
-    assert found == pytest.approx(probabilities(classifier, texts), abs=1e-5)

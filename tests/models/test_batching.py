@@ -8,7 +8,6 @@ import tensorflow as tf
 
 from albert_tf.models.batching import TextBatches
 from albert_tf.preprocessing.length_grouping import FixedSize, TokenBudget
-from albert_tf.preprocessing.segment_packer import SegmentPacker
 
 
 def skewed_lengths(count):
@@ -100,21 +99,3 @@ def test_labels_and_weights_stay_with_their_example():
             assert (label, weight) == (example * 10, pytest.approx(example / 7))
             seen.append(example)
     assert sorted(seen) == list(range(61))
-
-
-@pytest.mark.parametrize("shuffle, texts", [(True, 1), (True, 3), (False, 1)])
-def test_a_token_budget_is_kept_and_nearly_used(shuffle, texts):
-    lengths = skewed_lengths(700)
-    budget = TokenBudget(2048, SegmentPacker(2, 3, sequence_length=512))
-    epochs = epochs_of(lengths, budget, shuffle, texts)
-    for batches in epochs:
-        assert sorted(np.concatenate(batches)) == list(range(700))
-        padded = [-(-lengths[rows].max() // 8) * 8 * len(rows) for rows in batches]
-        for size, rows in zip(padded, batches, strict=True):
-            assert size * texts <= 2048 or len(rows) == 1
-        assert np.mean(padded) * texts > 0.85 * 2048
-    if shuffle:
-        first, second = map(pairs_meeting, epochs)
-        assert len(first & second) < 0.6 * len(first)
-    else:
-        assert (np.diff(lengths[np.concatenate(epochs[0])]) >= 0).all()

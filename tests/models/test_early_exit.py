@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from small_classifier import LABELS, TEXTS, predict, small_classifier
+from small_classifier import LABELS, TEXTS, small_classifier
 
 import albert_tf
 from albert_tf.models import AlbertEarlyExitClassifier, AlbertTextClassifier
@@ -77,17 +77,6 @@ def test_training_adds_the_losses_of_all_layers():
 
 
 @pytest.mark.slow
-def test_early_exit_with_mean_pooling_probabilities_and_int8():
-    mean, texts = classifier(pooling_mode="mean", activation="softmax"), TEXTS[:3]
-    slow = mean.predict_early(texts, LAYERS)
-    np.testing.assert_allclose(slow, predict(mean, texts), atol=1e-5)
-    mean.quantize("int8")
-    after = mean.predict_early(texts, LAYERS)
-    np.testing.assert_allclose(after, predict(mean, texts), atol=1e-5)
-    assert np.abs(after - slow).max() > 0
-
-
-@pytest.mark.slow
 @pytest.mark.traced
 def test_a_preset_and_a_saved_model_keep_early_exit(model, tmp_path):
     model.save_to_preset(str(tmp_path / "preset"))
@@ -101,12 +90,3 @@ def test_a_preset_and_a_saved_model_keep_early_exit(model, tmp_path):
     answers = serve(text=tf.constant(TEXTS))
     probabilities = softmax(expected)
     np.testing.assert_allclose(answers["probabilities"], probabilities, atol=1e-5)
-
-
-def test_models_and_patience_without_early_exit_raise(model):
-    with pytest.raises(ValueError, match="num_ffn_groups=2"):
-        classifier({"num_ffn_groups": 2})
-    with pytest.raises(ValueError, match="first_last_mean"):
-        classifier(pooling_mode="first_last_mean")
-    with pytest.raises(ValueError, match="`patience` must be an int"):
-        model.predict_early(TEXTS, 0)

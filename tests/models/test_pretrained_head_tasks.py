@@ -16,15 +16,12 @@ from small_classifier import (
     token_id,
 )
 
-import albert_tf
 from albert_tf.models import (
     AlbertMaskedLM,
     AlbertPretrainer,
     AlbertSentenceOrder,
     AlbertSpellingCorrector,
 )
-
-TEXTS = ["很好吃，我想你来吧", "", "差", "他 去 了吗"]
 
 
 @pytest.fixture(scope="module")
@@ -102,27 +99,6 @@ def test_fill_returns_the_likeliest_tokens_in_order(model):
     assert list(got.values()) == sorted(got.values(), reverse=True)
 
 
-def test_both_masks_stay_while_each_is_filled(model):
-    ids = [CLS, *ids_of("很"), MASK, *ids_of("吃"), MASK, SEP]
-    (one, both) = model.fill(["[MASK]好" * 3, "很[MASK]吃[MASK]"], top_k=2)
-    assert list(map(len, one)) == [2, 2, 2]
-    for position, answers in zip((2, 4), both, strict=True):
-        best = probabilities(model, ids, position).argmax()
-        assert len(answers) == 2 and answers[0]["token"] == best
-
-
-def test_texts_that_cannot_be_filled_raise(model):
-    with pytest.raises(ValueError, match=r"Text 1 has 0 \[MASK\].*很好"):
-        model.fill(["[MASK]", "很好"])
-    with pytest.raises(ValueError, match=r"Not in it: \['很好', '鑫'\]"):
-        model.fill("很[MASK]", targets=["好", "很好", "鑫"])
-    with (
-        pytest.warns(UserWarning, match="were truncated"),
-        pytest.raises(ValueError, match="has 2 .*, 1 within sequence_length=29"),
-    ):
-        model.fill("好" * 26 + "[MASK][MASK]")
-
-
 @pytest.mark.traced
 @settings(max_examples=5)
 @given(st.lists(st.lists(st.text(max_size=5), min_size=2, max_size=4), min_size=50))
@@ -139,7 +115,7 @@ def test_offsets_of_masks_in_any_text(model, parts):
             assert answer["sequence"] == text[:start] + filled + text[end:]
 
 
-def test_marked_characters_count_as_the_character(tmp_path):
+def test_marked_characters_count_as_the_character():
     tokens = [*VOCABULARY[:-2], "##好", "##吃"]
     model = randomised(
         AlbertMaskedLM.from_backbone(small_backbone(), tokens, marked_labels=True)
@@ -152,51 +128,11 @@ def test_marked_characters_count_as_the_character(tmp_path):
     for answer in model.fill("很[MASK]", top_k=len(tokens)):
         scores[answer["token"]] = answer["score"]
     np.testing.assert_allclose(scores, expected, atol=1e-6)
-    texts = (tf.constant(["很[MASK]", "好", "[MASK]很[MASK]"]),)
-    served = model.text_answers(texts, model, top_k=2)
-    assert served["token_ids"][0, 0, 0].numpy() == expected.argmax()
-    is_mask = np.array([[True, False], [False, False], [True, True]])
-    for name, nothing in {"tokens": b"", "token_ids": -1, "scores": 0}.items():
-        assert ((served[name].numpy() != nothing).all(-1) == is_mask).all()
-    model.save_to_preset(str(tmp_path))
-    loaded = AlbertMaskedLM.from_preset(str(tmp_path))
-    assert loaded.preprocessor.marked_labels
     # Without `marked_labels` they are separate tokens.
     model.preprocessor.marked_labels = False
     marked = model.fill("很[MASK]", targets="##好")[0]
     assert marked["score"] == pytest.approx(plain[-2], rel=1e-4)
     assert marked["sequence"] == "很好"
-
-
-def test_pseudo_perplexity_masks_each_token_in_turn(model):
-    def by_hand(text):
-        ids = [CLS, *ids_of(text.replace(" ", "")), SEP]
-        logs = []
-        for i in range(1, len(ids) - 1):
-            masked = [*ids[:i], MASK, *ids[i + 1 :]]
-            logs.append(np.log(probabilities(model, masked, i)[ids[i]]))
-        return np.exp(-np.mean(logs)) if logs else np.nan
-
-    texts = TEXTS[1:]
-    found = model.pseudo_perplexity(texts, batch_size=5)
-    np.testing.assert_allclose(found, list(map(by_hand, texts)), rtol=1e-4)
-    assert np.isnan(found[0])
-
-
-def test_sentence_order_depends_on_the_order(tmp_path):
-    model = randomised(AlbertSentenceOrder.from_backbone(small_backbone(), VOCABULARY))
-    first, second = ["我来了", "好", "他去上海"], ["很好吃", "你来吧", "是吗"]
-    found = model.sentence_order(first, second)
-    logits = model.predict((first, second), verbose=0).astype("float64")
-    expected = 1 / (1 + np.exp(logits[:, 1] - logits[:, 0]))
-    np.testing.assert_allclose(found, expected, atol=1e-6)
-    assert np.abs(found - model.sentence_order(second, first)).min() > 1e-4
-    with pytest.raises(ValueError, match="must be pairs of texts"):
-        model.fit(first, [0, 1, 0])
-    without_head = AlbertMaskedLM.from_backbone(small_backbone(), VOCABULARY)
-    albert_tf.save_checkpoint(without_head, tmp_path, layout="albert_zh")
-    with pytest.raises(ValueError, match="has no sentence-order head"):
-        AlbertSentenceOrder.from_checkpoint(tmp_path)
 
 
 def test_spelling_targets_are_the_right_characters_where_the_tokens_agree():

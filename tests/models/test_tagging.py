@@ -66,21 +66,3 @@ def best_sequence(scores, tags, scheme):
         ),
         key=lambda tagged: sum(scores[i, tags.index(tagged[i])] for i in positions),
     )
-
-
-def test_tags_without_beginnings():
-    tagging = Tagging(["O", "I-PER", "I-LOC"])
-    scores = np.eye(3)[[0, 1, 1, 2, 0, 2]]
-    start, end, label, _ = (column[0] for column in decode(tagging, [scores]))
-    assert (start, end, label) == ([1, 3, 5], [3, 4, 6], ["PER", "LOC", "LOC"])
-    assert tagging.ids_of("LOC", 3) == [2, 2, 2]
-
-
-def test_a_long_text_is_decoded_to_its_end():
-    tagging = Tagging(tag_names(["PER"]))
-    tags = ["B-PER", "I-PER", "O"] * 4000
-    scores = np.eye(3, dtype="float32")[[tagging.tags.index(tag) for tag in tags]]
-    start, end, _, score = (column[0] for column in decode(tagging, [scores * 9]))
-    assert start == list(range(0, 12000, 3))
-    assert end == list(range(2, 12000, 3))
-    assert max(score) - min(score) < 1e-6

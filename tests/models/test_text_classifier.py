@@ -1,7 +1,6 @@
 """Classifiers: checkpoints, outputs, several classes per text, weights, windows."""
 
 import keras
-import keras_hub
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -27,9 +26,6 @@ from albert_tf.models import (
 )
 
 NAMES = ["坏", "中", "好"]
-# Classes per text, and the same as 0 and 1.
-Y = [["坏", "好"], [], ["中"], ["坏"], ["坏", "中", "好"], ["好"], []]
-HOT = np.array([[name in row for name in NAMES] for row in Y], int)
 
 
 def multi_label(**kwargs):
@@ -52,17 +48,6 @@ def test_a_checkpoint_gives_the_outputs_of_the_original():
     }
     logits = expected["pooled_output"] @ kernel + bias
     np.testing.assert_allclose(classifier(inputs), logits, atol=1e-5)
-
-
-def test_presets_for_keras_hub_and_for_other_classes(tmp_path):
-    classifier = small_classifier(labels=NAMES)
-    classifier.save_to_preset(str(tmp_path))
-    restored = keras_hub.models.TextClassifier.from_preset(str(tmp_path))
-    assert type(restored) is AlbertTextClassifier
-    other = AlbertTextClassifier.from_preset(str(tmp_path), num_classes=2)
-    assert call(other, TEXTS).shape == (7, 2)
-    kernel = classifier.backbone.pooled_dense.kernel
-    np.testing.assert_array_equal(other.backbone.pooled_dense.kernel, kernel)
 
 
 def test_mean_pooling_ignores_padding():
@@ -90,19 +75,6 @@ def test_answers_softmax_and_its_loss():
     np.testing.assert_allclose(call(softmax, TEXTS), expected, atol=1e-5)
     loss = softmax.evaluate(TEXTS, LABELS, verbose=0)[0]
     assert loss == pytest.approx(cross_entropy(logits, LABELS).mean(), abs=1e-5)
-
-
-def test_multi_label_loss_is_binary_cross_entropy():
-    classifier = multi_label()
-    logits = predict(classifier, TEXTS).astype("float64")
-    expected = np.mean(np.logaddexp(0, logits) - HOT * logits)
-    for model, y in ((classifier, Y), (multi_label(activation="sigmoid"), HOT)):
-        loss = model.evaluate(TEXTS, y, verbose=0)[0]
-        assert loss == pytest.approx(expected, rel=1e-4)
-    with pytest.raises(ValueError, match="one class per text"):
-        classifier.fit(TEXTS, Y, class_weight={0: 2.0})
-    with pytest.raises(ValueError, match="3 classes. Received 1"):
-        multi_label(thresholds=[0.5])
 
 
 def test_multi_label_thresholds_are_inclusive_tuned_and_saved(tmp_path):

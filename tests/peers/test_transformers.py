@@ -251,16 +251,6 @@ def test_their_masked_language_model(tmp_path, kind):
     assert_near(ours["sequence_output"], theirs)
 
 
-def test_a_pooler_without_sentence_order(tmp_path):
-    # So the converted English releases are published.
-    model = peer("AlbertForPreTraining")
-    state = model.state_dict().items()
-    state = {name: x for name, x in state if not name.startswith("sop_classifier")}
-    assert list(heads_of(save(model, tmp_path, state))) == ["mlm_logits"]
-    pooled = albert_tf.load_checkpoint(tmp_path)(inputs())["pooled_output"]
-    assert_near(pooled, run(model.albert, inputs()).pooler_output)
-
-
 @pytest.mark.parametrize("act", ["gelu_pytorch_tanh", "silu", "mish", "tanh"])
 def test_other_activations(tmp_path, act):
     model = peer("AlbertModel", (act, 1, 1))

@@ -65,14 +65,3 @@ def test_a_batch_is_padded_to_a_multiple(dtype):
     rows = pairs([(3, 0), (0, 2), (9, 8), (1, 1)])
     for multiple, time in ((1, 20), (8, 24), (9, 27), (30, 29)):
         check(rows, time, dtype, sequence_length=29, pad_to_multiple_of=multiple)
-
-
-def test_an_empty_batch_has_a_first_position():
-    features = SegmentPacker(CLS, SEP)((tf.ragged.constant([[3]])[:0],))
-    assert {tuple(value.shape) for value in features.values()} == {(0, 8)}
-
-
-def test_a_wrong_argument_is_named_with_its_value():
-    for name, value in (("padding", "shortest"), ("sequence_length", 4)):
-        with pytest.raises(ValueError, match=f"Received: {name}={value!r}"):
-            SegmentPacker(CLS, SEP, **{name: value})

@@ -1,13 +1,9 @@
 """Articles are split into sentences, and sentences are packed into windows."""
 
-import numpy as np
-import pytest
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from small_classifier import CLS, SEP, VOCABULARY
 
-from albert_tf.preprocessing import AlbertSummarizerPreprocessor
 from albert_tf.preprocessing.sentences import (
     WHITE_SPACE,
     choose_sentences,
@@ -16,7 +12,6 @@ from albert_tf.preprocessing.sentences import (
     split_sentences,
     split_sentences_in_graph,
 )
-from albert_tf.tokenizers import WordPieceTokenizer
 
 ENDS = "。！？!?…\n.”）) \u3000"
 
@@ -49,32 +44,6 @@ def test_sentences_joined_are_the_text_and_the_graph_cuts_alike(text):
     assert in_graph == [sentence.replace("\ufdd0", "\ufdd1") for sentence in sentences]
 
 
-def preprocessor(sequence_length):
-    tokenizer = WordPieceTokenizer(VOCABULARY)
-    return AlbertSummarizerPreprocessor(tokenizer, sequence_length=sequence_length)
-
-
-def test_windows_hold_whole_sentences_of_one_article():
-    rows = [["好" * n for n in counts] for counts in ((1, 2, 3, 9, 1), (0,), (1, 1))]
-    articles = preprocessor(8).pack_texts(rows)
-    # With [CLS] and [SEP] 3, 4, 5, 8 (cut), 3; 2; 3, 3.
-    assert articles.tokens.row_lengths().numpy().tolist() == [7, 5, 8, 3, 2, 6]
-    assert articles.article.numpy().tolist() == [0, 0, 0, 0, 1, 2]
-    flat = articles.tokens.values.numpy()
-    assert articles.positions.numpy().tolist() == np.flatnonzero(flat == CLS).tolist()
-    assert np.count_nonzero(flat == CLS) == np.count_nonzero(flat == SEP) == 8
-
-
-def test_a_call_returns_the_first_window_of_each_article():
-    features = preprocessor(8)(["好。很好。", "", "好。" * 9])
-    good, stop = VOCABULARY.index("好"), VOCABULARY.index("。")
-    assert features["token_ids"].numpy().tolist() == [
-        [CLS, good, stop, SEP, 0, 0, 0, 0],
-        [CLS, SEP, 0, 0, 0, 0, 0, 0],
-        [CLS, good, stop, SEP, CLS, good, stop, SEP],
-    ]
-
-
 def test_the_best_sentences_that_fit_are_chosen_in_order():
     sentences = ["一二三。", " \n", "四五。", "六七八九。"]
     scores = [0.2, 0.9, 0.5, 0.7]
@@ -86,9 +55,3 @@ def test_the_best_sentences_that_fit_are_chosen_in_order():
         (2, 4, [2]),
     ):
         assert choose_sentences(sentences, scores, count, most) == expected
-
-
-def test_wrong_articles_raise():
-    for articles in ([[]], [3], (["好"], ["好"])):
-        with pytest.raises((ValueError, TypeError)):
-            sentences_of(articles)

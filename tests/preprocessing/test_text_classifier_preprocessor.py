@@ -3,17 +3,12 @@
 import numpy as np
 import pytest
 import tensorflow as tf
-from sentence_piece_reference import Reference, train_model
-from small_backbone import small_backbone
 
-from albert_tf.backbone.presets import check_fits
-from albert_tf.models import AlbertTextClassifier
 from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
-from albert_tf.tokenizers import SentencePieceTokenizer, WordPieceTokenizer
+from albert_tf.tokenizers import WordPieceTokenizer
 
 PAD, UNK, CLS, SEP = range(4)
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"好坏很不太差了a", "##b"]
-ENGLISH = ["On 3 May 2018, the river", "", "Why?"]
 
 
 def ids(text, time=None):
@@ -73,51 +68,3 @@ def test_datasets_map(preprocessor):
     assert x["token_ids"].tolist() == expected
     assert x["segment_ids"].sum(axis=1).tolist() == [2, 2, 4]
     assert y.tolist() == labels
-
-
-# === SentencePiece ===
-
-
-@pytest.fixture(scope="module")
-def proto():
-    return train_model()
-
-
-def english_preprocessor(proto):
-    tokenizer = SentencePieceTokenizer(proto)
-    return AlbertTextClassifierPreprocessor(tokenizer, sequence_length=20)
-
-
-def check_english(preprocessor, proto):
-    expected = [[2, *Reference(proto).ids(text), 3] for text in ENGLISH]
-    assert preprocessor.pack_texts(ENGLISH).tokens.to_list() == expected
-    features = preprocessor(ENGLISH)
-    rows = zip(features["token_ids"].numpy(), features["padding_mask"], strict=True)
-    assert [ids[np.array(mask) == 1].tolist() for ids, mask in rows] == expected
-    return features
-
-
-@pytest.mark.traced
-def test_another_model_is_traced_anew(proto):
-    preprocessor = english_preprocessor(proto)
-    check_english(preprocessor, proto)
-    other = train_model(model_type="bpe", vocab_size=150, pad_id=1, unk_id=0)
-    preprocessor.tokenizer.set_proto(other)
-    features = check_english(preprocessor, other)
-    is_padding = features["padding_mask"].numpy() == 0
-    assert set(features["token_ids"].numpy()[is_padding]) == {1}
-
-
-def test_a_preset_restores_the_sentence_piece_model(proto, tmp_path):
-    preprocessor = english_preprocessor(proto)
-    size = preprocessor.tokenizer.vocabulary_size()
-    backbone = small_backbone(vocabulary_size=size)
-    task = AlbertTextClassifier(backbone, 2, preprocessor=preprocessor)
-    task.save_to_preset(str(tmp_path))
-    restored = AlbertTextClassifier.from_preset(str(tmp_path)).preprocessor
-    assert restored.tokenizer.proto == proto
-    assert restored.sequence_length == 20
-    check_english(restored, proto)
-    other = english_preprocessor(train_model(vocab_size=100))
-    with pytest.raises(ValueError, match=r"vocabulary of spiece.model has \d+ tokens"):
-        check_fits(other, backbone)

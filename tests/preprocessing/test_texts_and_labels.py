@@ -1,7 +1,6 @@
 """Texts and labels in the forms that users have them in, and errors for the rest."""
 
 import numpy as np
-import pytest
 import tensorflow as tf
 
 from albert_tf.preprocessing.examples import class_ids, multi_hot, scores
@@ -44,25 +43,3 @@ def test_names_and_ids_of_classes():
         assert hot.dtype == "float32"
         assert hot.tolist() == expected
     assert scores(TEXTS, [1, 2.5, "3"]).tolist() == [1, 2.5, 3]
-
-
-@pytest.mark.parametrize(
-    ("function", "arguments", "error", "message"),
-    [
-        (as_string_tensor, [["a", "a", None]], TypeError, "Element 2 is None"),
-        (as_segments, [(["a"], [None])], TypeError, r"`x\[1\]` .* Element 0 is None"),
-        (as_segments, [[("a", "b")] * 3], ValueError, r"\(3, 2\).*tuple of two lists"),
-        (as_segments, [(["a"], ["c", "d"])], ValueError, r"shapes \(1,\) and \(2,\)"),
-        (class_ids, [TEXTS, ["汽车"] * 3, 3, LABELS], ValueError, "汽车.* not among"),
-        (class_ids, [TEXTS, LABELS, 3], ValueError, "`labels=` that the model"),
-        (multi_hot, [TEXTS, [LABELS], 3, LABELS], ValueError, "3 texts and 1 labels"),
-        (multi_hot, [TEXTS, LABELS, 3, LABELS], ValueError, "list of class names per"),
-        (multi_hot, [TEXTS, [LABELS] * 3, 3], ValueError, "a model with `labels=`"),
-        (multi_hot, [TEXTS, [[0, 2, 1]] * 3, 3], ValueError, "an array of 0 and 1"),
-        (scores, [TEXTS, [1, 2, None]], ValueError, "list of finite numbers"),
-        (scores, [TEXTS, [[1], [2], [3]]], ValueError, "list of finite numbers"),
-    ],
-)
-def test_wrong_texts_and_labels_are_named(function, arguments, error, message):
-    with pytest.raises(error, match=message):
-        function(*arguments)

@@ -172,19 +172,3 @@ def test_marked_labels_of_albert_zh():
     # Converted back, no piece of a Latin word loses its marker.
     plain_ids = np.array(label_tokens(tokenizer))
     assert plain_ids[expected].tolist() == ids[0].tolist()
-
-
-def test_wrong_arguments_and_vocabularies_raise():
-    for changes, message in (
-        ({"rate": 1.0}, "mask_selection_rate"),
-        ({"ngram": 0}, "ngram"),
-        ({"mask_token_rate": 0.8, "random_token_rate": 0.3}, "their sum at most 1"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            generator(**changes)
-    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "我", "a", "##a"]
-    with pytest.raises(ValueError, match=r"no \[MASK\].*Add it as a line"):
-        WholeWordMaskGenerator.for_tokenizer(WordPieceTokenizer(tokens))
-    without_marked = WordPieceTokenizer([*tokens, "[MASK]"])
-    with pytest.raises(ValueError, match="This one has none"):
-        WholeWordMaskGenerator.for_tokenizer(without_marked, marked_labels=True)

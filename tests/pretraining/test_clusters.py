@@ -13,7 +13,6 @@ from small_corpus import write_corpus, write_vocabulary
 
 import zh
 from albert_tf.pretraining import PretrainingData, make_pretraining_data
-from albert_tf.pretraining.executors import run_jobs
 
 ROOT = pathlib.Path(__file__).parents[2]
 
@@ -125,9 +124,3 @@ def test_two_nodes_and_a_killed_worker_make_the_same_records(tmp_path):
         for name in ("ray", "here")
     )
     assert ray == here and len(here) > 9
-
-
-def test_missing_ray_is_named_with_its_extra(monkeypatch):
-    monkeypatch.setitem(sys.modules, "ray", None)
-    with pytest.raises(ImportError, match=r"albert-tf\[ray\]"):
-        next(run_jobs(print, [], engine="ray"))

@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import sys
 import zlib
 from unittest import mock
 
@@ -193,37 +192,3 @@ def test_a_damaged_file_is_read_up_to_the_damage(write, tmp_path, ending, damage
     # zstd compresses 128 kB at a time, gzip far less.
     share = 0.3 if damage == "truncated" else 0.8
     assert kept == lines[: len(kept)] and len(kept) > share * len(lines)
-
-
-# === Files ===
-
-
-def test_files_are_sorted_by_name_and_read_once(write, tmp_path):
-    names = ["B.txt", "a.txt", "a/1.txt", "a[1].txt", "b/10.txt", "b/2.txt"]
-    tree = {name: write(name, name) for name in names}
-    (tmp_path / "b" / "latest.txt").symlink_to(tree["b/2.txt"])
-    files = [tree[name] for name in ("b/2.txt", "a[1].txt", "a/1.txt", "b/2.txt")]
-    files += [str(tmp_path / pattern) for pattern in ("*.txt", "b/*", "b/../a/1.txt")]
-    for order in (files, files[::-1]):
-        _, documents = read(order)
-        assert [lines for (lines,) in documents] == names
-    everything = Corpus([str(tmp_path / "**" / "*.txt")])
-    assert [str(path) for path in everything.files] == list(tree.values())
-
-
-def test_wrong_files_raise(write, tmp_path, monkeypatch):
-    (tmp_path / "b").mkdir()
-    (tmp_path / "a.txt.zst").touch()
-    (tmp_path / "b.tar.gz").touch()
-    monkeypatch.setitem(sys.modules, "zstandard", None)
-    for name, error, message in (
-        ("nowhere.txt", FileNotFoundError, r"No such file.*nowhere\.txt"),
-        ("*.xyz", FileNotFoundError, r"No text file matches the pattern .*/\*\.xyz"),
-        ("b", IsADirectoryError, r"a folder.*b/\*\*/\*.txt"),
-        ("b.tar.gz", ValueError, "b.tar.gz is an archive"),
-        ("a.txt.zst", ImportError, r"zstandard.*'albert-tf\[fast\]'"),
-    ):
-        with pytest.raises(error, match=message):
-            Corpus([write("a.txt", TEXT), str(tmp_path / name)])
-    with pytest.raises(ValueError, match="`files` is empty"):
-        Corpus([])

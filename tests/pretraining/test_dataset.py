@@ -1,20 +1,12 @@
 """Records on disk: their manifest, damage, masks and batches."""
 
-import json
-import shutil
-
 import numpy as np
 import pytest
 import tensorflow as tf
-from made_records import VOCABULARY, damage, write, write_manifest
+from made_records import write
 
 from albert_tf.pretraining import PretrainingRecords
-from albert_tf.pretraining.records import (
-    parse_records,
-    record_lengths,
-    unmask,
-    write_records,
-)
+from albert_tf.pretraining.records import write_records
 
 
 @pytest.fixture(scope="module")
@@ -25,75 +17,6 @@ def made(tmp_path_factory):
         masked: write(base / str(masked), documents=60, files=3, masked=masked)
         for masked in (False, True)
     }
-
-
-@pytest.fixture
-def folder(made, tmp_path):
-    """Three files of unmasked records and a manifest."""
-    return write_manifest(shutil.copytree(made[False], tmp_path / "records"))
-
-
-@pytest.fixture
-def masked_folder(made, tmp_path):
-    """Three files of masked records, as another program leaves them."""
-    return shutil.copytree(made[True], tmp_path / "masked")
-
-
-def names(records):
-    return [file.name for file in records.counts]
-
-
-# === Files ===
-
-
-def test_a_damaged_manifest(folder):
-    manifest = json.loads((folder / "manifest.json").read_text())
-    del manifest["shards"]
-    for text, message in (
-        ('{"shards": [', "manifest.json is damaged or was not written by"),
-        ("{}", "manifest.json is damaged or was not written by"),
-        (json.dumps(manifest), "only a part of its records.*Run the same command"),
-    ):
-        (folder / "manifest.json").write_text(text)
-        with pytest.raises(ValueError, match=message):
-            PretrainingRecords(folder)
-
-
-def test_the_vocabulary_is_named_in_the_manifest_or_alone(folder):
-    (folder / "notes.txt").write_text("not a vocabulary\n")
-    tokenizer = PretrainingRecords(folder).tokenizer
-    assert tokenizer.vocabulary_size() == VOCABULARY
-    (folder / "manifest.json").unlink()
-    with pytest.raises(ValueError, match="needs a vocabulary in.*and not several"):
-        PretrainingRecords(folder).masks()
-
-
-def test_a_damaged_file_is_named(folder, masked_folder):
-    for damaged in (folder, masked_folder):
-        damage(damaged / "1.tfrecord")
-        with pytest.raises(ValueError, match="1.tfrecord is damaged.*Copy it again"):
-            PretrainingRecords(damaged)
-    # Complete records, but fewer.
-    (folder / "1.tfrecord").write_bytes(b"")
-    with pytest.raises(ValueError, match="1.tfrecord is damaged"):
-        PretrainingRecords(folder)
-
-
-def test_a_pattern_and_a_file_without_records(folder):
-    (folder / "1.tfrecord").write_bytes(b"")
-    (folder / "manifest.json").unlink()
-    plain = PretrainingRecords(folder)
-    records = PretrainingRecords(write_manifest(folder) / "[12]*")
-    assert names(plain) == ["0.tfrecord", "2.tfrecord"]
-    assert names(records) == ["2.tfrecord"]
-    for empty in (folder / "x*", folder / "none"):
-        with pytest.raises(FileNotFoundError, match="no records.*pretrain-data"):
-            PretrainingRecords(empty)
-    with pytest.raises(ValueError, match="has 2 files of records, too few"):
-        plain.dataset(4, num_shards=3)
-    dataset = plain.dataset(7, training=False, skip=2)
-    whole = sum(plain.counts.values())
-    assert dataset.cardinality() == len(list(dataset)) == -(-whole // 7) - 2
 
 
 # === Batches ===
@@ -218,49 +141,3 @@ def test_processes_read_other_files(made):
     # Processes that train together need batches of one shape.
     (x, _, _), *_ = records.dataset(2, num_shards=3).take(1)
     assert x["token_ids"].shape == (2, records.sequence_length)
-
-
-# === How records are masked ===
-
-
-def settings_of(masks):
-    has_marks = masks.inner_label_ids is not None
-    length = masks.mask_selection_length
-    return masks.mask_selection_rate, length, masks.ngram, has_marks
-
-
-def test_the_defaults_of_masks(folder, masked_folder):
-    # Unmasked: ALBERT's, and a quarter more than 15% of 28 tokens.
-    records = PretrainingRecords(folder)
-    assert settings_of(records.masks()) == (0.15, 6, 3, False)
-    # Masked: as in the manifest.
-    settings = {"mask_selection_rate": 0.1, "ngram": 1, "marked_labels": False}
-    records = PretrainingRecords(write_manifest(masked_folder, **settings))
-    assert settings_of(records.masks()) == (0.1, 4, 1, False)
-    assert settings_of(records.masks(mask_selection_rate=0.3)) == (0.3, 11, 1, False)
-
-
-def test_marked_labels_are_unmasked(masked_folder):
-    """albert_zh writes `##` before tokens within a word."""
-    vocabulary = (masked_folder / "vocab.txt").read_text().split("\n")[:-1]
-    vocabulary += [f"##{token}" for token in vocabulary[25:45]]
-    (masked_folder / "vocab.txt").write_text("\n".join(vocabulary) + "\n")
-    plain = []
-    for file in sorted(masked_folder.glob("*.tfrecord")):
-        records = tf.data.TFRecordDataset(str(file)).batch(10**6)
-        batch = parse_records(next(iter(records)), record_lengths(file))
-        arrays = {name: values.numpy() for name, values in batch.items()}
-        plain.extend(map(bytes, unmask(arrays).numpy()))
-        labels = arrays["mask_ids"]
-        is_ending = (labels >= 25) & (labels < 45)
-        arrays["mask_ids"] = np.where(is_ending, labels - 25 + VOCABULARY, labels)
-        # So that all labels of new masks are plain.
-        del arrays["word_starts"]
-        write_records(file, arrays)
-    records = PretrainingRecords(masked_folder)
-    with pytest.warns(UserWarning, match="where words begin: single tokens"):
-        both = records.masks(marked_labels=True), records.masks()
-    assert [settings_of(masks)[-1] for masks in both] == [True, False]
-    for masks in both:
-        found = texts(records.dataset(16, masks, training=False))
-        assert sorted(found) == sorted(plain)

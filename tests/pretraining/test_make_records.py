@@ -4,7 +4,6 @@ import hashlib
 import itertools
 import os
 import pathlib
-import shutil
 import subprocess
 import sys
 import time
@@ -19,14 +18,8 @@ from albert_tf.pretraining import (
     PretrainingData,
     PretrainingRecords,
     make_pretraining_data,
-    shards,
 )
-from albert_tf.pretraining.records import (
-    parse_records,
-    record_lengths,
-    unmask,
-    write_records,
-)
+from albert_tf.pretraining.records import parse_records, record_lengths, unmask
 from albert_tf.tokenizers import WordPieceTokenizer
 
 TEXT = """\
@@ -163,11 +156,6 @@ def test_records_depend_on_seed_and_duplicate_only(make, tmp_path):
 # === Workers and resuming ===
 
 
-def test_a_segmenter_that_cannot_be_pickled_raises(make):
-    with pytest.raises(ValueError, match="cannot be sent.*a single worker"):
-        make("two", segmenter=lambda text: list(text), workers=2)
-
-
 COMMAND = """
 import sys, zh
 from albert_tf.pretraining import PretrainingData, make_pretraining_data
@@ -258,20 +246,6 @@ def test_changed_text_is_noticed(make, tmp_path):
     assert 0 < len(after.items() & before.items()) < len(before)
 
 
-def test_a_full_disk_is_one_clear_error(make, tmp_path, monkeypatch):
-    def fill_disk(path, arrays):
-        write_records(path, arrays)
-        if "-00002-" in str(path):
-            raise tf.errors.ResourceExhaustedError(None, None, "No space left")
-
-    monkeypatch.setattr(shards, "write_records", fill_disk)
-    message = "00002-.*.tfrecord cannot be written: No space left.*to resume"
-    with pytest.raises(OSError, match=message):
-        make("out")
-    assert len(stamps(tmp_path / "out")) == 2
-    assert not list((tmp_path / "out").glob(".*.part"))
-
-
 # === Refused, and left alone ===
 
 
@@ -298,37 +272,3 @@ def test_files_of_others_are_left_alone(make, tmp_path):
         pytest.raises(BlockingIOError, match="Another process is writing to"),
     ):
         make("")
-
-
-def test_the_vocabulary_and_the_output_are_not_read_as_text(make, vocabulary, tmp_path):
-    # The name of a file need not be UTF-8.
-    file = os.fsencode(tmp_path) + "/北京.txt".encode("gbk")
-    pathlib.Path(os.fsdecode(file)).write_text(TEXT, encoding="utf-8")
-    shutil.rmtree(tmp_path / "corpus")
-    own = pathlib.Path(shutil.copy(vocabulary, tmp_path / "mine.vocab.txt"))
-    own.chmod(0o444)
-    for _ in range(2):
-        manifest = make("out", files="**/*.txt", vocabulary=str(own))
-        (name,) = manifest["files"]
-        assert name.endswith("\\udcb1\\udcb1\\udcbe\\udca9.txt")
-    # A writable copy of the vocabulary goes with the records.
-    copied = tmp_path / "out" / manifest["vocabulary"]
-    assert copied.read_bytes() == own.read_bytes()
-    assert copied.stat().st_mode & 0o200
-
-
-def test_wrong_settings_raise(make, tmp_path):
-    # Before anything is written.
-    (tmp_path / "vocab.txt").write_text("[PAD]\n[UNK]\n[CLS]\n[SEP]\n我\n")
-    for changes, message in (
-        ({"order": "nop"}, "Unknown order 'nop'. Known: .'sop'"),
-        ({"sequence_length": 4}, "sequence_length"),
-        ({"vocabulary": str(tmp_path / "vocab.txt")}, r"no \[MASK\]"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            make("o", **changes)
-    assert not (tmp_path / "o").exists()
-    # Documents of one line have no second sentence.
-    (tmp_path / "corpus" / "a.md").write_text("我想吃鸡蛋\n\n北京\n", encoding="utf-8")
-    with pytest.raises(ValueError, match="2 documents.*document_per_line.*'none'"):
-        make("out", files="corpus/a.md")

@@ -106,27 +106,3 @@ def test_text_is_used_once_and_whole_where_it_fits():
     assert sorted(ids) == sorted(set(ids))
     # Except for excess tokens of the last sentence of a sequence.
     assert len(ids) > 0.9 * len(sentences.tokens)
-
-
-def test_excess_tokens_are_cut_from_the_longer_segment():
-    bounds = np.array([0, 50, 60])
-    sentences = Sentences(np.arange(10, 70, dtype="int32"), np.ones(60, bool), [bounds])
-    fronts = []
-    for seed in range(200):
-        arrays = sequences(sentences, 33, "sop", seed, short_sequence_rate=0)
-        parts = segments(arrays, 0)
-        long, short = sorted(parts, key=len, reverse=True)
-        assert (len(long), len(short)) == (20, 10)
-        fronts.append(long[0] - 10)
-    # 30 tokens are cut from front or back, each by chance.
-    assert abs(np.mean(fronts) - 15) < 1
-
-
-def test_a_lone_sentence_is_left_out_or_kept():
-    for keep in (False, True):
-        arrays = sequences(corpus([1] * 3), 16, "nsp", keep_unpaired=keep)
-        assert arrays["token_ids"].shape == (3 * keep, 16)
-        assert not arrays["segment_ids"].any()
-    # Nor is there another document to draw a segment from.
-    labels = sequences(corpus([500]), 32, "three_way")["labels"]
-    assert not (labels == ORDERS["three_way"].index("other")).any()

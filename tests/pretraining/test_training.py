@@ -12,9 +12,8 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from made_records import LENGTH, VOCABULARY, model, write
+from made_records import model, write
 
-from albert_tf.models import AlbertBackbone, AlbertPretrainer
 from albert_tf.pretraining import PretrainingRecords, pretrain
 from albert_tf.training import scheduled_optimizer
 
@@ -82,25 +81,17 @@ def test_a_killed_training_ends_with_the_same_weights(data, tmp_path):
     assert np.allclose(cut, whole) and len(cut) == 6
 
 
-class Spy(keras.callbacks.Callback):
-    """Record weights and the loss on dev, and send a signal at the nth step."""
+class Signal(keras.callbacks.Callback):
+    """Send a signal at the nth step."""
 
-    def __init__(self, step=0, number=None):
+    def __init__(self, step, number):
         super().__init__()
         self.left, self.number = step, number
-        self.before, self.after, self.dev_loss = [], None, None
 
     def on_train_batch_begin(self, batch, logs=None):
-        self.before.append(self.model.get_weights())
         self.left -= 1
         if self.left == 0:
             signal.raise_signal(self.number)
-
-    def on_train_batch_end(self, batch, logs=None):
-        self.after = self.model.get_weights()
-
-    def on_epoch_end(self, epoch, logs=None):
-        self.dev_loss = logs.get("val_loss")
 
 
 @pytest.mark.parametrize(
@@ -115,7 +106,7 @@ def test_a_signal_saves_the_state_and_the_run_resumes(
     handler = signal.getsignal(number)
     message = f"Interrupted at step {step} of 4. The same command resumes."
     with pytest.raises(KeyboardInterrupt, match=message):
-        start(records, out, callbacks=[Spy(step, number)])
+        start(records, out, callbacks=[Signal(step, number)])
     assert signal.getsignal(number) is handler
     done, pretrainer = start(records, out)
     whole, weights = trained[2]["history"], trained[1]
@@ -126,12 +117,10 @@ def test_a_signal_saves_the_state_and_the_run_resumes(
         assert done["history"][name] == pytest.approx(values, rel=1e-5)
 
 
-def start(
-    records, out, rate=1e-3, seed=0, layers=1, ema_momentum=None, dev=None, **kwargs
-):
-    """Train four steps with two per interval."""
+def start(records, out, rate=1e-3, seed=0, layers=1, dev=None, **kwargs):
+    """Train four steps with two per interval, and average the weights."""
     pretrainer = model(layers=layers)
-    pretrainer.compile(scheduled_optimizer("adamw", rate, 4, ema_momentum=ema_momentum))
+    pretrainer.compile(scheduled_optimizer("adamw", rate, 4, ema_momentum=0.5))
     kwargs = {"interval": 2, "verbose": 0, "dev": dev, **kwargs}
     return pretrain(pretrainer, records, out, 4, 8, seed=seed, **kwargs), pretrainer
 
@@ -142,30 +131,6 @@ def trained(data, tmp_path_factory):
     out = tmp_path_factory.mktemp("trained")
     done, pretrainer = start(PretrainingRecords(data), out)
     return out, [weight.numpy() for weight in pretrainer.weights], done
-
-
-def test_the_weights_are_averaged(tmp_path):
-    # To trace masks takes longer than the training.
-    folder = write(tmp_path / "records", documents=9, files=1, masked=True)
-    records, recorded = PretrainingRecords(folder), Spy(3, signal.SIGTERM)
-    options = {"rate": 1e-2, "ema_momentum": 0.5, "dev": records}
-    # Interrupted within an interval and resumed, and started again when complete.
-    with pytest.raises(KeyboardInterrupt):
-        start(records, tmp_path, callbacks=[recorded], **options)
-    trained = [start(records, tmp_path, callbacks=[recorded], **options)[1]]
-    trained.append(start(records, tmp_path, **options)[1])
-    _, average, *rest = [*recorded.before, recorded.after]
-    assert len(rest) == 3
-    for weights in rest:
-        average = [(x + y) / 2 for x, y in zip(average, weights, strict=True)]
-    assert np.abs(average[0] - rest[-1][0]).max() > 0
-    for pretrainer in trained:
-        for ours, expected in zip(pretrainer.get_weights(), average, strict=True):
-            np.testing.assert_allclose(ours, expected, atol=1e-6)
-    # Dev is evaluated with the average.
-    batches = records.dataset(8, training=False)
-    loss = trained[0].evaluate(batches, return_dict=True, verbose=0)["loss"]
-    assert recorded.dev_loss == pytest.approx(loss, rel=1e-4)
 
 
 def test_another_training_is_refused(data, trained):
@@ -211,28 +176,3 @@ def test_the_loss_of_dev_is_that_of_numpy(data, tmp_path):
         assert history == pytest.approx([np.mean(values)] * 2, rel=1e-4)
     total = sum(np.mean(values) for values in losses.values())
     assert done["history"]["val_loss"][-1] == pytest.approx(total, rel=1e-4)
-
-
-def test_wrong_models_and_steps_raise(data, tmp_path):
-    records = PretrainingRecords(data)
-
-    def small(vocabulary_size, length):
-        sizes = (vocabulary_size, 1, 2, 8, 12, 20)
-        return AlbertPretrainer(AlbertBackbone(*sizes, max_sequence_length=length))
-
-    for other, message in (
-        (small(VOCABULARY, 16), "28 tokens per sequence, but the model has 16"),
-        (model(num_sop_classes=3), "2 classes of sentence order, but .* has 3"),
-        (small(99, LENGTH), "51 tokens in their vocabulary, but the model has 99"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            pretrain(other, records, tmp_path, 10, interval=10)
-    with pytest.raises(ValueError, match="multiple of `interval`.*25, 10"):
-        pretrain(model(), records, tmp_path, 25, interval=10)
-    other = PretrainingRecords(write(tmp_path / "other", 9, 1))
-    (other.folder / "vocab.txt").write_text(
-        (other.folder / "vocab.txt").read_text().replace("\u4e03", "a")
-    )
-    with pytest.raises(ValueError, match="token 8 is 'a' in the first, '\u4e03'"):
-        start(records, tmp_path / "out", dev=other)
-    assert not (tmp_path / "out").exists()

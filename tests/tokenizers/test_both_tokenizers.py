@@ -58,13 +58,6 @@ def test_strings_of_any_form_and_rank(case):
         assert ids.to_list() == [expected[:1], expected[1:]]
 
 
-def test_empty_batch(tokenizer):
-    for empty in ([], np.array([]), tf.zeros([0], tf.string)):
-        for ragged in (tokenizer(empty), *tokenizer.tokenize_with_offsets(empty)):
-            assert ragged.shape.as_list() == [0, None]
-            assert ragged.to_list() == []
-
-
 @pytest.mark.traced
 def test_graphs_and_datasets(case):
     tokenizer, _, expected = case
@@ -94,33 +87,6 @@ def test_invalid_bytes_are_skipped(tokenizer):
         strict=True,
     ):
         assert ours.to_list() == theirs.to_list()
-
-
-def test_dtypes(case):
-    tokenizer, source, expected = case
-    output = tokenizer(keras.Input((), dtype="string"))
-    assert (output.shape, output.dtype) == ((None, None), "int32")
-    ids = type(tokenizer)(source, dtype="int64")(TEXTS)
-    assert (ids.dtype, ids.to_list()) == (tf.int64, expected)
-    pieces = type(tokenizer)(source, dtype="string")(["on the", ""]).to_list()
-    known = tokenizer.get_vocabulary()
-    assert [known.index(x.decode()) for x in pieces[0]] == list(tokenizer("on the"))
-    assert pieces[1] == []
-    with pytest.raises(ValueError, match="`dtype` must be 'int32'.*float32"):
-        type(tokenizer)(source, dtype="float32")
-    with pytest.raises(ValueError, match="expects strings.*Received: dtype="):
-        tokenizer.tokenize([1, 2])
-
-
-def test_no_vocabulary_yet(case):
-    kind, source = type(case[0]), case[1]
-    tokenizer = kind()
-    assert tokenizer.cls_token_id is None
-    with pytest.raises(ValueError, match="no vocabulary yet.*call `set_"):
-        tokenizer.tokenize(["a"])
-    getattr(tokenizer, f"set_{kind.source_argument}")(source)
-    assert tokenizer.cls_token_id == 2
-    assert tokenizer(TEXTS).to_list() == case[2]
 
 
 # === Saving ===

@@ -212,16 +212,3 @@ def test_a_frozen_part_stays_and_is_trainable_in_the_preset(tmp_path, freeze):
     assert np.any(model.output_dense.bias)
     loaded = AlbertTextClassifier.from_preset(str(tmp_path))
     assert len(loaded.trainable_variables) == len(loaded.weights)
-
-
-def test_averaged_weights_are_scored_and_kept(tmp_path):
-    spy, model = Spy(), new_classifier(ema_momentum=0.8)
-    metrics = train(tmp_path, spy, model, epochs=1)
-    first, second = spy.kernels
-    average = 0.8 * first + 0.2 * second
-    np.testing.assert_allclose(model.output_dense.kernel, average, atol=1e-6)
-    assert np.abs(second - average).max() > 1e-4
-    scores = model.evaluate(token_ids(4), LABELS, verbose=0, return_dict=True)
-    assert metrics["dev"]["loss"] == pytest.approx(scores["loss"], rel=1e-4)
-    loaded = AlbertTextClassifier.from_preset(str(tmp_path))
-    np.testing.assert_array_equal(loaded.output_dense.kernel, model.output_dense.kernel)

@@ -1,7 +1,5 @@
 """LAMB against the algorithm in NumPy, and wherever an optimizer of Keras is used."""
 
-import json
-
 import keras
 import numpy as np
 import pytest
@@ -127,29 +125,3 @@ def test_clipping_accumulation_and_schedules(every):
         for expected, gradient in zip(by_hand, gradients, strict=True):
             expected.step(gradient * share, rate)
     assert_equal(variables, by_hand)
-
-
-def test_a_sparse_gradient_is_summed_row_by_row():
-    """Keras' Embedding gives one on TensorFlow, with one row per token."""
-    tokens = np.array([[1, 2, 1, 1], [2, 3, 3, 1]])
-    target = np.random.default_rng(7).normal(size=[2, 4, 3])
-    layer = keras.layers.Embedding(5, 3)
-    inputs = keras.Input((4,), dtype="int32")
-    model = keras.Model(inputs, layer(inputs))
-    model.compile(Lamb(0.05), loss="mse")
-    expected = LambByHand(layer.embeddings.numpy())
-    model.fit(tokens, target, epochs=5, verbose=0, shuffle=False)
-    for _ in range(5):
-        gradient = np.zeros([5, 3])
-        np.add.at(gradient, tokens, 2 * (expected.w[tokens] - target) / target.size)
-        expected.step(gradient, 0.05)
-    np.testing.assert_allclose(layer.embeddings.numpy(), expected.w, rtol=1e-4)
-
-
-def test_config_round_trip():
-    options = {"global_clipnorm": 1.0, "gradient_accumulation_steps": 4}
-    optimizer = Lamb(0.5, 0.8, 0.99, 1e-4, 0.2, **options)
-    serialized = json.loads(json.dumps(keras.optimizers.serialize(optimizer)))
-    again = keras.optimizers.deserialize(serialized)
-    assert type(again) is Lamb and again.get_config() == optimizer.get_config()
-    assert again.weight_decay_rate == 0.2

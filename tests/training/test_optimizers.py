@@ -5,11 +5,7 @@ import numpy as np
 import pytest
 
 from albert_tf.models import AlbertBackbone, AlbertPretrainer
-from albert_tf.training import (
-    Lamb,
-    WarmupLinearDecay,
-    scheduled_optimizer,
-)
+from albert_tf.training import Lamb, scheduled_optimizer
 from albert_tf.training.optimizers import AdamW
 
 RATE = 0.5
@@ -97,16 +93,3 @@ def test_rate_rises_for_a_tenth_of_the_steps_and_falls_to_zero():
     assert float(scheduled_optimizer("adamw", 1e-3).learning_rate) == pytest.approx(
         1e-3
     )
-
-
-def test_warmup_and_decay_by_hand():
-    schedule = WarmupLinearDecay(0.7, total_steps=10, warmup_steps=3)
-    # Up in thirds, then down in eighths; the step after the last one is at 0.
-    expected = [0.7 / 3, 1.4 / 3, *(0.7 * left / 8 for left in range(8, -1, -1)), 0.0]
-    assert [float(schedule(x)) for x in range(12)] == pytest.approx(expected)
-    config = keras.optimizers.schedules.serialize(schedule)
-    again = keras.optimizers.schedules.deserialize(config)
-    assert type(again) is WarmupLinearDecay
-    assert again.get_config() == schedule.get_config()
-    with pytest.raises(ValueError, match="warmup_steps=11, total_steps=10"):
-        WarmupLinearDecay(0.7, total_steps=10, warmup_steps=11)
