@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -14,9 +12,8 @@ from albert_tf.models.albert_pretrainer import masked_lm_head
 from albert_tf.models.batching import prefetched
 from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing import AlbertMaskedLMPreprocessor
-from albert_tf.preprocessing.examples import is_pair
-from albert_tf.preprocessing.packed_texts import PackedTexts
-from albert_tf.preprocessing.texts import Texts
+from albert_tf.preprocessing.segment_packer import PackedTexts
+from albert_tf.preprocessing.texts import Texts, is_pair
 from albert_tf_lite.answers import check_top_k
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.sentence_piece import SPACE_PIECE
@@ -117,9 +114,6 @@ class AlbertMaskedLM(AlbertTask, keras_hub.models.MaskedLM):
             task.preprocessor.marked_labels = marked_labels
             task.preprocessor.segmenter = segmenter
         return task
-
-    def default_loss(self):
-        return keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 
     def default_metrics(self):
         return {"weighted_metrics": ["accuracy"]}

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from typing import Any
 
 import keras
@@ -93,10 +91,6 @@ class AlbertPretrainer(AlbertTask, keras_hub.models.Task):
             outputs["sop_logits"] = self.sop_head(hidden["pooled_output"])
         inputs = {**backbone.input, "mask_positions": positions}
         super().__init__(inputs=inputs, outputs=outputs, **kwargs)
-
-    def default_loss(self):
-        loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-        return dict.fromkeys(self.output, loss)
 
     def default_metrics(self):
         # Keras puts the head before the name only if there are several.

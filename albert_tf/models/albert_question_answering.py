@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,16 +10,16 @@ from albert_tf.backbone import AlbertBackbone
 from albert_tf.evaluation import best_null_threshold, score_answers
 from albert_tf.models.answer_spans import NEVER, answer_lists, best_spans, span_targets
 from albert_tf.models.task import AlbertTask
-from albert_tf.preprocessing.examples import (
-    check_count,
-    refuse_datasets_of_texts,
-    texts_in_memory,
-)
 from albert_tf.preprocessing.question_answering_preprocessor import (
     AlbertQuestionAnsweringPreprocessor,
     as_questions,
 )
-from albert_tf.preprocessing.texts import without_invalid_bytes
+from albert_tf.preprocessing.texts import (
+    check_count,
+    refuse_datasets_of_texts,
+    texts_in_memory,
+    without_invalid_bytes,
+)
 from albert_tf_lite.answers import check_top_k
 from albert_tf_lite.errors import AlbertError
 
@@ -105,10 +103,6 @@ class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
             for i, name in enumerate(("start_logits", "end_logits"))
         }
         super().__init__(inputs=inputs, outputs=outputs, **kwargs)
-
-    def default_loss(self):
-        loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-        return dict.fromkeys(self.output, loss)
 
     def default_metrics(self):
         return {"weighted_metrics": dict.fromkeys(self.output, "accuracy")}

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from typing import Any
 
 import keras
@@ -11,11 +9,6 @@ from albert_tf.backbone import AlbertBackbone
 from albert_tf.evaluation import oracle_labels
 from albert_tf.models.batching import PADDING_TARGET
 from albert_tf.models.task import AlbertTask
-from albert_tf.preprocessing.examples import (
-    check_count,
-    refuse_datasets_of_texts,
-    texts_in_memory,
-)
 from albert_tf.preprocessing.sentences import (
     choose_sentences,
     sentence_bounds,
@@ -25,7 +18,12 @@ from albert_tf.preprocessing.sentences import (
 from albert_tf.preprocessing.summarizer_preprocessor import (
     AlbertSummarizerPreprocessor,
 )
-from albert_tf.preprocessing.texts import as_string_tensor
+from albert_tf.preprocessing.texts import (
+    as_string_tensor,
+    check_count,
+    refuse_datasets_of_texts,
+    texts_in_memory,
+)
 from albert_tf.training import SentenceLoss
 from albert_tf_lite.errors import AlbertError
 

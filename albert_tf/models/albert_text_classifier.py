@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from typing import Any
 
 import keras
@@ -8,10 +6,15 @@ import tensorflow as tf
 
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.models.from_checkpoint import warn_of_new_head
-from albert_tf.models.pooling import pool_text
+from albert_tf.models.pooling import pool_layers, pool_text
 from albert_tf.models.task import AlbertTask
-from albert_tf.preprocessing import AlbertTextClassifierPreprocessor, examples
-from albert_tf.preprocessing.examples import check_class_names
+from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
+from albert_tf.preprocessing.texts import (
+    check_class_names,
+    class_ids,
+    dataset_class_ids,
+    multi_hot,
+)
 from albert_tf_lite import answers as lite
 from albert_tf_lite.errors import AlbertError
 
@@ -111,6 +114,11 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
         outputs = self.output_dense(pooled)
         super().__init__(inputs=backbone.input, outputs=outputs, **kwargs)
 
+    def classify_states(self, states: list, mask: Any, training: bool = False) -> Any:
+        """Return the outputs for the hidden states of the layers up to one."""
+        pooled = pool_layers(self.backbone, self.pooling_mode, states, mask)
+        return self.output_dense(self.output_dropout(pooled, training=training))
+
     # === From a checkpoint ===
 
     @classmethod
@@ -177,12 +185,10 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
         # Another loss may want scores, or one column per class.
         takes_ids = isinstance(self.loss, keras.losses.SparseCategoricalCrossentropy)
         classes = self.num_classes if self._loss_is_default or takes_ids else None
-        return examples.class_ids(x, y, classes, self.labels)
+        return class_ids(x, y, classes, self.labels)
 
     def prepare_dataset(self, dataset, fixed=False):
-        return (
-            examples.dataset_class_ids(dataset, self.labels) if self.labels else dataset
-        )
+        return dataset_class_ids(dataset, self.labels) if self.labels else dataset
 
     # === Answers out ===
 
@@ -290,7 +296,7 @@ class AlbertMultiLabelClassifier(AlbertTextClassifier):
         return {"metrics": [keras.metrics.AUC(curve="PR", **options)]}
 
     def targets(self, x, y, packed=None):
-        return examples.multi_hot(x, y, self.num_classes, self.labels)
+        return multi_hot(x, y, self.num_classes, self.labels)
 
     def answers(self, outputs: Any, labels: list[str] | None = None) -> dict[str, Any]:
         """Return `labels`, `chosen` and `probabilities`, [batch, num_classes].

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,7 +12,7 @@ from albert_tf.models.batching import PADDING_TARGET
 from albert_tf.models.from_checkpoint import warn_of_new_head
 from albert_tf.models.tagging import TagAccuracy, Tagging, tags_of_spans
 from albert_tf.models.task import AlbertTask
-from albert_tf.preprocessing.examples import texts_in_memory
+from albert_tf.preprocessing.texts import texts_in_memory
 from albert_tf.preprocessing.token_classifier_preprocessor import (
     AlbertTokenClassifierPreprocessor,
     refuse_pairs,
@@ -75,6 +73,7 @@ class AlbertTokenClassifier(AlbertTask, keras_hub.models.Task):
     preprocessor_cls = AlbertTokenClassifierPreprocessor
     monitor = "f1"
     heads = ("token_classifier",)
+    ignored_class = PADDING_TARGET
 
     def __init__(
         self,
@@ -130,11 +129,6 @@ class AlbertTokenClassifier(AlbertTask, keras_hub.models.Task):
         if count:
             warn_of_new_head(checkpoint, "token_classifier", tags)
         return {**arguments, "tags": tags}, ["token_classifier"]
-
-    def default_loss(self):
-        return keras.losses.SparseCategoricalCrossentropy(
-            from_logits=True, ignore_class=PADDING_TARGET
-        )
 
     def default_metrics(self):
         return {"weighted_metrics": [TagAccuracy(name="accuracy")]}

@@ -1,7 +1,5 @@
 """Answers to the tokens that `fit` learns, and logits to the best answers."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -10,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.data.questions import find_answer
-from albert_tf.preprocessing.packed_texts import WindowedTexts
+from albert_tf.preprocessing.segment_packer import WindowedTexts
 from albert_tf_lite.errors import AlbertError
 
 # The log-probability of an impossible span.

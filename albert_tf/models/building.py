@@ -1,7 +1,5 @@
 """The task that a checkpoint was trained for."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from albert_tf.checkpoints.checkpoint import Checkpoint

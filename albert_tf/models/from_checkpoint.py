@@ -1,7 +1,5 @@
 """Tasks from checkpoints, backbones and presets."""
 
-from __future__ import annotations
-
 import contextlib
 import inspect
 import os
@@ -16,7 +14,12 @@ from albert_tf.backbone.presets import Presets, check_fits
 from albert_tf.checkpoints import open_checkpoint
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.heads import HEADS
-from albert_tf.layers.common import at_least_float32, dense
+from albert_tf.layers.common import (
+    argument_names,
+    arguments_of,
+    at_least_float32,
+    dense,
+)
 from albert_tf.tokenizers import load_tokenizer
 from albert_tf_lite.errors import AlbertError
 
@@ -165,9 +168,9 @@ class FromCheckpoint(_Presets):
         known = (inspect.signature(base.__init__).parameters for base in cls.__mro__)
         if unknown := sorted(set(kwargs) - {"trainable"}.union(*known)):
             # Keras would ignore it.
+            names = argument_names(cls, FromCheckpoint, "backbone", "preprocessor")
             raise TypeError(
-                f"{cls.__name__} has no argument `{unknown[0]}`. Its arguments: "
-                f"{_own_arguments(cls)}"
+                f"{cls.__name__} has no argument `{unknown[0]}`. Its arguments: {names}"
             )
         if vocabulary is not None:
             if not isinstance(vocabulary, keras.layers.Layer):
@@ -216,14 +219,8 @@ class FromCheckpoint(_Presets):
 
     def get_config(self) -> dict[str, Any]:
         """Return the arguments of the task, which are attributes of these names."""
-        config = super().get_config()
-        for name in _own_arguments(type(self)):
-            value = getattr(self, name)
-            if callable(value):
-                value = keras.activations.serialize(value)
-            # Keras wraps lists.
-            config[name] = list(value) if isinstance(value, list) else value
-        return config
+        others = "backbone", "preprocessor"
+        return {**super().get_config(), **arguments_of(self, FromCheckpoint, *others)}
 
     # KerasHub would keep the optimizer's state of all weights in a preset.
 
@@ -252,12 +249,3 @@ def warn_of_new_head(checkpoint: Checkpoint, head: str, wanted: int) -> None:
         # The caller of `from_checkpoint`.
         stacklevel=5,
     )
-
-
-def _own_arguments(cls):
-    """Return the arguments of a task without backbone and preprocessor."""
-    tasks = [x for x in cls.__mro__ if issubclass(x, FromCheckpoint)]
-    inits = [vars(x)["__init__"] for x in tasks if "__init__" in vars(x)]
-    parameters = [name for x in inits for name in inspect.signature(x).parameters]
-    others = ("self", "backbone", "preprocessor", "args", "kwargs")
-    return [name for name in dict.fromkeys(parameters) if name not in others]

@@ -1,7 +1,5 @@
 """Spans of characters to the tags of tokens, and tag scores back to spans."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -12,9 +10,8 @@ import tensorflow as tf
 
 from albert_tf.data.tagged import check_spans, prefixes_of
 from albert_tf.models.batching import PADDING_TARGET
-from albert_tf.preprocessing.examples import check_count
-from albert_tf.preprocessing.packed_texts import WindowedTexts
-from albert_tf.preprocessing.texts import as_python_strings
+from albert_tf.preprocessing.segment_packer import WindowedTexts
+from albert_tf.preprocessing.texts import as_python_strings, check_count
 from albert_tf_lite import tagging as lite
 from albert_tf_lite.errors import AlbertError
 

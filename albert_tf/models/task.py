@@ -1,7 +1,5 @@
 """Base class of all tasks."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -12,9 +10,14 @@ import tensorflow as tf
 from albert_tf.models import batching
 from albert_tf.models.auto_compile import AutoCompile
 from albert_tf.models.from_checkpoint import FromCheckpoint
-from albert_tf.preprocessing import examples
-from albert_tf.preprocessing.packed_texts import PackedTexts
-from albert_tf.preprocessing.texts import Texts
+from albert_tf.preprocessing.segment_packer import PackedTexts
+from albert_tf.preprocessing.texts import (
+    Texts,
+    check_batched,
+    count_examples,
+    is_pair,
+    split_off,
+)
 from albert_tf.training.loss_watch import LossWatch
 from albert_tf_lite.errors import AlbertError
 
@@ -62,7 +65,7 @@ class AlbertTask(AutoCompile, FromCheckpoint):
 
     def prepare_fit(self, x: Any, y: Any) -> tuple[Any, Any]:
         """Check the data of `fit`, set what depends on them, and return them."""
-        pairs = examples.is_pair(x)
+        pairs = is_pair(x)
         self.pairs = self.pairs if pairs is None else pairs
         return x, y
 
@@ -218,7 +221,7 @@ class AlbertTask(AutoCompile, FromCheckpoint):
             )
         x, y = self.prepare_fit(x, y)
         if validation_split and validation_data is None:
-            (x, y, sample_weight), validation_data = examples.split_off(
+            (x, y, sample_weight), validation_data = split_off(
                 x, y, sample_weight, validation_split
             )
         if validation_data is not None:
@@ -332,10 +335,10 @@ class AlbertTask(AutoCompile, FromCheckpoint):
         if not self.takes_texts(x):
             batching.refuse_for_datasets(max_tokens=max_tokens)
             if isinstance(x, tf.data.Dataset):
-                examples.check_batched(x)
+                check_batched(x)
             outputs = super().predict(x, batch_size=batch_size, **kwargs)
             return x, None, batching.split_ragged(outputs)
-        if examples.count_examples(x) == 0:
+        if count_examples(x) == 0:
             return x, None, batching.empty_outputs(self.output)
         packed = self.preprocessor.pack_texts(x)
         batches = self.prediction_batches(packed, batch_size, max_tokens)
@@ -391,5 +394,5 @@ class AlbertTask(AutoCompile, FromCheckpoint):
             batching.refuse_for_datasets(max_tokens=max_tokens)
             x = batching.batches_of_ids(x, y, sample_weight, batch_size, shuffle)
         return batching.targets_of_one_type(
-            self.prepare_dataset(examples.check_batched(x), fixed)
+            self.prepare_dataset(check_batched(x), fixed)
         )

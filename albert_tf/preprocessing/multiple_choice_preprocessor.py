@@ -1,13 +1,14 @@
-from __future__ import annotations
-
 import dataclasses
 from typing import Any
 
 import keras
 import tensorflow as tf
 
-from albert_tf.preprocessing.packed_texts import PackedTexts, warn_of_truncation
-from albert_tf.preprocessing.segment_packer import SegmentPacker
+from albert_tf.preprocessing.segment_packer import (
+    PackedTexts,
+    SegmentPacker,
+    warn_of_truncation,
+)
 from albert_tf.preprocessing.text_classifier_preprocessor import (
     AlbertTextClassifierPreprocessor,
 )

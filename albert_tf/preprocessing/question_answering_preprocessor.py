@@ -1,11 +1,9 @@
-from __future__ import annotations
-
 from typing import Any
 
 import keras
 import tensorflow as tf
 
-from albert_tf.preprocessing.packed_texts import WindowedTexts
+from albert_tf.preprocessing.segment_packer import WindowedTexts
 from albert_tf.preprocessing.text_classifier_preprocessor import (
     AlbertTextClassifierPreprocessor,
 )
@@ -89,13 +87,6 @@ class AlbertQuestionAnsweringPreprocessor(AlbertTextClassifierPreprocessor):
             tf.ragged.boolean_mask(contexts.tokens, is_first),
             tf.boolean_mask(contexts.first_lengths, is_first),
         )
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "stride": self.stride,
-            "max_question_length": self.max_question_length,
-        }
 
 
 def as_questions(x: Any) -> tuple[list[str], list[str]]:

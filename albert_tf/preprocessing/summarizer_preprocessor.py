@@ -1,12 +1,10 @@
-from __future__ import annotations
-
 import dataclasses
 from typing import Any
 
 import keras
 import tensorflow as tf
 
-from albert_tf.preprocessing.packed_texts import PackedTexts
+from albert_tf.preprocessing.segment_packer import PackedTexts
 from albert_tf.preprocessing.sentences import sentences_of, split_sentences_in_graph
 from albert_tf.preprocessing.text_classifier_preprocessor import (
     AlbertTextClassifierPreprocessor,

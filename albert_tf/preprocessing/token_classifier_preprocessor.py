@@ -1,11 +1,9 @@
-from __future__ import annotations
-
 from typing import Any
 
 import keras
 import tensorflow as tf
 
-from albert_tf.preprocessing.packed_texts import WindowedTexts
+from albert_tf.preprocessing.segment_packer import WindowedTexts
 from albert_tf.preprocessing.text_classifier_preprocessor import (
     AlbertTextClassifierPreprocessor,
 )
@@ -88,9 +86,6 @@ class AlbertTokenClassifierPreprocessor(AlbertTextClassifierPreprocessor):
         stride = self.stride or max(size * 3 // 4, 1)
         offsets = without_overlap(starts, ends)
         return WindowedTexts.of(self.packer, ids, *offsets, size, stride)
-
-    def get_config(self):
-        return {**super().get_config(), "stride": self.stride}
 
 
 def without_overlap(
