@@ -17,11 +17,11 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from albert_tf.backbone.presets import check_fits
 from albert_tf.checkpoints import load_checkpoint, open_checkpoint
 from albert_tf.data.tables import read_labelled_texts
 from albert_tf.models import AlbertBackbone
 from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
-from albert_tf.preprocessing.text_classifier_preprocessor import check_fits
 
 HERE = pathlib.Path(__file__).parent
 

@@ -1,5 +1,5 @@
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -94,26 +94,6 @@ class AlbertMaskedLM(AlbertTask, keras_hub.models.MaskedLM):
     def read_heads(cls, checkpoint, arguments):
         # albert_zh's labels keep the `##` of its word marker.
         return {"marked_labels": checkpoint.layout.name == "albert_zh", **arguments}, []
-
-    @classmethod
-    def from_backbone(
-        cls,
-        backbone: AlbertBackbone,
-        vocabulary: Any = None,
-        *args: Any,
-        marked_labels: bool = False,
-        segmenter: Callable[[str], list[str]] | None = None,
-        **kwargs: Any,
-    ) -> AlbertTask:
-        """Build the task; `AlbertMaskedLMPreprocessor` describes the last two.
-
-        `from_checkpoint` takes them as well, and marks the labels of albert_zh.
-        """
-        task = super().from_backbone(backbone, vocabulary, *args, **kwargs)
-        if task.preprocessor is not None:
-            task.preprocessor.marked_labels = marked_labels
-            task.preprocessor.segmenter = segmenter
-        return task
 
     def default_metrics(self):
         return {"weighted_metrics": ["accuracy"]}

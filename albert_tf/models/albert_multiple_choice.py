@@ -9,7 +9,7 @@ from keras import ops
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.layers.common import Tensor
 from albert_tf.models.task import AlbertTask
-from albert_tf.preprocessing.multiple_choice_preprocessor import (
+from albert_tf.preprocessing.task_preprocessors import (
     AlbertMultipleChoicePreprocessor,
     ragged_choices,
 )

@@ -10,7 +10,7 @@ from albert_tf.backbone import AlbertBackbone
 from albert_tf.evaluation import best_null_threshold, score_answers
 from albert_tf.models.answer_spans import NEVER, answer_lists, best_spans, span_targets
 from albert_tf.models.task import AlbertTask
-from albert_tf.preprocessing.question_answering_preprocessor import (
+from albert_tf.preprocessing.task_preprocessors import (
     AlbertQuestionAnsweringPreprocessor,
     as_questions,
 )

@@ -15,7 +15,7 @@ from albert_tf.preprocessing.sentences import (
     sentences_of,
     split_sentences_in_graph,
 )
-from albert_tf.preprocessing.summarizer_preprocessor import (
+from albert_tf.preprocessing.task_preprocessors import (
     AlbertSummarizerPreprocessor,
 )
 from albert_tf.preprocessing.texts import (

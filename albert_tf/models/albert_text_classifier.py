@@ -20,13 +20,6 @@ from albert_tf_lite.errors import AlbertError
 
 DEFAULT_THRESHOLD = 0.5
 
-# Losses of Keras that take probabilities if they are given by name.
-_CROSSENTROPIES = {
-    "binary_crossentropy": keras.losses.BinaryCrossentropy,
-    "categorical_crossentropy": keras.losses.CategoricalCrossentropy,
-    "sparse_categorical_crossentropy": keras.losses.SparseCategoricalCrossentropy,
-}
-
 
 @keras.saving.register_keras_serializable(package="albert_tf")
 class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
@@ -171,8 +164,10 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
 
         A loss of Keras given by its name takes logits if the model returns them.
         """
-        if self.gives_logits and isinstance(loss, str) and loss in _CROSSENTROPIES:
-            loss = _CROSSENTROPIES[loss](from_logits=True)
+        is_name = isinstance(loss, str) and loss.endswith("_crossentropy")
+        if self.gives_logits and is_name:
+            loss = getattr(keras.losses, loss.title().replace("_", ""))
+            loss = loss(from_logits=True)
         super().compile(optimizer=optimizer, loss=loss, **kwargs)
 
     def default_loss(self):

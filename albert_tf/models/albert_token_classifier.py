@@ -12,11 +12,11 @@ from albert_tf.models.batching import PADDING_TARGET
 from albert_tf.models.from_checkpoint import warn_of_new_head
 from albert_tf.models.tagging import TagAccuracy, Tagging, tags_of_spans
 from albert_tf.models.task import AlbertTask
-from albert_tf.preprocessing.texts import texts_in_memory
-from albert_tf.preprocessing.token_classifier_preprocessor import (
+from albert_tf.preprocessing.task_preprocessors import (
     AlbertTokenClassifierPreprocessor,
     refuse_pairs,
 )
+from albert_tf.preprocessing.texts import texts_in_memory
 from albert_tf_lite.answers import entities_of
 from albert_tf_lite.errors import AlbertError
 

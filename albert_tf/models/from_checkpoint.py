@@ -7,6 +7,7 @@ import warnings
 from typing import Any
 
 import keras
+import keras_hub
 
 from albert_tf.backbone.albert_backbone import AlbertBackbone
 from albert_tf.backbone.precision import as_dtype
@@ -157,7 +158,8 @@ class FromCheckpoint(_Presets):
             backbone: an `AlbertBackbone`.
             vocabulary: as for `from_checkpoint`, or a tokenizer; `None` for a model
                 that takes ids.
-            *args, **kwargs: arguments of the class after `backbone`.
+            *args, **kwargs: arguments of the class after `backbone`, or of its
+                preprocessor.
             sequence_length: as for `from_checkpoint`.
             lowercase: bool. Lower-case the text; ignored if `vocabulary` is a
                 tokenizer.
@@ -165,6 +167,10 @@ class FromCheckpoint(_Presets):
         Raises:
             TypeError: if the class has no argument of that name.
         """
+        settings: dict[str, Any] = {}
+        if cls.preprocessor_cls is not None:
+            names = argument_names(cls.preprocessor_cls, keras_hub.models.Preprocessor)
+            settings = {name: kwargs.pop(name) for name in names if name in kwargs}
         known = (inspect.signature(base.__init__).parameters for base in cls.__mro__)
         if unknown := sorted(set(kwargs) - {"trainable"}.union(*known)):
             # Keras would ignore it.
@@ -175,9 +181,9 @@ class FromCheckpoint(_Presets):
         if vocabulary is not None:
             if not isinstance(vocabulary, keras.layers.Layer):
                 vocabulary = load_tokenizer(vocabulary, lowercase=lowercase)
+            length = sequence_length or backbone.max_sequence_length
             kwargs["preprocessor"] = cls.preprocessor_cls(
-                vocabulary,
-                sequence_length=sequence_length or backbone.max_sequence_length,
+                vocabulary, sequence_length=length, **settings
             )
         return cls(backbone, *args, **kwargs)
 

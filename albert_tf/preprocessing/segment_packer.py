@@ -61,11 +61,6 @@ class SegmentPacker:
                 '`padding` must be "longest" or "max_length". '
                 f"Received: padding={self.padding!r}"
             )
-        if self.pad_to_multiple_of < 1:
-            raise AlbertError(
-                "`pad_to_multiple_of` must be at least 1. "
-                f"Received: {self.pad_to_multiple_of}"
-            )
         if self.sequence_length < 5:
             raise AlbertError(
                 "`sequence_length` must leave room for [CLS] a [SEP] b [SEP], 5 "

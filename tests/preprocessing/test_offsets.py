@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from reference_tokenizer import split_words
 from sentence_piece_reference import clean_up, train_model
 
+from albert_tf.preprocessing.task_preprocessors import without_overlap
 from albert_tf.preprocessing.texts import tokenize_with_offsets
-from albert_tf.preprocessing.token_classifier_preprocessor import without_overlap
 from albert_tf.tokenizers import SentencePieceTokenizer, WordPieceTokenizer
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
