@@ -14,12 +14,7 @@ from albert_tf.preprocessing.task_preprocessors import (
     AlbertQuestionAnsweringPreprocessor,
     as_questions,
 )
-from albert_tf.preprocessing.texts import (
-    check_count,
-    refuse_datasets_of_texts,
-    texts_in_memory,
-    without_invalid_bytes,
-)
+from albert_tf.preprocessing.texts import check_count, without_invalid_bytes
 from albert_tf_lite.answers import check_top_k
 from albert_tf_lite.errors import AlbertError
 
@@ -70,6 +65,7 @@ class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
     fields = ("question", "context")
     preprocessor_cls = AlbertQuestionAnsweringPreprocessor
     heads = ("span_head",)
+    reads_windows = True
     monitor = "f1"
 
     def __init__(
@@ -122,11 +118,7 @@ class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
         packed = packed or self.preprocessor.pack_texts((questions, contexts))
         return span_targets(packed, contexts, y)
 
-    prepare_dataset = refuse_datasets_of_texts
-
     # === Answers out ===
-
-    read_texts = staticmethod(texts_in_memory)
 
     def predictions(self, x, packed, outputs):
         """Return a dict of `answer`, `start`, `end` and `score` per question.
@@ -182,11 +174,7 @@ class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
     def _ranked(
         self, x, packed, outputs, n_best=1, null_threshold="auto", max_length=None
     ):
-        """Return the best answers per question as dicts, the best first.
-
-        No answer is ranked by its log-probability less the `null_threshold`. For `None`
-        it is left out, unless there is no other.
-        """
+        """Return the best answers per question; the threshold ranks no answer."""
         if packed is None:
             return []
         if null_threshold == "auto":

@@ -129,10 +129,7 @@ class AlbertSpellingCorrector(AlbertTask, keras_hub.models.Task):
         return self.correct(x, batch_size)
 
     def _corrected(self, texts, ids):
-        """Return strings with their Chinese characters replaced by the tokens.
-
-        `ids` are those of packed texts, ragged [texts, (tokens)].
-        """
+        """Return strings with Chinese characters replaced by the packed tokens."""
         tokenizer = self.preprocessor.tokenizer
         # Without [CLS] and [SEP]. Text beyond `sequence_length` stays as it is.
         ids = ids[:, 1:-1]

@@ -15,15 +15,8 @@ from albert_tf.preprocessing.sentences import (
     sentences_of,
     split_sentences_in_graph,
 )
-from albert_tf.preprocessing.task_preprocessors import (
-    AlbertSummarizerPreprocessor,
-)
-from albert_tf.preprocessing.texts import (
-    as_string_tensor,
-    check_count,
-    refuse_datasets_of_texts,
-    texts_in_memory,
-)
+from albert_tf.preprocessing.task_preprocessors import AlbertSummarizerPreprocessor
+from albert_tf.preprocessing.texts import as_string_tensor, check_count
 from albert_tf.training import SentenceLoss
 from albert_tf_lite.errors import AlbertError
 
@@ -68,6 +61,7 @@ class AlbertSummarizer(AlbertTask, keras_hub.models.Task):
     preprocessor_cls = AlbertSummarizerPreprocessor
     monitor = "rouge_l"
     heads = ("sentence_head",)
+    reads_windows = True
 
     def __init__(
         self,
@@ -117,11 +111,7 @@ class AlbertSummarizer(AlbertTask, keras_hub.models.Task):
         values[packed.positions.numpy()] = labels
         return packed.tokens.with_values(tf.constant(values))
 
-    prepare_dataset = refuse_datasets_of_texts
-
     # === Summaries out ===
-
-    read_texts = staticmethod(texts_in_memory)
 
     def predictions(self, x, packed, outputs):
         return outputs if packed is None else self._summaries(x, packed, outputs)

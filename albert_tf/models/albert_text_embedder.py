@@ -96,7 +96,8 @@ class AlbertTextEmbedder(AlbertTask, keras_hub.models.TextEmbedder):
         self, query_embeddings: np.ndarray, document_embeddings: np.ndarray
     ) -> np.ndarray:
         """Return the cosines [queries, documents] of two sets of vectors."""
-        first, second = map(_normalized, (query_embeddings, document_embeddings))
+        normalize = keras.utils.normalize
+        first, second = map(normalize, (query_embeddings, document_embeddings))
         return first @ second.T
 
     def search(
@@ -219,9 +220,3 @@ def _interleaved(x, y=None):
     if y is None:
         y = tf.fill([tf.shape(x[0])[0]], float("nan"))
     return texts, tf.repeat(tf.cast(y, tf.float32), 2)
-
-
-def _normalized(vectors):
-    vectors = np.asarray(vectors, "float32")
-    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    return vectors / np.maximum(lengths, 1e-12)

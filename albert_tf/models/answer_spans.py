@@ -147,10 +147,7 @@ def best_spans(
 
 @tf.function(reduce_retracing=True, autograph=False)
 def _spans_of_windows(start_logits, end_logits, first_lengths, n_best, max_length):
-    """Return scores, first and last tokens [windows, n_best], and null [windows].
-
-    Tokens are counted from the first one of the context in the window.
-    """
+    """Return scores, first and last tokens of contexts, and null, per window."""
 
     def best(window):
         start, end, first = window

@@ -148,13 +148,12 @@ class IntegratedGradients:
         return features, places
 
     def _target(self, target, probabilities):
-        names = self.classifier.class_names
         if target is None:
             return int(probabilities.argmax())
-        if target in names:
-            return names.index(target)
-        if target in range(len(names)):
-            return int(target)
+        names = self.classifier.class_names
+        for known in (names, range(len(names))):
+            if target in known:
+                return known.index(target)
         raise AlbertError(
             f"`target` should be one of the classes {names}, or its position. "
             f"Received: {target!r}"

@@ -2,6 +2,7 @@
 
 import contextlib
 import inspect
+import operator
 import os
 import warnings
 from typing import Any
@@ -38,6 +39,7 @@ class FromCheckpoint(_Presets):
     preprocessor_cls: Any = None
     heads: tuple[str, ...] = ()
     keeps_pooler = False
+    _preprocessor: Any = None
 
     @classmethod
     def from_checkpoint(
@@ -187,14 +189,11 @@ class FromCheckpoint(_Presets):
             )
         return cls(backbone, *args, **kwargs)
 
-    @property
-    def preprocessor(self) -> Any:
-        return getattr(self, "_preprocessor", None)
-
-    @preprocessor.setter
-    def preprocessor(self, preprocessor):
+    def _set_preprocessor(self, preprocessor):
         check_fits(preprocessor, self.backbone)
         self._preprocessor = preprocessor
+
+    preprocessor = property(operator.attrgetter("_preprocessor"), _set_preprocessor)
 
     # === Heads ===
 

@@ -17,6 +17,7 @@ from albert_tf.preprocessing.texts import (
     count_examples,
     is_pair,
     split_off,
+    texts_in_memory,
 )
 from albert_tf.training.loss_watch import LossWatch
 from albert_tf_lite.errors import AlbertError
@@ -46,6 +47,8 @@ class AlbertTask(AutoCompile, FromCheckpoint):
         monitor: string, the score on the dev set that chooses the best epoch.
         takes_class_weight: bool. An example has one class, which `fit` can weight.
         pairs: bool. An example is a pair of texts; `fit` sets it.
+        reads_windows: bool. A text may be several rows, so datasets of texts are read
+            into memory to predict them, and refused for training.
     """
 
     name_of_task: str | None = None
@@ -54,6 +57,7 @@ class AlbertTask(AutoCompile, FromCheckpoint):
     monitor: str | None = None
     takes_class_weight = False
     pairs = False
+    reads_windows = False
     _was_fitted = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -81,6 +85,10 @@ class AlbertTask(AutoCompile, FromCheckpoint):
         self, dataset: tf.data.Dataset, fixed: bool = False
     ) -> tf.data.Dataset:
         """Return a dataset for the model, to train on or (`fixed`) to evaluate."""
+        if self.reads_windows and is_pair(dataset) is not None:
+            raise TypeError(
+                f"{type(self).__name__} learns from lists. Received a dataset of texts."
+            )
         return dataset
 
     def training_batches(
@@ -109,7 +117,7 @@ class AlbertTask(AutoCompile, FromCheckpoint):
 
     def read_texts(self, x: Any) -> Any:
         """Return the `x` of `predict`; tasks with windows read datasets into memory."""
-        return x
+        return texts_in_memory(x) if self.reads_windows else x
 
     def prediction_batches(
         self,
@@ -228,16 +236,15 @@ class AlbertTask(AutoCompile, FromCheckpoint):
             if not isinstance(validation_data, tuple):
                 validation_data = (validation_data,)
             is_dataset = isinstance(validation_data[0], tf.data.Dataset)
-            options: dict[str, Any] = {
+            options = {
                 "batch_size": validation_batch_size or batch_size,
                 "max_tokens": None if is_dataset else max_tokens,
             }
             validation_data = self._keras_data(*validation_data, **options, fixed=True)
         if max_tokens is None:
             batch_size = batch_size or batching.DEFAULT_BATCH_SIZE
-        x = self._keras_data(
-            x, y, sample_weight, batch_size, max_tokens, shuffle=shuffle
-        )
+        options = {"batch_size": batch_size, "max_tokens": max_tokens}
+        x = self._keras_data(x, y, sample_weight, **options, shuffle=shuffle)
         steps = steps_per_epoch or max(int(x.cardinality()), 0)
         self.schedule_learning_rate(steps, epochs, initial_epoch)
         if not (self._was_fitted or initial_epoch):
@@ -280,7 +287,8 @@ class AlbertTask(AutoCompile, FromCheckpoint):
             batch_size: optional int, by default more than 32 for short texts.
             verbose, steps, callbacks, return_dict: as for `keras.Model.evaluate`.
         """
-        x = self._keras_data(x, y, sample_weight, batch_size, max_tokens, fixed=True)
+        options = {"batch_size": batch_size, "max_tokens": max_tokens}
+        x = self._keras_data(x, y, sample_weight, **options, fixed=True)
         with batching.without_expected_warnings(x):
             return super().evaluate(
                 x,
@@ -365,34 +373,15 @@ class AlbertTask(AutoCompile, FromCheckpoint):
         texts = isinstance(x, (list, tuple)) or hasattr(x, "__array__")
         return texts and self.preprocessor is not None
 
-    def _keras_data(
-        self,
-        x,
-        y=None,
-        sample_weight=None,
-        batch_size=None,
-        max_tokens=None,
-        *,
-        shuffle=False,
-        fixed=False,
-    ):
+    def _keras_data(self, x, y=None, sample_weight=None, **options):
         """Return the data of `fit` or `evaluate` as a dataset of batches."""
         if self.takes_texts(x):
-            return self.training_batches(
-                x,
-                y,
-                sample_weight,
-                shuffle=shuffle,
-                fixed=fixed,
-                batch_size=batch_size,
-                max_tokens=max_tokens,
-            )
+            return self.training_batches(x, y, sample_weight, **options)
+        batching.refuse_for_datasets(max_tokens=options["max_tokens"])
         if isinstance(x, tf.data.Dataset):
-            given = {"y": y, "sample_weight": sample_weight, "max_tokens": max_tokens}
-            batching.refuse_for_datasets(**given)
+            batching.refuse_for_datasets(y=y, sample_weight=sample_weight)
         else:
-            batching.refuse_for_datasets(max_tokens=max_tokens)
-            x = batching.batches_of_ids(x, y, sample_weight, batch_size, shuffle)
-        return batching.targets_of_one_type(
-            self.prepare_dataset(check_batched(x), fixed)
-        )
+            ways = options["batch_size"], options.get("shuffle", False)
+            x = batching.batches_of_ids(x, y, sample_weight, *ways)
+        dataset = self.prepare_dataset(check_batched(x), options.get("fixed", False))
+        return batching.targets_of_one_type(dataset)

@@ -122,12 +122,10 @@ class AlbertTextClassifierPreprocessor(keras_hub.models.Preprocessor):
         return PackedTexts(tokens=tokens, first_lengths=first_lengths)
 
     def _pack_function(self, num_segments):
-        """Return a traced function of strings to packed tokens and which are long.
-
-        It is cached, because tracing takes longer than tokenizing a thousand texts.
-        """
+        """Return a traced function of strings to packed tokens and which are long."""
         packer = self.packer
         key = (num_segments, packer, self.tokenizer.fingerprint)
+        # Tracing takes longer than tokenizing a thousand texts.
         if self._traced_pack_key == key:
             return self._traced_pack
 

@@ -172,17 +172,6 @@ def texts_in_memory(x: Any) -> Any:
     return texts if is_pair(x) else texts[0]
 
 
-def refuse_datasets_of_texts(
-    task: Any, dataset: tf.data.Dataset, fixed: bool = False
-) -> tf.data.Dataset:
-    """Return a dataset of ids; `prepare_dataset` of tasks that learn from lists."""
-    if is_pair(dataset) is not None:
-        raise TypeError(
-            f"{type(task).__name__} learns from lists. Received a dataset of texts."
-        )
-    return dataset
-
-
 def check_batched(dataset: tf.data.Dataset) -> tf.data.Dataset:
     """Return the dataset. Raise if its elements are single texts."""
     first = tf.nest.flatten(dataset.element_spec)[0]
