@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from albert_tf.checkpoints import open_checkpoint
-from albert_tf.models.building import build_model, task_class
+from albert_tf.models.albert_pretrainer import build_model, task_class
 from albert_tf.models.task import TASKS, AlbertTask
 from albert_tf_lite.errors import AlbertError
 

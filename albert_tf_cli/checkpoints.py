@@ -131,7 +131,7 @@ def prune(
         prune_vocabulary,
         save_checkpoint,
     )
-    from albert_tf.models.building import build_model
+    from albert_tf.models.albert_pretrainer import build_model
 
     opened = open_checkpoint(checkpoint, config=config)
     # A preset is opened as its model. Prune those of KerasHub as models of ours.

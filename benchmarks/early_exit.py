@@ -67,7 +67,7 @@ def mean_layers(model, x, patience):
         left = np.full(len(mask), last)
         label, confirmed = np.full(len(mask), -1), np.zeros(len(mask), int)
         for number, state in enumerate(states[:-1], start=1):
-            outputs = np.array(model.classify_states(state, mask))
+            outputs = np.array(model.classify_states([state], mask))
             same = outputs.argmax(-1) == label
             label, confirmed = outputs.argmax(-1), np.where(same, confirmed + 1, 0)
             left = np.where(confirmed >= patience, np.minimum(left, number), left)

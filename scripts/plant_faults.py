@@ -143,8 +143,8 @@ threshold_exclusive | albert_tf/models -k multi | at its threshold a class is gi
 + chosen = probabilities > tf.cast
 exit_of_layer_before | albert_tf/models -k exit | answers are of the exit layer
 - x = block(x, padding_mask=mask)
--         given = task.classify_states(x, mask)
-+ given = task.classify_states(x, mask)
+-         given = task.classify_states([x], mask)
++ given = task.classify_states([x], mask)
 +         x = block(x, padding_mask=mask)
 onnx_without_mask | albert_tf/export -k exported | an ONNX file ignores padding
 - scores = self.node("Add", scores, self.key_bias)

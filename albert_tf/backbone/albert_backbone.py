@@ -1,4 +1,3 @@
-import inspect
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -19,9 +18,9 @@ from albert_tf.layers.common import (
     Activation,
     Policy,
     Tensor,
+    arguments_of,
     dense,
     get_activation,
-    serialize_activation,
 )
 from albert_tf.layers.private_keras import inner_layers
 from albert_tf_lite.errors import AlbertError
@@ -349,13 +348,8 @@ class AlbertBackbone(Presets, keras_hub.models.Backbone):
         return self.embedding.token_embedding
 
     def get_config(self) -> dict[str, Any]:
-        arguments = inspect.signature(AlbertBackbone.__init__).parameters
-        names = [x for x in arguments if x not in ("self", "dtype", "kwargs")]
-        config = {
-            **super().get_config(),
-            **{name: getattr(self, name) for name in names},
-            "activation": serialize_activation(self.activation),
-        }
+        config = super().get_config()
+        config.update(arguments_of(self, AlbertBackbone, "dtype"))
         quantized = [x for x in inner_layers(self) if x.quantization_mode]
         if quantized:
             # Instead of KerasHub's map of policies, which its presets do not keep.
@@ -373,3 +367,24 @@ class AlbertBackbone(Presets, keras_hub.models.Backbone):
             if layer.path in modes:
                 layer.quantize(modes[layer.path])
         return backbone
+
+
+def _english(num_layers: int, hidden_dim: int, num_heads: int) -> dict[str, Any]:
+    return {
+        "vocabulary_size": 30000,
+        "num_layers": num_layers,
+        "num_heads": num_heads,
+        "embedding_dim": 128,
+        "hidden_dim": hidden_dim,
+        "intermediate_dim": 4 * hidden_dim,
+        "embedding_projection": "after_layer_norm",
+    }
+
+
+# The English releases, as arguments of `AlbertBackbone`: table 2 of the paper.
+SIZES = {
+    "albert_base_en": _english(12, 768, 12),
+    "albert_large_en": _english(24, 1024, 16),
+    "albert_xlarge_en": _english(24, 2048, 16),
+    "albert_xxlarge_en": _english(12, 4096, 64),
+}

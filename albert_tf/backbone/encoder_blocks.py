@@ -25,34 +25,25 @@ def encoder_blocks(
 
     `attention` and `feed_forward` are the arguments of either half, `both` of both.
     """
-    groups_by_name = {
-        "num_attention_groups": num_attention_groups,
-        "num_ffn_groups": num_ffn_groups,
-    }
-    for name, groups in groups_by_name.items():
-        if not 1 <= groups <= num_layers:
-            raise AlbertError(
-                f"`{name}` must be between 1 (shared by all layers) and `num_layers` "
-                f"(nothing shared). Received: {name}={groups}, num_layers={num_layers}"
-            )
-
-    @functools.cache
-    def attention_half(group, inner):
-        return AttentionBlock(**attention, **both, name=f"attention_{group}_{inner}")
-
-    @functools.cache
-    def feed_forward_half(group, inner):
-        return FeedForwardBlock(
-            **feed_forward, **both, name=f"feed_forward_{group}_{inner}"
+    if not all(1 <= x <= num_layers for x in (num_attention_groups, num_ffn_groups)):
+        raise AlbertError(
+            "`num_attention_groups` and `num_ffn_groups` must be between 1 (shared by "
+            "all layers) and `num_layers` (nothing shared). Received: "
+            f"{num_attention_groups}, {num_ffn_groups} and {num_layers=}"
         )
+
+    @functools.cache
+    def half(cls, name, group, inner):
+        arguments = attention if cls is AttentionBlock else feed_forward
+        return cls(**arguments, **both, name=f"{name}_{group}_{inner}")
 
     @functools.cache
     def block(attention_group, ffn_group, inner):
         return EncoderBlock(
             feed_forward["intermediate_dim"],
             attention["num_heads"],
-            attention=attention_half(attention_group, inner),
-            feed_forward=feed_forward_half(ffn_group, inner),
+            attention=half(AttentionBlock, "attention", attention_group, inner),
+            feed_forward=half(FeedForwardBlock, "feed_forward", ffn_group, inner),
             dtype=both["dtype"],
             name=f"encoder_block_{attention_group}_{ffn_group}_{inner}",
         )

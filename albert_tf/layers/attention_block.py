@@ -3,7 +3,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from albert_tf.layers.common import Shape, Tensor, dense, layer_norm
+from albert_tf.layers.common import AlbertLayer, Shape, Tensor, dense, layer_norm
 from albert_tf_lite.errors import AlbertError
 
 # Added to the score of a masked key, as in the original code. Not minus infinity, so
@@ -12,7 +12,7 @@ MASKED_SCORE = -10000.0
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
-class AttentionBlock(keras.layers.Layer):
+class AttentionBlock(AlbertLayer):
     """Attention half of an encoder block, with residual and LayerNorm.
 
     Query, key and value are one matrix product, `query_key_value`.
@@ -112,12 +112,3 @@ class AttentionBlock(keras.layers.Layer):
     def _blocked(self, mask):
         """Return the summand of a mask to the scores."""
         return (1.0 - ops.cast(mask, self.compute_dtype)) * MASKED_SCORE
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "num_heads": self.num_heads,
-            "hidden_dropout": self.hidden_dropout.rate,
-            "attention_dropout": self.attention_dropout.rate,
-            "normalize_first": self.normalize_first,
-        }

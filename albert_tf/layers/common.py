@@ -1,5 +1,6 @@
-"""Types, activations, the initializer and inner layers of all layers of ALBERT."""
+"""Types, activations, configs and inner layers of all layers of ALBERT."""
 
+import inspect
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -55,3 +56,41 @@ def layer_norm(**kwargs: Any) -> keras.layers.LayerNormalization:
     return keras.layers.LayerNormalization(
         epsilon=LAYER_NORM_EPSILON, name="layer_norm", **kwargs
     )
+
+
+def argument_names(cls: type, base: type, *others: str) -> list[str]:
+    """Return the constructors' arguments, of `base` and below, except `others`."""
+    classes = [x for x in cls.__mro__ if issubclass(x, base)]
+    inits = [vars(x)["__init__"] for x in classes if "__init__" in vars(x)]
+    names = dict.fromkeys(
+        name for x in inits for name in inspect.signature(x).parameters
+    )
+    return [x for x in names if x not in ("self", "args", "kwargs", *others)]
+
+
+def arguments_of(instance: Any, base: type, *others: str) -> dict[str, Any]:
+    """Return the arguments, which are attributes of these names, for `get_config`."""
+    config = {}
+    for name in argument_names(type(instance), base, *others):
+        value = getattr(instance, name)
+        if isinstance(value, keras.layers.Dropout):
+            value = value.rate
+        elif callable(value) and not isinstance(value, keras.layers.Layer):
+            value = serialize_activation(value)
+        # Keras wraps lists.
+        config[name] = list(value) if isinstance(value, list) else value
+    return config
+
+
+class AlbertLayer(keras.layers.Layer):
+    """A layer that keeps the arguments of its constructor as attributes."""
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), **arguments_of(self, AlbertLayer)}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Any:
+        read = keras.saving.deserialize_keras_object
+        return cls(
+            **{k: read(x) if isinstance(x, dict) else x for k, x in config.items()}
+        )

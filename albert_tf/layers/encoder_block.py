@@ -3,12 +3,12 @@ from typing import Any
 import keras
 
 from albert_tf.layers.attention_block import AttentionBlock
-from albert_tf.layers.common import Activation, Shape, Tensor
+from albert_tf.layers.common import Activation, AlbertLayer, Shape, Tensor
 from albert_tf.layers.feed_forward_block import FeedForwardBlock
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
-class EncoderBlock(keras.layers.Layer):
+class EncoderBlock(AlbertLayer):
     """Transformer encoder block: attention half, then feed-forward half.
 
     A block that is called several times shares its parameters across layers, as in
@@ -121,15 +121,6 @@ class EncoderBlock(keras.layers.Layer):
         return {
             **self.feed_forward.get_config(),
             **self.attention.get_config(),
-            **super().get_config(),
+            **keras.layers.Layer.get_config(self),
             **self._given_halves,
         }
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> "EncoderBlock":
-        halves = {
-            name: keras.layers.deserialize(config[name])
-            for name in ("attention", "feed_forward")
-            if isinstance(config.get(name), dict)
-        }
-        return cls(**{**config, **halves})

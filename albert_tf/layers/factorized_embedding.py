@@ -3,14 +3,21 @@ from typing import Any
 import keras
 from keras import ops
 
-from albert_tf.layers.common import Shape, Tensor, albert_initializer, dense, layer_norm
+from albert_tf.layers.common import (
+    AlbertLayer,
+    Shape,
+    Tensor,
+    albert_initializer,
+    dense,
+    layer_norm,
+)
 from albert_tf_lite.errors import AlbertError
 
 PROJECTION_ORDERS = ("before_layer_norm", "after_layer_norm")
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
-class FactorizedEmbedding(keras.layers.Layer):
+class FactorizedEmbedding(AlbertLayer):
     """Token, segment and position embeddings with a factorized token table.
 
     The token table is `embedding_dim` wide and is projected to `hidden_dim`. The two
@@ -160,16 +167,7 @@ class FactorizedEmbedding(keras.layers.Layer):
         return (*token_ids_shape, self.hidden_dim)
 
     def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "vocabulary_size": self.vocabulary_size,
-            "embedding_dim": self.embedding_dim,
-            "hidden_dim": self.hidden_dim,
-            "max_sequence_length": self.max_sequence_length,
-            "num_segments": self.num_segments,
-            "projection": self.projection_order,
-            "dropout": self.dropout.rate,
-        }
+        return {**super().get_config(), "projection": self.projection_order}
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")

@@ -5,17 +5,17 @@ from keras import ops
 
 from albert_tf.layers.common import (
     Activation,
+    AlbertLayer,
     Shape,
     Tensor,
     dense,
     get_activation,
     layer_norm,
-    serialize_activation,
 )
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
-class FeedForwardBlock(keras.layers.Layer):
+class FeedForwardBlock(AlbertLayer):
     """Feed-forward half of an encoder block, with residual and LayerNorm.
 
     Args:
@@ -76,12 +76,3 @@ class FeedForwardBlock(keras.layers.Layer):
         x = self.hidden_dropout(x, training=training)
         x = inputs + ops.reshape(x, ops.shape(inputs))
         return x if self.normalize_first else self.layer_norm(x)
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "intermediate_dim": self.intermediate_dim,
-            "activation": serialize_activation(self.activation),
-            "hidden_dropout": self.hidden_dropout.rate,
-            "normalize_first": self.normalize_first,
-        }

@@ -5,19 +5,19 @@ from keras import ops
 
 from albert_tf.layers.common import (
     Activation,
+    AlbertLayer,
     Shape,
     Tensor,
     at_least_float32,
     dense,
     get_activation,
     layer_norm,
-    serialize_activation,
 )
 from albert_tf.layers.factorized_embedding import FactorizedEmbedding
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
-class MaskedLMHead(keras.layers.Layer):
+class MaskedLMHead(AlbertLayer):
     """Masked LM head, which scores all tokens of the vocabulary at masked positions.
 
     It is a dense layer with activation and LayerNorm, then the transposed token table
@@ -83,15 +83,3 @@ class MaskedLMHead(keras.layers.Layer):
         dtype = at_least_float32(self.compute_dtype)
         logits = ops.cast(self.embedding.reverse(x), dtype)
         return logits + ops.cast(self.bias, dtype)
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "embedding": keras.layers.serialize(self.embedding),
-            "activation": serialize_activation(self.activation),
-        }
-
-    @classmethod
-    def from_config(cls, config: dict[str, Any]) -> "MaskedLMHead":
-        embedding = keras.layers.deserialize(config["embedding"])
-        return cls(**{**config, "embedding": embedding})

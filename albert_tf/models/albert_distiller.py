@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from typing import Any
 
 import keras
@@ -149,11 +147,7 @@ class AlbertDistiller:
 
 
 def _class_logits(model, outputs):
-    """Return logits whose softmax over the last axis are the probabilities.
-
-    They are [batch, num_classes], or for a multi-label model [batch, num_classes, 2]:
-    without the class, and with it.
-    """
+    """Return logits [batch, num_classes]; a last axis of 2 if it is multi-label."""
     is_multi_label = isinstance(model, AlbertMultiLabelClassifier)
     if model.gives_logits:
         if is_multi_label:

@@ -1,7 +1,5 @@
-from __future__ import annotations
-
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import keras
@@ -14,9 +12,8 @@ from albert_tf.models.albert_pretrainer import masked_lm_head
 from albert_tf.models.batching import prefetched
 from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing import AlbertMaskedLMPreprocessor
-from albert_tf.preprocessing.examples import is_pair
-from albert_tf.preprocessing.packed_texts import PackedTexts
-from albert_tf.preprocessing.texts import Texts
+from albert_tf.preprocessing.segment_packer import PackedTexts
+from albert_tf.preprocessing.texts import Texts, is_pair
 from albert_tf_lite.answers import check_top_k
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.sentence_piece import SPACE_PIECE
@@ -97,29 +94,6 @@ class AlbertMaskedLM(AlbertTask, keras_hub.models.MaskedLM):
     def read_heads(cls, checkpoint, arguments):
         # albert_zh's labels keep the `##` of its word marker.
         return {"marked_labels": checkpoint.layout.name == "albert_zh", **arguments}, []
-
-    @classmethod
-    def from_backbone(
-        cls,
-        backbone: AlbertBackbone,
-        vocabulary: Any = None,
-        *args: Any,
-        marked_labels: bool = False,
-        segmenter: Callable[[str], list[str]] | None = None,
-        **kwargs: Any,
-    ) -> AlbertTask:
-        """Build the task; `AlbertMaskedLMPreprocessor` describes the last two.
-
-        `from_checkpoint` takes them as well, and marks the labels of albert_zh.
-        """
-        task = super().from_backbone(backbone, vocabulary, *args, **kwargs)
-        if task.preprocessor is not None:
-            task.preprocessor.marked_labels = marked_labels
-            task.preprocessor.segmenter = segmenter
-        return task
-
-    def default_loss(self):
-        return keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 
     def default_metrics(self):
         return {"weighted_metrics": ["accuracy"]}
@@ -297,11 +271,6 @@ class AlbertMaskedLM(AlbertTask, keras_hub.models.MaskedLM):
         is_packed = isinstance(x, dict) and "mask_positions" not in x
         if is_pair(dataset) is None and not is_packed:
             return dataset
-        if is_packed and self.preprocessor.segmenter is not None:
-            raise AlbertError(
-                "A segmenter needs the texts, not their ids. Give the texts as a list, "
-                "or set `preprocessor.segmenter = None`."
-            )
         return self._with_masks(dataset, fixed)
 
     def prediction_batches(self, packed, batch_size=None, max_tokens=None):

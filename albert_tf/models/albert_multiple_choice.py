@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from typing import Any
 
 import keras
@@ -11,11 +9,11 @@ from keras import ops
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.layers.common import Tensor
 from albert_tf.models.task import AlbertTask
-from albert_tf.preprocessing.examples import class_ids
-from albert_tf.preprocessing.multiple_choice_preprocessor import (
+from albert_tf.preprocessing.task_preprocessors import (
     AlbertMultipleChoicePreprocessor,
     ragged_choices,
 )
+from albert_tf.preprocessing.texts import class_ids
 from albert_tf_lite.answers import best_of, choices_of
 from albert_tf_lite.errors import AlbertError
 
@@ -89,9 +87,6 @@ class AlbertMultipleChoice(AlbertTask, keras_hub.models.Task):
         unflatten = UnflattenScores(dtype=self.head_dtype, name="unflatten_scores")
         outputs = unflatten(scores, inputs["padding_mask"])
         super().__init__(inputs=inputs, outputs=outputs, **kwargs)
-
-    def default_loss(self):
-        return keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 
     def default_metrics(self):
         return {"metrics": [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]}

@@ -1,14 +1,13 @@
-from __future__ import annotations
-
 from typing import Any
 
 import keras
 import keras_hub
 
 from albert_tf.backbone import AlbertBackbone
+from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.layers import MaskedLMHead
 from albert_tf.models.from_checkpoint import warn_of_new_head
-from albert_tf.models.task import AlbertTask
+from albert_tf.models.task import TASKS, AlbertTask
 from albert_tf_lite.errors import AlbertError
 
 
@@ -94,10 +93,6 @@ class AlbertPretrainer(AlbertTask, keras_hub.models.Task):
         inputs = {**backbone.input, "mask_positions": positions}
         super().__init__(inputs=inputs, outputs=outputs, **kwargs)
 
-    def default_loss(self):
-        loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-        return dict.fromkeys(self.output, loss)
-
     def default_metrics(self):
         # Keras puts the head before the name only if there are several.
         first = next(iter(self.output))
@@ -118,3 +113,30 @@ class AlbertPretrainer(AlbertTask, keras_hub.models.Task):
         if new_heads:
             warn_of_new_head(checkpoint, "sop_head", wanted)
         return {**arguments, "num_sop_classes": wanted}, new_heads
+
+
+# === The task that a checkpoint was trained for ===
+
+
+def task_class(checkpoint: Checkpoint) -> Any:
+    """Return the class in `TASKS` of a fine-tuned head; `None` without such a head."""
+    fine_tuned = set(checkpoint.parts) - set(AlbertPretrainer.heads)
+    for cls in TASKS.values():
+        if fine_tuned.intersection(getattr(cls, "heads", ())):
+            config = checkpoint.head_config(cls.heads[0])
+            return TASKS["multi-label"] if config.get("multi_label") else cls
+    return None
+
+
+def build_model(checkpoint: Checkpoint) -> Any:
+    """Build the task of a fine-tuned head, else a pretrainer, else a backbone."""
+    cls = task_class(checkpoint)
+    if cls is not None:
+        return cls.from_opened(checkpoint, checkpoint.tokenizer())
+    if "masked_lm_head" in checkpoint.parts:
+        return AlbertPretrainer.from_opened(checkpoint)
+    if "sop_head" in checkpoint.parts:
+        return TASKS["sentence-order"].from_opened(checkpoint, checkpoint.tokenizer())
+    backbone = checkpoint.build_backbone(pooler=checkpoint.has_pooler)
+    checkpoint.load_into(backbone)
+    return backbone

@@ -1,5 +1,4 @@
-from __future__ import annotations
-
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,21 +8,20 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.backbone import AlbertBackbone
+from albert_tf.data.questions import find_answer
 from albert_tf.evaluation import best_null_threshold, score_answers
-from albert_tf.models.answer_spans import NEVER, answer_lists, best_spans, span_targets
 from albert_tf.models.task import AlbertTask
-from albert_tf.preprocessing.examples import (
-    check_count,
-    refuse_datasets_of_texts,
-    texts_in_memory,
-)
-from albert_tf.preprocessing.question_answering_preprocessor import (
+from albert_tf.preprocessing.segment_packer import WindowedTexts
+from albert_tf.preprocessing.task_preprocessors import (
     AlbertQuestionAnsweringPreprocessor,
     as_questions,
 )
-from albert_tf.preprocessing.texts import without_invalid_bytes
+from albert_tf.preprocessing.texts import check_count, without_invalid_bytes
 from albert_tf_lite.answers import check_top_k
 from albert_tf_lite.errors import AlbertError
+
+# The log-probability of an impossible span.
+NEVER = -1e30
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
@@ -72,6 +70,7 @@ class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
     fields = ("question", "context")
     preprocessor_cls = AlbertQuestionAnsweringPreprocessor
     heads = ("span_head",)
+    reads_windows = True
     monitor = "f1"
 
     def __init__(
@@ -106,10 +105,6 @@ class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
         }
         super().__init__(inputs=inputs, outputs=outputs, **kwargs)
 
-    def default_loss(self):
-        loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-        return dict.fromkeys(self.output, loss)
-
     def default_metrics(self):
         return {"weighted_metrics": dict.fromkeys(self.output, "accuracy")}
 
@@ -123,16 +118,11 @@ class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
 
     def targets(self, x: Any, y: Any, packed=None) -> dict[str, np.ndarray]:
         """Return the first and last token of the answers, int arrays [windows]."""
-        questions, contexts = as_questions(x)
-        check_count((questions, contexts), y)
-        packed = packed or self.preprocessor.pack_texts((questions, contexts))
-        return span_targets(packed, contexts, y)
-
-    prepare_dataset = refuse_datasets_of_texts
+        _, contexts = as_questions(x)
+        check_count(contexts, y)
+        return span_targets(packed or self.preprocessor.pack_texts(x), contexts, y)
 
     # === Answers out ===
-
-    read_texts = staticmethod(texts_in_memory)
 
     def predictions(self, x, packed, outputs):
         """Return a dict of `answer`, `start`, `end` and `score` per question.
@@ -188,11 +178,7 @@ class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
     def _ranked(
         self, x, packed, outputs, n_best=1, null_threshold="auto", max_length=None
     ):
-        """Return the best answers per question as dicts, the best first.
-
-        No answer is ranked by its log-probability less the `null_threshold`. For `None`
-        it is left out, unless there is no other.
-        """
+        """Return the best answers per question; the threshold ranks no answer."""
         if packed is None:
             return []
         if null_threshold == "auto":
@@ -206,17 +192,7 @@ class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
             if null_threshold is not None or not spans:
                 place = int(np.sum(scores >= null - (null_threshold or 0.0)))
                 spans.insert(place, (null, 0, 0))
-            answers.append(
-                [
-                    {
-                        "answer": context[start:end],
-                        "start": int(start),
-                        "end": int(end),
-                        "score": float(np.exp(score)),
-                    }
-                    for score, start, end in spans[:n_best]
-                ]
-            )
+            answers.append([_answer(context, *span) for span in spans[:n_best]])
         return answers
 
     def _best_spans(self, packed, outputs, n_best=1, max_length=None):
@@ -277,3 +253,147 @@ class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
             "end": end,
             "score": tf.exp(tf.where(is_null, null, score)),
         }
+
+
+def _answer(context, score, start, end):
+    place = {"start": int(start), "end": int(end)}
+    return {"answer": context[start:end], **place, "score": float(np.exp(score))}
+
+
+# === Answers to the tokens that `fit` learns, and logits to the best answers ===
+
+
+def answer_lists(y: Sequence[Any]) -> list[list[tuple[int | None, str]]]:
+    """Return the answers of each example, a list of `(start, text)`.
+
+    An element of `y` is `(start, text)`, a list of such, or empty for no answer.
+    """
+    lists = []
+    for position, given in enumerate(y):
+        answers = [x for x in (given if isinstance(given, list) else [given]) if x]
+        for answer in answers:
+            is_pair = isinstance(answer, (list, tuple)) and len(answer) == 2
+            if not is_pair or not isinstance(answer[1], str):
+                raise AlbertError(
+                    "An answer is `(start, text)`: the first character in the context, "
+                    "an int, and a string; or `None`, where the context has none. "
+                    f"Element {position} of `y` is {given!r}."
+                )
+        lists.append([tuple(answer) for answer in answers if answer[1]])
+    return lists
+
+
+def span_targets(
+    packed: WindowedTexts, contexts: Sequence[str], y: Sequence[Any]
+) -> dict[str, np.ndarray]:
+    """Return the first and the last token of the answer, int32 arrays [windows].
+
+    They are 0, that is `[CLS]`, where the window does not contain the whole answer.
+    """
+    starts, ends = packed.starts.values.numpy(), packed.ends.values.numpy()
+    splits = packed.starts.row_splits.numpy()
+    tokens, moved = [], 0
+    for i, (context, answers) in enumerate(zip(contexts, answer_lists(y), strict=True)):
+        places = ((find_answer(context, *answer), *answer) for answer in answers)
+        found: Any = next((x for x in places if x[0] is not None), (0, 0, ""))
+        start, given, text = found
+        if answers and not text:
+            raise AlbertError(
+                f"The context of element {i} does not contain its answer "
+                f"{answers[0][1]!r}. Leave such examples out, as "
+                "`albert_tf.data.read_squad(path).for_training()` does."
+            )
+        moved += given not in (start, None)
+        row = slice(splits[i], splits[i + 1])
+        first = np.searchsorted(ends[row], start, side="right")
+        last = np.searchsorted(starts[row], start + len(text), side="left") - 1
+        # The tokenizer may drop all characters of an answer.
+        tokens.append((first, last) if text and first <= last else (-1, -1))
+    if moved:
+        warnings.warn(
+            f"{moved} of {len(tokens)} answers do not stand at their `start`, and were "
+            "found elsewhere in their contexts.",
+            stacklevel=5,
+        )
+    windows = packed.windows
+    first, last = np.array(tokens, "int64")[windows.texts.numpy()].T
+    begin, end = windows.starts.numpy(), windows.ends.numpy()
+    is_whole = (first >= begin) & (last < end)
+    shift = packed.first_lengths.numpy() - begin
+    return {
+        "start_logits": np.where(is_whole, first + shift, 0).astype("int32"),
+        "end_logits": np.where(is_whole, last + shift, 0).astype("int32"),
+    }
+
+
+def best_spans(
+    packed: WindowedTexts,
+    start_logits: tf.RaggedTensor,
+    end_logits: tf.RaggedTensor,
+    n_best: int,
+    max_answer_length: int,
+) -> tuple[tf.Tensor, ...]:
+    """Return scores, starts, ends [contexts, n_best], and null, in a graph as well.
+
+    The probability of a span is that of its first token times that of its last one,
+    each among the tokens of the window's context and `[CLS]`, which means no answer.
+    Scores are log-probabilities, `NEVER` if there are fewer spans. `null` [contexts] is
+    the least log-probability of no answer in the windows.
+    """
+    scores, firsts, lasts, null = _spans_of_windows(
+        start_logits, end_logits, packed.first_lengths, n_best, max_answer_length
+    )
+    windows, count = packed.windows, packed.starts.nrows()
+    shift = (windows.row_starts + windows.starts)[:, tf.newaxis]
+    # One more, because impossible spans may end after the last token.
+    most = tf.size(packed.starts.values, tf.int64)
+    both = (packed.starts.values, firsts), (packed.ends.values, lasts)
+    starts, ends = (
+        tf.gather(tf.pad(characters, [[0, 1]]), tf.minimum(shift + place, most))
+        for characters, place in both
+    )
+    of_span = tf.repeat(windows.texts, n_best)
+
+    def by_context(values, fill):
+        values = tf.reshape(values, [-1])
+        rows = tf.RaggedTensor.from_value_rowids(values, of_span, count, validate=False)
+        # TensorFlow finds no maximum among none.
+        return tf.pad(rows.to_tensor(fill), [[0, 0], [0, 1]], constant_values=fill)
+
+    scores, starts, ends = map(by_context, (scores, starts, ends), (NEVER, 0, 0))
+    found = []
+    # Take the best, and strike it out in all windows that have it.
+    for _ in range(n_best):
+        best = tf.argmax(scores, axis=1)
+        columns = (tf.gather(x, best, batch_dims=1) for x in (scores, starts, ends))
+        score, start, end = (column[:, tf.newaxis] for column in columns)
+        found.append((score, start, end))
+        scores = tf.where((starts == start) & (ends == end), NEVER, scores)
+    scores, starts, ends = (tf.concat(x, axis=1) for x in zip(*found, strict=True))
+    return scores, starts, ends, tf.math.segment_min(null, windows.texts)
+
+
+@tf.function(reduce_retracing=True, autograph=False)
+def _spans_of_windows(start_logits, end_logits, first_lengths, n_best, max_length):
+    """Return scores, first and last tokens of contexts, and null, per window."""
+
+    def best(window):
+        start, end, first = window
+        # [CLS] and the context, without the last [SEP].
+        start, end = (
+            tf.nn.log_softmax(tf.concat([x[:1], x[first:-1]], axis=0))
+            for x in (start, end)
+        )
+        null, start = start[0] + end[0], start[1:]
+        # [time, the tokens of a span less one].
+        end = tf.pad(end[1:], [[0, max_length]], constant_values=NEVER)
+        last = tf.range(tf.size(start))[:, tf.newaxis] + tf.range(max_length)
+        scores = tf.reshape(start[:, tf.newaxis] + tf.gather(end, last), [-1])
+        scores = tf.pad(scores, [[0, n_best]], constant_values=NEVER)
+        scores, index = tf.math.top_k(scores, n_best)
+        first, more = index // max_length, index % max_length
+        return scores, tf.cast(first, tf.int64), tf.cast(first + more, tf.int64), null
+
+    inputs = (start_logits, end_logits, first_lengths)
+    types = (tf.float32, tf.int64, tf.int64, tf.float32)
+    return tf.map_fn(best, inputs, fn_output_signature=types)

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from typing import Any
 
 import keras
@@ -10,7 +8,7 @@ import tensorflow as tf
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
-from albert_tf.preprocessing.examples import class_ids, is_pair
+from albert_tf.preprocessing.texts import class_ids, is_pair
 from albert_tf_lite.answers import orders_of, tell_order
 from albert_tf_lite.errors import AlbertError
 
@@ -81,9 +79,6 @@ class AlbertSentenceOrder(AlbertTask, keras_hub.models.Task):
                 "such as albert_tiny_zh."
             )
         return {"num_sop_classes": found, **arguments}, []
-
-    def default_loss(self):
-        return keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 
     def default_metrics(self):
         return {"metrics": [keras.metrics.SparseCategoricalAccuracy(name="accuracy")]}

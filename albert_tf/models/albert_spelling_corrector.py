@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import dataclasses
 from typing import Any
 
@@ -12,8 +10,11 @@ from albert_tf.models.albert_pretrainer import masked_lm_head
 from albert_tf.models.batching import PADDING_TARGET
 from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
-from albert_tf.preprocessing.examples import check_count
-from albert_tf.preprocessing.texts import as_python_strings, as_string_tensor
+from albert_tf.preprocessing.texts import (
+    as_python_strings,
+    as_string_tensor,
+    check_count,
+)
 from albert_tf.preprocessing.words import CHINESE
 from albert_tf_lite.errors import AlbertError
 
@@ -44,6 +45,7 @@ class AlbertSpellingCorrector(AlbertTask, keras_hub.models.Task):
     preprocessor_cls = AlbertTextClassifierPreprocessor
     monitor = "correction_f1"
     heads = ("masked_lm_head",)
+    ignored_class = PADDING_TARGET
 
     def __init__(self, backbone, preprocessor=None, **kwargs: Any):
         self.backbone = backbone
@@ -59,11 +61,6 @@ class AlbertSpellingCorrector(AlbertTask, keras_hub.models.Task):
     def read_heads(cls, checkpoint, arguments):
         # Without the pretrained head there is nothing to fine-tune.
         return arguments, []
-
-    def default_loss(self):
-        return keras.losses.SparseCategoricalCrossentropy(
-            from_logits=True, ignore_class=PADDING_TARGET
-        )
 
     def targets(self, x: list[str], y: list[str], packed=None) -> tf.RaggedTensor:
         """Return the ids of the right characters, ragged int32 [texts, (tokens)]."""
@@ -132,10 +129,7 @@ class AlbertSpellingCorrector(AlbertTask, keras_hub.models.Task):
         return self.correct(x, batch_size)
 
     def _corrected(self, texts, ids):
-        """Return strings with their Chinese characters replaced by the tokens.
-
-        `ids` are those of packed texts, ragged [texts, (tokens)].
-        """
+        """Return strings with Chinese characters replaced by the packed tokens."""
         tokenizer = self.preprocessor.tokenizer
         # Without [CLS] and [SEP]. Text beyond `sequence_length` stays as it is.
         ids = ids[:, 1:-1]

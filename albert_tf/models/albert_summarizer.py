@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from typing import Any
 
 import keras
@@ -11,21 +9,14 @@ from albert_tf.backbone import AlbertBackbone
 from albert_tf.evaluation import oracle_labels
 from albert_tf.models.batching import PADDING_TARGET
 from albert_tf.models.task import AlbertTask
-from albert_tf.preprocessing.examples import (
-    check_count,
-    refuse_datasets_of_texts,
-    texts_in_memory,
-)
 from albert_tf.preprocessing.sentences import (
     choose_sentences,
     sentence_bounds,
     sentences_of,
     split_sentences_in_graph,
 )
-from albert_tf.preprocessing.summarizer_preprocessor import (
-    AlbertSummarizerPreprocessor,
-)
-from albert_tf.preprocessing.texts import as_string_tensor
+from albert_tf.preprocessing.task_preprocessors import AlbertSummarizerPreprocessor
+from albert_tf.preprocessing.texts import as_string_tensor, check_count
 from albert_tf.training import SentenceLoss
 from albert_tf_lite.errors import AlbertError
 
@@ -70,6 +61,7 @@ class AlbertSummarizer(AlbertTask, keras_hub.models.Task):
     preprocessor_cls = AlbertSummarizerPreprocessor
     monitor = "rouge_l"
     heads = ("sentence_head",)
+    reads_windows = True
 
     def __init__(
         self,
@@ -119,11 +111,7 @@ class AlbertSummarizer(AlbertTask, keras_hub.models.Task):
         values[packed.positions.numpy()] = labels
         return packed.tokens.with_values(tf.constant(values))
 
-    prepare_dataset = refuse_datasets_of_texts
-
     # === Summaries out ===
-
-    read_texts = staticmethod(texts_in_memory)
 
     def predictions(self, x, packed, outputs):
         return outputs if packed is None else self._summaries(x, packed, outputs)

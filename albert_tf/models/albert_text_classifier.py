@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from typing import Any
 
 import keras
@@ -8,21 +6,19 @@ import tensorflow as tf
 
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.models.from_checkpoint import warn_of_new_head
-from albert_tf.models.pooling import pool_text
+from albert_tf.models.pooling import pool_layers, pool_text
 from albert_tf.models.task import AlbertTask
-from albert_tf.preprocessing import AlbertTextClassifierPreprocessor, examples
-from albert_tf.preprocessing.examples import check_class_names
+from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
+from albert_tf.preprocessing.texts import (
+    check_class_names,
+    class_ids,
+    dataset_class_ids,
+    multi_hot,
+)
 from albert_tf_lite import answers as lite
 from albert_tf_lite.errors import AlbertError
 
 DEFAULT_THRESHOLD = 0.5
-
-# Losses of Keras that take probabilities if they are given by name.
-_CROSSENTROPIES = {
-    "binary_crossentropy": keras.losses.BinaryCrossentropy,
-    "categorical_crossentropy": keras.losses.CategoricalCrossentropy,
-    "sparse_categorical_crossentropy": keras.losses.SparseCategoricalCrossentropy,
-}
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
@@ -111,6 +107,11 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
         outputs = self.output_dense(pooled)
         super().__init__(inputs=backbone.input, outputs=outputs, **kwargs)
 
+    def classify_states(self, states: list, mask: Any, training: bool = False) -> Any:
+        """Return the outputs for the hidden states of the layers up to one."""
+        pooled = pool_layers(self.backbone, self.pooling_mode, states, mask)
+        return self.output_dense(self.output_dropout(pooled, training=training))
+
     # === From a checkpoint ===
 
     @classmethod
@@ -163,8 +164,10 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
 
         A loss of Keras given by its name takes logits if the model returns them.
         """
-        if self.gives_logits and isinstance(loss, str) and loss in _CROSSENTROPIES:
-            loss = _CROSSENTROPIES[loss](from_logits=True)
+        is_name = isinstance(loss, str) and loss.endswith("_crossentropy")
+        if self.gives_logits and is_name:
+            loss = getattr(keras.losses, loss.title().replace("_", ""))
+            loss = loss(from_logits=True)
         super().compile(optimizer=optimizer, loss=loss, **kwargs)
 
     def default_loss(self):
@@ -177,12 +180,10 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
         # Another loss may want scores, or one column per class.
         takes_ids = isinstance(self.loss, keras.losses.SparseCategoricalCrossentropy)
         classes = self.num_classes if self._loss_is_default or takes_ids else None
-        return examples.class_ids(x, y, classes, self.labels)
+        return class_ids(x, y, classes, self.labels)
 
     def prepare_dataset(self, dataset, fixed=False):
-        return (
-            examples.dataset_class_ids(dataset, self.labels) if self.labels else dataset
-        )
+        return dataset_class_ids(dataset, self.labels) if self.labels else dataset
 
     # === Answers out ===
 
@@ -290,7 +291,7 @@ class AlbertMultiLabelClassifier(AlbertTextClassifier):
         return {"metrics": [keras.metrics.AUC(curve="PR", **options)]}
 
     def targets(self, x, y, packed=None):
-        return examples.multi_hot(x, y, self.num_classes, self.labels)
+        return multi_hot(x, y, self.num_classes, self.labels)
 
     def answers(self, outputs: Any, labels: list[str] | None = None) -> dict[str, Any]:
         """Return `labels`, `chosen` and `probabilities`, [batch, num_classes].

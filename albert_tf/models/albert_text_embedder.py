@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,12 +8,11 @@ import tensorflow as tf
 
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.models.batching import DEFAULT_BATCH_SIZE, text_batches
-from albert_tf.models.pooling import pool_hidden_states
+from albert_tf.models.pooling import pool_states
 from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
-from albert_tf.preprocessing.examples import count_examples, is_pair
-from albert_tf.preprocessing.packed_texts import PackedTexts
-from albert_tf.preprocessing.texts import as_segments
+from albert_tf.preprocessing.segment_packer import PackedTexts
+from albert_tf.preprocessing.texts import as_segments, count_examples, is_pair
 from albert_tf.training import PairLoss
 from albert_tf_lite.answers import cosines_of, scores_of
 from albert_tf_lite.errors import AlbertError
@@ -83,7 +80,9 @@ class AlbertTextEmbedder(AlbertTask, keras_hub.models.TextEmbedder):
         self.normalize = normalize
 
         # === Functional Model ===
-        outputs = pool_hidden_states(backbone, pooling_mode)
+        states = backbone.with_intermediates().output["hidden_states"]
+        mask = backbone.input["padding_mask"]
+        outputs = pool_states(backbone, pooling_mode, states, mask)
         if normalize:
             outputs = keras.ops.normalize(outputs, axis=-1, order=2)
         super().__init__(inputs=backbone.input, outputs=outputs, **kwargs)
@@ -97,7 +96,8 @@ class AlbertTextEmbedder(AlbertTask, keras_hub.models.TextEmbedder):
         self, query_embeddings: np.ndarray, document_embeddings: np.ndarray
     ) -> np.ndarray:
         """Return the cosines [queries, documents] of two sets of vectors."""
-        first, second = map(_normalized, (query_embeddings, document_embeddings))
+        normalize = keras.utils.normalize
+        first, second = map(normalize, (query_embeddings, document_embeddings))
         return first @ second.T
 
     def search(
@@ -220,9 +220,3 @@ def _interleaved(x, y=None):
     if y is None:
         y = tf.fill([tf.shape(x[0])[0]], float("nan"))
     return texts, tf.repeat(tf.cast(y, tf.float32), 2)
-
-
-def _normalized(vectors):
-    vectors = np.asarray(vectors, "float32")
-    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    return vectors / np.maximum(lengths, 1e-12)

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 from typing import Any
 
 import keras
@@ -12,7 +10,7 @@ from albert_tf.models.from_checkpoint import warn_of_new_head
 from albert_tf.models.pooling import pool_text
 from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
-from albert_tf.preprocessing.examples import scores
+from albert_tf.preprocessing.texts import scores
 from albert_tf_lite.answers import scores_of
 
 

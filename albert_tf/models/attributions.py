@@ -1,12 +1,9 @@
 """Attributions: the contribution of each character to a classifier's answer."""
 
-from __future__ import annotations
-
 import dataclasses
 import warnings
 from typing import Any
 
-import keras
 import numpy as np
 import tensorflow as tf
 
@@ -89,7 +86,6 @@ class IntegratedGradients:
                 "This classifier takes ids, not texts. Set its `preprocessor`."
             )
         self.classifier = classifier
-        self._from_embedding = _without_embedding(classifier)
         # Traced once for texts of any length.
         self._traced_slopes = tf.function(self._slopes, reduce_retracing=True)
 
@@ -152,13 +148,12 @@ class IntegratedGradients:
         return features, places
 
     def _target(self, target, probabilities):
-        names = self.classifier.class_names
         if target is None:
             return int(probabilities.argmax())
-        if target in names:
-            return names.index(target)
-        if target in range(len(names)):
-            return int(target)
+        names = self.classifier.class_names
+        for known in (names, range(len(names))):
+            if target in known:
+                return known.index(target)
         raise AlbertError(
             f"`target` should be one of the classes {names}, or its position. "
             f"Received: {target!r}"
@@ -188,33 +183,16 @@ class IntegratedGradients:
 
     def _probabilities(self, vectors, features):
         """Return the probabilities for embeddings [rows, time, hidden_dim]."""
-        rows = tf.shape(vectors)[0]
-        inputs = {name: tf.repeat(x, rows, axis=0) for name, x in features.items()}
-        outputs = self._from_embedding({**inputs, "token_ids": vectors}, training=False)
-        return self.classifier.answers(outputs)["probabilities"]
-
-
-def _without_embedding(classifier):
-    """Return the classifier as a model that takes embeddings for `token_ids`."""
-    backbone = classifier.backbone
-    inputs = {
-        name: keras.Input((None,), dtype=x.dtype, name=name)
-        for name, x in classifier.input.items()
-    }
-    dtype = backbone.embedding.compute_dtype
-    shape = (None, backbone.hidden_dim)
-    inputs["token_ids"] = keras.Input(shape, dtype=dtype, name="token_ids")
-
-    def call(layer, *args, **kwargs):
-        return args[0] if layer is backbone.embedding else layer(*args, **kwargs)
-
-    # A plain model, because Keras would compile the copy of a compiled one.
-    return keras.models.clone_model(
-        keras.Model(classifier.input, classifier.output),
-        input_tensors=inputs,
-        clone_function=lambda layer: layer,
-        call_function=call,
-    )
+        classifier = self.classifier
+        mask = tf.repeat(features["padding_mask"], tf.shape(vectors)[0], axis=0)
+        *blocks, last = classifier.backbone.encoder_blocks
+        states = [vectors]
+        for block in blocks:
+            states.append(block(states[-1], padding_mask=mask))
+        # The pooler reads one position of the last layer.
+        length = 1 if classifier.pooling_mode == "cls" else None
+        states.append(last(states[-1], padding_mask=mask, output_length=length))
+        return classifier.probabilities(classifier.classify_states(states, mask))
 
 
 def _spread(of_tokens, starts, ends, length):

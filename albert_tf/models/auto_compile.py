@@ -1,7 +1,5 @@
 """Compiling with defaults that train."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Mapping
 from typing import Any
@@ -23,6 +21,7 @@ class AutoCompile(_Model):
     _auto_settings: dict[str, Any] | None = None
     _scheduled_steps: int | None = None
     _loss_is_default = False
+    ignored_class: int | None = None
 
     @property
     def default_learning_rate(self) -> float:
@@ -30,8 +29,15 @@ class AutoCompile(_Model):
         return fine_tuning_learning_rate(self.backbone.hidden_dim)
 
     def default_loss(self) -> Any:
-        """Return the loss of the task, as `keras.Model.compile` takes it."""
-        raise NotImplementedError
+        """Return the loss: the cross-entropy of each output with class ids.
+
+        Targets of `ignored_class` do not count.
+        """
+        loss = keras.losses.SparseCategoricalCrossentropy(
+            from_logits=True, ignore_class=self.ignored_class
+        )
+        outputs = self.output
+        return dict.fromkeys(outputs, loss) if isinstance(outputs, dict) else loss
 
     def default_metrics(self) -> dict[str, Any]:
         """Return the metrics of the task, as arguments of `keras.Model.compile`."""

@@ -1,7 +1,5 @@
 """Batches of texts of similar length, and their outputs in input order."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import functools
@@ -14,7 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.preprocessing.length_grouping import FixedSize, TokenBudget
-from albert_tf.preprocessing.packed_texts import PackedTexts
+from albert_tf.preprocessing.segment_packer import PackedTexts
 from albert_tf.preprocessing.text_classifier_preprocessor import (
     AlbertTextClassifierPreprocessor as TextPreprocessor,
 )
@@ -36,7 +34,7 @@ def text_batches(
     max_tokens: int | None = None,
     shuffle: bool = False,
     pad: Callable[..., Any] | None = None,
-) -> TextBatches:
+) -> "TextBatches":
     """Return the rows of packed texts in padded batches of similar length.
 
     Args:
@@ -144,7 +142,7 @@ class TextBatches:
         features = tf.nest.map_structure(lambda x: tf.gather(x, rows), self.features)
         return self.pad(*features)
 
-    def map(self, function: Callable[[Any], Any]) -> TextBatches:
+    def map(self, function: Callable[[Any], Any]) -> "TextBatches":
         """Return the batches after a function of each."""
         return dataclasses.replace(self, pad=lambda *x: function(self.pad(*x)))
 

@@ -1,7 +1,5 @@
 """Functions for classifiers: class weights, thresholds, long texts, features."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,9 +12,13 @@ from albert_tf.models.albert_text_classifier import (
     DEFAULT_THRESHOLD,
     AlbertMultiLabelClassifier,
 )
-from albert_tf.preprocessing.examples import class_ids, count_examples
-from albert_tf.preprocessing.packed_texts import WindowedTexts
-from albert_tf.preprocessing.texts import Texts, tokenize_with_offsets
+from albert_tf.preprocessing.segment_packer import WindowedTexts
+from albert_tf.preprocessing.texts import (
+    Texts,
+    class_ids,
+    count_examples,
+    tokenize_with_offsets,
+)
 from albert_tf_lite.answers import classify_multi_label
 from albert_tf_lite.errors import AlbertError
 

@@ -1,7 +1,5 @@
 """Text classification that leaves the encoder at the first layer that is sure."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -12,8 +10,7 @@ from keras import ops
 
 from albert_tf.models.albert_text_classifier import AlbertTextClassifier
 from albert_tf.models.batching import empty_outputs
-from albert_tf.models.pooling import pool_states
-from albert_tf.preprocessing.examples import count_examples
+from albert_tf.preprocessing.texts import count_examples
 from albert_tf_lite.errors import AlbertError
 
 
@@ -77,7 +74,7 @@ class AlbertEarlyExitClassifier(AlbertTextClassifier):
         outputs = []
         for block in backbone.encoder_blocks:
             x = block(x, padding_mask=mask, training=True)
-            outputs.append(self.classify_states(x, mask, training=True))
+            outputs.append(self.classify_states([x], mask, training=True))
         return ops.stack(outputs, axis=1)
 
     def compute_loss(
@@ -95,15 +92,6 @@ class AlbertEarlyExitClassifier(AlbertTextClassifier):
             # In training; the last layer is the one that `predict` uses.
             y_pred = y_pred[:, -1]
         return super().compute_metrics(x, y, y_pred, sample_weight)
-
-    def classify_states(self, x: Any, mask: Any, training: bool = False) -> Any:
-        """Return the outputs of pooler and head for the hidden states of a layer."""
-        if self.pooling_mode == "cls":
-            pooler: Any = self.backbone.pooled_dense
-            pooled = pooler(x[:, 0, :])
-        else:
-            pooled = pool_states(self.backbone, self.pooling_mode, [x], mask)
-        return self.output_dense(self.output_dropout(pooled, training=training))
 
     # === Prediction ===
 
@@ -174,7 +162,7 @@ def _run_until_done(task, inputs, patience):
 
     def step(layer, x, mask, rows, labels, counts, outputs):
         x = block(x, padding_mask=mask)
-        given = task.classify_states(x, mask)
+        given = task.classify_states([x], mask)
         now = tf.argmax(given, axis=1, output_type=tf.int32)
         counts = tf.where(now == labels, counts + 1, 0)
         # Texts that stay are overwritten later.
@@ -194,5 +182,5 @@ def _run_until_done(task, inputs, patience):
     # The pooler reads one position of the last layer.
     length = 1 if task.pooling_mode == "cls" else None
     x = block(x, padding_mask=mask, output_length=length)
-    given = task.classify_states(x, mask)
+    given = task.classify_states([x], mask)
     return tf.tensor_scatter_nd_update(outputs, rows[:, tf.newaxis], given)

@@ -1,14 +1,14 @@
 """Tasks from checkpoints, backbones and presets."""
 
-from __future__ import annotations
-
 import contextlib
 import inspect
+import operator
 import os
 import warnings
 from typing import Any
 
 import keras
+import keras_hub
 
 from albert_tf.backbone.albert_backbone import AlbertBackbone
 from albert_tf.backbone.precision import as_dtype
@@ -16,7 +16,12 @@ from albert_tf.backbone.presets import Presets, check_fits
 from albert_tf.checkpoints import open_checkpoint
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.heads import HEADS
-from albert_tf.layers.common import at_least_float32, dense
+from albert_tf.layers.common import (
+    argument_names,
+    arguments_of,
+    at_least_float32,
+    dense,
+)
 from albert_tf.tokenizers import load_tokenizer
 from albert_tf_lite.errors import AlbertError
 
@@ -34,6 +39,7 @@ class FromCheckpoint(_Presets):
     preprocessor_cls: Any = None
     heads: tuple[str, ...] = ()
     keeps_pooler = False
+    _preprocessor: Any = None
 
     @classmethod
     def from_checkpoint(
@@ -154,7 +160,8 @@ class FromCheckpoint(_Presets):
             backbone: an `AlbertBackbone`.
             vocabulary: as for `from_checkpoint`, or a tokenizer; `None` for a model
                 that takes ids.
-            *args, **kwargs: arguments of the class after `backbone`.
+            *args, **kwargs: arguments of the class after `backbone`, or of its
+                preprocessor.
             sequence_length: as for `from_checkpoint`.
             lowercase: bool. Lower-case the text; ignored if `vocabulary` is a
                 tokenizer.
@@ -162,30 +169,31 @@ class FromCheckpoint(_Presets):
         Raises:
             TypeError: if the class has no argument of that name.
         """
+        settings: dict[str, Any] = {}
+        if cls.preprocessor_cls is not None:
+            names = argument_names(cls.preprocessor_cls, keras_hub.models.Preprocessor)
+            settings = {name: kwargs.pop(name) for name in names if name in kwargs}
         known = (inspect.signature(base.__init__).parameters for base in cls.__mro__)
         if unknown := sorted(set(kwargs) - {"trainable"}.union(*known)):
             # Keras would ignore it.
+            names = argument_names(cls, FromCheckpoint, "backbone", "preprocessor")
             raise TypeError(
-                f"{cls.__name__} has no argument `{unknown[0]}`. Its arguments: "
-                f"{_own_arguments(cls)}"
+                f"{cls.__name__} has no argument `{unknown[0]}`. Its arguments: {names}"
             )
         if vocabulary is not None:
             if not isinstance(vocabulary, keras.layers.Layer):
                 vocabulary = load_tokenizer(vocabulary, lowercase=lowercase)
+            length = sequence_length or backbone.max_sequence_length
             kwargs["preprocessor"] = cls.preprocessor_cls(
-                vocabulary,
-                sequence_length=sequence_length or backbone.max_sequence_length,
+                vocabulary, sequence_length=length, **settings
             )
         return cls(backbone, *args, **kwargs)
 
-    @property
-    def preprocessor(self) -> Any:
-        return getattr(self, "_preprocessor", None)
-
-    @preprocessor.setter
-    def preprocessor(self, preprocessor):
+    def _set_preprocessor(self, preprocessor):
         check_fits(preprocessor, self.backbone)
         self._preprocessor = preprocessor
+
+    preprocessor = property(operator.attrgetter("_preprocessor"), _set_preprocessor)
 
     # === Heads ===
 
@@ -216,14 +224,8 @@ class FromCheckpoint(_Presets):
 
     def get_config(self) -> dict[str, Any]:
         """Return the arguments of the task, which are attributes of these names."""
-        config = super().get_config()
-        for name in _own_arguments(type(self)):
-            value = getattr(self, name)
-            if callable(value):
-                value = keras.activations.serialize(value)
-            # Keras wraps lists.
-            config[name] = list(value) if isinstance(value, list) else value
-        return config
+        others = "backbone", "preprocessor"
+        return {**super().get_config(), **arguments_of(self, FromCheckpoint, *others)}
 
     # KerasHub would keep the optimizer's state of all weights in a preset.
 
@@ -252,12 +254,3 @@ def warn_of_new_head(checkpoint: Checkpoint, head: str, wanted: int) -> None:
         # The caller of `from_checkpoint`.
         stacklevel=5,
     )
-
-
-def _own_arguments(cls):
-    """Return the arguments of a task without backbone and preprocessor."""
-    tasks = [x for x in cls.__mro__ if issubclass(x, FromCheckpoint)]
-    inits = [vars(x)["__init__"] for x in tasks if "__init__" in vars(x)]
-    parameters = [name for x in inits for name in inspect.signature(x).parameters]
-    others = ("self", "backbone", "preprocessor", "args", "kwargs")
-    return [name for name in dict.fromkeys(parameters) if name not in others]

@@ -1,7 +1,5 @@
 """Pooling of the hidden states of a text into one vector."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from keras import ops
@@ -46,14 +44,17 @@ def pool_states(backbone: AlbertBackbone, mode: str, states: list, mask: Any) ->
     return POOLING_MODES[mode](states, ops.expand_dims(ops.cast(mask, dtype), -1))
 
 
-def pool_hidden_states(backbone: AlbertBackbone, mode: str) -> Any:
-    """Return `pool_states` of the backbone's inputs, as a graph."""
-    states = backbone.with_intermediates().output["hidden_states"]
-    return pool_states(backbone, mode, states, backbone.input["padding_mask"])
+def pool_layers(backbone: AlbertBackbone, mode: str, states: list, mask: Any) -> Any:
+    """Return `pool_states`, but `"cls"` is the backbone's `pooled_output`."""
+    if mode == "cls":
+        pooler: Any = backbone.pooled_dense
+        return pooler(states[-1][:, 0, :])
+    return pool_states(backbone, mode, states, mask)
 
 
 def pool_text(backbone: AlbertBackbone, mode: str) -> Any:
-    """Return `pool_hidden_states`, but `"cls"` is the backbone's `pooled_output`."""
+    """Return `pool_layers` of the backbone's inputs, as a graph."""
     if mode == "cls":
         return backbone.pool(backbone.input)
-    return pool_hidden_states(backbone, mode)
+    states = backbone.with_intermediates().output["hidden_states"]
+    return pool_states(backbone, mode, states, backbone.input["padding_mask"])

@@ -1,7 +1,5 @@
 """Base class of all tasks."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -12,9 +10,15 @@ import tensorflow as tf
 from albert_tf.models import batching
 from albert_tf.models.auto_compile import AutoCompile
 from albert_tf.models.from_checkpoint import FromCheckpoint
-from albert_tf.preprocessing import examples
-from albert_tf.preprocessing.packed_texts import PackedTexts
-from albert_tf.preprocessing.texts import Texts
+from albert_tf.preprocessing.segment_packer import PackedTexts
+from albert_tf.preprocessing.texts import (
+    Texts,
+    check_batched,
+    count_examples,
+    is_pair,
+    split_off,
+    texts_in_memory,
+)
 from albert_tf.training.loss_watch import LossWatch
 from albert_tf_lite.errors import AlbertError
 
@@ -43,6 +47,8 @@ class AlbertTask(AutoCompile, FromCheckpoint):
         monitor: string, the score on the dev set that chooses the best epoch.
         takes_class_weight: bool. An example has one class, which `fit` can weight.
         pairs: bool. An example is a pair of texts; `fit` sets it.
+        reads_windows: bool. A text may be several rows, so datasets of texts are read
+            into memory to predict them, and refused for training.
     """
 
     name_of_task: str | None = None
@@ -51,6 +57,7 @@ class AlbertTask(AutoCompile, FromCheckpoint):
     monitor: str | None = None
     takes_class_weight = False
     pairs = False
+    reads_windows = False
     _was_fitted = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -62,7 +69,7 @@ class AlbertTask(AutoCompile, FromCheckpoint):
 
     def prepare_fit(self, x: Any, y: Any) -> tuple[Any, Any]:
         """Check the data of `fit`, set what depends on them, and return them."""
-        pairs = examples.is_pair(x)
+        pairs = is_pair(x)
         self.pairs = self.pairs if pairs is None else pairs
         return x, y
 
@@ -78,6 +85,10 @@ class AlbertTask(AutoCompile, FromCheckpoint):
         self, dataset: tf.data.Dataset, fixed: bool = False
     ) -> tf.data.Dataset:
         """Return a dataset for the model, to train on or (`fixed`) to evaluate."""
+        if self.reads_windows and is_pair(dataset) is not None:
+            raise TypeError(
+                f"{type(self).__name__} learns from lists. Received a dataset of texts."
+            )
         return dataset
 
     def training_batches(
@@ -106,7 +117,7 @@ class AlbertTask(AutoCompile, FromCheckpoint):
 
     def read_texts(self, x: Any) -> Any:
         """Return the `x` of `predict`; tasks with windows read datasets into memory."""
-        return x
+        return texts_in_memory(x) if self.reads_windows else x
 
     def prediction_batches(
         self,
@@ -218,23 +229,22 @@ class AlbertTask(AutoCompile, FromCheckpoint):
             )
         x, y = self.prepare_fit(x, y)
         if validation_split and validation_data is None:
-            (x, y, sample_weight), validation_data = examples.split_off(
+            (x, y, sample_weight), validation_data = split_off(
                 x, y, sample_weight, validation_split
             )
         if validation_data is not None:
             if not isinstance(validation_data, tuple):
                 validation_data = (validation_data,)
             is_dataset = isinstance(validation_data[0], tf.data.Dataset)
-            options: dict[str, Any] = {
+            options = {
                 "batch_size": validation_batch_size or batch_size,
                 "max_tokens": None if is_dataset else max_tokens,
             }
             validation_data = self._keras_data(*validation_data, **options, fixed=True)
         if max_tokens is None:
             batch_size = batch_size or batching.DEFAULT_BATCH_SIZE
-        x = self._keras_data(
-            x, y, sample_weight, batch_size, max_tokens, shuffle=shuffle
-        )
+        options = {"batch_size": batch_size, "max_tokens": max_tokens}
+        x = self._keras_data(x, y, sample_weight, **options, shuffle=shuffle)
         steps = steps_per_epoch or max(int(x.cardinality()), 0)
         self.schedule_learning_rate(steps, epochs, initial_epoch)
         if not (self._was_fitted or initial_epoch):
@@ -277,7 +287,8 @@ class AlbertTask(AutoCompile, FromCheckpoint):
             batch_size: optional int, by default more than 32 for short texts.
             verbose, steps, callbacks, return_dict: as for `keras.Model.evaluate`.
         """
-        x = self._keras_data(x, y, sample_weight, batch_size, max_tokens, fixed=True)
+        options = {"batch_size": batch_size, "max_tokens": max_tokens}
+        x = self._keras_data(x, y, sample_weight, **options, fixed=True)
         with batching.without_expected_warnings(x):
             return super().evaluate(
                 x,
@@ -332,10 +343,10 @@ class AlbertTask(AutoCompile, FromCheckpoint):
         if not self.takes_texts(x):
             batching.refuse_for_datasets(max_tokens=max_tokens)
             if isinstance(x, tf.data.Dataset):
-                examples.check_batched(x)
+                check_batched(x)
             outputs = super().predict(x, batch_size=batch_size, **kwargs)
             return x, None, batching.split_ragged(outputs)
-        if examples.count_examples(x) == 0:
+        if count_examples(x) == 0:
             return x, None, batching.empty_outputs(self.output)
         packed = self.preprocessor.pack_texts(x)
         batches = self.prediction_batches(packed, batch_size, max_tokens)
@@ -362,34 +373,15 @@ class AlbertTask(AutoCompile, FromCheckpoint):
         texts = isinstance(x, (list, tuple)) or hasattr(x, "__array__")
         return texts and self.preprocessor is not None
 
-    def _keras_data(
-        self,
-        x,
-        y=None,
-        sample_weight=None,
-        batch_size=None,
-        max_tokens=None,
-        *,
-        shuffle=False,
-        fixed=False,
-    ):
+    def _keras_data(self, x, y=None, sample_weight=None, **options):
         """Return the data of `fit` or `evaluate` as a dataset of batches."""
         if self.takes_texts(x):
-            return self.training_batches(
-                x,
-                y,
-                sample_weight,
-                shuffle=shuffle,
-                fixed=fixed,
-                batch_size=batch_size,
-                max_tokens=max_tokens,
-            )
+            return self.training_batches(x, y, sample_weight, **options)
+        batching.refuse_for_datasets(max_tokens=options["max_tokens"])
         if isinstance(x, tf.data.Dataset):
-            given = {"y": y, "sample_weight": sample_weight, "max_tokens": max_tokens}
-            batching.refuse_for_datasets(**given)
+            batching.refuse_for_datasets(y=y, sample_weight=sample_weight)
         else:
-            batching.refuse_for_datasets(max_tokens=max_tokens)
-            x = batching.batches_of_ids(x, y, sample_weight, batch_size, shuffle)
-        return batching.targets_of_one_type(
-            self.prepare_dataset(examples.check_batched(x), fixed)
-        )
+            ways = options["batch_size"], options.get("shuffle", False)
+            x = batching.batches_of_ids(x, y, sample_weight, *ways)
+        dataset = self.prepare_dataset(check_batched(x), options.get("fixed", False))
+        return batching.targets_of_one_type(dataset)

@@ -1,7 +1,5 @@
 """Zero-shot classification, by a model of natural language inference."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -2,21 +2,15 @@
 
 from albert_tf.preprocessing.masked_lm_preprocessor import AlbertMaskedLMPreprocessor
 from albert_tf.preprocessing.masking import WholeWordMaskGenerator
-from albert_tf.preprocessing.multiple_choice_preprocessor import (
-    AlbertMultipleChoicePreprocessor,
-)
-from albert_tf.preprocessing.question_answering_preprocessor import (
-    AlbertQuestionAnsweringPreprocessor,
-)
 from albert_tf.preprocessing.segment_packer import SegmentPacker
-from albert_tf.preprocessing.summarizer_preprocessor import (
+from albert_tf.preprocessing.task_preprocessors import (
+    AlbertMultipleChoicePreprocessor,
+    AlbertQuestionAnsweringPreprocessor,
     AlbertSummarizerPreprocessor,
+    AlbertTokenClassifierPreprocessor,
 )
 from albert_tf.preprocessing.text_classifier_preprocessor import (
     AlbertTextClassifierPreprocessor,
-)
-from albert_tf.preprocessing.token_classifier_preprocessor import (
-    AlbertTokenClassifierPreprocessor,
 )
 
 __all__ = [

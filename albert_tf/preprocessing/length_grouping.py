@@ -1,7 +1,5 @@
 """Batches of examples of similar length: of a fixed size or of a number of tokens."""
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Any
 
@@ -76,7 +74,7 @@ class TokenBudget:
     packer: SegmentPacker
     enough: int | None = None
 
-    def shared_by(self, texts: int) -> TokenBudget:
+    def shared_by(self, texts: int) -> "TokenBudget":
         """Return the budget of each text if an example has several."""
         return dataclasses.replace(self, tokens=self.tokens // max(texts, 1))
 

@@ -1,5 +1,3 @@
-from __future__ import annotations
-
 import dataclasses
 import functools
 from collections.abc import Callable
@@ -62,6 +60,8 @@ class AlbertMaskedLMPreprocessor(AlbertTextClassifierPreprocessor):
     ```
     """
 
+    not_in_config = ("tokenizer", "segmenter")
+
     def __init__(
         self,
         tokenizer: keras_hub.tokenizers.Tokenizer,
@@ -79,12 +79,10 @@ class AlbertMaskedLMPreprocessor(AlbertTextClassifierPreprocessor):
         super().__init__(
             tokenizer, sequence_length, padding, pad_to_multiple_of, **kwargs
         )
-        self.mask_settings = {
-            "mask_selection_rate": mask_selection_rate,
-            "ngram": ngram,
-            "mask_token_rate": mask_token_rate,
-            "random_token_rate": random_token_rate,
-        }
+        self.mask_selection_rate = mask_selection_rate
+        self.ngram = ngram
+        self.mask_token_rate = mask_token_rate
+        self.random_token_rate = random_token_rate
         self.marked_labels = marked_labels
         self.segmenter = segmenter
 
@@ -167,9 +165,13 @@ class AlbertMaskedLMPreprocessor(AlbertTextClassifierPreprocessor):
     # Cached, because it has a state.
     @functools.cached_property
     def _masks(self):
-        marked_labels = self.label_tokens is not None
         settings = mask_settings(
-            self.sequence_length, **self.mask_settings, marked_labels=marked_labels
+            self.sequence_length,
+            mask_selection_rate=self.mask_selection_rate,
+            ngram=self.ngram,
+            mask_token_rate=self.mask_token_rate,
+            random_token_rate=self.random_token_rate,
+            marked_labels=self.label_tokens is not None,
         )
         # Outside of the graph of a dataset that calls this.
         with tf.init_scope():
@@ -179,13 +181,6 @@ class AlbertMaskedLMPreprocessor(AlbertTextClassifierPreprocessor):
         other = super().with_tokenizer(tokenizer)
         other.segmenter = self.segmenter
         return other
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            **self.mask_settings,
-            "marked_labels": self.marked_labels,
-        }
 
 
 def _joined(parts, between):

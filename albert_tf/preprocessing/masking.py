@@ -315,10 +315,7 @@ def cut_into_ngrams(
 def _choose_tokens(
     ngrams: tf.Tensor, rate: tf.Tensor | float, most: int, seed: tf.Tensor
 ) -> tf.Tensor:
-    """Choose n-grams in random order until the rate is reached, bool [batch, time].
-
-    At most `most` tokens per sequence are chosen.
-    """
+    """Choose n-grams in random order until the rate or `most` tokens are reached."""
     time = tf.shape(ngrams)[1]
     # [batch, time] tokens per n-gram, padded with 0.
     lengths = _row_counts(ngrams, time + 1)[:, :time]

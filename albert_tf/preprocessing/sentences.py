@@ -1,7 +1,5 @@
 """Articles as lists of sentences."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from typing import Any

@@ -1,14 +1,16 @@
-from __future__ import annotations
-
-from typing import Any
+from typing import Any, Self
 
 import keras
 import keras_hub
 import tensorflow as tf
 
 from albert_tf.backbone.albert_backbone import AlbertBackbone
-from albert_tf.preprocessing.packed_texts import PackedTexts, warn_of_truncation
-from albert_tf.preprocessing.segment_packer import SegmentPacker
+from albert_tf.layers.common import arguments_of
+from albert_tf.preprocessing.segment_packer import (
+    PackedTexts,
+    SegmentPacker,
+    warn_of_truncation,
+)
 from albert_tf.preprocessing.texts import Texts, as_segments, in_threads
 from albert_tf.tokenizers.word_piece_tokenizer import WordPieceTokenizer
 
@@ -52,6 +54,7 @@ class AlbertTextClassifierPreprocessor(keras_hub.models.Preprocessor):
     backbone_cls = AlbertBackbone
     tokenizer_cls = WordPieceTokenizer
     packer_cls = SegmentPacker
+    not_in_config: tuple[str, ...] = ("tokenizer",)
 
     def __init__(
         self,
@@ -119,12 +122,10 @@ class AlbertTextClassifierPreprocessor(keras_hub.models.Preprocessor):
         return PackedTexts(tokens=tokens, first_lengths=first_lengths)
 
     def _pack_function(self, num_segments):
-        """Return a traced function of strings to packed tokens and which are long.
-
-        It is cached, because tracing takes longer than tokenizing a thousand texts.
-        """
+        """Return a traced function of strings to packed tokens and which are long."""
         packer = self.packer
         key = (num_segments, packer, self.tokenizer.fingerprint)
+        # Tracing takes longer than tokenizing a thousand texts.
         if self._traced_pack_key == key:
             return self._traced_pack
 
@@ -141,16 +142,10 @@ class AlbertTextClassifierPreprocessor(keras_hub.models.Preprocessor):
         self._traced_pack, self._traced_pack_key = pack, key
         return pack
 
-    def with_tokenizer(
-        self, tokenizer: keras_hub.tokenizers.Tokenizer
-    ) -> AlbertTextClassifierPreprocessor:
+    def with_tokenizer(self, tokenizer: keras_hub.tokenizers.Tokenizer) -> Self:
         """Return a preprocessor with the same settings and another tokenizer."""
         return type(self).from_config({**self.get_config(), "tokenizer": tokenizer})
 
     def get_config(self):
-        return {
-            **super().get_config(),
-            "sequence_length": self.sequence_length,
-            "padding": self.padding,
-            "pad_to_multiple_of": self.pad_to_multiple_of,
-        }
+        base = AlbertTextClassifierPreprocessor
+        return {**super().get_config(), **arguments_of(self, base, *self.not_in_config)}

@@ -17,7 +17,7 @@ from albert_tf.models import (
     AlbertTextClassifier,
     AlbertTextRegressor,
 )
-from albert_tf.models.building import build_model
+from albert_tf.models.albert_pretrainer import build_model
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from albert_tf.data.tagged import tag_names
-from albert_tf.models.tagging import Tagging as InGraphTagging
+from albert_tf.models.albert_token_classifier import Tagging as InGraphTagging
 from albert_tf.preprocessing.segment_packer import SegmentPacker
 from albert_tf_lite.exported_model import pack, pad
 from albert_tf_lite.tagging import Tagging, without_overlap

@@ -3,8 +3,13 @@
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.preprocessing.examples import class_ids, multi_hot, scores
-from albert_tf.preprocessing.texts import as_segments, as_string_tensor
+from albert_tf.preprocessing.texts import (
+    as_segments,
+    as_string_tensor,
+    class_ids,
+    multi_hot,
+    scores,
+)
 
 TEXTS = ["很好", "", "a😀"]
 BYTES = [text.encode() for text in TEXTS]

@@ -5,7 +5,7 @@ import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from albert_tf.preprocessing.packed_texts import Windows
+from albert_tf.preprocessing.segment_packer import Windows
 
 
 def context(token, start, end, length):

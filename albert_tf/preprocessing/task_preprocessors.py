@@ -1,0 +1,377 @@
+"""Preprocessors of tasks that read windows, choices or sentences."""
+
+import dataclasses
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from albert_tf.preprocessing.segment_packer import (
+    PackedTexts,
+    SegmentPacker,
+    WindowedTexts,
+    warn_of_truncation,
+)
+from albert_tf.preprocessing.sentences import sentences_of, split_sentences_in_graph
+from albert_tf.preprocessing.text_classifier_preprocessor import (
+    AlbertTextClassifierPreprocessor,
+)
+from albert_tf.preprocessing.texts import (
+    as_python_strings,
+    as_segments,
+    as_string_tensor,
+    check_parts,
+    tokenize_with_offsets,
+)
+from albert_tf_lite.errors import AlbertError
+
+# Tokens that neighbouring windows share by default: a whole answer should be in one.
+SHARED = 128
+
+
+@keras.saving.register_keras_serializable(package="albert_tf")
+class AlbertTokenClassifierPreprocessor(AlbertTextClassifierPreprocessor):
+    """Tokenize and pack texts for `AlbertTokenClassifier`.
+
+    A call returns one example per text, truncated to `sequence_length`. `pack_texts`
+    returns long texts in overlapping windows.
+
+    Args:
+        tokenizer: a `WordPieceTokenizer` or `SentencePieceTokenizer`.
+        sequence_length: int. Maximum number of tokens per window, special tokens
+            included.
+        stride: optional int. Tokens from the start of one window of a long text to
+            that of the next. By default three quarters of a window.
+        padding, pad_to_multiple_of: as for `AlbertTextClassifierPreprocessor`.
+
+    Call arguments:
+        x, sample_weight: as for `AlbertTextClassifierPreprocessor`, without pairs.
+        y: optional (ragged) int tensor [batch, (characters)], the tag of each
+            character. It becomes that of each token, int32 [batch, time], -1 for
+            padding and special tokens.
+
+    Returns:
+        As of `AlbertTextClassifierPreprocessor`.
+
+    Raises:
+        AlbertError: if `stride` would leave out tokens, or `x` is a pair of texts.
+    """
+
+    def __init__(
+        self,
+        tokenizer: Any,
+        sequence_length: int = 512,
+        stride: int | None = None,
+        **kwargs: Any,
+    ):
+        super().__init__(tokenizer, sequence_length=sequence_length, **kwargs)
+        if stride is not None and not 1 <= stride <= sequence_length - 2:
+            raise AlbertError(
+                "`stride` must be from 1 to sequence_length - 2 = "
+                f"{sequence_length - 2}, the tokens of a window. Received: {stride}"
+            )
+        self.stride = stride
+
+    def call(self, x, y=None, sample_weight=None):
+        refuse_pairs(x)
+        if y is not None and not isinstance(x, dict):
+            y = self._tags_of_tokens(x, y)
+            if sample_weight is not None:
+                # With an axis for the tokens, which the losses have.
+                sample_weight = tf.convert_to_tensor(sample_weight)[:, tf.newaxis]
+        return super().call(x, y=y, sample_weight=sample_weight)
+
+    def _tags_of_tokens(self, x, tags):
+        """Return the tag of the first character of each token."""
+        (text,) = as_segments(x)
+        _, *offsets = tokenize_with_offsets(self.tokenizer, text)
+        starts, ends = without_overlap(*offsets)
+        has_text = starts.values < ends.values
+        starts = starts.with_values(tf.where(has_text, starts.values, 0))
+        tags = tf.cast(tf.gather(tags, starts, batch_dims=1), tf.int32)
+        tags = tags.with_values(tf.where(has_text, tags.values, -1))
+        # Truncated and padded like tokens.
+        features = self.packer([tags])
+        position = tf.range(tf.shape(features["token_ids"])[1])
+        last = tf.reduce_sum(features["padding_mask"], axis=1, keepdims=True) - 1
+        return tf.where((position > 0) & (position < last), features["token_ids"], -1)
+
+    def pack_texts(self, x: Any) -> WindowedTexts:
+        """Tokenize strings [batch] and cut them into windows; also works in a graph."""
+        refuse_pairs(x)
+        ids, starts, ends = tokenize_with_offsets(self.tokenizer, x)
+        size = self.sequence_length - 2
+        stride = self.stride or max(size * 3 // 4, 1)
+        offsets = without_overlap(starts, ends)
+        return WindowedTexts.of(self.packer, ids, *offsets, size, stride)
+
+
+def without_overlap(
+    starts: tf.RaggedTensor, ends: tf.RaggedTensor
+) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
+    """Return offsets [texts, (tokens)] in which no tokens share a character.
+
+    If a character became several tokens, such as a Korean syllable, all but the first
+    are empty (`start == end`).
+    """
+    before = tf.concat([tf.zeros_like(ends[:, :1]), ends[:, :-1]], axis=1).values
+    starts = starts.with_values(tf.maximum(starts.values, before))
+    return starts, ends.with_values(tf.maximum(starts.values, ends.values))
+
+
+def refuse_pairs(x: Any) -> None:
+    if isinstance(x, tuple) and len(as_segments(x)) > 1:
+        raise AlbertError(
+            "A token classifier takes one text per example, as a list of strings. "
+            "Received a tuple of two lists, which is a pair of texts."
+        )
+
+
+@keras.saving.register_keras_serializable(package="albert_tf")
+class AlbertQuestionAnsweringPreprocessor(AlbertTextClassifierPreprocessor):
+    """Tokenize and pack questions and contexts for `AlbertQuestionAnswering`.
+
+    A call returns one example per question, with the first window of its context.
+    `pack_texts` returns all windows, which overlap.
+
+    Args:
+        tokenizer: a `WordPieceTokenizer` or `SentencePieceTokenizer`.
+        sequence_length: int. Maximum number of tokens per window, with the question
+            and the special tokens.
+        stride: optional int. Tokens from the start of one window of a long context to
+            that of the next. By default windows share 128 tokens, at most half.
+        max_question_length: int. Maximum number of tokens of a question, at most half
+            of the window. Longer questions are truncated.
+        **kwargs: as for `AlbertTextClassifierPreprocessor`.
+
+    Call arguments:
+        x: the tuple of two lists or tensors of strings [batch], questions and
+            contexts. A dict of ids passes unchanged.
+
+    Returns:
+        A dict of int32 tensors [batch, time].
+
+    Raises:
+        AlbertError: if `stride` is below 1, or `x` is not a tuple of two.
+
+    Reference:
+        [Devlin et al., 2018](https://arxiv.org/abs/1810.04805), and google-research/
+        albert `squad_utils.py`, `convert_examples_to_features`.
+    """
+
+    def __init__(
+        self,
+        tokenizer: Any,
+        sequence_length: int = 512,
+        stride: int | None = None,
+        max_question_length: int = 64,
+        **kwargs: Any,
+    ):
+        super().__init__(tokenizer, sequence_length=sequence_length, **kwargs)
+        if stride is not None and stride < 1:
+            raise AlbertError(f"`stride` must be at least 1. Received: {stride}")
+        self.stride = stride
+        self.max_question_length = max_question_length
+
+    def pack_texts(self, x: Any) -> WindowedTexts:
+        """Tokenize questions and contexts, and cut the contexts into windows."""
+        check_parts(x, "questions", "contexts")
+        questions, contexts = as_segments(x)
+        tokens = tokenize_with_offsets(self.tokenizer, contexts)
+        # [CLS] and two [SEP].
+        room = self.sequence_length - 3
+        questions = self.tokenizer(questions)
+        questions = questions[:, : min(self.max_question_length, room // 2)]
+        size = room - questions.row_lengths()
+        stride = size - tf.minimum(size // 2, SHARED)
+        if self.stride is not None:
+            stride = tf.minimum(size, self.stride)
+        return WindowedTexts.of(self.packer, *tokens, size, stride, questions)
+
+    def pack(self, x):
+        contexts = self.pack_texts(as_segments(x))
+        is_first = contexts.windows.starts == 0
+        return (
+            tf.ragged.boolean_mask(contexts.tokens, is_first),
+            tf.boolean_mask(contexts.first_lengths, is_first),
+        )
+
+
+def as_questions(x: Any) -> tuple[list[str], list[str]]:
+    """Return questions and contexts of any kind as two lists of Python strings."""
+    check_parts(x, "questions", "contexts")
+    questions, contexts = map(as_python_strings, x)
+    return questions, contexts
+
+
+@dataclasses.dataclass(frozen=True)
+class ChoicePacker(SegmentPacker):
+    """Pad tokens [batch, (choices), (tokens)] to [batch, choices, time]."""
+
+    def pad(self, tokens, first_lengths):
+        features = super().pad(tokens.values, first_lengths.values)
+        return {
+            name: tokens.with_values(value).to_tensor(
+                self.pad_token_id if name == "token_ids" else 0
+            )
+            for name, value in features.items()
+        }
+
+
+@keras.saving.register_keras_serializable(package="albert_tf")
+class AlbertMultipleChoicePreprocessor(AlbertTextClassifierPreprocessor):
+    """Tokenize and pack contexts, questions and choices for `AlbertMultipleChoice`.
+
+    Each choice becomes `[CLS] context [SEP] question choice [SEP]`. Long examples are
+    truncated by `SegmentPacker`, long contexts thus at their end.
+
+    Args:
+        tokenizer, sequence_length, padding, pad_to_multiple_of: as for
+            `AlbertTextClassifierPreprocessor`.
+
+    Call arguments:
+        x: the tuple `(contexts, questions, choices)`: two lists or tensors of strings
+            [batch], and a list of lists, ragged tensor or tensor of strings
+            [batch, choices], in which `""` at the end is no choice. A dict of ids
+            passes unchanged.
+
+    Returns:
+        A dict of int32 tensors [batch, choices, time].
+
+    Raises:
+        AlbertError: if `x` is another tuple, or an example has no choices.
+
+    Reference:
+        google-research/albert `race_utils.py`, `convert_single_example`.
+    """
+
+    packer_cls = ChoicePacker
+
+    def call(self, x, y=None, sample_weight=None):
+        if not isinstance(x, dict):
+            x = self.packer.pad(*self.pack(x))
+        return keras.utils.pack_x_y_sample_weight(x, y, sample_weight)
+
+    def pack(self, x):
+        """Return ragged tokens and lengths of contexts, [batch, (choices), ...]."""
+        tokens, first_lengths, _ = self._pack(x)
+        return tokens, first_lengths
+
+    def pack_texts(self, x: Any) -> PackedTexts:
+        tokens, first_lengths, is_long = self._pack(x)
+        warn_of_truncation(tf.reduce_any(is_long, axis=1), self.sequence_length)
+        return PackedTexts(tokens=tokens, first_lengths=first_lengths)
+
+    def _pack(self, x):
+        choices = ragged_choices(x)
+        example = choices.value_rowids()
+        contexts, questions = (
+            tf.gather(self.tokenizer(texts), example) for texts in as_segments(x[:2])
+        )
+        seconds = tf.concat([questions, self.tokenizer(choices.values)], axis=1)
+        segments = [contexts, seconds]
+        is_long = self.packer.full_lengths(segments) > self.sequence_length
+        return map(choices.with_values, (*self.packer.pack(segments), is_long))
+
+
+def ragged_choices(x: Any) -> tf.RaggedTensor:
+    """Return the choices of `(contexts, questions, choices)`, [batch, (choices)]."""
+    check_parts(x, "contexts", "questions", "choices")
+    contexts, _, choices = x
+    if isinstance(choices, tf.RaggedTensor):
+        return choices
+    if tf.is_tensor(choices):
+        more = tf.cumsum(tf.cast(choices != "", tf.int32), axis=1, reverse=True)
+        return tf.ragged.boolean_mask(choices, more > 0)
+    is_wrong = [isinstance(texts, (str, bytes)) or not len(texts) for texts in choices]
+    if len(choices) != len(contexts) or any(is_wrong):
+        wrong = [texts for texts, wrong in zip(choices, is_wrong, strict=True) if wrong]
+        raise AlbertError(
+            "`choices` should hold a list of at least one string per context. "
+            f"Received: {len(choices)} lists for {len(contexts)} contexts, {wrong[:1]}"
+        )
+    flat = as_string_tensor([text for texts in choices for text in texts], "choices")
+    return tf.RaggedTensor.from_row_lengths(flat, [len(texts) for texts in choices])
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Articles(PackedTexts):
+    """Articles in windows of whole sentences: `[CLS] a [SEP] [CLS] b [SEP]`."""
+
+    article: tf.Tensor  # int64 [windows]
+    # Of the [CLS] of each sentence among the tokens of all windows, int64 [sentences].
+    positions: tf.Tensor
+
+    @property
+    def examples(self):
+        return self.article
+
+
+@keras.saving.register_keras_serializable(package="albert_tf")
+class AlbertSummarizerPreprocessor(AlbertTextClassifierPreprocessor):
+    """Tokenize and pack articles, with a [CLS] before each sentence.
+
+    An article is a string, split at the ends of sentences, or the list of its
+    sentences. A window holds as many whole sentences as fit; a sentence longer than a
+    window is truncated. A call returns the first window of each article; `pack_texts`
+    returns all.
+
+    Args:
+        tokenizer: a `WordPieceTokenizer` or `SentencePieceTokenizer`.
+        sequence_length: int. Maximum number of tokens per window, special tokens
+            included.
+        padding, pad_to_multiple_of: as for `AlbertTextClassifierPreprocessor`.
+
+    Call arguments:
+        x: a list or tensor of strings [batch]. A dict of ids passes unchanged.
+
+    Returns:
+        A dict of int32 tensors [batch, time].
+
+    Reference:
+        [BertSum](https://arxiv.org/abs/1908.08345), section 3.1, without its
+        alternating segments.
+    """
+
+    def pack(self, x):
+        (texts,) = as_segments(x)
+        articles = self.cut(split_sentences_in_graph(texts))
+        first = tf.searchsorted(articles.article, tf.range(tf.size(texts, tf.int64)))
+        tokens = tf.gather(articles.tokens, first)
+        return tokens, tokens.row_lengths()
+
+    def pack_texts(self, x: Any) -> Articles:
+        """Tokenize articles, strings or lists of sentences, and cut them."""
+        rows = sentences_of(x)
+        flat = as_string_tensor([text for row in rows for text in row])
+        lengths = tf.constant([len(row) for row in rows], tf.int64)
+        return self.cut(tf.RaggedTensor.from_row_lengths(flat, lengths))
+
+    def cut(self, sentences: tf.RaggedTensor) -> Articles:
+        """Cut strings [articles, (sentences)] into windows; also works in a graph."""
+        tokens, _ = self.packer.pack([self.tokenizer(sentences.values)])
+        lengths, article = tokens.row_lengths(), sentences.value_rowids()
+        window = _windows(lengths, article, tf.constant(self.sequence_length, tf.int64))
+        sizes = tf.math.segment_sum(lengths, window)
+        tokens = tf.RaggedTensor.from_row_lengths(tokens.values, sizes, validate=False)
+        return Articles(
+            tokens=tokens,
+            first_lengths=sizes,
+            article=tf.math.segment_min(article, window),
+            positions=tf.cumsum(lengths, exclusive=True),
+        )
+
+
+@tf.function(reduce_retracing=True)
+def _windows(lengths, article, size):
+    """Return the window of each sentence: as many of an article as fit."""
+
+    def step(state, sentence):
+        used, window, before = state
+        length, article = sentence
+        begins = (used + length > size) | (article != before)
+        used = tf.where(begins, length, used + length)
+        return used, window + tf.cast(begins, tf.int64), article
+
+    start = tf.constant(0, tf.int64), tf.constant(-1, tf.int64)
+    return tf.scan(step, (lengths, article), (*start, tf.constant(-1, tf.int64)))[1]
