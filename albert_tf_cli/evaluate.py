@@ -86,7 +86,7 @@ def evaluate(
     predicted = task.predict(trained, examples.x, batch_size)
     values = task.report(trained, examples, predicted)
     if report_directory:
-        from albert_tf.evaluation import ErrorList, write_error_report
+        from albert_tf_cli.report import ErrorList, write_report
 
         rows = task.mistakes(trained, examples, predicted)
         colours = _attributions(task, trained, rows[:EXPLAINED])
@@ -97,9 +97,7 @@ def evaluate(
             )
             rows = task.suspicious(trained, train_examples, batch_size)
             lists.append(ErrorList("suspicious", *_NOTES["suspicious"], rows))
-        labels = getattr(trained, "class_names", None)
-        title = f"{model} on {file}"
-        write_error_report(report_directory, title, values, lists, labels)
+        write_report(report_directory, f"{model} on {file}", values, lists)
         counts = ", ".join(f"{len(part.rows)} {part.name}" for part in lists)
         page = pathlib.Path(report_directory) / "report.html"
         # To standard error, because --json prints to standard output.
@@ -112,30 +110,20 @@ def evaluate(
 
 def _print_report(values):
     """Print values one per line, and the dicts in them as the rows of a table."""
-    rows = {}
-    for name, value in values.items():
-        if name == "types":
-            rows |= value
-        elif isinstance(value, dict):
-            rows[name] = value
-        elif name != "confusion_matrix":
-            line = f"{name.replace('_', ' ')} {_number(value)}"
+    from albert_tf_cli.report import confusion_rows, score_rows, shown_number
+
+    first, *rows = score_rows(values)
+    if first[""]:
+        rows.insert(0, first)
+    else:
+        for name, value in list(first.items())[1:]:
+            line = f"{name.replace('_', ' ')} {shown_number(value)}"
             common.console.print(line, soft_wrap=True)
-    for names, group in itertools.groupby(rows, lambda name: list(rows[name])):
-        table = Table("", *names)
-        for name in group:
-            table.add_row(name, *map(_number, rows[name].values()))
+    for names, group in itertools.groupby([*rows, *confusion_rows(values)], list):
+        table = Table(*names)
+        for row in group:
+            table.add_row(*map(shown_number, row.values()))
         common.console.print(table)
-    if matrix := values.get("confusion_matrix"):
-        labels = list(rows)[: len(matrix)]
-        table = Table("truth \\ predicted", *labels)
-        for label, counts in zip(labels, matrix, strict=True):
-            table.add_row(label, *map(str, counts))
-        common.console.print(table)
-
-
-def _number(value):
-    return f"{value:.4f}" if isinstance(value, float) else str(value)
 
 
 def read_remembered(model: str, given: Columns, read: Callable[[Columns], Any]) -> Any:

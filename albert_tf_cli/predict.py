@@ -205,7 +205,7 @@ def _standard_input():
 
 def _coloured(found):
     """Return the texts of `Attributions` for a terminal, on a common scale."""
-    from albert_tf.evaluation import coloured_runs
+    from albert_tf_cli.report import coloured_runs
 
     strongest = max((abs(x) for values in found.values for x in values), default=0.0)
     shown = []

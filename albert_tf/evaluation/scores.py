@@ -77,32 +77,13 @@ def classification_report(
         zero_division=0,
         output_dict=True,
     )
+    for row in report.values():
+        if isinstance(row, dict):
+            row["support"] = int(row["support"])
     if np.ndim(truth) == 1:
         matrix = metrics.confusion_matrix(truth, predicted, labels=ids)
         report["confusion_matrix"] = matrix.tolist()
     return report
-
-
-def level_scores(
-    truth: Sequence[int], predicted: Sequence[int], labels: Sequence[str]
-) -> list[dict[str, float]]:
-    """Score hierarchical classes, such as "体育/足球", at each of their levels.
-
-    Args:
-        truth, predicted, labels: as for `classification_report`.
-
-    Returns:
-        A list of dicts: `level` (1 counts the part before the first "/" only) and
-        `classification_scores`. Empty if no label has levels.
-    """
-    parts = [label.split("/") for label in labels]
-    depth = max(map(len, parts), default=0)
-    scores = []
-    for level in range(1, depth + 1 if depth > 1 else 1):
-        names = ["/".join(part[:level]) for part in parts]
-        pair = ([names[i] for i in ids] for ids in (truth, predicted))
-        scores.append({"level": level, **classification_scores(*pair)})
-    return scores
 
 
 def best_thresholds(truth: Any, probabilities: Any, default: float = 0.5) -> list:

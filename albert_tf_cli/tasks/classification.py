@@ -1,7 +1,7 @@
 """Texts or pairs of texts with one class each, or with any number of classes."""
 
 from albert_tf_cli.common import shown
-from albert_tf_cli.tasks.task import Examples, Task, columns_of
+from albert_tf_cli.tasks.task import Examples, Task, columns_of, worst
 from albert_tf_lite.errors import AlbertError
 
 
@@ -56,13 +56,10 @@ class TextClassification(_Classification):
         return self._examples(data, data.class_ids(labels), labels)
 
     def report(self, model, examples, predicted):
-        from albert_tf.evaluation import classification_report, level_scores
+        from albert_tf.evaluation import classification_report
 
         ids = predicted["probabilities"].argmax(-1)
-        values = classification_report(examples.y, ids, model.class_names)
-        for scores in level_scores(examples.y, ids, model.class_names):
-            values[f"level {scores.pop('level')}"] = scores
-        return values
+        return classification_report(examples.y, ids, model.class_names)
 
     def mistakes(self, model, examples, predicted):
         from albert_tf.evaluation import worst_mistakes
@@ -144,21 +141,27 @@ class MultiLabel(_Classification):
         ]
 
     def mistakes(self, model, examples, predicted):
-        from albert_tf.evaluation import worst_multi_label_mistakes
+        import numpy as np
 
-        def named(probabilities):
-            names = model.class_names
-            return "|".join(f"{names[i]} {x:.4f}" for i, x in probabilities.items())
+        truth, chosen = np.asarray(examples.y), predicted["chosen"]
+        probabilities = predicted["probabilities"]
+        given = np.maximum(np.where(truth, probabilities, 1 - probabilities), 1e-12)
 
-        return [
-            {
-                "example": row["index"] + 1,
-                "missed": named(row["missed"]),
-                "wrong": named(row["wrong"]),
-                "loss": row["loss"],
-                **columns_of(examples.x, row["index"]),
-            }
-            for row in worst_multi_label_mistakes(
-                predicted["probabilities"], examples.y, predicted["chosen"]
+        def named(i, wrong):
+            ids = np.flatnonzero(wrong[i])
+            return "|".join(
+                f"{model.class_names[j]} {probabilities[i, j]:.4f}" for j in ids
             )
-        ]
+
+        rows = (
+            {
+                "example": i + 1,
+                "missed": named(i, truth > chosen),
+                "wrong": named(i, chosen > truth),
+                # In nats, the sum over the classes.
+                "loss": float(loss),
+                **columns_of(examples.x, i),
+            }
+            for i, loss in enumerate(-np.log(given).sum(axis=1))
+        )
+        return worst(rows)

@@ -3,7 +3,7 @@
 import warnings
 
 from albert_tf_cli.common import shown
-from albert_tf_cli.tasks.task import Examples, Task
+from albert_tf_cli.tasks.task import Examples, Task, worst
 from albert_tf_lite.errors import AlbertError
 
 
@@ -45,8 +45,6 @@ class TokenClassification(Task):
         return model.predict_spans(x, batch_size, verbose=0)
 
     def mistakes(self, model, examples, predicted):
-        from albert_tf.evaluation import worst_entity_mistakes
-
         def named(text, spans):
             return " ".join(
                 f"{text[start:end]}/{label}@{start}"
@@ -55,12 +53,15 @@ class TokenClassification(Task):
             )
 
         rows = []
-        for found in worst_entity_mistakes(examples.y, predicted):
-            text = examples.x[found["index"]]
-            spans = {name: named(text, found[name]) for name in ("missed", "wrong")}
-            row = {"example": found["index"] + 1, **spans, "loss": found["loss"]}
-            rows.append({**row, "text": text})
-        return rows
+        for i, (text, spans) in enumerate(zip(examples.x, examples.y, strict=True)):
+            found, right = {span[:3] for span in predicted[i]}, set(spans)
+            missed = [span for span in spans if span not in found]
+            wrong = [span for span in predicted[i] if span[:3] not in right]
+            # 1 for each missed entity, and the score of each wrong one.
+            loss = len(missed) + sum(float(score) for *_, score in wrong)
+            row = {"missed": named(text, missed), "wrong": named(text, wrong)}
+            rows.append({"example": i + 1, **row, "loss": loss, "text": text})
+        return worst(rows)
 
 
 class QuestionAnswering(Task):

@@ -1,6 +1,7 @@
 """Base class of the tasks of the command line."""
 
 import dataclasses
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from albert_tf_lite.errors import AlbertError
@@ -141,6 +142,12 @@ def columns_of(x: Any, index: int) -> dict[str, str]:
     if isinstance(x, tuple):
         return {"text": x[0][index], "text_b": x[1][index]}
     return {"text": x[index]}
+
+
+def worst(rows: Iterable[dict]) -> list[dict]:
+    """Return the 50 rows of the highest loss with something missed or wrong."""
+    wrong = (row for row in rows if row["missed"] or row["wrong"])
+    return sorted(wrong, key=lambda row: -row["loss"])[:50]
 
 
 def split(examples: Examples, share: float, seed: int) -> list[Examples]:

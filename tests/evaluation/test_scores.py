@@ -16,7 +16,6 @@ from albert_tf.evaluation import (
     classification_scores,
     cmrc_scores,
     entity_scores,
-    level_scores,
     multi_label_scores,
     oracle_labels,
     regression_scores,
@@ -35,16 +34,6 @@ def test_classes_by_hand():
     report = classification_report([0, 0, 2], [0, 2, 2], ["a", "b", "c"])
     assert report["confusion_matrix"] == [[1, 0, 1], [0, 0, 0], [0, 0, 1]]
     assert report["b"]["support"] == 0 and report["c"]["precision"] == 0.5
-
-
-def test_levels_of_hierarchical_names():
-    labels = ["体育/足球", "体育/篮球", "财经/股票/创业板", "其他"]
-    truth, predicted = [0, 1, 2, 3], [1, 1, 3, 3]
-    first, second, third = level_scores(truth, predicted, labels)
-    assert [x["level"] for x in (first, second, third)] == [1, 2, 3]
-    assert first["accuracy"] == 3 / 4 and second["accuracy"] == 2 / 4
-    assert third == {"level": 3, **classification_scores(truth, predicted)}
-    assert level_scores([0], [0], ["体育", "财经"]) == []
 
 
 def test_label_lists_by_hand():
