@@ -1,6 +1,5 @@
 """The tasks that read files, in modules of similar tasks."""
 
-from albert_tf_cli.tasks.classification import MultiLabel, TextClassification
 from albert_tf_cli.tasks.passages import (
     MultipleChoice,
     QuestionAnswering,
@@ -8,20 +7,15 @@ from albert_tf_cli.tasks.passages import (
 )
 from albert_tf_cli.tasks.task import Columns, Examples, Task, split
 from albert_tf_cli.tasks.texts import (
+    MultiLabel,
     Regression,
     SpellingCorrection,
     Summarization,
+    TextClassification,
     TextEmbedding,
 )
 
-__all__ = [
-    "TASKS",
-    "Columns",
-    "Examples",
-    "Task",
-    "split",
-    "task_named",
-]
+__all__ = ["TASKS", "Columns", "Examples", "Task", "split", "task_named"]
 
 _TASKS = (
     *(TextClassification(), MultiLabel(), Regression(), TokenClassification()),

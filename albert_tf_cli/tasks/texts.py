@@ -1,7 +1,170 @@
-"""Texts or pairs of texts with a number, a correction or a summary."""
+"""Texts or pairs of texts with classes, a number, a correction or a summary."""
 
-from albert_tf_cli.tasks.classification import read_labelled
-from albert_tf_cli.tasks.task import Examples, Task
+from albert_tf_cli.common import shown
+from albert_tf_cli.tasks.task import Examples, Task, columns_of, worst
+from albert_tf_lite.errors import AlbertError
+
+
+def read_labelled(path, columns, known=None):
+    """Read a table; with `known`, of pairs if the model takes pairs."""
+    from albert_tf.data import read_labelled_texts
+
+    pairs = None if known is None else known["pairs"]
+    return read_labelled_texts(path, *columns, pairs=pairs)
+
+
+class _Classification(Task):
+    """Base class of single-label and multi-label classification."""
+
+    def summary(self, arguments):
+        return f"{arguments['num_classes']} classes: {shown(arguments['labels'])}."
+
+    def predict(self, model, x, batch_size):
+        import numpy as np
+
+        answers = model.answers(super().predict(model, x, batch_size))
+        return {name: np.asarray(values) for name, values in answers.items()}
+
+    def explain(self, model):
+        from albert_tf.models import IntegratedGradients
+
+        return IntegratedGradients(model)
+
+    def _examples(self, data, y, labels):
+        arguments = {"num_classes": len(labels), "labels": labels, "pairs": data.pairs}
+        return Examples(data.x, y, arguments)
+
+    def _known_labels(self, known):
+        return known["labels"] or list(map(str, range(known["num_classes"])))
+
+
+class TextClassification(_Classification):
+    """One class per text, in the column `label`."""
+
+    name = "text-classification"
+
+    def read(self, path, columns, known=None):
+        from albert_tf.data import class_names
+
+        data = read_labelled(path, columns, known)
+        labels = self._known_labels(known) if known else class_names(data.labels)
+        if known is None and len(labels) < 2 and "" not in data.labels:
+            raise AlbertError(
+                f"All texts of {path} have the label {labels[0]!r}. Expected at least "
+                "two classes. Check --label-column."
+            )
+        return self._examples(data, data.class_ids(labels), labels)
+
+    def report(self, model, examples, predicted):
+        from albert_tf.evaluation import classification_report
+
+        ids = predicted["probabilities"].argmax(-1)
+        return classification_report(examples.y, ids, model.class_names)
+
+    def mistakes(self, model, examples, predicted):
+        from albert_tf.evaluation import worst_mistakes
+
+        found = worst_mistakes(predicted["probabilities"], examples.y)
+        return self._rows(model, examples, found, "predicted")
+
+    def suspicious(self, model, examples, batch_size):
+        from albert_tf.evaluation import character_features, suspicious_labels
+        from albert_tf.models import text_features
+
+        # Features of the model may have memorised wrong labels, but characters do not
+        # tell whether two texts belong together.
+        if model.pairs:
+            features, _ = text_features(model, examples.x, batch_size)
+        else:
+            features = character_features(examples.x)
+        found = suspicious_labels(features, examples.y)
+        return self._rows(model, examples, found, "suggested")
+
+    def _rows(self, model, examples, found, predicted):
+        return [
+            {
+                "example": row["index"] + 1,
+                "label": model.class_names[row["label_id"]],
+                predicted: model.class_names[row["predicted_id"]],
+                "probability": row["predicted_probability"],
+                "of_label": row["label_probability"],
+                **columns_of(examples.x, row["index"]),
+            }
+            for row in found
+        ]
+
+
+class MultiLabel(_Classification):
+    """Any number of classes per text, such as "体育|娱乐"."""
+
+    name = "multi-label"
+
+    def read(self, path, columns, known=None):
+        from albert_tf.data import class_names
+        from albert_tf.preprocessing.examples import multi_hot
+
+        data = read_labelled(path, columns, known)
+        names = data.label_lists()
+        if known:
+            labels = self._known_labels(known)
+        else:
+            labels = class_names(name for row in names for name in row)
+        if not labels:
+            raise AlbertError(
+                f"No text of {path} has a label. Write the labels of a text into one "
+                'cell, such as "体育|娱乐", or check --label-column.'
+            )
+        return self._examples(
+            data, multi_hot(data.x, names, len(labels), labels), labels
+        )
+
+    def tune(self, model, dev, batch_size):
+        from albert_tf.models import tune_thresholds
+
+        tune_thresholds(model, dev.x, dev.y, batch_size)
+
+    def scores(self, examples, predicted):
+        from albert_tf.evaluation import multi_label_scores
+
+        return multi_label_scores(examples.y, predicted["chosen"])
+
+    def report(self, model, examples, predicted):
+        from albert_tf.evaluation import classification_report
+
+        rows = classification_report(examples.y, predicted["chosen"], model.class_names)
+        return {**rows, **self.scores(examples, predicted)}
+
+    def cells(self, answer):
+        return [
+            "|".join(label["label"] for label in answer),
+            "|".join(f"{label['score']:.4f}" for label in answer),
+        ]
+
+    def mistakes(self, model, examples, predicted):
+        import numpy as np
+
+        truth, chosen = np.asarray(examples.y), predicted["chosen"]
+        probabilities = predicted["probabilities"]
+        given = np.maximum(np.where(truth, probabilities, 1 - probabilities), 1e-12)
+
+        def named(i, wrong):
+            ids = np.flatnonzero(wrong[i])
+            return "|".join(
+                f"{model.class_names[j]} {probabilities[i, j]:.4f}" for j in ids
+            )
+
+        rows = (
+            {
+                "example": i + 1,
+                "missed": named(i, truth > chosen),
+                "wrong": named(i, chosen > truth),
+                # In nats, the sum over the classes.
+                "loss": float(loss),
+                **columns_of(examples.x, i),
+            }
+            for i, loss in enumerate(-np.log(given).sum(axis=1))
+        )
+        return worst(rows)
 
 
 class Regression(Task):
