@@ -105,9 +105,8 @@ def export(
 
 
 def _print_comparison(title, path, task, model, exported, examples):
-    from rich.table import Table
-
     import tensorflow as tf
+    from rich.table import Table
 
     from albert_tf.export.engines import (
         example_features,

@@ -6,7 +6,6 @@ import dataclasses
 import os
 import pathlib
 import string
-from typing import Any
 
 from albert_tf.data.reading import field, read_json
 from albert_tf_lite.errors import AlbertError
@@ -57,17 +56,15 @@ class SpanQuestions:
 
         The others, which cannot be learned, are counted in `skipped`.
         """
+        rows = list(zip(self.questions, self.contexts, self.answers, strict=True))
         kept = [
-            i
-            for i, answers in enumerate(self.answers)
-            if not answers or any(start is not None for start, _ in answers)
+            row
+            for row in rows
+            if not row[2] or any(start is not None for start, _ in row[2])
         ]
-        lists: dict[str, Any] = {
-            name: [getattr(self, name)[i] for i in kept]
-            for name in ("questions", "contexts", "answers")
-        }
-        skipped = len(self) - len(kept)
-        return dataclasses.replace(self, **lists, skipped=skipped)
+        columns = map(list, zip(*kept, strict=True)) if kept else ([], [], [])
+        skipped = len(rows) - len(kept)
+        return SpanQuestions(*columns, self.moved, self.absent, skipped)
 
 
 def find_answer(context: str, start: int | None, text: str) -> int | None:

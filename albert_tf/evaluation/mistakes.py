@@ -10,6 +10,7 @@ import numpy as np
 
 from albert_tf_lite.errors import AlbertError, import_extra
 
+
 def worst_mistakes(
     probabilities: Any, truth: Any, count: int = 50
 ) -> list[dict[str, Any]]:

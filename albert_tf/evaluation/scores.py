@@ -242,7 +242,7 @@ def squad_scores(
         [Rajpurkar et al., 2018](https://arxiv.org/abs/1806.03822), and their
         `evaluate-v2.0.py`.
     """
-    return answer_scores(predictions, answers, "squad")
+    return _answer_scores(predictions, answers, "squad")
 
 
 def cmrc_scores(
@@ -265,13 +265,10 @@ def cmrc_scores(
         [Cui et al., 2019](https://arxiv.org/abs/1810.07366), and their
         `cmrc2018_evaluate.py`.
     """
-    return answer_scores(predictions, answers, "cmrc")
+    return _answer_scores(predictions, answers, "cmrc")
 
 
-def answer_scores(
-    predictions: Sequence[str], answers: Sequence[Sequence[str]], kind: str
-) -> dict[str, float]:
-    """Return `squad_scores` or `cmrc_scores`, for a `kind` of `"squad"` or `"cmrc"`."""
+def _answer_scores(predictions, answers, kind):
     exact, f1 = 100 * score_answers(predictions, answers, kind).T
     parts = {"exact_match": exact, "f1": f1}
     has_answer = np.array([any(texts) for texts in answers])
@@ -397,7 +394,9 @@ def spelling_scores(
     for i, row in enumerate(rows):
         if len(set(map(len, row))) > 1:
             raise AlbertError(f"The texts {i} differ in length: {row}")
-    detected = [_changed(s, p) == _changed(s, t) for s, t, p in rows]
+    detected = [
+        all((a != c) == (a != b) for a, b, c in zip(*row, strict=True)) for row in rows
+    ]
     corrected = [p == t for _, t, p in rows]
     has_errors = np.array([s != t for s, t, _ in rows])
     found: dict[str, float] = {}
@@ -411,11 +410,6 @@ def spelling_scores(
         found |= {f"{name}_{x}": float(y) for x, y in zip(kinds, values, strict=True)}
     wrongly_changed = [s != p for s, t, p in rows if s == t]
     return {**found, "false_positive_rate": float(np.mean(wrongly_changed or 0))}
-
-
-def _changed(source, other):
-    """Return whether two texts differ, for each of their characters."""
-    return [first != second for first, second in zip(source, other, strict=True)]
 
 
 # === Summaries ===

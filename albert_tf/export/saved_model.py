@@ -338,12 +338,10 @@ def _card(task, functions, labels):
     }
     signatures = []
     for name, function in functions.items():
-        rows = [("in", spec.name, spec) for spec in function.input_signature]
+        inputs = {spec.name: spec for spec in function.input_signature}
         outputs = function.get_concrete_function().structured_outputs
-        rows += [("out", *item) for item in outputs.items()]
-        signatures.append(f"\nSignature `{name}`:\n\n| | name | type and shape |")
-        signatures.append("|---|---|---|")
-        signatures += [f"| {way} | `{key}` | {_form(x)} |" for way, key, x in rows]
+        takes, returns = map(_listed, (inputs, outputs))
+        signatures.append(f"\nSignature `{name}` takes {takes}. It returns {returns}.")
     example = ", ".join(
         f"{spec.name}=tf.constant({[['很好']] if spec.shape.rank else ['很好']!r})"
         for spec in functions["serving_default"].input_signature
@@ -356,11 +354,13 @@ def _card(task, functions, labels):
     )
 
 
-def _form(spec):
-    if spec.shape.rank is None:
-        return f"{spec.dtype.name} [batch] or [batch, 1]"
-    sizes = ["batch", *("any" if size is None else size for size in spec.shape[1:])]
-    return f"{spec.dtype.name} [{', '.join(map(str, sizes))}]"
+def _listed(specs):
+    rows = []
+    for name, spec in specs.items():
+        # A text may come as a column, too.
+        shape = spec.shape if spec.shape.rank else "[batch] or [batch, 1]"
+        rows.append(f"`{name}` ({spec.dtype.name} {shape})")
+    return ", ".join(rows)
 
 
 # === Warm-up requests ===

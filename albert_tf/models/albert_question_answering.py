@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.backbone import AlbertBackbone
-from albert_tf.evaluation import best_null_threshold, score_answers
+from albert_tf.evaluation.scores import best_null_threshold, score_answers
 from albert_tf.models.answer_spans import NEVER, answer_lists, best_spans, span_targets
 from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing.examples import (

@@ -74,14 +74,13 @@ class QuestionAnswering(Task):
 
         found = read_squad(path)
         data = found.for_training()
-        notes = {
-            "answers had a wrong answer_start, which was corrected": data.moved,
-            "answers are not in their context": data.absent,
-            "questions have no valid answer and are skipped": data.skipped,
-        }
-        counts = [f"{count} {note}" for note, count in notes.items() if count]
-        if counts:
-            warnings.warn(f"{path}: {'; '.join(counts)}.", stacklevel=2)
+        if data.moved or data.absent or data.skipped:
+            warnings.warn(
+                f"{path}: {data.moved} answers had a wrong answer_start, which was "
+                f"corrected; {data.absent} answers are not in their context; "
+                f"{data.skipped} questions have no valid answer and are skipped.",
+                stacklevel=2,
+            )
         if not len(data):
             raise AlbertError(f"{path} has no question with its answer in the context.")
         return Examples(data.x, data.answers)
@@ -92,11 +91,12 @@ class QuestionAnswering(Task):
             model.tune_null_threshold(dev.x, dev.y, kind, batch_size)
 
     def scores(self, examples, predicted):
-        from albert_tf.evaluation import answer_scores
+        from albert_tf.evaluation import cmrc_scores, squad_scores
 
         answers = [answer["answer"] for answer in predicted]
         truth = [[text for _, text in answers] for answers in examples.y]
-        return answer_scores(answers, truth, self._scoring_script(examples))
+        is_cmrc = self._scoring_script(examples) == "cmrc"
+        return (cmrc_scores if is_cmrc else squad_scores)(answers, truth)
 
     def report(self, model, examples, predicted):
         names = {"cmrc": "CMRC 2018, in percent", "squad": "SQuAD, in percent"}
@@ -104,7 +104,7 @@ class QuestionAnswering(Task):
         return {"script": script, **self.scores(examples, predicted)}
 
     def _scoring_script(self, examples):
-        from albert_tf.evaluation import kind_of_answers
+        from albert_tf.evaluation.scores import kind_of_answers
 
         # A sample of the contexts is enough to recognise Chinese.
         return kind_of_answers(examples.x[1][:100])

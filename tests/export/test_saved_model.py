@@ -128,9 +128,9 @@ def test_card_and_labels_explain_the_model(model):
     for words in (
         "AlbertTextClassifier",
         "| labels | 坏, 中, 好 |",
-        "| out | `probabilities` | float32 [batch, 3] |",
-        "| in | `text` | string [batch] or [batch, 1] |",
-        "| in | `token_ids` | int32 [batch, any] |",
+        "`serving_default` takes `text` (string [batch] or [batch, 1])",
+        "`probabilities` (float32 (None, 3))",
+        "`token_ids` (int32 (None, None))",
         "text=tf.constant(['很好'])",
     ):
         assert words in card
