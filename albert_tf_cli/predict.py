@@ -147,7 +147,14 @@ def predict(
         cells = task.cells(found)
         lines.append("\t".join([*cells, texts[i]]))
         if as_json:
-            found = _with_attributions(found, values) if values else found
+            if values:
+                explanation = {
+                    "label": values.label,
+                    "probability": values.output,
+                    "baseline": values.baseline,
+                    "characters": [x.tolist() for x in values.values],
+                }
+                found = {"answer": found, "explanation": explanation}
             lines[-1] = json.dumps(found, ensure_ascii=False)
         if output:
             continue
@@ -215,14 +222,3 @@ def _coloured(found):
             part.append(piece, colour and f"black on {colour}")
         shown.append(part)
     return Text("\t").join(shown)
-
-
-def _with_attributions(answer, found):
-    """Return an answer and its `Attributions`, numbers for each text, as JSON."""
-    explanation = {
-        "label": found.label,
-        "probability": found.output,
-        "baseline": found.baseline,
-        "characters": [values.tolist() for values in found.values],
-    }
-    return {"answer": answer, "explanation": explanation}

@@ -68,17 +68,7 @@ class SpanQuestions:
 
 
 def find_answer(context: str, start: int | None, text: str) -> int | None:
-    """Find the occurrence of a text that is nearest to a given start.
-
-    Args:
-        context: string.
-        start: optional int, in characters.
-        text: string.
-
-    Returns:
-        The start of the occurrence, or `None` if the context does not contain the text.
-
-    Example:
+    """Return where a text begins that is nearest to a start, or `None`.
 
     >>> find_answer("黄河长5464公里", 5, "5464公里")
     3

@@ -87,16 +87,10 @@ def classification_report(
 
 
 def best_thresholds(truth: Any, probabilities: Any, default: float = 0.5) -> list:
-    """Choose the threshold of each class that has the best F1.
+    """Return the threshold of each class that has the best F1, `default` if absent.
 
-    Args:
-        truth: array of 0 and 1 [examples, classes].
-        probabilities: float array [examples, classes].
-        default: float, for classes without examples.
-
-    Returns:
-        A list of floats, each in the middle between the lowest probability above the
-        threshold and the highest below it.
+    `truth` is 0 or 1, `probabilities` a float, both [examples, classes]. A threshold is
+    in the middle between two probabilities.
     """
     curve = import_extra("sklearn.metrics").precision_recall_curve
     truth, probabilities = np.asarray(truth), np.asarray(probabilities, "float64")

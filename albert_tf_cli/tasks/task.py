@@ -68,14 +68,7 @@ class Task:
         self.name = name or self.name
 
     def read(self, path: str, columns: Columns, known: dict | None = None) -> Examples:
-        """Read labelled examples.
-
-        Args:
-            path: a file.
-            columns: the columns of a table.
-            known: optional dict, the arguments of the model that the examples are for.
-                By default the examples determine them.
-        """
+        """Read examples, for a model of the arguments `known` if there is one."""
         raise NotImplementedError
 
     def summary(self, arguments: dict) -> str:

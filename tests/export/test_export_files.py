@@ -133,7 +133,6 @@ def test_what_cannot_be_exported_is_refused(classifier, tmp_path):
     bare.preprocessor = None
     (tmp_path / "file").write_text("notes")
     for task, options, error, message in (
-        (classifier, {"dtype": "float16"}, ValueError, "`dtype` must be one of"),
         (classifier, {"labels": ["a", "b"]}, ValueError, "3 classes.* Received 2"),
         (bare, {}, ValueError, "no preprocessor.*vocabulary"),
     ):
