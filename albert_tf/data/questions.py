@@ -154,8 +154,8 @@ class ChoiceQuestions:
         contexts: list of strings.
         questions: list of strings.
         choices: list of lists of strings, possibly of different lengths.
-        labels: list of ints, the position of the correct choice; `None` if the file
-            has no answers.
+        labels: list of ints, the position of the correct choice; `None` if an answer
+            is missing.
     """
 
     contexts: list[str]
@@ -189,7 +189,7 @@ def read_choices(path: str | os.PathLike) -> ChoiceQuestions:
 
     Raises:
         FileNotFoundError: if the file does not exist, or the directory has none.
-        AlbertError: if an entry has another form, or only some questions have answers.
+        AlbertError: if an entry has another form.
 
     Example:
     ```python
@@ -216,13 +216,9 @@ def read_choices(path: str | os.PathLike) -> ChoiceQuestions:
     if not rows:
         raise AlbertError(f"{path} has no questions.")
     contexts, questions, choices, labels = map(list, zip(*rows, strict=True))
-    unlabelled = labels.count(None)
-    if 0 < unlabelled < len(labels):
-        raise AlbertError(
-            f"{path} has {unlabelled} questions without an answer among "
-            f"{len(labels)}. Expected answers for all questions or for none."
-        )
-    return ChoiceQuestions(contexts, questions, choices, None if unlabelled else labels)
+    return ChoiceQuestions(
+        contexts, questions, choices, None if None in labels else labels
+    )
 
 
 # === Readers of an entry. They yield context, question, choices and the label. ===

@@ -1,7 +1,6 @@
 """Run a task by another engine, and compare the engine with Keras."""
 
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -20,14 +19,13 @@ from albert_tf_lite.exported_model import ExportedModel
 Features = dict[str, np.ndarray]
 # The writer and the reader of each engine's files.
 _ENGINES: dict[str, Any] = {"onnx": (onnx, OnnxModel), "litert": (litert, LiteRTModel)}
-# LiteRT's converter, and building a Keras model, are not safe in several threads.
-_LOCK = threading.Lock()
 
 
 def exported(task: AlbertTask, engine: str = "onnx") -> ExportedModel:
     """Return a task in 8 bits, for fast prediction on a CPU.
 
-    The export takes seconds and has the weights of the moment: keep the result.
+    The export takes seconds and has the weights of the moment: keep the result. It is
+    not safe in several threads.
 
     Args:
         task: a task that `albert_tf.export.onnx` takes.
@@ -53,7 +51,7 @@ def exported(task: AlbertTask, engine: str = "onnx") -> ExportedModel:
             f"`engine` must be one of {', '.join(_ENGINES)}. Received: {engine!r}"
         )
     write, opens = _ENGINES[engine]
-    with _LOCK, tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "model")
         write(task, path, precision="int8")
         return opens(path)

@@ -35,7 +35,6 @@ A SavedModel that takes strings, written by `albert_tf.export.saved_model`.
 | | |
 |---|---|
 {facts}
-{signatures}
 
 Names of inputs and outputs are those of docs/serving.md of albert-tf. The vocabulary is
 in the graph, so the folder can be moved. Loading needs `tensorflow` and
@@ -316,12 +315,6 @@ def _card(task, functions, labels):
         "written by": f"albert-tf {version}, Keras {keras.__version__}",
         "TensorFlow": tf.__version__,
     }
-    signatures = []
-    for name, function in functions.items():
-        inputs = {spec.name: spec for spec in function.input_signature}
-        outputs = function.get_concrete_function().structured_outputs
-        takes, returns = map(_listed, (inputs, outputs))
-        signatures.append(f"\nSignature `{name}` takes {takes}. It returns {returns}.")
     example = ", ".join(
         f"{spec.name}=tf.constant({[['很好']] if spec.shape.rank else ['很好']!r})"
         for spec in functions["serving_default"].input_signature
@@ -329,18 +322,8 @@ def _card(task, functions, labels):
     return _CARD.format(
         name=type(task).__name__,
         facts="\n".join(f"| {key} | {x} |" for key, x in facts.items() if x),
-        signatures="\n".join(signatures),
         example=example,
     )
-
-
-def _listed(specs):
-    rows = []
-    for name, spec in specs.items():
-        # A text may come as a column, too.
-        shape = spec.shape if spec.shape.rank else "[batch] or [batch, 1]"
-        rows.append(f"`{name}` ({spec.dtype.name} {shape})")
-    return ", ".join(rows)
 
 
 # === Warm-up requests ===

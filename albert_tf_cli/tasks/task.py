@@ -143,14 +143,14 @@ def worst(rows: Iterable[dict]) -> list[dict]:
     return sorted(wrong, key=lambda row: -row["loss"])[:50]
 
 
-def split(examples: Examples, share: float, seed: int) -> list[Examples]:
-    """Split off a share of the examples for dev, stratified by class if possible."""
+def split(examples: Examples, seed: int) -> list[Examples]:
+    """Split off a tenth of the examples for dev, stratified by class if possible."""
     from sklearn.model_selection import train_test_split
 
     if len(examples) < 2:
         raise AlbertError("A single example cannot be split. Pass --dev.")
     indices = list(range(len(examples)))
-    options = {"test_size": share, "random_state": seed}
+    options = {"test_size": 0.1, "random_state": seed}
     try:
         parts = train_test_split(indices, **options, stratify=examples.y)
     except (ValueError, TypeError):

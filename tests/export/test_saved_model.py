@@ -126,9 +126,6 @@ def test_card_and_labels_explain_the_model(model):
     for words in (
         "AlbertTextClassifier",
         "| labels | 坏, 中, 好 |",
-        "`serving_default` takes `text` (string [batch] or [batch, 1])",
-        "`probabilities` (float32 (None, 3))",
-        "`token_ids` (int32 (None, None))",
         "text=tf.constant(['很好'])",
     ):
         assert words in card
