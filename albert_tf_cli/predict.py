@@ -12,7 +12,7 @@ import typer
 from rich.text import Text
 
 from albert_tf_cli import common, options
-from albert_tf_cli.evaluate import check_support, read_remembered
+from albert_tf_cli.evaluate import check_support, coloured_runs, read_remembered
 from albert_tf_cli.options import model_option, output_option
 from albert_tf_cli.tasks import Columns, task_named
 from albert_tf_lite.errors import AlbertError
@@ -212,8 +212,6 @@ def _standard_input():
 
 def _coloured(found):
     """Return the texts of `Attributions` for a terminal, on a common scale."""
-    from albert_tf_cli.report import coloured_runs
-
     strongest = max((abs(x) for values in found.values for x in values), default=0.0)
     shown = []
     for text, values in zip(found.texts, found.values, strict=True):

@@ -168,7 +168,7 @@ class ChoiceQuestions:
 
     @property
     def x(self) -> tuple[list[str], list[str], list[list[str]]]:
-        """Return contexts, questions and choices, for `fit` and `predict`."""
+        """Return the columns for `fit` and `predict`."""
         return self.contexts, self.questions, self.choices
 
 

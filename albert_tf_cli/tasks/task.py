@@ -46,14 +46,12 @@ class Task:
 
     Attributes:
         name: string, as for `--task`.
-        scores: optional method of examples and predicted. It returns a dict of the
-            scores that Keras does not compute while it evaluates.
-        mistakes: optional method of model, examples and predicted for `evaluate
-            --report`. It returns the wrong predictions, the worst first, as dicts by
-            column. Texts for `explain` are in `text` and `text_b`, the predicted class
-            in `predicted`.
-        suspicious: optional method of model, examples and batch size for `--train`. It
-            returns examples whose label looks wrong.
+        scores: optional method of examples and predicted, a dict of the scores that
+            Keras does not compute.
+        mistakes: optional method of model, examples and predicted: wrong predictions,
+            the worst first, as dicts by column. `explain` colours `text` and `text_b`.
+        suspicious: optional method of model, examples and batch size: examples whose
+            label looks wrong.
         explain: optional method of the model that returns a function of a text (or a
             tuple of two) and a class (or `None`), which returns `Attributions`.
     """

@@ -14,7 +14,7 @@ from albert_tf.evaluation import (
     suspicious_labels,
     worst_mistakes,
 )
-from albert_tf_cli.report import ErrorList, coloured_runs, write_report
+from albert_tf_cli.evaluate import coloured_runs, write_report
 
 # === Lists ===
 
@@ -65,9 +65,8 @@ def write(directory):
     labels = ("好", "<b>坏")
     rows = [{"example": 1, "score": 0.25, "text": HARD}, {"example": 2, "text": "b"}]
     colours = [{"text": [1] * 8 + [-1] + [0] * (len(HARD) - 9)}]
-    lists = [ErrorList("mistakes", "Mistakes & more", "By <loss>.", rows, colours)]
     scores = classification_report([0, 0, 1], [0, 1, 1], labels)
-    write_report(directory, f"A {HARD}", scores, lists)
+    write_report(directory, f"A {HARD}", scores, {"mistakes": rows}, colours)
 
 
 def test_a_report(tmp_path):
@@ -81,7 +80,7 @@ def test_a_report(tmp_path):
     assert not re.search("<(script|b|link|img|loss)[ >]|(src|href)=", page)
     text = html.unescape(re.sub("<.*?>", "", page, flags=re.DOTALL))
     assert text.count('<script>alert("1")</script> & $x^2$') == 3
-    assert "accuracy0.6667" in text and "By <loss>." in text
+    assert "accuracy0.6667" in text and "Sorted by loss." in text
     assert "好<b>坏好11<b>坏01" in text
     # The colours of the text.
     colours = re.findall('style="background:(#.{6})', page)
