@@ -37,8 +37,9 @@ def complete_directory(path: str | os.PathLike) -> Iterator[pathlib.Path]:
             f"{path} is a file, not a directory. Remove it or choose another name."
         )
     path.parent.mkdir(parents=True, exist_ok=True)
-    names = {"prefix": f".{path.name}.", "suffix": ".part", "dir": path.parent}
-    with tempfile.TemporaryDirectory(**names, ignore_cleanup_errors=True) as temporary:
+    with tempfile.TemporaryDirectory(
+        ".part", f".{path.name}.", path.parent, ignore_cleanup_errors=True
+    ) as temporary:
         folder = pathlib.Path(temporary)
         yield folder
         folder.chmod(0o755)

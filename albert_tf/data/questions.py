@@ -62,9 +62,13 @@ class SpanQuestions:
             for row in rows
             if not row[2] or any(start is not None for start, _ in row[2])
         ]
-        columns = map(list, zip(*kept, strict=True)) if kept else ([], [], [])
+        questions, contexts, answers = (
+            map(list, zip(*kept, strict=True)) if kept else ([], [], [])
+        )
         skipped = len(rows) - len(kept)
-        return SpanQuestions(*columns, self.moved, self.absent, skipped)
+        return SpanQuestions(
+            questions, contexts, answers, self.moved, self.absent, skipped
+        )
 
 
 def find_answer(context: str, start: int | None, text: str) -> int | None:

@@ -237,8 +237,9 @@ def write_version(
         _check_is_free(directory, version)
     parent = directory.parent if version is None else directory
     parent.mkdir(parents=True, exist_ok=True)
-    names = {"prefix": ".export.", "suffix": ".part", "dir": parent}
-    with tempfile.TemporaryDirectory(**names, ignore_cleanup_errors=True) as temporary:
+    with tempfile.TemporaryDirectory(
+        ".part", ".export.", parent, ignore_cleanup_errors=True
+    ) as temporary:
         folder = pathlib.Path(temporary)
         try:
             write(folder)
