@@ -306,11 +306,11 @@ def test_the_same_command_is_recognised_as_the_same_training(start_of_training):
 
 def test_without_dev_a_share_of_each_class_is_held_back():
     labels, texts = [0] * 30 + [1] * 10, [str(i) for i in range(40)]
-    train, dev = split(Examples((texts, texts[::-1]), labels), 0.2, seed=3)
-    assert (len(train), dev.y) == (32, [0] * 6 + [1] * 2)
+    train, dev = split(Examples((texts, texts[::-1]), labels), seed=3)
+    assert (len(train), dev.y) == (36, [0] * 3 + [1])
     for part in (train, dev):
         assert [labels[int(x)] for x in part.x[0]] == part.y
         assert [39 - int(x) for x in part.x[0]] == list(map(int, part.x[1]))
     # A class with one example, and examples without classes.
     for y in ([0] * 39 + [1], [[(0, 1, "PER")], []] * 20):
-        assert len(split(Examples(texts, y), 0.2, seed=3)[1]) == 8
+        assert len(split(Examples(texts, y), seed=3)[1]) == 4
