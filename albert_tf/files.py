@@ -8,7 +8,6 @@ import json
 import os
 import pathlib
 import secrets
-import shutil
 import tempfile
 from collections.abc import Iterator
 from typing import Any
@@ -38,15 +37,13 @@ def complete_directory(path: str | os.PathLike) -> Iterator[pathlib.Path]:
             f"{path} is a file, not a directory. Remove it or choose another name."
         )
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = pathlib.Path(
-        tempfile.mkdtemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
-    )
-    try:
-        yield temporary
-        temporary.chmod(0o755)
-        _move(temporary, path)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+    with tempfile.TemporaryDirectory(
+        ".part", f".{path.name}.", path.parent, ignore_cleanup_errors=True
+    ) as temporary:
+        folder = pathlib.Path(temporary)
+        yield folder
+        folder.chmod(0o755)
+        _move(folder, path)
 
 
 def _move(source, target):

@@ -21,7 +21,8 @@ ALIASES = {
 }
 # The field whose value is a list of strings, not a string.
 _CHOICES = "choices"
-# Concurrent calls of a pipeline export its model once.
+# Concurrent calls export a model once. LiteRT's converter, and building a Keras model,
+# are not safe in several threads.
 _LOCK = threading.Lock()
 
 

@@ -5,7 +5,6 @@ import importlib.util
 import os
 import sys
 import warnings
-from typing import Annotated
 
 for _name in ("typer", "rich"):
     if importlib.util.find_spec(_name) is None:
@@ -52,25 +51,15 @@ def _print_version(is_requested: bool):
 
 @app.callback()
 def _options(
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version",
-            callback=_print_version,
-            is_eager=True,
-            help="Show the version and exit.",
-        ),
-    ] = False,
+    version: bool = typer.Option(
+        False,
+        "--version",
+        callback=_print_version,
+        is_eager=True,
+        help="Show the version and exit.",
+    ),
 ):
     pass
-
-
-def _import_without_tensorflow():
-    """Import `albert_tf` so that readers report bad data before TensorFlow loads."""
-    os.environ["ALBERT_TF_LAZY"] = "1"
-    import albert_tf  # noqa: F401
-
-    del os.environ["ALBERT_TF_LAZY"]
 
 
 def main():
@@ -79,7 +68,11 @@ def main():
     Errors that the user can fix end in one line; any other exception is a bug and
     shows its traceback.
     """
-    _import_without_tensorflow()
+    # Readers report bad data before TensorFlow is imported.
+    os.environ["ALBERT_TF_LAZY"] = "1"
+    import albert_tf  # noqa: F401
+
+    del os.environ["ALBERT_TF_LAZY"]
     warnings.formatwarning = lambda message, *_, **__: f"Warning: {message}\n"
     try:
         app()

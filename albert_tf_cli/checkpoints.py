@@ -5,7 +5,6 @@ import json
 import math
 import pathlib
 from typing import Annotated, Any
-from urllib.parse import urlsplit
 
 import typer
 from rich.table import Table
@@ -175,15 +174,7 @@ def download(
     """
     known = common.releases()
     if name is None:
-        common.print_summary(
-            {
-                release: [
-                    *filter(None, [urlsplit(fields.get("url") or "").hostname]),
-                    *(f"hf://{mirror}" for mirror in fields.get("mirrors", ())),
-                ]
-                for release, fields in known.items()
-            }
-        )
+        print(*known, sep="\n")
         return
     if name not in known:
         common.check_checkpoint(name)

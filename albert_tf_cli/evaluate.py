@@ -1,12 +1,14 @@
 """The command `albert-tf evaluate`, and its error report."""
 
 import contextlib
+import html
 import itertools
 import json
 import pathlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 from rich.table import Table
 
@@ -18,19 +20,31 @@ from albert_tf_lite.errors import AlbertError
 # Number of mistakes with colours. Each takes as long as 100 predictions.
 EXPLAINED = 20
 
-# By list of the report, its title and note.
-_NOTES = {
+# Blue supports the prediction and orange opposes it. People who cannot tell red from
+# green can tell these apart.
+SUPPORTS, OPPOSES = (66, 133, 244), (245, 150, 40)
+# Characters below this share of the strongest one have no colour.
+LEAST_SHARE = 0.05
+
+_STYLE = """
+body { font-family: "Noto Sans CJK SC", "PingFang SC", "Microsoft YaHei", sans-serif;
+  margin: 2em; color: #222; }
+table { border-collapse: collapse; margin: 1em 0; }
+th, td { border: 1px solid #ccc; padding: 0.25em 0.6em; text-align: left;
+  vertical-align: top; white-space: pre-wrap; overflow-wrap: anywhere; }
+th { background: #f3f3f3; }
+"""
+
+# The title and the note of each list.
+NOTES = {
     "mistakes": (
         "The worst mistakes",
         "Sorted by loss. Examples are counted from 1, without the header of the file. "
-        f"In the first {EXPLAINED} texts of a classifier, blue characters support the "
-        "prediction and orange ones oppose it (integrated gradients).",
+        "Blue characters support the prediction, orange ones oppose it.",
     ),
     "suspicious": (
         "Training examples whose label looks wrong",
-        "A cross-validated logistic regression on the TF-IDF of characters (for pairs, "
-        "on the features of the model) predicts another label. Sorted by the "
-        "probability of the given label.",
+        "A cross-validated logistic regression predicts another label.",
     ),
 }
 
@@ -86,21 +100,17 @@ def evaluate(
     predicted = task.predict(trained, examples.x, batch_size)
     values = task.report(trained, examples, predicted)
     if report_directory:
-        from albert_tf.evaluation import ErrorList, write_error_report
-
         rows = task.mistakes(trained, examples, predicted)
         colours = _attributions(task, trained, rows[:EXPLAINED])
-        lists = [ErrorList("mistakes", *_NOTES["mistakes"], rows, colours)]
+        lists = {"mistakes": rows}
         if train:
             train_examples = read_remembered(
                 model, columns, lambda x: task.read(train, x, known)
             )
             rows = task.suspicious(trained, train_examples, batch_size)
-            lists.append(ErrorList("suspicious", *_NOTES["suspicious"], rows))
-        labels = getattr(trained, "class_names", None)
-        title = f"{model} on {file}"
-        write_error_report(report_directory, title, values, lists, labels)
-        counts = ", ".join(f"{len(part.rows)} {part.name}" for part in lists)
+            lists["suspicious"] = rows
+        write_report(report_directory, f"{model} on {file}", values, lists, colours)
+        counts = ", ".join(f"{len(rows)} {name}" for name, rows in lists.items())
         page = pathlib.Path(report_directory) / "report.html"
         # To standard error, because --json prints to standard output.
         common.errors.print(f"Wrote {page} ({counts}).", soft_wrap=True)
@@ -112,30 +122,18 @@ def evaluate(
 
 def _print_report(values):
     """Print values one per line, and the dicts in them as the rows of a table."""
-    rows = {}
-    for name, value in values.items():
-        if name == "types":
-            rows |= value
-        elif isinstance(value, dict):
-            rows[name] = value
-        elif name != "confusion_matrix":
+    first, *rows = _score_rows(values)
+    if first[""]:
+        rows.insert(0, first)
+    else:
+        for name, value in list(first.items())[1:]:
             line = f"{name.replace('_', ' ')} {_number(value)}"
             common.console.print(line, soft_wrap=True)
-    for names, group in itertools.groupby(rows, lambda name: list(rows[name])):
-        table = Table("", *names)
-        for name in group:
-            table.add_row(name, *map(_number, rows[name].values()))
+    for names, group in itertools.groupby([*rows, *_confusion_rows(values)], list):
+        table = Table(*names)
+        for row in group:
+            table.add_row(*map(_number, row.values()))
         common.console.print(table)
-    if matrix := values.get("confusion_matrix"):
-        labels = list(rows)[: len(matrix)]
-        table = Table("truth \\ predicted", *labels)
-        for label, counts in zip(labels, matrix, strict=True):
-            table.add_row(label, *map(str, counts))
-        common.console.print(table)
-
-
-def _number(value):
-    return f"{value:.4f}" if isinstance(value, float) else str(value)
 
 
 def read_remembered(model: str, given: Columns, read: Callable[[Columns], Any]) -> Any:
@@ -174,3 +172,111 @@ def _attributions(task, model, rows):
         values = explain(texts, row.get("predicted")).values
         found.append(dict(zip(columns, values, strict=True)))
     return found
+
+
+# === The page ===
+
+
+def write_report(
+    directory: str,
+    title: str,
+    scores: dict[str, Any],
+    lists: dict[str, list[dict]],
+    attributions: list[dict] | tuple = (),
+) -> None:
+    """Write `report.html`, which needs no other file, and `report.json`.
+
+    An older report in the directory is replaced; other files stay. `attributions` of
+    the first mistakes are dicts by column, with a float for each character.
+    """
+    from albert_tf.files import complete_directory, write_json, write_text
+
+    groups = itertools.groupby(_score_rows(scores), list)
+    sections = [("Scores", "", "".join(_table(list(rows)) for _, rows in groups))]
+    if matrix := _confusion_rows(scores):
+        note = "A row is a true class, a column a predicted class."
+        sections.append(("Confusion matrix", note, _table(matrix)))
+    for name, rows in lists.items():
+        colours = attributions if name == "mistakes" else ()
+        sections.append((*NOTES[name], _table(rows, colours)))
+    heading = html.escape(title)
+    body = "\n".join(
+        f"<h2>{html.escape(name)}</h2>\n<p>{html.escape(note)}</p>\n{table}"
+        for name, note, table in sections
+    )
+    page = (
+        f'<!DOCTYPE html>\n<html><head><meta charset="utf-8"><title>{heading}</title>'
+        f"<style>{_STYLE}</style></head>\n<body>\n<h1>{heading}</h1>\n{body}\n"
+        "</body></html>"
+    )
+    fields = {"title": title, "scores": scores, "lists": lists}
+    with complete_directory(directory) as folder:
+        write_text(folder / "report.html", page)
+        write_json(folder / "report.json", fields)
+
+
+def _score_rows(scores: Mapping[str, Any], name: str = "") -> Iterator[dict[str, Any]]:
+    """Yield the single values of a dict, then those of the dicts in it, as rows."""
+    values = {k: v for k, v in scores.items() if not isinstance(v, dict | list)}
+    if values:
+        yield {"": name, **values}
+    for key, value in scores.items():
+        if isinstance(value, dict):
+            yield from _score_rows(value, key)
+
+
+def _confusion_rows(scores: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the rows of the confusion matrix, if the scores have one."""
+    matrix = scores.get("confusion_matrix", [])
+    # The scores of the classes come first.
+    labels = list(scores)[: len(matrix)]
+    return [
+        {"truth \\ predicted": label, **dict(zip(labels, counts, strict=True))}
+        for label, counts in zip(labels, matrix, strict=True)
+    ]
+
+
+def _number(value: Any) -> str:
+    return f"{value:.4f}" if isinstance(value, float) else str(value)
+
+
+def _table(rows, attributions=()):
+    if not rows:
+        return "none"
+    lines = ["".join(f"<th>{html.escape(name)}</th>" for name in rows[0])]
+    for row, colours in itertools.zip_longest(rows, attributions, fillvalue={}):
+        cells = (_cell(row.get(name, ""), colours.get(name)) for name in rows[0])
+        lines.append("".join(f"<td>{cell}</td>" for cell in cells))
+    return f"<table>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>"
+
+
+def _cell(value, attributions):
+    if attributions is None:
+        return html.escape(_number(value))
+    return "".join(
+        f'<span style="background:{colour or "#ffffff"};color:#000">'
+        f"{html.escape(piece)}</span>"
+        for piece, colour in coloured_runs(value, attributions)
+    )
+
+
+def coloured_runs(
+    text: str, values: Any, strongest: float | None = None
+) -> list[tuple[str, str | None]]:
+    """Split a text into pieces of one colour, such as `"#4285f4"`, or `None`.
+
+    `values` [characters] are positive where a character supports the prediction. The
+    absolute value `strongest`, by default the largest, has the full colour.
+    """
+    values = np.asarray(values, "float64")
+    strongest = strongest or np.abs(values).max(initial=0.0) or 1.0
+    shares = np.clip(values / strongest, -1, 1)
+    colours = [_colour(x) if abs(x) >= LEAST_SHARE else None for x in shares]
+    runs = itertools.groupby(zip(text, colours, strict=True), lambda pair: pair[1])
+    return [("".join(x for x, _ in pairs), colour) for colour, pairs in runs]
+
+
+def _colour(share):
+    """Return the colour of a share from -1 to 1, white at 0."""
+    full = SUPPORTS if share > 0 else OPPOSES
+    return "#" + bytes(round(255 + (c - 255) * abs(share)) for c in full).hex()

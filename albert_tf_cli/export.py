@@ -1,8 +1,7 @@
 """The command `albert-tf export`."""
 
 import os
-import pathlib
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
@@ -35,18 +34,13 @@ def export(
         ),
     ],
     format_name: Annotated[
-        FormatName | None,
-        output_option(
-            "Format to write and to compare with the model. Default: a SavedModel, "
-            "without comparison.",
-            "--format",
-        ),
-    ] = None,
+        FormatName, output_option("Format to write.", "--format")
+    ] = "savedmodel",
     precision: Annotated[
         WeightPrecision, output_option("Precision of the weights.")
     ] = "float32",
     check: Annotated[
-        str | None, data_option("With --format: examples for the comparison.")
+        str | None, data_option("For LiteRT and ONNX: examples for the comparison.")
     ] = None,
     label_column: options.LabelColumn = None,
     text_column: options.TextColumn = None,
@@ -57,8 +51,8 @@ def export(
 ):
     """Export a SavedModel, LiteRT or ONNX file.
 
-    With --format, the command compares the file with the model: size, latency for one
-    text of 32 and of 128 tokens, largest difference of the outputs, score on --check.
+    LiteRT and ONNX files are compared with the model: size, latency for one text of 32
+    and of 128 tokens, largest difference of the outputs, score on --check.
 
     \b
     Examples:
@@ -66,12 +60,9 @@ def export(
       albert-tf export my_model my.tflite --format litert --precision int8
       albert-tf export my_model my.onnx --format onnx --check test.tsv
     """
-    if check and not format_name:
-        raise AlbertError("--check needs --format.")
-    if precision != "float32" and format_name not in ("litert", "onnx"):
-        raise AlbertError(
-            f"--precision {precision} needs --format litert or --format onnx."
-        )
+    if format_name == "savedmodel" and (check or precision != "float32"):
+        name = "--check" if check else f"--precision {precision}"
+        raise AlbertError(f"{name} needs --format litert or --format onnx.")
     common.check_checkpoint(model)
     common.check_files(check)
     if os.path.lexists(path) and not overwrite:
@@ -84,23 +75,17 @@ def export(
 
     from albert_tf import pipeline
     from albert_tf.export import LiteRTModel, OnnxModel, litert, onnx, saved_model
-    from albert_tf.export.engines import ServedModel
 
     found = pipeline(path=model)
     task, trained = task_named(found.task), found.model
     examples = None
     if check:
-        if task.name not in TASKS or trained.exported_settings() is None:
+        if task.name not in TASKS:
             raise AlbertError(f"--check does not apply to {task.name}.")
         known = trained.get_config()
         columns = Columns(label_column, text_column, text_b_column)
         examples = read_remembered(model, columns, lambda x: task.read(check, x, known))
-    opens: Any = {"litert": LiteRTModel, "onnx": OnnxModel}.get(format_name or "")
-    if opens:
-        write = litert if format_name == "litert" else onnx
-        write(trained, path, precision=precision)
-        common.console.print(f"Wrote {path}. The file needs nothing else beside it.")
-    else:
+    if format_name == "savedmodel":
         saved_model(trained, path)
         texts = tuple(tf.fill([1] * x.shape.rank, "a") for x in trained.text_specs)
         answers = trained.text_answers(texts, lambda x: trained(x, training=False))
@@ -110,42 +95,41 @@ def export(
             f"outputs: {', '.join(answers)}.",
             soft_wrap=True,
         )
-    if format_name:
-        title = f"{format_name} {precision}"
-        exported = (opens or ServedModel)(path)
-        _print_comparison(title, path, task, trained, exported, examples)
+        return
+    is_onnx = format_name == "onnx"
+    (onnx if is_onnx else litert)(trained, path, precision=precision)
+    common.console.print(f"Wrote {path}. The file needs nothing else beside it.")
+    exported = (OnnxModel if is_onnx else LiteRTModel)(path)
+    title = f"{format_name} {precision}"
+    _print_comparison(title, path, task, trained, exported, examples)
 
 
 def _print_comparison(title, path, task, model, exported, examples):
+    import tensorflow as tf
     from rich.table import Table
 
     from albert_tf.export.engines import (
         example_features,
-        keras_call,
         largest_difference,
         latencies,
     )
 
-    files = [pathlib.Path(path), *pathlib.Path(path).rglob("*")]
-    sizes = (
-        sum(x.numpy().nbytes for x in model.weights),
-        sum(file.stat().st_size for file in files if file.is_file()),
-    )
+    sizes = (sum(x.numpy().nbytes for x in model.weights), os.path.getsize(path))
     columns = {
         "": ("Keras", title),
         "MB": tuple(f"{size / 1e6:.2f}" for size in sizes),
     }
-    calls = (keras_call(model), exported.call)
+    graph = tf.function(lambda features: model(features, training=False))
+    calls = (lambda features: graph(features).numpy(), exported.call)
     longest = min(
         model.backbone.max_sequence_length, model.preprocessor.sequence_length
     )
     for length in sorted({min(length, longest) for length in (32, 128)}):
         times = latencies(calls, example_features(model, length))
         columns[f"ms, {length} tokens"] = tuple(f"{time:.2f}" for time in times)
-    if model.exported_settings() is not None:
-        texts = (TEXTS, TEXTS[::-1]) if "text_b" in model.text_inputs else TEXTS
-        difference = largest_difference(model, exported, texts)
-        columns["difference"] = ("", f"{difference:.1e}")
+    texts = (TEXTS, TEXTS[::-1]) if "text_b" in model.text_inputs else TEXTS
+    difference = largest_difference(model, exported, texts)
+    columns["difference"] = ("", f"{difference:.1e}")
     if examples:
         predictions = (
             task.predict(model, examples.x, 32),

@@ -38,14 +38,11 @@ def finetune(
     ] = "text-classification",
     dev: Annotated[
         str | None,
-        data_option("Examples that choose the best epoch. Default: part of --train."),
+        data_option("Examples that choose the epoch. Default: a tenth of --train."),
     ] = None,
     test: Annotated[
         str | None, data_option("Labelled examples to score the model on.")
     ] = None,
-    dev_split: Annotated[
-        float, data_option("Share of --train for dev.", min=0.01, max=0.9)
-    ] = 0.1,
     label_column: options.LabelColumn = None,
     text_column: options.TextColumn = None,
     text_b_column: options.TextBColumn = None,
@@ -86,10 +83,6 @@ def finetune(
         Freeze | None,
         advanced_option("Freeze the embeddings, or all but the head (encoder)."),
     ] = None,
-    dropout: Annotated[
-        float | None,
-        advanced_option("Dropout rate of the head. Default: 0.1.", min=0, max=0.9),
-    ] = None,
     pooling_mode: Annotated[
         PoolingMode | None,
         advanced_option("Pooling of the token vectors. Default: by task."),
@@ -128,7 +121,7 @@ def finetune(
         if path:
             data[name] = learned.read(path, columns, arguments)
     if not dev:
-        data["train"], data["dev"] = split(data["train"], dev_split, seed)
+        data["train"], data["dev"] = split(data["train"], seed)
     counts = [f"{name} {len(part):,}" for name, part in data.items()]
     summary = f"{learned.summary(arguments)} {', '.join(counts)} examples"
     common.console.print(summary.strip(), soft_wrap=True)
@@ -152,8 +145,7 @@ def finetune(
 
     keras.utils.set_random_seed(seed)
     keras.config.set_dtype_policy(as_dtype(precision))
-    given = {"dropout": dropout, "pooling_mode": pooling_mode}
-    given = {name: value for name, value in given.items() if value is not None}
+    given = {"pooling_mode": pooling_mode} if pooling_mode else {}
     model = _new_model(
         _model_class(task, early_exit, given),
         *(checkpoint, config, vocab, sequence_length),

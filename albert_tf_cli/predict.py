@@ -12,7 +12,7 @@ import typer
 from rich.text import Text
 
 from albert_tf_cli import common, options
-from albert_tf_cli.evaluate import check_support, read_remembered
+from albert_tf_cli.evaluate import check_support, coloured_runs, read_remembered
 from albert_tf_cli.options import model_option, output_option
 from albert_tf_cli.tasks import Columns, task_named
 from albert_tf_lite.errors import AlbertError
@@ -147,7 +147,14 @@ def predict(
         cells = task.cells(found)
         lines.append("\t".join([*cells, texts[i]]))
         if as_json:
-            found = _with_attributions(found, values) if values else found
+            if values:
+                explanation = {
+                    "label": values.label,
+                    "probability": values.output,
+                    "baseline": values.baseline,
+                    "characters": [x.tolist() for x in values.values],
+                }
+                found = {"answer": found, "explanation": explanation}
             lines[-1] = json.dumps(found, ensure_ascii=False)
         if output:
             continue
@@ -205,8 +212,6 @@ def _standard_input():
 
 def _coloured(found):
     """Return the texts of `Attributions` for a terminal, on a common scale."""
-    from albert_tf.evaluation import coloured_runs
-
     strongest = max((abs(x) for values in found.values for x in values), default=0.0)
     shown = []
     for text, values in zip(found.texts, found.values, strict=True):
@@ -215,14 +220,3 @@ def _coloured(found):
             part.append(piece, colour and f"black on {colour}")
         shown.append(part)
     return Text("\t").join(shown)
-
-
-def _with_attributions(answer, found):
-    """Return an answer and its `Attributions`, numbers for each text, as JSON."""
-    explanation = {
-        "label": found.label,
-        "probability": found.output,
-        "baseline": found.baseline,
-        "characters": [values.tolist() for values in found.values],
-    }
-    return {"answer": answer, "explanation": explanation}

@@ -319,14 +319,10 @@ class OnnxModel(ExportedModel):
 def pack(
     segments: Sequence[list[int]], cls_id: int, sep_id: int, sequence_length: int
 ) -> tuple[list[int], list[int], bool]:
-    """Pack a text as `[CLS] a [SEP]`, or a pair as `[CLS] a [SEP] b [SEP]`.
+    """Return the ids, segments and truncation of `[CLS] a [SEP]` or `... b [SEP]`.
 
-    Returns the ids, the segment of each, and whether tokens were dropped. Too long
-    pairs lose tokens from the end of the longer text, or of the second text if both
-    have the same length. An empty second text is left out.
-
-    Reference:
-        google-research/bert `run_classifier.py`, `_truncate_seq_pair`.
+    As `_truncate_seq_pair` of google-research/bert, this truncates the longer text of a
+    pair, the second if both have one length. An empty second text is left out.
     """
     first, *others = segments
     second = others[0] if others else []
@@ -342,10 +338,7 @@ def pack(
 def pad(
     rows: Sequence[tuple], pad_id: int, sequence_length: int
 ) -> dict[str, np.ndarray]:
-    """Return rows of `pack` as the inputs of a model, int32 arrays [batch, time].
-
-    `time` is the longest row, rounded up to a multiple of 8, at most `sequence_length`.
-    """
+    """Return rows of `pack` as the inputs of a model, int32 arrays [batch, time]."""
     longest = max(len(ids) for ids, _, _ in rows)
     shape = len(rows), min(-(-longest // 8) * 8, sequence_length)
     features = {name: np.zeros(shape, "int32") for name in INPUTS}

@@ -38,7 +38,6 @@ def arguments():
     parser.add_argument("--requests", type=int, default=100_000)
     parser.add_argument("--threads", type=int, default=8)
     parser.add_argument("--size", default="tiny", choices=["micro", "tiny", "base"])
-    parser.add_argument("--dtype", choices=["float32", "bfloat16"])
     parser.add_argument("--work", metavar="MODEL", help=argparse.SUPPRESS)
     return parser.parse_args()
 
@@ -182,7 +181,7 @@ def percentiles(seconds):
 # --- Measuring process ---
 
 
-def export(folder, size, dtype):
+def export(folder, size):
     """Export two versions of a classifier with random weights and albert_zh's size."""
     import albert_tf
     import zh
@@ -196,7 +195,7 @@ def export(folder, size, dtype):
         classifier = albert_tf.models.AlbertTextClassifier.from_backbone(
             backbone, tokens, num_classes=2, labels=["差评", "好评"]
         )
-        albert_tf.export.saved_model(classifier, folder, version="next", dtype=dtype)
+        albert_tf.export.saved_model(classifier, folder, version="next")
 
 
 def worker(folder, given):
@@ -234,7 +233,7 @@ def main():
         return
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder, "reviews")
-        export(folder, given.size, given.dtype)
+        export(folder, given.size)
         process = worker(folder, given)
         failed = False
         for line in lines_of(process):

@@ -25,7 +25,8 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from albert_tf.data import find_answer, read_choices, read_labelled_texts, read_squad
+from albert_tf.data import read_choices, read_labelled_texts, read_squad
+from albert_tf.data.questions import find_answer
 from albert_tf_lite.errors import AlbertError
 
 

@@ -6,7 +6,6 @@ import dataclasses
 import os
 import pathlib
 import string
-from typing import Any
 
 from albert_tf.data.reading import field, read_json
 from albert_tf_lite.errors import AlbertError
@@ -57,31 +56,23 @@ class SpanQuestions:
 
         The others, which cannot be learned, are counted in `skipped`.
         """
+        rows = list(zip(self.questions, self.contexts, self.answers, strict=True))
         kept = [
-            i
-            for i, answers in enumerate(self.answers)
-            if not answers or any(start is not None for start, _ in answers)
+            row
+            for row in rows
+            if not row[2] or any(start is not None for start, _ in row[2])
         ]
-        lists: dict[str, Any] = {
-            name: [getattr(self, name)[i] for i in kept]
-            for name in ("questions", "contexts", "answers")
-        }
-        skipped = len(self) - len(kept)
-        return dataclasses.replace(self, **lists, skipped=skipped)
+        questions, contexts, answers = (
+            map(list, zip(*kept, strict=True)) if kept else ([], [], [])
+        )
+        skipped = len(rows) - len(kept)
+        return SpanQuestions(
+            questions, contexts, answers, self.moved, self.absent, skipped
+        )
 
 
 def find_answer(context: str, start: int | None, text: str) -> int | None:
-    """Find the occurrence of a text that is nearest to a given start.
-
-    Args:
-        context: string.
-        start: optional int, in characters.
-        text: string.
-
-    Returns:
-        The start of the occurrence, or `None` if the context does not contain the text.
-
-    Example:
+    """Return where a text begins that is nearest to a start, or `None`.
 
     >>> find_answer("黄河长5464公里", 5, "5464公里")
     3
@@ -167,8 +158,8 @@ class ChoiceQuestions:
         contexts: list of strings.
         questions: list of strings.
         choices: list of lists of strings, possibly of different lengths.
-        labels: list of ints, the position of the correct choice; `None` if the file
-            has no answers.
+        labels: list of ints, the position of the correct choice; `None` if an answer
+            is missing.
     """
 
     contexts: list[str]
@@ -181,7 +172,7 @@ class ChoiceQuestions:
 
     @property
     def x(self) -> tuple[list[str], list[str], list[list[str]]]:
-        """Return contexts, questions and choices, for `fit` and `predict`."""
+        """Return the columns for `fit` and `predict`."""
         return self.contexts, self.questions, self.choices
 
 
@@ -202,7 +193,7 @@ def read_choices(path: str | os.PathLike) -> ChoiceQuestions:
 
     Raises:
         FileNotFoundError: if the file does not exist, or the directory has none.
-        AlbertError: if an entry has another form, or only some questions have answers.
+        AlbertError: if an entry has another form.
 
     Example:
     ```python
@@ -229,13 +220,9 @@ def read_choices(path: str | os.PathLike) -> ChoiceQuestions:
     if not rows:
         raise AlbertError(f"{path} has no questions.")
     contexts, questions, choices, labels = map(list, zip(*rows, strict=True))
-    unlabelled = labels.count(None)
-    if 0 < unlabelled < len(labels):
-        raise AlbertError(
-            f"{path} has {unlabelled} questions without an answer among "
-            f"{len(labels)}. Expected answers for all questions or for none."
-        )
-    return ChoiceQuestions(contexts, questions, choices, None if unlabelled else labels)
+    return ChoiceQuestions(
+        contexts, questions, choices, None if None in labels else labels
+    )
 
 
 # === Readers of an entry. They yield context, question, choices and the label. ===

@@ -267,28 +267,23 @@ class Table:
         """Take the column with the fewest values as label, the others as texts."""
         columns = self.columns
         free = [i for i in range(len(self.header)) if i not in columns.values()]
-
-        def size(column):
-            cells = [row[column] for row in self.rows]
-            return len(set(cells)), sum(map(len, cells))
-
-        if "label" not in columns:
-            columns["label"] = min(free, key=size, default=0)
-            if size(columns["label"])[0] == len(self.rows) > 1:
+        cells = list(zip(*self.rows, strict=True))
+        if "label" not in columns and free:
+            label = min(free, key=lambda i: (len({*cells[i]}), sum(map(len, cells[i]))))
+            if len({*cells[label]}) == len(self.rows) > 1:
                 raise AlbertError(
                     f"{self.path} has no label column: in each column every line is "
                     "different. Number it with `label=`, or add a header."
                 )
-            free = [i for i in free if i != columns["label"]]
+            columns["label"] = label
+            free.remove(label)
         if "text" not in columns:
             if len(free) not in (1, 2):
                 raise AlbertError(
                     f"{self.path} has no header and {len(free)} columns that may be "
                     "text. Number the text column with `text=`."
                 )
-            columns["text"] = free[0]
-            if len(free) == 2:
-                columns.setdefault("text_b", free[1])
+            columns |= dict(zip(("text", "text_b"), free, strict=False)) | columns
 
 
 # === Readers: the place and the cells of each row, the header included ===

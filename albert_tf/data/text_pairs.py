@@ -99,8 +99,8 @@ def contrastive_pairs(
         `AlbertTextEmbedder.fit`.
 
     Raises:
-        AlbertError: if the numbers of labels and texts differ, or there are fewer than
-            two classes, or a class has fewer than two texts.
+        AlbertError: if there are fewer than two classes, or a class has fewer than two
+            texts.
 
     Example:
     ```python
@@ -110,8 +110,6 @@ def contrastive_pairs(
     Reference:
         [SetFit](https://arxiv.org/abs/2209.11055), section 3.
     """
-    if len(texts) != len(labels):
-        raise AlbertError(f"There are {len(texts)} texts, but {len(labels)} labels.")
     positions = {label: i for i, label in enumerate(dict.fromkeys(labels))}
     classes = np.array([positions[label] for label in labels])
     counts = np.bincount(classes, minlength=len(positions))

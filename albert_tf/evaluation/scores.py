@@ -77,45 +77,20 @@ def classification_report(
         zero_division=0,
         output_dict=True,
     )
+    for row in report.values():
+        if isinstance(row, dict):
+            row["support"] = int(row["support"])
     if np.ndim(truth) == 1:
         matrix = metrics.confusion_matrix(truth, predicted, labels=ids)
         report["confusion_matrix"] = matrix.tolist()
     return report
 
 
-def level_scores(
-    truth: Sequence[int], predicted: Sequence[int], labels: Sequence[str]
-) -> list[dict[str, float]]:
-    """Score hierarchical classes, such as "体育/足球", at each of their levels.
-
-    Args:
-        truth, predicted, labels: as for `classification_report`.
-
-    Returns:
-        A list of dicts: `level` (1 counts the part before the first "/" only) and
-        `classification_scores`. Empty if no label has levels.
-    """
-    parts = [label.split("/") for label in labels]
-    depth = max(map(len, parts), default=0)
-    scores = []
-    for level in range(1, depth + 1 if depth > 1 else 1):
-        names = ["/".join(part[:level]) for part in parts]
-        pair = ([names[i] for i in ids] for ids in (truth, predicted))
-        scores.append({"level": level, **classification_scores(*pair)})
-    return scores
-
-
 def best_thresholds(truth: Any, probabilities: Any, default: float = 0.5) -> list:
-    """Choose the threshold of each class that has the best F1.
+    """Return the threshold of each class that has the best F1, `default` if absent.
 
-    Args:
-        truth: array of 0 and 1 [examples, classes].
-        probabilities: float array [examples, classes].
-        default: float, for classes without examples.
-
-    Returns:
-        A list of floats, each in the middle between the lowest probability above the
-        threshold and the highest below it.
+    `truth` is 0 or 1, `probabilities` a float, both [examples, classes]. A threshold is
+    in the middle between two probabilities.
     """
     curve = import_extra("sklearn.metrics").precision_recall_curve
     truth, probabilities = np.asarray(truth), np.asarray(probabilities, "float64")
@@ -261,7 +236,7 @@ def squad_scores(
         [Rajpurkar et al., 2018](https://arxiv.org/abs/1806.03822), and their
         `evaluate-v2.0.py`.
     """
-    return answer_scores(predictions, answers, "squad")
+    return _answer_scores(predictions, answers, "squad")
 
 
 def cmrc_scores(
@@ -284,13 +259,10 @@ def cmrc_scores(
         [Cui et al., 2019](https://arxiv.org/abs/1810.07366), and their
         `cmrc2018_evaluate.py`.
     """
-    return answer_scores(predictions, answers, "cmrc")
+    return _answer_scores(predictions, answers, "cmrc")
 
 
-def answer_scores(
-    predictions: Sequence[str], answers: Sequence[Sequence[str]], kind: str
-) -> dict[str, float]:
-    """Return `squad_scores` or `cmrc_scores`, for a `kind` of `"squad"` or `"cmrc"`."""
+def _answer_scores(predictions, answers, kind):
     exact, f1 = 100 * score_answers(predictions, answers, kind).T
     parts = {"exact_match": exact, "f1": f1}
     has_answer = np.array([any(texts) for texts in answers])
@@ -416,7 +388,9 @@ def spelling_scores(
     for i, row in enumerate(rows):
         if len(set(map(len, row))) > 1:
             raise AlbertError(f"The texts {i} differ in length: {row}")
-    detected = [_changed(s, p) == _changed(s, t) for s, t, p in rows]
+    detected = [
+        all((a != c) == (a != b) for a, b, c in zip(*row, strict=True)) for row in rows
+    ]
     corrected = [p == t for _, t, p in rows]
     has_errors = np.array([s != t for s, t, _ in rows])
     found: dict[str, float] = {}
@@ -430,11 +404,6 @@ def spelling_scores(
         found |= {f"{name}_{x}": float(y) for x, y in zip(kinds, values, strict=True)}
     wrongly_changed = [s != p for s, t, p in rows if s == t]
     return {**found, "false_positive_rate": float(np.mean(wrongly_changed or 0))}
-
-
-def _changed(source, other):
-    """Return whether two texts differ, for each of their characters."""
-    return [first != second for first, second in zip(source, other, strict=True)]
 
 
 # === Summaries ===

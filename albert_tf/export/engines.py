@@ -1,8 +1,6 @@
 """Run a task by another engine, and compare the engine with Keras."""
 
-import os
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -10,7 +8,6 @@ from typing import Any
 
 import keras
 import numpy as np
-import tensorflow as tf
 
 from albert_tf.export.litert import litert
 from albert_tf.export.onnx import onnx
@@ -22,14 +19,13 @@ from albert_tf_lite.exported_model import ExportedModel
 Features = dict[str, np.ndarray]
 # The writer and the reader of each engine's files.
 _ENGINES: dict[str, Any] = {"onnx": (onnx, OnnxModel), "litert": (litert, LiteRTModel)}
-# LiteRT's converter, and building a Keras model, are not safe in several threads.
-_LOCK = threading.Lock()
 
 
 def exported(task: AlbertTask, engine: str = "onnx") -> ExportedModel:
     """Return a task in 8 bits, for fast prediction on a CPU.
 
-    The export takes seconds and has the weights of the moment: keep the result.
+    The export takes seconds and has the weights of the moment: keep the result. It is
+    not safe in several threads.
 
     Args:
         task: a task that `albert_tf.export.onnx` takes.
@@ -55,65 +51,19 @@ def exported(task: AlbertTask, engine: str = "onnx") -> ExportedModel:
             f"`engine` must be one of {', '.join(_ENGINES)}. Received: {engine!r}"
         )
     write, opens = _ENGINES[engine]
-    with _LOCK, tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "model")
         write(task, path, precision="int8")
         return opens(path)
 
 
-class ServedModel:
-    """SavedModel with the methods of `LiteRTModel`."""
-
-    def __init__(self, path: str | os.PathLike):
-        self._model = tf.saved_model.load(str(path))
-
-    def call(self, features: Features) -> Features:
-        """Return the outputs of the signature `tokens`."""
-        return self._ask("tokens", features)
-
-    def predict(self, texts: Any) -> dict[str, Any]:
-        """Return the outputs of the signature `serving_default` for strings."""
-        segments = texts if isinstance(texts, tuple) else (texts,)
-        inputs = zip(("text", "text_b"), map(list, segments), strict=False)
-        answers = self._ask("serving_default", dict(inputs))
-        if "spans" not in answers:
-            return answers
-        columns = (answers[name] for name in ("spans", "labels", "scores"))
-        # Spans with a negative start are padding.
-        spans = [
-            [
-                (int(start), int(end), label.decode(), float(score))
-                for (start, end), label, score in zip(*row, strict=True)
-                if start >= 0
-            ]
-            for row in zip(*columns, strict=True)
-        ]
-        return {"spans": spans}
-
-    def _ask(self, signature, inputs):
-        tensors = {name: tf.constant(x) for name, x in inputs.items()}
-        answers = self._model.signatures[signature](**tensors)
-        return {name: value.numpy() for name, value in answers.items()}
-
-
 def example_features(task: Any, length: int) -> Features:
     """Return the inputs of a task for one example of `length` random tokens."""
-    features = {
-        # Two choices, if the task has several.
-        name: np.zeros((1, *[2] * (len(tensor.shape) - 2), length), "int32")
-        for name, tensor in task.input.items()
-    }
-    ids = features["token_ids"]
+    features = {name: np.zeros((1, length), "int32") for name in task.input}
     rng = np.random.default_rng(0)
-    ids[:] = rng.integers(task.backbone.vocabulary_size, size=ids.shape)
+    features["token_ids"][:] = rng.integers(task.backbone.vocabulary_size, size=length)
     features["padding_mask"][:] = 1
     return features
-
-
-def keras_call(task: Any) -> Callable[[Features], Any]:
-    """Return a task as a graph function of features."""
-    graph = tf.function(lambda features: task(features, training=False))
-    return lambda features: tf.nest.map_structure(np.asarray, graph(features))
 
 
 def latencies(
@@ -134,13 +84,7 @@ def latencies(
 def largest_difference(task: Any, model: Any, texts: Any) -> float:
     """Return the largest difference between the outputs of a file and its task."""
     features = {name: x.numpy() for name, x in task.preprocessor(texts).items()}
-    expected, found = task(features, training=False), model.call(features)
-    pairs = [(expected, found)]
-    if isinstance(model, ServedModel):
-        answers = task.answers(expected).items()
-        pairs = [(x, found[name]) for name, x in answers if x.dtype.is_floating]
+    difference = task(features, training=False) - model.call(features)
     # Outputs of padding tokens may differ.
     where = features["padding_mask"] > 0 if task.output.shape[1] is None else ...
-    return max(
-        float(np.abs(keras.ops.convert_to_numpy(x) - y)[where].max()) for x, y in pairs
-    )
+    return float(np.abs(keras.ops.convert_to_numpy(difference))[where].max())

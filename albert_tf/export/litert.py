@@ -118,23 +118,19 @@ def _rebuild(task, positions):
     """Copy a task, with or without LoRA, to one of `positions` in float32."""
     changed = {"dtype": "float32", "max_sequence_length": positions}
     backbone = _Backbone.from_config({**task.backbone.get_config(), **changed})
-    config = task.get_config()
-    for name in ("backbone", "preprocessor", "dtype", "compile"):
-        config.pop(name, None)
-    rebuilt = type(task)(backbone=backbone, preprocessor=None, compile=False, **config)
+    config = {**task.get_config(), "backbone": backbone, "preprocessor": None}
+    config.pop("dtype", None)
+    rebuilt = type(task)(**{**config, "compile": False})
     weights = [x for x in task.weights if not x.name.startswith("lora_")]
     for weight, other in zip(rebuilt.weights, weights, strict=True):
         # The position table of the copy may have fewer rows.
         weight.assign(ops.cast(other, "float32")[: weight.shape[0]])
-    layers = map(_adaptable_layers, (rebuilt, task))
-    for layer, other in zip(*layers, strict=True):
-        # With LoRA the matrix is a sum.
-        if getattr(other, "lora_enabled", False):
-            name = "kernel" if hasattr(other, "kernel") else "embeddings"
-            getattr(layer, name).assign(getattr(other, name))
+    dense = (
+        [x for x in inner_layers(model) if isinstance(x, keras.layers.Dense)]
+        for model in (rebuilt, task)
+    )
+    for layer, other in zip(*dense, strict=True):
+        # With LoRA the kernel is a sum.
+        if other.lora_enabled:
+            layer.kernel.assign(other.kernel)
     return rebuilt
-
-
-def _adaptable_layers(task):
-    kinds = (keras.layers.Dense, keras.layers.Embedding)
-    return [layer for layer in inner_layers(task) if isinstance(layer, kinds)]

@@ -280,7 +280,7 @@ _ACTIVATIONS = {
     keras.activations.silu: lambda graph, x: graph.node(
         "Mul", x, graph.node("Sigmoid", x)
     ),
-    keras.activations.softmax: lambda graph, x: graph.node("Softmax", x, axis=-1),
+    keras.activations.softmax: lambda graph, x: graph.node("Softmax", x),
     keras.activations.linear: lambda graph, x: x,
 }
 

@@ -16,7 +16,6 @@ from albert_tf.files import write_json, write_text
 from albert_tf.models.task import AlbertTask
 from albert_tf_lite.errors import AlbertError
 
-_DTYPES = (None, "float32", "bfloat16")
 # Rows that the encoder reads at once, so that the windows of a text of 100,000
 # characters, or a request of as many texts, take no more memory than those of a batch.
 ROWS_AT_A_TIME = 64
@@ -36,7 +35,6 @@ A SavedModel that takes strings, written by `albert_tf.export.saved_model`.
 | | |
 |---|---|
 {facts}
-{signatures}
 
 Names of inputs and outputs are those of docs/serving.md of albert-tf. The vocabulary is
 in the graph, so the folder can be moved. Loading needs `tensorflow` and
@@ -57,7 +55,6 @@ def saved_model(
     directory: str | os.PathLike,
     *,
     version: int | str | None = None,
-    dtype: str | None = None,
     **options: Any,
 ) -> pathlib.Path:
     """Write a SavedModel that takes strings, for TensorFlow Serving.
@@ -79,9 +76,6 @@ def saved_model(
             is replaced as a whole. With `version` the parent, `"serving/reviews"`.
         version: optional int from 0, or `"next"` for the one after the highest in
             `directory`. An existing version is never replaced.
-        dtype: optional string, the type of the written weights: `"float32"`, or
-            `"bfloat16"` for half the size, which each request casts back. By default
-            the type of the variables.
         **options: options of `task.answers`. For a classifier `labels`, the names of
             the classes; for one with early exit also `early_exit`, the patience.
 
@@ -106,15 +100,13 @@ def saved_model(
     """
     check_backend()
     check_preprocessor(task)
-    if dtype not in _DTYPES:
-        raise AlbertError(f"`dtype` must be one of {_DTYPES}. Received: {dtype!r}")
     specs = task.text_specs
     names = getattr(task, "class_names", getattr(task, "tags", None))
     labels = options.get("labels") or names
     module = tf.Module()
     # The variables themselves, so that each is written once.
-    module.weights = [_stored(variable, dtype) for variable in task.weights]
-    functions = _functions(task, specs, options, dtype and module.weights)
+    module.weights = [variable.value for variable in task.weights]
+    functions = _functions(task, specs, options)
 
     def write(folder):
         tf.saved_model.save(
@@ -134,14 +126,8 @@ def saved_model(
 # === The graph: strings in, answers out ===
 
 
-def _stored(variable, dtype):
-    if dtype is None or not keras.backend.is_float_dtype(variable.dtype):
-        return variable.value
-    return tf.Variable(tf.cast(variable.value, dtype), name=variable.name)
-
-
-def _functions(task, specs, options, weights):
-    """Return the signatures by name; `weights` are cast for each call."""
+def _functions(task, specs, options):
+    """Return the signatures by name."""
     model, options = task, dict(options)
     patience = options.pop("early_exit", None)
     if patience is not None:
@@ -157,12 +143,7 @@ def _functions(task, specs, options, weights):
     @tf.function(input_signature=ids, autograph=False)
     def call(*values):
         inputs = dict(zip(task.input, values, strict=True))
-        if not weights:
-            return model(inputs, training=False)
-        pairs = zip(task.weights, weights, strict=True)
-        cast = [(variable, tf.cast(x, variable.dtype)) for variable, x in pairs]
-        with keras.StatelessScope(cast):
-            return model(inputs, training=False)
+        return model(inputs, training=False)
 
     # These call the function above, so that the encoder is in the graph once.
     @tf.function(input_signature=ids, autograph=False)
@@ -256,21 +237,20 @@ def write_version(
         _check_is_free(directory, version)
     parent = directory.parent if version is None else directory
     parent.mkdir(parents=True, exist_ok=True)
-    temporary = pathlib.Path(
-        tempfile.mkdtemp(prefix=".export.", suffix=".part", dir=parent)
-    )
-    try:
-        write(temporary)
-        temporary.chmod(0o755)
+    with tempfile.TemporaryDirectory(
+        ".part", ".export.", parent, ignore_cleanup_errors=True
+    ) as temporary:
+        folder = pathlib.Path(temporary)
+        try:
+            write(folder)
+        except tf.errors.OpError as error:
+            raise OSError(
+                f"{directory} could not be written: {error.message.splitlines()[0]}"
+            ) from error
+        folder.chmod(0o755)
         if version is None:
-            return _replace(temporary, directory)
-        return _rename(temporary, directory, version)
-    except tf.errors.OpError as error:
-        raise OSError(
-            f"{directory} could not be written: {error.message.splitlines()[0]}"
-        ) from error
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+            return _replace(folder, directory)
+        return _rename(folder, directory, version)
 
 
 def versions(directory: pathlib.Path) -> list[int]:
@@ -336,14 +316,6 @@ def _card(task, functions, labels):
         "written by": f"albert-tf {version}, Keras {keras.__version__}",
         "TensorFlow": tf.__version__,
     }
-    signatures = []
-    for name, function in functions.items():
-        rows = [("in", spec.name, spec) for spec in function.input_signature]
-        outputs = function.get_concrete_function().structured_outputs
-        rows += [("out", *item) for item in outputs.items()]
-        signatures.append(f"\nSignature `{name}`:\n\n| | name | type and shape |")
-        signatures.append("|---|---|---|")
-        signatures += [f"| {way} | `{key}` | {_form(x)} |" for way, key, x in rows]
     example = ", ".join(
         f"{spec.name}=tf.constant({[['很好']] if spec.shape.rank else ['很好']!r})"
         for spec in functions["serving_default"].input_signature
@@ -351,16 +323,8 @@ def _card(task, functions, labels):
     return _CARD.format(
         name=type(task).__name__,
         facts="\n".join(f"| {key} | {x} |" for key, x in facts.items() if x),
-        signatures="\n".join(signatures),
         example=example,
     )
-
-
-def _form(spec):
-    if spec.shape.rank is None:
-        return f"{spec.dtype.name} [batch] or [batch, 1]"
-    sizes = ["batch", *("any" if size is None else size for size in spec.shape[1:])]
-    return f"{spec.dtype.name} [{', '.join(map(str, sizes))}]"
 
 
 # === Warm-up requests ===

@@ -7,7 +7,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.evaluation import best_thresholds
+from albert_tf.evaluation.scores import best_thresholds
 from albert_tf.models.albert_text_classifier import (
     DEFAULT_THRESHOLD,
     AlbertMultiLabelClassifier,

@@ -234,14 +234,10 @@ def map_rows(
 
 
 class Alignment:
-    """Map from the bytes of a cleaned batch to the characters they come from.
+    """Map from the bytes of a cleaned batch to the characters of `text` [batch].
 
-    Clean-up acts on single characters, except for white space, the order of marks and
+    `clean` acts on single characters, except for white space, the order of marks and
     the form of a final sigma, which change no size.
-
-    Args:
-        text: string tensor [batch], before the clean-up.
-        clean: function that cleans strings [characters].
     """
 
     def __init__(self, text: tf.Tensor, clean: Callable[[tf.Tensor], tf.Tensor]):

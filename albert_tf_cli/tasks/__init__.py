@@ -1,32 +1,15 @@
-"""The tasks that read files, in modules of similar tasks."""
+"""The tasks of the command line."""
 
-from albert_tf_cli.tasks.classification import MultiLabel, TextClassification
-from albert_tf_cli.tasks.passages import (
-    MultipleChoice,
-    QuestionAnswering,
-    TokenClassification,
-)
+from albert_tf_cli.tasks import readers
 from albert_tf_cli.tasks.task import Columns, Examples, Task, split
-from albert_tf_cli.tasks.texts import (
-    Regression,
-    SpellingCorrection,
-    Summarization,
-    TextEmbedding,
-)
 
-__all__ = [
-    "TASKS",
-    "Columns",
-    "Examples",
-    "Task",
-    "split",
-    "task_named",
-]
+__all__ = ["TASKS", "Columns", "Examples", "Task", "split", "task_named"]
 
 _TASKS = (
-    *(TextClassification(), MultiLabel(), Regression(), TokenClassification()),
-    *(QuestionAnswering(), MultipleChoice(), TextEmbedding(), SpellingCorrection()),
-    Summarization(),
+    *(readers.TextClassification(), readers.MultiLabel(), readers.Regression()),
+    *(readers.TokenClassification(), readers.QuestionAnswering()),
+    *(readers.MultipleChoice(), readers.TextEmbedding()),
+    *(readers.SpellingCorrection(), readers.Summarization()),
 )
 TASKS: dict[str, Task] = {task.name: task for task in _TASKS}
 

@@ -1,6 +1,7 @@
 """Base class of the tasks of the command line."""
 
 import dataclasses
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from albert_tf_lite.errors import AlbertError
@@ -45,14 +46,12 @@ class Task:
 
     Attributes:
         name: string, as for `--task`.
-        scores: optional method of examples and predicted. It returns a dict of the
-            scores that Keras does not compute while it evaluates.
-        mistakes: optional method of model, examples and predicted for `evaluate
-            --report`. It returns the wrong predictions, the worst first, as dicts by
-            column. Texts for `explain` are in `text` and `text_b`, the predicted class
-            in `predicted`.
-        suspicious: optional method of model, examples and batch size for `--train`. It
-            returns examples whose label looks wrong.
+        scores: optional method of examples and predicted, a dict of the scores that
+            Keras does not compute.
+        mistakes: optional method of model, examples and predicted: wrong predictions,
+            the worst first, as dicts by column. `explain` colours `text` and `text_b`.
+        suspicious: optional method of model, examples and batch size: examples whose
+            label looks wrong.
         explain: optional method of the model that returns a function of a text (or a
             tuple of two) and a class (or `None`), which returns `Attributions`.
     """
@@ -67,14 +66,7 @@ class Task:
         self.name = name or self.name
 
     def read(self, path: str, columns: Columns, known: dict | None = None) -> Examples:
-        """Read labelled examples.
-
-        Args:
-            path: a file.
-            columns: the columns of a table.
-            known: optional dict, the arguments of the model that the examples are for.
-                By default the examples determine them.
-        """
+        """Read examples, for a model of the arguments `known` if there is one."""
         raise NotImplementedError
 
     def summary(self, arguments: dict) -> str:
@@ -143,14 +135,20 @@ def columns_of(x: Any, index: int) -> dict[str, str]:
     return {"text": x[index]}
 
 
-def split(examples: Examples, share: float, seed: int) -> list[Examples]:
-    """Split off a share of the examples for dev, stratified by class if possible."""
+def worst(rows: Iterable[dict]) -> list[dict]:
+    """Return the 50 rows of the highest loss with something missed or wrong."""
+    wrong = (row for row in rows if row["missed"] or row["wrong"])
+    return sorted(wrong, key=lambda row: -row["loss"])[:50]
+
+
+def split(examples: Examples, seed: int) -> list[Examples]:
+    """Split off a tenth of the examples for dev, stratified by class if possible."""
     from sklearn.model_selection import train_test_split
 
     if len(examples) < 2:
         raise AlbertError("A single example cannot be split. Pass --dev.")
     indices = list(range(len(examples)))
-    options = {"test_size": share, "random_state": seed}
+    options = {"test_size": 0.1, "random_state": seed}
     try:
         parts = train_test_split(indices, **options, stratify=examples.y)
     except (ValueError, TypeError):

@@ -1,4 +1,4 @@
-"""`albert-tf export --format`: a file, and a table that compares it with the model."""
+"""`albert-tf export`: a file, and a table that compares it with the model."""
 
 import pytest
 from command_line import run
@@ -27,7 +27,6 @@ def export(task, examples, path, *options):
         pytest.param(
             "litert", "int8", LiteRTModel, marks=[needs_litert, pytest.mark.slow]
         ),
-        pytest.param("savedmodel", "float32", None, marks=pytest.mark.slow),
     ],
 )
 def test_a_file_is_compared_with_the_model(name, precision, kind, tmp_path):
@@ -40,8 +39,7 @@ def test_a_file_is_compared_with_the_model(name, precision, kind, tmp_path):
     path, rows = export(task, tmp_path / "a.tsv", tmp_path, *options)
     size, *times, difference, score = rows[f"{name} {precision}"]
     assert all(float(taken) > 0 for taken in times)
-    assert float(difference) < (0.5 if kind else 1e-6)
-    assert abs(float(score) - float(rows["Keras"][-1])) < (0.2 if kind else 1e-6)
-    if kind:
-        assert float(size) == round(path.stat().st_size / 1e6, 2)
-        assert len(kind(path).predict(["好"])["label"]) == 1
+    assert float(difference) < 0.5
+    assert abs(float(score) - float(rows["Keras"][-1])) < 0.2
+    assert float(size) == round(path.stat().st_size / 1e6, 2)
+    assert len(kind(path).predict(["好"])["label"]) == 1

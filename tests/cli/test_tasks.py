@@ -216,12 +216,12 @@ def test_defaults_and_options_reach_the_training(start_of_training):
     model, train, options = start_of_training()
     assert (len(train[0]), set(train[1])) == (10, {0, 1})
     assert (options["epochs"], options["batch_size"]) == (3, 32)
-    assert (model.dropout, model.backbone.compute_dtype) == (0.1, "float32")
+    assert model.backbone.compute_dtype == "float32"
     # 256 by default, but this size has no more positions.
     assert model.preprocessor.sequence_length == 32
     model, train, options = start_of_training(
         *("--epochs", 5, "--batch-size", 8, "--learning-rate", 0.002),
-        *("--dropout", 0.3, "--sequence-length", 20, "--precision", "bfloat16"),
+        *("--sequence-length", 20, "--precision", "bfloat16"),
         *("--pooling-mode", "mean", "--freeze", "encoder", "--patience", 2),
         *("--ema-momentum", 0.9, "--label-column", "domain"),
         *("--gradient-accumulation-steps", 4),
@@ -231,7 +231,7 @@ def test_defaults_and_options_reach_the_training(start_of_training):
     assert settings_of(model)["learning_rate"] == 0.002
     assert settings_of(model)["ema_momentum"] == 0.9
     assert model.optimizer.gradient_accumulation_steps == 4
-    assert (model.dropout, model.pooling_mode) == (0.3, "mean")
+    assert model.pooling_mode == "mean"
     assert model.preprocessor.sequence_length == 20
     assert model.backbone.compute_dtype == "bfloat16"
     assert (model.labels, set(train[1])) == (["a", "b"], {0, 1})
@@ -249,11 +249,11 @@ def test_the_same_command_is_recognised_as_the_same_training(start_of_training):
 
 def test_without_dev_a_share_of_each_class_is_held_back():
     labels, texts = [0] * 30 + [1] * 10, [str(i) for i in range(40)]
-    train, dev = split(Examples((texts, texts[::-1]), labels), 0.2, seed=3)
-    assert (len(train), dev.y) == (32, [0] * 6 + [1] * 2)
+    train, dev = split(Examples((texts, texts[::-1]), labels), seed=3)
+    assert (len(train), dev.y) == (36, [0] * 3 + [1])
     for part in (train, dev):
         assert [labels[int(x)] for x in part.x[0]] == part.y
         assert [39 - int(x) for x in part.x[0]] == list(map(int, part.x[1]))
     # A class with one example, and examples without classes.
     for y in ([0] * 39 + [1], [[(0, 1, "PER")], []] * 20):
-        assert len(split(Examples(texts, y), 0.2, seed=3)[1]) == 8
+        assert len(split(Examples(texts, y), seed=3)[1]) == 4

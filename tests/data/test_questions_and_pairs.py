@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from albert_tf.data import (
     contrastive_pairs,
-    find_answer,
     read_articles,
     read_choices,
     read_spelling,
     read_squad,
 )
+from albert_tf.data.questions import find_answer
 
 
 @pytest.fixture

@@ -9,14 +9,11 @@ import pytest
 import scipy.sparse
 
 from albert_tf.evaluation import (
-    ErrorList,
     classification_report,
     suspicious_labels,
-    worst_entity_mistakes,
     worst_mistakes,
-    worst_multi_label_mistakes,
-    write_error_report,
 )
+from albert_tf_cli.evaluate import write_report
 
 # === Lists ===
 
@@ -29,30 +26,6 @@ def test_mistakes_by_hand():
     assert len(worst_mistakes(probabilities, [1, 1, 0, 0], count=2)) == 2
     with pytest.raises(ValueError, match="should sum to 1"):
         worst_mistakes([[2.0, -1.5]], [0])
-
-
-def test_mistakes_of_label_lists_by_hand():
-    probabilities = np.array([[0.9, 0.6], [0.4, 0.1], [0.2, 0.1]])
-    truth, chosen = np.array([[[1, 0], [1, 1], [0, 0]], [[1, 1], [0, 0], [0, 0]]])
-    first, second = worst_multi_label_mistakes(probabilities, truth, chosen)
-    loss = pytest.approx(-np.log(0.4 * 0.1))
-    assert first == {"index": 1, "missed": {0: 0.4, 1: 0.1}, "wrong": {}, "loss": loss}
-    loss = pytest.approx(-np.log(0.9 * 0.4))
-    assert second == {"index": 0, "missed": {}, "wrong": {1: 0.6}, "loss": loss}
-
-
-def test_mistakes_of_entities_by_hand():
-    truth = [[(0, 2, "PER")], [(0, 1, "LOC"), (3, 5, "ORG")], [(1, 2, "PER")]]
-    predicted = [
-        [(0, 2, "PER", 0.9)],
-        [(0, 1, "PER", 0.75), (3, 5, "ORG", 0.5)],
-        [(1, 2, "PER", 0.5), (4, 5, "LOC", 0.25)],
-    ]
-    first, second = worst_entity_mistakes(truth, predicted)
-    assert first["index"] == 1 and first["loss"] == 1.75
-    assert first["missed"] == [(0, 1, "LOC")]
-    assert first["wrong"] == [(0, 1, "PER", 0.75)]
-    assert second["index"] == 2 and second["missed"] == [] and second["loss"] == 0.25
 
 
 @pytest.mark.parametrize("form", [np.asarray, scipy.sparse.csr_matrix])
@@ -83,9 +56,8 @@ def write(directory):
     labels = ("好", "<b>坏")
     rows = [{"example": 1, "score": 0.25, "text": HARD}, {"example": 2, "text": "b"}]
     colours = [{"text": [1] * 8 + [-1] + [0] * (len(HARD) - 9)}]
-    lists = [ErrorList("mistakes", "Mistakes & more", "By <loss>.", rows, colours)]
     scores = classification_report([0, 0, 1], [0, 1, 1], labels)
-    write_error_report(directory, f"A {HARD}", scores, lists, labels)
+    write_report(directory, f"A {HARD}", scores, {"mistakes": rows}, colours)
 
 
 def test_a_report(tmp_path):
@@ -99,13 +71,11 @@ def test_a_report(tmp_path):
     assert not re.search("<(script|b|link|img|loss)[ >]|(src|href)=", page)
     text = html.unescape(re.sub("<.*?>", "", page, flags=re.DOTALL))
     assert text.count('<script>alert("1")</script> & $x^2$') == 3
-    assert "accuracy0.6667" in text and "By <loss>." in text
-    # The confusion matrix, with the shares of each true class as colours.
+    assert "accuracy0.6667" in text and "Sorted by loss." in text
     assert "好<b>坏好11<b>坏01" in text
-    colours = re.findall('style="background:(#.{6})', page)
-    assert colours[:4] == ["#a0c2fa", "#a0c2fa", "#ffffff", "#4285f4"]
     # The colours of the text.
-    assert colours[4:] == ["#4285f4", "#f59628", "#ffffff"]
+    colours = re.findall('style="background:(#.{6})', page)
+    assert colours == ["#4285f4", "#f59628", "#ffffff"]
 
     values = json.loads((folder / "report.json").read_text("utf-8"))
     assert values["lists"]["mistakes"][0]["text"] == HARD

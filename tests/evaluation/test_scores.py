@@ -9,14 +9,10 @@ from hypothesis import strategies as st
 from sklearn.metrics import f1_score
 
 from albert_tf.evaluation import (
-    answer_scores,
-    best_null_threshold,
-    best_thresholds,
     classification_report,
     classification_scores,
     cmrc_scores,
     entity_scores,
-    level_scores,
     multi_label_scores,
     oracle_labels,
     regression_scores,
@@ -24,6 +20,7 @@ from albert_tf.evaluation import (
     spelling_scores,
     squad_scores,
 )
+from albert_tf.evaluation.scores import best_null_threshold, best_thresholds
 
 
 def test_classes_by_hand():
@@ -35,16 +32,6 @@ def test_classes_by_hand():
     report = classification_report([0, 0, 2], [0, 2, 2], ["a", "b", "c"])
     assert report["confusion_matrix"] == [[1, 0, 1], [0, 0, 0], [0, 0, 1]]
     assert report["b"]["support"] == 0 and report["c"]["precision"] == 0.5
-
-
-def test_levels_of_hierarchical_names():
-    labels = ["体育/足球", "体育/篮球", "财经/股票/创业板", "其他"]
-    truth, predicted = [0, 1, 2, 3], [1, 1, 3, 3]
-    first, second, third = level_scores(truth, predicted, labels)
-    assert [x["level"] for x in (first, second, third)] == [1, 2, 3]
-    assert first["accuracy"] == 3 / 4 and second["accuracy"] == 2 / 4
-    assert third == {"level": 3, **classification_scores(truth, predicted)}
-    assert level_scores([0], [0], ["体育", "财经"]) == []
 
 
 def test_label_lists_by_hand():
@@ -149,7 +136,8 @@ SQUAD = [
 )
 def test_answers_by_hand(kind, case):
     prediction, answers, exact, f1 = case
-    scores = answer_scores([prediction], [answers], kind)
+    score = {"squad": squad_scores, "cmrc": cmrc_scores}[kind]
+    scores = score([prediction], [answers])
     assert scores["exact_match"] == 100 * exact
     assert scores["f1"] == pytest.approx(100 * f1)
 

@@ -1,0 +1,395 @@
+"""The tasks that read files: their readers, scores, mistakes and columns."""
+
+import warnings
+
+from albert_tf_cli.common import shown
+from albert_tf_cli.tasks.task import Examples, Task, columns_of, worst
+from albert_tf_lite.errors import AlbertError
+
+
+def read_labelled(path, columns, known=None):
+    """Read a table; with `known`, of pairs if the model takes pairs."""
+    from albert_tf.data import read_labelled_texts
+
+    pairs = None if known is None else known["pairs"]
+    return read_labelled_texts(path, *columns, pairs=pairs)
+
+
+class _Classification(Task):
+    """Base class of single-label and multi-label classification."""
+
+    def summary(self, arguments):
+        return f"{arguments['num_classes']} classes: {shown(arguments['labels'])}."
+
+    def predict(self, model, x, batch_size):
+        import numpy as np
+
+        answers = model.answers(super().predict(model, x, batch_size))
+        return {name: np.asarray(values) for name, values in answers.items()}
+
+    def explain(self, model):
+        from albert_tf.models import IntegratedGradients
+
+        return IntegratedGradients(model)
+
+    def _examples(self, data, y, labels):
+        arguments = {"num_classes": len(labels), "labels": labels, "pairs": data.pairs}
+        return Examples(data.x, y, arguments)
+
+    def _known_labels(self, known):
+        return known["labels"] or list(map(str, range(known["num_classes"])))
+
+
+class TextClassification(_Classification):
+    """One class per text, in the column `label`."""
+
+    name = "text-classification"
+
+    def read(self, path, columns, known=None):
+        from albert_tf.data import class_names
+
+        data = read_labelled(path, columns, known)
+        labels = self._known_labels(known) if known else class_names(data.labels)
+        if known is None and len(labels) < 2 and "" not in data.labels:
+            raise AlbertError(
+                f"All texts of {path} have the label {labels[0]!r}. Expected at least "
+                "two classes. Check --label-column."
+            )
+        return self._examples(data, data.class_ids(labels), labels)
+
+    def report(self, model, examples, predicted):
+        from albert_tf.evaluation import classification_report
+
+        ids = predicted["probabilities"].argmax(-1)
+        return classification_report(examples.y, ids, model.class_names)
+
+    def mistakes(self, model, examples, predicted):
+        from albert_tf.evaluation import worst_mistakes
+
+        found = worst_mistakes(predicted["probabilities"], examples.y)
+        return self._rows(model, examples, found, "predicted")
+
+    def suspicious(self, model, examples, batch_size):
+        from albert_tf.evaluation import character_features, suspicious_labels
+        from albert_tf.models import text_features
+
+        # Features of the model may have memorised wrong labels, but characters do not
+        # tell whether two texts belong together.
+        if model.pairs:
+            features, _ = text_features(model, examples.x, batch_size)
+        else:
+            features = character_features(examples.x)
+        found = suspicious_labels(features, examples.y)
+        return self._rows(model, examples, found, "suggested")
+
+    def _rows(self, model, examples, found, predicted):
+        return [
+            {
+                "example": row["index"] + 1,
+                "label": model.class_names[row["label_id"]],
+                predicted: model.class_names[row["predicted_id"]],
+                "probability": row["predicted_probability"],
+                "of_label": row["label_probability"],
+                **columns_of(examples.x, row["index"]),
+            }
+            for row in found
+        ]
+
+
+class MultiLabel(_Classification):
+    """Any number of classes per text, such as "体育|娱乐"."""
+
+    name = "multi-label"
+
+    def read(self, path, columns, known=None):
+        from albert_tf.preprocessing.texts import multi_hot
+
+        from albert_tf.data import class_names
+
+        data = read_labelled(path, columns, known)
+        names = data.label_lists()
+        if known:
+            labels = self._known_labels(known)
+        else:
+            labels = class_names(name for row in names for name in row)
+        if not labels:
+            raise AlbertError(
+                f"No text of {path} has a label. Write the labels of a text into one "
+                'cell, such as "体育|娱乐", or check --label-column.'
+            )
+        return self._examples(
+            data, multi_hot(data.x, names, len(labels), labels), labels
+        )
+
+    def tune(self, model, dev, batch_size):
+        from albert_tf.models import tune_thresholds
+
+        tune_thresholds(model, dev.x, dev.y, batch_size)
+
+    def scores(self, examples, predicted):
+        from albert_tf.evaluation import multi_label_scores
+
+        return multi_label_scores(examples.y, predicted["chosen"])
+
+    def report(self, model, examples, predicted):
+        from albert_tf.evaluation import classification_report
+
+        rows = classification_report(examples.y, predicted["chosen"], model.class_names)
+        return {**rows, **self.scores(examples, predicted)}
+
+    def cells(self, answer):
+        return [
+            "|".join(label["label"] for label in answer),
+            "|".join(f"{label['score']:.4f}" for label in answer),
+        ]
+
+    def mistakes(self, model, examples, predicted):
+        import numpy as np
+
+        truth, chosen = np.asarray(examples.y), predicted["chosen"]
+        probabilities = predicted["probabilities"]
+        given = np.maximum(np.where(truth, probabilities, 1 - probabilities), 1e-12)
+
+        def named(i, wrong):
+            ids = np.flatnonzero(wrong[i])
+            return "|".join(
+                f"{model.class_names[j]} {probabilities[i, j]:.4f}" for j in ids
+            )
+
+        rows = (
+            {
+                "example": i + 1,
+                "missed": named(i, truth > chosen),
+                "wrong": named(i, chosen > truth),
+                # In nats, the sum over the classes.
+                "loss": float(loss),
+                **columns_of(examples.x, i),
+            }
+            for i, loss in enumerate(-np.log(given).sum(axis=1))
+        )
+        return worst(rows)
+
+
+class Regression(Task):
+    """A number per text or pair, such as the similarity of two texts."""
+
+    name = "regression"
+
+    def read(self, path, columns, known=None):
+        data = read_labelled(path, columns, known)
+        return Examples(data.x, data.scores(), {"pairs": data.pairs})
+
+    def scores(self, examples, predicted):
+        from albert_tf.evaluation import regression_scores
+
+        return regression_scores(examples.y, predicted)
+
+
+class TextEmbedding(Task):
+    """Pairs with their similarity; `predict` compares two texts per line."""
+
+    name = "text-embedding"
+
+    def read(self, path, columns, known=None):
+        data = read_labelled(path, columns, {"pairs": True})
+        return Examples(data.x, data.scores())
+
+    def predict(self, model, x, batch_size):
+        from albert_tf_lite.answers import cosines_of
+
+        vectors = (model.predict(part, batch_size, verbose=0) for part in x)
+        return cosines_of(*vectors)
+
+    def scores(self, examples, predicted):
+        from albert_tf.evaluation import regression_scores
+
+        scores = regression_scores(examples.y, predicted)
+        # Cosines have another range than the labels.
+        return {name: scores[name] for name in ("pearson", "spearman")}
+
+    def fields(self, model):
+        return ("text", "text_pair")
+
+
+class SpellingCorrection(Task):
+    """A misspelt and a correct text of the same length."""
+
+    name = "spelling-correction"
+
+    def read(self, path, columns, known=None):
+        from albert_tf.data import read_spelling
+
+        return Examples(*read_spelling(path))
+
+    def predict(self, model, x, batch_size):
+        return [answer["target"] for answer in model.correct(x, batch_size)]
+
+    def scores(self, examples, predicted):
+        from albert_tf.evaluation import spelling_scores
+
+        return spelling_scores(examples.x, examples.y, predicted)
+
+    def cells(self, answer):
+        errors = (
+            f"{wrong}→{right}@{place}" for wrong, right, place in answer["errors"]
+        )
+        return [answer["target"], " ".join(errors)]
+
+
+class Summarization(Task):
+    """An article and its summary, sentences of the article; scored by ROUGE."""
+
+    name = "summarization"
+
+    def read(self, path, columns, known=None):
+        from albert_tf.data import read_articles
+
+        return Examples(*read_articles(path))
+
+    def scores(self, examples, predicted):
+        from albert_tf.evaluation import rouge_scores
+
+        return rouge_scores([answer["summary"] for answer in predicted], examples.y)
+
+    def cells(self, answer):
+        return [" ".join(answer["summary"].split())]
+
+
+class TokenClassification(Task):
+    """Entities: spans of a text with a label."""
+
+    name = "token-classification"
+
+    def read(self, path, columns, known=None):
+        from albert_tf.data import read_tagged_texts
+
+        data = read_tagged_texts(path)
+        labels = data.labels if known is None else known["labels"]
+        if not labels:
+            raise AlbertError(f"No text of {path} has an entity.")
+        if other := sorted(set(data.labels) - set(labels)):
+            raise AlbertError(
+                f"{path} has the labels {other}. Expected only {list(labels)}."
+            )
+        return Examples(data.x, data.spans, {"labels": labels})
+
+    def summary(self, arguments):
+        return f"{len(arguments['labels'])} labels: {shown(arguments['labels'])}."
+
+    def scores(self, examples, predicted):
+        values = self.report(None, examples, predicted)
+        return {name: values[name] for name in ("precision", "recall", "f1")}
+
+    def report(self, model, examples, predicted):
+        from albert_tf.evaluation import entity_scores
+
+        spans = [[span[:3] for span in found] for found in predicted]
+        return entity_scores(examples.y, spans)
+
+    def cells(self, answer):
+        return [" ".join(f"{x['word']}/{x['entity_group']}" for x in answer)]
+
+    def predict(self, model, x, batch_size):
+        return model.predict_spans(x, batch_size, verbose=0)
+
+    def mistakes(self, model, examples, predicted):
+        def named(text, spans):
+            return " ".join(
+                f"{text[start:end]}/{label}@{start}"
+                + "".join(f" ({score:.4f})" for score in scores)
+                for start, end, label, *scores in spans
+            )
+
+        rows = []
+        for i, (text, spans) in enumerate(zip(examples.x, examples.y, strict=True)):
+            found, right = {span[:3] for span in predicted[i]}, set(spans)
+            missed = [span for span in spans if span not in found]
+            wrong = [span for span in predicted[i] if span[:3] not in right]
+            # 1 for each missed entity, and the score of each wrong one.
+            loss = len(missed) + sum(float(score) for *_, score in wrong)
+            row = {"missed": named(text, missed), "wrong": named(text, wrong)}
+            rows.append({"example": i + 1, **row, "loss": loss, "text": text})
+        return worst(rows)
+
+
+class QuestionAnswering(Task):
+    """A question and its context; scored by the script of SQuAD or CMRC 2018."""
+
+    name = "question-answering"
+
+    def read(self, path, columns, known=None):
+        from albert_tf.data import read_squad
+
+        found = read_squad(path)
+        data = found.for_training()
+        if data.moved or data.absent or data.skipped:
+            warnings.warn(
+                f"{path}: {data.moved} answers had a wrong answer_start, which was "
+                f"corrected; {data.absent} answers are not in their context; "
+                f"{data.skipped} questions have no valid answer and are skipped.",
+                stacklevel=2,
+            )
+        if not len(data):
+            raise AlbertError(f"{path} has no question with its answer in the context.")
+        return Examples(data.x, data.answers)
+
+    def tune(self, model, dev, batch_size):
+        if not all(dev.y):
+            kind = self._scoring_script(dev)
+            model.tune_null_threshold(dev.x, dev.y, kind, batch_size)
+
+    def scores(self, examples, predicted):
+        from albert_tf.evaluation import cmrc_scores, squad_scores
+
+        answers = [answer["answer"] for answer in predicted]
+        truth = [[text for _, text in answers] for answers in examples.y]
+        is_cmrc = self._scoring_script(examples) == "cmrc"
+        return (cmrc_scores if is_cmrc else squad_scores)(answers, truth)
+
+    def report(self, model, examples, predicted):
+        names = {"cmrc": "CMRC 2018, in percent", "squad": "SQuAD, in percent"}
+        script = names[self._scoring_script(examples)]
+        return {"script": script, **self.scores(examples, predicted)}
+
+    def _scoring_script(self, examples):
+        from albert_tf.evaluation.scores import kind_of_answers
+
+        # A sample of the contexts is enough to recognise Chinese.
+        return kind_of_answers(examples.x[1][:100])
+
+
+class MultipleChoice(Task):
+    """A context, a question and at least two choices."""
+
+    name = "multiple-choice"
+
+    def read(self, path, columns, known=None):
+        from albert_tf.data import read_choices
+
+        data = read_choices(path)
+        if data.labels is None:
+            raise AlbertError(
+                f"{path} lacks the answers of its questions. Pass a labelled file."
+            )
+        return Examples(data.x, data.labels)
+
+    def report(self, model, examples, predicted):
+        import numpy as np
+
+        chances = [1 / len(choices) for choices in examples.x[2]]
+        return {
+            "accuracy": float(np.mean(predicted.argmax(-1) == examples.y)),
+            "chance": float(np.mean(chances)),
+            "total": len(examples),
+        }
+
+    def inputs(self, model, lines):
+        contexts, questions, choices = super().inputs(model, lines)
+        rows = [row.split("\t") for row in choices]
+        for line, row in zip(lines, rows, strict=True):
+            if len(row) < 2:
+                raise AlbertError(
+                    "Expected at least two choices after context and question, "
+                    f"separated by tabs. Received: {line!r}"
+                )
+        return contexts, questions, rows
