@@ -55,23 +55,18 @@ def read(files, **kwargs):
 # === Documents and blocks ===
 
 
-def naive_documents(data, document_per_line, max_line_bytes):
-    """Documents and counts of skipped lines, from all bytes at once."""
-    skipped = {"not_utf8": 0, "too_long": 0}
-    is_utf16 = data.startswith((b"\xff\xfe", b"\xfe\xff"))
-    lines = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+def naive_documents(data, document_per_line):
+    """Documents and the count of skipped lines, from all bytes at once."""
+    skipped = 0
+    lines = data.split(b"\n")
     documents, document = [], []
     for line in lines if lines[-1] else lines[:-1]:
-        if is_utf16:
-            skipped["not_utf8"] += 1
-            continue
-        if len(line) > max_line_bytes:
-            skipped["too_long"] += 1
-            continue
         try:
-            text = line.decode().strip()
+            text = line.decode("utf-8-sig").strip()
         except UnicodeDecodeError:
-            skipped["not_utf8"] += 1
+            text = "\0"
+        if "\0" in text:
+            skipped += 1
             continue
         if text:
             document.append(text)
@@ -104,27 +99,24 @@ pieces = st.sampled_from(
     ),
     document_per_line=st.booleans(),
     block_bytes=st.integers(1, 60),
-    max_line_bytes=st.integers(1, 40) | st.just(10_000_000),
     chunk=st.integers(1, 20) | st.just(2**18),
 )
 @settings(deadline=None, max_examples=50)
 def test_documents_equal_those_of_a_simple_reader(
-    tmp_path_factory, files, document_per_line, block_bytes, max_line_bytes, chunk
+    tmp_path_factory, files, document_per_line, block_bytes, chunk
 ):
     folder = tmp_path_factory.mktemp("corpus")
-    expected, skipped = [], {"not_utf8": 0, "too_long": 0}
+    expected, skipped = [], 0
     for number, (data, ending) in enumerate(files):
         (folder / f"{number}.txt{ending}").write_bytes(compress(data, ending, 3))
-        more, skips = naive_documents(data, document_per_line, max_line_bytes)
+        more, skips = naive_documents(data, document_per_line)
         expected += more
-        skipped = {kind: skipped[kind] + skips[kind] for kind in skips}
+        skipped += skips
     corpora = [
         Corpus([str(folder / "*")], document_per_line, size)
         for size in (10**9, block_bytes)
     ]
-    with mock.patch.multiple(
-        corpus_module, _CHUNK=chunk, MAX_LINE_BYTES=max_line_bytes
-    ):
+    with mock.patch.object(corpus_module, "_CHUNK", chunk):
         whole, blocks = ([x for _, x in corpus.blocks()] for corpus in corpora)
     assert sum(whole, []) == expected
     # Smaller blocks divide long documents at line ends.
@@ -135,7 +127,7 @@ def test_documents_equal_those_of_a_simple_reader(
         assert sum(map(size, before)) < block_bytes and size(last[:-1]) < block_bytes
         assert sum(map(size, block)) >= block_bytes or block is blocks[-1]
     for corpus in corpora:
-        assert {kind: corpus.counts[kind] for kind in skipped} == skipped
+        assert corpus.counts["not_utf8"] == skipped
         assert not any("damaged" in warning for warning in corpus.warnings)
 
 
@@ -219,7 +211,7 @@ def test_wrong_files_raise(write, tmp_path, monkeypatch):
     for name, error, message in (
         ("nowhere.txt", FileNotFoundError, r"No such file.*nowhere\.txt"),
         ("*.xyz", FileNotFoundError, r"No text file matches the pattern .*/\*\.xyz"),
-        ("b", IsADirectoryError, r"a folder.*b/\*\*/\*.txt"),
+        ("b", IsADirectoryError, r"/b"),
         ("b.tar.gz", ValueError, "b.tar.gz is an archive"),
         ("a.txt.zst", ImportError, r"zstandard.*'albert-tf\[fast\]'"),
     ):
