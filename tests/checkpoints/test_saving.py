@@ -114,7 +114,7 @@ def test_a_vocabulary_can_be_given_by_its_path(backbone, tmp_path):
     ("changes", "layout", "message"),
     [
         ({"embedding_projection": "before_layer_norm"}, "google", "_projection='bef"),
-        ({"num_ffn_groups": 2}, "google", "num_ffn_groups=2.*one for both"),
+        ({"num_ffn_groups": 2}, "google", "num_ffn_groups=2.*has 1"),
         ({"activation": "mish"}, "albert_zh", "embedding_projection=.*='mish'"),
     ],
 )
