@@ -7,28 +7,15 @@ from typing import Annotated, Literal
 
 import typer
 
-from albert_tf_cli.common import (
-    check_checkpoint,
-    console,
-    import_tensorflow,
-    interruptible,
-    random_backbone,
-    state_folder,
-)
+from albert_tf_cli import common, options
 from albert_tf_cli.options import (
-    EmaMomentum,
-    GradientAccumulationSteps,
-    Layout,
-    Precision,
-    Seed,
-    StartCheckpoint,
     data_option,
     mask_option,
     model_option,
     output_option,
     training_option,
 )
-from albert_tf_cli.pretrain_data import MarkedLabels, MaskSelectionLength, Ngram
+from albert_tf_cli.pretrain_data import MarkedLabels, Ngram
 from albert_tf_lite.errors import AlbertError
 
 Masking = Literal["static", "dynamic"]
@@ -43,7 +30,7 @@ def pretrain(
     config: Annotated[
         str | None, model_option("A size such as albert_tiny_zh, or a config file.")
     ] = None,
-    checkpoint: StartCheckpoint = None,
+    checkpoint: options.StartCheckpoint = None,
     masking: Annotated[
         Masking,
         mask_option(
@@ -57,7 +44,6 @@ def pretrain(
             "Share of the tokens to predict. Default: 0.15; 0.3:0.15 falls linearly."
         ),
     ] = None,
-    mask_selection_length: MaskSelectionLength = None,
     ngram: Ngram = None,
     whole_word: Annotated[
         bool | None, mask_option("Mask whole words (default) or single tokens.")
@@ -79,14 +65,14 @@ def pretrain(
     interval: Annotated[
         int, training_option("Steps between evaluations on --dev.", min=1)
     ] = 1000,
-    precision: Precision = "float32",
-    seed: Seed = 1,
+    precision: options.Precision = "float32",
+    seed: options.Seed = 1,
     to: Annotated[
-        Layout | None,
+        options.Layout | None,
         output_option("Layout to write. Default: the fitting TF1 layout."),
     ] = None,
-    ema_momentum: EmaMomentum = None,
-    gradient_accumulation_steps: GradientAccumulationSteps = None,
+    ema_momentum: options.EmaMomentum = None,
+    gradient_accumulation_steps: options.GradientAccumulationSteps = None,
 ):
     """Pretrain on masked words and sentence order.
 
@@ -106,13 +92,13 @@ def pretrain(
             "a checkpoint."
         )
     if checkpoint is not None:
-        check_checkpoint(checkpoint)
+        common.check_checkpoint(checkpoint)
     for path in filter(None, (data, dev)):
         if not list(pathlib.Path(path).parent.glob(pathlib.Path(path).name)):
             raise FileNotFoundError(f"There are no records in {path}.")
     folder = pathlib.Path(output)
     _refuse_finished(folder)
-    import_tensorflow()
+    common.import_tensorflow()
     import keras
 
     from albert_tf.backbone.precision import as_dtype
@@ -133,7 +119,6 @@ def pretrain(
         records,
         masking,
         mask_selection_rate=_rate(mask_selection_rate),
-        mask_selection_length=mask_selection_length,
         ngram=ngram,
         whole_word=whole_word,
         marked_labels=marked_labels,
@@ -151,7 +136,7 @@ def pretrain(
     start = None
     if checkpoint:
         start = {"checkpoint": data_digest(model.backbone.get_weights())}
-    with interruptible() as progress:
+    with common.interruptible() as progress:
         done = pretrain(
             model,
             records,
@@ -172,8 +157,8 @@ def pretrain(
     plot_history(done["history"], shown, folder / "loss.png", interval, "step")
     # Last, because an existing preset is not overwritten.
     save_checkpoint(model, output, layout, tokenizer=records.tokenizer)
-    shutil.rmtree(state_folder(output))
-    console.print(
+    shutil.rmtree(common.state_folder(output))
+    common.console.print(
         f"Checkpoint ({layout}), history.json and loss.png are in {output}",
         soft_wrap=True,
     )
@@ -182,7 +167,7 @@ def pretrain(
 def _refuse_finished(output):
     """Raise if the directory holds a finished training."""
     history = output / "history.json"
-    if not history.exists() or state_folder(output).exists():
+    if not history.exists() or common.state_folder(output).exists():
         return
     steps = json.loads(history.read_text("utf-8")).get("steps")
     raise FileExistsError(
@@ -228,7 +213,7 @@ def _pretrainer(config, checkpoint, records):
     if checkpoint is None:
         tokenizer = records.tokenizer
         size = tokenizer and tokenizer.vocabulary_size()
-        backbone = random_backbone(config, size)
+        backbone = common.random_backbone(config, size)
         model = AlbertPretrainer(backbone, num_sop_classes=classes)
     else:
         opened = open_checkpoint(checkpoint)

@@ -203,8 +203,8 @@ def _matches(pattern: str, excluded: set[pathlib.Path]) -> list[pathlib.Path]:
 def _check(path: pathlib.Path) -> None:
     if {x.lower() for x in path.suffixes[-2:]} & ARCHIVES:
         raise AlbertError(
-            f"{printable(path)} is an archive or has an unsupported compression. Unpack it or "
-            f"leave it out. Supported are {', '.join(COMPRESSED_ENDINGS)}."
+            f"{printable(path)} is an archive or has an unsupported compression. "
+            f"Unpack it or leave it out. Supported are {', '.join(COMPRESSED_ENDINGS)}."
         )
     # Report a file that is missing or not readable now instead of hours later.
     path.open("rb").close()

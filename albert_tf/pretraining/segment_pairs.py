@@ -129,36 +129,21 @@ def draw_sequences(
                 rows.append((bounds[start], bounds[end], 0, 0, 0))
             elif not alone:
                 kind = drawn[int(random.integers(len(drawn)))]
-                end, row = _pair(sentences, number, start, end, wanted, kind, random)
-                rows.append((*row, kinds.index(kind)))
+                middle = start + int(random.integers(1, end - start))
+                first, second = bounds[[start, middle]], bounds[[middle, end]]
+                if kind == "previous":
+                    first, second = second, first
+                elif kind == "other":
+                    # The unused sentences begin the next sequence.
+                    end, wanted = middle, wanted - (first[1] - first[0])
+                    second = _other(sentences, number, wanted, random)
+                rows.append((*first, *second, kinds.index(kind)))
             start = end
     # Begin and end of the first and of the second segment, if any, and the label.
     table = np.array(rows, "int64").reshape(-1, 5)
     first, second = _cut(table[:, :2], table[:, 2:4], longest, random)
     arrays = _assemble(sentences, first, second, sequence_length, special_ids)
     return {**arrays, "labels": table[:, 4].astype("int32")}
-
-
-def _pair(
-    sentences: Sentences,
-    number: int,
-    start: int,
-    end: int,
-    wanted: int,
-    kind: str,
-    random: np.random.Generator,
-) -> tuple[int, tuple]:
-    """Return the index of the sentence after a pair, and the bounds of the pair."""
-    bounds = sentences.documents[number]
-    middle = start + int(random.integers(1, end - start))
-    first, second = bounds[[start, middle]], bounds[[middle, end]]
-    if kind == "previous":
-        first, second = second, first
-    elif kind == "other":
-        # The unused sentences begin the next sequence.
-        end = middle
-        second = _other(sentences, number, wanted - (first[1] - first[0]), random)
-    return end, (*first, *second)
 
 
 def _other(

@@ -1,13 +1,9 @@
 """Pretrain on records with both losses, and resume after an interruption."""
 
-import contextlib
 import itertools
 import os
 import pathlib
-import signal
-import threading
-import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import keras
@@ -19,9 +15,6 @@ from albert_tf.preprocessing.masking import WholeWordMaskGenerator
 from albert_tf.pretraining.dataset import PretrainingRecords
 from albert_tf.training.run_state import TrainingState, hold_state
 from albert_tf_lite.errors import AlbertError
-
-# Maximum number of seconds between two saved states.
-SAVE_EVERY = 180
 
 
 def pretrain(
@@ -116,7 +109,7 @@ def pretrain(
         if dev is not None:
             dev_masks = None if dev.is_masked else masks
             evaluated = dev.dataset(batch_size, dev_masks, training=False)
-        state = StepState(backup, interval, steps, writes)
+        state = TrainingState(backup, writes=writes, interval=interval, steps=steps)
         callbacks = [state, *callbacks]
         if optimizer.use_ema:
             # Evaluates with the averages.
@@ -198,83 +191,3 @@ def check_same_tokens(
                 f"is {first!r} in the first, {second!r} in the second. Make the "
                 "records with the same vocabulary."
             )
-
-
-class StepState(TrainingState):
-    """Training state that is also saved within epochs.
-
-    It is saved every few minutes, and at Ctrl-C and SIGTERM, which end the training
-    after the current step; a second Ctrl-C ends it at once. The metrics of an
-    interrupted epoch of `interval` steps are restored.
-    """
-
-    def __init__(
-        self, directory: pathlib.Path, interval: int, steps: int, writes: bool
-    ):
-        super().__init__(directory, monitor=None, writes=writes)
-        self._interval, self._steps = interval, steps
-        self._saved_metrics = self.saved.get("metrics") if self.step else None
-        self._is_interrupted = False
-
-    @property
-    def steps(self) -> int:
-        """Number of completed steps."""
-        return self.epochs * self._interval + self.step
-
-    @contextlib.contextmanager
-    def handling_signals(self) -> Iterator[None]:
-        """Let Ctrl-C and SIGTERM end the training after its step."""
-        # Python allows handlers in the main thread only.
-        is_main = threading.current_thread() is threading.main_thread()
-        numbers = (signal.SIGINT, signal.SIGTERM) if is_main else ()
-        before = {number: signal.signal(number, self._interrupt) for number in numbers}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-
-    def _interrupt(self, number: int, frame: Any) -> None:
-        if self._is_interrupted:
-            raise KeyboardInterrupt
-        self._is_interrupted = True
-
-    def on_train_begin(self, logs: Any = None) -> None:
-        super().on_train_begin(logs)
-        self._saved_at = time.monotonic()
-
-    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        super().on_train_batch_end(batch, logs)
-        if self._saved_metrics is not None:
-            # The variables are sums over batches, which Keras has reset.
-            restored = zip(self._metrics(), self._saved_metrics, strict=True)
-            for variable, value in restored:
-                variable.assign_add(value)
-            self._saved_metrics = None
-        self.step += 1
-        if self.step == self._interval:
-            # `on_epoch_end` saves.
-            return
-        # On JAX the model has its weights at the end of an epoch only.
-        is_due = time.monotonic() - self._saved_at > SAVE_EVERY
-        if keras.backend.backend() == "tensorflow" and (is_due or self._is_interrupted):
-            self.refuse_divergence(self.model.get_weights())
-            self.write(metrics=[float(value) for value in self._metrics()])
-            self._saved_at = time.monotonic()
-        self._end_if_interrupted()
-
-    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        super().on_epoch_end(epoch, logs)
-        self._saved_at = time.monotonic()
-        if self.steps < self._steps:
-            self._end_if_interrupted()
-
-    def _end_if_interrupted(self) -> None:
-        if self._is_interrupted:
-            raise KeyboardInterrupt(
-                f"Interrupted at step {self.steps:,} of {self._steps:,}. The same "
-                "command resumes."
-            )
-
-    def _metrics(self) -> list[keras.Variable]:
-        return [value for metric in self.model.metrics for value in metric.variables]

@@ -41,14 +41,13 @@ ODD = [
 ]
 
 
-@pytest.mark.parametrize("hmm", [True, False])
-def test_rjieba_finds_the_words_of_jieba(hmm):
+def test_rjieba_finds_the_words_of_jieba():
     pytest.importorskip("rjieba", reason="rjieba is not installed (extra [fast])")
     reviews = (ROOT / "examples" / "reviews" / "test.tsv").read_text("utf-8")
-    segmenter = zh.Jieba(hmm=hmm)
+    segmenter = zh.Jieba()
     assert segmenter.fast
     for text in (*ODD, reviews):
-        assert segmenter(text) == jieba.lcut(text, HMM=hmm)
+        assert segmenter(text) == jieba.lcut(text)
 
 
 def test_a_user_dictionary_is_that_of_jieba(tmp_path):
