@@ -57,13 +57,6 @@ def pretrain_data(
     user_dictionary: Annotated[
         str | None, data_option("Your dictionary, in jieba's format.")
     ] = None,
-    document_per_line: Annotated[
-        bool,
-        data_option(
-            "Each line is a document. Default: an empty line ends a document.",
-            "--document-per-line",
-        ),
-    ] = False,
     text_field: Annotated[
         str, data_option("Field of the JSON lines with the text.")
     ] = "text",
@@ -129,7 +122,6 @@ def pretrain_data(
         order=order,
         keep_unpaired=keep_unpaired,
         masks=masks if masked else None,
-        document_per_line=document_per_line,
         text_field=text_field,
         seed=seed,
     )

@@ -104,7 +104,7 @@ def pretrain(
     from albert_tf.backbone.precision import as_dtype
     from albert_tf.checkpoints import save_checkpoint
     from albert_tf.checkpoints.layouts import original_layout
-    from albert_tf.checkpoints.saving import check_saving
+    from albert_tf.checkpoints.saving import Saving
     from albert_tf.files import write_json
     from albert_tf.pretraining.dataset import PretrainingRecords
     from albert_tf.pretraining.training import pretrain
@@ -132,7 +132,7 @@ def pretrain(
     )
     # Report now what could not be written after the training.
     layout = to or original_layout(model.backbone.get_config()).name
-    check_saving(model, output, layout, records.tokenizer)
+    Saving(model, output, layout, records.tokenizer)
     start = None
     if checkpoint:
         start = {"checkpoint": data_digest(model.backbone.get_weights())}
@@ -217,9 +217,8 @@ def _pretrainer(config, checkpoint, records):
         model = AlbertPretrainer(backbone, num_sop_classes=classes)
     else:
         opened = open_checkpoint(checkpoint)
-        check_same_tokens(
-            records.folder, records.tokenizer, checkpoint, opened.tokenizer()
-        )
+        tokenizer = opened.tokenizer()
+        check_same_tokens(records.folder, records.tokenizer, checkpoint, tokenizer)
         model = AlbertPretrainer.from_opened(opened, num_sop_classes=classes)
     if not classes and model.backbone.pooled_dense is not None:
         # Unused here, but a classifier starts from it.

@@ -23,7 +23,7 @@ import keras
 import zh
 from albert_tf import save_checkpoint
 from albert_tf.checkpoints.layouts import original_layout
-from albert_tf.checkpoints.saving import check_saving
+from albert_tf.checkpoints.saving import Saving
 from albert_tf.models import AlbertBackbone, AlbertPretrainer
 from albert_tf.pretraining import PretrainingRecords, pretrain
 from albert_tf.training import scheduled_optimizer
@@ -61,7 +61,7 @@ def main():
     model.compile(scheduled_optimizer("lamb", arguments.learning_rate, arguments.steps))
     layout = original_layout(model.backbone.get_config()).name
     result = (model, arguments.output, layout, records.tokenizer)
-    check_saving(*result)
+    Saving(*result)
     pretrain(
         model,
         records,

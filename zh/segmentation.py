@@ -31,8 +31,8 @@ class Jieba:
 
     Args:
         user_dictionary: optional path of a UTF-8 file of lines
-            `word [frequency] [tag]`, or the list of these lines. Read by jieba itself.
-        fast: bool. Use rjieba if it is installed and there is no user dictionary.
+            `word [frequency] [tag]`, or the list of these lines. Read by jieba itself,
+            which then finds the words.
 
     Raises:
         FileNotFoundError: if the user dictionary does not exist.
@@ -49,13 +49,12 @@ class Jieba:
     def __init__(
         self,
         user_dictionary: str | os.PathLike | Iterable[str] | None = None,
-        fast: bool = True,
     ):
         self.user_words = None
         if user_dictionary is not None:
             self.user_words = _read_dictionary(user_dictionary)
         is_installed = importlib.util.find_spec("rjieba") is not None
-        self.fast = fast and is_installed and self.user_words is None
+        self.fast = is_installed and self.user_words is None
 
     def __repr__(self) -> str:
         if self.user_words is None:

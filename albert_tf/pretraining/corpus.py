@@ -36,10 +36,9 @@ _ADVICE = {
 class Corpus:
     """Text files read as blocks of documents.
 
-    A line is a sentence or a paragraph. An empty line, the end of a file or, with
-    `document_per_line`, of a line ends a document. Each line of a `.jsonl`, `.json` or
-    `.ndjson` file is a JSON object: one document, the string in its `text_field`. Files
-    may be compressed by gzip or zstd.
+    A line is a sentence or a paragraph. An empty line or the end of a file ends a
+    document. Each line of a `.jsonl`, `.json` or `.ndjson` file is a JSON object: one
+    document, the string in its `text_field`. Files may be compressed by gzip or zstd.
 
     Lines that are not UTF-8 or not JSON objects with a text are skipped and counted in
     `counts`; the document continues after them. The lines of a damaged file are kept up
@@ -52,13 +51,11 @@ class Corpus:
     def __init__(
         self,
         files: str | os.PathLike | Iterable[str | os.PathLike],
-        document_per_line: bool = False,
         block_bytes: int = 4_000_000,
         text_field: str = "text",
         excluded: Iterable[pathlib.Path] = (),
     ):
         self.files = _find_files(files, {path.resolve() for path in excluded})
-        self.document_per_line = document_per_line
         self.block_bytes = block_bytes
         self.text_field = text_field
         self.total_bytes = sum(path.stat().st_size for path in self.files)
@@ -148,7 +145,6 @@ class Corpus:
                 if text is None:
                     self._skip("not_json", path)
                 yield from filter(None, map(str.strip, (text or "").split("\n")))
-            if is_json or self.document_per_line:
                 yield ""
 
     def _skip(self, kind: str, path: pathlib.Path) -> None:

@@ -76,7 +76,6 @@ def make_pretraining_data(
     settings = dataclasses.replace(settings, vocabulary=str(vocabulary))
     corpus = Corpus(
         files,
-        settings.document_per_line,
         block_bytes=settings.block_bytes,
         text_field=settings.text_field,
         excluded=(vocabulary, output),
@@ -111,8 +110,8 @@ def make_pretraining_data(
         if not records:
             message = (
                 f"No sequence could be made from {corpus.counts['documents']:,} "
-                "documents: two segments need two sentences. Leave out "
-                "document_per_line, or use order='none' for one segment."
+                "documents: two segments need two sentences. Use "
+                "order='none' for one segment."
             )
             raise AlbertError(" ".join([message, *corpus.warnings]))
         # Files of text that has changed since.

@@ -1,13 +1,11 @@
 """Pretrain on records with both losses, and resume after an interruption."""
 
-import itertools
 import os
 import pathlib
 from collections.abc import Iterable
 from typing import Any
 
 import keras
-import keras_hub
 
 from albert_tf.files import BACKUP
 from albert_tf.models import AlbertPretrainer
@@ -154,18 +152,12 @@ def _without_names(config: Any) -> Any:
 def _check_fits(model: AlbertPretrainer, records: PretrainingRecords) -> None:
     """Raise if a model cannot be trained on records."""
     backbone, tokenizer = model.backbone, records.tokenizer
+    length, longest = records.sequence_length, backbone.max_sequence_length
+    size = tokenizer and tokenizer.vocabulary_size()
     for name, found, expected in (
         ("classes of sentence order", records.order_classes, model.num_sop_classes),
-        (
-            "tokens in their vocabulary",
-            tokenizer and tokenizer.vocabulary_size(),
-            tokenizer and backbone.vocabulary_size,
-        ),
-        (
-            "tokens per sequence",
-            records.sequence_length,
-            min(records.sequence_length, backbone.max_sequence_length),
-        ),
+        ("tokens in their vocabulary", size, tokenizer and backbone.vocabulary_size),
+        ("tokens per sequence", length, min(length, longest)),
     ):
         if found != expected:
             raise AlbertError(
@@ -174,20 +166,12 @@ def _check_fits(model: AlbertPretrainer, records: PretrainingRecords) -> None:
             )
 
 
-def check_same_tokens(
-    name: str | os.PathLike,
-    tokenizer: keras_hub.tokenizers.Tokenizer | None,
-    other_name: str | os.PathLike,
-    other: keras_hub.tokenizers.Tokenizer | None,
-) -> None:
+def check_same_tokens(name: Any, tokenizer: Any, other_name: Any, other: Any) -> None:
     """Raise if two tokenizers, unless one is `None`, have different tokens."""
     if tokenizer is None or other is None:
         return
-    pairs = itertools.zip_longest(tokenizer.get_vocabulary(), other.get_vocabulary())
-    for number, (first, second) in enumerate(pairs):
-        if first != second:
-            raise AlbertError(
-                f"{name} and {other_name} have different vocabularies: token {number} "
-                f"is {first!r} in the first, {second!r} in the second. Make the "
-                "records with the same vocabulary."
-            )
+    if tokenizer.get_vocabulary() != other.get_vocabulary():
+        raise AlbertError(
+            f"{name} and {other_name} have different vocabularies. Make the records "
+            "with the same vocabulary."
+        )

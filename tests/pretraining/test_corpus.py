@@ -55,7 +55,7 @@ def read(files, **kwargs):
 # === Documents and blocks ===
 
 
-def naive_documents(data, document_per_line):
+def naive_documents(data):
     """Documents and the count of skipped lines, from all bytes at once."""
     skipped = 0
     lines = data.split(b"\n")
@@ -70,7 +70,7 @@ def naive_documents(data, document_per_line):
             continue
         if text:
             document.append(text)
-        if not text or document_per_line:
+        if not text:
             documents.append(document)
             document = []
     return [lines for lines in [*documents, document] if lines], skipped
@@ -97,25 +97,21 @@ pieces = st.sampled_from(
         min_size=1,
         max_size=3,
     ),
-    document_per_line=st.booleans(),
     block_bytes=st.integers(1, 60),
     chunk=st.integers(1, 20) | st.just(2**18),
 )
 @settings(deadline=None, max_examples=50)
 def test_documents_equal_those_of_a_simple_reader(
-    tmp_path_factory, files, document_per_line, block_bytes, chunk
+    tmp_path_factory, files, block_bytes, chunk
 ):
     folder = tmp_path_factory.mktemp("corpus")
     expected, skipped = [], 0
     for number, (data, ending) in enumerate(files):
         (folder / f"{number}.txt{ending}").write_bytes(compress(data, ending, 3))
-        more, skips = naive_documents(data, document_per_line)
+        more, skips = naive_documents(data)
         expected += more
         skipped += skips
-    corpora = [
-        Corpus([str(folder / "*")], document_per_line, size)
-        for size in (10**9, block_bytes)
-    ]
+    corpora = [Corpus([str(folder / "*")], size) for size in (10**9, block_bytes)]
     with mock.patch.object(corpus_module, "_CHUNK", chunk):
         whole, blocks = ([x for _, x in corpus.blocks()] for corpus in corpora)
     assert sum(whole, []) == expected

@@ -330,5 +330,5 @@ def test_wrong_settings_raise(make, tmp_path):
     assert not (tmp_path / "o").exists()
     # Documents of one line have no second sentence.
     (tmp_path / "corpus" / "a.md").write_text("我想吃鸡蛋\n\n北京\n", encoding="utf-8")
-    with pytest.raises(ValueError, match="2 documents.*document_per_line.*'none'"):
+    with pytest.raises(ValueError, match="2 documents.*'none'"):
         make("out", files="corpus/a.md")

@@ -91,7 +91,7 @@ def test_white_space_separates_words(text):
 
 def test_words_begin_at_the_same_places_for_all_segmenters():
     text = "好吃吗\n\n好 吃\r\n"
-    for segmenter in (zh.Jieba(), zh.Jieba(fast=False), jieba.lcut, jieba.cut):
+    for segmenter in (zh.Jieba(), jieba.lcut, jieba.cut):
         boundaries = word_boundaries(text, segmenter)
         assert boundaries.dtype == np.int64
         assert boundaries.tolist() == [0, 2, 3, 4, 5, 6, 7, 8, 9]
