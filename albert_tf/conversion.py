@@ -1,7 +1,5 @@
 """Converting checkpoints by loading and saving, and comparing the results."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
 import pathlib

@@ -1,6 +1,5 @@
 """The command `albert-tf pretrain`."""
 
-import json
 import pathlib
 import shutil
 from typing import Annotated, Literal
@@ -93,16 +92,16 @@ def pretrain(
         )
     if checkpoint is not None:
         common.check_checkpoint(checkpoint)
-    for path in filter(None, (data, dev)):
-        if not list(pathlib.Path(path).parent.glob(pathlib.Path(path).name)):
-            raise FileNotFoundError(f"There are no records in {path}.")
     folder = pathlib.Path(output)
-    _refuse_finished(folder)
+    if (folder / "history.json").exists() and not common.state_folder(output).exists():
+        raise FileExistsError(
+            f"{output} holds a finished training. To continue from it use --checkpoint "
+            f"{output} and another --output; to start over, remove it."
+        )
     common.import_tensorflow()
     import keras
 
     from albert_tf.backbone.precision import as_dtype
-    from albert_tf.checkpoints import save_checkpoint
     from albert_tf.checkpoints.layouts import original_layout
     from albert_tf.checkpoints.saving import Saving
     from albert_tf.files import write_json
@@ -132,10 +131,8 @@ def pretrain(
     )
     # Report now what could not be written after the training.
     layout = to or original_layout(model.backbone.get_config()).name
-    Saving(model, output, layout, records.tokenizer)
-    start = None
-    if checkpoint:
-        start = {"checkpoint": data_digest(model.backbone.get_weights())}
+    saving = Saving(model, output, layout, records.tokenizer)
+    start = data_digest(model.backbone.get_weights()) if checkpoint else None
     with common.interruptible() as progress:
         done = pretrain(
             model,
@@ -147,7 +144,7 @@ def pretrain(
             seed=seed,
             interval=interval,
             dev=dev_records,
-            settings=start,
+            settings={"checkpoint": start},
             **progress,
         )
     settings = {**context.params, "interval": interval, "to": layout}
@@ -156,23 +153,11 @@ def pretrain(
     shown = ("loss", "mlm_logits_accuracy", "sop_logits_accuracy")
     plot_history(done["history"], shown, folder / "loss.png", interval, "step")
     # Last, because an existing preset is not overwritten.
-    save_checkpoint(model, output, layout, tokenizer=records.tokenizer)
+    saving.write()
     shutil.rmtree(common.state_folder(output))
     common.console.print(
         f"Checkpoint ({layout}), history.json and loss.png are in {output}",
         soft_wrap=True,
-    )
-
-
-def _refuse_finished(output):
-    """Raise if the directory holds a finished training."""
-    history = output / "history.json"
-    if not history.exists() or common.state_folder(output).exists():
-        return
-    steps = json.loads(history.read_text("utf-8")).get("steps")
-    raise FileExistsError(
-        f"{output} holds a finished training of {steps} steps. To continue from it "
-        f"use --checkpoint {output} and another --output; to start over, remove it."
     )
 
 

@@ -1,7 +1,5 @@
 """Config files of every layout, and the arguments of `AlbertBackbone`."""
 
-from __future__ import annotations
-
 import json
 import os
 import pathlib
@@ -97,9 +95,7 @@ def layout_differences(layout: Layout, arguments: dict[str, Any]) -> list[str]:
 def config_arguments(config: str | os.PathLike) -> dict[str, Any]:
     """Return a config file of any layout as arguments of `AlbertBackbone`."""
     fields = read_config(config)
-    if "model_type" in fields:
-        layout = HUGGINGFACE
-    else:
-        # Only Google's code has groups; the rest of the fields are the same.
-        layout = GOOGLE if "num_hidden_groups" in fields else ALBERT_ZH
+    # Only Google's code has groups; the rest of its fields are those of albert_zh.
+    layout = GOOGLE if "num_hidden_groups" in fields else ALBERT_ZH
+    layout = HUGGINGFACE if "model_type" in fields else layout
     return backbone_config(layout, fields, str(config))

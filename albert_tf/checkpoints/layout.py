@@ -1,7 +1,5 @@
 """Layouts of checkpoints: tables of variable names, read in both directions."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import itertools

@@ -1,7 +1,5 @@
 """Saving models in every layout."""
 
-from __future__ import annotations
-
 import os
 import pathlib
 from collections.abc import Iterator

@@ -40,12 +40,9 @@ class Corpus:
     document. Each line of a `.jsonl`, `.json` or `.ndjson` file is a JSON object: one
     document, the string in its `text_field`. Files may be compressed by gzip or zstd.
 
-    Lines that are not UTF-8 or not JSON objects with a text are skipped and counted in
-    `counts`; the document continues after them. The lines of a damaged file are kept up
-    to the damage.
-
-    A block ends with the document that reaches `block_bytes`; a longer document is
-    divided at a line end. Patterns leave out the files and folders of `excluded`.
+    Lines without text in UTF-8 are skipped and counted in `counts`; the document
+    continues after them. A block ends with the document that reaches `block_bytes`; a
+    longer one is divided at a line end. Patterns leave out the paths in `excluded`.
     """
 
     def __init__(

@@ -23,17 +23,12 @@ CHUNK = 512
 
 @dataclasses.dataclass(frozen=True)
 class Sentences:
-    """The tokenized sentences of several documents.
+    """The tokenized sentences of several documents."""
 
-    Args:
-        tokens: int32 array [tokens], all sentences in order.
-        word_starts: bool array [tokens], true where a word begins.
-        documents: list of int arrays [sentences + 1]: the index in `tokens` at which
-            each sentence of a document begins, then the end of the last.
-    """
-
-    tokens: np.ndarray
-    word_starts: np.ndarray
+    tokens: np.ndarray  # [tokens], all sentences in order.
+    word_starts: np.ndarray  # [tokens], true where a word begins.
+    # For each document the index in `tokens` at which each of its sentences begins,
+    # then the end of the last.
     documents: list[np.ndarray]
 
 
@@ -52,8 +47,7 @@ def tokenize_documents(
     """
     if split_sentences is not None:
         documents = [
-            [sentence for line in lines for sentence in split_sentences(line)]
-            for lines in documents
+            [x for y in lines for x in split_sentences(y)] for lines in documents
         ]
     rows = list(itertools.chain.from_iterable(documents))
     parts = [

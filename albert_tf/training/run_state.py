@@ -82,18 +82,14 @@ def _leaves(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
 class TrainingState(keras.callbacks.Callback):
     """Save the metrics of each epoch and the weights of the best, to resume from.
 
-    Unlike with Keras' `BackupAndRestore`, a process killed while saving leaves neither
-    half a file nor weights of another epoch. A training that diverges is stopped and
-    the epoch before is kept. `patience` counts the epochs before a restart, which
-    Keras' `EarlyStopping` forgets.
-
-    The best epoch has the largest `monitor`; with `None` only the last one is kept.
-    `history` has `None` for an epoch without a metric.
+    Unlike with Keras' `BackupAndRestore` and `EarlyStopping`, a process killed while
+    saving leaves a complete state, a training that diverges is stopped, and `patience`
+    counts the epochs before a restart. The best epoch has the largest `monitor`; with
+    `None` only the last one is kept.
 
     A training of `steps` steps with epochs of `interval` steps is also saved every few
     minutes, and at Ctrl-C and SIGTERM, which end it after the current step; a second
-    Ctrl-C ends it at once. `step` counts the steps of the epoch that was interrupted,
-    whose metrics are restored.
+    Ctrl-C ends it at once. `step` counts the steps of an interrupted epoch.
     """
 
     def __init__(

@@ -155,7 +155,7 @@ def test_a_full_disk_loses_nothing_and_another_layout_resumes(
     history = json.loads((tmp_path / "out" / "history.json").read_text())
     assert len(history["history"]["loss"]) == 2
     out = refused(*options(records, tmp_path / "out", **changes, **{"steps": 8}))
-    assert "holds a finished training of 4 steps" in out and "--checkpoint" in out
+    assert "holds a finished training" in out and "--checkpoint" in out
 
 
 def test_mistakes_are_named_before_the_training(folder, records, tmp_path):

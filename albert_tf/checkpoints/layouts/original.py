@@ -3,8 +3,6 @@
 The `*_google` releases of albert_zh have the names of google-research/albert.
 """
 
-from __future__ import annotations
-
 from albert_tf.checkpoints.layout import (
     Layout,
     Tensors,
