@@ -129,7 +129,7 @@ def transposed(name: str) -> Tensors:
     return Tensors((name,), transpose=True)
 
 
-def dense(name: str, attribute: str = "") -> dict[str, str]:
+def dense(name: str, attribute: str = "") -> dict[str, str | Tensors]:
     """Return the rows of a layer whose variables have Keras' names in the file.
 
     `attribute` is its path with a dot at the end, or empty for the part itself.
@@ -137,7 +137,7 @@ def dense(name: str, attribute: str = "") -> dict[str, str]:
     return {f"{attribute}{x}": f"{name}/{x}" for x in ("kernel", "bias")}
 
 
-def layer_norm(name: str) -> dict[str, str]:
+def layer_norm(name: str) -> dict[str, str | Tensors]:
     """Return the rows of a LayerNorm, as `dense`."""
     return {f"layer_norm.{x}": f"{name}/{x}" for x in ("gamma", "beta")}
 

@@ -26,7 +26,7 @@ _WEIGHTS: dict[str, dict[str, str | Tensors]] = {
         "position_table": "bert/embeddings/position_embeddings",
         **layer_norm("bert/embeddings/LayerNorm"),
     },
-    "pooler": {**dense("bert/pooler/dense")},
+    "pooler": dense("bert/pooler/dense"),
     "masked_lm_head": {
         **dense("cls/predictions/transform/dense", "dense."),
         **layer_norm("cls/predictions/transform/LayerNorm"),
