@@ -174,7 +174,6 @@ def test_mistakes_are_named_before_the_training(folder, records, tmp_path):
         ((*make, "--vocab", folder / "none.txt"), "none.txt"),
         ((*make, "--masked", "--mask-selection-rate", 1.5), "mask_selection_rate"),
         ((*make, "--ngram", 2), "ngram: records hold no masks"),
-        ((*make, "--address", "auto"), "Ray cluster"),
     ):
         if not command[0].startswith("pretrain"):
             command = (*options(records, tmp_path / "o", **config), *command)
