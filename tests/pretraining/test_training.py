@@ -233,6 +233,6 @@ def test_wrong_models_and_steps_raise(data, tmp_path):
     (other.folder / "vocab.txt").write_text(
         (other.folder / "vocab.txt").read_text().replace("\u4e03", "a")
     )
-    with pytest.raises(ValueError, match="token 8 is 'a' in the first, '\u4e03'"):
+    with pytest.raises(ValueError, match="have different vocabularies"):
         start(records, tmp_path / "out", dev=other)
     assert not (tmp_path / "out").exists()
