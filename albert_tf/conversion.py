@@ -1,7 +1,5 @@
 """Converting checkpoints by loading and saving, and comparing the results."""
 
-from __future__ import annotations
-
 import dataclasses
 import os
 import pathlib
@@ -68,7 +66,7 @@ def convert_checkpoint(
         raise AlbertError(f"{destination} holds the source. Choose another directory.")
     tokenizer = opened.tokenizer(vocabulary=vocabulary)
     model = opened.model or build_model(opened)
-    saving = Saving(model, destination, layout, tokenizer)
+    saving = Saving(model, destination, layout, tokenizer, partly=True)
     saving.write()
     written = {id(weight): tensors.names for weight, tensors in saving.plan}
     moved = [

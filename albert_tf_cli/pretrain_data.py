@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from albert_tf_cli.common import bytes_bar, console, import_tensorflow, print_summary
+from albert_tf_cli import common
 from albert_tf_cli.options import (
     Seed,
     advanced_option,
@@ -17,9 +17,6 @@ Engine = Literal["process", "ray"]
 Segmenter = Literal["jieba", "whitespace"]
 
 # Options of `pretrain` and of `pretrain-data --masked`.
-MaskSelectionLength = Annotated[
-    int | None, mask_option("Maximum predictions. Default: the rate plus a quarter.")
-]
 Ngram = Annotated[int | None, mask_option("Maximum words masked together. Default: 3.")]
 MarkedLabels = Annotated[
     bool | None, mask_option("Label inner characters with ##, as albert_zh.")
@@ -60,13 +57,6 @@ def pretrain_data(
     user_dictionary: Annotated[
         str | None, data_option("Your dictionary, in jieba's format.")
     ] = None,
-    document_per_line: Annotated[
-        bool,
-        data_option(
-            "Each line is a document. Default: an empty line ends a document.",
-            "--document-per-line",
-        ),
-    ] = False,
     text_field: Annotated[
         str, data_option("Field of the JSON lines with the text.")
     ] = "text",
@@ -83,7 +73,6 @@ def pretrain_data(
         float | None,
         mask_option("Share of the tokens to predict. Default: 0.15."),
     ] = None,
-    mask_selection_length: MaskSelectionLength = None,
     ngram: Ngram = None,
     marked_labels: MarkedLabels = None,
     seed: Seed = 1,
@@ -91,11 +80,8 @@ def pretrain_data(
         int | None, advanced_option("Processes. Default: one per CPU.", min=1)
     ] = None,
     engine: Annotated[
-        Engine, advanced_option("Run on this machine or on a Ray cluster.")
+        Engine, advanced_option("This machine, or the Ray cluster in RAY_ADDRESS.")
     ] = "process",
-    address: Annotated[
-        str | None, advanced_option("Address of the Ray cluster, such as auto.")
-    ] = None,
 ):
     """Turn text into TFRecords for pretraining.
 
@@ -108,13 +94,12 @@ def pretrain_data(
       albert-tf pretrain-data --input 'corpus/*.txt' --vocab vocab.txt \\
           --output records
     """
-    import_tensorflow()
+    common.import_tensorflow()
     import zh
     from albert_tf.pretraining import PretrainingData, make_pretraining_data
 
     options = {
         "mask_selection_rate": mask_selection_rate,
-        "mask_selection_length": mask_selection_length,
         "ngram": ngram,
         "marked_labels": marked_labels,
     }
@@ -124,37 +109,33 @@ def pretrain_data(
             f"{', '.join(masks)}: records hold no masks, which `pretrain` draws. Give "
             "this to `pretrain`, or make records with --masked."
         )
-    words: Any = None
-    if whole_word and segmenter == "jieba":
+    words: Any = zh.Whitespace()
+    if segmenter == "jieba":
         words = zh.Jieba(user_dictionary=user_dictionary)
-    elif whole_word:
-        words = zh.Whitespace()
     settings = PretrainingData(
         vocab,
         lowercase=not cased,
         sequence_length=sequence_length,
-        segmenter=words,
+        segmenter=words if whole_word else None,
         split_sentences=zh.split_sentences,
         duplicates=duplicates,
         order=order,
         keep_unpaired=keep_unpaired,
         masks=masks if masked else None,
-        document_per_line=document_per_line,
         text_field=text_field,
         seed=seed,
     )
-    with bytes_bar("Text") as progress:
+    with common.bytes_bar("Text") as progress:
         manifest = make_pretraining_data(
             files,
             output,
             settings,
             engine=engine,
             workers=workers,
-            address=address,
             progress=progress,
         )
-    print_summary(manifest["counts"])
+    common.print_summary(manifest["counts"])
     for warning in manifest["warnings"]:
-        console.print(f"Warning: {warning}", soft_wrap=True)
+        common.console.print(f"Warning: {warning}", soft_wrap=True)
     count = len(manifest["shards"])
-    console.print(f"Files of records in {output}: {count}", soft_wrap=True)
+    common.console.print(f"Files of records in {output}: {count}", soft_wrap=True)

@@ -1,34 +1,20 @@
 """The command `albert-tf pretrain`."""
 
-import json
 import pathlib
 import shutil
 from typing import Annotated, Literal
 
 import typer
 
-from albert_tf_cli.common import (
-    check_checkpoint,
-    console,
-    import_tensorflow,
-    interruptible,
-    random_backbone,
-    state_folder,
-)
+from albert_tf_cli import common, options
 from albert_tf_cli.options import (
-    EmaMomentum,
-    GradientAccumulationSteps,
-    Layout,
-    Precision,
-    Seed,
-    StartCheckpoint,
     data_option,
     mask_option,
     model_option,
     output_option,
     training_option,
 )
-from albert_tf_cli.pretrain_data import MarkedLabels, MaskSelectionLength, Ngram
+from albert_tf_cli.pretrain_data import MarkedLabels, Ngram
 from albert_tf_lite.errors import AlbertError
 
 Masking = Literal["static", "dynamic"]
@@ -43,7 +29,7 @@ def pretrain(
     config: Annotated[
         str | None, model_option("A size such as albert_tiny_zh, or a config file.")
     ] = None,
-    checkpoint: StartCheckpoint = None,
+    checkpoint: options.StartCheckpoint = None,
     masking: Annotated[
         Masking,
         mask_option(
@@ -57,7 +43,6 @@ def pretrain(
             "Share of the tokens to predict. Default: 0.15; 0.3:0.15 falls linearly."
         ),
     ] = None,
-    mask_selection_length: MaskSelectionLength = None,
     ngram: Ngram = None,
     whole_word: Annotated[
         bool | None, mask_option("Mask whole words (default) or single tokens.")
@@ -79,14 +64,14 @@ def pretrain(
     interval: Annotated[
         int, training_option("Steps between evaluations on --dev.", min=1)
     ] = 1000,
-    precision: Precision = "float32",
-    seed: Seed = 1,
+    precision: options.Precision = "float32",
+    seed: options.Seed = 1,
     to: Annotated[
-        Layout | None,
+        options.Layout | None,
         output_option("Layout to write. Default: the fitting TF1 layout."),
     ] = None,
-    ema_momentum: EmaMomentum = None,
-    gradient_accumulation_steps: GradientAccumulationSteps = None,
+    ema_momentum: options.EmaMomentum = None,
+    gradient_accumulation_steps: options.GradientAccumulationSteps = None,
 ):
     """Pretrain on masked words and sentence order.
 
@@ -106,19 +91,19 @@ def pretrain(
             "a checkpoint."
         )
     if checkpoint is not None:
-        check_checkpoint(checkpoint)
-    for path in filter(None, (data, dev)):
-        if not list(pathlib.Path(path).parent.glob(pathlib.Path(path).name)):
-            raise FileNotFoundError(f"There are no records in {path}.")
+        common.check_checkpoint(checkpoint)
     folder = pathlib.Path(output)
-    _refuse_finished(folder)
-    import_tensorflow()
+    if (folder / "history.json").exists() and not common.state_folder(output).exists():
+        raise FileExistsError(
+            f"{output} holds a finished training. To continue from it use --checkpoint "
+            f"{output} and another --output; to start over, remove it."
+        )
+    common.import_tensorflow()
     import keras
 
     from albert_tf.backbone.precision import as_dtype
-    from albert_tf.checkpoints import save_checkpoint
     from albert_tf.checkpoints.layouts import original_layout
-    from albert_tf.checkpoints.saving import check_saving
+    from albert_tf.checkpoints.saving import Saving
     from albert_tf.files import write_json
     from albert_tf.pretraining.dataset import PretrainingRecords
     from albert_tf.pretraining.training import pretrain
@@ -133,7 +118,6 @@ def pretrain(
         records,
         masking,
         mask_selection_rate=_rate(mask_selection_rate),
-        mask_selection_length=mask_selection_length,
         ngram=ngram,
         whole_word=whole_word,
         marked_labels=marked_labels,
@@ -147,11 +131,9 @@ def pretrain(
     )
     # Report now what could not be written after the training.
     layout = to or original_layout(model.backbone.get_config()).name
-    check_saving(model, output, layout, records.tokenizer)
-    start = None
-    if checkpoint:
-        start = {"checkpoint": data_digest(model.backbone.get_weights())}
-    with interruptible() as progress:
+    saving = Saving(model, output, layout, records.tokenizer)
+    start = data_digest(model.backbone.get_weights()) if checkpoint else None
+    with common.interruptible() as progress:
         done = pretrain(
             model,
             records,
@@ -162,7 +144,7 @@ def pretrain(
             seed=seed,
             interval=interval,
             dev=dev_records,
-            settings=start,
+            settings={"checkpoint": start},
             **progress,
         )
     settings = {**context.params, "interval": interval, "to": layout}
@@ -171,23 +153,11 @@ def pretrain(
     shown = ("loss", "mlm_logits_accuracy", "sop_logits_accuracy")
     plot_history(done["history"], shown, folder / "loss.png", interval, "step")
     # Last, because an existing preset is not overwritten.
-    save_checkpoint(model, output, layout, tokenizer=records.tokenizer)
-    shutil.rmtree(state_folder(output))
-    console.print(
+    saving.write()
+    shutil.rmtree(common.state_folder(output))
+    common.console.print(
         f"Checkpoint ({layout}), history.json and loss.png are in {output}",
         soft_wrap=True,
-    )
-
-
-def _refuse_finished(output):
-    """Raise if the directory holds a finished training."""
-    history = output / "history.json"
-    if not history.exists() or state_folder(output).exists():
-        return
-    steps = json.loads(history.read_text("utf-8")).get("steps")
-    raise FileExistsError(
-        f"{output} holds a finished training of {steps} steps. To continue from it "
-        f"use --checkpoint {output} and another --output; to start over, remove it."
     )
 
 
@@ -228,13 +198,12 @@ def _pretrainer(config, checkpoint, records):
     if checkpoint is None:
         tokenizer = records.tokenizer
         size = tokenizer and tokenizer.vocabulary_size()
-        backbone = random_backbone(config, size)
+        backbone = common.random_backbone(config, size)
         model = AlbertPretrainer(backbone, num_sop_classes=classes)
     else:
         opened = open_checkpoint(checkpoint)
-        check_same_tokens(
-            records.folder, records.tokenizer, checkpoint, opened.tokenizer()
-        )
+        tokenizer = opened.tokenizer()
+        check_same_tokens(records.folder, records.tokenizer, checkpoint, tokenizer)
         model = AlbertPretrainer.from_opened(opened, num_sop_classes=classes)
     if not classes and model.backbone.pooled_dense is not None:
         # Unused here, but a classifier starts from it.

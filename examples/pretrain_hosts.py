@@ -21,9 +21,8 @@ if os.environ.setdefault("KERAS_BACKEND", "jax") != "jax":
 import keras
 
 import zh
-from albert_tf import save_checkpoint
 from albert_tf.checkpoints.layouts import original_layout
-from albert_tf.checkpoints.saving import check_saving
+from albert_tf.checkpoints.saving import Saving
 from albert_tf.models import AlbertBackbone, AlbertPretrainer
 from albert_tf.pretraining import PretrainingRecords, pretrain
 from albert_tf.training import scheduled_optimizer
@@ -60,8 +59,8 @@ def main():
     )
     model.compile(scheduled_optimizer("lamb", arguments.learning_rate, arguments.steps))
     layout = original_layout(model.backbone.get_config()).name
-    result = (model, arguments.output, layout, records.tokenizer)
-    check_saving(*result)
+    # Report now what could not be written after the training.
+    saving = Saving(model, arguments.output, layout, records.tokenizer)
     pretrain(
         model,
         records,
@@ -75,7 +74,7 @@ def main():
         shard=arguments.host,
     )
     if arguments.host == 0:
-        save_checkpoint(*result)
+        saving.write()
         print(f"Checkpoint ({layout}) is in {arguments.output}")
 
 

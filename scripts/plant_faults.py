@@ -44,8 +44,8 @@ pre_ln_ignored | albert_tf/checkpoints -k golden | a pre-LN checkpoint is run as
 - "preln": True
 + "preln": False
 hf_not_transposed | albert_tf/checkpoints | kernels of Hugging Face are transposed
-- transposed(f"{_SELF}.dense.weight")
-+ f"{_SELF}.dense.weight"
+- kernel = transposed(f"{name}.weight")
++ kernel = f"{name}.weight"
 weight_left_random | albert_tf/checkpoints -k golden | every weight is loaded
 - weight.assign(tensors.to_weight([self.read(x) for x in tensors.names]))
 + weight.assign(weight)

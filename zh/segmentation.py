@@ -24,17 +24,15 @@ jieba.setLogLevel(logging.WARNING)
 class Jieba:
     """jieba's words, found by rjieba where it is installed.
 
-    rjieba is more than 10 times as fast. Its words are those of jieba, except that with
-    HMM it does not split numbers and words with symbols, such as `30-140`. Words added
+    rjieba is more than 10 times as fast. Its words are those of jieba, except that
+    it does not split numbers and words with symbols, such as `30-140`. Words added
     to jieba's global dictionary have no influence. Instances with the same words have
     the same `repr`.
 
     Args:
-        hmm: bool. Let a hidden Markov model join single characters to words that the
-            dictionary lacks.
         user_dictionary: optional path of a UTF-8 file of lines
-            `word [frequency] [tag]`, or the list of these lines. Read by jieba itself.
-        fast: bool. Use rjieba if it is installed and there is no user dictionary.
+            `word [frequency] [tag]`, or the list of these lines. Read by jieba itself,
+            which then finds the words.
 
     Raises:
         FileNotFoundError: if the user dictionary does not exist.
@@ -50,28 +48,25 @@ class Jieba:
 
     def __init__(
         self,
-        hmm: bool = True,
         user_dictionary: str | os.PathLike | Iterable[str] | None = None,
-        fast: bool = True,
     ):
-        self.hmm = hmm
         self.user_words = None
         if user_dictionary is not None:
             self.user_words = _read_dictionary(user_dictionary)
         is_installed = importlib.util.find_spec("rjieba") is not None
-        self.fast = fast and is_installed and self.user_words is None
+        self.fast = is_installed and self.user_words is None
 
     def __repr__(self) -> str:
         if self.user_words is None:
-            return f"Jieba(hmm={self.hmm}, fast={self.fast})"
+            return f"Jieba(fast={self.fast})"
         digest = hashlib.sha256(self.user_words.encode()).hexdigest()
-        return f"Jieba(hmm={self.hmm}, user_dictionary=<sha256 {digest[:16]}>)"
+        return f"Jieba(user_dictionary=<sha256 {digest[:16]}>)"
 
     def __call__(self, text: str) -> list[str]:
         """Return the words of a text."""
         if self.fast:
-            return _rjieba().cut(text, self.hmm)
-        return _jieba(self.user_words or "").lcut(text, HMM=self.hmm)
+            return _rjieba().cut(text)
+        return _jieba(self.user_words or "").lcut(text)
 
 
 # The dictionaries are outside the instances, which can be pickled and share them.

@@ -2,9 +2,6 @@
 
 from albert_tf.checkpoints import RELEASES
 
-# BERT-Base, Chinese: the vocabulary of every Chinese ALBERT.
-VOCABULARY_SIZE = 21128
-
 _RELEASED = (
     *("albert_tiny_zh", "albert_base_zh", "albert_large_zh"),
     *("albert_tiny_zh_google", "albert_small_zh_google", "albert_base_zh_google"),
@@ -28,10 +25,9 @@ SIZES = {
     },
     # Configured by its authors, never released.
     "albert_xxlarge_zh": {
-        "vocabulary_size": VOCABULARY_SIZE,
+        **RELEASES["albert_xlarge_zh_183k"].arguments,
         "num_layers": 12,
         "num_heads": 64,
-        "embedding_dim": 128,
         "hidden_dim": 4096,
         "intermediate_dim": 16384,
         "normalize_first": True,

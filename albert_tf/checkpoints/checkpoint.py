@@ -1,7 +1,5 @@
 """An open checkpoint: its layout, config, heads, tokenizer and tensors."""
 
-from __future__ import annotations
-
 import math
 import os
 import pathlib
@@ -40,27 +38,22 @@ class Checkpoint:
 
     Base class of the `formats`. Each of them opens its files in `__init__` and has
     `find`, for the paths in a folder that it can open. `describe` does the rest.
-
-    Attributes:
-        path: path of the checkpoint, for messages.
-        layout: the `Layout` found from its variable names.
-        config: dict, the fields of the config file.
-        arguments: dict, the same as arguments of `AlbertBackbone`.
-        shapes: dict of variable name, as in the tables, to list of ints.
-        heads: the complete heads, names of `HEADS`.
-        release: the `Release` with the same `.index` file, or `None`.
-        model, keras_hub_model: the model of albert_tf or KerasHub that holds the
-            tensors, or `None`.
     """
 
     layouts: tuple[Layout, ...] = ()  # The layouts that the form may have.
     # Glob patterns of the files beside the weights.
     config_patterns: tuple[str, ...] = ()
     vocabulary_patterns: tuple[str, ...] = ("vocab*.txt", "*.model")
-    path: Any
+    path: Any  # For messages.
     folders: list[pathlib.Path]  # Where the config and the vocabulary may lie.
     file_shapes: dict[str, list[int]]  # By the names in the file.
-    release: Release | None = None
+    shapes: dict[str, list[int]]  # By the names in the tables.
+    layout: Layout  # Found from the variable names.
+    config: dict[str, Any]  # The fields of the config file.
+    arguments: dict[str, Any]  # The same as arguments of `AlbertBackbone`.
+    heads: list[str]  # The complete heads, names of `HEADS`.
+    release: Release | None = None  # The one with the same `.index` file.
+    # The model of albert_tf or KerasHub that holds the tensors.
     model: keras.Model | None = None
     keras_hub_model: keras.Model | None = None
     unpacked: Any = None  # The temporary folder of an archive, removed with this.
@@ -77,7 +70,7 @@ class Checkpoint:
 
     def describe(self, config: Config | None = None) -> None:
         """Find the layout, the config and the heads."""
-        self.layout = layout = self.find_layout()
+        layout = self.layout = self.find_layout()
         self._file_names = layout.table_names(self.file_shapes, self.path)
         self.shapes = {x: self.file_shapes[y] for x, y in self._file_names.items()}
         self.config_source, self.config = self.find_config(config)

@@ -1,7 +1,5 @@
 """Config files of every layout, and the arguments of `AlbertBackbone`."""
 
-from __future__ import annotations
-
 import json
 import os
 import pathlib
@@ -81,31 +79,23 @@ def file_config(layout: Layout, arguments: dict[str, Any]) -> dict[str, Any]:
 
 def layout_differences(layout: Layout, arguments: dict[str, Any]) -> list[str]:
     """Return the arguments of a backbone that a layout cannot express."""
-    fixed = [
+    written = dict(layout.fixed)
+    for field, names in layout.config_fields.items():
+        # One field may hold two arguments.
+        value: Any = arguments[names[0]]
+        spelled = layout.spellings.get(field, {value: value}).values()
+        written.update(dict.fromkeys(names, value if value in spelled else [*spelled]))
+    return [
         f"{name}={arguments[name]!r} (the layout has {value!r})"
-        for name, value in layout.fixed.items()
+        for name, value in written.items()
         if arguments[name] != value
     ]
-    same = [
-        f"{a}={arguments[a]!r} and {b}={arguments[b]!r} (the layout has one for both)"
-        for a, b in (x for x in layout.config_fields.values() if len(x) == 2)
-        if arguments[a] != arguments[b]
-    ]
-    spelled = [
-        f"{name}={arguments[name]!r} (the layout has {list(spellings.values())})"
-        for field, spellings in layout.spellings.items()
-        for name in layout.config_fields.get(field, ())
-        if arguments[name] not in spellings.values()
-    ]
-    return fixed + same + spelled
 
 
 def config_arguments(config: str | os.PathLike) -> dict[str, Any]:
     """Return a config file of any layout as arguments of `AlbertBackbone`."""
     fields = read_config(config)
-    if "model_type" in fields:
-        layout = HUGGINGFACE
-    else:
-        # Only Google's code has groups; the rest of the fields are the same.
-        layout = GOOGLE if "num_hidden_groups" in fields else ALBERT_ZH
+    # Only Google's code has groups; the rest of its fields are those of albert_zh.
+    layout = GOOGLE if "num_hidden_groups" in fields else ALBERT_ZH
+    layout = HUGGINGFACE if "model_type" in fields else layout
     return backbone_config(layout, fields, str(config))

@@ -1,7 +1,5 @@
 """Files from elsewhere: archives, releases by pooch, the Hub by huggingface_hub."""
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import os

@@ -4,8 +4,6 @@ A new head is one row here, its tensor names in the table of each layout that ha
 place for it, and its name in `heads` of the task that holds it.
 """
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Iterable
 from typing import Any

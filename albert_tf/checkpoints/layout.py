@@ -1,7 +1,5 @@
 """Layouts of checkpoints: tables of variable names, read in both directions."""
 
-from __future__ import annotations
-
 import contextlib
 import dataclasses
 import itertools
@@ -116,15 +114,32 @@ def float32_of(value: Any, name: str, path: Any) -> Any:
     return value
 
 
-def query_key_value(name: str, **options: Any) -> Tensors:
-    """Return the three tensors of an attention; `*` in the name stands for each."""
-    names = (name.replace("*", x) for x in ("query", "key", "value"))
-    return Tensors(tuple(names), **options)
+def query_key_value(kernel: str, bias: str, **options: Any) -> dict[str, Tensors]:
+    """Return the rows of an attention; `*` stands for query, key and value."""
+    return {
+        f"query_key_value.{leaf}": Tensors(
+            tuple(name.replace("*", x) for x in ("query", "key", "value")), **options
+        )
+        for leaf, name in (("kernel", kernel), ("bias", bias))
+    }
 
 
 def transposed(name: str) -> Tensors:
     """Return a matrix that the file keeps transposed."""
     return Tensors((name,), transpose=True)
+
+
+def dense(name: str, attribute: str = "") -> dict[str, str | Tensors]:
+    """Return the rows of a layer whose variables have Keras' names in the file.
+
+    `attribute` is its path with a dot at the end, or empty for the part itself.
+    """
+    return {f"{attribute}{x}": f"{name}/{x}" for x in ("kernel", "bias")}
+
+
+def layer_norm(name: str) -> dict[str, str | Tensors]:
+    """Return the rows of a LayerNorm, as `dense`."""
+    return {f"layer_norm.{x}": f"{name}/{x}" for x in ("gamma", "beta")}
 
 
 # === Layouts ===

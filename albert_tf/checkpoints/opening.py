@@ -1,7 +1,5 @@
 """Opening, inspecting and loading checkpoints, by a path or a name."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 import os

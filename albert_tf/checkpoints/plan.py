@@ -3,8 +3,6 @@
 The plan is checked as a whole before any weight changes.
 """
 
-from __future__ import annotations
-
 import contextlib
 import functools
 import operator

@@ -1,7 +1,5 @@
 """Pruning a vocabulary: a model with only the tokens that its texts need."""
 
-from __future__ import annotations
-
 import collections
 import itertools
 from collections.abc import Iterable

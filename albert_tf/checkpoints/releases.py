@@ -1,7 +1,5 @@
 """The checkpoints ALBERT was released in, read from `releases.json`."""
 
-from __future__ import annotations
-
 import dataclasses
 import inspect
 import json

@@ -1,7 +1,5 @@
 """Saving models in every layout."""
 
-from __future__ import annotations
-
 import os
 import pathlib
 from collections.abc import Iterator
@@ -72,34 +70,23 @@ def save_checkpoint(
     albert_tf.save_checkpoint(backbone, "tf1_model", layout="albert_zh")
     ```
     """  # noqa: E501 (a table)
-    check_saving(model, path, layout, tokenizer).write()
-
-
-def check_saving(
-    model: keras.Model, path: str | os.PathLike, layout: str, tokenizer: Any
-) -> Saving:
-    """Return a `Saving`, or raise the errors of `save_checkpoint`, without writing."""
-    saving = Saving(model, path, layout, tokenizer)
-    if saving.left_out:
-        raise CheckpointError(
-            f'The "{layout}" layout has no place for {", ".join(saving.left_out)} of '
-            "this model. Save `model.backbone`, or choose another layout."
-        )
-    return saving
+    Saving(model, path, layout, tokenizer).write()
 
 
 class Saving:
-    """A model in the terms of a layout, to be written into a directory.
+    """A model in the terms of a layout, which `write` writes into a directory.
 
-    Attributes:
-        layout: the `Layout` to write.
-        parts: the parts of the model that are written.
-        plan: their weights, with the tensors of the layout.
-        left_out: parts and settings without a place in the layout.
+    Raises the errors of `save_checkpoint`; with `partly`, `left_out` lists the parts
+    and settings without a place in the layout instead.
     """
 
     def __init__(
-        self, model: Any, path: str | os.PathLike, layout: str, tokenizer: Any
+        self,
+        model: Any,
+        path: str | os.PathLike,
+        layout: str,
+        tokenizer: Any,
+        partly: bool = False,
     ) -> None:
         if layout not in (*LAYOUTS, "keras"):
             raise AlbertError(
@@ -123,6 +110,11 @@ class Saving:
             )
         self.tokenizer = opened.tokenizer(vocabulary=tokenizer)
         self._choose_parts()
+        if self.left_out and not partly:
+            raise CheckpointError(
+                f'The "{layout}" layout has no place for {", ".join(self.left_out)} of '
+                "this model. Save `model.backbone`, or choose another layout."
+            )
         self.plan = plan_weights(self.layout, model, self.parts)
         self._check_folder()
 
@@ -168,10 +160,8 @@ class Saving:
     def write(self) -> None:
         """Write the files, which appear when all are written."""
         with complete_directory(self.folder) as directory:
-            if self.layout is HUGGINGFACE:
-                self._write_huggingface(directory)
-            elif self.layout.name in _REPLACED:
-                self._write_bundle(directory)
+            if self.layout.name in _REPLACED:
+                self._write_files(directory)
             else:
                 self._write_preset(directory)
 
@@ -201,23 +191,21 @@ class Saving:
                 fields.update(write_head(part, count, arguments))
         return fields
 
-    def _write_bundle(self, directory: pathlib.Path) -> None:
-        config = self._config()
-        if self.tokenizer is not None:
-            self.tokenizer.save_original(directory)
-            if not self.tokenizer.lowercase:
-                config["do_lower_case"] = False
-        write_json(directory / _CONFIG, config)
-        bundle.write_tensors(directory / PREFIX, self._tensors())
-
-    def _write_huggingface(self, directory: pathlib.Path) -> None:
-        config = self._config()
-        if self.tokenizer is not None:
-            positions = self.checkpoint.arguments["max_sequence_length"]
-            more = huggingface.write_tokenizer(directory, self.tokenizer, positions)
-            config.update(more)
-        huggingface.write_model(directory, self._tensors())
-        write_json(directory / "config.json", config)
+    def _write_files(self, directory: pathlib.Path) -> None:
+        config, tokenizer, name = self._config(), self.tokenizer, _CONFIG
+        if self.layout is HUGGINGFACE:
+            name = "config.json"
+            if tokenizer is not None:
+                length = self.checkpoint.arguments["max_sequence_length"]
+                config |= huggingface.write_tokenizer(directory, tokenizer, length)
+            huggingface.write_model(directory, self._tensors())
+        else:
+            if tokenizer is not None:
+                tokenizer.save_original(directory)
+                if not tokenizer.lowercase:
+                    config["do_lower_case"] = False
+            bundle.write_tensors(directory / PREFIX, self._tensors())
+        write_json(directory / name, config)
 
     def _write_preset(self, directory: pathlib.Path) -> None:
         model, tokenizer = self.model, self.tokenizer  # type: Any, Any

@@ -1,6 +1,5 @@
 """Read text files as blocks of documents, with bounded memory."""
 
-import codecs
 import collections
 import glob
 import gzip
@@ -18,20 +17,15 @@ JSON_ENDINGS = (".jsonl", ".json", ".ndjson")
 ZSTD_ENDINGS = (".zst", ".zstd")
 COMPRESSED_ENDINGS = (".gz", *ZSTD_ENDINGS)
 ARCHIVES = {".zip", ".tar", ".tgz", ".bz2", ".xz", ".7z", ".rar"}
-MAX_LINE_BYTES = 10_000_000
 _CHUNK = 2**18
 # A zstd block of 128 kB may take 4 bytes: pieces of this size decompress to at most
 # 4 MB.
 _ZSTD_PIECE = 128
 # `zstd --long=31`, as used for dumps of forums; the default reads windows up to 2**27.
 _ZSTD_WINDOW = 2**31
-_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 # Advice for the user by kind of skipped lines.
 _ADVICE = {
     "not_utf8": "are not UTF-8. Convert them: iconv -f GB18030 -t UTF-8 (or -f UTF-16)",
-    "too_long": (
-        f"are longer than {MAX_LINE_BYTES:,} bytes. End a line after each paragraph"
-    ),
     "not_json": (
         'are not JSON objects with a string "{0.text_field}". If the text is in '
         "another field, name it with `text_field=`"
@@ -42,29 +36,23 @@ _ADVICE = {
 class Corpus:
     """Text files read as blocks of documents.
 
-    A line is a sentence or a paragraph. An empty line, the end of a file or, with
-    `document_per_line`, of a line ends a document. Each line of a `.jsonl`, `.json` or
-    `.ndjson` file is a JSON object: one document, the string in its `text_field`. Files
-    may be compressed by gzip or zstd.
+    A line is a sentence or a paragraph. An empty line or the end of a file ends a
+    document. Each line of a `.jsonl`, `.json` or `.ndjson` file is a JSON object: one
+    document, the string in its `text_field`. Files may be compressed by gzip or zstd.
 
-    Lines that are not UTF-8, longer than 10 MB or not JSON objects with a text are
-    skipped and counted in `counts`; the document continues after them. The lines of a
-    damaged file are kept up to the damage.
-
-    A block ends with the document that reaches `block_bytes`; a longer document is
-    divided at a line end. Patterns leave out the files and folders of `excluded`.
+    Lines without text in UTF-8 are skipped and counted in `counts`; the document
+    continues after them. A block ends with the document that reaches `block_bytes`; a
+    longer one is divided at a line end. Patterns leave out the paths in `excluded`.
     """
 
     def __init__(
         self,
         files: str | os.PathLike | Iterable[str | os.PathLike],
-        document_per_line: bool = False,
         block_bytes: int = 4_000_000,
         text_field: str = "text",
         excluded: Iterable[pathlib.Path] = (),
     ):
         self.files = _find_files(files, {path.resolve() for path in excluded})
-        self.document_per_line = document_per_line
         self.block_bytes = block_bytes
         self.text_field = text_field
         self.total_bytes = sum(path.stat().st_size for path in self.files)
@@ -122,10 +110,9 @@ class Corpus:
         """
         start = 0
         for path in self.files:
-            skipped: collections.Counter = collections.Counter()
             with path.open("rb") as file:
                 try:
-                    for line in self._lines(path, file, skipped):
+                    for line in self._lines(path, file):
                         yield start + file.tell(), line
                 except (OSError, EOFError, zlib.error) as error:
                     self._damaged.append(
@@ -133,24 +120,34 @@ class Corpus:
                         "complete lines before the damage were read."
                     )
                 start += file.tell()
-            for kind, count in (+skipped).items():
-                self.counts[kind] += count
-                self._skipped_in[kind].append(path)
             yield start, ""
 
-    def _lines(
-        self, path: pathlib.Path, file: io.BufferedReader, skipped: collections.Counter
-    ) -> Iterator[str]:
+    def _lines(self, path: pathlib.Path, file: io.BufferedReader) -> Iterator[str]:
+        """Yield the stripped lines of a file, and count those that are skipped."""
         is_json = _endings(path)[0] in JSON_ENDINGS
-        for line in _decoded_lines(path, file, skipped):
+        for data in _byte_lines(path, file):
+            try:
+                # Concatenated files may have several byte order marks.
+                line = data.decode("utf-8-sig").strip()
+            except UnicodeDecodeError:
+                line = "\0"
+            # Text in UTF-16 may be valid UTF-8 with NULs.
+            if "\0" in line:
+                self._skip("not_utf8", path)
+                continue
             if not is_json:
                 yield line
             elif line:
                 text = _json_text(line, self.text_field)
-                skipped["not_json"] += text is None
+                if text is None:
+                    self._skip("not_json", path)
                 yield from filter(None, map(str.strip, (text or "").split("\n")))
-            if is_json or self.document_per_line:
                 yield ""
+
+    def _skip(self, kind: str, path: pathlib.Path) -> None:
+        self.counts[kind] += 1
+        if path not in self._skipped_in[kind][-1:]:
+            self._skipped_in[kind].append(path)
 
 
 def printable(path: str | os.PathLike) -> str:
@@ -197,15 +194,10 @@ def _matches(pattern: str, excluded: set[pathlib.Path]) -> list[pathlib.Path]:
 
 
 def _check(path: pathlib.Path) -> None:
-    name = printable(path)
-    if path.is_dir():
-        raise IsADirectoryError(
-            f"{name} is a folder. Name the files in it: {name}/**/*.txt"
-        )
     if {x.lower() for x in path.suffixes[-2:]} & ARCHIVES:
         raise AlbertError(
-            f"{name} is an archive or has an unsupported compression. Unpack it or "
-            f"leave it out. Supported are {', '.join(COMPRESSED_ENDINGS)}."
+            f"{printable(path)} is an archive or has an unsupported compression. "
+            f"Unpack it or leave it out. Supported are {', '.join(COMPRESSED_ENDINGS)}."
         )
     # Report a file that is missing or not readable now instead of hours later.
     path.open("rb").close()
@@ -220,25 +212,6 @@ def _endings(path: pathlib.Path) -> tuple[str, str]:
     return (first, last) if last in COMPRESSED_ENDINGS else (last, "")
 
 
-def _decoded_lines(
-    path: pathlib.Path, file: io.BufferedReader, skipped: collections.Counter
-) -> Iterator[str]:
-    """Yield the stripped lines of a file, and count those that are skipped."""
-    is_utf16 = False
-    for number, line in enumerate(_byte_lines(path, file)):
-        if number == 0:
-            # Western text in UTF-16 would be valid UTF-8 with NULs.
-            is_utf16 = line.startswith(_UTF16)
-            line = line.removeprefix(codecs.BOM_UTF8)
-        if is_utf16 or len(line) > MAX_LINE_BYTES:
-            skipped["not_utf8" if is_utf16 else "too_long"] += 1
-            continue
-        try:
-            yield line.decode().strip()
-        except UnicodeDecodeError:
-            skipped["not_utf8"] += 1
-
-
 def _byte_lines(path: pathlib.Path, file: io.BufferedReader) -> Iterator[bytes]:
     compression = _endings(path)[1]
     if compression in ZSTD_ENDINGS:
@@ -251,8 +224,6 @@ def _byte_lines(path: pathlib.Path, file: io.BufferedReader) -> Iterator[bytes]:
     for chunk in chunks:
         *lines, rest = (rest + chunk).split(b"\n")
         yield from lines
-        # No more is needed to see that a line is too long.
-        rest = rest[: MAX_LINE_BYTES + len(codecs.BOM_UTF8) + 1]
     if rest:
         yield rest
 

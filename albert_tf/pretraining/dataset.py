@@ -1,6 +1,5 @@
 """Read the records of a corpus as batches for `AlbertPretrainer.fit`."""
 
-import fnmatch
 import functools
 import math
 import os
@@ -51,8 +50,8 @@ class PretrainingRecords:
     """The TFRecords of a corpus, all of which are read once to check them.
 
     Args:
-        path: string: a directory written by `albert-tf pretrain-data`, a directory of
-            records of google-research/albert or albert_zh, or a pattern of files.
+        path: string: a directory written by `albert-tf pretrain-data`, or of records
+            of google-research/albert or albert_zh.
 
     Attributes:
         counts: dict of path to number of records, without empty files.
@@ -72,9 +71,7 @@ class PretrainingRecords:
     """
 
     def __init__(self, path: str | os.PathLike):
-        folder = pathlib.Path(path)
-        self.folder = folder if folder.is_dir() else folder.parent
-        pattern = "*" if folder.is_dir() else folder.name
+        self.folder = pathlib.Path(path)
         self.manifest = read_manifest(self.folder)
         self._settings = {**DEFAULTS, **self.manifest.get("settings", {})}
         if self.manifest and "shards" not in self.manifest:
@@ -88,9 +85,7 @@ class PretrainingRecords:
         files = [
             file
             for file in found
-            if fnmatch.fnmatchcase(file.name, pattern)
-            and file.name[0] != "."
-            and expected.get(file, file.stat().st_size)
+            if file.name[0] != "." and expected.get(file, file.stat().st_size)
         ]
         if not files:
             raise FileNotFoundError(

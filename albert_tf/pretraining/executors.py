@@ -1,7 +1,8 @@
-"""Run one function on many jobs with any `concurrent.futures.Executor`."""
+"""Run one function on many jobs, in processes or as tasks of a Ray cluster."""
 
 import collections
 import concurrent.futures
+import contextlib
 import functools
 import multiprocessing
 import os
@@ -14,43 +15,17 @@ import tensorflow as tf
 from albert_tf_lite.errors import AlbertError, import_extra
 
 
-class RayExecutor(concurrent.futures.Executor):
-    """Executor that runs jobs as tasks of a Ray cluster.
-
-    Without an `address` the cluster is the one in `RAY_ADDRESS`, or a new one on this
-    machine. Jobs of a machine that fails run again on another.
-    """
-
-    def __init__(self, address: str | None = None):
-        self._ray = ray = import_extra("ray")
-        self._is_owner = not ray.is_initialized()
-        if self._is_owner:
-            ray.init(address=address, log_to_driver=False)
-        self._ray = ray
-        self._task = functools.cache(ray.remote(num_cpus=1, max_retries=10))
-        self.cpus = int(ray.cluster_resources()["CPU"])
-
-    def submit(
-        self, function: Callable, /, *args: Any, **kwargs: Any
-    ) -> concurrent.futures.Future:
-        return self._task(function).remote(*args, **kwargs).future()
-
-    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        if self._is_owner:
-            self._ray.shutdown()
-
-
 def run_jobs(
     function: Callable,
     jobs: Iterable[tuple[Any, tuple]],
     engine: str = "process",
     workers: int | None = None,
-    address: str | None = None,
 ) -> Iterator[tuple[Any, Any]]:
     """Yield `(key, function(*arguments))` for each job `(key, arguments)`, in order.
 
     Jobs are read as workers become free, because each may hold much text. A single
-    worker runs in this process. Others need a function that can be pickled.
+    worker runs in this process. Others need a function that can be pickled. The engine
+    "ray" uses the cluster in `RAY_ADDRESS`, or a new one on this machine.
     """
     # Containers and batch systems may allow fewer CPUs than the machine has.
     has_affinity = hasattr(os, "sched_getaffinity")
@@ -67,34 +42,44 @@ def run_jobs(
             f"The settings cannot be sent to other processes: {error}. Use a segmenter "
             "that is a function at the top level of a module, or a single worker."
         ) from error
-    executor: Any
-    if engine == "ray":
-        executor = RayExecutor(address)
-        # Jobs beyond the number of CPUs wait in the cluster for the next free one.
-        limit = workers or 2 * executor.cpus
-    else:
-        # TensorFlow's threads do not survive a fork.
-        executor = concurrent.futures.ProcessPoolExecutor(
-            processes, multiprocessing.get_context("spawn"), _use_one_thread
-        )
-        limit = 2 * processes
-    running: collections.deque = collections.deque()
-    try:
-        for key, arguments in jobs:
-            running.append((key, executor.submit(call_pickled, pickled, *arguments)))
-            if len(running) >= limit:
-                key, future = running.popleft()
+    with contextlib.ExitStack() as stack:
+        if engine == "ray":
+            ray = import_extra("ray")
+            if not ray.is_initialized():
+                ray.init(log_to_driver=False)
+                stack.callback(ray.shutdown)
+            # Jobs of a machine that fails run again on another.
+            task = ray.remote(num_cpus=1, max_retries=10)(call_pickled)
+            # Jobs beyond the number of CPUs wait in the cluster for the next free one.
+            limit = workers or 2 * int(ray.cluster_resources()["CPU"])
+        else:
+            # TensorFlow's threads do not survive a fork.
+            executor = concurrent.futures.ProcessPoolExecutor(
+                processes, multiprocessing.get_context("spawn"), _use_one_thread
+            )
+            stack.callback(executor.shutdown, cancel_futures=True)
+            limit = 2 * processes
+
+        def submit(*arguments: Any) -> concurrent.futures.Future:
+            if engine == "ray":
+                return task.remote(pickled, *arguments).future()
+            return executor.submit(call_pickled, pickled, *arguments)
+
+        running: collections.deque = collections.deque()
+        try:
+            for key, arguments in jobs:
+                running.append((key, submit(*arguments)))
+                if len(running) >= limit:
+                    key, future = running.popleft()
+                    yield key, future.result()
+            for key, future in running:
                 yield key, future.result()
-        for key, future in running:
-            yield key, future.result()
-    except concurrent.futures.BrokenExecutor as error:
-        raise ChildProcessError(
-            "A worker process died, perhaps for lack of memory. Run the same command "
-            "with fewer workers to resume. A script that uses workers needs the line "
-            '`if __name__ == "__main__":` before its own work.'
-        ) from error
-    finally:
-        executor.shutdown(cancel_futures=True)
+        except concurrent.futures.BrokenExecutor as error:
+            raise ChildProcessError(
+                "A worker process died, perhaps for lack of memory. Run the same "
+                "command with fewer workers to resume. A script that uses workers "
+                'needs the line `if __name__ == "__main__":` before its own work.'
+            ) from error
 
 
 def _use_one_thread() -> None:

@@ -29,7 +29,6 @@ def make_pretraining_data(
     settings: PretrainingData,
     engine: str = "process",
     workers: int | None = 1,
-    address: str | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> dict[str, Any]:
     """Write the records of a corpus.
@@ -44,10 +43,10 @@ def make_pretraining_data(
         output: string, the directory to write: `pretrain-*.tfrecord`, the vocabulary
             and `manifest.json`.
         settings: a `PretrainingData`.
-        engine: `"process"`, or `"ray"` for several machines that share the files of
-            `output` and the vocabulary.
+        engine: `"process"`, or `"ray"` for the machines of the Ray cluster in the
+            environment variable `RAY_ADDRESS`, which share the files of `output` and
+            the vocabulary.
         workers: optional int. Number of processes or Ray tasks; `None` for one per CPU.
-        address: optional string, address of the Ray cluster, for example `"auto"`.
         progress: optional callable that receives the bytes done and their total.
 
     Returns:
@@ -69,18 +68,14 @@ def make_pretraining_data(
     albert_tf.pretraining.make_pretraining_data("corpus/*.txt", "records", settings)
     ```
     """
-    if engine not in ("process", "ray") or (address and engine != "ray"):
-        raise AlbertError(
-            "`engine` must be 'process', or 'ray' for a Ray cluster, which alone has "
-            f"an `address`. Received: {engine!r}, {address!r}"
-        )
+    if engine not in ("process", "ray"):
+        raise AlbertError(f"`engine` must be 'process' or 'ray'. Received: {engine!r}")
     # Absolute, because other machines have other working directories.
     output = pathlib.Path(output).resolve()
     vocabulary = pathlib.Path(settings.vocabulary).resolve()
     settings = dataclasses.replace(settings, vocabulary=str(vocabulary))
     corpus = Corpus(
         files,
-        settings.document_per_line,
         block_bytes=settings.block_bytes,
         text_field=settings.text_field,
         excluded=(vocabulary, output),
@@ -101,7 +96,7 @@ def make_pretraining_data(
             (position, (index, documents))
             for index, (position, documents) in enumerate(corpus.blocks())
         )
-        for position, made in run_jobs(make_shards, jobs, engine, workers, address):
+        for position, made in run_jobs(make_shards, jobs, engine, workers):
             shards += made
             if progress is not None:
                 progress(position, corpus.total_bytes)
@@ -115,8 +110,8 @@ def make_pretraining_data(
         if not records:
             message = (
                 f"No sequence could be made from {corpus.counts['documents']:,} "
-                "documents: two segments need two sentences. Leave out "
-                "document_per_line, or use order='none' for one segment."
+                "documents: two segments need two sentences. Use "
+                "order='none' for one segment."
             )
             raise AlbertError(" ".join([message, *corpus.warnings]))
         # Files of text that has changed since.

@@ -23,17 +23,12 @@ CHUNK = 512
 
 @dataclasses.dataclass(frozen=True)
 class Sentences:
-    """The tokenized sentences of several documents.
+    """The tokenized sentences of several documents."""
 
-    Args:
-        tokens: int32 array [tokens], all sentences in order.
-        word_starts: bool array [tokens], true where a word begins.
-        documents: list of int arrays [sentences + 1]: the index in `tokens` at which
-            each sentence of a document begins, then the end of the last.
-    """
-
-    tokens: np.ndarray
-    word_starts: np.ndarray
+    tokens: np.ndarray  # [tokens], all sentences in order.
+    word_starts: np.ndarray  # [tokens], true where a word begins.
+    # For each document the index in `tokens` at which each of its sentences begins,
+    # then the end of the last.
     documents: list[np.ndarray]
 
 
@@ -52,8 +47,7 @@ def tokenize_documents(
     """
     if split_sentences is not None:
         documents = [
-            [sentence for line in lines for sentence in split_sentences(line)]
-            for lines in documents
+            [x for y in lines for x in split_sentences(y)] for lines in documents
         ]
     rows = list(itertools.chain.from_iterable(documents))
     parts = [
@@ -129,36 +123,21 @@ def draw_sequences(
                 rows.append((bounds[start], bounds[end], 0, 0, 0))
             elif not alone:
                 kind = drawn[int(random.integers(len(drawn)))]
-                end, row = _pair(sentences, number, start, end, wanted, kind, random)
-                rows.append((*row, kinds.index(kind)))
+                middle = start + int(random.integers(1, end - start))
+                first, second = bounds[[start, middle]], bounds[[middle, end]]
+                if kind == "previous":
+                    first, second = second, first
+                elif kind == "other":
+                    # The unused sentences begin the next sequence.
+                    end, wanted = middle, wanted - (first[1] - first[0])
+                    second = _other(sentences, number, wanted, random)
+                rows.append((*first, *second, kinds.index(kind)))
             start = end
     # Begin and end of the first and of the second segment, if any, and the label.
     table = np.array(rows, "int64").reshape(-1, 5)
     first, second = _cut(table[:, :2], table[:, 2:4], longest, random)
     arrays = _assemble(sentences, first, second, sequence_length, special_ids)
     return {**arrays, "labels": table[:, 4].astype("int32")}
-
-
-def _pair(
-    sentences: Sentences,
-    number: int,
-    start: int,
-    end: int,
-    wanted: int,
-    kind: str,
-    random: np.random.Generator,
-) -> tuple[int, tuple]:
-    """Return the index of the sentence after a pair, and the bounds of the pair."""
-    bounds = sentences.documents[number]
-    middle = start + int(random.integers(1, end - start))
-    first, second = bounds[[start, middle]], bounds[[middle, end]]
-    if kind == "previous":
-        first, second = second, first
-    elif kind == "other":
-        # The unused sentences begin the next sequence.
-        end = middle
-        second = _other(sentences, number, wanted - (first[1] - first[0]), random)
-    return end, (*first, *second)
 
 
 def _other(

@@ -52,7 +52,6 @@ class PretrainingData:
         masks: optional dict of arguments of `PretrainingRecords.masks`, perhaps empty,
             to write masked records, as the original code reads them. By default masks
             are drawn when records are read.
-        document_per_line: bool. A line is a document, not a sentence or paragraph.
         text_field: string, the field of JSON lines that holds the text.
         block_bytes: int. Bytes of text per file of records.
         seed: int.
@@ -77,7 +76,6 @@ class PretrainingData:
     order: str = "sop"
     keep_unpaired: bool = False
     masks: dict[str, Any] | None = None
-    document_per_line: bool = False
     text_field: str = "text"
     block_bytes: int = 4_000_000
     seed: int = 0

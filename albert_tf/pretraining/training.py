@@ -1,17 +1,11 @@
 """Pretrain on records with both losses, and resume after an interruption."""
 
-import contextlib
-import itertools
 import os
 import pathlib
-import signal
-import threading
-import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import keras
-import keras_hub
 
 from albert_tf.files import BACKUP
 from albert_tf.models import AlbertPretrainer
@@ -19,9 +13,6 @@ from albert_tf.preprocessing.masking import WholeWordMaskGenerator
 from albert_tf.pretraining.dataset import PretrainingRecords
 from albert_tf.training.run_state import TrainingState, hold_state
 from albert_tf_lite.errors import AlbertError
-
-# Maximum number of seconds between two saved states.
-SAVE_EVERY = 180
 
 
 def pretrain(
@@ -116,7 +107,7 @@ def pretrain(
         if dev is not None:
             dev_masks = None if dev.is_masked else masks
             evaluated = dev.dataset(batch_size, dev_masks, training=False)
-        state = StepState(backup, interval, steps, writes)
+        state = TrainingState(backup, writes=writes, interval=interval, steps=steps)
         callbacks = [state, *callbacks]
         if optimizer.use_ema:
             # Evaluates with the averages.
@@ -161,18 +152,12 @@ def _without_names(config: Any) -> Any:
 def _check_fits(model: AlbertPretrainer, records: PretrainingRecords) -> None:
     """Raise if a model cannot be trained on records."""
     backbone, tokenizer = model.backbone, records.tokenizer
+    length, longest = records.sequence_length, backbone.max_sequence_length
+    size = tokenizer and tokenizer.vocabulary_size()
     for name, found, expected in (
         ("classes of sentence order", records.order_classes, model.num_sop_classes),
-        (
-            "tokens in their vocabulary",
-            tokenizer and tokenizer.vocabulary_size(),
-            tokenizer and backbone.vocabulary_size,
-        ),
-        (
-            "tokens per sequence",
-            records.sequence_length,
-            min(records.sequence_length, backbone.max_sequence_length),
-        ),
+        ("tokens in their vocabulary", size, tokenizer and backbone.vocabulary_size),
+        ("tokens per sequence", length, min(length, longest)),
     ):
         if found != expected:
             raise AlbertError(
@@ -181,100 +166,12 @@ def _check_fits(model: AlbertPretrainer, records: PretrainingRecords) -> None:
             )
 
 
-def check_same_tokens(
-    name: str | os.PathLike,
-    tokenizer: keras_hub.tokenizers.Tokenizer | None,
-    other_name: str | os.PathLike,
-    other: keras_hub.tokenizers.Tokenizer | None,
-) -> None:
+def check_same_tokens(name: Any, tokenizer: Any, other_name: Any, other: Any) -> None:
     """Raise if two tokenizers, unless one is `None`, have different tokens."""
     if tokenizer is None or other is None:
         return
-    pairs = itertools.zip_longest(tokenizer.get_vocabulary(), other.get_vocabulary())
-    for number, (first, second) in enumerate(pairs):
-        if first != second:
-            raise AlbertError(
-                f"{name} and {other_name} have different vocabularies: token {number} "
-                f"is {first!r} in the first, {second!r} in the second. Make the "
-                "records with the same vocabulary."
-            )
-
-
-class StepState(TrainingState):
-    """Training state that is also saved within epochs.
-
-    It is saved every few minutes, and at Ctrl-C and SIGTERM, which end the training
-    after the current step; a second Ctrl-C ends it at once. The metrics of an
-    interrupted epoch of `interval` steps are restored.
-    """
-
-    def __init__(
-        self, directory: pathlib.Path, interval: int, steps: int, writes: bool
-    ):
-        super().__init__(directory, monitor=None, writes=writes)
-        self._interval, self._steps = interval, steps
-        self._saved_metrics = self.saved.get("metrics") if self.step else None
-        self._is_interrupted = False
-
-    @property
-    def steps(self) -> int:
-        """Number of completed steps."""
-        return self.epochs * self._interval + self.step
-
-    @contextlib.contextmanager
-    def handling_signals(self) -> Iterator[None]:
-        """Let Ctrl-C and SIGTERM end the training after its step."""
-        # Python allows handlers in the main thread only.
-        is_main = threading.current_thread() is threading.main_thread()
-        numbers = (signal.SIGINT, signal.SIGTERM) if is_main else ()
-        before = {number: signal.signal(number, self._interrupt) for number in numbers}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-
-    def _interrupt(self, number: int, frame: Any) -> None:
-        if self._is_interrupted:
-            raise KeyboardInterrupt
-        self._is_interrupted = True
-
-    def on_train_begin(self, logs: Any = None) -> None:
-        super().on_train_begin(logs)
-        self._saved_at = time.monotonic()
-
-    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        super().on_train_batch_end(batch, logs)
-        if self._saved_metrics is not None:
-            # The variables are sums over batches, which Keras has reset.
-            restored = zip(self._metrics(), self._saved_metrics, strict=True)
-            for variable, value in restored:
-                variable.assign_add(value)
-            self._saved_metrics = None
-        self.step += 1
-        if self.step == self._interval:
-            # `on_epoch_end` saves.
-            return
-        # On JAX the model has its weights at the end of an epoch only.
-        is_due = time.monotonic() - self._saved_at > SAVE_EVERY
-        if keras.backend.backend() == "tensorflow" and (is_due or self._is_interrupted):
-            self.refuse_divergence(self.model.get_weights())
-            self.write(metrics=[float(value) for value in self._metrics()])
-            self._saved_at = time.monotonic()
-        self._end_if_interrupted()
-
-    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        super().on_epoch_end(epoch, logs)
-        self._saved_at = time.monotonic()
-        if self.steps < self._steps:
-            self._end_if_interrupted()
-
-    def _end_if_interrupted(self) -> None:
-        if self._is_interrupted:
-            raise KeyboardInterrupt(
-                f"Interrupted at step {self.steps:,} of {self._steps:,}. The same "
-                "command resumes."
-            )
-
-    def _metrics(self) -> list[keras.Variable]:
-        return [value for metric in self.model.metrics for value in metric.variables]
+    if tokenizer.get_vocabulary() != other.get_vocabulary():
+        raise AlbertError(
+            f"{name} and {other_name} have different vocabularies. Make the records "
+            "with the same vocabulary."
+        )

@@ -5,6 +5,8 @@ import hashlib
 import json
 import os
 import pathlib
+import signal
+import threading
 import time
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -16,6 +18,8 @@ from albert_tf.files import complete_file, only_writer, write_text
 from albert_tf_lite.errors import AlbertError
 
 IDENTITY, HISTORY = "identity.json", "epochs.json"
+# Maximum number of seconds between two saved states.
+SAVE_EVERY = 180
 
 
 @contextlib.contextmanager
@@ -78,39 +82,50 @@ def _leaves(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
 class TrainingState(keras.callbacks.Callback):
     """Save the metrics of each epoch and the weights of the best, to resume from.
 
-    Unlike with Keras' `BackupAndRestore`, a process killed while saving leaves neither
-    half a file nor weights of another epoch. A training that diverges is stopped and
-    the epoch before is kept. `patience` counts the epochs before a restart, which
-    Keras' `EarlyStopping` forgets.
+    Unlike with Keras' `BackupAndRestore` and `EarlyStopping`, a process killed while
+    saving leaves a complete state, a training that diverges is stopped, and `patience`
+    counts the epochs before a restart. The best epoch has the largest `monitor`; with
+    `None` only the last one is kept.
 
-    The best epoch has the largest `monitor`; with `None` only the last one is kept.
-    `history` has `None` for an epoch without a metric. `step` counts the steps of the
-    next epoch, if a subclass saves within epochs.
+    A training of `steps` steps with epochs of `interval` steps is also saved every few
+    minutes, and at Ctrl-C and SIGTERM, which end it after the current step; a second
+    Ctrl-C ends it at once. `step` counts the steps of an interrupted epoch.
     """
 
     def __init__(
         self,
         directory: pathlib.Path,
-        monitor: str | None,
+        monitor: str | None = None,
         writes: bool = True,
         patience: int | None = None,
+        interval: int = 0,
+        steps: int = 0,
     ):
         super().__init__()
         self.monitor: Any = monitor
         self.patience = patience
         self._directory = directory
         self._writes = writes
+        self._interval, self._steps = interval, steps
         self._file = directory / HISTORY
         exists = self._file.exists()
-        self.saved = json.loads(self._file.read_text("utf-8")) if exists else {}
-        self.history: dict[str, list] = self.saved.get("history", {})
-        self.step: int = self.saved.get("step", 0)
-        self._start = time.perf_counter() - self.saved.get("seconds", 0.0)
+        saved = json.loads(self._file.read_text("utf-8")) if exists else {}
+        self.history: dict[str, list] = saved.get("history", {})
+        self.step: int = saved.get("step", 0)
+        self._metrics: list[float] = saved.get("metrics", [])
+        self._start = time.perf_counter() - saved.get("seconds", 0.0)
+        self._saved_at = time.monotonic()
+        self._is_interrupted = False
 
     @property
     def epochs(self) -> int:
         """Number of completed epochs."""
         return max(map(len, self.history.values()), default=0)
+
+    @property
+    def steps(self) -> int:
+        """Number of completed steps."""
+        return self.epochs * self._interval + self.step
 
     @property
     def seconds(self) -> float:
@@ -144,8 +159,49 @@ class TrainingState(keras.callbacks.Callback):
     def on_train_begin(self, logs: Any = None) -> None:
         self.load(self.model)
 
+    @contextlib.contextmanager
+    def handling_signals(self) -> Iterator[None]:
+        """Let Ctrl-C and SIGTERM end the training after its step."""
+        # Python allows handlers in the main thread only.
+        is_main = threading.current_thread() is threading.main_thread()
+        numbers = (signal.SIGINT, signal.SIGTERM) if is_main else ()
+        before = {number: signal.signal(number, self._interrupt) for number in numbers}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _interrupt(self, number: int, frame: Any) -> None:
+        if self._is_interrupted:
+            raise KeyboardInterrupt
+        self._is_interrupted = True
+
+    def _end_if_interrupted(self) -> None:
+        if self._is_interrupted and self.steps < self._steps:
+            raise KeyboardInterrupt(
+                f"Interrupted at step {self.steps:,} of {self._steps:,}. The same "
+                "command resumes."
+            )
+
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         self.refuse_divergence([float(logs["loss"])])
+        if self._metrics:
+            # The variables are sums over batches, which Keras has reset.
+            restored = zip(self._metric_variables(), self._metrics, strict=True)
+            for variable, value in restored:
+                variable.assign_add(value)
+            self._metrics = []
+        self.step += 1
+        if self._interval in (0, self.step):
+            # `on_epoch_end` saves.
+            return
+        # On JAX the model has its weights at the end of an epoch only.
+        is_due = time.monotonic() - self._saved_at > SAVE_EVERY
+        if keras.backend.backend() == "tensorflow" and (is_due or self._is_interrupted):
+            self.refuse_divergence(self.model.get_weights())
+            self.write()
+        self._end_if_interrupted()
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         # The loss does not yet show the effect of the last update.
@@ -157,9 +213,14 @@ class TrainingState(keras.callbacks.Callback):
         self.write()
         if self.has_stopped:
             self.model.stop_training = True
+        self._end_if_interrupted()
 
-    def write(self, **more: Any) -> None:
-        """Save the state, and `more` values of a subclass."""
+    def _metric_variables(self) -> list[keras.Variable]:
+        return [value for metric in self.model.metrics for value in metric.variables]
+
+    def write(self) -> None:
+        """Save the state."""
+        self._saved_at = time.monotonic()
         if not self._writes:
             return
         temporary = self._directory / "part.weights.h5"
@@ -172,7 +233,9 @@ class TrainingState(keras.callbacks.Callback):
         temporary.replace(last)
         # The new state is valid from here on.
         state = {"history": self.history, "seconds": self.seconds, "step": self.step}
-        write_text(self._file, json.dumps({**state, **more}))
+        if self.step:
+            state["metrics"] = [float(value) for value in self._metric_variables()]
+        write_text(self._file, json.dumps(state))
         kept = {last}
         if self.monitor is not None:
             kept.add(self.weights(self.best_epoch))

@@ -102,9 +102,8 @@ class MultiLabel(_Classification):
     name = "multi-label"
 
     def read(self, path, columns, known=None):
-        from albert_tf.preprocessing.texts import multi_hot
-
         from albert_tf.data import class_names
+        from albert_tf.preprocessing.texts import multi_hot
 
         data = read_labelled(path, columns, known)
         names = data.label_lists()

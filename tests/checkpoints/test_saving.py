@@ -100,7 +100,7 @@ def test_a_classifier_with_labels_activation_and_vocabulary(tmp_path, layout):
     ("changes", "layout", "message"),
     [
         ({"embedding_projection": "before_layer_norm"}, "google", "_projection='bef"),
-        ({"num_ffn_groups": 2}, "google", "num_ffn_groups=2.*one for both"),
+        ({"num_ffn_groups": 2}, "google", "num_ffn_groups=2.*has 1"),
         ({"activation": "mish"}, "albert_zh", "embedding_projection=.*='mish'"),
     ],
 )

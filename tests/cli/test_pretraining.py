@@ -9,8 +9,8 @@ from command_line import refused, run
 from small_corpus import LINES, write_corpus, write_vocabulary
 
 import albert_tf
-from albert_tf import checkpoints
 from albert_tf.checkpoints import open_checkpoint
+from albert_tf.checkpoints.saving import Saving
 from albert_tf.models import AlbertBackbone, AlbertPretrainer
 
 # Traced steps are faster than eager ones from some ten on.
@@ -113,7 +113,7 @@ def test_a_full_disk_loses_nothing_and_another_layout_resumes(
 
     changes = {"config": folder / "config.json", "to": "keras"}
     with monkeypatch.context() as patch:
-        patch.setattr(checkpoints, "save_checkpoint", full)
+        patch.setattr(Saving, "write", full)
         command = [str(x) for x in options(records, tmp_path / "out", **changes)]
         with pytest.raises(OSError, match="No space"):
             run(*command)
@@ -125,7 +125,7 @@ def test_a_full_disk_loses_nothing_and_another_layout_resumes(
     history = json.loads((tmp_path / "out" / "history.json").read_text())
     assert len(history["history"]["loss"]) == 2
     out = refused(*options(records, tmp_path / "out", **changes, **{"steps": 8}))
-    assert "holds a finished training of 4 steps" in out and "--checkpoint" in out
+    assert "holds a finished training" in out and "--checkpoint" in out
 
 
 def test_compressed_json_lines(folder, tmp_path):

@@ -89,12 +89,13 @@ def kill_one():
                 pass  # It has ended.
         time.sleep(0.01)
 
+os.environ["RAY_ADDRESS"] = cluster.address
 threading.Thread(target=kill_one, daemon=True).start()
 made = PretrainingData(
     vocabulary, sequence_length=32, block_bytes=3000, segmenter=zh.Jieba()
 )
 manifest = make_pretraining_data(
-    [corpus], output, made, engine="ray", workers=2, address=cluster.address
+    [corpus], output, made, engine="ray", workers=2
 )
 print("killed", len(killed), "shards", len(manifest["shards"]))
 cluster.shutdown()

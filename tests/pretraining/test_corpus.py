@@ -54,27 +54,22 @@ def read(files, **kwargs):
 # === Documents and blocks ===
 
 
-def naive_documents(data, document_per_line, max_line_bytes):
-    """Documents and counts of skipped lines, from all bytes at once."""
-    skipped = {"not_utf8": 0, "too_long": 0}
-    is_utf16 = data.startswith((b"\xff\xfe", b"\xfe\xff"))
-    lines = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+def naive_documents(data):
+    """Documents and the count of skipped lines, from all bytes at once."""
+    skipped = 0
+    lines = data.split(b"\n")
     documents, document = [], []
     for line in lines if lines[-1] else lines[:-1]:
-        if is_utf16:
-            skipped["not_utf8"] += 1
-            continue
-        if len(line) > max_line_bytes:
-            skipped["too_long"] += 1
-            continue
         try:
-            text = line.decode().strip()
+            text = line.decode("utf-8-sig").strip()
         except UnicodeDecodeError:
-            skipped["not_utf8"] += 1
+            text = "\0"
+        if "\0" in text:
+            skipped += 1
             continue
         if text:
             document.append(text)
-        if not text or document_per_line:
+        if not text:
             documents.append(document)
             document = []
     return [lines for lines in [*documents, document] if lines], skipped
@@ -101,29 +96,22 @@ pieces = st.sampled_from(
         min_size=1,
         max_size=3,
     ),
-    document_per_line=st.booleans(),
     block_bytes=st.integers(1, 60),
-    max_line_bytes=st.integers(1, 40) | st.just(10_000_000),
     chunk=st.integers(1, 20) | st.just(2**18),
 )
 @settings(deadline=None, max_examples=50)
 def test_documents_equal_those_of_a_simple_reader(
-    tmp_path_factory, files, document_per_line, block_bytes, max_line_bytes, chunk
+    tmp_path_factory, files, block_bytes, chunk
 ):
     folder = tmp_path_factory.mktemp("corpus")
-    expected, skipped = [], {"not_utf8": 0, "too_long": 0}
+    expected, skipped = [], 0
     for number, (data, ending) in enumerate(files):
         (folder / f"{number}.txt{ending}").write_bytes(compress(data, ending, 3))
-        more, skips = naive_documents(data, document_per_line, max_line_bytes)
+        more, skips = naive_documents(data)
         expected += more
-        skipped = {kind: skipped[kind] + skips[kind] for kind in skips}
-    corpora = [
-        Corpus([str(folder / "*")], document_per_line, size)
-        for size in (10**9, block_bytes)
-    ]
-    with mock.patch.multiple(
-        corpus_module, _CHUNK=chunk, MAX_LINE_BYTES=max_line_bytes
-    ):
+        skipped += skips
+    corpora = [Corpus([str(folder / "*")], size) for size in (10**9, block_bytes)]
+    with mock.patch.object(corpus_module, "_CHUNK", chunk):
         whole, blocks = ([x for _, x in corpus.blocks()] for corpus in corpora)
     assert sum(whole, []) == expected
     # Smaller blocks divide long documents at line ends.
@@ -134,7 +122,7 @@ def test_documents_equal_those_of_a_simple_reader(
         assert sum(map(size, before)) < block_bytes and size(last[:-1]) < block_bytes
         assert sum(map(size, block)) >= block_bytes or block is blocks[-1]
     for corpus in corpora:
-        assert {kind: corpus.counts[kind] for kind in skipped} == skipped
+        assert corpus.counts["not_utf8"] == skipped
         assert not any("damaged" in warning for warning in corpus.warnings)
 
 

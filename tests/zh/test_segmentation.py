@@ -30,14 +30,13 @@ ODD = [
 ]
 
 
-@pytest.mark.parametrize("hmm", [True, False])
-def test_rjieba_finds_the_words_of_jieba(hmm):
+def test_rjieba_finds_the_words_of_jieba():
     pytest.importorskip("rjieba", reason="rjieba is not installed (extra [fast])")
     reviews = (ROOT / "examples" / "reviews" / "test.tsv").read_text("utf-8")
-    segmenter = zh.Jieba(hmm=hmm)
+    segmenter = zh.Jieba()
     assert segmenter.fast
     for text in (*ODD, reviews):
-        assert segmenter(text) == jieba.lcut(text, HMM=hmm)
+        assert segmenter(text) == jieba.lcut(text)
 
 
 def test_a_user_dictionary_is_that_of_jieba(tmp_path):
@@ -68,7 +67,7 @@ def test_white_space_separates_words(text):
 
 def test_words_begin_at_the_same_places_for_all_segmenters():
     text = "好吃吗\n\n好 吃\r\n"
-    for segmenter in (zh.Jieba(), zh.Jieba(fast=False), jieba.lcut, jieba.cut):
+    for segmenter in (zh.Jieba(), jieba.lcut, jieba.cut):
         boundaries = word_boundaries(text, segmenter)
         assert boundaries.dtype == np.int64
         assert boundaries.tolist() == [0, 2, 3, 4, 5, 6, 7, 8, 9]

@@ -1,7 +1,5 @@
 """TensorFlow 1 checkpoints: finding their files, reading and writing tensors."""
 
-from __future__ import annotations
-
 import glob
 import math
 import pathlib
@@ -22,11 +20,7 @@ _DAMAGE = (tf.errors.OpError, IndexError)
 
 
 class TensorFlowBundle(Checkpoint):
-    """A TF1 checkpoint, or the variables of a TF-Hub module.
-
-    Args:
-        path: path of a prefix, such as `model.ckpt-best`, or of one of its files.
-    """
+    """A TF1 checkpoint, or a TF-Hub module, by its prefix or one of its files."""
 
     layouts = (GOOGLE, ALBERT_ZH)
     config_patterns = ("albert_config*.json", "bert_config*.json")

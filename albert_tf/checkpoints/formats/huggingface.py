@@ -1,7 +1,5 @@
 """Hugging Face directories: safetensors, or `pytorch_model.bin` read by torch."""
 
-from __future__ import annotations
-
 import contextlib
 import pathlib
 import pickle
@@ -24,11 +22,7 @@ _TOKENIZER = "tokenizer.json"
 
 
 class HuggingFaceFiles(Checkpoint):
-    """A model saved by transformers.
-
-    Args:
-        path: path of the file of weights.
-    """
+    """A model saved by transformers, by its file of weights."""
 
     layouts = (HUGGINGFACE,)
     config_patterns = ("config.json",)

@@ -1,7 +1,5 @@
 """Keras models: `.keras` files, presets and instances, ours and KerasHub's."""
 
-from __future__ import annotations
-
 import functools
 import pathlib
 import zipfile
@@ -25,11 +23,7 @@ _DAMAGE = (zipfile.BadZipFile, KeyError, OSError)
 
 
 class KerasModel(Checkpoint):
-    """A Keras model with an `AlbertBackbone` of albert_tf or of KerasHub.
-
-    Args:
-        path: path of a `.keras` file or of a preset's directory, or the model.
-    """
+    """A Keras model, `.keras` file or preset, of albert_tf or of KerasHub."""
 
     def __init__(self, path: pathlib.Path | keras.Model) -> None:
         if isinstance(path, keras.Model):

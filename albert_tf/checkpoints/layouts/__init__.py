@@ -1,7 +1,5 @@
 """One table per layout: the name of each weight in the files of a family."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from albert_tf.checkpoints.heads import HEADS

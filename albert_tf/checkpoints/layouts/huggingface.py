@@ -1,12 +1,21 @@
 """Hugging Face transformers: `AlbertModel` and the models with heads on it."""
 
-from albert_tf.checkpoints.layout import Layout, query_key_value, transposed
+from albert_tf.checkpoints.layout import Layout, Tensors, query_key_value, transposed
 from albert_tf.checkpoints.layouts.original import GOOGLE
 
 _EMBEDDINGS = "albert.embeddings"
-_PROJECTION = "albert.encoder.embedding_hidden_mapping_in"
 _BLOCK = "albert.encoder.albert_layer_groups.{group}.albert_layers.{inner}"
 _SELF = f"{_BLOCK}.attention"
+
+
+def _dense(name: str, attribute: str = "") -> dict[str, str | Tensors]:
+    kernel = transposed(f"{name}.weight")
+    return {f"{attribute}kernel": kernel, f"{attribute}bias": f"{name}.bias"}
+
+
+def _layer_norm(name: str) -> dict[str, str | Tensors]:
+    return {"layer_norm.gamma": f"{name}.weight", "layer_norm.beta": f"{name}.bias"}
+
 
 HUGGINGFACE = Layout(
     name="huggingface",
@@ -16,51 +25,31 @@ HUGGINGFACE = Layout(
             "token_table": f"{_EMBEDDINGS}.word_embeddings.weight",
             "segment_table": f"{_EMBEDDINGS}.token_type_embeddings.weight",
             "position_table": f"{_EMBEDDINGS}.position_embeddings.weight",
-            "layer_norm.gamma": f"{_EMBEDDINGS}.LayerNorm.weight",
-            "layer_norm.beta": f"{_EMBEDDINGS}.LayerNorm.bias",
-            "projection.kernel": transposed(f"{_PROJECTION}.weight"),
-            "projection.bias": f"{_PROJECTION}.bias",
+            **_layer_norm(f"{_EMBEDDINGS}.LayerNorm"),
+            **_dense("albert.encoder.embedding_hidden_mapping_in", "projection."),
         },
         "attention": {
-            "query_key_value.kernel": query_key_value(
-                f"{_SELF}.*.weight", transpose=True
-            ),
-            "query_key_value.bias": query_key_value(f"{_SELF}.*.bias"),
-            "output_dense.kernel": transposed(f"{_SELF}.dense.weight"),
-            "output_dense.bias": f"{_SELF}.dense.bias",
-            "layer_norm.gamma": f"{_SELF}.LayerNorm.weight",
-            "layer_norm.beta": f"{_SELF}.LayerNorm.bias",
+            # Transposing does not change the biases.
+            **query_key_value(f"{_SELF}.*.weight", f"{_SELF}.*.bias", transpose=True),
+            **_dense(f"{_SELF}.dense", "output_dense."),
+            **_layer_norm(f"{_SELF}.LayerNorm"),
         },
         "feed_forward": {
-            "intermediate_dense.kernel": transposed(f"{_BLOCK}.ffn.weight"),
-            "intermediate_dense.bias": f"{_BLOCK}.ffn.bias",
-            "output_dense.kernel": transposed(f"{_BLOCK}.ffn_output.weight"),
-            "output_dense.bias": f"{_BLOCK}.ffn_output.bias",
-            "layer_norm.gamma": f"{_BLOCK}.full_layer_layer_norm.weight",
-            "layer_norm.beta": f"{_BLOCK}.full_layer_layer_norm.bias",
+            **_dense(f"{_BLOCK}.ffn", "intermediate_dense."),
+            **_dense(f"{_BLOCK}.ffn_output", "output_dense."),
+            **_layer_norm(f"{_BLOCK}.full_layer_layer_norm"),
         },
-        "pooler": {
-            "kernel": transposed("albert.pooler.weight"),
-            "bias": "albert.pooler.bias",
-        },
+        "pooler": _dense("albert.pooler"),
         "masked_lm_head": {
-            "dense.kernel": transposed("predictions.dense.weight"),
-            "dense.bias": "predictions.dense.bias",
-            "layer_norm.gamma": "predictions.LayerNorm.weight",
-            "layer_norm.beta": "predictions.LayerNorm.bias",
+            **_dense("predictions.dense", "dense."),
+            **_layer_norm("predictions.LayerNorm"),
             "bias": "predictions.bias",
         },
-        "sop_head": {
-            "kernel": transposed("sop_classifier.classifier.weight"),
-            "bias": "sop_classifier.classifier.bias",
-        },
-        "span_head": {
-            "kernel": transposed("qa_outputs.weight"),
-            "bias": "qa_outputs.bias",
-        },
+        "sop_head": _dense("sop_classifier.classifier"),
+        "span_head": _dense("qa_outputs"),
         **dict.fromkeys(
             ("classifier", "choice_head", "regressor", "token_classifier"),
-            {"kernel": transposed("classifier.weight"), "bias": "classifier.bias"},
+            _dense("classifier"),
         ),
     },
     config_fields=GOOGLE.config_fields,

@@ -1,11 +1,17 @@
 """KerasHub's `AlbertBackbone`, by the paths of its variables."""
 
-from albert_tf.checkpoints.layout import Layout, Tensors, query_key_value
+from albert_tf.checkpoints.layout import (
+    Layout,
+    Tensors,
+    dense,
+    layer_norm,
+    query_key_value,
+)
 from albert_tf.checkpoints.layouts.original import GOOGLE
 
 _BLOCK = "group_{group}_inner_layer_{inner}"
 _SELF = f"{_BLOCK}/self_attention_layer"
-_DENSE = f"{_BLOCK}/feedforward_intermediate_dense"
+_OUTPUT = f"{_SELF}/attention_output"
 
 KERASHUB = Layout(
     name="kerashub",
@@ -15,46 +21,34 @@ KERASHUB = Layout(
             "token_table": "token_embedding/embeddings",
             "segment_table": "segment_embedding/embeddings",
             "position_table": "position_embedding/embeddings",
-            "layer_norm.gamma": "embeddings_layer_norm/gamma",
-            "layer_norm.beta": "embeddings_layer_norm/beta",
-            "projection.kernel": "embedding_projection/kernel",
-            "projection.bias": "embedding_projection/bias",
+            **layer_norm("embeddings_layer_norm"),
+            **dense("embedding_projection", "projection."),
         },
         "attention": {
-            "query_key_value.kernel": query_key_value(
-                f"{_SELF}/*/kernel", heads_axis=-1
-            ),
-            "query_key_value.bias": query_key_value(f"{_SELF}/*/bias", heads_axis=-1),
-            "output_dense.kernel": Tensors(
-                (f"{_SELF}/attention_output/kernel",), heads_axis=0
-            ),
-            "output_dense.bias": f"{_SELF}/attention_output/bias",
-            "layer_norm.gamma": f"{_BLOCK}/self_attention_layer_norm/gamma",
-            "layer_norm.beta": f"{_BLOCK}/self_attention_layer_norm/beta",
+            **query_key_value(f"{_SELF}/*/kernel", f"{_SELF}/*/bias", heads_axis=-1),
+            "output_dense.kernel": Tensors((f"{_OUTPUT}/kernel",), heads_axis=0),
+            "output_dense.bias": f"{_OUTPUT}/bias",
+            **layer_norm(f"{_BLOCK}/self_attention_layer_norm"),
         },
         "feed_forward": {
-            "intermediate_dense.kernel": f"{_DENSE}/kernel",
-            "intermediate_dense.bias": f"{_DENSE}/bias",
-            "output_dense.kernel": f"{_BLOCK}/feedforward_output_dense/kernel",
-            "output_dense.bias": f"{_BLOCK}/feedforward_output_dense/bias",
-            "layer_norm.gamma": f"{_BLOCK}/feedforward_layer_norm/gamma",
-            "layer_norm.beta": f"{_BLOCK}/feedforward_layer_norm/beta",
+            **dense(f"{_BLOCK}/feedforward_intermediate_dense", "intermediate_dense."),
+            **dense(f"{_BLOCK}/feedforward_output_dense", "output_dense."),
+            **layer_norm(f"{_BLOCK}/feedforward_layer_norm"),
         },
-        "pooler": {"kernel": "pooled_dense/kernel", "bias": "pooled_dense/bias"},
-        "classifier": {"kernel": "logits/kernel", "bias": "logits/bias"},
+        "pooler": dense("pooled_dense"),
+        "classifier": dense("logits"),
     },
     config_fields={
-        "vocabulary_size": ("vocabulary_size",),
-        "num_layers": ("num_layers",),
-        "num_heads": ("num_heads",),
+        **{
+            name: (name,)
+            for name in (
+                *("vocabulary_size", "num_layers", "num_heads", "embedding_dim"),
+                *("hidden_dim", "intermediate_dim", "num_inner_repetitions"),
+                *("max_sequence_length", "num_segments"),
+            )
+        },
         "num_groups": ("num_attention_groups", "num_ffn_groups"),
-        "num_inner_repetitions": ("num_inner_repetitions",),
-        "embedding_dim": ("embedding_dim",),
-        "hidden_dim": ("hidden_dim",),
-        "intermediate_dim": ("intermediate_dim",),
         "dropout": ("hidden_dropout", "attention_dropout"),
-        "max_sequence_length": ("max_sequence_length",),
-        "num_segments": ("num_segments",),
     },
     fixed={**GOOGLE.fixed, "activation": "gelu_approximate"},
     # Its masked language model is not read: its LayerNorm has another epsilon.

@@ -3,48 +3,42 @@
 The `*_google` releases of albert_zh have the names of google-research/albert.
 """
 
-from __future__ import annotations
-
 from albert_tf.checkpoints.layout import (
     Layout,
     Tensors,
+    dense,
+    layer_norm,
     query_key_value,
     transposed,
 )
+
+
+def _output(scope: str) -> dict[str, str | Tensors]:
+    """Return the rows of a head."""
+    kernel = transposed(f"{scope}output_weights")
+    return {"kernel": kernel, "bias": f"{scope}output_bias"}
+
 
 _WEIGHTS: dict[str, dict[str, str | Tensors]] = {
     "embedding": {
         "token_table": "bert/embeddings/word_embeddings",
         "segment_table": "bert/embeddings/token_type_embeddings",
         "position_table": "bert/embeddings/position_embeddings",
-        "layer_norm.gamma": "bert/embeddings/LayerNorm/gamma",
-        "layer_norm.beta": "bert/embeddings/LayerNorm/beta",
+        **layer_norm("bert/embeddings/LayerNorm"),
     },
-    "pooler": {
-        "kernel": "bert/pooler/dense/kernel",
-        "bias": "bert/pooler/dense/bias",
-    },
+    "pooler": dense("bert/pooler/dense"),
     "masked_lm_head": {
-        "dense.kernel": "cls/predictions/transform/dense/kernel",
-        "dense.bias": "cls/predictions/transform/dense/bias",
-        "layer_norm.gamma": "cls/predictions/transform/LayerNorm/gamma",
-        "layer_norm.beta": "cls/predictions/transform/LayerNorm/beta",
+        **dense("cls/predictions/transform/dense", "dense."),
+        **layer_norm("cls/predictions/transform/LayerNorm"),
         "bias": "cls/predictions/output_bias",
     },
     # `create_v1_model` of google-research/albert `squad_utils.py`.
-    "span_head": {
-        "kernel": transposed("cls/squad/output_weights"),
-        "bias": "cls/squad/output_bias",
-    },
-    "sop_head": {
-        "kernel": transposed("cls/seq_relationship/output_weights"),
-        "bias": "cls/seq_relationship/output_bias",
-    },
+    "span_head": _output("cls/squad/"),
+    "sop_head": _output("cls/seq_relationship/"),
     # `create_model` of `run_classifier.py` and `race_utils.py`, and the taggers that
     # people derived from them.
     **dict.fromkeys(
-        ("classifier", "choice_head", "regressor", "token_classifier"),
-        {"kernel": transposed("output_weights"), "bias": "output_bias"},
+        ("classifier", "choice_head", "regressor", "token_classifier"), _output("")
     ),
 }
 
@@ -110,24 +104,17 @@ GOOGLE = Layout(
         **_WEIGHTS,
         "embedding": {
             **_WEIGHTS["embedding"],
-            "projection.kernel": "bert/encoder/embedding_hidden_mapping_in/kernel",
-            "projection.bias": "bert/encoder/embedding_hidden_mapping_in/bias",
+            **dense("bert/encoder/embedding_hidden_mapping_in", "projection."),
         },
         "attention": {
-            "query_key_value.kernel": query_key_value(f"{_GOOGLE_SELF}/*/kernel"),
-            "query_key_value.bias": query_key_value(f"{_GOOGLE_SELF}/*/bias"),
-            "output_dense.kernel": f"{_GOOGLE_BLOCK}/attention_1/output/dense/kernel",
-            "output_dense.bias": f"{_GOOGLE_BLOCK}/attention_1/output/dense/bias",
-            "layer_norm.gamma": f"{_GOOGLE_BLOCK}/LayerNorm/gamma",
-            "layer_norm.beta": f"{_GOOGLE_BLOCK}/LayerNorm/beta",
+            **query_key_value(f"{_GOOGLE_SELF}/*/kernel", f"{_GOOGLE_SELF}/*/bias"),
+            **dense(f"{_GOOGLE_BLOCK}/attention_1/output/dense", "output_dense."),
+            **layer_norm(f"{_GOOGLE_BLOCK}/LayerNorm"),
         },
         "feed_forward": {
-            "intermediate_dense.kernel": f"{_GOOGLE_FFN}/dense/kernel",
-            "intermediate_dense.bias": f"{_GOOGLE_FFN}/dense/bias",
-            "output_dense.kernel": f"{_GOOGLE_FFN}/output/dense/kernel",
-            "output_dense.bias": f"{_GOOGLE_FFN}/output/dense/bias",
-            "layer_norm.gamma": f"{_GOOGLE_BLOCK}/LayerNorm_1/gamma",
-            "layer_norm.beta": f"{_GOOGLE_BLOCK}/LayerNorm_1/beta",
+            **dense(f"{_GOOGLE_FFN}/dense", "intermediate_dense."),
+            **dense(f"{_GOOGLE_FFN}/output/dense", "output_dense."),
+            **layer_norm(f"{_GOOGLE_BLOCK}/LayerNorm_1"),
         },
     },
     config_fields={
@@ -157,20 +144,14 @@ ALBERT_ZH = Layout(
             "projection.kernel": "bert/embeddings/word_embeddings_2",
         },
         "attention": {
-            "query_key_value.kernel": query_key_value(f"{_ZH_SELF}/*/kernel"),
-            "query_key_value.bias": query_key_value(f"{_ZH_SELF}/*/bias"),
-            "output_dense.kernel": f"{_ZH_BLOCK}/attention/output/dense/kernel",
-            "output_dense.bias": f"{_ZH_BLOCK}/attention/output/dense/bias",
-            "layer_norm.gamma": f"{_ZH_BLOCK}/attention/output/LayerNorm/gamma",
-            "layer_norm.beta": f"{_ZH_BLOCK}/attention/output/LayerNorm/beta",
+            **query_key_value(f"{_ZH_SELF}/*/kernel", f"{_ZH_SELF}/*/bias"),
+            **dense(f"{_ZH_BLOCK}/attention/output/dense", "output_dense."),
+            **layer_norm(f"{_ZH_BLOCK}/attention/output/LayerNorm"),
         },
         "feed_forward": {
-            "intermediate_dense.kernel": f"{_ZH_BLOCK}/intermediate/dense/kernel",
-            "intermediate_dense.bias": f"{_ZH_BLOCK}/intermediate/dense/bias",
-            "output_dense.kernel": f"{_ZH_BLOCK}/output/dense/kernel",
-            "output_dense.bias": f"{_ZH_BLOCK}/output/dense/bias",
-            "layer_norm.gamma": f"{_ZH_BLOCK}/output/LayerNorm/gamma",
-            "layer_norm.beta": f"{_ZH_BLOCK}/output/LayerNorm/beta",
+            **dense(f"{_ZH_BLOCK}/intermediate/dense", "intermediate_dense."),
+            **dense(f"{_ZH_BLOCK}/output/dense", "output_dense."),
+            **layer_norm(f"{_ZH_BLOCK}/output/LayerNorm"),
         },
     },
     config_fields={**_CONFIG_FIELDS, "ln_type": ("normalize_first",)},
