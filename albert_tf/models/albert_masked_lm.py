@@ -271,6 +271,11 @@ class AlbertMaskedLM(AlbertTask, keras_hub.models.MaskedLM):
         is_packed = isinstance(x, dict) and "mask_positions" not in x
         if is_pair(dataset) is None and not is_packed:
             return dataset
+        if is_packed and self.preprocessor.segmenter is not None:
+            raise AlbertError(
+                "A segmenter needs the texts, not their ids. Give the texts as a list, "
+                "or set `preprocessor.segmenter = None`."
+            )
         return self._with_masks(dataset, fixed)
 
     def prediction_batches(self, packed, batch_size=None, max_tokens=None):

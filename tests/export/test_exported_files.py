@@ -105,6 +105,17 @@ def test_answers_are_those_of_keras(name, write, written):
             np.testing.assert_array_equal(tf.constant(answers[name]), value)
 
 
+@pytest.mark.parametrize("write", FORMATS[1:])
+def test_low_rank_weights_are_merged(write, tmp_path):
+    task, texts = small_task("labels")
+    task.backbone.enable_lora(2, ["query_key_value", "output_dense"])
+    rng = np.random.default_rng(1)
+    for weight in task.backbone.trainable_weights:
+        weight.assign(rng.normal(0, 0.3, weight.shape))
+    model = write(task, tmp_path / "model")
+    assert largest_difference(task, model, texts) < 1e-5
+
+
 @pytest.mark.parametrize("write", FORMATS)
 def test_a_sentence_piece_model_travels_in_the_file(write, tmp_path):
     proto = sentence_piece_reference.train_model()

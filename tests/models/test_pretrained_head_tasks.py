@@ -135,6 +135,20 @@ def test_marked_characters_count_as_the_character():
     assert marked["sequence"] == "很好"
 
 
+def test_pseudo_perplexity_masks_each_token_in_turn(model):
+    def by_hand(text):
+        ids = [CLS, *ids_of(text.replace(" ", "")), SEP]
+        logs = []
+        for i in range(1, len(ids) - 1):
+            masked = [*ids[:i], MASK, *ids[i + 1 :]]
+            logs.append(np.log(probabilities(model, masked, i)[ids[i]]))
+        return np.exp(-np.mean(logs)) if logs else np.nan
+
+    texts = ["", "很好吃", "我想你来吧", "好"]
+    found = model.pseudo_perplexity(texts, batch_size=5)
+    np.testing.assert_allclose(found, list(map(by_hand, texts)), rtol=1e-4)
+
+
 def test_spelling_targets_are_the_right_characters_where_the_tokens_agree():
     model = AlbertSpellingCorrector.from_backbone(small_backbone(), VOCABULARY)
     found = model.targets(["他再 家", "ab好", ""], ["他在 家", "a 好", ""]).to_list()
