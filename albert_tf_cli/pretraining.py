@@ -92,6 +92,9 @@ def pretrain(
         )
     if checkpoint is not None:
         common.check_checkpoint(checkpoint)
+    for path in filter(None, (data, dev)):
+        if not pathlib.Path(path).is_dir():
+            raise FileNotFoundError(f"There are no records in {path}.")
     folder = pathlib.Path(output)
     if (folder / "history.json").exists() and not common.state_folder(output).exists():
         raise FileExistsError(
