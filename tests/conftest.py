@@ -25,7 +25,7 @@ hypothesis.settings.load_profile("any speed")
 
 GOLDEN = pathlib.Path(__file__).parent / "golden"
 # Bytes of a worker above which models of earlier modules are collected.
-MEMORY_LIMIT = 1_000_000_000
+MEMORY_LIMIT = 850_000_000
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -297,7 +297,9 @@ class Payload:
         return os.system, (f"touch '{self.marker}'",)
 
 
+@pytest.mark.peers
 def test_code_in_a_pickle_does_not_run(forms, tmp_path):
+    pytest.importorskip("torch")
     folder = copy(forms["huggingface"], tmp_path)
     (folder / WEIGHTS).unlink()
     payload = {"albert.x": Payload(tmp_path / "it_ran")}
