@@ -112,6 +112,8 @@ def prune(
     to: options.To = "keras",
     config: options.Config = None,
     vocab: options.Vocab = None,
+    text_column: options.TextColumn = None,
+    text_b_column: options.TextBColumn = None,
 ):
     """Remove the tokens that a corpus does not need.
 
@@ -143,7 +145,8 @@ def prune(
             f"There is no vocabulary beside {checkpoint}. Pass --vocab."
         )
     pairs = getattr(model, "pairs", False)
-    texts = (text for file in corpus for text in read_lines_of(file, pairs, Columns()))
+    columns = Columns(text=text_column, text_b=text_b_column)
+    texts = (text for file in corpus for text in read_lines_of(file, pairs, columns))
     small, kept = prune_vocabulary(model, texts, tokenizer, min_count)
     save_checkpoint(small, output, layout=to, tokenizer=kept)
     before, after = (sum(x.numpy().nbytes for x in y.weights) for y in (model, small))
