@@ -66,6 +66,11 @@ class SegmentPacker:
                 "`sequence_length` must leave room for [CLS] a [SEP] b [SEP], 5 "
                 f"tokens. Received: sequence_length={self.sequence_length}"
             )
+        if self.pad_to_multiple_of < 1:
+            raise AlbertError(
+                "`pad_to_multiple_of` must be at least 1. "
+                f"Received: {self.pad_to_multiple_of}"
+            )
 
     def __call__(self, segments: Sequence[tf.RaggedTensor]) -> dict[str, tf.Tensor]:
         """Pack and pad a batch.
