@@ -1,6 +1,5 @@
 """Texts and labels as users pass them, as tensors and arrays."""
 
-import codecs
 import concurrent.futures
 import os
 from collections.abc import Callable, Iterable, Sequence
@@ -10,7 +9,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.tokenizers.text_tokenizer import TextTokenizer
+from albert_tf.tokenizers.text_tokenizer import TextTokenizer, as_strings
 from albert_tf_lite.errors import AlbertError
 
 # Texts, or pairs of texts as the tuple of two lists.
@@ -19,35 +18,9 @@ Texts = Sequence[str] | tuple[Sequence[str], Sequence[str]]
 _CHUNK = 1024
 
 
-def _stand_in(error: Any) -> tuple[str, int]:
-    # UTF-8 has no halves of surrogate pairs. The tokenizers drop this control character
-    # in their place, which offsets count.
-    return "\x7f" * (error.end - error.start), error.end
-
-
-codecs.register_error("albert_tf", _stand_in)
-
-
 def as_string_tensor(texts: Any, name: str = "x") -> tf.Tensor:
-    """Return a string [] or strings [batch], of any kind, as a tensor.
-
-    `name` and the position of a value that is not a string are in the error.
-    """
-    if not tf.is_tensor(texts):
-        values = np.asarray(texts, dtype=object)
-        encoded = []
-        for position, value in enumerate(values.ravel()):
-            if isinstance(value, str):
-                value = value.encode("utf-8", "albert_tf")
-            if not isinstance(value, bytes):
-                raise TypeError(
-                    f"`{name}` should hold strings. Element {position} is "
-                    f"{value!r} of type {type(value).__name__}."
-                )
-            encoded.append(value)
-        texts = tf.reshape(tf.constant(encoded, tf.string), values.shape)
-    if texts.dtype != tf.string:
-        raise TypeError(f"`{name}` should hold strings, not {texts.dtype.name}.")
+    """Return a string [] or strings [batch], of any kind, as a tensor."""
+    texts = as_strings(texts, name)
     if texts.shape.rank is not None and texts.shape.rank > 1:
         raise AlbertError(
             f"`{name}` should be one string or a list of strings. Received a "
@@ -152,10 +125,10 @@ def split_off(x: Any, y: Any, sample_weight: Any, share: float) -> tuple:
 
     def part(rows):
         def take(values):
+            if isinstance(values, dict):
+                return {name: take(column) for name, column in values.items()}
             return None if values is None else values[rows]
 
-        if isinstance(x, dict):
-            return {k: take(v) for k, v in x.items()}, take(y), take(sample_weight)
         texts = tuple(map(take, x)) if isinstance(x, tuple) else take(x)
         return texts, take(y), take(sample_weight)
 

@@ -10,13 +10,11 @@ import numpy as np
 import sentencepiece
 import tensorflow as tf
 import tensorflow_text as tf_text
+from sentencepiece import sentencepiece_model_pb2
 
 from albert_tf.tokenizers.text_tokenizer import Alignment, TextTokenizer, map_rows
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.sentence_piece import SPACE_PIECE, comma_parts
-
-# The first byte of each piece in a serialized model. The next byte is its length.
-FIRST_FIELD = 0x0A
 
 # White space of Python's `str.split`, which differs from RE2's `\s`.
 ODD_SPACE = (
@@ -156,7 +154,9 @@ class SentencePieceModel:
                 "the binary .model file of a release; for a vocab.txt of WordPiece "
                 f"tokens use WordPieceTokenizer. ({error})"
             ) from error
-        if _is_cut_after_a_piece(proto):
+        # SentencePiece loads a file that ends after a piece as a smaller model.
+        model = sentencepiece_model_pb2.ModelProto.FromString(proto)
+        if not model.HasField("normalizer_spec"):
             raise AlbertError(
                 f"{source}, {len(proto)} bytes, is cut short: it lacks the rules to "
                 "normalize text. Copy the .model file of the release again."
@@ -227,17 +227,6 @@ class SentencePieceModel:
             return getattr(tf_text.SentencepieceTokenizer(self.proto), method)(text)
 
         return encode
-
-
-def _is_cut_after_a_piece(proto):
-    """Return whether nothing follows the pieces, each of less than 128 bytes.
-
-    SentencePiece loads such a file as a model of another vocabulary.
-    """
-    end = 0
-    while end + 1 < len(proto) and proto[end] == FIRST_FIELD:
-        end += 2 + proto[end + 1]
-    return end == len(proto)
 
 
 # === Clean-up ===

@@ -1,11 +1,12 @@
 """Base class of the WordPiece and the SentencePiece tokenizer."""
 
+import codecs
 import os
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-import keras
 import keras_hub
+import numpy as np
 import tensorflow as tf
 
 from albert_tf.backbone.albert_backbone import AlbertBackbone
@@ -126,11 +127,6 @@ class TextTokenizer(keras_hub.tokenizers.Tokenizer):
     def call(self, inputs: Strings, training: bool | None = None) -> Tensor:
         return self.tokenize(inputs)
 
-    def compute_output_spec(
-        self, inputs: keras.KerasTensor, training: bool | None = None
-    ) -> keras.KerasTensor:
-        return keras.KerasTensor((*inputs.shape, None), dtype=self.compute_dtype)
-
     def tokenize(self, inputs: Strings) -> Tensor:
         """Return the ids (or pieces) of each string."""
         self._required_vocabulary()
@@ -209,18 +205,36 @@ def apply_to_batch(function: Callable[..., Any], inputs: Strings) -> Any:
     return apply_to_batch(function, ragged)
 
 
-def as_strings(inputs: Strings) -> Tensor:
-    if not isinstance(inputs, (tf.Tensor, tf.RaggedTensor)):
-        inputs = tf.convert_to_tensor(inputs)
-    if inputs.dtype == tf.string:
-        return inputs
-    if 0 in inputs.shape:
-        # Empty Python lists and NumPy arrays are float.
-        return tf.zeros(inputs.shape, tf.string)
-    raise AlbertError(
-        "The tokenizer expects strings: a str, a list of them, or a string "
-        f"tensor. Received: dtype={inputs.dtype.name}, shape={inputs.shape}"
-    )
+def as_strings(texts: Strings, name: str = "inputs") -> Tensor:
+    """Return strings of any shape and kind as a tensor.
+
+    `name` and the position of a value that is not a string are in the error.
+    """
+    if not tf.is_tensor(texts):
+        values = np.asarray(texts, dtype=object)
+        encoded = []
+        for position, value in enumerate(values.ravel()):
+            if isinstance(value, str):
+                value = value.encode("utf-8", "albert_tf")
+            if not isinstance(value, bytes):
+                raise TypeError(
+                    f"`{name}` should hold strings. Element {position} is "
+                    f"{value!r} of type {type(value).__name__}."
+                )
+            encoded.append(value)
+        texts = tf.reshape(tf.constant(encoded, tf.string), values.shape)
+    if texts.dtype != tf.string:
+        raise TypeError(f"`{name}` should hold strings, not {texts.dtype.name}.")
+    return texts
+
+
+def _stand_in(error: Any) -> tuple[str, int]:
+    # UTF-8 has no halves of surrogate pairs. The tokenizers drop this control character
+    # in their place, which offsets count.
+    return "\x7f" * (error.end - error.start), error.end
+
+
+codecs.register_error("albert_tf", _stand_in)
 
 
 def map_rows(
