@@ -99,7 +99,10 @@ class SegmentPacker:
             first, *second = self._truncate_pair(first, *second)
             has_second = tf.cast(second[0].row_lengths() > 0, tf.int64)
             separators = tf.fill([tf.reduce_sum(has_second)], self.sep_token_id)
-            second.append(_ragged(separators, has_second))
+            # Without the checks, which would triple the size of an exported graph.
+            second.append(
+                tf.RaggedTensor.from_row_lengths(separators, has_second, validate=False)
+            )
         else:
             first = _keep(first, self.sequence_length - 2)
         column = tf.ones([tf.cast(first.nrows(), tf.int32), 1], tf.int32)
@@ -167,25 +170,17 @@ def _keep(tokens, most):
     return kept.with_values(tf.gather(tokens.values, kept.values))
 
 
-def _ragged(values, lengths):
-    # Without the checks, which would triple the size of an exported graph.
-    return tf.RaggedTensor.from_row_lengths(values, lengths, validate=False)
-
-
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class PackedTexts:
     """Rows of tokens that a model reads, one per example or per window."""
 
     tokens: tf.RaggedTensor  # int32 [rows, (tokens)] or [rows, (choices), (tokens)].
     first_lengths: tf.Tensor  # int64 [rows] or [rows, (choices)], of first segments.
+    # The example of each row, int64 [rows]; `None` for one row per example.
+    examples: tf.Tensor | None = None
 
     def __len__(self) -> int:
         return int(self.tokens.nrows())
-
-    @property
-    def examples(self) -> tf.Tensor | None:
-        """The example of each row, int64 [rows]; `None` for one row per example."""
-        return None
 
     @property
     def texts_per_row(self) -> int:
@@ -234,12 +229,14 @@ class WindowedTexts(PackedTexts):
         if first is not None:
             segments.insert(0, tf.gather(first, windows.texts))
         tokens, lengths = packer.pack(segments)
-        found = {"starts": starts, "ends": ends, "windows": windows}
-        return cls(tokens=tokens, first_lengths=lengths, **found)
-
-    @property
-    def examples(self):
-        return self.windows.texts
+        return cls(
+            tokens=tokens,
+            first_lengths=lengths,
+            examples=windows.texts,
+            starts=starts,
+            ends=ends,
+            windows=windows,
+        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -281,9 +278,6 @@ class Windows:
         last = tf.where(is_last, lengths, tf.concat([first, [0]], axis=0)[1:])
         row_starts = tf.gather(tokens.row_starts(), texts)
         return cls(texts, starts, ends, first, last, row_starts)
-
-    def __len__(self) -> int:
-        return int(tf.size(self.texts))
 
     def of_windows(self, values: tf.Tensor) -> tf.RaggedTensor:
         """Return values [tokens of all texts] as [windows, (tokens)]."""

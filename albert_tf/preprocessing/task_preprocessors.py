@@ -45,10 +45,7 @@ class AlbertTokenClassifierPreprocessor(AlbertTextClassifierPreprocessor):
         padding, pad_to_multiple_of: as for `AlbertTextClassifierPreprocessor`.
 
     Call arguments:
-        x, sample_weight: as for `AlbertTextClassifierPreprocessor`, without pairs.
-        y: optional (ragged) int tensor [batch, (characters)], the tag of each
-            character. It becomes that of each token, int32 [batch, time], -1 for
-            padding and special tokens.
+        x, y, sample_weight: as for `AlbertTextClassifierPreprocessor`, without pairs.
 
     Returns:
         As of `AlbertTextClassifierPreprocessor`.
@@ -74,27 +71,7 @@ class AlbertTokenClassifierPreprocessor(AlbertTextClassifierPreprocessor):
 
     def call(self, x, y=None, sample_weight=None):
         refuse_pairs(x)
-        if y is not None and not isinstance(x, dict):
-            y = self._tags_of_tokens(x, y)
-            if sample_weight is not None:
-                # With an axis for the tokens, which the losses have.
-                sample_weight = tf.convert_to_tensor(sample_weight)[:, tf.newaxis]
         return super().call(x, y=y, sample_weight=sample_weight)
-
-    def _tags_of_tokens(self, x, tags):
-        """Return the tag of the first character of each token."""
-        (text,) = as_segments(x)
-        _, *offsets = tokenize_with_offsets(self.tokenizer, text)
-        starts, ends = without_overlap(*offsets)
-        has_text = starts.values < ends.values
-        starts = starts.with_values(tf.where(has_text, starts.values, 0))
-        tags = tf.cast(tf.gather(tags, starts, batch_dims=1), tf.int32)
-        tags = tags.with_values(tf.where(has_text, tags.values, -1))
-        # Truncated and padded like tokens.
-        features = self.packer([tags])
-        position = tf.range(tf.shape(features["token_ids"])[1])
-        last = tf.reduce_sum(features["padding_mask"], axis=1, keepdims=True) - 1
-        return tf.where((position > 0) & (position < last), features["token_ids"], -1)
 
     def pack_texts(self, x: Any) -> WindowedTexts:
         """Tokenize strings [batch] and cut them into windows; also works in a graph."""
@@ -189,7 +166,7 @@ class AlbertQuestionAnsweringPreprocessor(AlbertTextClassifierPreprocessor):
         return WindowedTexts.of(self.packer, *tokens, size, stride, questions)
 
     def pack(self, x):
-        contexts = self.pack_texts(as_segments(x))
+        contexts = self.pack_texts(x)
         is_first = contexts.windows.starts == 0
         return (
             tf.ragged.boolean_mask(contexts.tokens, is_first),
@@ -298,13 +275,8 @@ def ragged_choices(x: Any) -> tf.RaggedTensor:
 class Articles(PackedTexts):
     """Articles in windows of whole sentences: `[CLS] a [SEP] [CLS] b [SEP]`."""
 
-    article: tf.Tensor  # int64 [windows]
     # Of the [CLS] of each sentence among the tokens of all windows, int64 [sentences].
     positions: tf.Tensor
-
-    @property
-    def examples(self):
-        return self.article
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
@@ -336,7 +308,7 @@ class AlbertSummarizerPreprocessor(AlbertTextClassifierPreprocessor):
     def pack(self, x):
         (texts,) = as_segments(x)
         articles = self.cut(split_sentences_in_graph(texts))
-        first = tf.searchsorted(articles.article, tf.range(tf.size(texts, tf.int64)))
+        first = tf.searchsorted(articles.examples, tf.range(tf.size(texts, tf.int64)))
         tokens = tf.gather(articles.tokens, first)
         return tokens, tokens.row_lengths()
 
@@ -357,7 +329,7 @@ class AlbertSummarizerPreprocessor(AlbertTextClassifierPreprocessor):
         return Articles(
             tokens=tokens,
             first_lengths=sizes,
-            article=tf.math.segment_min(article, window),
+            examples=tf.math.segment_min(article, window),
             positions=tf.cumsum(lengths, exclusive=True),
         )
 

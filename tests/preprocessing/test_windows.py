@@ -47,7 +47,7 @@ def test_what_was_split_is_merged():
     lengths = [0, 7, 2, 23, 4]
     tokens = tf.RaggedTensor.from_row_lengths(100 + tf.range(sum(lengths)), lengths)
     windows = Windows.of(tokens, 4, 3)
-    assert len(windows) == 1 + 2 + 1 + 8 + 1
+    assert len(windows.texts) == 1 + 2 + 1 + 8 + 1
     split = windows.of_windows(tokens.values)
     assert split[1].numpy().tolist() == [100, 101, 102, 103]
     edge = tf.fill([split.nrows(), 1], -1)
