@@ -47,7 +47,7 @@ def choose_precision(width: int = 1024) -> Precision:
     print(albert_tf.backbone.choose_precision(312))
     ```
     """
-    if not _has_gpu() and not _processor_may_have_bfloat16():
+    if not _may_have_bfloat16():
         return Precision("float32", "the processor has no units for bfloat16")
     gain = _bfloat16_gain(width)
     reason = f"a matrix product is {gain:.2f} times as fast in bfloat16"
@@ -71,17 +71,13 @@ def as_dtype(precision: str, width: int = 1024) -> str:
     return policies[precision]
 
 
-def _has_gpu():
-    return any("gpu" in device.lower() for device in keras.distribution.list_devices())
-
-
-def _processor_may_have_bfloat16():
-    try:
-        words = _CPU_INFO.read_text().split()
-    except OSError:
-        # Not Linux: the measurement decides.
+def _may_have_bfloat16():
+    # On a GPU, and where processors are not listed, the measurement decides.
+    if any("gpu" in device.lower() for device in keras.distribution.list_devices()):
         return True
-    return not set(BFLOAT16_FLAGS).isdisjoint(words)
+    return not _CPU_INFO.exists() or not set(BFLOAT16_FLAGS).isdisjoint(
+        _CPU_INFO.read_text().split()
+    )
 
 
 def _bfloat16_gain(width):

@@ -1,5 +1,6 @@
 """`precision="auto"`: bfloat16 where it is measurably faster, float32 elsewhere."""
 
+import keras
 import pytest
 from checkpoint_files import GOLDEN, TOKENS
 
@@ -11,7 +12,7 @@ def set_flags(monkeypatch, tmp_path, flags):
     info = tmp_path / "cpuinfo"
     info.write_text(f"model name\t: a processor\nflags\t\t: fpu {flags} avx2\n" * 2)
     monkeypatch.setattr(precision, "_CPU_INFO", info)
-    monkeypatch.setattr(precision, "_has_gpu", lambda: False)
+    monkeypatch.setattr(keras.distribution, "list_devices", lambda: ["cpu:0"])
 
 
 def test_the_measurement_decides(monkeypatch, tmp_path):
