@@ -10,6 +10,7 @@ import pickle
 import shutil
 
 import keras
+import keras_hub
 import numpy as np
 import pytest
 from checkpoint_files import GOLDEN, config_of, filled, read, weights_of, write
@@ -22,6 +23,8 @@ from albert_tf.checkpoints import (
     open_checkpoint,
     save_checkpoint,
 )
+from albert_tf.checkpoints.download import download_release
+from albert_tf.checkpoints.heads import read_head
 from albert_tf.models import AlbertBackbone, AlbertPretrainer
 from albert_tf.tokenizers import WordPieceTokenizer
 
@@ -212,6 +215,36 @@ def test_wrong_configs():
     del config["num_attention_heads"]
     with pytest.raises(CheckpointError, match=r"lacks .*\['num_attention_heads'\]"):
         load_checkpoint(GOLDEN / "google_v2", config=config)
+
+
+def test_wrong_arguments_and_foreign_files(forms, tmp_path):
+    google, keras_file = forms["google"], forms["keras_file"]
+    tensors, config = weights_of("google_v2"), config_of("google_v2")
+    write(tmp_path / "other", {"dense/kernel": np.ones(2)}, config)
+    write(tmp_path / "twice", {**tensors, f"module/{POOLER}": np.ones(2)}, config)
+    (tmp_path / "list.json").write_text("[1]")
+    preset = pathlib.Path(shutil.copytree(forms["keras"], tmp_path / "preset"))
+    edit_json("task.json", registered_name="mine>Task")(preset)
+    hub = keras_hub.models.AlbertBackbone(9, 1, 1, 1, 4, 4)
+    for call, message in (
+        (lambda: load_checkpoint(tmp_path / "other"), "no known ALBERT layout.*dense"),
+        (lambda: load_checkpoint(tmp_path / "twice"), f"two tensors.*both {POOLER}"),
+        (lambda: load_checkpoint(google, tmp_path / "list.json"), "JSON object.*list"),
+        (lambda: load_checkpoint(keras_file, config), "has its own config"),
+        (lambda: load_checkpoint(tmp_path / "no.keras"), "no.keras does not exist"),
+        (lambda: load_checkpoint(tmp_path / "no.bin"), "no.bin does not exist"),
+        (lambda: load_checkpoint(preset), "unknown class 'mine>Task'"),
+        (lambda: read_head("classifier", {"id2label": {"1": "a"}}, "x"), "id2label"),
+        (lambda: save_checkpoint(hub, tmp_path / "x"), "must be an AlbertBackbone of"),
+        (lambda: save_checkpoint(hub, tmp_path / "x", "tf2"), "Unknown layout 'tf2'"),
+        (lambda: download_release("albert"), "no release named 'albert'"),
+        (
+            lambda: download_release("albert_tiny_google_finetuned_lcqmc"),
+            "no public address",
+        ),
+    ):
+        with pytest.raises((ValueError, TypeError, OSError), match=message):
+            call()
 
 
 def test_query_and_key_of_unequal_widths(tmp_path):

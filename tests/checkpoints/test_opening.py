@@ -142,6 +142,19 @@ def test_files_in_half_precision(tmp_path):
     assert_same_weights(load_checkpoint(tmp_path), expected)
 
 
+def test_a_vocabulary_in_a_tokenizer_json(tmp_path):
+    """transformers 5 writes no vocab.txt."""
+    convert_checkpoint(GOLDEN / "google_v2", tmp_path, "huggingface")
+    model = {"type": "WordPiece", "vocab": {x: i for i, x in enumerate(TOKENS)}}
+    path = tmp_path / "tokenizer.json"
+    path.write_text(json.dumps({"model": model}))
+    tokenizer = open_checkpoint(tmp_path).tokenizer(lowercase=False)
+    assert (tokenizer.get_vocabulary(), tokenizer.lowercase) == (TOKENS, False)
+    path.write_text(json.dumps({"model": {**model, "type": "Unigram"}}))
+    with pytest.raises(CheckpointError, match="tokenizer.json holds no WordPiece"):
+        open_checkpoint(tmp_path).tokenizer()
+
+
 # === Complete and missing heads ===
 
 

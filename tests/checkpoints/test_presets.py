@@ -63,6 +63,31 @@ def test_releases_and_folders_are_presets(tmp_path, monkeypatch):
     assert_golden(AlbertBackbone.from_preset(str(GOLDEN / "google_v2")))
     with pytest.raises(FileNotFoundError, match="no checkpoint"):
         AlbertBackbone.from_preset(str(tmp_path))
+    random = AlbertBackbone.from_preset("albert_tiny_zh", load_weights=False)
+    assert random.hidden_dim == 48
+    with pytest.raises(ValueError, match="Build a task with random weights on"):
+        AlbertPretrainer.from_preset("albert_tiny_zh", load_weights=False)
+
+
+def test_a_preset_of_an_encoder_begins_a_task(tmp_path):
+    """The preprocessor takes no more tokens than the encoder has positions."""
+    backbone = albert_tf.load_checkpoint(GOLDEN / "google_v2", dtype="mixed_bfloat16")
+    backbone.save_to_preset(str(tmp_path))
+    WordPieceTokenizer(TOKENS).save_to_preset(str(tmp_path))
+    model = AlbertTextClassifier.from_preset(str(tmp_path), num_classes=2)
+    assert model.preprocessor.sequence_length == backbone.max_sequence_length == 64
+    assert_golden(model.backbone)
+    model.preprocessor.sequence_length = 65
+    with pytest.raises(ValueError, match="=65 is more than the 64 positions"):
+        AlbertTextClassifier(model.backbone, 2, model.preprocessor)
+
+
+def test_weights_of_pytorch_are_fetched_if_there_are_no_others(hub):
+    hub.folder("me/old").mkdir(parents=True)
+    for name in ("config.json", "pytorch_model.bin"):
+        (hub.folder("me/old") / name).touch()
+    assert len(list(download.fetch_from_hub("hf://me/old").iterdir())) == 2
+    assert len(hub.asked) == 2
 
 
 def test_a_vocabulary_truncated_at_a_line_end(tmp_path):

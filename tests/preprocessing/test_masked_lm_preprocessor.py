@@ -48,6 +48,9 @@ def test_labels_restore_the_masked_tokens():
         assert not np.isin(label, [CLS, SEP, PAD]).any()
         restored[row, at] = label
     assert np.array_equal(restored, plain)
+    features, _, weights = keep.masked(keep(texts), sample_weight=[0, 0, 2, 1])
+    assert weights.numpy().mean() == pytest.approx(1)
+    assert not weights.numpy()[0].any() and weights.numpy()[2].any()
     share = there.sum() / (len("".join(texts)) - 1)
     assert 0.3 < share < 0.5
 

@@ -65,3 +65,6 @@ def test_a_batch_is_padded_to_a_multiple(dtype):
     rows = pairs([(3, 0), (0, 2), (9, 8), (1, 1)])
     for multiple, time in ((1, 20), (8, 24), (9, 27), (30, 29)):
         check(rows, time, dtype, sequence_length=29, pad_to_multiple_of=multiple)
+    for padding, expected in (("longest", [8, 8, 16, 29]), ("max_length", [29] * 4)):
+        packer = SegmentPacker(CLS, SEP, PAD, 29, padding)
+        assert packer.padded_lengths(np.array([0, 8, 9, 27])).tolist() == expected

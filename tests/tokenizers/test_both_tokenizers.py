@@ -50,6 +50,7 @@ def test_strings_of_any_form_and_rank(case):
         ids = tokenizer(texts)
         assert isinstance(ids, tf.RaggedTensor) and ids.dtype == tf.int32
         assert ids.to_list() == expected
+    assert tokenizer.detokenize(tokenizer("River on")).numpy() == b"river on"
     ids = tokenizer(TEXTS[0])
     assert isinstance(ids, tf.Tensor) and ids.numpy().tolist() == expected[0]
     assert tokenizer([TEXTS[:2], TEXTS[2:]]).to_list() == [expected[:2], expected[2:]]
