@@ -66,8 +66,6 @@ class AlbertMaskedLMPreprocessor(AlbertTextClassifierPreprocessor):
         self,
         tokenizer: keras_hub.tokenizers.Tokenizer,
         sequence_length: int = 512,
-        padding: str = "longest",
-        pad_to_multiple_of: int = 8,
         mask_selection_rate: float = 0.15,
         ngram: int = 3,
         mask_token_rate: float = 0.8,
@@ -76,9 +74,7 @@ class AlbertMaskedLMPreprocessor(AlbertTextClassifierPreprocessor):
         segmenter: Callable[[str], list[str]] | None = None,
         **kwargs: Any,
     ):
-        super().__init__(
-            tokenizer, sequence_length, padding, pad_to_multiple_of, **kwargs
-        )
+        super().__init__(tokenizer, sequence_length, **kwargs)
         self.mask_selection_rate = mask_selection_rate
         self.ngram = ngram
         self.mask_token_rate = mask_token_rate

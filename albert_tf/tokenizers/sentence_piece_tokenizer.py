@@ -155,7 +155,8 @@ class SentencePieceModel:
                 f"tokens use WordPieceTokenizer. ({error})"
             ) from error
         # SentencePiece loads a file that ends after a piece as a smaller model.
-        model = sentencepiece_model_pb2.ModelProto.FromString(proto)
+        model = sentencepiece_model_pb2.ModelProto()  # type: ignore[attr-defined]
+        model.ParseFromString(proto)
         if not model.HasField("normalizer_spec"):
             raise AlbertError(
                 f"{source}, {len(proto)} bytes, is cut short: it lacks the rules to "

@@ -13,7 +13,7 @@ import keras
 import keras_hub
 import numpy as np
 import pytest
-from checkpoint_files import GOLDEN, config_of, filled, read, weights_of, write
+from checkpoint_files import GOLDEN, TOKENS, config_of, read, weights_of, write
 
 from albert_tf import AlbertError, convert_checkpoint
 from albert_tf.checkpoints import (
@@ -25,25 +25,9 @@ from albert_tf.checkpoints import (
 )
 from albert_tf.checkpoints.download import download_release
 from albert_tf.checkpoints.heads import read_head
-from albert_tf.models import AlbertBackbone, AlbertPretrainer
+from albert_tf.models import AlbertPretrainer
 from albert_tf.tokenizers import WordPieceTokenizer
 
-# All sizes differ, so that a transposed tensor is noticed.
-SIZES = {
-    "vocabulary_size": 40,
-    "num_layers": 3,
-    "num_heads": 2,
-    "embedding_dim": 4,
-    "hidden_dim": 6,
-    "intermediate_dim": 10,
-    "max_sequence_length": 16,
-    "num_segments": 5,
-    "embedding_projection": "after_layer_norm",
-}
-TOKENS = [
-    *("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"),
-    *"abcdefghijklmnopqrstuvwxyz012345678",
-]
 PREFIX = "albert_model.ckpt"
 INDEX, DATA = f"{PREFIX}.index", f"{PREFIX}.data-00000-of-00001"
 CONFIG = "albert_config.json"
@@ -59,7 +43,7 @@ LFS_POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n"
 def forms(tmp_path_factory):
     """A whole checkpoint of every form: {form: path}."""
     root = tmp_path_factory.mktemp("forms")
-    model = filled(AlbertPretrainer(AlbertBackbone(**SIZES)))
+    model = AlbertPretrainer.from_checkpoint(GOLDEN / "google_v2")
     tokenizer = WordPieceTokenizer(TOKENS)
     paths = {x: root / x for x in ("google", "huggingface", "kerashub", "keras")}
     for layout, path in paths.items():
@@ -299,7 +283,10 @@ def test_a_byte_order_mark(forms, tmp_path):
 
 TOKENIZERS = {
     "empty": (replace("vocab.txt", b""), "vocab.txt.* is empty"),
-    "cut": (cut("vocab.txt", 0.5), "tokens, the model 40"),
+    "cut": (
+        edit_bytes("vocab.txt", lambda x: x[: x.index("个".encode())]),
+        "model 120",
+    ),
     "twice": (
         lambda folder: shutil.copy(folder / "vocab.txt", folder / "vocab_2.txt"),
         "several vocabulary files",

@@ -63,17 +63,6 @@ def test_odd_names_of_folders_and_files(tmp_path):
         assert_golden(load_checkpoint(path))
 
 
-def test_links_as_in_the_cache_of_the_hub(tmp_path):
-    convert_checkpoint(GOLDEN / "google_v2", tmp_path / "hf", "huggingface")
-    (tmp_path / "snapshot").mkdir()
-    for number, file in enumerate((tmp_path / "hf").iterdir()):
-        link = tmp_path / "snapshot" / file.name
-        link.symlink_to(f"../hf/{number:064x}")
-        file.rename(tmp_path / "hf" / f"{number:064x}")
-    assert_golden(load_checkpoint(tmp_path / "snapshot"))
-    assert_golden(load_checkpoint(tmp_path / "snapshot" / "model.safetensors"))
-
-
 def test_two_checkpoints_in_a_folder(tmp_path):
     """One must be named; the authors' file `checkpoint` is not followed."""
     folder = copy("google_v2", tmp_path)

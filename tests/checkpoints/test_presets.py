@@ -30,7 +30,13 @@ def hub(tmp_path, monkeypatch):
             name = file.relative_to(source).as_posix()
             if any(fnmatch.fnmatch(name, pattern) for pattern in allow_patterns):
                 (cache / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy(file, cache / name)
+                # The cache of the Hub holds links to files without an ending.
+                blob = cache.with_name(
+                    f"{cache.name}-{len(asked)}-{name}".replace("/", "-")
+                )
+                shutil.copy(file, blob)
+                (cache / name).unlink(missing_ok=True)
+                (cache / name).symlink_to(blob)
         return str(cache)
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", snapshot_download)

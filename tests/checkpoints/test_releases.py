@@ -7,7 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
-from checkpoint_files import weights_of, write
+from checkpoint_files import weights_of
 
 import albert_tf
 from albert_tf.checkpoints import RELEASES, config_arguments, open_checkpoint
@@ -84,9 +84,6 @@ def test_names_and_shapes_of_every_release(no_weights, monkeypatch):
         assert our_shapes(release) == original_shapes(release), release.name
 
 
-# === Recognition by the index ===
-
-
 # === Public files: indexes and configs of the releases ===
 
 
@@ -119,26 +116,6 @@ def test_a_wrong_released_config_is_corrected(assets, tmp_path):
         assert open_checkpoint(prefix).arguments["num_layers"] == 4
     config = json.loads((tmp_path / "albert_config_tiny_g.json").read_text())
     assert open_checkpoint(prefix, config).arguments["num_layers"] == 1
-
-
-def test_random_weights_of_the_shapes_of_a_release(tmp_path):
-    """Every weight of the model gets different numbers."""
-    random = np.random.default_rng(1)
-    release = RELEASES["albert_tiny_zh"]
-    tensors = {
-        tensor: random.standard_normal(shape, "float32")
-        for tensor, shape in original_shapes(release).items()
-    }
-    slots = {"bert/pooler/dense/bias/adam_m": np.zeros(3, "float32")}
-    write(tmp_path, {**tensors, **slots, "global_step": np.int64(7)}, release.config)
-    model = AlbertPretrainer.from_checkpoint(tmp_path)
-    words = tensors["bert/embeddings/word_embeddings"]
-    assert np.array_equal(model.backbone.embedding.token_table, words)
-    order = tensors["cls/seq_relationship/output_weights"]
-    assert np.array_equal(model.sop_head.kernel, order.T)
-    assert model.backbone.num_heads == release.arguments["num_heads"]
-    sums = {round(float(np.sum(weight)), 3) for weight in model.weights}
-    assert len(sums) == len(model.weights)
 
 
 @pytest.mark.released

@@ -96,7 +96,6 @@ class KerasModel(Checkpoint):
         for folder in self.folders:
             config = folder / "tokenizer.json"
             if config.exists():
-                _registered(config)
                 # KerasHub's `from_preset` refuses tokenizers of another backbone.
                 fields = read_config(config)
                 tokenizer = keras.saving.deserialize_keras_object(fields)
