@@ -130,9 +130,13 @@ def test_two_processes_at_once(server, release, tmp_path):
 
 
 def test_an_archive_in_the_cache_is_used_and_kept(server, release, tmp_path):
-    (tmp_path / "golden.zip").write_bytes(ARCHIVE)
-    assert names(download_release("golden")) == {*CHECKPOINT, CONFIG}
-    assert (tmp_path / "golden.zip").read_bytes() == ARCHIVE
+    archive = zipped(golden_files(*CHECKPOINT))
+    (tmp_path / "golden.zip").write_bytes(archive)
+    # An archive without config gets the one in the table of releases.
+    folder = download_release("golden")
+    assert names(folder) == {*CHECKPOINT, CONFIG}
+    assert config_arguments(folder / CONFIG) == release.arguments
+    assert (tmp_path / "golden.zip").read_bytes() == archive
     assert not server.requests
 
 

@@ -4,13 +4,14 @@ import keras
 import numpy as np
 import pytest
 from checkpoint_files import TOKENS, assert_same_weights, filled
+from sentence_piece_reference import train_model
 from small_backbone import SMALL
 
 from albert_tf import convert_checkpoint
 from albert_tf.checkpoints import CheckpointError, load_checkpoint, save_checkpoint
 from albert_tf.checkpoints.formats import bundle
 from albert_tf.models import AlbertBackbone, AlbertTextClassifier
-from albert_tf.tokenizers import WordPieceTokenizer
+from albert_tf.tokenizers import SentencePieceTokenizer, WordPieceTokenizer
 
 VOCABULARY = [*TOKENS[:5], "A", "a", *TOKENS[7:]]
 FILES = [
@@ -91,6 +92,19 @@ def test_a_classifier_with_labels_activation_and_vocabulary(tmp_path, layout):
     assert again.preprocessor.tokenizer.fingerprint == tokenizer.fingerprint
     texts = ["A 七", "a丈 三", ""]
     assert np.array_equal(again.predict(texts), model.predict(texts))
+
+
+def test_sentence_pieces_are_saved_for_keras_hub(tmp_path):
+    tokenizer = SentencePieceTokenizer(train_model())
+    backbone = small_backbone(vocabulary_size=tokenizer.vocabulary_size())
+    model = filled(AlbertTextClassifier.from_backbone(backbone, tokenizer, 3), seed=3)
+    save_checkpoint(model, tmp_path / "hub", "kerashub")
+    again = AlbertTextClassifier.from_checkpoint(tmp_path / "hub")
+    texts = ["the river, 2018, rose", ""]
+    assert np.array_equal(again.predict(texts), model.predict(texts))
+    cased = SentencePieceTokenizer(tokenizer.proto, lowercase=False)
+    with pytest.raises(CheckpointError, match="no place for lowercase=False"):
+        save_checkpoint(backbone, tmp_path / "cased", "kerashub", cased)
 
 
 # === What a layout cannot hold ===

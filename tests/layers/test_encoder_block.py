@@ -1,5 +1,6 @@
 """The encoder block against NumPy: masks and shared halves."""
 
+import keras
 import numpy as np
 import pytest
 from numpy_reference import assert_close, encoder_block, randomize
@@ -39,3 +40,7 @@ def test_block_matches_numpy_with_any_mask(normalize_first, activation):
         y, scores = block(X, **masks, return_attention_scores=True)
         assert_close(scores, expected_scores)
         assert_close(y, expected)
+    y, scores = block(keras.Input((TIME, HIDDEN)), return_attention_scores=True)
+    assert (y.shape[1:], scores.shape[1:]) == ((TIME, HIDDEN), (HEADS, TIME, TIME))
+    with pytest.raises(ValueError, match="multiple of `num_heads`.*48, num_heads=5"):
+        EncoderBlock(INNER, 5).build((None, None, HIDDEN))

@@ -36,3 +36,6 @@ def test_matches_numpy(order, activation):
         table = table @ weight(head.embedding.projection.kernel)
     expected = x @ table.T + weight(head.bias)
     assert_close(head(hidden, positions), expected)
+    for layer in (embedding.token_embedding, embedding.projection):
+        layer.quantize("int8")
+    assert_close(head(hidden, positions), expected, tolerance=3 / 127)
