@@ -97,7 +97,7 @@ def without_overlap(
 
 
 def refuse_pairs(x: Any) -> None:
-    if isinstance(x, tuple) and len(as_segments(x)) > 1:
+    if isinstance(x, tuple) and len(x) > 1:
         raise AlbertError(
             "A token classifier takes one text per example, as a list of strings. "
             "Received a tuple of two lists, which is a pair of texts."
@@ -260,9 +260,8 @@ def ragged_choices(x: Any) -> tf.RaggedTensor:
     if tf.is_tensor(choices):
         more = tf.cumsum(tf.cast(choices != "", tf.int32), axis=1, reverse=True)
         return tf.ragged.boolean_mask(choices, more > 0)
-    is_wrong = [isinstance(texts, (str, bytes)) or not len(texts) for texts in choices]
-    if len(choices) != len(contexts) or any(is_wrong):
-        wrong = [texts for texts, wrong in zip(choices, is_wrong, strict=True) if wrong]
+    wrong = [texts for texts in choices if isinstance(texts, str) or not len(texts)]
+    if len(choices) != len(contexts) or wrong:
         raise AlbertError(
             "`choices` should hold a list of at least one string per context. "
             f"Received: {len(choices)} lists for {len(contexts)} contexts, {wrong[:1]}"

@@ -1,6 +1,7 @@
 """The backbone: parameters, shared groups, outputs, masks."""
 
 import numpy as np
+import pytest
 from numpy_reference import assert_close
 from small_backbone import INPUTS, SMALL, are_close, small_backbone
 
@@ -77,3 +78,6 @@ def test_padding_does_not_change_the_output():
     assert_close(a[mask], b[mask])
     assert_close(a[mask], c[mask])
     assert np.abs(a[~mask] - b[~mask]).max() > 0.1
+    assert_close(backbone.pool(INPUTS), backbone(INPUTS)["pooled_output"])
+    with pytest.raises(ValueError, match="no pooler"):
+        small_backbone(pooler=False).pool(INPUTS)

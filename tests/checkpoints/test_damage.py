@@ -25,7 +25,7 @@ from albert_tf.checkpoints import (
 )
 from albert_tf.checkpoints.download import download_release
 from albert_tf.checkpoints.heads import read_head
-from albert_tf.models import AlbertPretrainer
+from albert_tf.models import AlbertPretrainer, AlbertSummarizer
 from albert_tf.tokenizers import WordPieceTokenizer
 
 PREFIX = "albert_model.ckpt"
@@ -209,10 +209,12 @@ def test_wrong_arguments_and_foreign_files(forms, tmp_path):
     (tmp_path / "list.json").write_text("[1]")
     preset = pathlib.Path(shutil.copytree(forms["keras"], tmp_path / "preset"))
     edit_json("task.json", registered_name="mine>Task")(preset)
+    summarizer = AlbertSummarizer(load_checkpoint(google))
     hub = keras_hub.models.AlbertBackbone(9, 1, 1, 1, 4, 4)
     for call, message in (
         (lambda: load_checkpoint(tmp_path / "other"), "no known ALBERT layout.*dense"),
         (lambda: load_checkpoint(tmp_path / "twice"), f"two tensors.*both {POOLER}"),
+        (lambda: open_checkpoint(google).load_into(summarizer), "no place for sent"),
         (lambda: load_checkpoint(google, tmp_path / "list.json"), "JSON object.*list"),
         (lambda: load_checkpoint(keras_file, config), "has its own config"),
         (lambda: load_checkpoint(tmp_path / "no.keras"), "no.keras does not exist"),

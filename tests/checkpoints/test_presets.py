@@ -11,7 +11,12 @@ import albert_tf
 from albert_tf import convert_checkpoint
 from albert_tf.checkpoints import download
 from albert_tf.checkpoints.releases import RELEASES
-from albert_tf.models import AlbertBackbone, AlbertPretrainer, AlbertTextClassifier
+from albert_tf.models import (
+    AlbertBackbone,
+    AlbertPretrainer,
+    AlbertTextClassifier,
+    AlbertTextRegressor,
+)
 from albert_tf.tokenizers import WordPieceTokenizer
 
 huggingface_hub = pytest.importorskip("huggingface_hub")
@@ -83,6 +88,10 @@ def test_a_preset_of_an_encoder_begins_a_task(tmp_path):
     model = AlbertTextClassifier.from_preset(str(tmp_path), num_classes=2)
     assert model.preprocessor.sequence_length == backbone.max_sequence_length == 64
     assert_golden(model.backbone)
+    model.save_to_preset(str(tmp_path / "task"))
+    other = AlbertTextRegressor.from_preset(str(tmp_path / "task"))
+    assert type(other) is AlbertTextRegressor
+    assert_golden(other.backbone)
     model.preprocessor.sequence_length = 65
     with pytest.raises(ValueError, match="=65 is more than the 64 positions"):
         AlbertTextClassifier(model.backbone, 2, model.preprocessor)

@@ -4,8 +4,11 @@ import numpy as np
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from small_classifier import VOCABULARY
 
+from albert_tf.preprocessing import AlbertQuestionAnsweringPreprocessor
 from albert_tf.preprocessing.segment_packer import Windows
+from albert_tf.tokenizers import WordPieceTokenizer
 
 
 def context(token, start, end, length):
@@ -57,3 +60,13 @@ def test_what_was_split_is_merged():
     for form in (given, given.to_tensor(-9)):
         merged = windows.merge(form).numpy().tolist()
         assert merged == [[i, -i] for i in tokens.values.numpy()]
+
+
+def test_windows_of_a_context_are_a_stride_apart():
+    tokenizer = WordPieceTokenizer(VOCABULARY)
+    for stride, expected in ((3, [0, 3, 6, 7]), (99, [0, 5, 7]), (None, [0, 3, 6, 7])):
+        packer = AlbertQuestionAnsweringPreprocessor(tokenizer, 10, stride)
+        # Two tokens of the question leave five for the context.
+        packed = packer.pack_texts((["吃吗"], ["很好坏不太差了的一是我你"]))
+        assert packed.windows.starts.numpy().tolist() == expected
+        assert packed.lengths.numpy().tolist() == [10] * len(expected)
