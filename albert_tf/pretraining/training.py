@@ -153,10 +153,10 @@ def _check_fits(model: AlbertPretrainer, records: PretrainingRecords) -> None:
     """Raise if a model cannot be trained on records."""
     backbone, tokenizer = model.backbone, records.tokenizer
     length, longest = records.sequence_length, backbone.max_sequence_length
-    size = tokenizer and tokenizer.vocabulary_size()
+    size = tokenizer.vocabulary_size() if tokenizer else backbone.vocabulary_size
     for name, found, expected in (
         ("classes of sentence order", records.order_classes, model.num_sop_classes),
-        ("tokens in their vocabulary", size, tokenizer and backbone.vocabulary_size),
+        ("tokens in their vocabulary", size, backbone.vocabulary_size),
         ("tokens per sequence", length, min(length, longest)),
     ):
         if found != expected:

@@ -53,7 +53,7 @@ JSONL = (
     ],
 )
 def test_each_format_gives_the_same(read, name, content):
-    assert read(name, content) == LabelledTexts(TEXTS, LABELS)
+    assert read(name, content) == LabelledTexts(TEXTS, LABELS, [])
 
 
 def test_quotes_spaces_and_line_breaks_in_tsv(read):
