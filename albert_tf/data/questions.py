@@ -60,10 +60,13 @@ class SpanQuestions:
             for i, answers in enumerate(self.answers)
             if not answers or any(start is not None for start, _ in answers)
         ]
-        columns: tuple[list, ...] = (self.questions, self.contexts, self.answers)
-        chosen = ([column[i] for i in kept] for column in columns)
-        skipped = len(self) - len(kept)
-        return SpanQuestions(*chosen, self.moved, self.absent, skipped)
+        return dataclasses.replace(
+            self,
+            questions=[self.questions[i] for i in kept],
+            contexts=[self.contexts[i] for i in kept],
+            answers=[self.answers[i] for i in kept],
+            skipped=len(self) - len(kept),
+        )
 
 
 def find_answer(context: str, start: int | None, text: str) -> int | None:
