@@ -1,12 +1,16 @@
 """Text files to records: their content, workers, and resuming after a kill."""
 
+import concurrent.futures
 import hashlib
 import itertools
+import operator
 import os
 import pathlib
 import subprocess
 import sys
 import time
+from concurrent.futures.process import BrokenProcessPool
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -19,6 +23,7 @@ from albert_tf.pretraining import (
     PretrainingRecords,
     make_pretraining_data,
 )
+from albert_tf.pretraining.executors import call_pickled, run_jobs
 from albert_tf.pretraining.records import parse_records, record_lengths, unmask
 from albert_tf.tokenizers import WordPieceTokenizer
 
@@ -192,6 +197,39 @@ def test_a_killed_run_is_resumed_by_two_workers(make, vocabulary, tmp_path):
     assert {x["file"] for x in manifest["shards"]} == checksums(output).keys()
 
 
+def die(*arguments):
+    raise BrokenProcessPool
+
+
+@pytest.mark.parametrize("engine", ["process", "ray"])
+def test_jobs_are_read_as_workers_become_free_and_end_in_order(monkeypatch, engine):
+    """Threads stand in for processes and for the tasks of a cluster."""
+    threads = concurrent.futures.ThreadPoolExecutor(2)
+    monkeypatch.setattr(
+        concurrent.futures, "ProcessPoolExecutor", lambda *arguments: threads
+    )
+    ray = mock.MagicMock()
+    ray.is_initialized.return_value = False
+    ray.remote.return_value.return_value.remote.side_effect = lambda *arguments: (
+        mock.Mock(**{"future.return_value": threads.submit(call_pickled, *arguments)})
+    )
+    monkeypatch.setitem(sys.modules, "ray", ray)
+    read = []
+    jobs = ((read.append(i) or i, (i, 10)) for i in range(9))
+    results = run_jobs(operator.mul, jobs, engine, workers=2)
+    assert next(results) == (0, 0) and len(read) == (4 if engine == "process" else 2)
+    assert list(results) == [(i, 10 * i) for i in range(1, 9)]
+    if engine == "ray":
+        ray.init.assert_called_once()
+        ray.shutdown.assert_called_once()
+        return
+    with pytest.raises(ValueError, match="cannot be sent to other processes.*top lev"):
+        list(run_jobs(lambda x: x, [(0, (1,))], workers=2))
+    threads = concurrent.futures.ThreadPoolExecutor(2)
+    with pytest.raises(ChildProcessError, match="fewer workers to resume"):
+        list(run_jobs(die, [(0, (1,))], workers=2))
+
+
 @pytest.mark.parametrize("number", [0, 5])
 def test_an_interrupted_run_is_resumed(make, tmp_path, monkeypatch, number):
     """Before the manifest, and between blocks."""
@@ -257,6 +295,16 @@ def test_other_settings_are_refused(make, tmp_path):
     with pytest.raises(ValueError, match="file..*0.txt: 'given', now none.*Choose"):
         make("out", files="corpus/1.txt")
     assert stamps(tmp_path / "out") == before
+    for settings, message in (
+        ({"order": "mlm"}, "Unknown order 'mlm'. Known: .*'sop'"),
+        ({"sequence_length": 7}, "at least 8: 7"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            make("other", **settings)
+    (tmp_path / "one.txt").write_text("好", "utf-8")
+    (tmp_path / "two.txt").write_bytes(b"\xff")
+    with pytest.raises(ValueError, match="from 1 documents.*order='none'.*not UTF-8"):
+        make("other", files="???.txt")
 
 
 def test_files_of_others_are_left_alone(make, tmp_path):
