@@ -103,10 +103,9 @@ def pretrain(
     }
     writes = shard == 0
     with hold_state(backup, _without_names(identity), writes):
-        evaluated = None
-        if dev is not None:
-            dev_masks = None if dev.is_masked else masks
-            evaluated = dev.dataset(batch_size, dev_masks, training=False)
+        evaluated = dev and dev.dataset(
+            batch_size, None if dev.is_masked else masks, training=False
+        )
         state = TrainingState(backup, writes=writes, interval=interval, steps=steps)
         callbacks = [state, *callbacks]
         if optimizer.use_ema:

@@ -33,18 +33,18 @@ def hold_state(
     """
     backup.mkdir(parents=True, exist_ok=True)
     with only_writer(backup) if writes else contextlib.nullcontext():
-        # As it will be read: JSON turns tuples into lists.
-        identity = json.loads(json.dumps(identity))
-        file = backup / IDENTITY
+        # JSON turns tuples into lists.
+        text, file = json.dumps(identity), backup / IDENTITY
         # A training without a saved state may be replaced.
         if file.exists() and (backup / HISTORY).exists():
-            if differ := differences(json.loads(file.read_text("utf-8")), identity):
+            old = json.loads(file.read_text("utf-8"))
+            if differ := differences(old, json.loads(text)):
                 raise AlbertError(
                     f"{backup} holds the state of another training ({differ}). Choose "
                     f"another output directory, or remove {backup} to start over."
                 )
         elif writes:
-            write_text(file, json.dumps(identity))
+            write_text(file, text)
         yield
 
 
