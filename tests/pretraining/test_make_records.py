@@ -22,6 +22,7 @@ from albert_tf.pretraining import (
     PretrainingData,
     PretrainingRecords,
     make_pretraining_data,
+    shards,
 )
 from albert_tf.pretraining.executors import call_pickled, run_jobs
 from albert_tf.pretraining.records import parse_records, record_lengths, unmask
@@ -315,3 +316,13 @@ def test_files_of_others_are_left_alone(make, tmp_path):
         pytest.raises(BlockingIOError, match="Another process is writing to"),
     ):
         make("")
+
+
+def test_a_full_disk_is_named(make, tmp_path):
+    full = tf.errors.ResourceExhaustedError(None, None, "No space left on device")
+    with (
+        mock.patch.object(shards, "write_records", side_effect=full),
+        pytest.raises(OSError, match="cannot be written: No space.*Complete files"),
+    ):
+        make("full")
+    assert not list((tmp_path / "full").glob("*.tfrecord*"))
