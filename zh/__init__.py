@@ -3,14 +3,6 @@
 from zh import datasets
 from zh.segmentation import Jieba, Whitespace, segment
 from zh.sentences import split_sentences
+from zh.sizes import SIZES
 
 __all__ = ["SIZES", "Jieba", "Whitespace", "datasets", "segment", "split_sentences"]
-
-
-def __getattr__(name):
-    # The sizes import Keras; everything else here does not.
-    if name == "SIZES":
-        from zh.sizes import SIZES
-
-        return SIZES
-    raise AttributeError(f"module 'zh' has no attribute {name!r}")

@@ -13,11 +13,9 @@ from __future__ import annotations
 import collections
 import dataclasses
 import fnmatch
-import json
 import os
 import pathlib
 import re
-import shutil
 import tempfile
 import warnings
 import zipfile
@@ -27,6 +25,7 @@ from typing import Any, NamedTuple
 
 from albert_tf.data import read_choices, read_labelled_texts, read_squad
 from albert_tf.data.questions import find_answer
+from albert_tf.data.reading import read_json
 from albert_tf_lite.errors import AlbertError
 
 
@@ -102,17 +101,18 @@ def load(name: str, path: str | os.PathLike, split: str = "train") -> Examples:
             f"There is no data set {name!r}. Known: {', '.join(DATASETS)}"
         )
     data_set, path = DATASETS[name], pathlib.Path(path)
-    if not path.exists():
-        raise FileNotFoundError(f"{path} does not exist.")
     records: list[tuple] = []
     with tempfile.TemporaryDirectory() as folder:
         root = path
         if path.suffix.lower() == ".zip":
             root = pathlib.Path(folder)
             try:
-                shutil.unpack_archive(path, root, "zip")
-            except (shutil.ReadError, zipfile.BadZipFile, zlib.error, EOFError) as e:
-                raise AlbertError(f"{path} is damaged. Copy it again. ({e})") from e
+                with zipfile.ZipFile(path) as archive:
+                    archive.extractall(root)
+            except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+                raise AlbertError(
+                    f"{path} is damaged. Copy it again. ({error})"
+                ) from error
         for file in _files(root, name, split):
             try:
                 records += data_set.read(file, data_set)
@@ -122,9 +122,8 @@ def load(name: str, path: str | os.PathLike, split: str = "train") -> Examples:
                     f"{error}"
                 ) from error
     # A test set may have no answers at all.
-    has_answers = not split.startswith("test") or any(
-        y is not None for *_, y in records
-    )
+    is_test = split.startswith("test")
+    has_answers = not is_test or any(y is not None for *_, y in records)
     reasons = [_reason(x, y, data_set, has_answers) for *x, y in records]
     rejects = collections.Counter(filter(None, reasons))
     if rejects:
@@ -199,12 +198,6 @@ def _files(root: pathlib.Path, name: str, split: str) -> list[pathlib.Path]:
 # `None` for a missing text, and y, `None` without an answer. ===
 
 
-def _json_lines(file: pathlib.Path) -> Iterator[dict[str, Any]]:
-    for line in file.read_text("utf-8-sig").split("\n"):
-        if line.strip():
-            yield json.loads(line)
-
-
 def _label(record: dict[str, Any], data_set: DataSet) -> str | None:
     label = record.get(data_set.label)
     return None if label is None else str(label)
@@ -217,7 +210,7 @@ def _read_texts(file: pathlib.Path, data_set: DataSet) -> Iterator[tuple]:
         columns = table.x if table.pairs else (table.x,)
         yield from zip(*columns, table.labels, strict=True)
         return
-    for record in _json_lines(file):
+    for _, record in read_json(file):
         texts = (record.get(name) for name in data_set.fields)
         # The keywords of CSL are a list.
         texts = (" ".join(x) if isinstance(x, list) else x or None for x in texts)
@@ -226,7 +219,7 @@ def _read_texts(file: pathlib.Path, data_set: DataSet) -> Iterator[tuple]:
 
 def _read_pronouns(file: pathlib.Path, data_set: DataSet) -> Iterator[tuple]:
     """Read CLUEWSC; mark _the noun_ and [the pronoun]."""
-    for record in _json_lines(file):
+    for _, record in read_json(file):
         text, target, spans = record["text"], record["target"], []
         for number, before, after in (("1", "_", "_"), ("2", "[", "]")):
             part = target[f"span{number}_text"]
@@ -243,8 +236,8 @@ def _read_pronouns(file: pathlib.Path, data_set: DataSet) -> Iterator[tuple]:
 def _read_idioms(file: pathlib.Path, data_set: DataSet) -> Iterator[tuple]:
     """Read CHID: texts with several blanks, and the answers from a second file."""
     beside = file.with_name(f"{file.stem}_answer.json")
-    answers = json.loads(beside.read_text("utf-8-sig")) if beside.exists() else {}
-    for record in _json_lines(file):
+    answers: Any = dict(read_json(beside)[0][1]) if beside.exists() else {}
+    for _, record in read_json(file):
         for text in record["content"]:
             parts = re.split("(#idiom[0-9]+#)", text)
             for blank in range(1, len(parts), 2):

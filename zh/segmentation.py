@@ -6,14 +6,13 @@ import importlib.util
 import io
 import logging
 import os
-import pathlib
 import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import jieba
 
-from albert_tf.files import decode_utf8
+from albert_tf.data.reading import read_lines
 from albert_tf.preprocessing.words import checked_words
 from albert_tf_lite.errors import AlbertError
 
@@ -30,13 +29,13 @@ class Jieba:
     the same `repr`.
 
     Args:
-        user_dictionary: optional path of a UTF-8 file of lines
-            `word [frequency] [tag]`, or the list of these lines. Read by jieba itself,
-            which then finds the words.
+        user_dictionary: optional path of a file of lines `word [frequency] [tag]` in
+            UTF-8 or, with a warning, in GB18030 or UTF-16, or the list of these lines.
+            Read by jieba itself, which then finds the words.
 
     Raises:
         FileNotFoundError: if the user dictionary does not exist.
-        AlbertError: if the user dictionary is not UTF-8 or contains tabs.
+        AlbertError: if the user dictionary has another encoding or contains tabs.
 
     Example:
 
@@ -88,9 +87,8 @@ def _jieba(user_words: str) -> jieba.Tokenizer:
 def _read_dictionary(dictionary: str | os.PathLike | Iterable[str]) -> str:
     name = "The user dictionary"
     if isinstance(dictionary, str | os.PathLike):
-        name, data = f"{name} {dictionary}", pathlib.Path(dictionary).read_bytes()
-        hint = "Convert GBK or GB18030 with: iconv -f GB18030 -t UTF-8"
-        dictionary = decode_utf8(data, name, hint).splitlines()
+        name = f"{name} {dictionary}"
+        dictionary = "\n".join(read_lines(dictionary)).splitlines()
     lines = list(dictionary)
     for number, line in enumerate(lines, start=1):
         # jieba would take the whole line as the word.

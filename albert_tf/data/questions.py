@@ -20,8 +20,7 @@ class SpanQuestions:
     """Questions, the contexts that answer them, and the answers.
 
     Attributes:
-        questions: list of strings.
-        contexts: list of strings, as many.
+        questions, contexts: lists of strings.
         answers: list of lists of `(start, text)`, the correct answers; an empty list
             if the context does not answer. `context[start:start + len(text)] == text`,
             or `start` is `None` if the context does not contain the text. Such an
@@ -56,18 +55,17 @@ class SpanQuestions:
 
         The others, which cannot be learned, are counted in `skipped`.
         """
-        rows = list(zip(self.questions, self.contexts, self.answers, strict=True))
         kept = [
-            row
-            for row in rows
-            if not row[2] or any(start is not None for start, _ in row[2])
+            i
+            for i, answers in enumerate(self.answers)
+            if not answers or any(start is not None for start, _ in answers)
         ]
-        questions, contexts, answers = (
-            map(list, zip(*kept, strict=True)) if kept else ([], [], [])
-        )
-        skipped = len(rows) - len(kept)
-        return SpanQuestions(
-            questions, contexts, answers, self.moved, self.absent, skipped
+        return dataclasses.replace(
+            self,
+            questions=[self.questions[i] for i in kept],
+            contexts=[self.contexts[i] for i in kept],
+            answers=[self.answers[i] for i in kept],
+            skipped=len(self) - len(kept),
         )
 
 
@@ -77,9 +75,9 @@ def find_answer(context: str, start: int | None, text: str) -> int | None:
     >>> find_answer("黄河长5464公里", 5, "5464公里")
     3
     """
-    start = start or 0
-    before = context.rfind(text, 0, max(start, 0) + len(text))
-    after = context.find(text, max(start, 0))
+    start = max(start or 0, 0)
+    before = context.rfind(text, 0, start + len(text))
+    after = context.find(text, start)
     places = [place for place in (before, after) if place >= 0]
     return min(places, key=lambda place: abs(place - start), default=None)
 
@@ -133,18 +131,13 @@ def read_squad(path: str | os.PathLike) -> SpanQuestions:
 def _squad_questions(path):
     """Yield the context, the place and the entry of each question."""
     for place, content in read_json(path):
-        for article_place, article in _entries(content, "data", place):
-            paragraphs = _entries(article, "paragraphs", article_place)
-            for paragraph_place, paragraph in paragraphs:
-                context = field(paragraph, "context", str, paragraph_place)
-                for row in _entries(paragraph, "qas", paragraph_place):
-                    yield context, *row
-
-
-def _entries(record, name, place):
-    """Yield the entries of a field that is a list, each after its place."""
-    for i, entry in enumerate(field(record, name, list, place)):
-        yield f"{name}[{i}] of {place}", entry
+        for i, article in enumerate(field(content, "data", list, place)):
+            part = f"data[{i}] of {place}"
+            for j, paragraph in enumerate(field(article, "paragraphs", list, part)):
+                part = f"data[{i}].paragraphs[{j}] of {place}"
+                context = field(paragraph, "context", str, part)
+                for question in field(paragraph, "qas", list, part):
+                    yield context, part, question
 
 
 # === Multiple choice ===
@@ -155,8 +148,7 @@ class ChoiceQuestions:
     """Questions about texts, with several choices each.
 
     Attributes:
-        contexts: list of strings.
-        questions: list of strings.
+        contexts, questions: lists of strings.
         choices: list of lists of strings, possibly of different lengths.
         labels: list of ints, the position of the correct choice; `None` if an answer
             is missing.

@@ -46,13 +46,12 @@ class LabelledTexts:
     Attributes:
         x: list of strings, or a tuple of two lists for pairs.
         labels: list of strings.
-        places: list of strings, the place of each example in its file, such as
-            "Line 3 of a.tsv".
+        places: list of strings such as "Line 3 of a.tsv".
     """
 
     x: list[str] | tuple[list[str], list[str]]
     labels: list[str]
-    places: list[str] = dataclasses.field(default_factory=list, compare=False)
+    places: list[str] = dataclasses.field(compare=False)
 
     @property
     def pairs(self) -> bool:
@@ -72,15 +71,12 @@ class LabelledTexts:
 
     def scores(self) -> list[float]:
         """Return the labels as numbers; raise if one is not a finite number."""
-        return self._converted(
-            _number, "a number. Name the column of the numbers with `label=`"
-        )
+        expected = "a number. Name the column of the numbers with `label=`"
+        return self._converted(_number, expected)
 
     def _converted(self, function, expected):
-        numbers = range(1, len(self.labels) + 1)
-        places = self.places or [f"Example {i}" for i in numbers]
         values = []
-        for place, label in zip(places, self.labels, strict=True):
+        for place, label in zip(self.places, self.labels, strict=True):
             try:
                 values.append(function(label))
             except (KeyError, ValueError):
@@ -205,9 +201,7 @@ class Table:
         self.path = path = pathlib.Path(path)
         suffix = path.suffix.lower()
         rows = _READERS.get(suffix, _read_tsv)(path)
-        if not rows:
-            raise AlbertError(f"{path} is empty. Expected one label and text per line.")
-        first = rows[0][1]
+        first = rows[0][1] if rows else []
         for place, row in rows:
             if len(row) != len(first):
                 raise AlbertError(
@@ -232,7 +226,7 @@ class Table:
         else:
             self.header = [str(i + 1) for i in range(len(first))]
         if not rows:
-            raise AlbertError(f"{path} has a header line but no examples.")
+            raise AlbertError(f"{path} has no examples. Its columns are {self.header}.")
         self.places, self.rows = map(list, zip(*rows, strict=True))
         for role, name in named.items():
             if name in self.header:
@@ -247,8 +241,14 @@ class Table:
     def cells(self, *roles: str, in_order: bool = False) -> Any:
         """Return the cells of each column; `in_order`, columns need no names."""
         if in_order and not self.columns and len(self.header) == len(roles):
-            self.columns = {role: i for i, role in enumerate(roles)}
-        return tuple(list(map(_text, self.column(role))) for role in roles)
+            self.columns = dict(zip(roles, range(len(roles)), strict=True))
+        return tuple(
+            [
+                LABEL_SEPARATOR.join(map(str, x)) if isinstance(x, list) else str(x)
+                for x in self.column(role)
+            ]
+            for role in roles
+        )
 
     def column(self, role: str) -> list:
         """Return the cells of a column; those of JSON may have any type."""
@@ -298,8 +298,8 @@ def _read_csv(path):
     try:
         return [(f"Line {reader.line_num} of {path}", row) for row in reader if row]
     except csv.Error as error:
-        place = f"Line {reader.line_num} of {path}"
-        raise AlbertError(f"{place} is not CSV: {error}.") from error
+        line = reader.line_num
+        raise AlbertError(f"Line {line} of {path} is not CSV: {error}.") from error
 
 
 def _read_objects(path):
@@ -313,11 +313,6 @@ def _read_objects(path):
         rows = rows or [(place, list(record))]
         rows.append((place, [record.get(name) for name in rows[0][1]]))
     return rows
-
-
-def _text(value):
-    is_list = isinstance(value, list)
-    return LABEL_SEPARATOR.join(map(str, value)) if is_list else str(value)
 
 
 _READERS = {".csv": _read_csv, ".json": _read_objects, ".jsonl": _read_objects}

@@ -75,7 +75,7 @@ def check_spans(
 ) -> list[Span]:
     """Return spans as sorted tuples; raise if one is outside the text or overlaps.
 
-    With `labels`, also raise if a span has another label.
+    If `labels` are given, other labels raise, too.
     """
     checked: list[Span] = []
     for span in spans:
@@ -91,12 +91,12 @@ def check_spans(
             )
         if not 0 <= start < end <= length:
             raise AlbertError(
-                f"the span {(start, end, label)} does not lie in the text, which has "
-                f"{length} characters. The end is exclusive."
+                f"the span {span!r} does not lie in the text, which has {length} "
+                "characters. The end is exclusive."
             )
         if labels is not None and label not in labels:
             raise AlbertError(
-                f"the span {(start, end, label)} has an unknown label. Expected one of "
+                f"the span {span!r} has an unknown label. Expected one of "
                 f"{list(labels)}."
             )
         checked.append((start, end, label))
@@ -162,10 +162,7 @@ def read_tagged_texts(path: str | os.PathLike) -> TaggedTexts:
     tagger.fit(train.x, train.spans)
     ```
     """  # noqa: E501 (a table)
-    lines = [
-        (f"Line {number} of {path}", line)
-        for number, line in enumerate(read_lines(path), start=1)
-    ]
+    lines = [(f"Line {i} of {path}", x) for i, x in enumerate(read_lines(path), 1)]
     first = next((line.strip() for _, line in lines if line.strip()), "")
     if not first:
         raise AlbertError(f"{path} is empty. Expected texts with entities.")
@@ -217,7 +214,7 @@ def _read_columns(lines):
             text += joiner if text else ""
             bounds.append((len(text), len(text) + len(token)))
             text += token
-        spans = tags_to_spans(tag for _, _, tag in rows)
+        spans = tags_to_spans(tag for *_, tag in rows)
         spans = [(bounds[i][0], bounds[j - 1][1], label) for i, j, label in spans]
         yield rows[0][0], text, spans
 
@@ -228,10 +225,7 @@ def _read_slashes(lines):
         for part in line.split():
             word, _, label = part.rpartition("/")
             if not (word and label):
-                raise AlbertError(
-                    f"{place}: {part!r} is not a word and its label, such as "
-                    "'中共中央/nt'."
-                )
+                raise AlbertError(f"{place}: {part!r} is not like '中共中央/nt'.")
             if label.upper() != "O":
                 spans.append((len(text), len(text) + len(word), label))
             text += word
@@ -258,10 +252,8 @@ def _cluener(text, labels):
         for start, end in places
     ]
     for start, end, _, surface in spans:
-        if text[start:end] != surface:
-            raise AlbertError(
-                f"text[{start}:{end}] is {text[start:end]!r}, not {surface!r}."
-            )
+        if (found := text[start:end]) != surface:
+            raise AlbertError(f"text[{start}:{end}] is {found!r}, not {surface!r}.")
     return [span[:3] for span in spans]
 
 

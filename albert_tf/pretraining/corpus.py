@@ -181,7 +181,7 @@ def _matches(pattern: str, excluded: set[pathlib.Path]) -> list[pathlib.Path]:
     files = [
         path
         for path in map(pathlib.Path, found)
-        if not excluded & {path.resolve(), path.resolve().parent}
+        if excluded.isdisjoint({path.resolve(), path.resolve().parent})
         and not (path.parent / MANIFEST).exists()
     ]
     if not files:
@@ -250,11 +250,7 @@ def _zstd_chunks(file: io.BufferedReader) -> Iterator[bytes]:
 def _json_text(line: str, field: str) -> str | None:
     """Return the text of a JSON object; `None` without one."""
     try:
-        record = json.loads(line)
-    except (ValueError, RecursionError):
+        # JSON can contain halves of surrogate pairs, which UTF-8 cannot.
+        return json.loads(line)[field].encode("utf-8", "ignore").decode()
+    except (ValueError, RecursionError, LookupError, TypeError, AttributeError):
         return None
-    text = record.get(field) if isinstance(record, dict) else None
-    if not isinstance(text, str):
-        return None
-    # JSON can contain halves of surrogate pairs, which UTF-8 cannot.
-    return text.encode("utf-8", "ignore").decode()

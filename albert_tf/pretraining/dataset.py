@@ -82,10 +82,9 @@ class PretrainingRecords:
         shards = self.manifest.get("shards", [])
         expected = {self.folder / x["file"]: x["records"] for x in shards}
         found = expected or sorted(self.folder.glob("*tfrecord*"))
+        # Without hidden and empty files.
         files = [
-            file
-            for file in found
-            if file.name[0] != "." and expected.get(file, file.stat().st_size)
+            x for x in found if x.name[0] != "." and expected.get(x, x.stat().st_size)
         ]
         if not files:
             raise FileNotFoundError(
@@ -215,9 +214,8 @@ class PretrainingRecords:
             batches = records.batch(batch_size, drop_remainder=training)
         plain_ids = label_tokens(self.tokenizer) if self.is_masked else None
 
-        def prepare(
-            number: tf.Tensor, serialized: tf.Tensor
-        ) -> tuple[dict, dict, dict]:
+        @tf.autograph.experimental.do_not_convert
+        def prepare(number: tf.Tensor, serialized: tf.Tensor) -> tuple:
             batch = parse_records(serialized, self.lengths)
             if trims:
                 batch = trimmed(batch, "padding_mask", LENGTH_STEP, _POSITIONAL)
@@ -231,8 +229,7 @@ class PretrainingRecords:
                     progress = tf.minimum(tf.cast(number / steps, tf.float32), 1.0)
                 starts = batch.get("word_starts")
                 # `__call__` would convert the tensors for Keras' backend.
-                masked = masks.call(ids, starts, tf.cast(own_seed, tf.int32), progress)
-                batch.update(masked)
+                batch |= masks.call(ids, starts, tf.cast(own_seed, tf.int32), progress)
             features, mask_ids, mask_weights = masked_features(batch, trims=trims)
             y, weights = {"mlm_logits": mask_ids}, {"mlm_logits": mask_weights}
             if self.order_classes:
@@ -259,6 +256,7 @@ class PretrainingRecords:
 def _shuffled(files: list[str], seed: int) -> tf.data.Dataset:
     """Return serialized records, endlessly in random order."""
 
+    @tf.autograph.experimental.do_not_convert
     def epoch(number: tf.Tensor) -> tf.data.Dataset:
         # Set in the graph of this function only: the order does not depend on the
         # user's global seed.
@@ -292,6 +290,7 @@ def _grouped(
     mask = FEATURES["padding_mask"]
     feature = {mask: tf.io.FixedLenFeature([sequence_length], tf.int64)}
 
+    @tf.autograph.experimental.do_not_convert
     def group(number: tf.Tensor, serialized: tf.Tensor) -> tf.Tensor:
         tokens = tf.reduce_sum(tf.io.parse_example(serialized, feature)[mask], axis=1)
         own_seed = tf.random.fold_in(tf.constant(seed), number)[0]

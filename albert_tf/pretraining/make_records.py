@@ -101,22 +101,21 @@ def make_pretraining_data(
             if progress is not None:
                 progress(position, corpus.total_bytes)
         records = sum(shard["records"] for shard in shards)
+        if not records:
+            raise AlbertError(
+                f"No sequence could be made from {corpus.counts['documents']:,} "
+                "documents: two segments need two sentences. Use order='none' for one "
+                f"segment. {' '.join(corpus.warnings)}"
+            )
+        # Files of text that has changed since.
+        for file in set(output.glob(_SHARDS)) - {output / x["file"] for x in shards}:
+            file.unlink()
         manifest: dict[str, Any] = {
             "counts": {**corpus.counts, "records": records},
             "warnings": corpus.warnings,
             "shards": shards,
             **header,
         }
-        if not records:
-            message = (
-                f"No sequence could be made from {corpus.counts['documents']:,} "
-                "documents: two segments need two sentences. Use "
-                "order='none' for one segment."
-            )
-            raise AlbertError(" ".join([message, *corpus.warnings]))
-        # Files of text that has changed since.
-        for file in set(output.glob(_SHARDS)) - {output / x["file"] for x in shards}:
-            file.unlink()
         write_json(output / MANIFEST, manifest)
         return manifest
 

@@ -40,21 +40,17 @@ def write_records(path: str | os.PathLike, arrays: dict[str, np.ndarray]) -> Non
     """Write arrays, by our names of the features and with one row per record."""
     with tf.io.TFRecordWriter(str(path)) as writer:
         for row in range(len(arrays["labels"])):
-            features = {
-                FEATURES[key]: _feature(key, np.ravel(values[row]))
-                for key, values in arrays.items()
-            }
-            example = tf.train.Example(features=tf.train.Features(feature=features))
+            example = tf.train.Example()
+            for key, values in arrays.items():
+                feature = example.features.feature[FEATURES[key]]
+                numbers = np.ravel(values[row])
+                if key == "mask_weights":
+                    feature.float_list.value.extend(numbers)
+                else:
+                    # Lists are converted faster than arrays.
+                    feature.int64_list.value.extend(numbers.astype("int64").tolist())
             # Equal features are written as equal bytes.
             writer.write(example.SerializeToString(deterministic=True))
-
-
-def _feature(key: str, values: np.ndarray) -> tf.train.Feature:
-    if key == "mask_weights":
-        return tf.train.Feature(float_list=tf.train.FloatList(value=values))
-    # Lists are converted faster than arrays.
-    numbers = values.astype("int64").tolist()
-    return tf.train.Feature(int64_list=tf.train.Int64List(value=numbers))
 
 
 def record_lengths(path: str | os.PathLike) -> dict[str, int]:
@@ -109,11 +105,10 @@ def parse_records(
         for key, length in lengths.items()
     }
     parsed = tf.io.parse_example(serialized, features)
+    batch = {key: parsed[FEATURES[key]] for key in lengths}
     batch = {
-        key: tf.cast(
-            parsed[FEATURES[key]], tf.float32 if key == "mask_weights" else tf.int32
-        )
-        for key in lengths
+        key: tf.cast(x, tf.int32) if x.dtype == tf.int64 else x
+        for key, x in batch.items()
     }
     return {**batch, "labels": batch["labels"][:, 0]}
 

@@ -94,7 +94,7 @@ class PretrainingData:
         masks = config.pop("masks")
         for name in ("segmenter", "split_sentences"):
             if (function := config[name]) is not None:
-                shown = getattr(function, "__qualname__", None) or repr(function)
+                shown = getattr(function, "__qualname__", repr(function))
                 # The address differs between runs.
                 config[name] = re.sub(r" at 0x[0-9a-fA-F]+", "", shown)
         config["vocabulary_sha256"] = file_digest(config.pop("vocabulary"))
@@ -139,20 +139,20 @@ class ShardMaker:
         text = "\n\n".join("\n".join(document) for document in documents)
         content = json.dumps(self._config, sort_keys=True) + "\n" + text
         digest = hashlib.sha256(content.encode()).hexdigest()[:16]
-        sentences, shards = None, []
+        settings, sentences, shards = self._settings, None, []
         # Each file is written before the next is drawn, which bounds the memory.
-        for duplicate in range(self._settings.duplicates):
-            number = index * self._settings.duplicates + duplicate
+        for duplicate in range(settings.duplicates):
+            number = index * settings.duplicates + duplicate
             path = self._directory / f"pretrain-{number:05d}-{digest}.tfrecord"
             count = count_records(path) if path.exists() else None
             if count is None:
                 sentences = sentences or tokenize_documents(
                     documents,
                     self._tokenize,
-                    self._settings.segmenter,
-                    self._settings.split_sentences,
+                    settings.segmenter,
+                    settings.split_sentences,
                     # A sequence has room for two sentences.
-                    longest=self._settings.sequence_length // 2,
+                    longest=settings.sequence_length // 2,
                 )
                 arrays = self._sequences(sentences, index, duplicate)
                 try:

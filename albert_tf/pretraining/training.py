@@ -103,10 +103,9 @@ def pretrain(
     }
     writes = shard == 0
     with hold_state(backup, _without_names(identity), writes):
-        evaluated = None
-        if dev is not None:
-            dev_masks = None if dev.is_masked else masks
-            evaluated = dev.dataset(batch_size, dev_masks, training=False)
+        evaluated = dev and dev.dataset(
+            batch_size, None if dev.is_masked else masks, training=False
+        )
         state = TrainingState(backup, writes=writes, interval=interval, steps=steps)
         callbacks = [state, *callbacks]
         if optimizer.use_ema:
@@ -153,10 +152,10 @@ def _check_fits(model: AlbertPretrainer, records: PretrainingRecords) -> None:
     """Raise if a model cannot be trained on records."""
     backbone, tokenizer = model.backbone, records.tokenizer
     length, longest = records.sequence_length, backbone.max_sequence_length
-    size = tokenizer and tokenizer.vocabulary_size()
+    size = tokenizer.vocabulary_size() if tokenizer else backbone.vocabulary_size
     for name, found, expected in (
         ("classes of sentence order", records.order_classes, model.num_sop_classes),
-        ("tokens in their vocabulary", size, tokenizer and backbone.vocabulary_size),
+        ("tokens in their vocabulary", size, backbone.vocabulary_size),
         ("tokens per sequence", length, min(length, longest)),
     ):
         if found != expected:

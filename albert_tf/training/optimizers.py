@@ -41,9 +41,8 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
         # Counted from 1, so that the first step has a rate above 0.
         step = ops.cast(step, "float32") + 1.0
         warmup = step / max(self.warmup_steps, 1)
-        decay = (self.total_steps + 1 - step) / (
-            self.total_steps + 1 - self.warmup_steps
-        )
+        end = self.total_steps + 1
+        decay = (end - step) / (end - self.warmup_steps)
         return self.peak_learning_rate * ops.clip(ops.minimum(warmup, decay), 0.0, 1.0)
 
     def get_config(self) -> dict[str, Any]:

@@ -33,18 +33,18 @@ def hold_state(
     """
     backup.mkdir(parents=True, exist_ok=True)
     with only_writer(backup) if writes else contextlib.nullcontext():
-        # As it will be read: JSON turns tuples into lists.
-        identity = json.loads(json.dumps(identity))
-        file = backup / IDENTITY
+        # JSON turns tuples into lists.
+        text, file = json.dumps(identity), backup / IDENTITY
         # A training without a saved state may be replaced.
         if file.exists() and (backup / HISTORY).exists():
-            if differ := differences(json.loads(file.read_text("utf-8")), identity):
+            old = json.loads(file.read_text("utf-8"))
+            if differ := differences(old, json.loads(text)):
                 raise AlbertError(
                     f"{backup} holds the state of another training ({differ}). Choose "
                     f"another output directory, or remove {backup} to start over."
                 )
         elif writes:
-            write_text(file, json.dumps(identity))
+            write_text(file, text)
         yield
 
 
@@ -61,7 +61,10 @@ def data_digest(data: Any) -> str:
 
 def differences(old: dict[str, Any], new: dict[str, Any]) -> str:
     """Describe the first differences of nested dicts by dotted names, for a message."""
-    first, second = dict(_leaves(old)), dict(_leaves(new))
+    first, second = (
+        {".".join(map(str, path)): repr(leaf) for path, leaf in leaves}
+        for leaves in map(keras.tree.flatten_with_path, (old, new))
+    )
     named = [
         # At most 40 characters of a value.
         f"{name}: {first.get(name, 'none'):.40}, now {second.get(name, 'none'):.40}"
@@ -69,14 +72,6 @@ def differences(old: dict[str, Any], new: dict[str, Any]) -> str:
         if first.get(name) != second.get(name)
     ]
     return "; ".join(named[:4])
-
-
-def _leaves(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
-    if isinstance(value, dict):
-        for key, below in value.items():
-            yield from _leaves(below, f"{name}.{key}" if name else key)
-    else:
-        yield name, repr(value)
 
 
 class TrainingState(keras.callbacks.Callback):
@@ -188,8 +183,7 @@ class TrainingState(keras.callbacks.Callback):
         self.refuse_divergence([float(logs["loss"])])
         if self._metrics:
             # The variables are sums over batches, which Keras has reset.
-            restored = zip(self._metric_variables(), self._metrics, strict=True)
-            for variable, value in restored:
+            for variable, value in zip(self._sums(), self._metrics, strict=True):
                 variable.assign_add(value)
             self._metrics = []
         self.step += 1
@@ -215,7 +209,7 @@ class TrainingState(keras.callbacks.Callback):
             self.model.stop_training = True
         self._end_if_interrupted()
 
-    def _metric_variables(self) -> list[keras.Variable]:
+    def _sums(self) -> list[keras.Variable]:
         return [value for metric in self.model.metrics for value in metric.variables]
 
     def write(self) -> None:
@@ -234,7 +228,7 @@ class TrainingState(keras.callbacks.Callback):
         # The new state is valid from here on.
         state = {"history": self.history, "seconds": self.seconds, "step": self.step}
         if self.step:
-            state["metrics"] = [float(value) for value in self._metric_variables()]
+            state["metrics"] = list(map(float, self._sums()))
         write_text(self._file, json.dumps(state))
         kept = {last}
         if self.monitor is not None:

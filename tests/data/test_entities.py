@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from albert_tf.data import read_tagged_texts
-from albert_tf.data.tagged import spans_to_tags, tag_names, tags_to_spans
+from albert_tf.data.tagged import check_spans, spans_to_tags, tag_names, tags_to_spans
 
 SENTENCE = "小明在北京。"
 SPANS = [(0, 2, "PER"), (3, 5, "LOC")]
@@ -70,6 +70,18 @@ MISTAKES = {
     "no tag": ("中 B-ORG\n国\n", "Line 2 of .*data.txt: '' is not a tag"),
     "other tag": ("中 B-ORG\n国 X-ORG\n", "Line 2 of .*'X-ORG' is not a tag"),
     "cut JSON": ('{"text": "a", "label": []}\n{"text": \n', "Line 2 of .* not JSON"),
+    "no entities": ("\n \n", "is empty. Expected texts with entities"),
+    "no label": ("中/ORG 国/o\n中/ORG 国/\n", "Line 2 of .*'国/' is not like"),
+    "other text": (
+        '{"text": "好", "label": {"X": {"坏": [[0, 0]]}}}',
+        r"Line 1 of .*text\[0:1\] is '好', not '坏'",
+    ),
+    "no field": ('{"text": "好"}', "Line 1 of .* field 'label' or 'labels' or 'ent"),
+    "no span": ('{"text": "好", "label": [["X"]]}', r"Line 1 .*\['X'\] is not a span"),
+    "overlap": (
+        '{"text": "好吗", "label": [[0, 2, "X"], [1, 2, "Y"]]}',
+        r"\(0, 2, 'X'\) and \(1, 2, 'Y'\) overlap",
+    ),
     "outside": ('\n{"text": "好", "label": [[0, 2, "X"]]}\n', "Line 2 of .*not lie"),
 }
 
@@ -99,6 +111,17 @@ def test_tags_stand_for_their_spans(scheme, spans):
     tags = spans_to_tags(spans, 20, scheme)
     assert set(tags) <= set(tag_names(["PER", "LOC", "B-LOC"], scheme))
     assert tags_to_spans(tags) == spans
+
+
+def test_labels_and_schemes_are_checked():
+    for call in (
+        lambda: tag_names(["PER"], "IOB"),
+        lambda: tag_names("PER"),
+        lambda: tag_names(["PER", "PER"]),
+        lambda: check_spans([(0, 1, "ORG")], 2, ["PER", "LOC"]),
+    ):
+        with pytest.raises(ValueError, match="IOB|Received: .*PER|unknown.*PER.*LOC"):
+            call()
 
 
 def test_other_schemes_are_read():

@@ -53,7 +53,7 @@ JSONL = (
     ],
 )
 def test_each_format_gives_the_same(read, name, content):
-    assert read(name, content) == LabelledTexts(TEXTS, LABELS)
+    assert read(name, content) == LabelledTexts(TEXTS, LABELS, [])
 
 
 def test_quotes_spaces_and_line_breaks_in_tsv(read):
@@ -180,6 +180,15 @@ MISTAKES = {
     "ragged": ("a.tsv", "1\t很好\n\n\n0\n", {}, "Line 4 of .*1 columns.*first.* 2"),
     "cut JSON": ("a.jsonl", f'{JSONL}\n{{"label": 1, "te', {}, "Line 5 of .* not JSON"),
     "no text": ("a.tsv", "label\twords\n1\t很好\n", {}, "no text column.*`text=`"),
+    "empty": ("a.tsv", "\n", {}, "a.tsv has no examples"),
+    "header only": ("a.csv", "label,text\n", {}, r"no examples.*\['label', 'text'\]"),
+    "other column": ("a.tsv", TSV, {"label": "class"}, "no column 'class'.*'label'"),
+    "single texts": ("a.tsv", TSV, {"pairs": True}, "single texts. Expected pairs"),
+    "no label": ("a.tsv", "1\ta\n2\tb\n", {}, "no label column.*line is different"),
+    "too many": ("a.tsv", "1\ta\tb\tc\n1\td\te\tf\n", {}, "3 columns that may be"),
+    "no field": ("a.jsonl", f'{JSONL}{{"label": 1}}\n', {}, "Line 4 .*no field 'text'"),
+    "no object": ("a.jsonl", f"{JSONL}[1]\n", {}, "Line 4 .*JSON object.*\\[1\\]"),
+    "quote": ("a.csv", f'{CSV}1,"很好\n', {}, "a.csv is not CSV: unexpected end"),
 }
 
 

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import pathlib
 import zlib
 from unittest import mock
 
@@ -158,6 +159,16 @@ def test_files_of_another_encoding_are_named(write):
     (warning,) = corpus.warnings
     assert f"lines were skipped, in {gbk} and 2 more files: they are not UTF" in warning
     assert "iconv -f GB18030 -t UTF-8" in warning
+
+
+def test_files_that_cannot_be_read_are_refused_at_the_start(write):
+    folder = pathlib.Path(write("dump.TAR.gz", "a")).parent
+    with pytest.raises(ValueError, match="dump.TAR.gz is an archive .* Unpack it"):
+        Corpus([folder / "*"])
+    with pytest.raises(ValueError, match="No text to read"):
+        Corpus([])
+    with pytest.raises(FileNotFoundError, match="No text file matches .*/none"):
+        Corpus(str(folder / "none*.txt"))
 
 
 @pytest.mark.parametrize("ending", [".gz", ".zst"])

@@ -1,5 +1,8 @@
 """Records on disk: their manifest, damage, masks and batches."""
 
+import json
+import shutil
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -126,6 +129,35 @@ def test_masks_of_the_records_are_kept_or_drawn(made):
     # For dev, each record comes once with the same masks.
     assert all(map(equal, drawn, again))
     assert texts(kept) == texts(drawn) == texts(plain.dataset(16, training=False))
+
+
+def test_incomplete_records_are_refused(made, tmp_path):
+    with pytest.raises(FileNotFoundError, match="no records in"):
+        PretrainingRecords(tmp_path)
+    shutil.copytree(made[False], tmp_path, dirs_exist_ok=True)
+    (tmp_path / "empty.tfrecord").touch()
+    file = tmp_path / "1.tfrecord"
+    records = PretrainingRecords(tmp_path)
+    assert len(records.counts) == 3 and len(records.tokenizer.get_vocabulary()) > 5
+    with pytest.raises(ValueError, match="3 files of records, too few.* among 4"):
+        records.dataset(4, num_shards=4)
+    file.write_bytes(file.read_bytes()[:-1])
+    with pytest.raises(ValueError, match="1.tfrecord is damaged"):
+        PretrainingRecords(tmp_path)
+    header = {"files": [], "settings": {}, "vocabulary": "vocab.txt"}
+    (tmp_path / "manifest.json").write_text(json.dumps(header))
+    with pytest.raises(ValueError, match="only a part of its records"):
+        PretrainingRecords(tmp_path)
+    (tmp_path / "old").mkdir()
+    # Records of the original code lack words, and perhaps a vocabulary.
+    examples = {"token_ids": np.ones((1, 8)), "padding_mask": np.ones((1, 8))}
+    examples |= {"segment_ids": np.zeros((1, 8)), "labels": np.zeros(1)}
+    write_records(tmp_path / "old" / "a.tfrecord", examples)
+    with pytest.raises(ValueError, match="Masking needs a vocabulary in"):
+        PretrainingRecords(tmp_path / "old").dataset(1)
+    shutil.copy(tmp_path / "vocab.txt", tmp_path / "old")
+    with pytest.warns(UserWarning, match="do not contain where words begin"):
+        PretrainingRecords(tmp_path / "old").masks()
 
 
 def test_processes_read_other_files(made):

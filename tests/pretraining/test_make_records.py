@@ -1,12 +1,16 @@
 """Text files to records: their content, workers, and resuming after a kill."""
 
+import concurrent.futures
 import hashlib
 import itertools
+import operator
 import os
 import pathlib
 import subprocess
 import sys
 import time
+from concurrent.futures.process import BrokenProcessPool
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -18,7 +22,9 @@ from albert_tf.pretraining import (
     PretrainingData,
     PretrainingRecords,
     make_pretraining_data,
+    shards,
 )
+from albert_tf.pretraining.executors import call_pickled, run_jobs
 from albert_tf.pretraining.records import parse_records, record_lengths, unmask
 from albert_tf.tokenizers import WordPieceTokenizer
 
@@ -192,6 +198,39 @@ def test_a_killed_run_is_resumed_by_two_workers(make, vocabulary, tmp_path):
     assert {x["file"] for x in manifest["shards"]} == checksums(output).keys()
 
 
+def die(*arguments):
+    raise BrokenProcessPool
+
+
+@pytest.mark.parametrize("engine", ["process", "ray"])
+def test_jobs_are_read_as_workers_become_free_and_end_in_order(monkeypatch, engine):
+    """Threads stand in for processes and for the tasks of a cluster."""
+    threads = concurrent.futures.ThreadPoolExecutor(2)
+    monkeypatch.setattr(
+        concurrent.futures, "ProcessPoolExecutor", lambda *arguments: threads
+    )
+    ray = mock.MagicMock()
+    ray.is_initialized.return_value = False
+    ray.remote.return_value.return_value.remote.side_effect = lambda *arguments: (
+        mock.Mock(**{"future.return_value": threads.submit(call_pickled, *arguments)})
+    )
+    monkeypatch.setitem(sys.modules, "ray", ray)
+    read = []
+    jobs = ((read.append(i) or i, (i, 10)) for i in range(9))
+    results = run_jobs(operator.mul, jobs, engine, workers=2)
+    assert next(results) == (0, 0) and len(read) == (4 if engine == "process" else 2)
+    assert list(results) == [(i, 10 * i) for i in range(1, 9)]
+    if engine == "ray":
+        ray.init.assert_called_once()
+        ray.shutdown.assert_called_once()
+        return
+    with pytest.raises(ValueError, match="cannot be sent to other processes.*top lev"):
+        list(run_jobs(lambda x: x, [(0, (1,))], workers=2))
+    threads = concurrent.futures.ThreadPoolExecutor(2)
+    with pytest.raises(ChildProcessError, match="fewer workers to resume"):
+        list(run_jobs(die, [(0, (1,))], workers=2))
+
+
 @pytest.mark.parametrize("number", [0, 5])
 def test_an_interrupted_run_is_resumed(make, tmp_path, monkeypatch, number):
     """Before the manifest, and between blocks."""
@@ -219,7 +258,7 @@ def test_an_interrupted_run_is_resumed(make, tmp_path, monkeypatch, number):
     assert len(kept) == len(before) >= (number == 5)
 
 
-def test_missing_and_damaged_records_are_rebuilt(make, tmp_path):
+def test_missing_damaged_and_outdated_records_are_rebuilt(make, tmp_path):
     output, first = tmp_path / "out", make("out", duplicates=2)
     sums, before = checksums(output), stamps(output)
     # A complete run is left as it is.
@@ -233,17 +272,12 @@ def test_missing_and_damaged_records_are_rebuilt(make, tmp_path):
     assert checksums(output) == sums
     changed = {name for name, x in stamps(output).items() if x != before[name]}
     assert changed == {names[2], names[5]}
-
-
-def test_changed_text_is_noticed(make, tmp_path):
-    make("out")
-    before = checksums(tmp_path / "out")
-    # So short that there are fewer files of records.
+    # Changed text is noticed, here so short that there are fewer files of records.
     (tmp_path / "corpus" / "3.txt").write_text("北京。上海。", encoding="utf-8")
-    assert make("out") == make("whole")
-    after = checksums(tmp_path / "out")
+    assert make("out", duplicates=2) == make("whole", duplicates=2)
+    after = checksums(output)
     assert after == checksums(tmp_path / "whole")
-    assert 0 < len(after.items() & before.items()) < len(before)
+    assert 0 < len(after.items() & sums.items()) < len(sums)
 
 
 # === Refused, and left alone ===
@@ -257,6 +291,16 @@ def test_other_settings_are_refused(make, tmp_path):
     with pytest.raises(ValueError, match="file..*0.txt: 'given', now none.*Choose"):
         make("out", files="corpus/1.txt")
     assert stamps(tmp_path / "out") == before
+    for settings, message in (
+        ({"order": "mlm"}, "Unknown order 'mlm'. Known: .*'sop'"),
+        ({"sequence_length": 7}, "at least 8: 7"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            make("other", **settings)
+    (tmp_path / "one.txt").write_text("好", "utf-8")
+    (tmp_path / "two.txt").write_bytes(b"\xff")
+    with pytest.raises(ValueError, match="from 1 documents.*order='none'.*not UTF-8"):
+        make("other", files="???.txt")
 
 
 def test_files_of_others_are_left_alone(make, tmp_path):
@@ -272,3 +316,13 @@ def test_files_of_others_are_left_alone(make, tmp_path):
         pytest.raises(BlockingIOError, match="Another process is writing to"),
     ):
         make("")
+
+
+def test_a_full_disk_is_named(make, tmp_path):
+    full = tf.errors.ResourceExhaustedError(None, None, "No space left on device")
+    with (
+        mock.patch.object(shards, "write_records", side_effect=full),
+        pytest.raises(OSError, match="cannot be written: No space.*Complete files"),
+    ):
+        make("full")
+    assert not list((tmp_path / "full").glob("*.tfrecord*"))

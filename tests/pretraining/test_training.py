@@ -133,6 +133,29 @@ def trained(data, tmp_path_factory):
     return out, [weight.numpy() for weight in pretrainer.weights], done
 
 
+def test_a_finished_training_is_not_trained_again(data, trained):
+    out, weights, done = trained
+    again, pretrainer = start(PretrainingRecords(data), out, seed=0)
+    assert again["history"] == done["history"]
+    for ours, theirs in zip(pretrainer.weights, weights, strict=True):
+        assert np.array_equal(ours, theirs)
+
+
+def test_records_that_do_not_fit_are_refused(data, tmp_path):
+    records, pretrainer = PretrainingRecords(data), model(num_sop_classes=3, layers=1)
+    others = PretrainingRecords(write(tmp_path / "others", documents=5, files=1))
+    for steps, message in (
+        (3, "`steps` must be a multiple of `interval`. Received: 3, 2"),
+        (4, f"records of {data} have 2 classes of sentence order, .* model has 3"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            pretrain(pretrainer, records, tmp_path, steps, interval=2)
+    tokens = others.folder / "vocab.txt"
+    tokens.write_text(tokens.read_text().replace(chr(0x4E00), "龘"))
+    with pytest.raises(ValueError, match="others and .*records have different vocab"):
+        start(records, tmp_path, dev=others)
+
+
 def test_another_training_is_refused(data, trained):
     records = PretrainingRecords(data)
     for changes, differs in (

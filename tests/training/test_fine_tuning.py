@@ -10,6 +10,7 @@ import pytest
 
 from albert_tf.models import AlbertBackbone, AlbertTextClassifier
 from albert_tf.training.fine_tuning import fine_tune
+from albert_tf.training.run_state import hold_state
 
 VOCABULARY = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"好坏很不太差"]
 # Three of four are 1: a model that always predicts 1 has an accuracy of 0.75.
@@ -44,11 +45,13 @@ class Spy(keras.callbacks.Callback):
     Args:
         accuracies: list of 0.25 or 0.75, the accuracy on dev by epoch.
         interrupted: int, the epoch (from 1) to interrupt as by Ctrl-C.
+        diverging: the epoch (from 1) and the batch after which a weight is NaN.
     """
 
-    def __init__(self, accuracies=(), interrupted=None):
+    def __init__(self, accuracies=(), interrupted=None, diverging=None):
         super().__init__()
         self.accuracies, self.interrupted = list(accuracies), interrupted
+        self.diverging = diverging
         self.epochs, self.kernels = [], []
 
     def on_epoch_begin(self, epoch, logs=None):
@@ -60,6 +63,8 @@ class Spy(keras.callbacks.Callback):
         self.kernels.append(np.array(self.model.output_dense.kernel))
         if self.epochs[-1] == self.interrupted:
             raise KeyboardInterrupt
+        if (self.epochs[-1], batch) == self.diverging:
+            self.model.output_dense.kernel.assign(np.full((8, 2), np.nan))
 
     def on_test_begin(self, logs=None):
         epoch = self.epochs[-1]
@@ -192,6 +197,33 @@ def test_patience_counts_the_epochs_before_a_restart(tmp_path):
     assert spy.epochs == [1, 2, 3, 3, 4]
     assert metrics["history"]["val_accuracy"] == [0.25, 0.75, 0.25, 0.75]
     assert metrics["best_epoch"] == 2 and (tmp_path / "task.json").exists()
+
+
+def test_a_diverging_training_stops_and_keeps_the_last_finite_state(tmp_path):
+    """The loss shows it at once, but not the last update of an epoch."""
+    with pytest.raises(ValueError, match="diverged.*Nothing was saved yet"):
+        train(tmp_path, Spy(diverging=(1, 0)))
+    with pytest.raises(ValueError, match="diverged.*epoch 1 is kept.*learning rate"):
+        train(tmp_path, Spy(diverging=(2, 1)))
+    spy = Spy()
+    metrics = train(tmp_path, spy)
+    assert spy.epochs == [2, 3] and np.isfinite(metrics["history"]["loss"]).all()
+
+
+def test_two_trainings_at_a_time(tmp_path):
+    # Before the first epoch there is nothing to lose.
+    with hold_state(tmp_path, {"steps": 3}):
+        pass
+    with hold_state(tmp_path, {"steps": 4}):
+        with (
+            pytest.raises(BlockingIOError, match="Another process"),
+            hold_state(tmp_path, {"steps": 4}),
+        ):
+            pass
+        # A host that writes nothing is no other training.
+        with hold_state(tmp_path, {"steps": 5}, writes=False):
+            pass
+    assert json.loads((tmp_path / "identity.json").read_text()) == {"steps": 4}
 
 
 # === Freezing and averages ===

@@ -55,6 +55,13 @@ def test_a_user_dictionary_is_that_of_jieba(tmp_path):
     assert pickle.loads(pickled)(text) == segmenter(text)
     # A run of `pretrain-data` recognises its settings by the repr.
     assert repr(segmenter) == repr(pickle.loads(pickled)) != repr(zh.Jieba())
+    path.write_text("\n".join(lines), encoding="gb18030")
+    with pytest.warns(UserWarning, match="words.txt is gb18030"):
+        assert zh.Jieba(user_dictionary=path)(text) == segmenter(text)
+    with pytest.raises(ValueError, match="a tab in line 2: '鸡蛋\\\\t3'"):
+        zh.Jieba(user_dictionary=["饭 3", "鸡蛋\t3"])
+    with pytest.raises(TypeError, match="not one string"):
+        zh.segment(text)
 
 
 @settings(max_examples=100)
