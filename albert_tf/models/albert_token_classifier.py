@@ -242,6 +242,8 @@ class Tagging(lite.Tagging):
                 f"The tags should be different, and O one of them. Received: {tags}"
             )
         super().__init__(tags)
+        rows = [[lite.continues(a, b) for b in self.pairs] for a in self.pairs]
+        self._continued = np.array(rows)
         self.labels = list(dict.fromkeys(label for _, label in self.pairs if label))
         closed = any(prefix in "ES" for prefix, _ in self.pairs)
         self.scheme = "BIOES" if closed else "BIO"
@@ -282,8 +284,7 @@ class Tagging(lite.Tagging):
         text = logits.value_rowids()
         tags = tf.RaggedTensor.from_tensor(tags, lengths).values
         pairs = tf.stack([tags[:-1], tags[1:]], axis=1)
-        rule = [[lite.continues(a, b) for b in self.pairs] for a in self.pairs]
-        joined = tf.gather_nd(tf.constant(rule), pairs) & (text[:-1] == text[1:])
+        joined = tf.gather_nd(self._continued, pairs) & (text[:-1] == text[1:])
         inside = tags != self.outside
         begins = inside & ~tf.pad(joined, [[1, 0]])[: tf.size(tags)]
         first = tf.where(begins)[:, 0]

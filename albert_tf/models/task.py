@@ -7,7 +7,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.models import batching
+from albert_tf.models import batching, datasets
 from albert_tf.models.auto_compile import AutoCompile
 from albert_tf.models.from_checkpoint import FromCheckpoint
 from albert_tf.preprocessing.segment_packer import PackedTexts
@@ -250,7 +250,7 @@ class AlbertTask(AutoCompile, FromCheckpoint):
         if not (self._was_fitted or initial_epoch):
             callbacks = [*keras.tree.flatten(callbacks or []), LossWatch()]
         self._was_fitted = True
-        with batching.without_expected_warnings(x):
+        with datasets.without_expected_warnings(x):
             return super().fit(
                 x,
                 epochs=epochs,
@@ -289,7 +289,7 @@ class AlbertTask(AutoCompile, FromCheckpoint):
         """
         options = {"batch_size": batch_size, "max_tokens": max_tokens}
         x = self._keras_data(x, y, sample_weight, **options, fixed=True)
-        with batching.without_expected_warnings(x):
+        with datasets.without_expected_warnings(x):
             return super().evaluate(
                 x,
                 verbose=verbose,
@@ -341,7 +341,7 @@ class AlbertTask(AutoCompile, FromCheckpoint):
         """
         x = self.read_texts(x)
         if not self.takes_texts(x):
-            batching.refuse_for_datasets(max_tokens=max_tokens)
+            datasets.refuse_for_datasets(max_tokens=max_tokens)
             if isinstance(x, tf.data.Dataset):
                 check_batched(x)
             outputs = super().predict(x, batch_size=batch_size, **kwargs)
@@ -377,11 +377,11 @@ class AlbertTask(AutoCompile, FromCheckpoint):
         """Return the data of `fit` or `evaluate` as a dataset of batches."""
         if self.takes_texts(x):
             return self.training_batches(x, y, sample_weight, **options)
-        batching.refuse_for_datasets(max_tokens=options["max_tokens"])
+        datasets.refuse_for_datasets(max_tokens=options["max_tokens"])
         if isinstance(x, tf.data.Dataset):
-            batching.refuse_for_datasets(y=y, sample_weight=sample_weight)
+            datasets.refuse_for_datasets(y=y, sample_weight=sample_weight)
         else:
             ways = options["batch_size"], options.get("shuffle", False)
-            x = batching.batches_of_ids(x, y, sample_weight, *ways)
+            x = datasets.batches_of_ids(x, y, sample_weight, *ways)
         dataset = self.prepare_dataset(check_batched(x), options.get("fixed", False))
-        return batching.targets_of_one_type(dataset)
+        return datasets.targets_of_one_type(dataset)
