@@ -37,16 +37,13 @@ class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
     holds is learned. `fit` and `evaluate` take lists, not datasets of texts.
 
     Args:
-        backbone: an `AlbertBackbone`.
-        preprocessor: an `AlbertQuestionAnsweringPreprocessor`, or `None` if the
-            inputs are ids already.
+        backbone, dropout, compile: as for `AlbertTextClassifier`.
+        preprocessor: optional `AlbertQuestionAnsweringPreprocessor`.
         null_threshold: optional float. Return no answer if its log-probability exceeds
             that of the best answer by more than this. `None` always answers; `fit` sets
             it to 0 if some examples have no answer, and `tune_null_threshold` to the
             best.
         max_answer_length: int, in tokens.
-        dropout: float. Rate between the encoder's output and the head.
-        compile: bool. Compile with the defaults.
 
     Returns:
         A dict of `start_logits` and `end_logits` [batch, time], for the first and the

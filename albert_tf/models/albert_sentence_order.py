@@ -18,11 +18,8 @@ class AlbertSentenceOrder(AlbertTask, keras_hub.models.Task):
     """ALBERT with its sentence-order head, which tells swapped texts from ordered ones.
 
     Args:
-        backbone: an `AlbertBackbone`.
-        preprocessor: an `AlbertTextClassifierPreprocessor`, or `None` if the inputs
-            are ids already.
+        backbone, preprocessor, compile: as for `AlbertTextClassifier`.
         num_sop_classes: int, as for `AlbertPretrainer`; class 0 is "in order".
-        compile: bool. Compile with the defaults.
 
     Returns:
         Logits, [batch, num_sop_classes]: class 0 = in order, 1 = swapped.

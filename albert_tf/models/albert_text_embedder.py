@@ -28,13 +28,10 @@ class AlbertTextEmbedder(AlbertTask, keras_hub.models.TextEmbedder):
     batch do not. See `albert_tf.training.PairLoss`.
 
     Args:
-        backbone: an `AlbertBackbone`.
-        preprocessor: an `AlbertTextClassifierPreprocessor`, or `None` if the inputs
-            are ids already.
+        backbone, preprocessor, compile: as for `AlbertTextClassifier`.
         pooling_mode: `"mean"` or `"max"` of the tokens' last hidden states, `"cls"` for
             that of `[CLS]`, or `"first_last_mean"` of the first layer and the last.
         normalize: bool. Scale vectors to length 1.
-        compile: bool. Compile with the defaults.
 
     Returns:
         A float tensor [batch, hidden_dim].

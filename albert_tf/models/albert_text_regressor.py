@@ -22,14 +22,8 @@ class AlbertTextRegressor(AlbertTask, keras_hub.models.Task):
     `predict` returns one float per text, [examples].
 
     Args:
-        backbone: an `AlbertBackbone`.
-        preprocessor: an `AlbertTextClassifierPreprocessor`, or `None` if the
-            inputs are ids already.
-        dropout: float. Rate between the pooled output and the head, apart from
-            the encoder's own.
-        pairs: bool. An example is a pair of texts; `fit` sets it.
-        pooling_mode: as for `AlbertTextClassifier`.
-        compile: bool. Compile with the defaults.
+        backbone, preprocessor, dropout, pairs, pooling_mode, compile: as for
+            `AlbertTextClassifier`.
 
     Returns:
         A float tensor [batch, 1].

@@ -46,15 +46,12 @@ class AlbertTokenClassifier(AlbertTask, keras_hub.models.Task):
     characters, as positions in `tags`. Its texts are truncated, not read in windows.
 
     Args:
-        backbone: an `AlbertBackbone`.
+        backbone, dropout, compile: as for `AlbertTextClassifier`.
         labels: list of strings, the kinds of entities.
         scheme: `"BIO"` or `"BIOES"`, the tags of a label.
-        preprocessor: an `AlbertTokenClassifierPreprocessor`, or `None` if the
-            inputs are ids already.
-        dropout: float. Rate between the encoder's output and the head.
+        preprocessor: optional `AlbertTokenClassifierPreprocessor`.
         tags: optional list of strings, instead of `labels` and `scheme`: the tags in
             the order of the outputs, such as `["O", "B-PER", "I-PER"]`.
-        compile: bool. Compile with the defaults.
 
     Returns:
         Logits [batch, time, num_tags].
