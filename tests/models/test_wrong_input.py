@@ -8,147 +8,130 @@ from small_classifier import LABELS, TEXTS, small_backbone, small_classifier
 from task_cases import CASES, PAIRS
 
 from albert_tf import models
-from albert_tf.models import bucket_by_length
 
+DATASET = tf.data.Dataset.from_tensor_slices((["天", "地"], [0, 1]))
+BATCHES = DATASET.batch(2)
+ONE = (["好"], ["好"])
+
+# Message, task and method, arguments; a dict at the end is of keyword arguments.
+METHODS = [
+    ("7 texts and 6 labels", "text classifier.fit", TEXTS, LABELS[:-1]),
+    ("is 2. Element 1 is 3", "text classifier.fit", ["好", "差"], [0, 3]),
+    ("shapes .2,. and .1,.", "text classifier.fit", (["好", "差"], ["好"]), [0, 1]),
+    ("Element 1 is nan", "text classifier.fit", ["好", float("nan")], [0, 1]),
+    ("list of strings", "text classifier.fit", "好", [0]),
+    ("are single texts. Expected batches", "text classifier.fit", DATASET),
+    ("`y` is for lists of texts", "text classifier.fit", BATCHES, LABELS),
+    ("bucket_by_length", "text classifier.fit", BATCHES, {"max_tokens": 64}),
+    ("`max_tokens` must be at", "text classifier.predict", TEXTS, {"max_tokens": 0}),
+    (
+        *("pass one of.*batch_size=3", "text classifier.predict", TEXTS),
+        {"batch_size": 3, "max_tokens": 64},
+    ),
+    ("`class_weight` is for", "regressor.fit", PAIRS, LABELS, {"class_weight": {}}),
+    ("learns from lists. Received a dataset", "summarizer.fit", BATCHES),
+    ("Article 0 has 1 sentences", "summarizer.fit", ["好。"], [[1, 0]]),
+    ("Element 0 of `y` is 'x'", "question answering.fit", ONE, ["x"]),
+    ("not contain its answer '差'", "question answering.fit", ONE, [(0, "差")]),
+    ("positive int", "question answering.predict_dicts", ONE, {"top_k": None}),
+    ("has 1 choices", "multiple choice.fit", (*ONE, [["好"]]), [1]),
+    ("the texts themselves", "masked language model.fit", TEXTS, LABELS),
+    ("Text 0 has 0 .MASK.", "masked language model.fill", "好"),
+    ("Not in it: .'鑫'", "masked language model.fill", "[MASK]", {"targets": "鑫"}),
+    ("'好', '好吃'", "spelling corrector.fit", ["好"], ["好吃"]),
+    ("1 texts and 0 labels", "spelling corrector.fit", ["好"]),
+    ("must be pairs of texts", "sentence order.fit", TEXTS, LABELS),
+    ("In text 0, ", "token classifier.fit", ["好"], [[(0, 2, "PER")]]),
+    ("learns from pairs of texts", "text embedder.fit", TEXTS, LABELS),
+    ("no `sample_weight`", "text embedder.fit", PAIRS, LABELS, {"sample_weight": [1]}),
+    ("a number for each pair", "text embedder.fit", PAIRS, ["好"] * 7),
+    ("takes texts one by one", "text embedder.predict", PAIRS),
+    ("`corpus` is empty", "text embedder.search", "好", []),
+    ("`patience` must be an int", "early-exit classifier.exiting", 0),
+]
 # Each model is built once.
 build = functools.cache(lambda name: CASES[name].build())
-classifier = functools.partial(build, "text classifier")
-DATASET = tf.data.Dataset.from_tensor_slices((["天", "地"], [0, 1]))
 
 
-def fit(name, x, y=None, **options):
-    """Return a function that fits the task of this name."""
-    return lambda: build(name).fit(x, y, verbose=0, **options)
+@pytest.mark.parametrize("row", METHODS, ids=[row[0] for row in METHODS])
+def test_wrong_input_of_a_task_raises(row):
+    message, name, *given = row
+    options = given.pop() if isinstance(given[-1], dict) else {}
+    task, method = name.split(".")
+    with pytest.raises((ValueError, TypeError), match=message):
+        getattr(build(task), method)(*given, **options)
 
 
 def explain(*args, **kwargs):
-    return models.IntegratedGradients(classifier())(*args, **kwargs)
+    return models.IntegratedGradients(build("text classifier"))(*args, **kwargs)
 
 
-def with_segmenter():
+def windows(*args, **kwargs):
+    return models.predict_windows(build("text classifier"), *args, **kwargs)
+
+
+def distiller(student):
+    return models.AlbertDistiller(build("text classifier"), student)
+
+
+def zero_shot(labels, *args):
+    return models.ZeroShotClassifier(small_classifier(labels=labels), *args)
+
+
+def fit_ids_with_segmenter():
     masked_lm = CASES["masked language model"].build()
     masked_lm.preprocessor.segmenter = str.split
-    return masked_lm
+    ids = build("text classifier").preprocessor
+    masked_lm.fit(BATCHES.map(lambda x, y: x).map(ids))
 
 
-def ids():
-    """Return a dataset of texts without places of masks."""
-    return DATASET.map(lambda x, y: x).batch(2).map(classifier().preprocessor)
+def classifier(kind, **options):
+    return small_classifier(cls=getattr(models, f"Albert{kind}Classifier"), **options)
 
 
-fit_classifier = functools.partial(fit, "text classifier")
-# By message, because several errors are of one method.
-ERRORS = {
-    # Texts and labels.
-    "7 texts and 6 labels": fit_classifier(TEXTS, LABELS[:-1]),
-    "num_classes - 1, that is 2. Element 1 is 3": fit_classifier(["好", "差"], [0, 3]),
-    "shapes .2,. and .1,.": fit_classifier((["好", "差"], ["好"]), [0, 1]),
-    "Element 1 is nan": fit_classifier(["好", float("nan")], [0, 1]),
-    "list of strings": fit_classifier("好", [0]),
-    "are single texts. Expected batches": fit_classifier(DATASET),
-    "pass one of.*batch_size": fit_classifier(
-        TEXTS, LABELS, batch_size=3, max_tokens=64
+def tagger(**options):
+    return models.AlbertTokenClassifier(small_backbone(), **options)
+
+
+NLI = ["蕴含", "矛盾", "中立"]
+CALLS = {
+    "A segmenter needs the texts": fit_ids_with_segmenter,
+    "one label per text": lambda: models.bucket_by_length(
+        BATCHES, build("question answering").preprocessor
     ),
-    "`max_tokens` must be at least 1": fit_classifier(TEXTS, LABELS, max_tokens=0),
-    "`max_tokens` is for lists.*bucket_by_length": fit_classifier(
-        DATASET.batch(2), max_tokens=64
-    ),
-    "`y` is for lists": fit_classifier(DATASET.batch(2), LABELS),
-    "for tasks with one label per text": lambda: bucket_by_length(
-        DATASET.batch(2), build("question answering").preprocessor
-    ),
-    "`class_weight` is for classifiers with one class": fit(
-        "regressor", PAIRS, LABELS, class_weight={0: 1.0}
-    ),
-    "learns from lists. Received a dataset": fit("summarizer", DATASET.batch(2)),
-    "An answer is .*Element 0 of `y` is 'x'": fit(
-        "question answering", (["好"], ["好"]), ["x"]
-    ),
-    "does not contain its answer '差'": fit(
-        "question answering", (["好"], ["好"]), [(0, "差")]
-    ),
-    "has 1 choices, counted from 0": fit(
-        "multiple choice", (["好"], ["好"], [["好"]]), [1]
-    ),
-    "learns the texts themselves": fit("masked language model", TEXTS, LABELS),
-    "A segmenter needs the texts": lambda: with_segmenter().fit(ids()),
-    "differ in length: ..好', '好吃'": fit("spelling corrector", ["好"], ["好吃"]),
-    "1 texts and 0 labels": fit("spelling corrector", ["好"]),
-    "must be pairs of texts": fit("sentence order", TEXTS, LABELS),
-    "Article 0 has 1 sentences": fit("summarizer", ["好。"], [[1, 0]]),
-    "In text 0, ": fit("token classifier", ["好"], [[(0, 2, "PER")]]),
-    "learns from pairs of texts": fit("text embedder", TEXTS, LABELS),
-    "Pairs have no `sample_weight`": fit(
-        "text embedder", PAIRS, LABELS, sample_weight=LABELS
-    ),
-    "`y` must be a number for each pair": fit("text embedder", PAIRS, ["好"] * 7),
-    # Arguments of predictions.
-    "takes texts one by one": lambda: build("text embedder").predict(PAIRS),
-    "`corpus` is empty": lambda: build("text embedder").search("好", []),
-    "`targets` should be tokens.*'鑫'": lambda: build("masked language model").fill(
-        "[MASK]", targets="鑫"
-    ),
-    "Text 0 has 0 .MASK.": lambda: build("masked language model").fill("好"),
-    "`top_k` must be a positive int": lambda: build("question answering").predict_dicts(
-        (["好"], ["好"]), top_k=None
-    ),
-    "`patience` must be an int": lambda: build("early-exit classifier").exiting(0),
-    '`combine` must be "mean" or "max"': lambda: models.predict_windows(
-        classifier(), TEXTS, "sum"
-    ),
-    "`texts` must be a list of single texts": lambda: models.predict_windows(
-        classifier(), PAIRS
-    ),
-    "`stride` must be between 1 and the 27": lambda: models.predict_windows(
-        classifier(), TEXTS, stride=28
-    ),
-    "`x` is empty": lambda: models.text_features(classifier(), []),
-    "Only an AlbertMultiLabelClassifier has": lambda: models.tune_thresholds(
-        classifier(), TEXTS, LABELS
-    ),
-    # Models.
-    "a number for each of the 3 classes": lambda: small_classifier(
-        cls=models.AlbertMultiLabelClassifier, thresholds=[0.5]
-    ),
-    "`pooling_mode` should be one of": lambda: small_classifier(pooling_mode="sum"),
-    "layers are all one function": lambda: small_classifier(
-        cls=models.AlbertEarlyExitClassifier, sizes={"num_ffn_groups": 2}
-    ),
-    "`tags` are of ..PER": lambda: models.AlbertTokenClassifier(
-        small_backbone(), labels=["LOC"], tags=["O", "B-PER"]
-    ),
-    "different, and O one of them": lambda: models.AlbertTokenClassifier(
-        small_backbone(), tags=["B-PER", "I-PER"]
-    ),
-    "no pooler, which the sentence-order": lambda: models.AlbertPretrainer(
-        small_backbone(pooler=False)
-    ),
-    "must be text classifiers of one kind": lambda: models.AlbertDistiller(
-        classifier(), build("multi-label classifier")
-    ),
-    "must have the same `num_classes`": lambda: models.AlbertDistiller(
-        classifier(), small_classifier(2)
-    ),
-    "share weights": lambda: models.AlbertDistiller(classifier(), classifier()),
-    "has no .. for the class": lambda: models.ZeroShotClassifier(classifier(), "好"),
-    "`candidate_labels` must be a list": lambda: models.ZeroShotClassifier(
-        small_classifier(labels=["蕴含", "矛盾", "中立"])
-    ).predict(TEXTS, "好"),
-    "must return logits": lambda: models.ZeroShotClassifier(build("pair classifier")),
-    "no label .*entailment.*entailment=": lambda: models.ZeroShotClassifier(
-        small_classifier()
-    ),
+    '`combine` must be "mean" or "max"': lambda: windows(TEXTS, "sum"),
+    "`texts` must be a list of single": lambda: windows(PAIRS),
+    "`stride` must be between 1 and": lambda: windows(TEXTS, stride=28),
+    "one string, or the tuple": lambda: explain(["好"]),
+    "one of the classes": lambda: explain("好", target="x"),
     "takes ids, not texts": lambda: models.IntegratedGradients(
         models.AlbertTextClassifier(small_backbone(), 2)
     ),
-    "one string, or the tuple": lambda: models.IntegratedGradients(classifier())(
-        ["好"]
+    "`x` is empty": lambda: models.text_features(build("text classifier"), []),
+    "Only an AlbertMultiLabelClassifier": lambda: models.tune_thresholds(
+        build("text classifier"), TEXTS, LABELS
     ),
-    "one of the classes": lambda: models.IntegratedGradients(classifier())("好", "x"),
+    "each of the 3 classes": lambda: classifier("MultiLabel", thresholds=[0.5]),
+    "`pooling_mode` should be": lambda: classifier("Text", pooling_mode="sum"),
+    "layers are all one function": lambda: classifier(
+        "EarlyExit", sizes={"num_ffn_groups": 2}
+    ),
+    "`tags` are of ..PER": lambda: tagger(labels=["LOC"], tags=["O", "B-PER"]),
+    "different, and O one of": lambda: tagger(tags=["B-PER", "I-PER"]),
+    "backbone has no pooler": lambda: models.AlbertPretrainer(
+        small_backbone(pooler=False)
+    ),
+    "classifiers of one kind": lambda: distiller(build("multi-label classifier")),
+    "the same `num_classes`": lambda: distiller(small_classifier(2)),
+    "share weights": lambda: distiller(build("text classifier")),
+    "has no .. for the class": lambda: zero_shot(NLI, "好"),
+    "`candidate_labels` must be": lambda: zero_shot(NLI).predict(TEXTS, "好"),
+    "no label .*entailment=": lambda: zero_shot(None),
+    "must return logits": lambda: models.ZeroShotClassifier(build("pair classifier")),
 }
 
 
-@pytest.mark.parametrize("message", ERRORS)
-def test_wrong_input_raises(message):
+@pytest.mark.parametrize("message", CALLS)
+def test_wrong_arguments_raise(message):
     with pytest.raises((ValueError, TypeError), match=message):
-        ERRORS[message]()
+        CALLS[message]()
