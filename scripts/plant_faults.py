@@ -90,7 +90,7 @@ always_mask_token | albert_tf/preprocessing -k mask | 80 % [MASK], 10 % random
 words_masked_in_part | albert_tf/preprocessing -k mask | words are masked whole
 - starts = selectable & (word_starts | after_a_gap)
 + starts = selectable
-order_not_restored | albert_tf/models -k "depend and classifier" | outputs in input order
+order_not_restored | albert_tf/models -k depend | outputs in input order
 - row_of = np.argsort(self.order)
 + row_of = self.order
 last_batch_dropped | albert_tf/models -k batching | every text is in a batch
