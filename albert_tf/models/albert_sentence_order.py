@@ -44,6 +44,7 @@ class AlbertSentenceOrder(AlbertTask, keras_hub.models.Task):
     fields = ("text", "text_pair")
     preprocessor_cls = AlbertTextClassifierPreprocessor
     heads = ("sop_head",)
+    exported_output = "logits"
     # One text has no order.
     pairs = True
 
@@ -108,9 +109,6 @@ class AlbertSentenceOrder(AlbertTask, keras_hub.models.Task):
 
     def predict_dicts(self, x, batch_size=None):
         return orders_of(self.sentence_order(*x, batch_size=batch_size))
-
-    def exported_settings(self):
-        return {"task": self.name_of_task, "output": "logits"}
 
     def answers(self, outputs: Any) -> dict[str, Any]:
         """Return `in_order` [batch], the probability that a pair is in order."""

@@ -57,6 +57,7 @@ class AlbertTextEmbedder(AlbertTask, keras_hub.models.TextEmbedder):
     optional_fields = ("text_pair",)
     preprocessor_cls = AlbertTextClassifierPreprocessor
     monitor = "spearman"
+    exported_output = "embedding"
     # Single texts, although `fit` takes pairs.
     text_inputs = ("text",)
 
@@ -148,9 +149,6 @@ class AlbertTextEmbedder(AlbertTask, keras_hub.models.TextEmbedder):
             return scores_of(cosines_of(*vectors))
         vectors = self.predict(x, batch_size, verbose=0)
         return [{"embedding": vector} for vector in vectors.tolist()]
-
-    def exported_settings(self):
-        return {"task": self.name_of_task, "output": "embedding"}
 
     # === Training ===
 

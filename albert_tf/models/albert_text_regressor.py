@@ -47,6 +47,7 @@ class AlbertTextRegressor(AlbertTask, keras_hub.models.Task):
     preprocessor_cls = AlbertTextClassifierPreprocessor
     heads = ("regressor",)
     monitor = "spearman"
+    exported_output = "score"
 
     def __init__(
         self,
@@ -110,9 +111,6 @@ class AlbertTextRegressor(AlbertTask, keras_hub.models.Task):
 
     def predict_dicts(self, x, batch_size=None):
         return scores_of(self.predict(x, batch_size, verbose=0))
-
-    def exported_settings(self):
-        return {"task": self.name_of_task, "output": "score"}
 
     def answers(self, outputs: Any) -> dict[str, Any]:
         """Return `score` [batch], the numbers."""

@@ -79,6 +79,7 @@ class AlbertTokenClassifier(AlbertTask, keras_hub.models.Task):
     monitor = "f1"
     heads = ("token_classifier",)
     ignored_class = PADDING_TARGET
+    exported_output = "logits"
 
     def __init__(
         self,
@@ -189,12 +190,8 @@ class AlbertTokenClassifier(AlbertTask, keras_hub.models.Task):
         return spans
 
     def exported_settings(self):
-        return {
-            "task": self.name_of_task,
-            "output": "logits",
-            "tags": list(self.tags),
-            "stride": self.preprocessor.stride,
-        }
+        own = {"tags": list(self.tags), "stride": self.preprocessor.stride}
+        return {**super().exported_settings(), **own}
 
     def answers(self, outputs: Any) -> dict[str, Any]:
         """Return `tags`, `tag_ids` and `probabilities` of each token, for ids."""
