@@ -90,13 +90,13 @@ always_mask_token | albert_tf/preprocessing -k mask | 80 % [MASK], 10 % random
 words_masked_in_part | albert_tf/preprocessing -k mask | words are masked whole
 - starts = selectable & (word_starts | after_a_gap)
 + starts = selectable
-order_not_restored | albert_tf/models -k batching | outputs in input order
+order_not_restored | albert_tf/models -k depend | outputs in input order
 - row_of = np.argsort(self.order)
 + row_of = self.order
-last_batch_dropped | albert_tf/preprocessing | every text is in a batch
+last_batch_dropped | albert_tf/models -k batching | every text is in a batch
 - return np.array([*bounds, len(lengths)])
 + return np.array(bounds if len(bounds) > 1 else [0, len(lengths)])
-labels_not_moved | albert_tf/models -k batching | a label stays with its text
+labels_not_moved | albert_tf/models -k fitting | a label stays with its text
 - return self.pad(*features)
 + x = features[:2]
 +         y = self.features[2:]

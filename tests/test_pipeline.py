@@ -166,3 +166,24 @@ def test_a_model_that_is_not_trained_for_the_task_raises(built, task, model, mes
     model = built(model).model if isinstance(model, str) else model
     with pytest.raises(ValueError, match=message):
         albert_tf.pipeline(task, model)
+
+
+@pytest.mark.parametrize(
+    ("task", "examples", "options", "message"),
+    [
+        ("regression", None, {}, "Pass examples, or text, text_pair by name"),
+        ("text-classification", TEXTS, {"topk": 2}, "has no option topk"),
+        ("text-classification", [1], {}, "Example 0 must be a string, or a dict"),
+        ("sentence-order", (TEXTS, OTHERS[1:]), {}, r"Received the lengths \[2, 3\]"),
+        ("text-classification", [TEXTS[0], PAIRS[1]], {}, "the first has 1"),
+        (
+            "sentence-order",
+            [("好", 3)],
+            {},
+            "`text_pair` of example 0 must be a string",
+        ),
+    ],
+)
+def test_wrong_examples_and_options_raise(built, task, examples, options, message):
+    with pytest.raises(ValueError, match=message):
+        built(task)(examples, **options)

@@ -17,13 +17,13 @@ from albert_tf.models.albert_text_embedder import AlbertTextEmbedder
 from albert_tf.models.albert_text_regressor import AlbertTextRegressor
 from albert_tf.models.albert_token_classifier import AlbertTokenClassifier
 from albert_tf.models.attributions import Attributions, IntegratedGradients
-from albert_tf.models.batching import bucket_by_length
 from albert_tf.models.classifier_tools import (
     class_weights,
     predict_windows,
     text_features,
     tune_thresholds,
 )
+from albert_tf.models.datasets import bucket_by_length
 from albert_tf.models.early_exit import AlbertEarlyExitClassifier
 from albert_tf.models.task import TASKS, AlbertTask
 from albert_tf.models.zero_shot_classifier import ZeroShotClassifier

@@ -148,14 +148,15 @@ class AlbertDistiller:
 
 def _class_logits(model, outputs):
     """Return logits [batch, num_classes]; a last axis of 2 if it is multi-label."""
-    is_multi_label = isinstance(model, AlbertMultiLabelClassifier)
-    if model.gives_logits:
-        if is_multi_label:
-            outputs = ops.stack([ops.zeros_like(outputs), outputs], axis=-1)
-        return outputs
-    if is_multi_label:
-        outputs = ops.stack([1 - outputs, outputs], axis=-1)
-    return ops.log(ops.maximum(outputs, keras.config.epsilon()))
+    others = ops.zeros_like(outputs)
+    if not model.gives_logits:
+        others, outputs = (
+            ops.log(ops.maximum(x, keras.config.epsilon()))
+            for x in (1 - outputs, outputs)
+        )
+    if isinstance(model, AlbertMultiLabelClassifier):
+        return ops.stack([others, outputs], axis=-1)
+    return outputs
 
 
 def _split(y_true, logits):

@@ -32,11 +32,8 @@ class AlbertMaskedLM(AlbertTask, keras_hub.models.MaskedLM):
     on records of a large corpus.
 
     Args:
-        backbone: an `AlbertBackbone`.
-        preprocessor: an `AlbertMaskedLMPreprocessor`, or `None` if the inputs are ids
-            already.
-        pairs: bool. An example is a pair of texts; `fit` sets it.
-        compile: bool. Compile with the defaults.
+        backbone, pairs, compile: as for `AlbertTextClassifier`.
+        preprocessor: optional `AlbertMaskedLMPreprocessor`.
 
     Inputs:
         The dict `AlbertBackbone` takes, and `mask_positions`, an int32 tensor

@@ -30,12 +30,9 @@ class AlbertMultipleChoice(AlbertTask, keras_hub.models.Task):
     have different numbers of choices.
 
     Args:
-        backbone: an `AlbertBackbone`.
+        backbone, dropout, compile: as for `AlbertTextClassifier`.
         preprocessor: an `AlbertMultipleChoicePreprocessor`, or `None` if the inputs
             are ids already, [batch, choices, time].
-        dropout: float. Rate between the pooled output and the head, apart from
-            the encoder's own.
-        compile: bool. Compile with the defaults.
 
     Returns:
         Logits [batch, choices], -1e9 where an example has fewer choices than others.

@@ -17,7 +17,6 @@ from albert_tf.preprocessing.task_preprocessors import (
     as_questions,
 )
 from albert_tf.preprocessing.texts import check_count, without_invalid_bytes
-from albert_tf_lite.answers import check_top_k
 from albert_tf_lite.errors import AlbertError
 
 # The log-probability of an impossible span.
@@ -38,16 +37,13 @@ class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
     holds is learned. `fit` and `evaluate` take lists, not datasets of texts.
 
     Args:
-        backbone: an `AlbertBackbone`.
-        preprocessor: an `AlbertQuestionAnsweringPreprocessor`, or `None` if the
-            inputs are ids already.
+        backbone, dropout, compile: as for `AlbertTextClassifier`.
+        preprocessor: optional `AlbertQuestionAnsweringPreprocessor`.
         null_threshold: optional float. Return no answer if its log-probability exceeds
             that of the best answer by more than this. `None` always answers; `fit` sets
             it to 0 if some examples have no answer, and `tune_null_threshold` to the
             best.
         max_answer_length: int, in tokens.
-        dropout: float. Rate between the encoder's output and the head.
-        compile: bool. Compile with the defaults.
 
     Returns:
         A dict of `start_logits` and `end_logits` [batch, time], for the first and the
@@ -167,9 +163,8 @@ class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
         max_answer_length=None,
     ):
         """Return `answer`, `start`, `end` and `score`, or a list of `top_k` such."""
-        if top_k is None:
-            raise AlbertError("`top_k` of answers must be a number. Received: None")
-        check_top_k(top_k)
+        if not isinstance(top_k, int) or top_k < 1:
+            raise AlbertError(f"`top_k` must be a positive int. Received: {top_k}")
         answers = self.predict_n_best(
             x, top_k, null_threshold, max_answer_length, batch_size, verbose=0
         )

@@ -18,11 +18,8 @@ class AlbertSentenceOrder(AlbertTask, keras_hub.models.Task):
     """ALBERT with its sentence-order head, which tells swapped texts from ordered ones.
 
     Args:
-        backbone: an `AlbertBackbone`.
-        preprocessor: an `AlbertTextClassifierPreprocessor`, or `None` if the inputs
-            are ids already.
+        backbone, preprocessor, compile: as for `AlbertTextClassifier`.
         num_sop_classes: int, as for `AlbertPretrainer`; class 0 is "in order".
-        compile: bool. Compile with the defaults.
 
     Returns:
         Logits, [batch, num_sop_classes]: class 0 = in order, 1 = swapped.
@@ -47,6 +44,7 @@ class AlbertSentenceOrder(AlbertTask, keras_hub.models.Task):
     fields = ("text", "text_pair")
     preprocessor_cls = AlbertTextClassifierPreprocessor
     heads = ("sop_head",)
+    exported_output = "logits"
     # One text has no order.
     pairs = True
 
@@ -111,9 +109,6 @@ class AlbertSentenceOrder(AlbertTask, keras_hub.models.Task):
 
     def predict_dicts(self, x, batch_size=None):
         return orders_of(self.sentence_order(*x, batch_size=batch_size))
-
-    def exported_settings(self):
-        return {"task": self.name_of_task, "output": "logits"}
 
     def answers(self, outputs: Any) -> dict[str, Any]:
         """Return `in_order` [batch], the probability that a pair is in order."""

@@ -27,8 +27,7 @@ class AlbertSpellingCorrector(AlbertTask, keras_hub.models.Task):
     sets of SIGHAN. Only Chinese characters are corrected.
 
     Args:
-        backbone: an `AlbertBackbone`.
-        preprocessor: an `AlbertTextClassifierPreprocessor`, or `None` for ids.
+        backbone, preprocessor, compile: as for `AlbertTextClassifier`.
 
     Returns:
         Logits [batch, time, vocabulary_size].

@@ -37,11 +37,8 @@ class AlbertSummarizer(AlbertTask, keras_hub.models.Task):
     (`albert_tf.evaluation.oracle_labels`).
 
     Args:
-        backbone: an `AlbertBackbone`.
-        preprocessor: an `AlbertSummarizerPreprocessor`, or `None` if the inputs are ids
-            already.
-        dropout: float. Rate between the encoder's output and the head.
-        compile: bool. Compile with the defaults.
+        backbone, dropout, compile: as for `AlbertTextClassifier`.
+        preprocessor: optional `AlbertSummarizerPreprocessor`.
 
     Returns:
         Logits [batch, time], meaningful at the [CLS] of each sentence.

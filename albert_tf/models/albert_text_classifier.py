@@ -35,8 +35,7 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
             inputs are ids already.
         activation: optional string or callable for the output, such as
             `"softmax"`. By default the model returns logits.
-        dropout: float. Rate between the pooled output and the head, apart from
-            the encoder's own.
+        dropout: float. Rate before the head, apart from the encoder's own.
         labels: optional list of `num_classes` strings, the names of the classes.
         pairs: bool. An example is a pair of texts; `fit` sets it.
         pooling_mode: `"cls"`, the pooled output of the backbone, as the releases were

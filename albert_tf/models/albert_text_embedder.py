@@ -28,13 +28,10 @@ class AlbertTextEmbedder(AlbertTask, keras_hub.models.TextEmbedder):
     batch do not. See `albert_tf.training.PairLoss`.
 
     Args:
-        backbone: an `AlbertBackbone`.
-        preprocessor: an `AlbertTextClassifierPreprocessor`, or `None` if the inputs
-            are ids already.
+        backbone, preprocessor, compile: as for `AlbertTextClassifier`.
         pooling_mode: `"mean"` or `"max"` of the tokens' last hidden states, `"cls"` for
             that of `[CLS]`, or `"first_last_mean"` of the first layer and the last.
         normalize: bool. Scale vectors to length 1.
-        compile: bool. Compile with the defaults.
 
     Returns:
         A float tensor [batch, hidden_dim].
@@ -60,6 +57,7 @@ class AlbertTextEmbedder(AlbertTask, keras_hub.models.TextEmbedder):
     optional_fields = ("text_pair",)
     preprocessor_cls = AlbertTextClassifierPreprocessor
     monitor = "spearman"
+    exported_output = "embedding"
     # Single texts, although `fit` takes pairs.
     text_inputs = ("text",)
 
@@ -151,9 +149,6 @@ class AlbertTextEmbedder(AlbertTask, keras_hub.models.TextEmbedder):
             return scores_of(cosines_of(*vectors))
         vectors = self.predict(x, batch_size, verbose=0)
         return [{"embedding": vector} for vector in vectors.tolist()]
-
-    def exported_settings(self):
-        return {"task": self.name_of_task, "output": "embedding"}
 
     # === Training ===
 

@@ -22,14 +22,8 @@ class AlbertTextRegressor(AlbertTask, keras_hub.models.Task):
     `predict` returns one float per text, [examples].
 
     Args:
-        backbone: an `AlbertBackbone`.
-        preprocessor: an `AlbertTextClassifierPreprocessor`, or `None` if the
-            inputs are ids already.
-        dropout: float. Rate between the pooled output and the head, apart from
-            the encoder's own.
-        pairs: bool. An example is a pair of texts; `fit` sets it.
-        pooling_mode: as for `AlbertTextClassifier`.
-        compile: bool. Compile with the defaults.
+        backbone, preprocessor, dropout, pairs, pooling_mode, compile: as for
+            `AlbertTextClassifier`.
 
     Returns:
         A float tensor [batch, 1].
@@ -53,6 +47,7 @@ class AlbertTextRegressor(AlbertTask, keras_hub.models.Task):
     preprocessor_cls = AlbertTextClassifierPreprocessor
     heads = ("regressor",)
     monitor = "spearman"
+    exported_output = "score"
 
     def __init__(
         self,
@@ -116,9 +111,6 @@ class AlbertTextRegressor(AlbertTask, keras_hub.models.Task):
 
     def predict_dicts(self, x, batch_size=None):
         return scores_of(self.predict(x, batch_size, verbose=0))
-
-    def exported_settings(self):
-        return {"task": self.name_of_task, "output": "score"}
 
     def answers(self, outputs: Any) -> dict[str, Any]:
         """Return `score` [batch], the numbers."""

@@ -46,15 +46,12 @@ class AlbertTokenClassifier(AlbertTask, keras_hub.models.Task):
     characters, as positions in `tags`. Its texts are truncated, not read in windows.
 
     Args:
-        backbone: an `AlbertBackbone`.
+        backbone, dropout, compile: as for `AlbertTextClassifier`.
         labels: list of strings, the kinds of entities.
         scheme: `"BIO"` or `"BIOES"`, the tags of a label.
-        preprocessor: an `AlbertTokenClassifierPreprocessor`, or `None` if the
-            inputs are ids already.
-        dropout: float. Rate between the encoder's output and the head.
+        preprocessor: optional `AlbertTokenClassifierPreprocessor`.
         tags: optional list of strings, instead of `labels` and `scheme`: the tags in
             the order of the outputs, such as `["O", "B-PER", "I-PER"]`.
-        compile: bool. Compile with the defaults.
 
     Returns:
         Logits [batch, time, num_tags].
@@ -82,6 +79,7 @@ class AlbertTokenClassifier(AlbertTask, keras_hub.models.Task):
     monitor = "f1"
     heads = ("token_classifier",)
     ignored_class = PADDING_TARGET
+    exported_output = "logits"
 
     def __init__(
         self,
@@ -192,12 +190,8 @@ class AlbertTokenClassifier(AlbertTask, keras_hub.models.Task):
         return spans
 
     def exported_settings(self):
-        return {
-            "task": self.name_of_task,
-            "output": "logits",
-            "tags": list(self.tags),
-            "stride": self.preprocessor.stride,
-        }
+        own = {"tags": list(self.tags), "stride": self.preprocessor.stride}
+        return {**super().exported_settings(), **own}
 
     def answers(self, outputs: Any) -> dict[str, Any]:
         """Return `tags`, `tag_ids` and `probabilities` of each token, for ids."""
@@ -242,6 +236,8 @@ class Tagging(lite.Tagging):
                 f"The tags should be different, and O one of them. Received: {tags}"
             )
         super().__init__(tags)
+        rows = [[lite.continues(a, b) for b in self.pairs] for a in self.pairs]
+        self._continued = np.array(rows)
         self.labels = list(dict.fromkeys(label for _, label in self.pairs if label))
         closed = any(prefix in "ES" for prefix, _ in self.pairs)
         self.scheme = "BIOES" if closed else "BIO"
@@ -282,8 +278,7 @@ class Tagging(lite.Tagging):
         text = logits.value_rowids()
         tags = tf.RaggedTensor.from_tensor(tags, lengths).values
         pairs = tf.stack([tags[:-1], tags[1:]], axis=1)
-        rule = [[lite.continues(a, b) for b in self.pairs] for a in self.pairs]
-        joined = tf.gather_nd(tf.constant(rule), pairs) & (text[:-1] == text[1:])
+        joined = tf.gather_nd(self._continued, pairs) & (text[:-1] == text[1:])
         inside = tags != self.outside
         begins = inside & ~tf.pad(joined, [[1, 0]])[: tf.size(tags)]
         first = tf.where(begins)[:, 0]

@@ -1,9 +1,7 @@
 """Batches of texts of similar length, and their outputs in input order."""
 
-import contextlib
 import dataclasses
 import functools
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -11,11 +9,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.preprocessing.length_grouping import FixedSize, TokenBudget
-from albert_tf.preprocessing.segment_packer import PackedTexts
-from albert_tf.preprocessing.text_classifier_preprocessor import (
-    AlbertTextClassifierPreprocessor as TextPreprocessor,
-)
+from albert_tf.preprocessing.segment_packer import PackedTexts, SegmentPacker
 from albert_tf_lite.errors import AlbertError
 
 DEFAULT_BATCH_SIZE = 32
@@ -24,6 +18,13 @@ DEFAULT_BATCH_SIZE = 32
 ENOUGH_TOKENS = 512
 # The target of padding where each token has a target: the `ignore_class` of losses.
 PADDING_TARGET = -1
+# Training sorts by length only within windows of up to 64 batches, at least four of
+# them, so that batches stay nearly as random as after a shuffle.
+MOST_SORTED_BATCHES = 64
+LEAST_WINDOWS = 4
+# A token budget deals examples into up to four parts of eight or more batches.
+MOST_PARTS = 4
+LEAST_BATCHES = 8
 
 
 def text_batches(
@@ -62,13 +63,18 @@ def text_batches(
         (packed.tokens, packed.first_lengths, *labels),
         packed.lengths.numpy(),
         pad or pad_rows,
-        _batch_plan(packer, batch_size, max_tokens, packed.texts_per_row),
+        batch_plan(packer, batch_size, max_tokens, packed.texts_per_row),
         shuffle,
     )
 
 
-def _batch_plan(packer, batch_size, max_tokens, texts=1):
-    """Return the plan of batches; arguments as for `text_batches`."""
+def batch_plan(
+    packer: SegmentPacker,
+    batch_size: int | None,
+    max_tokens: int | None,
+    texts: int = 1,
+) -> Any:
+    """Return the plan of batches of up to `texts` texts per example."""
     if None not in (batch_size, max_tokens):
         raise AlbertError(
             "`batch_size` counts the examples of a batch and `max_tokens` their "
@@ -77,12 +83,12 @@ def _batch_plan(packer, batch_size, max_tokens, texts=1):
         )
     if batch_size is not None:
         return FixedSize(batch_size)
+    enough = None
     if max_tokens is None:
-        most = DEFAULT_BATCH_SIZE * packer.sequence_length
-        return TokenBudget(most, packer, ENOUGH_TOKENS).shared_by(texts)
+        max_tokens, enough = DEFAULT_BATCH_SIZE * packer.sequence_length, ENOUGH_TOKENS
     if max_tokens < 1:
         raise AlbertError(f"`max_tokens` must be at least 1. Received: {max_tokens}")
-    return TokenBudget(max_tokens, packer).shared_by(texts)
+    return TokenBudget(max_tokens // max(texts, 1), packer, enough)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,7 +107,7 @@ class TextBatches:
     features: tuple
     lengths: np.ndarray
     pad: Callable[..., Any]
-    plan: FixedSize | TokenBudget
+    plan: "FixedSize | TokenBudget"
     shuffle: bool = False
 
     @functools.cached_property
@@ -201,104 +207,129 @@ def prefetched(dataset: tf.data.Dataset) -> tf.data.Dataset:
     return dataset.prefetch(2).with_options(options)
 
 
-def bucket_by_length(
-    dataset: tf.data.Dataset,
-    preprocessor: Any,
-    batch_size: int | None = None,
-    max_tokens: int | None = None,
-) -> tf.data.Dataset:
-    """Rebatch a dataset of texts by length, in one pass, so that little is padded.
+# === The examples of each batch ===
 
-    `fit`, `evaluate` and `predict` batch lists of texts by length without this.
-    It is for tasks with one label per text or pair, except `AlbertTextEmbedder`. The
-    number of batches is unknown, so the rate of `optimizer="auto"` is constant.
 
-    Args:
-        dataset: a `tf.data.Dataset` of batches `(texts, y)` or `(texts, y,
-            sample_weight)`; pairs are the tuple of two tensors.
-        preprocessor: the preprocessor of the task.
-        batch_size: optional int, examples per batch, 32 by default.
-        max_tokens: optional int, tokens per batch instead, padding included.
+@dataclasses.dataclass(frozen=True)
+class FixedSize:
+    """Batches of `examples` each, the last one smaller; used like `TokenBudget`."""
 
-    Returns:
-        A `tf.data.Dataset` with padded ids instead of the texts.
+    examples: int
 
-    Raises:
-        AlbertError: if an argument is wrong, or the task has other labels.
+    def batch_size(self, length: int) -> int:
+        """Return the number of examples per batch."""
+        return self.examples
 
-    Example:
-    ```python
-    grouped = albert_tf.models.bucket_by_length(dataset, classifier.preprocessor)
-    classifier.fit(grouped, epochs=3)
-    ```
+    def count(self, lengths: Any, shuffle: bool) -> int:
+        """Return the number of batches."""
+        return -(-len(lengths) // self.examples)
+
+    def batches(self, lengths: Any, seed: tf.Tensor | None = None) -> tf.RaggedTensor:
+        """Return the examples of each batch, int64 [batches, (examples)].
+
+        The order is random for a `seed`, an int tensor []; else from short to long.
+        """
+        count = len(lengths)
+        splits = [*range(0, count, self.examples), count]
+        if seed is None:
+            order = np.argsort(lengths, kind="stable")
+        else:
+            order = shuffled_order(lengths, self.examples, seed)
+        return tf.RaggedTensor.from_row_splits(order, splits, validate=False)
+
+
+def shuffled_order(lengths: Any, batch_size: int, seed: tf.Tensor) -> tf.Tensor:
+    """Return a random order in which neighbours have similar lengths, int64 [examples].
+
+    Examples are shuffled, sorted by length within windows and cut into batches, which
+    are shuffled. The last, smaller batch stays last. The order depends on `seed` alone.
     """
-    if type(preprocessor).pack_texts is not TextPreprocessor.pack_texts:
-        raise AlbertError(
-            "`bucket_by_length` is for tasks with one label per text. Pass lists, "
-            f"which are batched by length. Received: {type(preprocessor).__name__}"
-        )
-    packer = preprocessor.packer
-    if max_tokens is None:
-        batch_size = batch_size or DEFAULT_BATCH_SIZE
-    plan = _batch_plan(packer, batch_size, max_tokens)
-    # Two boundaries per doubling: at most a third of a batch is padding.
-    powers = (2**n for n in range(3, packer.sequence_length.bit_length()))
-    both = (bound for power in powers for bound in (power + 1, power * 3 // 2 + 1))
-    boundaries = [bound for bound in both if bound <= packer.sequence_length]
-    longest = [*(bound - 1 for bound in boundaries), packer.sequence_length]
-
-    def tokenize(texts, *rest):
-        return preprocessor.pack(texts), rest
-
-    def pad(packed, rest):
-        return packer.pad(*packed), *rest
-
-    return (
-        dataset.map(tokenize, num_parallel_calls=tf.data.AUTOTUNE)
-        .unbatch()
-        .bucket_by_sequence_length(
-            lambda packed, rest: tf.size(packed[0]),
-            bucket_boundaries=boundaries,
-            bucket_batch_sizes=[batch_size or plan.batch_size(x) for x in longest],
-            # Batches are ragged until `pad`.
-            no_padding=True,
-        )
-        .map(pad, num_parallel_calls=tf.data.AUTOTUNE)
-        .prefetch(tf.data.AUTOTUNE)
+    shuffle = tf.random.experimental.stateless_shuffle
+    lengths = tf.cast(lengths, tf.int64)
+    count = tf.size(lengths, tf.int64)
+    order = shuffle(tf.range(count), [seed, 0])
+    batches_in_window = tf.clip_by_value(
+        count // batch_size // LEAST_WINDOWS, 2, MOST_SORTED_BATCHES
     )
+    window = tf.range(count) // (batches_in_window * batch_size)
+    key = window * (tf.reduce_max(lengths) + 1) + tf.gather(lengths, order)
+    order = tf.gather(order, tf.argsort(key, stable=True))
+    whole = count // batch_size * batch_size
+    batches = shuffle(tf.reshape(order[:whole], [-1, batch_size]), [seed, 1])
+    return tf.concat([tf.reshape(batches, [-1]), order[whole:]], axis=0)
 
 
-def batches_of_ids(
-    x: Any, y: Any, sample_weight: Any, batch_size: int | None, shuffle: bool
-) -> tf.data.Dataset:
-    """Return batches of padded ids in memory, [examples, time]."""
-    data = keras.utils.pack_x_y_sample_weight(x, y, sample_weight)
-    dataset = tf.data.Dataset.from_tensor_slices(data)
-    if shuffle:
-        dataset = dataset.shuffle(dataset.cardinality())
-    return dataset.batch(batch_size or DEFAULT_BATCH_SIZE)
+@dataclasses.dataclass(frozen=True)
+class TokenBudget:
+    """Batches of as many examples as fit in a number of tokens, padding included.
 
+    Each batch takes about as much work and memory. An example with more tokens is alone
+    in its batch. Past `enough` tokens, close a batch rather than pad it further.
+    """
 
-def refuse_for_datasets(**options: Any) -> None:
-    """Raise if an argument is given that is for lists of texts only."""
-    for name, value in options.items():
-        if value is not None:
-            raise AlbertError(
-                f"`{name}` is for lists of texts. Pass batches (x, y) or (x, y, "
-                "sample_weight); `albert_tf.models.bucket_by_length` makes batches of "
-                "`max_tokens`."
-            )
+    tokens: int
+    packer: SegmentPacker
+    enough: int | None = None
 
+    def batch_size(self, length: int) -> int:
+        """Return the number of examples of this length per batch."""
+        return max(self.tokens // int(self.packer.padded_lengths(length)), 1)
 
-@contextlib.contextmanager
-def without_expected_warnings(dataset: tf.data.Dataset) -> Iterator[None]:
-    """Hide Keras' warnings about a pooler that is only kept and unknown lengths."""
-    pooler = r"\['pooled_dense/kernel', 'pooled_dense/bias'\]"
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", f"Gradients do not exist .* {pooler} when")
-        if int(dataset.cardinality()) < 0:
-            warnings.filterwarnings("ignore", "Your input ran out of data")
-        yield
+    def cut(self, lengths: Any) -> np.ndarray:
+        """Return the bounds [batches + 1] of batches of examples, sorted by length."""
+        bounds, last = [0], 0
+        for row, length in enumerate(self.packer.padded_lengths(lengths)):
+            count = row - bounds[-1]
+            is_full = (count + 1) * length > self.tokens
+            if self.enough and length > last:
+                is_full = is_full or count * last >= self.enough
+            if count and is_full:
+                bounds.append(row)
+            last = length
+        return np.array([*bounds, len(lengths)])
+
+    def count(self, lengths: Any, shuffle: bool) -> int:
+        """Return the number of batches."""
+        by_length = np.sort(np.asarray(lengths))
+        parts, bounds = self._parts(by_length) if shuffle else (1, self.cut(by_length))
+        return parts * (len(bounds) - 1)
+
+    def batches(self, lengths: Any, seed: tf.Tensor | None = None) -> tf.RaggedTensor:
+        """Return the examples of each batch; see `FixedSize.batches`."""
+        lengths = np.asarray(lengths)
+        if seed is None:
+            order = np.argsort(lengths, kind="stable")
+            return tf.RaggedTensor.from_row_splits(order, self.cut(lengths[order]))
+        padded = self.packer.padded_lengths(lengths)
+        parts, bounds = self._parts(np.sort(padded))
+        shuffle = tf.random.experimental.stateless_shuffle
+        order = shuffle(tf.range(len(lengths), dtype=tf.int64), [seed, 0])
+        order = tf.gather(order, tf.argsort(tf.gather(padded, order), stable=True))
+        # [places, parts]: of neighbours in length, one for each part.
+        order = tf.pad(order, [[-len(lengths) % parts, 0]], constant_values=-1)
+        places = tf.reshape(order, [-1, parts])
+        draw = tf.random.stateless_uniform(tf.shape(places), [seed, 1])
+        places = tf.gather(places, tf.argsort(draw), batch_dims=1)
+        splits = (np.arange(parts)[:, None] * bounds[-1] + bounds[:-1]).reshape(-1)
+        batches = tf.RaggedTensor.from_row_splits(
+            tf.reshape(tf.transpose(places), [-1]), [*splits, parts * bounds[-1]]
+        )
+        batches = tf.gather(batches, shuffle(tf.range(len(splits)), [seed, 2]))
+        return tf.ragged.boolean_mask(batches, batches >= 0)
+
+    def _parts(self, by_length):
+        """Return the number of parts and the bounds of the batches in each.
+
+        Dealing examples into parts gives them other companions in each epoch, also
+        where few have about one length. Each part is cut as if it got the longest of
+        neighbours, so that the number of batches, and so of steps, is constant.
+        """
+        bounds = self.cut(by_length)
+        parts = int(np.clip((len(bounds) - 1) // LEAST_BATCHES, 1, MOST_PARTS))
+        # A batch of one example must not lose it to the padding of places.
+        if bounds[1] == 1:
+            parts = 1
+        return parts, self.cut(by_length[::-1][::parts][::-1])
 
 
 # === Outputs and targets with an axis for the tokens ===
@@ -346,21 +377,13 @@ def empty_outputs(symbolic: Any) -> Any:
     return keras.tree.map_structure(empty, symbolic)
 
 
-def targets_of_one_type(dataset: tf.data.Dataset) -> tf.data.Dataset:
-    """Return a dataset whose integer targets are of 64 bits."""
-    spec = dataset.element_spec
-    if not isinstance(spec, tuple) or len(spec) < 2:
-        return dataset
-    return dataset.map(lambda x, y, *w: (x, tf.nest.map_structure(_one_type, y), *w))
-
-
 def _pad_target(target, shape):
     """Return a target, a ragged one padded to the shape [batch, time]."""
     if isinstance(target, tf.RaggedTensor):
         target = target.to_tensor(PADDING_TARGET, shape=shape)
-    return _one_type(target)
+    return one_type(target)
 
 
-def _one_type(target):
-    # One type, so that Keras traces the training step once.
+def one_type(target: Any) -> Any:
+    """Return integer targets in 64 bits, so that Keras traces its step once."""
     return tf.cast(target, tf.int64) if target.dtype.is_integer else target

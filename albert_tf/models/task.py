@@ -7,7 +7,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.models import batching
+from albert_tf.models import batching, datasets
 from albert_tf.models.auto_compile import AutoCompile
 from albert_tf.models.from_checkpoint import FromCheckpoint
 from albert_tf.preprocessing.segment_packer import PackedTexts
@@ -46,6 +46,8 @@ class AlbertTask(AutoCompile, FromCheckpoint):
         preprocessor_cls: class of the preprocessor; `None` for a task that takes ids.
         monitor: string, the score on the dev set that chooses the best epoch.
         takes_class_weight: bool. An example has one class, which `fit` can weight.
+        exported_output: string, the output in LiteRT and ONNX files, `None` for no such
+            files.
         pairs: bool. An example is a pair of texts; `fit` sets it.
         reads_windows: bool. A text may be several rows, so datasets of texts are read
             into memory to predict them, and refused for training.
@@ -56,6 +58,7 @@ class AlbertTask(AutoCompile, FromCheckpoint):
     optional_fields: tuple[str, ...] = ()
     monitor: str | None = None
     takes_class_weight = False
+    exported_output: str | None = None
     pairs = False
     reads_windows = False
     _was_fitted = False
@@ -147,8 +150,10 @@ class AlbertTask(AutoCompile, FromCheckpoint):
         raise NotImplementedError
 
     def exported_settings(self) -> dict[str, Any] | None:
-        """Return the settings in LiteRT and ONNX files; `None` if there are none."""
-        return None
+        """Return the settings in LiteRT and ONNX files; `None` for no such files."""
+        if self.exported_output is None:
+            return None
+        return {"task": self.name_of_task, "output": self.exported_output}
 
     def answers(self, outputs: Any, **options: Any) -> dict[str, Any]:
         """Return the meaning of the model's outputs as named tensors."""
@@ -250,7 +255,7 @@ class AlbertTask(AutoCompile, FromCheckpoint):
         if not (self._was_fitted or initial_epoch):
             callbacks = [*keras.tree.flatten(callbacks or []), LossWatch()]
         self._was_fitted = True
-        with batching.without_expected_warnings(x):
+        with datasets.without_expected_warnings(x):
             return super().fit(
                 x,
                 epochs=epochs,
@@ -289,7 +294,7 @@ class AlbertTask(AutoCompile, FromCheckpoint):
         """
         options = {"batch_size": batch_size, "max_tokens": max_tokens}
         x = self._keras_data(x, y, sample_weight, **options, fixed=True)
-        with batching.without_expected_warnings(x):
+        with datasets.without_expected_warnings(x):
             return super().evaluate(
                 x,
                 verbose=verbose,
@@ -341,7 +346,7 @@ class AlbertTask(AutoCompile, FromCheckpoint):
         """
         x = self.read_texts(x)
         if not self.takes_texts(x):
-            batching.refuse_for_datasets(max_tokens=max_tokens)
+            datasets.refuse_for_datasets(max_tokens=max_tokens)
             if isinstance(x, tf.data.Dataset):
                 check_batched(x)
             outputs = super().predict(x, batch_size=batch_size, **kwargs)
@@ -377,11 +382,11 @@ class AlbertTask(AutoCompile, FromCheckpoint):
         """Return the data of `fit` or `evaluate` as a dataset of batches."""
         if self.takes_texts(x):
             return self.training_batches(x, y, sample_weight, **options)
-        batching.refuse_for_datasets(max_tokens=options["max_tokens"])
+        datasets.refuse_for_datasets(max_tokens=options["max_tokens"])
         if isinstance(x, tf.data.Dataset):
-            batching.refuse_for_datasets(y=y, sample_weight=sample_weight)
+            datasets.refuse_for_datasets(y=y, sample_weight=sample_weight)
         else:
             ways = options["batch_size"], options.get("shuffle", False)
-            x = batching.batches_of_ids(x, y, sample_weight, *ways)
+            x = datasets.batches_of_ids(x, y, sample_weight, *ways)
         dataset = self.prepare_dataset(check_batched(x), options.get("fixed", False))
-        return batching.targets_of_one_type(dataset)
+        return datasets.targets_of_one_type(dataset)

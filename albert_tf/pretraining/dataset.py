@@ -12,7 +12,7 @@ import keras_hub
 import numpy as np
 import tensorflow as tf
 
-from albert_tf.preprocessing.length_grouping import shuffled_order
+from albert_tf.models.batching import shuffled_order
 from albert_tf.preprocessing.masking import (
     MASK_DEFAULTS,
     WholeWordMaskGenerator,

@@ -18,18 +18,23 @@ class LossWatch(keras.callbacks.Callback):
     low, or so high that it ruins the encoder.
     """
 
+    # Without this, Keras would wait for the loss of each step before the next one.
+    async_safe = True
+
     def on_train_begin(self, logs: Any = None) -> None:
-        # Sums of the loss by step; Keras logs its mean over the epoch so far.
-        self._sums: list[float] | None = [0.0]
+        # By step, because threads may add them in another order. Keras logs the mean
+        # loss of the epoch so far.
+        self._means: dict[int, float] | None = {}
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
-        if self._sums is not None and logs and "loss" in logs:
-            self._sums.append(float(logs["loss"]) * len(self._sums))
+        if self._means is not None and logs and "loss" in logs:
+            self._means[batch] = float(logs["loss"])
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        sums, self._sums = self._sums, None
-        if sums is None or len(sums) <= LEAST_STEPS:
+        means, self._means = self._means, None
+        if means is None or len(means) < LEAST_STEPS:
             return
+        sums = [0.0, *(n * means[step] for n, step in enumerate(sorted(means), 1))]
         third = (len(sums) - 1) // 3
         first = sums[third] / third
         last = (sums[-1] - sums[-1 - third]) / third

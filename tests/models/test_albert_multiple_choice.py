@@ -33,13 +33,6 @@ def test_each_choice_is_read_with_its_context_and_question(model):
     # A long context is truncated at its end, not the choice.
     assert tokens[2].to_list()[0][-3:] == [SEP, token_id("去"), SEP]
     assert len(tokens[2].to_list()[0]) == 29
-    features = model.preprocessor(X)
-    assert {value.shape for value in features.values()} == {(4, 4, 29)}
-    assert features["padding_mask"].numpy().any(-1).tolist() == [
-        [i < len(choices) for i in range(4)] for choices in CHOICES
-    ]
-    segment_ids = features["segment_ids"].numpy()[0, 2]
-    assert segment_ids.tolist() == [0] * 8 + [1] * 6 + [0] * 15
 
 
 def test_a_choice_is_scored_as_alone(model, logits):

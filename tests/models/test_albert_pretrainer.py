@@ -5,7 +5,9 @@ import numpy as np
 import pytest
 from small_classifier import randomised, small_backbone
 
-from albert_tf.models import AlbertPretrainer
+from albert_tf.checkpoints import open_checkpoint, save_checkpoint
+from albert_tf.models import AlbertPretrainer, AlbertSentenceOrder
+from albert_tf.models.albert_pretrainer import build_model
 
 RNG = np.random.default_rng(22)
 INPUTS = {
@@ -35,6 +37,14 @@ def test_the_decoder_is_the_embedding_table(tmp_path):
     pretrainer.save(tmp_path / "model.keras")
     loaded = keras.models.load_model(tmp_path / "model.keras")
     assert loaded.masked_lm_head.embedding is loaded.backbone.embedding
+
+
+def test_files_without_a_fine_tuned_head_give_the_same_kind(tmp_path):
+    backbone = small_backbone(embedding_projection="after_layer_norm")
+    kinds = {"backbone": backbone, "order": AlbertSentenceOrder(backbone)}
+    for name, model in kinds.items():
+        save_checkpoint(model, tmp_path / name)
+        assert type(build_model(open_checkpoint(tmp_path / name))) is type(model)
 
 
 def test_loss_and_accuracy_of_both_heads():

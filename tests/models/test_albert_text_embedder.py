@@ -1,11 +1,9 @@
-"""Text vectors: pooling, search, losses, training, files."""
+"""Text vectors: pooling, search, losses."""
 
-import keras
 import numpy as np
 import pytest
 from small_classifier import OTHERS, TEXTS, VOCABULARY, randomised, small_backbone
 
-from albert_tf.evaluation import regression_scores
 from albert_tf.models import AlbertTextEmbedder
 from albert_tf.training import PairLoss
 
@@ -91,35 +89,3 @@ def test_the_loss_of_scored_and_unscored_pairs(scores):
         expected += in_batch(cosines, unscored)
     given = PairLoss(scale)(np.repeat(scores, 2), vectors)
     assert float(given) == pytest.approx(expected, rel=1e-5, abs=1e-6)
-
-
-# === Training ===
-
-
-def spearman(model, pairs, scores):
-    first, second = map(model.encode_text, pairs)
-    return regression_scores(scores, (first * second).sum(axis=1))["spearman"]
-
-
-@pytest.mark.slow
-@pytest.mark.traced
-def test_fit_moves_related_texts_together():
-    """Train with scores, and from the same weights without."""
-    keras.utils.set_random_seed(2)
-    food = ["好吃", "吃鸡蛋", "想吃", "不吃了"]
-    places = ["上海", "去上海了", "来上海", "在上"]
-    alike = [(a, b) for part in (food, places) for a in part for b in part if a != b]
-    unlike = [(a, b) for a in food for b in places]
-    pairs = tuple(map(list, zip(*alike, *unlike, strict=True)))
-    truth = [1.0] * len(alike) + [0.0] * len(unlike)
-    model = embedder(num_layers=1)
-    model.compile(learning_rate=3e-3)
-    weights, before = model.get_weights(), spearman(model, pairs, truth)
-    model.fit(pairs, truth, batch_size=8, epochs=4, verbose=0)
-    # The maximum with two different scores is 0.87.
-    assert spearman(model, pairs, truth) > max(0.6, before + 0.2)
-    model.set_weights(weights)
-    together = tuple(map(list, zip(*alike, strict=True)))
-    # Small batches, because the others of a batch count as unrelated.
-    model.fit(together, batch_size=2, epochs=6, verbose=0)
-    assert spearman(model, pairs, truth) > max(0.6, before + 0.2)

@@ -93,6 +93,8 @@ def test_pairs_empty_texts_and_truncated_texts(explain):
     assert found.error < 0.01
     for text in (" \t", ("", "")):
         assert explain(text).error < 0.01
+    with pytest.warns(UserWarning, match="is off by .* after 8 steps"):
+        explain("好吃", steps=1, tolerance=0.0)
     (values,) = explain("好吃" * 30).values
     read = explain.classifier.preprocessor.sequence_length - 2
     assert (values[:read] != 0).all() and (values[read:] == 0).all()

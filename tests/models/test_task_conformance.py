@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from small_classifier import VOCABULARY
-from task_cases import CASES, COUNT
+from task_cases import CASES, COUNT, tensor
 
 from albert_tf.models import TASKS, AlbertTask
 
@@ -130,6 +130,34 @@ def test_a_dataset_is_predicted_like_a_list(case, task, outputs):
     assert difference(predict(case, task, ids), outputs) < 1e-5
     nothing = ([],) * len(case.x) if isinstance(case.x, tuple) else []
     assert not any(map(len, columns(predict(case, task, nothing))))
+
+
+# Options with which `predict_dicts` answers as much as a graph for strings.
+WHOLE = {
+    **{name: {"top_k": None} for name in ("text classifier", "multiple choice")},
+    **dict.fromkeys(("regressor", "token classifier", "question answering"), {}),
+    **dict.fromkeys(("masked language model", "text embedder"), {}),
+    "summarizer": {"sentences": 99},
+}
+
+
+@pytest.mark.parametrize(
+    ("case", "options"),
+    [(CASES[name], options) for name, options in WHOLE.items()],
+    ids=WHOLE,
+    indirect=["case"],
+)
+def test_a_graph_for_strings_answers_like_python(case, task, options):
+    x = case.x
+    texts = x if isinstance(x, tuple) else ([text or "差" for text in x],)
+    answers = task.predict_dicts(x if isinstance(x, tuple) else texts[0], **options)
+    found = [x for x in keras.tree.flatten(answers) if isinstance(x, float)]
+    served = task.text_answers(tuple(map(tensor, texts)), task)
+    numbers = [np.ravel(x) for x in leaves(served) if x.dtype == "float32"]
+    # 0 and -1 stand where a row has fewer answers than others.
+    expected = [x for x in np.concatenate(numbers) if x not in (0.0, -1.0)]
+    assert len(found) >= COUNT - 1
+    np.testing.assert_allclose(np.sort(found), np.sort(expected), atol=1e-5)
 
 
 @slow_but_common

@@ -22,7 +22,6 @@ from albert_tf.models import bucket_by_length
 INVALID = b"\xff\xe5\xa5\xbd\xfe"  # The UTF-8 of 好 between invalid bytes.
 WEIGHTS = np.array([1.0, 0.0, 2.0, 0.5, 3.0, 0.25, 1.5])
 PAIRS = (TEXTS, OTHERS)
-DATASET = tf.data.Dataset.from_tensor_slices((["天", "地"], [0, 1]))
 
 
 @pytest.fixture(scope="module")
@@ -159,21 +158,3 @@ def test_a_token_budget_changes_no_output_and_no_loss(frozen, losses, logits):
     shapes, scores = batch_shapes(frozen, frozen.evaluate, dataset)
     assert scores[0] == pytest.approx(losses["texts"].mean(), abs=1e-5)
     assert all(rows * time <= 48 for rows, time in shapes) and len(shapes) > 2
-
-
-@pytest.mark.parametrize(
-    ("x", "y", "options", "message"),
-    [
-        (TEXTS, LABELS[:-1], {}, "7 texts and 6 labels"),
-        (["好", "差"], [0, 3], {}, "num_classes - 1, that is 2. Element 1 is 3"),
-        ((["好", "差"], ["好"]), [0, 1], {}, "shapes .2,. and .1,."),
-        (["好", float("nan")], [0, 1], {}, "Element 1 is nan"),
-        ("好", [0], {}, "list of strings"),
-        (TEXTS, LABELS, {"batch_size": 3, "max_tokens": 64}, "pass one of.*batch_size"),
-        (DATASET, None, {}, "are single texts. Expected batches"),
-        (DATASET.batch(2), None, {"max_tokens": 64}, "bucket_by_length"),
-    ],
-)
-def test_wrong_training_data_raises(frozen, x, y, options, message):
-    with pytest.raises((ValueError, TypeError), match=message):
-        frozen.fit(x, y, verbose=0, **options)

@@ -1,0 +1,123 @@
+"""Datasets that the user passes: checks, types and batches of similar length."""
+
+import contextlib
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from albert_tf.models.batching import DEFAULT_BATCH_SIZE, batch_plan, one_type
+from albert_tf.preprocessing.text_classifier_preprocessor import (
+    AlbertTextClassifierPreprocessor as TextPreprocessor,
+)
+from albert_tf_lite.errors import AlbertError
+
+
+def bucket_by_length(
+    dataset: tf.data.Dataset,
+    preprocessor: Any,
+    batch_size: int | None = None,
+    max_tokens: int | None = None,
+) -> tf.data.Dataset:
+    """Rebatch a dataset of texts by length, in one pass, so that little is padded.
+
+    `fit`, `evaluate` and `predict` batch lists of texts by length without this.
+    It is for tasks with one label per text or pair, except `AlbertTextEmbedder`. The
+    number of batches is unknown, so the rate of `optimizer="auto"` is constant.
+
+    Args:
+        dataset: a `tf.data.Dataset` of batches `(texts, y)` or `(texts, y,
+            sample_weight)`; pairs are the tuple of two tensors.
+        preprocessor: the preprocessor of the task.
+        batch_size: optional int, examples per batch, 32 by default.
+        max_tokens: optional int, tokens per batch instead, padding included.
+
+    Returns:
+        A `tf.data.Dataset` with padded ids instead of the texts.
+
+    Raises:
+        AlbertError: if an argument is wrong, or the task has other labels.
+
+    Example:
+    ```python
+    grouped = albert_tf.models.bucket_by_length(dataset, classifier.preprocessor)
+    classifier.fit(grouped, epochs=3)
+    ```
+    """
+    if type(preprocessor).pack_texts is not TextPreprocessor.pack_texts:
+        raise AlbertError(
+            "`bucket_by_length` is for tasks with one label per text. Pass lists, "
+            f"which are batched by length. Received: {type(preprocessor).__name__}"
+        )
+    packer = preprocessor.packer
+    if max_tokens is None:
+        batch_size = batch_size or DEFAULT_BATCH_SIZE
+    plan = batch_plan(packer, batch_size, max_tokens)
+    # Two boundaries per doubling: at most a third of a batch is padding.
+    powers = (2**n for n in range(3, packer.sequence_length.bit_length()))
+    both = (bound for power in powers for bound in (power + 1, power * 3 // 2 + 1))
+    boundaries = [bound for bound in both if bound <= packer.sequence_length]
+    longest = [*(bound - 1 for bound in boundaries), packer.sequence_length]
+
+    def tokenize(texts, *rest):
+        return preprocessor.pack(texts), rest
+
+    def pad(packed, rest):
+        return packer.pad(*packed), *rest
+
+    return (
+        dataset.map(tokenize, num_parallel_calls=tf.data.AUTOTUNE)
+        .unbatch()
+        .bucket_by_sequence_length(
+            lambda packed, rest: tf.size(packed[0]),
+            bucket_boundaries=boundaries,
+            bucket_batch_sizes=list(map(plan.batch_size, longest)),
+            # Batches are ragged until `pad`.
+            no_padding=True,
+        )
+        .map(pad, num_parallel_calls=tf.data.AUTOTUNE)
+        .prefetch(tf.data.AUTOTUNE)
+    )
+
+
+def batches_of_ids(
+    x: Any, y: Any, sample_weight: Any, batch_size: int | None, shuffle: bool
+) -> tf.data.Dataset:
+    """Return batches of padded ids in memory, [examples, time]."""
+    data = keras.utils.pack_x_y_sample_weight(x, y, sample_weight)
+    dataset = tf.data.Dataset.from_tensor_slices(data)
+    if shuffle:
+        dataset = dataset.shuffle(dataset.cardinality())
+    return dataset.batch(batch_size or DEFAULT_BATCH_SIZE)
+
+
+def refuse_for_datasets(**options: Any) -> None:
+    """Raise if an argument is given that is for lists of texts only."""
+    for name, value in options.items():
+        if value is not None:
+            raise AlbertError(
+                f"`{name}` is for lists of texts. Pass batches (x, y) or (x, y, "
+                "sample_weight); `albert_tf.models.bucket_by_length` makes batches of "
+                "`max_tokens`."
+            )
+
+
+def targets_of_one_type(dataset: tf.data.Dataset) -> tf.data.Dataset:
+    """Return a dataset whose integer targets are of 64 bits."""
+    spec = dataset.element_spec
+    if not isinstance(spec, tuple) or len(spec) < 2:
+        return dataset
+    return dataset.map(lambda x, y, *w: (x, tf.nest.map_structure(one_type, y), *w))
+
+
+@contextlib.contextmanager
+def without_expected_warnings(dataset: tf.data.Dataset) -> Iterator[None]:
+    """Hide Keras' warnings about a pooler that is only kept and unknown lengths."""
+    pooler = r"\['pooled_dense/kernel', 'pooled_dense/bias'\]"
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", f"Gradients do not exist .* {pooler} when")
+        if int(dataset.cardinality()) < 0:
+            warnings.filterwarnings("ignore", "Your input ran out of data")
+        yield
