@@ -1,7 +1,6 @@
 """A smaller vocabulary: the same outputs for texts of the tokens that stay."""
 
 import numpy as np
-import pytest
 from checkpoint_files import GOLDEN
 from command_line import run
 from small_classifier import VOCABULARY, predict, randomised, small_backbone
@@ -81,7 +80,6 @@ def test_kept_tokens():
     assert {"z", "##z"} <= set(kept)
 
 
-@pytest.mark.slow
 def test_the_command_line_prunes_a_checkpoint(tmp_path):
     vocabulary = tmp_path / "vocab.txt"
     vocabulary.write_text("\n".join(VOCABULARY), encoding="utf-8")

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import pathlib
 import shutil
 
 import pytest
@@ -16,6 +17,7 @@ from albert_tf.models import AlbertBackbone, AlbertPretrainer
 # Traced steps are faster than eager ones from some ten on.
 pytestmark = pytest.mark.traced
 
+MICRO = pathlib.Path(__file__).parents[2] / "examples" / "albert_micro_zh"
 CONFIG = {
     "vocab_size": 60,
     "embedding_size": 8,
@@ -62,7 +64,6 @@ def options(records, output, **changes):
     return ("pretrain", "--data", records, "--output", output, *named)
 
 
-@pytest.mark.traced
 def test_from_random_weights(folder, records, tmp_path):
     changes = {"config": folder / "config.json", "ngram": 1}
     changes |= {"mask-selection-rate": "0.3:0.15", "ema-momentum": 0.9}
@@ -78,6 +79,14 @@ def test_from_random_weights(folder, records, tmp_path):
     assert (tmp_path / "loss.png").stat().st_size > 1000
     tokens = open_checkpoint(tmp_path).tokenizer().get_vocabulary()
     assert tokens == (folder / "vocab.txt").read_text().split("\n")[:-1]
+
+
+def test_masks_and_tokens_that_do_not_fit_the_records(records, tmp_path):
+    command = options(records, tmp_path / "out", config="albert_tiny_zh")
+    error = refused(*command, "--masking", "static", "--ngram", 2)
+    assert f"no options of masks. Received: {records}, ngram" in error
+    command = options(records, tmp_path / "out", checkpoint=MICRO)
+    assert "have different vocabularies" in refused(*command)
 
 
 def released(records, folder):

@@ -3,6 +3,7 @@
 import functools
 import json
 import re
+import sys
 import typing
 import unittest.mock
 from typing import NamedTuple
@@ -15,7 +16,7 @@ import albert_tf
 from albert_tf.models.pooling import POOLING_MODES
 from albert_tf.training import fine_tuning
 from albert_tf_cli.finetune import Freeze, PoolingMode
-from albert_tf_cli.tasks import Examples, split
+from albert_tf_cli.tasks import TASKS, Examples, split
 
 
 class Case(NamedTuple):
@@ -158,7 +159,7 @@ def examples_of(task, lines):
         )
     ],
 )
-def test_a_task_from_a_file_to_answers(name, fine_tune, trained):
+def test_a_task_from_a_file_to_answers(name, fine_tune, trained, monkeypatch, tmp_path):
     case = CASES[name]
     model, data, printed = trained(name, fine_tune)
     assert printed.startswith(case.summary)
@@ -172,7 +173,9 @@ def test_a_task_from_a_file_to_answers(name, fine_tune, trained):
     assert not (model / ".training").exists()
 
     # The columns of the training are remembered.
-    values = json.loads(run("evaluate", model, data, "--json").stdout)
+    report = ("--report", tmp_path) if TASKS[case.task].mistakes else ()
+    monkeypatch.setattr(sys.modules["albert_tf_cli.evaluate"], "EXPLAINED", 1)
+    values = json.loads(run("evaluate", model, data, "--json", *report).stdout)
     if name != "multiple-choice" or fine_tune is fine_tuning.fine_tune:
         assert values[case.score] == pytest.approx(best, abs=1e-5)
     assert f"{values[case.score]:.4g}" in run("evaluate", model, data).stdout
