@@ -1,7 +1,7 @@
 """The command `albert-tf export`."""
 
 import os
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -74,8 +74,8 @@ def export(
     import tensorflow as tf
 
     from albert_tf import pipeline
-    from albert_tf.export import LiteRTModel, OnnxModel, litert, onnx, saved_model
-    from albert_tf.export.engines import largest_difference
+    from albert_tf.export import saved_model
+    from albert_tf.export.engines import ENGINES, largest_difference
 
     found = pipeline(path=model)
     task, trained = task_named(found.task), found.model
@@ -96,20 +96,20 @@ def export(
             soft_wrap=True,
         )
         return
-    write, opens = {"onnx": (onnx, OnnxModel), "litert": (litert, LiteRTModel)}[
-        format_name
-    ]
+    write, opens = ENGINES[format_name]
     write(trained, path, precision=precision)
     exported = opens(path)
-    texts = (TEXTS, TEXTS[::-1]) if "text_b" in trained.text_inputs else TEXTS
+    inputs: Any = TEXTS
+    if "text_b" in trained.text_inputs:
+        inputs = (TEXTS, TEXTS[::-1])
     size = sum(x.numpy().nbytes for x in trained.weights)
     summary = {
         "wrote": f"{path} ({format_name} {precision}), which needs no other file",
         "size": f"{os.path.getsize(path) / 1e6:.2f} MB of {size / 1e6:.2f} MB",
-        "difference": f"{largest_difference(trained, exported, texts):.1e}",
+        "difference": f"{largest_difference(trained, exported, inputs):.1e}",
     }
     if check:
-        monitor = trained.monitor
+        monitor: Any = trained.monitor
         of_file, of_model = (
             task.report(trained, examples, predicted)[monitor]
             for predicted in (

@@ -15,7 +15,7 @@ from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.exported_model import ExportedModel
 
 # The writer and the reader of each engine's files.
-_ENGINES: dict[str, Any] = {"onnx": (onnx, OnnxModel), "litert": (litert, LiteRTModel)}
+ENGINES: dict[str, Any] = {"onnx": (onnx, OnnxModel), "litert": (litert, LiteRTModel)}
 
 
 def exported(task: AlbertTask, engine: str = "onnx") -> ExportedModel:
@@ -43,11 +43,11 @@ def exported(task: AlbertTask, engine: str = "onnx") -> ExportedModel:
     fast.predict(["很好", "太差了"])["label"]
     ```
     """
-    if engine not in _ENGINES:
+    if engine not in ENGINES:
         raise AlbertError(
-            f"`engine` must be one of {', '.join(_ENGINES)}. Received: {engine!r}"
+            f"`engine` must be one of {', '.join(ENGINES)}. Received: {engine!r}"
         )
-    write, opens = _ENGINES[engine]
+    write, opens = ENGINES[engine]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "model")
         write(task, path, precision="int8")
