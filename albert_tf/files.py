@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import hashlib
 import json
 import os
@@ -13,12 +14,6 @@ from collections.abc import Iterator
 from typing import Any
 
 from albert_tf_lite.errors import AlbertError
-
-try:
-    import fcntl
-except ImportError:  # Windows.
-    fcntl = None  # type: ignore[assignment]
-
 
 # The folder in an output directory with the state of an unfinished training.
 BACKUP = ".training"
@@ -77,13 +72,10 @@ def complete_file(path: str | os.PathLike) -> Iterator[pathlib.Path]:
 
 @contextlib.contextmanager
 def only_writer(directory: str | os.PathLike) -> Iterator[None]:
-    """Lock a directory against other processes of this machine, except on Windows.
+    """Lock a directory against other processes of this machine.
 
     The operating system releases the lock of a killed process.
     """
-    if fcntl is None:
-        yield
-        return
     with contextlib.ExitStack() as stack:
         descriptor = os.open(directory, os.O_RDONLY)
         stack.callback(os.close, descriptor)

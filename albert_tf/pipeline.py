@@ -213,7 +213,7 @@ def _read_examples(given, fields, num_required):
     if is_one:
         columns = examples[0]
         texts = {**dict(zip(fields, columns, strict=False)), _CHOICES: ""}.values()
-        if not all(isinstance(x, str) for x in texts):
+        if any(isinstance(x, Iterable) and not isinstance(x, str) for x in texts):
             counts = {len(x) for x in columns if not isinstance(x, str)}
             if len(counts) > 1:
                 raise AlbertError(

@@ -18,7 +18,7 @@ def import_tensorflow():
     is_imported = "tensorflow" in sys.modules
     with (
         contextlib.nullcontext()
-        if is_verbose or is_imported or _lacks_avx()
+        if is_verbose or is_imported or lacks_avx()
         else silent_stderr()
     ):
         # Keras first: tensorflow_text hides why it cannot be imported.
@@ -26,10 +26,8 @@ def import_tensorflow():
         import tensorflow_text  # noqa: F401
 
 
-def _lacks_avx():
+def lacks_avx():
     """Return whether TensorFlow will abort with a message on standard error."""
-    try:
-        description = pathlib.Path("/proc/cpuinfo").read_text()
-    except OSError:
-        return False
-    return platform.machine() == "x86_64" and " avx " not in description
+    file = pathlib.Path("/proc/cpuinfo")
+    is_x86 = platform.machine() == "x86_64" and file.exists()
+    return is_x86 and " avx " not in file.read_text()

@@ -3,6 +3,7 @@
 import importlib.metadata
 import importlib.util
 import os
+import re
 import sys
 import warnings
 
@@ -14,6 +15,11 @@ for _name in ("typer", "rich"):
 import typer
 from rich.text import Text
 
+# Readers report bad data before TensorFlow is imported.
+os.environ["ALBERT_TF_LAZY"] = "1"
+import albert_tf  # noqa: F401
+
+del os.environ["ALBERT_TF_LAZY"]
 from albert_tf_cli.checkpoints import convert, download, inspect, prune
 from albert_tf_cli.common import errors
 from albert_tf_cli.evaluate import evaluate
@@ -23,9 +29,17 @@ from albert_tf_cli.options import Command
 from albert_tf_cli.predict import predict
 from albert_tf_cli.pretrain_data import pretrain_data
 from albert_tf_cli.pretraining import pretrain
+from albert_tf_cli.tasks import Columns
 from albert_tf_lite.errors import AlbertError
 
 __all__ = ["app", "main"]
+
+# Options by the arguments of functions that error messages name.
+_OPTIONS = {
+    **{name: f"--{name.replace('_', '-')}-column" for name in Columns._fields},
+    "config": "--config",
+    "vocabulary": "--vocab",
+}
 
 app = typer.Typer(
     help="ALBERT for Keras 3 on TensorFlow, with first-class Chinese support.",
@@ -68,11 +82,6 @@ def main():
     Errors that the user can fix end in one line; any other exception is a bug and
     shows its traceback.
     """
-    # Readers report bad data before TensorFlow is imported.
-    os.environ["ALBERT_TF_LAZY"] = "1"
-    import albert_tf  # noqa: F401
-
-    del os.environ["ALBERT_TF_LAZY"]
     warnings.formatwarning = lambda message, *_, **__: f"Warning: {message}\n"
     try:
         app()
@@ -80,5 +89,6 @@ def main():
         message = str(error)
         if isinstance(error, OSError) and error.filename is not None:
             message = f"{error.filename}: {error.strerror}"
+        message = re.sub(r"`(\w+)=`", lambda x: _OPTIONS.get(x[1], x[0]), message)
         errors.print(Text("Error:", style="bold red"), message, soft_wrap=True)
         sys.exit(1)

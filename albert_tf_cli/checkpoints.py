@@ -3,11 +3,11 @@
 import dataclasses
 import json
 import math
+import os
 import pathlib
 from typing import Annotated, Any
 
 import typer
-from rich.table import Table
 
 from albert_tf_cli import common, options
 from albert_tf_cli.options import data_option, model_option, output_option
@@ -55,11 +55,8 @@ def convert(
     )
     if not verify:
         return
-    table = Table("output", "largest difference")
     differences = verify_conversion(checkpoint, output, config=config)
-    for name, difference in differences.items():
-        table.add_row(name, f"{difference:.1e}")
-    common.console.print(table)
+    common.print_summary({f"difference of {x}": y for x, y in differences.items()})
     if not all(difference <= TOLERANCE for difference in differences.values()):
         raise AlbertError(
             "The outputs of the converted checkpoint differ from the original by more "
@@ -175,15 +172,11 @@ def download(
     Example:
       albert-tf download albert_tiny_zh
     """
-    known = common.releases()
     if name is None:
-        print(*known, sep="\n")
+        print(*common.releases(), sep="\n")
         return
-    if name not in known:
+    if not os.path.exists(name):
         common.check_checkpoint(name)
-        raise AlbertError(
-            f"{name} is not the name of a release. `albert-tf download` lists them."
-        )
     common.import_tensorflow()
     from albert_tf.checkpoints.download import download_release
 

@@ -15,6 +15,7 @@ from rich.progress import DownloadColumn, Progress
 from rich.table import Table
 from rich.text import Text
 
+from albert_tf.files import BACKUP
 from albert_tf_lite.errors import AlbertError
 
 # Output contains text from files and users, where "[b]" and ":x:" are not markup.
@@ -37,8 +38,6 @@ def import_tensorflow() -> None:
 
 def state_folder(output: str | pathlib.Path) -> pathlib.Path:
     """Return the folder that keeps the state of an unfinished training."""
-    from albert_tf.files import BACKUP
-
     return pathlib.Path(output) / BACKUP
 
 
@@ -127,10 +126,12 @@ def bytes_bar(title: str) -> Iterator[Callable[[int, int | None], None]]:
 def shown(value: Any) -> str:
     """Format a value of a report in a few words."""
     if isinstance(value, dict):
-        return ", ".join(f"{name}={item}" for name, item in value.items())
+        return ", ".join(f"{name}={shown(item)}" for name, item in value.items())
     if isinstance(value, list):
         more = [f"and {len(value) - 5} more"] if len(value) > 5 else []
-        return ", ".join(value[:5] + more) or "none"
+        return ", ".join([*map(str, value[:5]), *more]) or "none"
+    if isinstance(value, float):
+        return f"{value:.4g}"
     return f"{value:,}" if isinstance(value, int) else str(value or "none")
 
 

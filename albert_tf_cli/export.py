@@ -1,7 +1,7 @@
 """The command `albert-tf export`."""
 
 import os
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -51,8 +51,8 @@ def export(
 ):
     """Export a SavedModel, LiteRT or ONNX file.
 
-    LiteRT and ONNX files are compared with the model: size, latency for one text of 32
-    and of 128 tokens, largest difference of the outputs, score on --check.
+    LiteRT and ONNX files are compared with the model: size, largest difference of the
+    outputs, score on --check.
 
     \b
     Examples:
@@ -74,11 +74,11 @@ def export(
     import tensorflow as tf
 
     from albert_tf import pipeline
-    from albert_tf.export import LiteRTModel, OnnxModel, litert, onnx, saved_model
+    from albert_tf.export import saved_model
+    from albert_tf.export.engines import ENGINES, largest_difference
 
     found = pipeline(path=model)
     task, trained = task_named(found.task), found.model
-    examples = None
     if check:
         if task.name not in TASKS:
             raise AlbertError(f"--check does not apply to {task.name}.")
@@ -96,52 +96,29 @@ def export(
             soft_wrap=True,
         )
         return
-    is_onnx = format_name == "onnx"
-    (onnx if is_onnx else litert)(trained, path, precision=precision)
-    common.console.print(f"Wrote {path}. The file needs nothing else beside it.")
-    exported = (OnnxModel if is_onnx else LiteRTModel)(path)
-    title = f"{format_name} {precision}"
-    _print_comparison(title, path, task, trained, exported, examples)
-
-
-def _print_comparison(title, path, task, model, exported, examples):
-    import tensorflow as tf
-    from rich.table import Table
-
-    from albert_tf.export.engines import (
-        example_features,
-        largest_difference,
-        latencies,
-    )
-
-    sizes = (sum(x.numpy().nbytes for x in model.weights), os.path.getsize(path))
-    columns = {
-        "": ("Keras", title),
-        "MB": tuple(f"{size / 1e6:.2f}" for size in sizes),
+    write, opens = ENGINES[format_name]
+    write(trained, path, precision=precision)
+    exported = opens(path)
+    inputs: Any = TEXTS
+    if "text_b" in trained.text_inputs:
+        inputs = (TEXTS, TEXTS[::-1])
+    size = sum(x.numpy().nbytes for x in trained.weights)
+    summary = {
+        "wrote": f"{path} ({format_name} {precision}), which needs no other file",
+        "size": f"{os.path.getsize(path) / 1e6:.2f} MB of {size / 1e6:.2f} MB",
+        "difference": f"{largest_difference(trained, exported, inputs):.1e}",
     }
-    graph = tf.function(lambda features: model(features, training=False))
-    calls = (lambda features: graph(features).numpy(), exported.call)
-    longest = min(
-        model.backbone.max_sequence_length, model.preprocessor.sequence_length
-    )
-    for length in sorted({min(length, longest) for length in (32, 128)}):
-        times = latencies(calls, example_features(model, length))
-        columns[f"ms, {length} tokens"] = tuple(f"{time:.2f}" for time in times)
-    texts = (TEXTS, TEXTS[::-1]) if "text_b" in model.text_inputs else TEXTS
-    difference = largest_difference(model, exported, texts)
-    columns["difference"] = ("", f"{difference:.1e}")
-    if examples:
-        predictions = (
-            task.predict(model, examples.x, 32),
-            _predictions(task, exported, examples.x),
+    if check:
+        monitor: Any = trained.monitor
+        of_file, of_model = (
+            task.report(trained, examples, predicted)[monitor]
+            for predicted in (
+                _predictions(task, exported, examples.x),
+                task.predict(trained, examples.x, 32),
+            )
         )
-        reports = (task.report(model, examples, found) for found in predictions)
-        columns[model.monitor] = tuple(f"{x[model.monitor]:.4f}" for x in reports)
-    table = Table(*columns)
-    table.columns[0].no_wrap = True
-    for row in zip(*columns.values(), strict=True):
-        table.add_row(*row)
-    common.console.print(table)
+        summary[monitor] = f"{of_file:.4f}, of the model {of_model:.4f}"
+    common.print_summary(summary)
 
 
 def _predictions(task, exported, x):

@@ -122,9 +122,10 @@ def finetune(
             data[name] = learned.read(path, columns, arguments)
     if not dev:
         data["train"], data["dev"] = split(data["train"], seed)
-    counts = [f"{name} {len(part):,}" for name, part in data.items()]
-    summary = f"{learned.summary(arguments)} {', '.join(counts)} examples"
-    common.console.print(summary.strip(), soft_wrap=True)
+    counts = ", ".join(f"{name} {len(part):,}" for name, part in data.items())
+    if labels := arguments.get("labels"):
+        counts = f"{len(labels)} labels: {common.shown(labels)}. {counts}"
+    common.console.print(f"{counts} examples", soft_wrap=True)
 
     if checkpoint:
         common.check_checkpoint(checkpoint)
@@ -187,8 +188,8 @@ def finetune(
             **model.evaluate(x, y, batch_size, verbose=0, return_dict=True),
             **learned.evaluate(model, data["test"], batch_size),
         }
-    if arguments.get("labels"):
-        metrics["classes"] = arguments["labels"]
+    if labels:
+        metrics["classes"] = labels
     metrics["settings"] = settings
     write_json(folder / "metrics.json", metrics)
     shown = ("loss", model.monitor)

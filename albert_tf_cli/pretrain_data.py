@@ -94,10 +94,6 @@ def pretrain_data(
       albert-tf pretrain-data --input 'corpus/*.txt' --vocab vocab.txt \\
           --output records
     """
-    common.import_tensorflow()
-    import zh
-    from albert_tf.pretraining import PretrainingData, make_pretraining_data
-
     options = {
         "mask_selection_rate": mask_selection_rate,
         "ngram": ngram,
@@ -109,6 +105,10 @@ def pretrain_data(
             f"{', '.join(masks)}: records hold no masks, which `pretrain` draws. Give "
             "this to `pretrain`, or make records with --masked."
         )
+    common.import_tensorflow()
+    import zh
+    from albert_tf.pretraining import PretrainingData, make_pretraining_data
+
     words: Any = zh.Whitespace()
     if segmenter == "jieba":
         words = zh.Jieba(user_dictionary=user_dictionary)

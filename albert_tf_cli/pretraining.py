@@ -85,6 +85,7 @@ def pretrain(
       albert-tf pretrain --data records --config albert_tiny_zh --output my_albert
     """
     interval = min(interval, steps)
+    rate = _rate(mask_selection_rate)
     if (config is None) == (checkpoint is None):
         raise AlbertError(
             "Give --config to train from random weights, or --checkpoint to start from "
@@ -120,7 +121,7 @@ def pretrain(
     masks = _masks(
         records,
         masking,
-        mask_selection_rate=_rate(mask_selection_rate),
+        mask_selection_rate=rate,
         ngram=ngram,
         whole_word=whole_word,
         marked_labels=marked_labels,

@@ -16,6 +16,7 @@ import os
 import pathlib
 import platform
 import tempfile
+import time
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
@@ -28,7 +29,7 @@ import albert_tf
 import zh
 from albert_tf.data import read_labelled_texts
 from albert_tf.export import LiteRTModel, OnnxModel, litert, onnx, saved_model
-from albert_tf.export.engines import example_features, largest_difference, latencies
+from albert_tf.export.engines import largest_difference
 
 LENGTHS = (32, 128)
 
@@ -126,6 +127,28 @@ def bytes_of(path):
 
 def opened(files, threads):
     return {name: FORMATS[name][2](path, threads) for name, path in files.items()}
+
+
+def example_features(task, length):
+    """Return the inputs of a task for one example of `length` random tokens."""
+    features = {name: np.zeros((1, length), "int32") for name in task.input}
+    rng = np.random.default_rng(0)
+    features["token_ids"][:] = rng.integers(task.backbone.vocabulary_size, size=length)
+    features["padding_mask"][:] = 1
+    return features
+
+
+def latencies(calls, features, seconds):
+    """Return the median times in milliseconds of functions, which take turns."""
+    times = [[] for _ in calls]
+    end = time.perf_counter() + seconds
+    while len(times[0]) < 8 or time.perf_counter() < end:
+        for call, taken in zip(calls, times, strict=True):
+            start = time.perf_counter()
+            call(features)
+            taken.append(1000 * (time.perf_counter() - start))
+    # The first call prepares some engines.
+    return [float(np.median(taken[1:])) for taken in times]
 
 
 def speed_table(size, task, files, arguments):

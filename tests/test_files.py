@@ -1,13 +1,16 @@
 """Files and directories are complete or absent, and an import is silent."""
 
 import os
+import pathlib
+import platform
 import stat
 import sys
+import unittest.mock
 
 import pytest
 
-from albert_tf.files import complete_directory, complete_file
-from albert_tf.quiet_import import silent_stderr
+from albert_tf.files import complete_directory, complete_file, only_writer
+from albert_tf.quiet_import import lacks_avx, silent_stderr
 
 
 def everything_in(directory):
@@ -48,10 +51,16 @@ def test_a_file_is_complete_or_the_old_one(tmp_path):
     assert everything_in(tmp_path) == ["plot.png"]
 
 
+def test_a_directory_has_one_writer(tmp_path):
+    error = pytest.raises(BlockingIOError, match="Another process is writing to")
+    with only_writer(tmp_path), error, only_writer(tmp_path):
+        pass
+
+
 # === What native code prints while TensorFlow is imported ===
 
 
-def test_native_output_is_hidden_unless_it_ends_with_an_error(capfd):
+def test_native_output_is_hidden_unless_it_ends_with_an_error(capfd, monkeypatch):
     open_files = len(os.listdir("/proc/self/fd"))
     with silent_stderr():
         os.write(2, b"greeting\n")
@@ -64,3 +73,13 @@ def test_native_output_is_hidden_unless_it_ends_with_an_error(capfd):
     shown = capfd.readouterr().err.replace("warning\n", "")
     assert shown == "libcuda is broken\nafter\n"
     assert len(os.listdir("/proc/self/fd")) == open_files
+    # Without AVX, TensorFlow aborts with a message.
+    with monkeypatch.context() as patch:
+        patch.setattr(platform, "machine", lambda: "x86_64")
+        for flags, lacks in (("fma avx avx2", False), ("sse2", True)):
+            patch.setattr(pathlib.Path, "read_text", lambda path, x=flags: x)
+            assert lacks_avx() == lacks
+        # A process without standard error.
+        patch.setattr(os, "dup", unittest.mock.Mock(side_effect=OSError))
+        with silent_stderr():
+            pass

@@ -169,21 +169,38 @@ def test_a_model_that_is_not_trained_for_the_task_raises(built, task, model, mes
 
 
 @pytest.mark.parametrize(
-    ("task", "examples", "options", "message"),
+    ("task", "x", "options", "message"),
     [
-        ("regression", None, {}, "Pass examples, or text, text_pair by name"),
-        ("text-classification", TEXTS, {"topk": 2}, "has no option topk"),
-        ("text-classification", [1], {}, "Example 0 must be a string, or a dict"),
-        ("sentence-order", (TEXTS, OTHERS[1:]), {}, r"Received the lengths \[2, 3\]"),
-        ("text-classification", [TEXTS[0], PAIRS[1]], {}, "the first has 1"),
+        ("text-classification", None, {}, "Pass examples, or text, text_pair by name"),
+        ("text-classification", "好", {"cased": 1}, "has no option cased. Its options"),
+        ("text-classification", (["好"], ["好"] * 2), {}, r"the lengths \[1, 2\]"),
         (
-            "sentence-order",
-            [("好", 3)],
+            "text-classification",
+            ["好", ("好", "好")],
             {},
-            "`text_pair` of example 0 must be a string",
+            "Example 1 has 2 of the",
+        ),
+        ("text-classification", [3], {}, "Example 0 must be a string, or a dict"),
+        ("question-answering", [{"context": "好"}], {}, "a dict or tuple of question"),
+        (
+            "question-answering",
+            ("好", None),
+            {},
+            "`context` of example 0 must",
         ),
     ],
 )
-def test_wrong_examples_and_options_raise(built, task, examples, options, message):
+def test_wrong_examples_and_options_raise(built, task, x, options, message):
     with pytest.raises(ValueError, match=message):
-        built(task)(examples, **options)
+        built(task)(x, **options)
+
+
+def test_models_that_do_not_fit_raise(built):
+    pairs = build("zero-shot-classification")
+    with pytest.raises(ValueError, match="This model takes pairs of texts"):
+        albert_tf.pipeline(pairs)("好")
+    with pytest.raises(ValueError, match="Unknown task 'spam'. Expected one of text-"):
+        albert_tf.pipeline("spam", pairs)
+    pairs.preprocessor = None
+    with pytest.raises(ValueError, match="has no vocabulary"):
+        albert_tf.pipeline(pairs)

@@ -1,8 +1,6 @@
-"""Run a task by another engine, and compare the engine with Keras."""
+"""Run a task by another engine, and compare its outputs with those of Keras."""
 
 import tempfile
-import time
-from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +14,8 @@ from albert_tf_lite import LiteRTModel, OnnxModel
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.exported_model import ExportedModel
 
-Features = dict[str, np.ndarray]
 # The writer and the reader of each engine's files.
-_ENGINES: dict[str, Any] = {"onnx": (onnx, OnnxModel), "litert": (litert, LiteRTModel)}
+ENGINES: dict[str, Any] = {"onnx": (onnx, OnnxModel), "litert": (litert, LiteRTModel)}
 
 
 def exported(task: AlbertTask, engine: str = "onnx") -> ExportedModel:
@@ -46,39 +43,15 @@ def exported(task: AlbertTask, engine: str = "onnx") -> ExportedModel:
     fast.predict(["很好", "太差了"])["label"]
     ```
     """
-    if engine not in _ENGINES:
+    if engine not in ENGINES:
         raise AlbertError(
-            f"`engine` must be one of {', '.join(_ENGINES)}. Received: {engine!r}"
+            f"`engine` must be one of {', '.join(ENGINES)}. Received: {engine!r}"
         )
-    write, opens = _ENGINES[engine]
+    write, opens = ENGINES[engine]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "model")
         write(task, path, precision="int8")
         return opens(path)
-
-
-def example_features(task: Any, length: int) -> Features:
-    """Return the inputs of a task for one example of `length` random tokens."""
-    features = {name: np.zeros((1, length), "int32") for name in task.input}
-    rng = np.random.default_rng(0)
-    features["token_ids"][:] = rng.integers(task.backbone.vocabulary_size, size=length)
-    features["padding_mask"][:] = 1
-    return features
-
-
-def latencies(
-    calls: Sequence[Callable], features: Features, seconds: float = 2.0
-) -> list[float]:
-    """Return the median times in milliseconds of functions, which take turns."""
-    times: list[list[float]] = [[] for _ in calls]
-    end = time.perf_counter() + seconds
-    while len(times[0]) < 8 or time.perf_counter() < end:
-        for call, taken in zip(calls, times, strict=True):
-            start = time.perf_counter()
-            call(features)
-            taken.append(1000 * (time.perf_counter() - start))
-    # The first call prepares some engines.
-    return [float(np.median(taken[1:])) for taken in times]
 
 
 def largest_difference(task: Any, model: Any, texts: Any) -> float:

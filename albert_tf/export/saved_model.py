@@ -1,14 +1,11 @@
-"""Write SavedModels: the graph, a model card and warm-up requests."""
+"""Write SavedModels: the graph, a README and warm-up requests."""
 
-import importlib.metadata
 import os
 import pathlib
-import shutil
 import tempfile
 from collections.abc import Callable
 from typing import Any
 
-import keras
 import tensorflow as tf
 
 from albert_tf.export.description import check_backend, check_preprocessor
@@ -27,18 +24,12 @@ _EXPORTED = {
     *("README.md", "labels.json"),
 }
 
-_CARD = """\
+_README = """\
 # {name}
 
-A SavedModel that takes strings, written by `albert_tf.export.saved_model`.
-
-| | |
-|---|---|
-{facts}
-
-Names of inputs and outputs are those of docs/serving.md of albert-tf. The vocabulary is
-in the graph, so the folder can be moved. Loading needs `tensorflow` and
-`tensorflow_text`, but not `albert_tf`:
+A SavedModel that takes strings, written by `albert_tf.export.saved_model`. Names of
+inputs and outputs are those of docs/serving.md of albert-tf. Loading needs `tensorflow`
+and `tensorflow_text`, but not `albert_tf`:
 
 ```python
 import tensorflow as tf
@@ -54,7 +45,7 @@ def saved_model(
     task: AlbertTask,
     directory: str | os.PathLike,
     *,
-    version: int | str | None = None,
+    version: str | None = None,
     **options: Any,
 ) -> pathlib.Path:
     """Write a SavedModel that takes strings, for TensorFlow Serving.
@@ -67,15 +58,15 @@ def saved_model(
     - `tokens` takes the inputs of the model, int32 [batch, time].
 
     Loading needs tensorflow and the ops of tensorflow_text that TensorFlow Serving
-    links. The directory contains the graph with the vocabulary, the weights, a model
-    card (`README.md`), `labels.json` for a task with labels, and warm-up requests.
+    links. The directory contains the graph with the vocabulary, the weights, a
+    `README.md`, `labels.json` for a task with labels, and warm-up requests.
 
     Args:
         task: a task with a preprocessor, such as an `AlbertTextClassifier`.
         directory: path to write, such as `"serving/reviews/1"`. An earlier export in it
             is replaced as a whole. With `version` the parent, `"serving/reviews"`.
-        version: optional int from 0, or `"next"` for the one after the highest in
-            `directory`. An existing version is never replaced.
+        version: optional, `"next"` for the number after the highest in `directory`. An
+            existing version is never replaced.
         **options: options of `task.answers`. For a classifier `labels`, the names of
             the classes; for one with early exit also `early_exit`, the patience.
 
@@ -85,7 +76,7 @@ def saved_model(
     Raises:
         AlbertError: if Keras has another backend, the task has no preprocessor, or an
             argument is invalid.
-        FileExistsError: if `version` exists, or `directory` holds other files.
+        FileExistsError: if `directory` holds other files.
         OSError: if writing fails, for example because the disk is full. Then nothing is
             changed.
 
@@ -118,7 +109,12 @@ def saved_model(
         _write_warmup(task, specs, folder)
         if labels:
             write_json(folder / "labels.json", labels)
-        write_text(folder / "README.md", _card(task, functions, labels))
+        example = ", ".join(
+            f"{spec.name}=tf.constant({[['很好']] if spec.shape.rank else ['很好']!r})"
+            for spec in functions["serving_default"].input_signature
+        )
+        readme = _README.format(name=type(task).__name__, example=example)
+        write_text(folder / "README.md", readme)
 
     return write_version(directory, version, write)
 
@@ -216,14 +212,13 @@ def _check_shape(text, spec):
 
 def write_version(
     directory: str | os.PathLike,
-    version: int | str | None,
+    version: str | None,
     write: Callable[[pathlib.Path], None],
 ) -> pathlib.Path:
     """Write a directory that gets its final name in one step at the end.
 
     `directory` and `version` are those of `saved_model`. `write` is called with the
-    path of an empty directory, whose name is not a number: a server loads every
-    directory whose name is one.
+    path of an empty directory.
     """
     directory = pathlib.Path(directory)
     if version is None:
@@ -234,97 +229,44 @@ def write_version(
                 f"{', '.join(others)}. Move them, or choose another directory."
             )
     elif version != "next":
-        _check_is_free(directory, version)
+        raise AlbertError(f'`version` must be None or "next". Received: {version!r}')
     parent = directory.parent if version is None else directory
     parent.mkdir(parents=True, exist_ok=True)
+    # Not a number: a server loads every directory whose name is one.
     with tempfile.TemporaryDirectory(
         ".part", ".export.", parent, ignore_cleanup_errors=True
     ) as temporary:
-        folder = pathlib.Path(temporary)
+        folder = pathlib.Path(temporary, "new")
+        folder.mkdir()
         try:
             write(folder)
         except tf.errors.OpError as error:
             raise OSError(
                 f"{directory} could not be written: {error.message.splitlines()[0]}"
             ) from error
-        folder.chmod(0o755)
-        if version is None:
-            return _replace(folder, directory)
-        return _rename(folder, directory, version)
+        if version == "next":
+            return _rename_to_next(folder, directory)
+        if directory.exists():
+            directory.rename(pathlib.Path(temporary, "former"))
+        return folder.rename(directory)
 
 
 def versions(directory: pathlib.Path) -> list[int]:
     """Return the versions of a model in ascending order."""
-    names = os.listdir(directory) if directory.is_dir() else []
+    names = os.listdir(directory)
     return sorted(int(name) for name in names if name.isascii() and name.isdigit())
 
 
-def _check_is_free(directory, version):
-    if not isinstance(version, int) or version < 0:
-        raise AlbertError(
-            f'`version` must be a number from 0, or "next". Received: {version!r}'
-        )
-    existing = versions(directory)
-    if version in existing:
-        raise FileExistsError(
-            f"{directory} has version {version}, which is never replaced. Use "
-            f'{existing[-1] + 1}, or version="next".'
-        )
-
-
-def _replace(source, target):
-    former = source.with_suffix(".former")
-    if target.exists():
-        target.rename(former)
-    try:
-        source.rename(target)
-    except OSError:
-        if former.exists():
-            former.rename(target)
-        raise
-    shutil.rmtree(former, ignore_errors=True)
-    return target
-
-
-def _rename(temporary, directory, version):
-    """Rename to the version, or to the next one that no other process takes."""
+def _rename_to_next(folder, directory):
+    """Rename to the next version that no other process takes."""
     while True:
-        is_next = version == "next"
-        number = max(versions(directory), default=0) + 1 if is_next else version
-        path = directory / str(number)
+        path = directory / str(max(versions(directory), default=0) + 1)
         try:
             # This fails for a directory that is not empty, and so replaces nothing.
-            return temporary.rename(path)
+            return folder.rename(path)
         except OSError:
-            if not is_next or not path.exists():
+            if not path.exists():
                 raise
-
-
-# === Model card ===
-
-
-def _card(task, functions, labels):
-    backbone, tokenizer = task.backbone, task.preprocessor.tokenizer
-    version = importlib.metadata.version("albert-tf")
-    facts = {
-        "task": type(task).__name__,
-        "encoder": f"{backbone.num_layers} layers, {backbone.hidden_dim} wide, "
-        f"{task.count_params():,} weights",
-        "vocabulary": f"{tokenizer.vocabulary_size():,} tokens",
-        "maximum number of tokens per text": task.preprocessor.sequence_length,
-        "labels": ", ".join(map(str, labels or [])),
-        "written by": f"albert-tf {version}, Keras {keras.__version__}",
-        "TensorFlow": tf.__version__,
-    }
-    example = ", ".join(
-        f"{spec.name}=tf.constant({[['很好']] if spec.shape.rank else ['很好']!r})"
-        for spec in functions["serving_default"].input_signature
-    )
-    return _CARD.format(
-        name=type(task).__name__,
-        facts="\n".join(f"| {key} | {x} |" for key, x in facts.items() if x),
-        example=example,
-    )
 
 
 # === Warm-up requests ===

@@ -1,29 +1,26 @@
 """The tasks that read files: their readers, scores, mistakes and columns."""
 
+import itertools
 import warnings
 
-from albert_tf_cli.common import shown
+import numpy as np
+
+from albert_tf import data, evaluation
 from albert_tf_cli.tasks.task import Examples, Task, columns_of, worst
+from albert_tf_lite.answers import cosines_of
 from albert_tf_lite.errors import AlbertError
 
 
 def read_labelled(path, columns, known=None):
     """Read a table; with `known`, of pairs if the model takes pairs."""
-    from albert_tf.data import read_labelled_texts
-
     pairs = None if known is None else known["pairs"]
-    return read_labelled_texts(path, *columns, pairs=pairs)
+    return data.read_labelled_texts(path, *columns, pairs=pairs)
 
 
 class _Classification(Task):
     """Base class of single-label and multi-label classification."""
 
-    def summary(self, arguments):
-        return f"{arguments['num_classes']} classes: {shown(arguments['labels'])}."
-
     def predict(self, model, x, batch_size):
-        import numpy as np
-
         answers = model.answers(super().predict(model, x, batch_size))
         return {name: np.asarray(values) for name, values in answers.items()}
 
@@ -32,12 +29,15 @@ class _Classification(Task):
 
         return IntegratedGradients(model)
 
-    def _examples(self, data, y, labels):
-        arguments = {"num_classes": len(labels), "labels": labels, "pairs": data.pairs}
-        return Examples(data.x, y, arguments)
-
-    def _known_labels(self, known):
+    def _labels(self, names, known):
+        """Return the labels of the model `known`, or those of the examples."""
+        if known is None:
+            return data.class_names(names)
         return known["labels"] or list(map(str, range(known["num_classes"])))
+
+    def _examples(self, found, y, labels):
+        arguments = {"num_classes": len(labels), "labels": labels, "pairs": found.pairs}
+        return Examples(found.x, y, arguments)
 
 
 class TextClassification(_Classification):
@@ -46,31 +46,24 @@ class TextClassification(_Classification):
     name = "text-classification"
 
     def read(self, path, columns, known=None):
-        from albert_tf.data import class_names
-
-        data = read_labelled(path, columns, known)
-        labels = self._known_labels(known) if known else class_names(data.labels)
-        if known is None and len(labels) < 2 and "" not in data.labels:
+        found = read_labelled(path, columns, known)
+        labels = self._labels(found.labels, known)
+        if known is None and len(labels) < 2 and "" not in found.labels:
             raise AlbertError(
                 f"All texts of {path} have the label {labels[0]!r}. Expected at least "
                 "two classes. Check --label-column."
             )
-        return self._examples(data, data.class_ids(labels), labels)
+        return self._examples(found, found.class_ids(labels), labels)
 
     def report(self, model, examples, predicted):
-        from albert_tf.evaluation import classification_report
-
         ids = predicted["probabilities"].argmax(-1)
-        return classification_report(examples.y, ids, model.class_names)
+        return evaluation.classification_report(examples.y, ids, model.class_names)
 
     def mistakes(self, model, examples, predicted):
-        from albert_tf.evaluation import worst_mistakes
-
-        found = worst_mistakes(predicted["probabilities"], examples.y)
+        found = evaluation.worst_mistakes(predicted["probabilities"], examples.y)
         return self._rows(model, examples, found, "predicted")
 
     def suspicious(self, model, examples, batch_size):
-        from albert_tf.evaluation import character_features, suspicious_labels
         from albert_tf.models import text_features
 
         # Features of the model may have memorised wrong labels, but characters do not
@@ -78,8 +71,8 @@ class TextClassification(_Classification):
         if model.pairs:
             features, _ = text_features(model, examples.x, batch_size)
         else:
-            features = character_features(examples.x)
-        found = suspicious_labels(features, examples.y)
+            features = evaluation.character_features(examples.x)
+        found = evaluation.suspicious_labels(features, examples.y)
         return self._rows(model, examples, found, "suggested")
 
     def _rows(self, model, examples, found, predicted):
@@ -102,23 +95,18 @@ class MultiLabel(_Classification):
     name = "multi-label"
 
     def read(self, path, columns, known=None):
-        from albert_tf.data import class_names
         from albert_tf.preprocessing.texts import multi_hot
 
-        data = read_labelled(path, columns, known)
-        names = data.label_lists()
-        if known:
-            labels = self._known_labels(known)
-        else:
-            labels = class_names(name for row in names for name in row)
+        found = read_labelled(path, columns, known)
+        names = found.label_lists()
+        labels = self._labels(itertools.chain(*names), known)
         if not labels:
             raise AlbertError(
                 f"No text of {path} has a label. Write the labels of a text into one "
                 'cell, such as "体育|娱乐", or check --label-column.'
             )
-        return self._examples(
-            data, multi_hot(data.x, names, len(labels), labels), labels
-        )
+        y = multi_hot(found.x, names, len(labels), labels)
+        return self._examples(found, y, labels)
 
     def tune(self, model, dev, batch_size):
         from albert_tf.models import tune_thresholds
@@ -126,14 +114,11 @@ class MultiLabel(_Classification):
         tune_thresholds(model, dev.x, dev.y, batch_size)
 
     def scores(self, examples, predicted):
-        from albert_tf.evaluation import multi_label_scores
-
-        return multi_label_scores(examples.y, predicted["chosen"])
+        return evaluation.multi_label_scores(examples.y, predicted["chosen"])
 
     def report(self, model, examples, predicted):
-        from albert_tf.evaluation import classification_report
-
-        rows = classification_report(examples.y, predicted["chosen"], model.class_names)
+        names, chosen = model.class_names, predicted["chosen"]
+        rows = evaluation.classification_report(examples.y, chosen, names)
         return {**rows, **self.scores(examples, predicted)}
 
     def cells(self, answer):
@@ -143,8 +128,6 @@ class MultiLabel(_Classification):
         ]
 
     def mistakes(self, model, examples, predicted):
-        import numpy as np
-
         truth, chosen = np.asarray(examples.y), predicted["chosen"]
         probabilities = predicted["probabilities"]
         given = np.maximum(np.where(truth, probabilities, 1 - probabilities), 1e-12)
@@ -175,13 +158,11 @@ class Regression(Task):
     name = "regression"
 
     def read(self, path, columns, known=None):
-        data = read_labelled(path, columns, known)
-        return Examples(data.x, data.scores(), {"pairs": data.pairs})
+        found = read_labelled(path, columns, known)
+        return Examples(found.x, found.scores(), {"pairs": found.pairs})
 
     def scores(self, examples, predicted):
-        from albert_tf.evaluation import regression_scores
-
-        return regression_scores(examples.y, predicted)
+        return evaluation.regression_scores(examples.y, predicted)
 
 
 class TextEmbedding(Task):
@@ -190,19 +171,15 @@ class TextEmbedding(Task):
     name = "text-embedding"
 
     def read(self, path, columns, known=None):
-        data = read_labelled(path, columns, {"pairs": True})
-        return Examples(data.x, data.scores())
+        found = read_labelled(path, columns, {"pairs": True})
+        return Examples(found.x, found.scores())
 
     def predict(self, model, x, batch_size):
-        from albert_tf_lite.answers import cosines_of
-
         vectors = (model.predict(part, batch_size, verbose=0) for part in x)
         return cosines_of(*vectors)
 
     def scores(self, examples, predicted):
-        from albert_tf.evaluation import regression_scores
-
-        scores = regression_scores(examples.y, predicted)
+        scores = evaluation.regression_scores(examples.y, predicted)
         # Cosines have another range than the labels.
         return {name: scores[name] for name in ("pearson", "spearman")}
 
@@ -216,17 +193,13 @@ class SpellingCorrection(Task):
     name = "spelling-correction"
 
     def read(self, path, columns, known=None):
-        from albert_tf.data import read_spelling
-
-        return Examples(*read_spelling(path))
+        return Examples(*data.read_spelling(path))
 
     def predict(self, model, x, batch_size):
         return [answer["target"] for answer in model.correct(x, batch_size)]
 
     def scores(self, examples, predicted):
-        from albert_tf.evaluation import spelling_scores
-
-        return spelling_scores(examples.x, examples.y, predicted)
+        return evaluation.spelling_scores(examples.x, examples.y, predicted)
 
     def cells(self, answer):
         errors = (
@@ -241,14 +214,11 @@ class Summarization(Task):
     name = "summarization"
 
     def read(self, path, columns, known=None):
-        from albert_tf.data import read_articles
-
-        return Examples(*read_articles(path))
+        return Examples(*data.read_articles(path))
 
     def scores(self, examples, predicted):
-        from albert_tf.evaluation import rouge_scores
-
-        return rouge_scores([answer["summary"] for answer in predicted], examples.y)
+        summaries = [answer["summary"] for answer in predicted]
+        return evaluation.rouge_scores(summaries, examples.y)
 
     def cells(self, answer):
         return [" ".join(answer["summary"].split())]
@@ -260,30 +230,23 @@ class TokenClassification(Task):
     name = "token-classification"
 
     def read(self, path, columns, known=None):
-        from albert_tf.data import read_tagged_texts
-
-        data = read_tagged_texts(path)
-        labels = data.labels if known is None else known["labels"]
+        found = data.read_tagged_texts(path)
+        labels = found.labels if known is None else known["labels"]
         if not labels:
             raise AlbertError(f"No text of {path} has an entity.")
-        if other := sorted(set(data.labels) - set(labels)):
+        if other := sorted(set(found.labels) - set(labels)):
             raise AlbertError(
                 f"{path} has the labels {other}. Expected only {list(labels)}."
             )
-        return Examples(data.x, data.spans, {"labels": labels})
-
-    def summary(self, arguments):
-        return f"{len(arguments['labels'])} labels: {shown(arguments['labels'])}."
+        return Examples(found.x, found.spans, {"labels": labels})
 
     def scores(self, examples, predicted):
         values = self.report(None, examples, predicted)
         return {name: values[name] for name in ("precision", "recall", "f1")}
 
     def report(self, model, examples, predicted):
-        from albert_tf.evaluation import entity_scores
-
         spans = [[span[:3] for span in found] for found in predicted]
-        return entity_scores(examples.y, spans)
+        return evaluation.entity_scores(examples.y, spans)
 
     def cells(self, answer):
         return [" ".join(f"{x['word']}/{x['entity_group']}" for x in answer)]
@@ -317,20 +280,17 @@ class QuestionAnswering(Task):
     name = "question-answering"
 
     def read(self, path, columns, known=None):
-        from albert_tf.data import read_squad
-
-        found = read_squad(path)
-        data = found.for_training()
-        if data.moved or data.absent or data.skipped:
+        found = data.read_squad(path).for_training()
+        if found.moved or found.absent or found.skipped:
             warnings.warn(
-                f"{path}: {data.moved} answers had a wrong answer_start, which was "
-                f"corrected; {data.absent} answers are not in their context; "
-                f"{data.skipped} questions have no valid answer and are skipped.",
+                f"{path}: {found.moved} answers had a wrong answer_start, which was "
+                f"corrected; {found.absent} answers are not in their context; "
+                f"{found.skipped} questions have no valid answer and are skipped.",
                 stacklevel=2,
             )
-        if not len(data):
+        if not len(found):
             raise AlbertError(f"{path} has no question with its answer in the context.")
-        return Examples(data.x, data.answers)
+        return Examples(found.x, found.answers)
 
     def tune(self, model, dev, batch_size):
         if not all(dev.y):
@@ -338,12 +298,11 @@ class QuestionAnswering(Task):
             model.tune_null_threshold(dev.x, dev.y, kind, batch_size)
 
     def scores(self, examples, predicted):
-        from albert_tf.evaluation import cmrc_scores, squad_scores
-
         answers = [answer["answer"] for answer in predicted]
         truth = [[text for _, text in answers] for answers in examples.y]
-        is_cmrc = self._scoring_script(examples) == "cmrc"
-        return (cmrc_scores if is_cmrc else squad_scores)(answers, truth)
+        if self._scoring_script(examples) == "cmrc":
+            return evaluation.cmrc_scores(answers, truth)
+        return evaluation.squad_scores(answers, truth)
 
     def report(self, model, examples, predicted):
         names = {"cmrc": "CMRC 2018, in percent", "squad": "SQuAD, in percent"}
@@ -351,10 +310,8 @@ class QuestionAnswering(Task):
         return {"script": script, **self.scores(examples, predicted)}
 
     def _scoring_script(self, examples):
-        from albert_tf.evaluation.scores import kind_of_answers
-
         # A sample of the contexts is enough to recognise Chinese.
-        return kind_of_answers(examples.x[1][:100])
+        return evaluation.scores.kind_of_answers(examples.x[1][:100])
 
 
 class MultipleChoice(Task):
@@ -363,18 +320,14 @@ class MultipleChoice(Task):
     name = "multiple-choice"
 
     def read(self, path, columns, known=None):
-        from albert_tf.data import read_choices
-
-        data = read_choices(path)
-        if data.labels is None:
+        found = data.read_choices(path)
+        if found.labels is None:
             raise AlbertError(
                 f"{path} lacks the answers of its questions. Pass a labelled file."
             )
-        return Examples(data.x, data.labels)
+        return Examples(found.x, found.labels)
 
     def report(self, model, examples, predicted):
-        import numpy as np
-
         chances = [1 / len(choices) for choices in examples.x[2]]
         return {
             "accuracy": float(np.mean(predicted.argmax(-1) == examples.y)),
@@ -383,7 +336,7 @@ class MultipleChoice(Task):
         }
 
     def inputs(self, model, lines):
-        contexts, questions, choices = super().inputs(model, lines)
+        *parts, choices = super().inputs(model, lines)
         rows = [row.split("\t") for row in choices]
         for line, row in zip(lines, rows, strict=True):
             if len(row) < 2:
@@ -391,4 +344,4 @@ class MultipleChoice(Task):
                     "Expected at least two choices after context and question, "
                     f"separated by tabs. Received: {line!r}"
                 )
-        return contexts, questions, rows
+        return (*parts, rows)

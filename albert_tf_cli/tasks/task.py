@@ -69,10 +69,6 @@ class Task:
         """Read examples, for a model of the arguments `known` if there is one."""
         raise NotImplementedError
 
-    def summary(self, arguments: dict) -> str:
-        """Return a sentence on the arguments of `Examples`, printed by `finetune`."""
-        return ""
-
     def tune(self, model: Any, dev: Examples, batch_size: int | None) -> None:
         """Set attributes of the model that are chosen on dev, such as thresholds."""
 

@@ -1,7 +1,6 @@
 """A smaller vocabulary: the same outputs for texts of the tokens that stay."""
 
 import numpy as np
-import pytest
 from checkpoint_files import GOLDEN
 from command_line import run
 from sentence_piece_reference import train_model
@@ -96,7 +95,6 @@ def test_kept_tokens():
             prune_vocabulary(*arguments)
 
 
-@pytest.mark.slow
 def test_the_command_line_prunes_a_checkpoint(tmp_path):
     vocabulary = tmp_path / "vocab.txt"
     vocabulary.write_text("\n".join(VOCABULARY), encoding="utf-8")

@@ -16,6 +16,9 @@ FILES = {
     "other.tsv": "label\ttext\n中评\t还行\n1\t很好\n",
     "notes": "mine",
     "cut.onnx": "cut",
+    "blank.tsv": "label\ttext\n\t好\n",
+    "blank.txt": "好 O\n",
+    "blank.json": '{"data": []}',
 }
 
 
@@ -51,14 +54,26 @@ EARLY = {
     f"{START} --checkpoint lost": "no checkpoint at lost: it is not",
     f"{START} --output checkpoint --overwrite": "a model other than --checkpoint",
     f"{START} --output model": "--overwrite to replace a model",
+    f"{TRAIN} blank.tsv --task multi-label": "No text of blank.tsv has a label",
+    f"{TRAIN} blank.txt --task token-classification": "No text of blank.txt has an ent",
+    f"{TRAIN} blank.json --task question-answering": "blank.json has no questions",
     "inspect [/a]": "There is no checkpoint at [/a]: it is not",
     "evaluate unfinished train.tsv": "Run the same command again to resume it",
+    "evaluate model lost.tsv": "lost.tsv is not a file",
+    "predict model lost.csv": "Expected texts, or one file of texts",
+    "predict cut.onnx 好 --engine onnx": "do not apply to an exported file",
+    "pretrain-data --input a --vocab b --output out --ngram 2": "records hold no masks",
+    "pretrain --data . --output out": "Give --config to train from random weights",
+    "pretrain --data . --output out --checkpoint lost": "no checkpoint at lost",
+    "pretrain --data . --output out --config a --mask-selection-rate x": "such as 0.15",
     "evaluate model train.tsv --train train.tsv": "--train needs --report DIRECTORY",
     "predict model 好 --output notes": "notes already exists. Choose another --output",
     "pretrain --data no --output out --config albert_tiny_zh": "no records in no",
 }
 LATE = {
     f"{TRAIN} train.tsv --config small --vocab vocab.txt": "Known sizes: ",
+    f"{START} --task regression --early-exit": "--early-exit does not apply",
+    "download model": "There is no release named 'model'",
     "evaluate checkpoint train.tsv": "is a pretrained model, without a fine-tuned head",
     "predict pairs 很好": "text, text_pair, separated by tabs. Received: '很好'",
     "predict cut.onnx 好": "cut.onnx is truncated, or was not written by albert_tf",

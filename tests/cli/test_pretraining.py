@@ -1,12 +1,12 @@
 """`albert-tf pretrain-data | pretrain`."""
 
-import gzip
 import json
+import pathlib
 import shutil
 
 import pytest
 from command_line import refused, run
-from small_corpus import LINES, write_corpus, write_vocabulary
+from small_corpus import write_corpus, write_vocabulary
 
 import albert_tf
 from albert_tf.checkpoints import open_checkpoint
@@ -16,6 +16,7 @@ from albert_tf.models import AlbertBackbone, AlbertPretrainer
 # Traced steps are faster than eager ones from some ten on.
 pytestmark = pytest.mark.traced
 
+MICRO = pathlib.Path(__file__).parents[2] / "examples" / "albert_micro_zh"
 CONFIG = {
     "vocab_size": 60,
     "embedding_size": 8,
@@ -42,10 +43,10 @@ def folder(tmp_path_factory):
     return folder
 
 
-def data(folder, output, *options, file="text/*.txt"):
-    files = ("--input", folder / file, "--vocab", folder / "vocab.txt")
+def data(folder, output):
+    files = ("--input", folder / "text" / "*.txt", "--vocab", folder / "vocab.txt")
     size = ("--sequence-length", 32, "--workers", 1)
-    return ("pretrain-data", *files, "--output", output, *size, *options)
+    return ("pretrain-data", *files, "--output", output, *size)
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +63,6 @@ def options(records, output, **changes):
     return ("pretrain", "--data", records, "--output", output, *named)
 
 
-@pytest.mark.traced
 def test_from_random_weights(folder, records, tmp_path):
     changes = {"config": folder / "config.json", "ngram": 1}
     changes |= {"mask-selection-rate": "0.3:0.15", "ema-momentum": 0.9}
@@ -78,6 +78,14 @@ def test_from_random_weights(folder, records, tmp_path):
     assert (tmp_path / "loss.png").stat().st_size > 1000
     tokens = open_checkpoint(tmp_path).tokenizer().get_vocabulary()
     assert tokens == (folder / "vocab.txt").read_text().split("\n")[:-1]
+
+
+def test_masks_and_tokens_that_do_not_fit_the_records(records, tmp_path):
+    command = options(records, tmp_path / "out", config="albert_tiny_zh")
+    error = refused(*command, "--masking", "static", "--ngram", 2)
+    assert f"no options of masks. Received: {records}, ngram" in error
+    command = options(records, tmp_path / "out", checkpoint=MICRO)
+    assert "have different vocabularies" in refused(*command)
 
 
 def released(records, folder):
@@ -126,13 +134,3 @@ def test_a_full_disk_loses_nothing_and_another_layout_resumes(
     assert len(history["history"]["loss"]) == 2
     out = refused(*options(records, tmp_path / "out", **changes, **{"steps": 8}))
     assert "holds a finished training" in out and "--checkpoint" in out
-
-
-def test_compressed_json_lines(folder, tmp_path):
-    lines = [json.dumps({"content": "\n".join(LINES)}) for _ in range(20)]
-    lines += ['{"other": 1}', "no JSON"]
-    path = folder / "a.jsonl.gz"
-    path.write_bytes(gzip.compress("\n".join(lines).encode()))
-    field = ("--text-field", "content")
-    out = printed(*data(folder, tmp_path / "out", *field, file="a.jsonl.gz"))
-    assert "documents 20" in out and "not_json 2" in out

@@ -20,7 +20,7 @@ def test_a_pipeline_exports_once_for_concurrent_calls(monkeypatch):
         written.append(args)
         albert_tf.export.onnx(*args, **options)
 
-    monkeypatch.setitem(engines._ENGINES, "onnx", (counted, OnnxModel))
+    monkeypatch.setitem(engines.ENGINES, "onnx", (counted, OnnxModel))
     task, texts = small_task("labels")
     pipeline = albert_tf.pipeline("text-classification", task, engine="onnx")
     with ThreadPoolExecutor(3) as pool:

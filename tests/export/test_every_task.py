@@ -16,7 +16,7 @@ ENTRY = re.compile(r"`(\w+)` (\w+) \[([^\]]*)\]")
 # Invalid UTF-8 around the bytes of 好.
 INVALID = b"\xff\xe5\xa5\xbd\xfe"
 # Each takes seconds, and TensorFlow keeps 30 MB of it.
-QUICK = ("pair classifier", "token classifier")
+QUICK = ("multiple choice", "token classifier")
 
 pytestmark = pytest.mark.traced
 

@@ -20,11 +20,15 @@ from lite_tasks import (
     write_litert,
     write_onnx,
 )
-from small_classifier import TEXTS, randomised, small_backbone
+from small_classifier import TEXTS, VOCABULARY, randomised, small_backbone
 
-from albert_tf.export import LiteRTModel, OnnxModel, onnx
+from albert_tf.export import LiteRTModel, OnnxModel, exported, litert, onnx
 from albert_tf.export.engines import largest_difference
-from albert_tf.models import AlbertTextEmbedder, AlbertTokenClassifier
+from albert_tf.models import (
+    AlbertSpellingCorrector,
+    AlbertTextEmbedder,
+    AlbertTokenClassifier,
+)
 from albert_tf.tokenizers import SentencePieceTokenizer
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -224,6 +228,32 @@ def test_wrong_texts_and_files_are_named(write, written, tmp_path):
     for opens, file in ((type(model), cut), (other, path)):
         with pytest.raises(ValueError, match="is truncated, or was not"):
             opens(file)
+
+
+@needs_onnx
+def test_what_cannot_be_exported_is_named(tmp_path, monkeypatch):
+    task, _ = small_task("labels")
+    other, _ = small_task("labels", activation="elu")
+    corrector = AlbertSpellingCorrector.from_backbone(task.backbone, VOCABULARY)
+    for write, model, options, message in (
+        (onnx, task, {"precision": "float16"}, "must be one of float32, int8"),
+        (onnx, other, {}, "elu .* cannot be exported to ONNX. Supported: gelu"),
+        (onnx, corrector, {}, "written for text-classification, .* AlbertSpelling"),
+        (litert, task, {"lengths": [4, 16]}, r"from 5. Received: \[4, 16\]"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            write(model, tmp_path / "model", **options)
+    with pytest.raises(ValueError, match="`engine` must be one of onnx, litert"):
+        exported(task, "tflite")
+    other.quantize("int8")
+    with pytest.raises(ValueError, match="was quantized by Keras"):
+        onnx(other, tmp_path / "model")
+    other.preprocessor = None
+    with pytest.raises(ValueError, match="has no preprocessor"):
+        onnx(other, tmp_path / "model")
+    monkeypatch.setattr("keras.backend.backend", lambda: "jax")
+    with pytest.raises(ValueError, match="Keras runs on jax, but this export needs"):
+        litert(task, tmp_path / "model")
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import contextlib
 import io
 import json
+import runpy
 import sys
 from unittest import mock
 
@@ -48,7 +49,7 @@ def refused(*arguments, input=b""):
         contextlib.redirect_stderr(errors),
         pytest.raises(SystemExit) as exit,
     ):
-        albert_tf_cli.main()
+        runpy.run_module("albert_tf_cli", run_name="__main__")
     assert exit.value.code == 1, errors.getvalue()
     (line,) = errors.getvalue().splitlines()
     assert line.startswith("Error: ")
