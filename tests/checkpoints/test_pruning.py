@@ -1,6 +1,7 @@
 """A smaller vocabulary: the same outputs for texts of the tokens that stay."""
 
 import numpy as np
+import pytest
 from checkpoint_files import GOLDEN
 from command_line import run
 from sentence_piece_reference import train_model
