@@ -24,8 +24,8 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("any speed")
 
 GOLDEN = pathlib.Path(__file__).parent / "golden"
-# Bytes of a worker above which models of earlier modules are collected.
-MEMORY_LIMIT = 850_000_000
+# Bytes of a worker above which the models of earlier tests are collected.
+memory_limit = 800_000_000
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -48,11 +48,12 @@ def assets():
     return pathlib.Path(path)
 
 
-@pytest.fixture(autouse=True, scope="module")
+@pytest.fixture(autouse=True)
 def release_memory():
-    """Collect the models of a module once the process has grown."""
+    """Collect the models of earlier tests once the process has grown."""
+    global memory_limit
     yield
-    if resident_bytes() < MEMORY_LIMIT:
+    if resident_bytes() < memory_limit:
         return
     # Imported here, because the main process of pytest-xdist runs no test.
     import keras
@@ -65,14 +66,15 @@ def release_memory():
     # glibc keeps freed memory until it is asked to return it.
     with contextlib.suppress(AttributeError, OSError):
         ctypes.CDLL(None).malloc_trim(0)
+    memory_limit = max(memory_limit, resident_bytes() + 60_000_000)
 
 
 def resident_bytes():
-    """Memory of this process, or the limit where /proc does not exist."""
+    """Memory of this process, or 0 where /proc does not exist."""
     try:
         pages = int(pathlib.Path("/proc/self/statm").read_text().split()[1])
     except OSError:
-        return MEMORY_LIMIT
+        return 0
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
