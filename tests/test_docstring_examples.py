@@ -97,7 +97,8 @@ MODELS = {
 }
 
 
-@functools.cache
+# Few at a time: a trained one takes 20 MB.
+@functools.lru_cache(maxsize=3)
 def free_name(name):
     if name == "backbone":
         return albert_tf.load_checkpoint(MICRO)
