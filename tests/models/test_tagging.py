@@ -1,4 +1,4 @@
-"""Decoding tag scores to entities, compared with all sequences of tags."""
+"""Decoding tag scores to entities, in the graph and in NumPy, by brute force."""
 
 import itertools
 
@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from albert_tf.data.tagged import spans_to_tags, tag_names, tags_to_spans
 from albert_tf.models.albert_token_classifier import Tagging
+from albert_tf_lite import tagging as lite
 
 CASES = {
     "BIO": (tag_names(["PER", "LOC"]), "BIO"),
@@ -30,7 +31,7 @@ def test_entities_are_those_of_the_best_sequence_by_the_rules(tags, scheme):
     rng = np.random.default_rng(3)
     lengths = [4, 0, 1, 5, 2, 3, 5, 5, 4]
     rows = [rng.normal(size=(n, len(tags))).astype("float32") * 2 for n in lengths]
-    unruly = 0
+    plain, unruly = lite.Tagging(tags), 0
     for row, first, ends, label, score in zip(
         rows, *decode(tagging, rows), strict=True
     ):
@@ -42,6 +43,15 @@ def test_entities_are_those_of_the_best_sequence_by_the_rules(tags, scheme):
         chosen = probabilities[range(len(row)), [tags.index(tag) for tag in best]]
         expected = [chosen[a:b].mean() for a, b in zip(first, ends, strict=True)]
         np.testing.assert_allclose(score, expected, rtol=1e-5)
+        n = len(row)
+        in_numpy = plain.entities(row, range(n), range(1, n + 1))
+        assert [x[:3] for x in in_numpy] == list(zip(first, ends, label, strict=True))
+        np.testing.assert_allclose([x[3] for x in in_numpy], score, rtol=1e-5)
+        # A token within the character of the token before it is skipped.
+        twice = plain.entities(
+            row.repeat(2, axis=0), *np.repeat([range(n), range(1, n + 1)], 2, axis=1)
+        )
+        assert twice == in_numpy
     assert unruly > 2
 
 

@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 
 from albert_tf.preprocessing import SegmentPacker
+from albert_tf_lite.exported_model import pack, pad
 
 CLS, SEP, PAD = 101, 102, 7
 
@@ -29,7 +30,7 @@ def pack_like_bert(sequence_length, first, second=()):
 
 
 def check(rows, time, dtype=tf.int32, **kwargs):
-    """Pack rows of (first, second), and expect each padded to `time`."""
+    """Pack rows of (first, second) with and without a graph, each padded to `time`."""
     packer = SegmentPacker(CLS, SEP, PAD, **kwargs)
     segments = [
         tf.ragged.constant(part, dtype, ragged_rank=1)
@@ -46,6 +47,16 @@ def check(rows, time, dtype=tf.int32, **kwargs):
     for name, value in expected.items():
         assert features[name].dtype == tf.int32
         np.testing.assert_array_equal(features[name], value, err_msg=name)
+    plain = [pack(row, CLS, SEP, packer.sequence_length) for row in rows]
+    whole = [pack_like_bert(10_000, *row)[0] for row in rows]
+    assert plain == [
+        (ids, ones, ids != all_ids)
+        for (ids, ones), all_ids in zip(packed, whole, strict=True)
+    ]
+    if kwargs.get("pad_to_multiple_of") == 8:
+        for name, value in pad(plain, PAD, packer.sequence_length).items():
+            assert value.dtype == np.int32
+            np.testing.assert_array_equal(value, expected[name], err_msg=name)
 
 
 def pairs(lengths):

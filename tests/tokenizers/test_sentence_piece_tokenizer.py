@@ -19,6 +19,7 @@ from sentence_piece_reference import (
 
 from albert_tf.tokenizers import SentencePieceTokenizer
 from albert_tf.tokenizers import sentence_piece_tokenizer as in_graph
+from albert_tf_lite import sentence_piece as lite
 
 GOLDEN = pathlib.Path(__file__).parents[1] / "golden" / "tokenization.json"
 
@@ -35,11 +36,6 @@ PLAIN = 'the on 2018, 5, 12, 1,000 (a) "it\'s" river ahead.?!'
 @pytest.fixture(scope="module")
 def proto():
     return train_model()
-
-
-@pytest.fixture(scope="module")
-def tokenizer(proto):
-    return SentencePieceTokenizer(proto)
 
 
 @pytest.fixture(scope="module")
@@ -79,6 +75,17 @@ def differences(proto, texts, lowercase=True):
     return different
 
 
+def assert_plain_is_alike(proto, texts, lowercase=True):
+    """The tokenizer of exported files has the ids and offsets of the graph."""
+    plain = lite.SentencePieceTokenizer(proto, lowercase)
+    columns = SentencePieceTokenizer(proto, lowercase).tokenize_with_offsets(texts)
+    for text, *row in zip(texts, *(x.to_list() for x in columns), strict=True):
+        found = plain.tokenize_with_offsets(text)
+        assert plain.tokenize(text) == found[0]
+        is_tie = found[0] != row[0] and sorted(found[0]) == sorted(row[0])
+        assert is_tie or found == tuple(row), repr(text)
+
+
 def cleaned(texts, lowercase=True):
     rows = in_graph.clean_up(tf.constant(texts, tf.string), lowercase).numpy()
     return [row.decode() for row in rows]
@@ -106,6 +113,7 @@ def test_every_character(proto, lowercase, step):
     texts = [f"{c}a{c}b {c}A{c} 2018{c}, Σ{c}" for c in CHARACTERS[::step]]
     assert cleaned(texts, lowercase) == [clean_up(x, lowercase) for x in texts]
     assert not differences(proto, texts, lowercase)
+    assert_plain_is_alike(proto, texts, lowercase)
 
 
 # === Commas after digits ===
@@ -141,6 +149,8 @@ def surfaces(tokenizer, text):
 
 
 def test_surfaces():
+    plain = lite.SentencePieceTokenizer(train_model())
+    assert plain.tokenize("a\ud800b \udc00 the") == plain.tokenize("ab the")
     # The pieces of whole words.
     words = ["\u2581the", "\u2581river", "\u258152,", "\u258152"]
     proto = train_model(user_defined_symbols=["(", ")", *words])
@@ -154,6 +164,7 @@ def test_surfaces():
         ("5\x012\u0301,\x01", "5\x012\u0301|,"),
     ):
         assert "|".join(s for _, s in surfaces(tokenizer, text)) == expected
+        assert_plain_is_alike(proto, [text])
 
 
 ANY_TEXTS = st.lists(
@@ -164,8 +175,9 @@ ANY_TEXTS = st.lists(
 
 @settings(deadline=None, max_examples=40)
 @given(ANY_TEXTS)
-def test_any_strings(piece_tokenizer, reference, texts):
+def test_any_strings(proto, piece_tokenizer, reference, texts):
     """Pieces of the original; spans in order, each cleaning up to its piece."""
+    assert_plain_is_alike(proto, texts)
     columns = piece_tokenizer.tokenize_with_offsets(texts)
     columns = [x.to_list() for x in columns]
     assert columns[0] == piece_tokenizer.tokenize(texts).to_list()

@@ -1,4 +1,7 @@
-"""WordPiece ids, offsets and vocabularies, against BERT's rules in plain Python."""
+"""WordPiece ids, offsets and vocabularies, against BERT's rules in plain Python.
+
+Each text is also given to the tokenizer of exported files, which has no graph.
+"""
 
 import json
 import pathlib
@@ -10,6 +13,7 @@ from hypothesis import strategies as st
 from reference_tokenizer import IDEOGRAPHS, assigned, tokenize, vocabulary_of
 
 from albert_tf.tokenizers import WordPieceTokenizer
+from albert_tf_lite import word_piece as lite
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 GOLDEN = pathlib.Path(__file__).parents[1] / "golden" / "tokenization.json"
@@ -38,12 +42,20 @@ def golden():
 
 
 def differences(texts, tokens, lowercase=True):
-    """Texts whose ids are not those of the reference, for a readable failure."""
+    """Texts with other ids than in the reference, or other offsets without a graph."""
     tokenizer = WordPieceTokenizer(tokens, lowercase=lowercase)
+    plain = lite.WordPieceTokenizer(tokens, lowercase)
     ids = {token: i for i, token in enumerate(tokens)}
     actual = tokenizer.tokenize(texts).to_list()
-    expected = [[ids[p] for p in tokenize(t, ids, lowercase)] for t in texts]
-    return [t for t, a, e in zip(texts, actual, expected, strict=True) if a != e]
+    columns = [x.to_list() for x in tokenizer.tokenize_with_offsets(texts)]
+    different = []
+    for text, found, *row in zip(texts, actual, *columns, strict=True):
+        expected = [ids[piece] for piece in tokenize(text, ids, lowercase)]
+        all_ids = [found, row[0], plain.tokenize(text)]
+        spans = plain.tokenize_with_offsets(text)
+        if all_ids != [expected] * 3 or spans != tuple(row):
+            different.append(text)
+    return different
 
 
 # === Equal to the original ===
@@ -204,6 +216,12 @@ def test_detokenize(tokenizer):
     ):
         ids = [tokenizer.token_to_id(token) for token in tokens.split()]
         assert tokenizer.detokenize(ids).numpy().decode() == expected
+
+
+def test_lone_surrogates_are_skipped():
+    plain = lite.WordPieceTokenizer([*SPECIAL, "ab", "b"])
+    found = plain.tokenize_with_offsets("a\ud800b \ud83d b")
+    assert found == ([5, 6], [0, 6], [3, 7])
 
 
 # === Vocabulary files ===
