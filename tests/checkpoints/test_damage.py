@@ -24,8 +24,7 @@ from albert_tf.checkpoints import (
     save_checkpoint,
 )
 from albert_tf.checkpoints.download import download_release
-from albert_tf.checkpoints.heads import read_head
-from albert_tf.models import AlbertPretrainer, AlbertSummarizer
+from albert_tf.models import AlbertPretrainer
 from albert_tf.tokenizers import WordPieceTokenizer
 
 PREFIX = "albert_model.ckpt"
@@ -140,11 +139,6 @@ DAMAGES = {
     "data_changed": ("google", flip(DATA, 0.3), "is damaged"),
     "data_missing": ("google", remove(DATA), f"{DATA} does not exist"),
     "config_missing": ("google", remove(CONFIG), "no config beside.*`config=`"),
-    "tensor_missing": (
-        "google",
-        edit_tensors(lambda x: x.pop(POOLER)),
-        "lacks.*pooler",
-    ),
     "tensor_extra": (
         "google",
         edit_tensors(lambda x: x.update({"bert/encoder/x": np.float32([4])})),
@@ -162,8 +156,7 @@ DAMAGES = {
         f"{WEIGHTS} is damaged",
     ),
     "config_of_bert": (
-        "huggingface",
-        edit_json("config.json", model_type="bert"),
+        *("huggingface", edit_json("config.json", model_type="bert")),
         "model_type='bert'",
     ),
     "preset_without_weights": ("kerashub", remove(PRESET_WEIGHTS), PRESET_WEIGHTS),
@@ -184,7 +177,6 @@ def test_damage(forms, tmp_path, name):
 CONFIGS = (
     ({"hidden_size": 52}, r"kernel is \(16, 48\) and should be \(16, 52\)"),
     ({"num_hidden_groups": 2}, "lacks .*group_1.*Compare sizes and groups"),
-    ({"num_hidden_groups": 12}, "between 1 .* and `num_layers`"),
     ({"num_attention_heads": True}, "num_attention_heads=True. Expected a positive"),
     ({"hidden_act": ["gelu"]}, "hidden_act=.'gelu'.. Expected one of"),
 )
@@ -202,32 +194,18 @@ def test_wrong_configs():
 
 
 def test_wrong_arguments_and_foreign_files(forms, tmp_path):
-    google, keras_file = forms["google"], forms["keras_file"]
     tensors, config = weights_of("google_v2"), config_of("google_v2")
     write(tmp_path / "other", {"dense/kernel": np.ones(2)}, config)
     write(tmp_path / "twice", {**tensors, f"module/{POOLER}": np.ones(2)}, config)
-    (tmp_path / "list.json").write_text("[1]")
-    preset = pathlib.Path(shutil.copytree(forms["keras"], tmp_path / "preset"))
-    edit_json("task.json", registered_name="mine>Task")(preset)
-    summarizer = AlbertSummarizer(load_checkpoint(google))
     hub = keras_hub.models.AlbertBackbone(9, 1, 1, 1, 4, 4)
     for call, message in (
         (lambda: load_checkpoint(tmp_path / "other"), "no known ALBERT layout.*dense"),
         (lambda: load_checkpoint(tmp_path / "twice"), f"two tensors.*both {POOLER}"),
-        (lambda: open_checkpoint(google).load_into(summarizer), "no place for sent"),
-        (lambda: load_checkpoint(google, tmp_path / "list.json"), "JSON object.*list"),
-        (lambda: load_checkpoint(keras_file, config), "has its own config"),
+        (lambda: load_checkpoint(forms["keras_file"], config), "has its own config"),
         (lambda: load_checkpoint(tmp_path / "no.keras"), "no.keras does not exist"),
-        (lambda: load_checkpoint(tmp_path / "no.bin"), "no.bin does not exist"),
-        (lambda: load_checkpoint(preset), "unknown class 'mine>Task'"),
-        (lambda: read_head("classifier", {"id2label": {"1": "a"}}, "x"), "id2label"),
         (lambda: save_checkpoint(hub, tmp_path / "x"), "must be an AlbertBackbone of"),
         (lambda: save_checkpoint(hub, tmp_path / "x", "tf2"), "Unknown layout 'tf2'"),
         (lambda: download_release("albert"), "no release named 'albert'"),
-        (
-            lambda: download_release("albert_tiny_google_finetuned_lcqmc"),
-            "no public address",
-        ),
     ):
         with pytest.raises((ValueError, TypeError, OSError), match=message):
             call()

@@ -17,8 +17,6 @@ FILES = {
     "notes": "mine",
     "cut.onnx": "cut",
     "blank.tsv": "label\ttext\n\t好\n",
-    "blank.txt": "好 O\n",
-    "blank.json": '{"data": []}',
 }
 
 
@@ -55,16 +53,12 @@ EARLY = {
     f"{START} --output checkpoint --overwrite": "a model other than --checkpoint",
     f"{START} --output model": "--overwrite to replace a model",
     f"{TRAIN} blank.tsv --task multi-label": "No text of blank.tsv has a label",
-    f"{TRAIN} blank.txt --task token-classification": "No text of blank.txt has an ent",
-    f"{TRAIN} blank.json --task question-answering": "blank.json has no questions",
     "inspect [/a]": "There is no checkpoint at [/a]: it is not",
     "evaluate unfinished train.tsv": "Run the same command again to resume it",
-    "evaluate model lost.tsv": "lost.tsv is not a file",
     "predict model lost.csv": "Expected texts, or one file of texts",
     "predict cut.onnx 好 --engine onnx": "do not apply to an exported file",
     "pretrain-data --input a --vocab b --output out --ngram 2": "records hold no masks",
     "pretrain --data . --output out": "Give --config to train from random weights",
-    "pretrain --data . --output out --checkpoint lost": "no checkpoint at lost",
     "pretrain --data . --output out --config a --mask-selection-rate x": "such as 0.15",
     "evaluate model train.tsv --train train.tsv": "--train needs --report DIRECTORY",
     "predict model 好 --output notes": "notes already exists. Choose another --output",
@@ -91,17 +85,10 @@ def test_a_mistake_is_one_line_and_changes_nothing(command, folder, monkeypatch)
     assert digests(folder) == before and not (folder / "out").exists()
 
 
-@pytest.mark.parametrize(
-    ("name", "share"),
-    [("config.json", 0.5), ("model.weights.h5", 0.5)]
-    + [("task.weights.h5", 0), ("assets/tokenizer/vocabulary.txt", 0)],
-)
-def test_a_model_with_a_file_truncated_or_missing(folder, tmp_path, name, share):
+@pytest.mark.parametrize("name", ["config.json", "model.weights.h5"])
+def test_a_model_with_a_truncated_file(folder, tmp_path, name):
     file = shutil.copytree(folder / "model", tmp_path / "model") / name
-    data = file.read_bytes()
-    file.unlink()
-    if share:
-        file.write_bytes(data[: int(len(data) * share)])
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
     refused("predict", tmp_path / "model", "很好")
 
 
