@@ -2,8 +2,6 @@
 
 import functools
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -124,35 +122,3 @@ def test_warm_up_requests_are_read_by_the_protocol_of_the_server(model):
             assert ask(model / version, **texts)["probabilities"].shape == (1, 3)
             lengths.append(len(texts["text"][0].decode()))
         assert len(set(lengths)) == 2
-
-
-FRESH_PROCESS = """
-import json, sys
-import tensorflow as tf
-import tensorflow_text
-
-request = json.load(sys.stdin)
-served = tf.saved_model.load(sys.argv[1])
-texts = {name: tf.constant(value) for name, value in request.items()}
-answers = served.signatures["serving_default"](**texts)
-modules = {name.split(".")[0] for name in sys.modules}
-assert not modules & {"albert_tf", "zh", "keras_hub", "keras_nlp"}
-print(json.dumps(answers["probabilities"].numpy().tolist()))
-"""
-
-
-@pytest.mark.slow
-def test_fresh_process_answers_without_this_package(model, tmp_path):
-    pairs = {"text": TEXTS, "text_b": OTHERS}
-    finished = subprocess.run(
-        [sys.executable, "-c", FRESH_PROCESS, str(model / "2")],
-        input=json.dumps(pairs),
-        capture_output=True,
-        text=True,
-        cwd=tmp_path,
-        timeout=120,
-    )
-    assert finished.returncode == 0, finished.stderr
-    found = json.loads(finished.stdout.splitlines()[-1])
-    expected = ask(model / "2", **pairs)["probabilities"]
-    np.testing.assert_allclose(found, expected, atol=1e-6)
