@@ -20,8 +20,9 @@ def test_every_promise_names_tests_that_exist():
                     missing.append(path)
                     file = None
             name = name.removeprefix("::")
-            if file and file.is_file() and name.startswith("test_"):
-                if not re.search(rf"def {name}\b", file.read_text("utf-8")):
-                    missing.append(f"{file.name}::{name}")
+            if not file or not file.is_file() or not name.startswith("test_"):
+                continue
+            if not re.search(rf"def {name}\b", file.read_text("utf-8")):
+                missing.append(f"{file.name}::{name}")
     assert len(rows) > 100
     assert missing == []

@@ -69,14 +69,6 @@ def test_many_lengths_and_batch_sizes_are_traced_once():
     assert classifier.predict_function.experimental_get_tracing_count() == 1
 
 
-def test_long_texts_are_truncated_with_a_warning(frozen):
-    texts = ["好" * 50, "差", "不" * 28, "好" * 27]
-    with pytest.warns(UserWarning, match="2 of 4 texts are longer.*sequence_length=29"):
-        predictions = predict(frozen, texts)
-    cut = predict(frozen, [text[:27] for text in texts])
-    np.testing.assert_allclose(predictions, cut, atol=1e-5)
-
-
 def test_every_form_of_training_data_has_the_same_loss(frozen, losses, logits):
     features = frozen.preprocessor(TEXTS)
     features = {name: value.numpy() for name, value in features.items()}
