@@ -20,6 +20,13 @@ ROOT = pathlib.Path(__file__).parents[2]
 MIRRORED = """
 import sys
 import numpy as np
+import tensorflow as tf
+
+# Before an import that makes a tensor.
+cpu = tf.config.list_physical_devices("CPU")[0]
+devices = [tf.config.LogicalDeviceConfiguration()] * 2
+tf.config.set_logical_device_configuration(cpu, devices)
+
 from made_records import *
 from albert_tf.pretraining import PretrainingRecords
 from albert_tf.training import scheduled_optimizer
@@ -33,9 +40,6 @@ def train(steps=20):
     pretrainer.fit(batches.take(steps), verbose=0, shuffle=False)
     return pretrainer.get_weights()
 
-cpu = tf.config.list_physical_devices("CPU")[0]
-devices = [tf.config.LogicalDeviceConfiguration()] * 2
-tf.config.set_logical_device_configuration(cpu, devices)
 batches = PretrainingRecords(sys.argv[1]).dataset(16, seed=5)
 one = train()
 strategy = tf.distribute.MirroredStrategy(["CPU:0", "CPU:1"])
