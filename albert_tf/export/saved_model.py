@@ -246,9 +246,15 @@ def write_version(
             ) from error
         if version == "next":
             return _rename_to_next(folder, directory)
+        former = pathlib.Path(temporary, "former")
         if directory.exists():
-            directory.rename(pathlib.Path(temporary, "former"))
-        return folder.rename(directory)
+            directory.rename(former)
+        try:
+            return folder.rename(directory)
+        except OSError:
+            if former.exists():
+                former.rename(directory)
+            raise
 
 
 def versions(directory: pathlib.Path) -> list[int]:

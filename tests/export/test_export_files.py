@@ -29,7 +29,7 @@ def write(folder, version):
     def write_file(temporary):
         (temporary / "model").write_text("new")
         # A server loads every directory whose name is a number.
-        assert not {temporary.name, temporary.parent.name} & {*map(str, range(99))}
+        assert not (temporary.name.isdigit() or temporary.parent.name.isdigit())
 
     return write_version(folder, version, write_file)
 
@@ -50,6 +50,14 @@ def test_a_directory_with_other_files_is_refused(tmp_path):
     with pytest.raises(FileExistsError, match="not of an export: notes.txt. Move"):
         write(tmp_path, None)
     assert sorted(os.listdir(tmp_path)) == ["notes.txt", "saved_model.pb"]
+
+
+def test_the_former_export_stays_if_the_new_one_cannot_replace_it(tmp_path):
+    write(tmp_path / "model", None)
+    (tmp_path / "model" / "model").rename(tmp_path / "model" / "saved_model.pb")
+    with pytest.raises(FileNotFoundError):
+        write_version(tmp_path / "model", None, pathlib.Path.rmdir)
+    assert [x.name for x in tmp_path.rglob("*")] == ["model", "saved_model.pb"]
 
 
 def test_two_who_export_at_once_get_a_version_each(tmp_path):
