@@ -11,7 +11,7 @@ import keras_hub
 from albert_tf.checkpoints.config import file_config, layout_differences
 from albert_tf.checkpoints.formats import bundle, huggingface
 from albert_tf.checkpoints.heads import HEADS, label_fields, write_head
-from albert_tf.checkpoints.layout import CheckpointError, float32_of, listed
+from albert_tf.checkpoints.layout import CheckpointError, first_line, float32_of, listed
 from albert_tf.checkpoints.layouts import HUGGINGFACE, KERASHUB, LAYOUTS, own_layout
 from albert_tf.checkpoints.opening import open_checkpoint
 from albert_tf.checkpoints.plan import plan_weights, without_initializing
@@ -220,8 +220,15 @@ class Saving:
 
     def _build_keras_hub(self, tokenizer: Any) -> keras.Model:
         arguments = self.checkpoint.arguments
-        with without_initializing():
-            model = keras_hub.models.AlbertBackbone(**file_config(KERASHUB, arguments))
+        try:
+            with without_initializing():
+                model = keras_hub.models.AlbertBackbone(
+                    **file_config(KERASHUB, arguments)
+                )
+        except ValueError as error:
+            raise CheckpointError(
+                f'The "kerashub" layout cannot hold this model: {first_line(error)}'
+            ) from error
         if "classifier" in self.parts:
             head = self.checkpoint.head_config("classifier")
             preprocessor = None

@@ -14,6 +14,7 @@ from albert_tf.models import AlbertBackbone, AlbertTextClassifier
 from albert_tf.tokenizers import SentencePieceTokenizer, WordPieceTokenizer
 
 VOCABULARY = [*TOKENS[:5], "A", "a", *TOKENS[7:]]
+THREE_IN_TWO_GROUPS = {"num_attention_groups": 2, "num_ffn_groups": 2, "num_layers": 3}
 FILES = [
     "albert_config.json",
     "albert_model.ckpt.data-00000-of-00001",
@@ -116,6 +117,7 @@ def test_sentence_pieces_are_saved_for_keras_hub(tmp_path):
         ({"embedding_projection": "before_layer_norm"}, "google", "_projection='bef"),
         ({"num_ffn_groups": 2}, "google", "num_ffn_groups=2.*has 1"),
         ({"activation": "mish"}, "albert_zh", "embedding_projection=.*='mish'"),
+        (THREE_IN_TWO_GROUPS, "kerashub", '"kerashub" layout cannot.*num_layers=3'),
     ],
 )
 def test_a_model_the_layout_cannot_hold(tmp_path, changes, layout, message):
