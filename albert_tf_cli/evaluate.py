@@ -10,9 +10,8 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
+from rich.table import Table
 
-from albert_tf.data.tables import MissingColumnError
-from albert_tf.files import complete_directory, write_json, write_text
 from albert_tf_cli import common, options
 from albert_tf_cli.options import data_option, output_option
 from albert_tf_cli.tasks import TASKS, Columns, Task, task_named
@@ -118,7 +117,23 @@ def evaluate(
     if as_json:
         print(json.dumps(values, ensure_ascii=False, indent=2))
     else:
-        common.print_summary(values)
+        _print_report(values)
+
+
+def _print_report(values):
+    """Print values one per line, and the dicts in them as the rows of a table."""
+    first, *rows = _score_rows(values)
+    if first[""]:
+        rows.insert(0, first)
+    else:
+        for name, value in list(first.items())[1:]:
+            line = f"{name.replace('_', ' ')} {_number(value)}"
+            common.console.print(line, soft_wrap=True)
+    for names, group in itertools.groupby([*rows, *_confusion_rows(values)], list):
+        table = Table(*names)
+        for row in group:
+            table.add_row(*map(_number, row.values()))
+        common.console.print(table)
 
 
 def read_remembered(model: str, given: Columns, read: Callable[[Columns], Any]) -> Any:
@@ -126,6 +141,8 @@ def read_remembered(model: str, given: Columns, read: Callable[[Columns], Any]) 
 
     If the file lacks a column of the training, columns are found by default.
     """
+    from albert_tf.data.tables import MissingColumnError
+
     file = pathlib.Path(model, "metrics.json")
     if not any(given) and file.exists():
         settings = json.loads(file.read_text("utf-8")).get("settings", {})
@@ -172,6 +189,8 @@ def write_report(
     An older report in the directory is replaced; other files stay. `attributions` of
     the first mistakes are dicts by column, with a float for each character.
     """
+    from albert_tf.files import complete_directory, write_json, write_text
+
     groups = itertools.groupby(_score_rows(scores), list)
     sections = [("Scores", "", "".join(_table(list(rows)) for _, rows in groups))]
     if matrix := _confusion_rows(scores):
