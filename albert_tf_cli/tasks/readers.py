@@ -5,7 +5,7 @@ import warnings
 
 import numpy as np
 
-from albert_tf import data, evaluation
+import albert_tf
 from albert_tf_cli.tasks.task import Examples, Task, columns_of, worst
 from albert_tf_lite.answers import cosines_of
 from albert_tf_lite.errors import AlbertError
@@ -14,7 +14,7 @@ from albert_tf_lite.errors import AlbertError
 def read_labelled(path, columns, known=None):
     """Read a table; with `known`, of pairs if the model takes pairs."""
     pairs = None if known is None else known["pairs"]
-    return data.read_labelled_texts(path, *columns, pairs=pairs)
+    return albert_tf.data.read_labelled_texts(path, *columns, pairs=pairs)
 
 
 class _Classification(Task):
@@ -32,7 +32,7 @@ class _Classification(Task):
     def _labels(self, names, known):
         """Return the labels of the model `known`, or those of the examples."""
         if known is None:
-            return data.class_names(names)
+            return albert_tf.data.class_names(names)
         return known["labels"] or list(map(str, range(known["num_classes"])))
 
     def _examples(self, found, y, labels):
@@ -57,10 +57,14 @@ class TextClassification(_Classification):
 
     def report(self, model, examples, predicted):
         ids = predicted["probabilities"].argmax(-1)
-        return evaluation.classification_report(examples.y, ids, model.class_names)
+        return albert_tf.evaluation.classification_report(
+            examples.y, ids, model.class_names
+        )
 
     def mistakes(self, model, examples, predicted):
-        found = evaluation.worst_mistakes(predicted["probabilities"], examples.y)
+        found = albert_tf.evaluation.worst_mistakes(
+            predicted["probabilities"], examples.y
+        )
         return self._rows(model, examples, found, "predicted")
 
     def suspicious(self, model, examples, batch_size):
@@ -71,8 +75,8 @@ class TextClassification(_Classification):
         if model.pairs:
             features, _ = text_features(model, examples.x, batch_size)
         else:
-            features = evaluation.character_features(examples.x)
-        found = evaluation.suspicious_labels(features, examples.y)
+            features = albert_tf.evaluation.character_features(examples.x)
+        found = albert_tf.evaluation.suspicious_labels(features, examples.y)
         return self._rows(model, examples, found, "suggested")
 
     def _rows(self, model, examples, found, predicted):
@@ -114,11 +118,11 @@ class MultiLabel(_Classification):
         tune_thresholds(model, dev.x, dev.y, batch_size)
 
     def scores(self, examples, predicted):
-        return evaluation.multi_label_scores(examples.y, predicted["chosen"])
+        return albert_tf.evaluation.multi_label_scores(examples.y, predicted["chosen"])
 
     def report(self, model, examples, predicted):
         names, chosen = model.class_names, predicted["chosen"]
-        rows = evaluation.classification_report(examples.y, chosen, names)
+        rows = albert_tf.evaluation.classification_report(examples.y, chosen, names)
         return {**rows, **self.scores(examples, predicted)}
 
     def cells(self, answer):
@@ -162,7 +166,7 @@ class Regression(Task):
         return Examples(found.x, found.scores(), {"pairs": found.pairs})
 
     def scores(self, examples, predicted):
-        return evaluation.regression_scores(examples.y, predicted)
+        return albert_tf.evaluation.regression_scores(examples.y, predicted)
 
 
 class TextEmbedding(Task):
@@ -179,7 +183,7 @@ class TextEmbedding(Task):
         return cosines_of(*vectors)
 
     def scores(self, examples, predicted):
-        scores = evaluation.regression_scores(examples.y, predicted)
+        scores = albert_tf.evaluation.regression_scores(examples.y, predicted)
         # Cosines have another range than the labels.
         return {name: scores[name] for name in ("pearson", "spearman")}
 
@@ -193,13 +197,13 @@ class SpellingCorrection(Task):
     name = "spelling-correction"
 
     def read(self, path, columns, known=None):
-        return Examples(*data.read_spelling(path))
+        return Examples(*albert_tf.data.read_spelling(path))
 
     def predict(self, model, x, batch_size):
         return [answer["target"] for answer in model.correct(x, batch_size)]
 
     def scores(self, examples, predicted):
-        return evaluation.spelling_scores(examples.x, examples.y, predicted)
+        return albert_tf.evaluation.spelling_scores(examples.x, examples.y, predicted)
 
     def cells(self, answer):
         errors = (
@@ -214,11 +218,11 @@ class Summarization(Task):
     name = "summarization"
 
     def read(self, path, columns, known=None):
-        return Examples(*data.read_articles(path))
+        return Examples(*albert_tf.data.read_articles(path))
 
     def scores(self, examples, predicted):
         summaries = [answer["summary"] for answer in predicted]
-        return evaluation.rouge_scores(summaries, examples.y)
+        return albert_tf.evaluation.rouge_scores(summaries, examples.y)
 
     def cells(self, answer):
         return [" ".join(answer["summary"].split())]
@@ -230,7 +234,7 @@ class TokenClassification(Task):
     name = "token-classification"
 
     def read(self, path, columns, known=None):
-        found = data.read_tagged_texts(path)
+        found = albert_tf.data.read_tagged_texts(path)
         labels = found.labels if known is None else known["labels"]
         if not labels:
             raise AlbertError(f"No text of {path} has an entity.")
@@ -246,7 +250,7 @@ class TokenClassification(Task):
 
     def report(self, model, examples, predicted):
         spans = [[span[:3] for span in found] for found in predicted]
-        return evaluation.entity_scores(examples.y, spans)
+        return albert_tf.evaluation.entity_scores(examples.y, spans)
 
     def cells(self, answer):
         return [" ".join(f"{x['word']}/{x['entity_group']}" for x in answer)]
@@ -280,7 +284,7 @@ class QuestionAnswering(Task):
     name = "question-answering"
 
     def read(self, path, columns, known=None):
-        found = data.read_squad(path).for_training()
+        found = albert_tf.data.read_squad(path).for_training()
         if found.moved or found.absent or found.skipped:
             warnings.warn(
                 f"{path}: {found.moved} answers had a wrong answer_start, which was "
@@ -301,8 +305,8 @@ class QuestionAnswering(Task):
         answers = [answer["answer"] for answer in predicted]
         truth = [[text for _, text in answers] for answers in examples.y]
         if self._scoring_script(examples) == "cmrc":
-            return evaluation.cmrc_scores(answers, truth)
-        return evaluation.squad_scores(answers, truth)
+            return albert_tf.evaluation.cmrc_scores(answers, truth)
+        return albert_tf.evaluation.squad_scores(answers, truth)
 
     def report(self, model, examples, predicted):
         names = {"cmrc": "CMRC 2018, in percent", "squad": "SQuAD, in percent"}
@@ -311,7 +315,7 @@ class QuestionAnswering(Task):
 
     def _scoring_script(self, examples):
         # A sample of the contexts is enough to recognise Chinese.
-        return evaluation.scores.kind_of_answers(examples.x[1][:100])
+        return albert_tf.evaluation.scores.kind_of_answers(examples.x[1][:100])
 
 
 class MultipleChoice(Task):
@@ -320,7 +324,7 @@ class MultipleChoice(Task):
     name = "multiple-choice"
 
     def read(self, path, columns, known=None):
-        found = data.read_choices(path)
+        found = albert_tf.data.read_choices(path)
         if found.labels is None:
             raise AlbertError(
                 f"{path} lacks the answers of its questions. Pass a labelled file."
