@@ -73,7 +73,7 @@ def batch_plan(
     batch_size: int | None,
     max_tokens: int | None,
     texts: int = 1,
-) -> Any:
+) -> "FixedSize | TokenBudget":
     """Return the plan of batches of up to `texts` texts per example."""
     if None not in (batch_size, max_tokens):
         raise AlbertError(

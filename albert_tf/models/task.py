@@ -46,8 +46,8 @@ class AlbertTask(AutoCompile, FromCheckpoint):
         preprocessor_cls: class of the preprocessor; `None` for a task that takes ids.
         monitor: string, the score on the dev set that chooses the best epoch.
         takes_class_weight: bool. An example has one class, which `fit` can weight.
-        exported_output: string, the output in LiteRT and ONNX files, `None` for no such
-            files.
+        exported_output: string, the output in LiteRT and ONNX files, `None` if the
+            task has no such files.
         pairs: bool. An example is a pair of texts; `fit` sets it.
         reads_windows: bool. A text may be several rows, so datasets of texts are read
             into memory to predict them, and refused for training.
@@ -150,7 +150,7 @@ class AlbertTask(AutoCompile, FromCheckpoint):
         raise NotImplementedError
 
     def exported_settings(self) -> dict[str, Any] | None:
-        """Return the settings in LiteRT and ONNX files; `None` for no such files."""
+        """Return the settings in LiteRT and ONNX files; `None` if it has none."""
         if self.exported_output is None:
             return None
         return {"task": self.name_of_task, "output": self.exported_output}

@@ -274,7 +274,7 @@ def ragged_choices(x: Any) -> tf.RaggedTensor:
 class Articles(PackedTexts):
     """Articles in windows of whole sentences: `[CLS] a [SEP] [CLS] b [SEP]`."""
 
-    # Of the [CLS] of each sentence among the tokens of all windows, int64 [sentences].
+    # Indices of the sentences' [CLS] tokens among all tokens, int64 [sentences].
     positions: tf.Tensor
 
 
