@@ -13,7 +13,6 @@ import sentence_piece_reference
 import tensorflow as tf
 from lite_tasks import (
     FORMATS,
-    TASKS,
     needs_litert,
     needs_onnx,
     small_task,
@@ -22,7 +21,7 @@ from lite_tasks import (
 )
 from small_classifier import TEXTS, VOCABULARY, randomised, small_backbone
 
-from albert_tf.export import LiteRTModel, OnnxModel, exported, litert, onnx
+from albert_tf.export import LiteRTModel, OnnxModel, litert, onnx
 from albert_tf.export.engines import largest_difference
 from albert_tf.models import (
     AlbertSpellingCorrector,
@@ -42,19 +41,16 @@ pytestmark = [
 ONE_LENGTH = {write_litert: {"lengths": (128,)}, write_onnx: {}}
 LENGTHS = {write_litert: {"lengths": (64, 128)}, write_onnx: {}}
 # LiteRT's converter takes seconds for each file; tests/lite has all tasks in ONNX.
-FAST = {write_litert: {"labels", "tags"}, write_onnx: {"google pairs", "tags"}}
-
-
-def tasks_in_formats():
-    for parameter in FORMATS:
-        (write,) = parameter.values
-        for name in TASKS:
-            marks = [] if name in FAST[write] else [pytest.mark.nightly]
-            yield pytest.param(
-                *(name, write),
-                marks=[*parameter.marks, *marks],
-                id=f"{name}-{parameter.id}",
-            )
+TASKS_IN_FORMATS = [
+    *(
+        pytest.param(name, write_litert, marks=needs_litert)
+        for name in ("labels", "tags")
+    ),
+    *(
+        pytest.param(name, write_onnx, marks=needs_onnx)
+        for name in ("google pairs", "tags")
+    ),
+]
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +79,7 @@ def float_bytes(task):
 # --- The numbers ---
 
 
-@pytest.mark.parametrize("name, write", tasks_in_formats())
+@pytest.mark.parametrize("name, write", TASKS_IN_FORMATS)
 def test_answers_are_those_of_keras(name, write, written):
     task, texts, _, model = written(name, write)
 
@@ -212,15 +208,12 @@ def test_files_are_run_without_tensorflow(written, tmp_path):
 def test_wrong_texts_and_files_are_named(write, written, tmp_path):
     *_, path, model = written("labels", write)
     assert model.predict([])["probabilities"].shape == (0, 3)
-    for texts, error, message in (
-        ("好", TypeError, "list of strings. Received: '好'"),
-        (["好", 3], TypeError, "Received: .*3"),
-        ((["好"], ["好", "差"]), ValueError, r"lengths \[1, 2\]"),
+    for texts, message in (
+        ("好", "list of strings. Received: '好'"),
+        ((["好"], ["好", "差"]), r"lengths \[1, 2\]"),
     ):
-        with pytest.raises(error, match=message):
+        with pytest.raises((TypeError, ValueError), match=message):
             model.predict(texts)
-    with pytest.raises(FileNotFoundError, match="nothing"):
-        type(model)(tmp_path / "nothing")
     cut = tmp_path / "cut"
     cut.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     other = LiteRTModel if write is write_onnx else OnnxModel
@@ -231,29 +224,20 @@ def test_wrong_texts_and_files_are_named(write, written, tmp_path):
 
 
 @needs_onnx
-def test_what_cannot_be_exported_is_named(tmp_path, monkeypatch):
+def test_what_cannot_be_exported_is_named(tmp_path):
     task, _ = small_task("labels")
     other, _ = small_task("labels", activation="elu")
     corrector = AlbertSpellingCorrector.from_backbone(task.backbone, VOCABULARY)
     for write, model, options, message in (
-        (onnx, task, {"precision": "float16"}, "must be one of float32, int8"),
         (onnx, other, {}, "elu .* cannot be exported to ONNX. Supported: gelu"),
         (onnx, corrector, {}, "written for text-classification, .* AlbertSpelling"),
         (litert, task, {"lengths": [4, 16]}, r"from 5. Received: \[4, 16\]"),
     ):
         with pytest.raises(ValueError, match=message):
             write(model, tmp_path / "model", **options)
-    with pytest.raises(ValueError, match="`engine` must be one of onnx, litert"):
-        exported(task, "tflite")
     other.quantize("int8")
     with pytest.raises(ValueError, match="was quantized by Keras"):
         onnx(other, tmp_path / "model")
-    other.preprocessor = None
-    with pytest.raises(ValueError, match="has no preprocessor"):
-        onnx(other, tmp_path / "model")
-    monkeypatch.setattr("keras.backend.backend", lambda: "jax")
-    with pytest.raises(ValueError, match="Keras runs on jax, but this export needs"):
-        litert(task, tmp_path / "model")
 
 
 @pytest.mark.parametrize(
