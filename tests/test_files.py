@@ -9,7 +9,7 @@ import unittest.mock
 
 import pytest
 
-from albert_tf.files import complete_directory, complete_file, only_writer
+from albert_tf.files import complete_directory, complete_file
 from albert_tf.quiet_import import lacks_avx, silent_stderr
 
 
@@ -49,12 +49,6 @@ def test_a_file_is_complete_or_the_old_one(tmp_path):
         second.write_text("second")
     assert path.read_text() == "first"
     assert everything_in(tmp_path) == ["plot.png"]
-
-
-def test_a_directory_has_one_writer(tmp_path):
-    error = pytest.raises(BlockingIOError, match="Another process is writing to")
-    with only_writer(tmp_path), error, only_writer(tmp_path):
-        pass
 
 
 # === What native code prints while TensorFlow is imported ===

@@ -3,7 +3,6 @@
 Each ends in one clear error that names the file and what is wrong.
 """
 
-import json
 import os
 import pathlib
 import pickle
@@ -73,18 +72,6 @@ def edit_tensors(change):
     return damage
 
 
-def edit_tensor(name, change):
-    return edit_tensors(lambda x: x.update({name: change(x[name])}))
-
-
-def edit_json(file, **changes):
-    def damage(folder):
-        fields = json.loads((folder / file).read_text(encoding="utf-8"))
-        (folder / file).write_text(json.dumps({**fields, **changes}))
-
-    return damage
-
-
 def edit_bytes(file, change):
     """Change the content of a file: `change` maps a bytearray to another."""
 
@@ -118,10 +105,8 @@ def remove(file):
     return lambda folder: (folder / file).unlink()
 
 
-def add_nan(values):
-    values = values.copy()
-    values.flat[3] = float("nan")
-    return values
+def add_nan(tensors):
+    tensors[WORDS] = np.where(tensors[WORDS] > 0, tensors[WORDS], np.float32("nan"))
 
 
 def assert_clear_error(call, match, path):
@@ -144,19 +129,15 @@ DAMAGES = {
         edit_tensors(lambda x: x.update({"bert/encoder/x": np.float32([4])})),
         "has .*bert/encoder/x.*without a place",
     ),
-    "tensor_transposed": (
-        "google",
-        edit_tensor(f"{GROUP}/ffn_1/intermediate/dense/kernel", np.transpose),
-        "ffn_1/intermediate/dense/kernel",
-    ),
-    "tensor_nan": ("google", edit_tensor(WORDS, add_nan), "not finite"),
+    "tensor_nan": ("google", edit_tensors(add_nan), "not finite"),
     "safetensors_git_lfs_pointer": (
         "huggingface",
         replace(WEIGHTS, LFS_POINTER),
         f"{WEIGHTS} is damaged",
     ),
     "config_of_bert": (
-        *("huggingface", edit_json("config.json", model_type="bert")),
+        "huggingface",
+        edit_bytes("config.json", lambda x: x.replace(b'"albert"', b'"bert"')),
         "model_type='bert'",
     ),
     "preset_without_weights": ("kerashub", remove(PRESET_WEIGHTS), PRESET_WEIGHTS),
@@ -263,10 +244,6 @@ def test_a_byte_order_mark(forms, tmp_path):
 
 TOKENIZERS = {
     "empty": (replace("vocab.txt", b""), "vocab.txt.* is empty"),
-    "cut": (
-        edit_bytes("vocab.txt", lambda x: x[: x.index("个".encode())]),
-        "model 120",
-    ),
     "twice": (
         lambda folder: shutil.copy(folder / "vocab.txt", folder / "vocab_2.txt"),
         "several vocabulary files",

@@ -79,23 +79,15 @@ def test_masks_and_tokens_that_do_not_fit_the_records(records, tmp_path):
     assert "have different vocabularies" in refused(*command)
 
 
-def released(records, folder):
-    """Write a checkpoint in a released layout, with the vocabulary of the records."""
-    backbone = AlbertBackbone(60, 2, 2, 8, 12, 20, max_sequence_length=32)
-    model = AlbertPretrainer(backbone)
-    albert_tf.save_checkpoint(model, folder, layout="albert_zh")
-    shutil.copy(records / "vocab.txt", folder)
-    return model
-
-
 @pytest.mark.slow
 def test_starting_from_a_released_layout(records, tmp_path):
-    model = released(records, tmp_path / "released")
-    changes = {
-        "checkpoint": tmp_path / "released",
-        "dev": records,
-        "learning-rate": 0.0,
-    }
+    model = AlbertPretrainer(
+        AlbertBackbone(60, 2, 2, 8, 12, 20, max_sequence_length=32)
+    )
+    folder = tmp_path / "released"
+    albert_tf.save_checkpoint(model, folder, layout="albert_zh")
+    shutil.copy(records / "vocab.txt", folder)
+    changes = {"checkpoint": folder, "dev": records, "learning-rate": 0.0}
     assert "val_loss: " in printed(*options(records, tmp_path / "out", **changes))
     again = AlbertPretrainer.from_checkpoint(tmp_path / "out")
     # At a rate of 0 only the sums of LAMB move, by rounding.

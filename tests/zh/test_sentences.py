@@ -13,13 +13,11 @@ SENTENCES = {
     "quote in a quote": "他说：“她问：‘你好吗？’”|我没听见。",
     "quotation of several sentences": "“你好。|我走了。”|他说。",
     "comma after a quotation": "只留下『鸟！|巨大的鸟啊！』，再无消息。|",
-    "mark after a closing quote": "他说“走”。|她说“好！”。|",
     "straight quotes": '他说:"你好吗?"|她说:"好。|我走了。"|',
     "brackets": "（他走了。）|【真的吗？】|〔是的！〕|她来了（不久）。|",
     "title": "《谁动了我的奶酪？》是一本书。|《你好，李焕英！》呢？|",
     "marks together": "真的吗？！|什么？？？|好。。。|啊！！！|what?! |是‼⁉|",
     "marks past white space": "他走了 。 ！|她来了 ）。|",
-    "ellipsis in a quotation": "他唱：“寿筵开处风光好……”|众人都笑了。|",
     "ellipsis and a mark": "他走了……。|真的……？！|天黑了！……|没有人。|",
     "pause": "我……我不知道。|我..我..我那天晚上走了。|七……七……七滚了！|",
     "ellipsis first": "“……不是。”|他说：“…我走了。”|",
@@ -28,7 +26,6 @@ SENTENCES = {
     "decimals": "圆周率是3.14，约3.1.4倍，占50.5%。|",
     "addresses": "见www.example.com/a.html?id=1&b=2!x?ID=1，占1...10，邮箱a.b@c.cn。|",
     "brands": "Yahoo! is here，iPhone 15 Pro. |他买了。|",
-    "English": "Hello there. |How are you? |I am fine! |Good.|",
     "English quote continues": '"Really?" he asked, "Go!" and left. |He ran.|',
     "small letter": "This is approx. right, R. graveolens too. |Yes.|",
     "titles of persons": "Mr. Smith, Dr. Wang and Prof. Li met St. John. |Yes.|",
@@ -37,8 +34,6 @@ SENTENCES = {
     "English then Chinese": "他用 Python. |我用 C. elegans. |好。|",
     "line breaks": "标题\n|正文。\r\n\r\n　　|第二段\r|第三段\n\n|a title\r|a line",
     "white space": "他走了。 　|她来了。\t|",
-    "nothing": "",
-    "no mark": "我想吃鸡蛋",
 }
 
 
