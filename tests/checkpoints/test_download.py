@@ -166,8 +166,6 @@ def test_no_answer_or_an_interrupted_one(server, release, tmp_path, failure):
     message = str(error.value)
     assert message.startswith(f"{server.address}{PATH} could not be downloaded")
     assert f"put it at {tmp_path / 'golden.zip'}" in message
-    assert "hf://me/golden could not be downloaded: no answer" in message
-    assert "HF_ENDPOINT can name another server" in message
     assert names(tmp_path) == set()
     server.files[PATH], server.cut = ARCHIVE, None
     assert download_release("golden").is_dir()
@@ -189,7 +187,6 @@ def test_other_weights_are_not_the_release(server, release, tmp_path, monkeypatc
 
 
 BAD_ARCHIVES = (
-    (b"<html>log in</html>", CheckpointError, "is damaged, truncated"),
     (zipped({"a.txt": b"a"}), CheckpointError, "holds 0 TensorFlow checkpoints"),
     (zipped(golden_files(CHECKPOINT[0], CONFIG)), FileNotFoundError, "does not exist"),
 )

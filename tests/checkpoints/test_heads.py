@@ -12,17 +12,14 @@ from albert_tf.checkpoints import (
 )
 from albert_tf.checkpoints.heads import heads_in
 from albert_tf.checkpoints.layouts import HUGGINGFACE
+from albert_tf.data.tagged import tag_names
 from albert_tf.models import (
     AlbertMultiLabelClassifier,
     AlbertTextClassifier,
     AlbertTextRegressor,
+    AlbertTokenClassifier,
 )
 from albert_tf.models.albert_pretrainer import build_model
-
-
-@pytest.fixture(scope="module")
-def backbone():
-    return load_checkpoint(GOLDEN / "google_v2")
 
 
 def test_of_heads_with_equal_names_the_config_decides():
@@ -42,7 +39,9 @@ def test_of_heads_with_equal_names_the_config_decides():
 
 MULTI_LABEL = {"num_classes": 2, "labels": ["体育", "财经"]}
 MULTI_LABEL["thresholds"] = [0.25, 0.75]
+TAGS = tag_names(["PER", "LOC"], "BIOES")
 KINDS = {
+    "tags": (AlbertTokenClassifier, {"tags": TAGS, "dropout": 0.2}),
     "one class": (AlbertTextClassifier, {"num_classes": 1, "dropout": 0.2}),
     "multi-label": (AlbertMultiLabelClassifier, MULTI_LABEL),
     "mean": (AlbertTextClassifier, {"num_classes": 3, "pooling_mode": "mean"}),
@@ -51,9 +50,10 @@ KINDS = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_classifiers_and_regressors_keep_their_kind(backbone, kind, tmp_path):
+def test_classifiers_and_regressors_keep_their_kind(kind, tmp_path):
     """The names of their weights are equal; the config tells them apart."""
     cls, arguments = KINDS[kind]
+    backbone = load_checkpoint(GOLDEN / "google_v2", pooler=kind != "tags")
     model = cls(backbone, **arguments)
     layout = "huggingface"
     if "mean" in kind:

@@ -96,9 +96,8 @@ def test_a_config_beside_the_checkpoint_or_given(tmp_path):
 
 def test_old_configs_without_fields_have_the_defaults_of_the_original():
     config = config_of("google_v2")
-    for field in ("hidden_act", "num_hidden_groups", "inner_group_num"):
-        del config[field]
-    for field in ("hidden_dropout_prob", "attention_probs_dropout_prob"):
+    added_later = ("hidden_act", "num_hidden_groups", "inner_group_num")
+    for field in (*added_later, "hidden_dropout_prob", "attention_probs_dropout_prob"):
         del config[field]
     assert_golden(load_checkpoint(GOLDEN / "google_v2", config=config))
 

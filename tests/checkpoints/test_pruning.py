@@ -4,13 +4,12 @@ import numpy as np
 import pytest
 from checkpoint_files import GOLDEN
 from command_line import run
-from sentence_piece_reference import train_model
 from small_classifier import VOCABULARY, predict, randomised, small_backbone
 
 import albert_tf
 from albert_tf.checkpoints import prune_vocabulary, save_checkpoint
 from albert_tf.models import AlbertMaskedLM, AlbertTextClassifier, AlbertTokenClassifier
-from albert_tf.tokenizers import SentencePieceTokenizer, WordPieceTokenizer
+from albert_tf.tokenizers import WordPieceTokenizer
 
 CORPUS = ["很好吃，我想你来吧", "太差了！", "abc 去"]
 KEPT = ["很好！", "我想去", "你太差了，zzz 1"]
@@ -80,16 +79,10 @@ def test_kept_tokens():
     assert kept[:5] == VOCABULARY[:5]
     assert "好" in kept and "坏" not in kept
     assert {"z", "##z"} <= set(kept)
-    pieces = SentencePieceTokenizer(train_model())
     lora = small_backbone()
     lora.enable_lora(2)
     for arguments, message in (
         ((small_backbone(), texts), "Pass it with `tokenizer="),
-        (
-            (small_backbone(), texts, pieces),
-            "Only a WordPiece .*SentencePieceTokenizer",
-        ),
-        ((small_backbone(), [], tokenizer), "`corpus` is empty"),
         ((lora, texts, tokenizer), "not those of the model's config, as with LoRA"),
     ):
         with pytest.raises(ValueError, match=message):

@@ -59,7 +59,6 @@ EARLY = {
     "predict cut.onnx 好 --engine onnx": "do not apply to an exported file",
     "pretrain-data --input a --vocab b --output out --ngram 2": "records hold no masks",
     "pretrain --data . --output out": "Give --config to train from random weights",
-    "pretrain --data . --output out --config a --mask-selection-rate x": "such as 0.15",
     "evaluate model train.tsv --train train.tsv": "--train needs --report DIRECTORY",
     "predict model 好 --output notes": "notes already exists. Choose another --output",
     "pretrain --data no --output out --config albert_tiny_zh": "no records in no",
@@ -67,7 +66,6 @@ EARLY = {
 LATE = {
     f"{TRAIN} train.tsv --config small --vocab vocab.txt": "Known sizes: ",
     f"{START} --task regression --early-exit": "--early-exit does not apply",
-    "download model": "There is no release named 'model'",
     "evaluate checkpoint train.tsv": "is a pretrained model, without a fine-tuned head",
     "predict pairs 很好": "text, text_pair, separated by tabs. Received: '很好'",
     "predict cut.onnx 好": "cut.onnx is truncated, or was not written by albert_tf",

@@ -5,7 +5,7 @@ import pathlib
 import shutil
 
 import pytest
-from command_line import refused, run
+from command_line import CONFIG, refused, run
 from small_corpus import write_corpus, write_vocabulary
 
 import albert_tf
@@ -17,16 +17,6 @@ from albert_tf.models import AlbertBackbone, AlbertPretrainer
 pytestmark = pytest.mark.traced
 
 MICRO = pathlib.Path(__file__).parents[2] / "examples" / "albert_micro_zh"
-CONFIG = {
-    "vocab_size": 60,
-    "embedding_size": 8,
-    "hidden_size": 12,
-    "intermediate_size": 20,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 2,
-    "max_position_embeddings": 32,
-    "type_vocab_size": 2,
-}
 
 
 def printed(*command):
@@ -38,8 +28,9 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pretraining")
     (folder / "text").mkdir()
     write_corpus(folder / "text" / "a.txt", documents=60)
-    write_vocabulary(folder / "vocab.txt", CONFIG["vocab_size"])
-    (folder / "config.json").write_text(json.dumps(CONFIG))
+    write_vocabulary(folder / "vocab.txt", 60)
+    config = {**CONFIG, "vocab_size": 60}
+    (folder / "config.json").write_text(json.dumps(config))
     return folder
 
 
@@ -88,23 +79,15 @@ def test_masks_and_tokens_that_do_not_fit_the_records(records, tmp_path):
     assert "have different vocabularies" in refused(*command)
 
 
-def released(records, folder):
-    """Write a checkpoint in a released layout, with the vocabulary of the records."""
-    backbone = AlbertBackbone(60, 2, 2, 8, 12, 20, max_sequence_length=32)
-    model = AlbertPretrainer(backbone)
-    albert_tf.save_checkpoint(model, folder, layout="albert_zh")
-    shutil.copy(records / "vocab.txt", folder)
-    return model
-
-
 @pytest.mark.slow
 def test_starting_from_a_released_layout(records, tmp_path):
-    model = released(records, tmp_path / "released")
-    changes = {
-        "checkpoint": tmp_path / "released",
-        "dev": records,
-        "learning-rate": 0.0,
-    }
+    model = AlbertPretrainer(
+        AlbertBackbone(60, 2, 2, 8, 12, 20, max_sequence_length=32)
+    )
+    folder = tmp_path / "released"
+    albert_tf.save_checkpoint(model, folder, layout="albert_zh")
+    shutil.copy(records / "vocab.txt", folder)
+    changes = {"checkpoint": folder, "dev": records, "learning-rate": 0.0}
     assert "val_loss: " in printed(*options(records, tmp_path / "out", **changes))
     again = AlbertPretrainer.from_checkpoint(tmp_path / "out")
     # At a rate of 0 only the sums of LAMB move, by rounding.

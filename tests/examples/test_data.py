@@ -39,15 +39,12 @@ def test_what_is_tested_on_is_not_trained_on():
     assert len(set(texts)) == len(texts) == 16 * 9
     splits = ("train", "dev", "test")
     reviews = [read_labelled_texts(EXAMPLES / f"reviews/{x}.tsv").x for x in splits]
-    assert [*map(len, reviews)] == [4453, 360, 360]
     assert len({text for split in reviews for text in split}) == 4453 + 2 * 360
     train, test = (read_spelling(DATA / f"spelling/{x}.tsv") for x in ("train", "test"))
-    assert (len(train[0]), len(test[0])) == (480, 120)
     assert not set(train[1]) & set(test[1])
     names = ("train", "dev")
     train, dev = (read_squad(DATA / f"questions/{x}.json") for x in names)
     assert not set(train.contexts) & set(dev.contexts)
-    assert [(x.moved, x.absent) for x in (train, dev)] == [(0, 0)] * 2
     train, dev = (read_tagged_texts(DATA / f"entities/{x}.jsonl") for x in names)
     assert len(set(train.x + dev.x)) == len(train.x + dev.x) == 201
     assert train.labels == dev.labels == ["LOC", "ORG", "PER"]

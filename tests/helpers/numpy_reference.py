@@ -15,10 +15,6 @@ def assert_close(actual, expected, tolerance=FLOAT32):
     assert np.abs(actual - expected).max() <= tolerance * scale
 
 
-def assert_equal(actual, expected):
-    np.testing.assert_array_equal(np.asarray(actual), np.asarray(expected))
-
-
 def randomize(layer, seed=0, spread=0.2):
     """Random weights everywhere, for fresh biases and LayerNorms hide mistakes."""
     rng = np.random.default_rng(seed)

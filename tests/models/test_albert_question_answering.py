@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import softmax
 from small_classifier import CHARACTERS, VOCABULARY, randomised, small_backbone
 
 from albert_tf.models import AlbertQuestionAnswering
@@ -69,11 +70,6 @@ def brute_force(model, question, context, most):
                 span = starts[a + shift], ends[b + shift]
                 spans[span] = max(spans.get(span, 0), first[a] * last[b])
     return spans, null
-
-
-def softmax(x):
-    x = np.exp(np.asarray(x, "float64") - np.max(x))
-    return x / x.sum()
 
 
 @pytest.mark.parametrize("most", [1, 4])

@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_classifier import VOCABULARY, hand_padded, randomised, small_backbone
 
-import albert_tf
 from albert_tf.models import AlbertTokenClassifier
 from albert_tf_lite.exported_model import windows_of
 
@@ -121,17 +120,3 @@ def test_spans_within_a_token_are_extended_and_counted(tagger):
         tags = tagger.targets(x, y)
     names = [[tagger.tags[i] if i >= 0 else "" for i in row] for row in tags.to_list()]
     assert names == [["", "B-PER", "B-LOC", "O", "O", ""], ["", "O", ""]]
-
-
-@pytest.mark.parametrize("layout", ["google", "huggingface"])
-def test_checkpoints_hold_the_head_and_its_tags(tmp_path, layout):
-    sizes = {"embedding_projection": "after_layer_norm"}
-    tagger = small_tagger(sizes=sizes, scheme="BIOES", dropout=0.2)
-    albert_tf.save_checkpoint(tagger, tmp_path, layout)
-    report = albert_tf.inspect_checkpoint(tmp_path)
-    assert (report.heads, report.num_classes) == (["token_classifier"], 9)
-    loaded = AlbertTokenClassifier.from_checkpoint(tmp_path)
-    assert loaded.get_config()["tags"] == tagger.tags
-    assert (loaded.labels, loaded.scheme, loaded.dropout) == (LABELS, "BIOES", 0.2)
-    pairs = zip(loaded.get_weights(), tagger.get_weights(), strict=True)
-    assert all(np.array_equal(*pair) for pair in pairs)

@@ -4,7 +4,7 @@ import functools
 
 import pytest
 import tensorflow as tf
-from small_classifier import LABELS, TEXTS, small_backbone, small_classifier
+from small_classifier import LABELS, TEXTS, small_classifier
 from task_cases import CASES
 
 from albert_tf import models
@@ -20,7 +20,6 @@ METHODS = [
     ("Element 1 is nan", "text classifier.fit", ["好", float("nan")], [0, 1]),
     ("list of strings", "text classifier.fit", "好", [0]),
     ("are single texts. Expected batches", "text classifier.fit", DATASET),
-    ("`y` is for lists of texts", "text classifier.fit", BATCHES, LABELS),
     ("bucket_by_length", "text classifier.fit", BATCHES, {"max_tokens": 64}),
     ("Article 0 has 1 sentences", "summarizer.fit", ["好。"], [[1, 0]]),
     ("not contain its answer '差'", "question answering.fit", ONE, [(0, "差")]),
@@ -58,9 +57,6 @@ def classifier(kind, **options):
 
 
 CALLS = {
-    '`combine` must be "mean" or "max"': lambda: models.predict_windows(
-        build("text classifier"), TEXTS, "sum"
-    ),
     "one string, or the tuple": lambda: explain(["好"]),
     "one of the classes": lambda: explain("好", target="x"),
     "Only an AlbertMultiLabelClassifier": lambda: models.tune_thresholds(
@@ -69,9 +65,6 @@ CALLS = {
     "each of the 3 classes": lambda: classifier("MultiLabel", thresholds=[0.5]),
     "layers are all one function": lambda: classifier(
         "EarlyExit", sizes={"num_ffn_groups": 2}
-    ),
-    "backbone has no pooler": lambda: models.AlbertPretrainer(
-        small_backbone(pooler=False)
     ),
     "the same `num_classes`": lambda: distiller(small_classifier(2)),
     "share weights": lambda: distiller(build("text classifier")),

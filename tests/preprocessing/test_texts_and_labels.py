@@ -96,9 +96,6 @@ MISTAKES = {
     r"has no \[MASK\], which masking needs": lambda: p.AlbertMaskedLMPreprocessor(
         WITHOUT_MASK
     )(["a"]),
-    "from 1 to sequence_length - 2 = 6": lambda: p.AlbertTokenClassifierPreprocessor(
-        WORDS, 8, stride=7
-    ),
     r"lists \(contexts, questions, choices\). Received: tuple of 2": lambda: choices(
         (TEXTS, TEXTS)
     ),

@@ -113,7 +113,7 @@ def test_every_character(proto, lowercase, step):
     texts = [f"{c}a{c}b {c}A{c} 2018{c}, Σ{c}" for c in CHARACTERS[::step]]
     assert cleaned(texts, lowercase) == [clean_up(x, lowercase) for x in texts]
     assert not differences(proto, texts, lowercase)
-    # Of these ligatures of several words, the graph places the spaces differently.
+    # The graph has other offsets for the spaces in these ligatures of several words.
     words = [x for x in texts if x[0] not in "\ufdfa\ufdfb"]
     assert_plain_is_alike(proto, words, lowercase)
 

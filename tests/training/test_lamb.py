@@ -10,13 +10,10 @@ RATE, DECAY, BETA_1, BETA_2, EPSILON = 0.00176, 0.01, 0.9, 0.999, 1e-6
 
 
 def lamb_by_hand(w, gradients, rates, excluded=False, parts=1):
-    """The algorithm for one variable, in float64, and its value after each step.
+    """The values of a variable after each step, by the algorithm in float64.
 
-    Args:
-        w: array, its first value.
-        gradients, rates: the gradient and the learning rate of each step.
-        excluded: bool, whether it is neither decayed nor adapted.
-        parts: int, matrices it holds side by side.
+    An `excluded` variable is neither decayed nor adapted; one of several `parts` holds
+    that many matrices side by side.
     """
     if parts > 1:
         split = (np.split(x, parts, axis=-1) for x in (w, *gradients))
