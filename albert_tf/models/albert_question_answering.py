@@ -12,7 +12,7 @@ from albert_tf.data.questions import find_answer
 from albert_tf.evaluation.scores import best_null_threshold, score_answers
 from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing.segment_packer import WindowedTexts
-from albert_tf.preprocessing.task_preprocessors import (
+from albert_tf.preprocessing.text_preprocessors import (
     AlbertQuestionAnsweringPreprocessor,
     as_questions,
 )

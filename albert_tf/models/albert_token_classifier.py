@@ -13,7 +13,7 @@ from albert_tf.models.batching import PADDING_TARGET
 from albert_tf.models.from_checkpoint import warn_of_new_head
 from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing.segment_packer import WindowedTexts
-from albert_tf.preprocessing.task_preprocessors import (
+from albert_tf.preprocessing.text_preprocessors import (
     AlbertTokenClassifierPreprocessor,
     refuse_pairs,
 )

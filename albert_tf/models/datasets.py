@@ -9,7 +9,7 @@ import keras
 import tensorflow as tf
 
 from albert_tf.models.batching import DEFAULT_BATCH_SIZE, batch_plan, one_type
-from albert_tf.preprocessing.text_classifier_preprocessor import (
+from albert_tf.preprocessing.text_preprocessors import (
     AlbertTextClassifierPreprocessor as TextPreprocessor,
 )
 from albert_tf_lite.errors import AlbertError

@@ -5,12 +5,12 @@ from albert_tf.preprocessing.masking import WholeWordMaskGenerator
 from albert_tf.preprocessing.segment_packer import SegmentPacker
 from albert_tf.preprocessing.task_preprocessors import (
     AlbertMultipleChoicePreprocessor,
-    AlbertQuestionAnsweringPreprocessor,
     AlbertSummarizerPreprocessor,
-    AlbertTokenClassifierPreprocessor,
 )
-from albert_tf.preprocessing.text_classifier_preprocessor import (
+from albert_tf.preprocessing.text_preprocessors import (
+    AlbertQuestionAnsweringPreprocessor,
     AlbertTextClassifierPreprocessor,
+    AlbertTokenClassifierPreprocessor,
 )
 
 __all__ = [

@@ -14,7 +14,7 @@ from albert_tf.preprocessing.masking import (
     masked_features,
     positions_of,
 )
-from albert_tf.preprocessing.text_classifier_preprocessor import (
+from albert_tf.preprocessing.text_preprocessors import (
     AlbertTextClassifierPreprocessor,
 )
 from albert_tf.preprocessing.texts import Texts, as_segments

@@ -1,0 +1,317 @@
+"""Preprocessors of tasks that read texts, pairs of texts, or windows of long texts."""
+
+from typing import Any, Self
+
+import keras
+import keras_hub
+import tensorflow as tf
+
+from albert_tf.backbone.albert_backbone import AlbertBackbone
+from albert_tf.layers.common import arguments_of
+from albert_tf.preprocessing.segment_packer import (
+    PackedTexts,
+    SegmentPacker,
+    WindowedTexts,
+    warn_of_truncation,
+)
+from albert_tf.preprocessing.texts import (
+    Texts,
+    as_python_strings,
+    as_segments,
+    check_parts,
+    in_threads,
+    tokenize_with_offsets,
+)
+from albert_tf.tokenizers.word_piece_tokenizer import WordPieceTokenizer
+from albert_tf_lite.errors import AlbertError
+
+# Tokens that neighbouring windows share by default: a whole answer should be in one.
+SHARED = 128
+
+
+@keras.saving.register_keras_serializable(package="albert_tf")
+class AlbertTextClassifierPreprocessor(keras_hub.models.Preprocessor):
+    """Tokenize and pack strings or pairs of strings for `AlbertBackbone`.
+
+    Args:
+        tokenizer: a `WordPieceTokenizer` or `SentencePieceTokenizer`.
+        sequence_length: int. Maximum number of tokens per example, special tokens
+            included. Longer texts are truncated.
+        padding: `"longest"` (of the batch) or `"max_length"`.
+        pad_to_multiple_of: int. See `SegmentPacker`.
+
+    Call arguments:
+        x: a string, a list or tensor of strings [batch], or for pairs the tuple of two
+            such lists. A dict with the keys `token_ids`, `segment_ids`, `padding_mask`
+            passes unchanged.
+        y: optional labels, passed on.
+        sample_weight: optional weights, passed on.
+
+    Returns:
+        A dict of int32 tensors [batch, time], or [time] for a single string; with `y`
+        or `sample_weight` a tuple of all.
+
+    Raises:
+        TypeError: if `x` does not hold strings.
+        AlbertError: if the lists of a pair differ in length.
+
+    Example:
+    ```python
+    vocabulary = "examples/albert_micro_zh/vocab.txt"
+    tokenizer = albert_tf.tokenizers.WordPieceTokenizer(vocabulary)
+    preprocessor = albert_tf.preprocessing.AlbertTextClassifierPreprocessor(tokenizer)
+    preprocessor(["很好", "太差了"])
+    preprocessor((["你好吗", "几点了"], ["你还好吗", "什么时间"]))
+    ```
+    """
+
+    backbone_cls = AlbertBackbone
+    tokenizer_cls = WordPieceTokenizer
+    packer_cls = SegmentPacker
+    not_in_config: tuple[str, ...] = ("tokenizer",)
+
+    def __init__(
+        self,
+        tokenizer: keras_hub.tokenizers.Tokenizer,
+        sequence_length: int = 512,
+        padding: str = "longest",
+        pad_to_multiple_of: int = 8,
+        **kwargs: Any,
+    ):
+        super().__init__(**kwargs)
+        self.tokenizer = tokenizer
+        self.sequence_length = sequence_length
+        self.padding = padding
+        self.pad_to_multiple_of = pad_to_multiple_of
+        self._traced_pack = self._traced_pack_key = None
+
+    @property
+    def packer(self) -> SegmentPacker:
+        # Not built before: the vocabulary of a preset is loaded after `__init__`.
+        return self.packer_cls(
+            self.tokenizer.cls_token_id,
+            self.tokenizer.sep_token_id,
+            self.tokenizer.pad_token_id,
+            sequence_length=self.sequence_length,
+            padding=self.padding,
+            pad_to_multiple_of=self.pad_to_multiple_of,
+        )
+
+    @classmethod
+    def _add_missing_kwargs(cls, loader, kwargs):
+        # A preset with a backbone alone may have fewer positions than the default.
+        positions = loader.config["config"].get("max_sequence_length", 512)
+        kwargs.setdefault("sequence_length", min(512, positions))
+        return super()._add_missing_kwargs(loader, kwargs)
+
+    def __call__(self, x, y=None, sample_weight=None):
+        # By keyword: KerasHub would take a lone tuple for (x, y), not a pair.
+        return super().__call__(x, y=y, sample_weight=sample_weight)
+
+    def call(self, x, y=None, sample_weight=None):
+        if not isinstance(x, dict):
+            segments = as_segments(x)
+            single = segments[0].shape.rank == 0
+            if single:
+                segments = tuple(segment[tf.newaxis] for segment in segments)
+            x = self.packer.pad(*self.pack(segments))
+            if single:
+                x = {name: value[0] for name, value in x.items()}
+        return keras.utils.pack_x_y_sample_weight(x, y, sample_weight)
+
+    def pack(self, x: Texts) -> tuple[tf.RaggedTensor, tf.Tensor]:
+        """Tokenize a batch and return the results of `SegmentPacker.pack`."""
+        return self.packer.pack([self.tokenize(segment) for segment in as_segments(x)])
+
+    def tokenize(self, texts: tf.Tensor) -> tf.RaggedTensor:
+        """Return the ids of texts [batch], without special tokens."""
+        return self.tokenizer(texts)
+
+    def pack_texts(self, x: Texts) -> PackedTexts:
+        """Tokenize and pack lists of texts in threads, and warn of truncation."""
+        segments = as_segments(x)
+        pack = self._pack_function(len(segments))
+        tokens, first_lengths, is_long = in_threads(pack, *segments)
+        warn_of_truncation(is_long, self.sequence_length)
+        return PackedTexts(tokens=tokens, first_lengths=first_lengths)
+
+    def _pack_function(self, num_segments):
+        """Return a traced function of strings to packed tokens and which are long."""
+        packer = self.packer
+        key = (num_segments, packer, self.tokenizer.fingerprint)
+        # Tracing takes longer than tokenizing a thousand texts.
+        if self._traced_pack_key == key:
+            return self._traced_pack
+
+        # Without AutoGraph, which has nothing to convert and takes half of the tracing.
+        @tf.function(
+            input_signature=[tf.TensorSpec([None], tf.string)] * num_segments,
+            autograph=False,
+        )
+        def pack(*texts):
+            parts = [self.tokenize(text) for text in texts]
+            is_long = packer.full_lengths(parts) > packer.sequence_length
+            return *packer.pack(parts), is_long
+
+        self._traced_pack, self._traced_pack_key = pack, key
+        return pack
+
+    def with_tokenizer(self, tokenizer: keras_hub.tokenizers.Tokenizer) -> Self:
+        """Return a preprocessor with the same settings and another tokenizer."""
+        return type(self).from_config({**self.get_config(), "tokenizer": tokenizer})
+
+    def get_config(self):
+        base = AlbertTextClassifierPreprocessor
+        return {**super().get_config(), **arguments_of(self, base, *self.not_in_config)}
+
+
+@keras.saving.register_keras_serializable(package="albert_tf")
+class AlbertTokenClassifierPreprocessor(AlbertTextClassifierPreprocessor):
+    """Tokenize and pack texts for `AlbertTokenClassifier`.
+
+    A call returns one example per text, truncated to `sequence_length`. `pack_texts`
+    returns long texts in overlapping windows.
+
+    Args:
+        tokenizer: a `WordPieceTokenizer` or `SentencePieceTokenizer`.
+        sequence_length: int. Maximum number of tokens per window, special tokens
+            included.
+        stride: optional int. Tokens from the start of one window of a long text to
+            that of the next. By default three quarters of a window.
+        padding, pad_to_multiple_of: as for `AlbertTextClassifierPreprocessor`.
+
+    Call arguments:
+        x, y, sample_weight: as for `AlbertTextClassifierPreprocessor`, without pairs.
+
+    Returns:
+        As of `AlbertTextClassifierPreprocessor`.
+
+    Raises:
+        AlbertError: if `stride` would leave out tokens, or `x` is a pair of texts.
+    """
+
+    def __init__(
+        self,
+        tokenizer: Any,
+        sequence_length: int = 512,
+        stride: int | None = None,
+        **kwargs: Any,
+    ):
+        super().__init__(tokenizer, sequence_length=sequence_length, **kwargs)
+        if stride is not None and not 1 <= stride <= sequence_length - 2:
+            raise AlbertError(
+                "`stride` must be from 1 to sequence_length - 2 = "
+                f"{sequence_length - 2}, the tokens of a window. Received: {stride}"
+            )
+        self.stride = stride
+
+    def call(self, x, y=None, sample_weight=None):
+        refuse_pairs(x)
+        return super().call(x, y=y, sample_weight=sample_weight)
+
+    def pack_texts(self, x: Any) -> WindowedTexts:
+        """Tokenize strings [batch] and cut them into windows; also works in a graph."""
+        refuse_pairs(x)
+        ids, starts, ends = tokenize_with_offsets(self.tokenizer, x)
+        size = self.sequence_length - 2
+        stride = self.stride or max(size * 3 // 4, 1)
+        offsets = without_overlap(starts, ends)
+        return WindowedTexts.of(self.packer, ids, *offsets, size, stride)
+
+
+def without_overlap(
+    starts: tf.RaggedTensor, ends: tf.RaggedTensor
+) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
+    """Return offsets [texts, (tokens)] in which no tokens share a character.
+
+    If a character became several tokens, such as a Korean syllable, all but the first
+    are empty (`start == end`).
+    """
+    before = tf.concat([tf.zeros_like(ends[:, :1]), ends[:, :-1]], axis=1).values
+    starts = starts.with_values(tf.maximum(starts.values, before))
+    return starts, ends.with_values(tf.maximum(starts.values, ends.values))
+
+
+def refuse_pairs(x: Any) -> None:
+    if isinstance(x, tuple) and len(x) > 1:
+        raise AlbertError(
+            "A token classifier takes one text per example, as a list of strings. "
+            "Received a tuple of two lists, which is a pair of texts."
+        )
+
+
+@keras.saving.register_keras_serializable(package="albert_tf")
+class AlbertQuestionAnsweringPreprocessor(AlbertTextClassifierPreprocessor):
+    """Tokenize and pack questions and contexts for `AlbertQuestionAnswering`.
+
+    A call returns one example per question, with the first window of its context.
+    `pack_texts` returns all windows, which overlap.
+
+    Args:
+        tokenizer: a `WordPieceTokenizer` or `SentencePieceTokenizer`.
+        sequence_length: int. Maximum number of tokens per window, with the question
+            and the special tokens.
+        stride: optional int. Tokens from the start of one window of a long context to
+            that of the next. By default windows share 128 tokens, at most half.
+        max_question_length: int. Maximum number of tokens of a question, at most half
+            of the window. Longer questions are truncated.
+        **kwargs: as for `AlbertTextClassifierPreprocessor`.
+
+    Call arguments:
+        x: the tuple of two lists or tensors of strings [batch], questions and
+            contexts. A dict of ids passes unchanged.
+
+    Returns:
+        A dict of int32 tensors [batch, time].
+
+    Raises:
+        AlbertError: if `stride` is below 1, or `x` is not a tuple of two.
+
+    Reference:
+        [Devlin et al., 2018](https://arxiv.org/abs/1810.04805), and google-research/
+        albert `squad_utils.py`, `convert_examples_to_features`.
+    """
+
+    def __init__(
+        self,
+        tokenizer: Any,
+        sequence_length: int = 512,
+        stride: int | None = None,
+        max_question_length: int = 64,
+        **kwargs: Any,
+    ):
+        super().__init__(tokenizer, sequence_length=sequence_length, **kwargs)
+        if stride is not None and stride < 1:
+            raise AlbertError(f"`stride` must be at least 1. Received: {stride}")
+        self.stride = stride
+        self.max_question_length = max_question_length
+
+    def pack_texts(self, x: Any) -> WindowedTexts:
+        """Tokenize questions and contexts, and cut the contexts into windows."""
+        check_parts(x, "questions", "contexts")
+        questions, contexts = as_segments(x)
+        tokens = tokenize_with_offsets(self.tokenizer, contexts)
+        # [CLS] and two [SEP].
+        room = self.sequence_length - 3
+        questions = self.tokenizer(questions)
+        questions = questions[:, : min(self.max_question_length, room // 2)]
+        size = room - questions.row_lengths()
+        stride = size - tf.minimum(size // 2, SHARED)
+        if self.stride is not None:
+            stride = tf.minimum(size, self.stride)
+        return WindowedTexts.of(self.packer, *tokens, size, stride, questions)
+
+    def pack(self, x):
+        contexts = self.pack_texts(x)
+        is_first = contexts.windows.starts == 0
+        return (
+            tf.ragged.boolean_mask(contexts.tokens, is_first),
+            tf.boolean_mask(contexts.first_lengths, is_first),
+        )
+
+
+def as_questions(x: Any) -> tuple[list[str], list[str]]:
+    """Return questions and contexts of any kind as two lists of Python strings."""
+    check_parts(x, "questions", "contexts")
+    questions, contexts = map(as_python_strings, x)
+    return questions, contexts
