@@ -356,16 +356,22 @@ class AlbertBackbone(Presets, keras_hub.models.Backbone):
             config["dtype"] = keras.dtype_policies.serialize(self.dtype_policy)
             modes = {layer.path: layer.quantization_mode for layer in quantized}
             config["quantized_layers"] = modes
+        rank, names = self._lora_layers()
+        if names:
+            config["lora"] = {"rank": rank, "target_layer_names": names}
         return config
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> "AlbertBackbone":
         config = dict(config)
         modes = config.pop("quantized_layers", {})
+        lora = config.pop("lora", None)
         backbone = super().from_config(config)
         for layer in inner_layers(backbone):
             if layer.path in modes:
                 layer.quantize(modes[layer.path])
+        if lora:
+            backbone.enable_lora(**lora)
         return backbone
 
 

@@ -116,7 +116,7 @@ class _Backbone(AlbertBackbone):
 
 def _rebuild(task, positions):
     """Copy a task, with or without LoRA, to one of `positions` in float32."""
-    changed = {"dtype": "float32", "max_sequence_length": positions}
+    changed = {"dtype": "float32", "max_sequence_length": positions, "lora": None}
     backbone = _Backbone.from_config({**task.backbone.get_config(), **changed})
     config = {**task.get_config(), "backbone": backbone, "preprocessor": None}
     config.pop("dtype", None)

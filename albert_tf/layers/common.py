@@ -45,10 +45,42 @@ def at_least_float32(dtype: str) -> str:
     return keras.backend.result_type(dtype, "float32")
 
 
+class Dense(keras.layers.Dense):
+    """Dense layer whose files have the parts of a kernel with LoRA beside their sum.
+
+    Keras saves the sum alone. Loaded, LoRA would be zero and have no gradients.
+    """
+
+    lora_enabled: bool
+
+    def save_own_variables(self, store: Any) -> None:
+        super().save_own_variables(store)
+        if self.lora_enabled:
+            parts = {"kernel_a": self.lora_kernel_a, "kernel_b": self.lora_kernel_b}
+            self.lora_enabled = False
+            super().save_own_variables(parts)
+            self.lora_enabled = True
+            for name, value in parts.items():
+                store[f"lora_{name}"] = value
+
+    def load_own_variables(self, store: Any) -> None:
+        values = dict(store)
+        parts = {x: values.pop(x) for x in list(values) if x.startswith("lora_")}
+        if not (parts and self.lora_enabled):
+            return super().load_own_variables(values)
+        super().load_own_variables({x[len("lora_") :]: y for x, y in parts.items()})
+        self.lora_kernel_a.assign(parts["lora_kernel_a"])
+        self.lora_kernel_b.assign(parts["lora_kernel_b"])
+
+    def quantize(self, mode: Any = None, type_check: bool = True, config: Any = None):
+        # Keras quantizes subclasses only if asked to.
+        super().quantize(mode, type_check=False, config=config)
+
+
 def dense(units: int, **kwargs: Any) -> keras.layers.Dense:
     """Create a dense layer with ALBERT's initializer."""
     kwargs.setdefault("kernel_initializer", albert_initializer())
-    return keras.layers.Dense(units, **kwargs)
+    return Dense(units, **kwargs)
 
 
 def layer_norm(**kwargs: Any) -> keras.layers.LayerNormalization:

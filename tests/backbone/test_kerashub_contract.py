@@ -113,6 +113,35 @@ def test_lora_weights_load_into_a_fresh_backbone(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("through", "mode"),
+    [
+        (from_keras_file, None),
+        pytest.param(from_preset, "int8", marks=pytest.mark.slow),
+    ],
+)
+def test_lora_survives_files_and_is_folded(tmp_path, through, mode):
+    backbone = small_backbone(num_layers=1)
+    if mode:
+        backbone.quantize(mode)
+    backbone.enable_lora(4, ["query_key_value", "output_dense"])
+    train(backbone)
+    loaded = through(backbone, tmp_path)
+    for old, new in zip(
+        backbone.trainable_variables, loaded.trainable_variables, strict=True
+    ):
+        assert old.path == new.path
+        # With zeros in both factors, as Keras loads them, neither has a gradient.
+        np.testing.assert_array_equal(old, new)
+        assert np.abs(new).max() > 0
+    assert difference(loaded(INPUTS), backbone(INPUTS)) == 0.0
+    if mode is None:
+        assert int(loaded.optimizer.iterations) == int(backbone.optimizer.iterations)
+        plain = load_checkpoint(tmp_path / "model.keras")
+        assert are_close(plain(INPUTS), backbone(INPUTS))
+        assert len(plain.trainable_variables) == len(small_backbone().weights)
+
+
+@pytest.mark.parametrize(
     ("dtype", "changes"),
     [
         ("float32", {"num_layers": 2}),

@@ -38,6 +38,6 @@ def own_layout(arguments: dict[str, Any]) -> Layout:
         fixed={
             name: value
             for name, value in arguments.items()
-            if name not in ("name", "trainable", "dtype", "quantized_layers")
+            if name not in ("name", "trainable", "dtype", "quantized_layers", "lora")
         },
     )
