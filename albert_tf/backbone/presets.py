@@ -1,11 +1,16 @@
 """Presets, checkpoints by name, and files for transformers."""
 
 import importlib.util
+import threading
 from typing import Any
 
 import keras
 
 from albert_tf_lite.errors import AlbertError
+
+# Keras replaces the bases of the class of a functional model, and KerasHub resets them
+# for each task. Two threads that do so at once would break the class.
+_CONSTRUCTION = threading.RLock()
 
 
 class Presets:
@@ -13,6 +18,14 @@ class Presets:
 
     A base of the backbone and of all tasks.
     """
+
+    def __new__(cls, *args, **kwargs):
+        with _CONSTRUCTION:
+            return super().__new__(cls, *args, **kwargs)
+
+    def __init__(self, *args, **kwargs):
+        with _CONSTRUCTION:
+            super().__init__(*args, **kwargs)
 
     @classmethod
     def from_preset(cls, preset, load_weights=True, **kwargs):

@@ -1,6 +1,8 @@
 """Every task of the table in `task_cases.py` keeps the same promises."""
 
+import concurrent.futures
 import inspect
+import sys
 
 import h5py
 import keras
@@ -8,7 +10,7 @@ import keras_hub
 import numpy as np
 import pytest
 import tensorflow as tf
-from small_classifier import VOCABULARY
+from small_classifier import VOCABULARY, small_backbone
 from task_cases import CASES, COUNT, tensor
 
 from albert_tf.models import TASKS, AlbertTask
@@ -68,6 +70,21 @@ def columns(outputs):
 def difference(first, second):
     pairs = zip(leaves(first), leaves(second), strict=True)
     return max(np.abs(a - b).max() for a, b in pairs)
+
+
+def test_tasks_are_built_in_threads_at_once():
+    backbone = small_backbone()
+    kinds = [
+        CASES[name].cls for name in ("regressor", "sentence order", "text embedder")
+    ]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with concurrent.futures.ThreadPoolExecutor(3) as pool:
+            tasks = list(pool.map(lambda kind: kind(backbone), kinds * 4))
+    finally:
+        sys.setswitchinterval(interval)
+    assert [type(task) for task in tasks] == kinds * 4
 
 
 def call(case, task):
