@@ -6,6 +6,7 @@ from typing import Any
 
 import keras
 
+from albert_tf.layers.common import check_arguments
 from albert_tf_lite.errors import AlbertError
 
 # Keras replaces the bases of the class of a functional model, and KerasHub resets them
@@ -24,6 +25,7 @@ class Presets:
             return super().__new__(cls, *args, **kwargs)
 
     def __init__(self, *args, **kwargs):
+        check_arguments(type(self), kwargs)
         with _CONSTRUCTION:
             super().__init__(*args, **kwargs)
 

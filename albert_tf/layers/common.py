@@ -1,7 +1,8 @@
 """Types, activations, configs and inner layers of all layers of ALBERT."""
 
+import difflib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
 import keras
@@ -114,8 +115,28 @@ def arguments_of(instance: Any, base: type, *others: str) -> dict[str, Any]:
     return config
 
 
+def check_arguments(cls: type, given: Iterable[str], *others: str) -> None:
+    """Raise if an argument is in no constructor of a class and its bases.
+
+    Keras would ignore it, or raise without the right name. `others` are names that are
+    suggested, too.
+    """
+    # Keras and KerasHub take these from `kwargs`.
+    known = [*argument_names(cls, object), "inputs", "outputs", "config_file"]
+    for name in given:
+        if name not in known:
+            close = difflib.get_close_matches(name, {*known, *others}, 2, 0.65)
+            hint = f"Did you mean {' or '.join(f'`{x}`' for x in close)}?"
+            hint = hint if close else f"Its arguments: {known}"
+            raise TypeError(f"{cls.__name__} has no argument `{name}`. {hint}")
+
+
 class AlbertLayer(keras.layers.Layer):
     """A layer that keeps the arguments of its constructor as attributes."""
+
+    def __init__(self, **kwargs: Any):
+        check_arguments(type(self), kwargs)
+        super().__init__(**kwargs)
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), **arguments_of(self, AlbertLayer)}

@@ -20,6 +20,7 @@ from albert_tf.layers.common import (
     argument_names,
     arguments_of,
     at_least_float32,
+    check_arguments,
     dense,
 )
 from albert_tf.tokenizers import load_tokenizer
@@ -115,6 +116,7 @@ class FromCheckpoint(_Presets):
         **kwargs: Any,
     ) -> Any:
         """Build the task on an open checkpoint, with or without a tokenizer."""
+        cls._preprocessor_arguments(kwargs)
         kwargs, new_heads = cls.read_heads(checkpoint, kwargs)
         reads = {HEADS[head].reads for head in cls.heads}
         # A pooler that no head reads would stay untrained.
@@ -169,17 +171,8 @@ class FromCheckpoint(_Presets):
         Raises:
             TypeError: if the class has no argument of that name.
         """
-        settings: dict[str, Any] = {}
-        if cls.preprocessor_cls is not None:
-            names = argument_names(cls.preprocessor_cls, keras_hub.models.Preprocessor)
-            settings = {name: kwargs.pop(name) for name in names if name in kwargs}
-        known = (inspect.signature(base.__init__).parameters for base in cls.__mro__)
-        if unknown := sorted(set(kwargs) - {"trainable"}.union(*known)):
-            # Keras would ignore it.
-            names = argument_names(cls, FromCheckpoint, "backbone", "preprocessor")
-            raise TypeError(
-                f"{cls.__name__} has no argument `{unknown[0]}`. Its arguments: {names}"
-            )
+        names = cls._preprocessor_arguments(kwargs)
+        settings = {name: kwargs.pop(name) for name in names if name in kwargs}
         if vocabulary is not None:
             if not isinstance(vocabulary, keras.layers.Layer):
                 vocabulary = load_tokenizer(vocabulary, lowercase=lowercase)
@@ -188,6 +181,16 @@ class FromCheckpoint(_Presets):
                 vocabulary, sequence_length=length, **settings
             )
         return cls(backbone, *args, **kwargs)
+
+    @classmethod
+    def _preprocessor_arguments(cls, given: dict[str, Any]) -> list[str]:
+        """Return the arguments of the preprocessor, and check the given ones."""
+        names: list[str] = []
+        if cls.preprocessor_cls is not None:
+            names = argument_names(cls.preprocessor_cls, keras_hub.models.Preprocessor)
+        others = *names, *inspect.signature(cls.from_checkpoint).parameters
+        check_arguments(cls, given.keys() - names, *others)
+        return names
 
     def _set_preprocessor(self, preprocessor):
         check_fits(preprocessor, self.backbone)

@@ -10,6 +10,7 @@ import keras_hub
 import numpy as np
 import tensorflow as tf
 
+from albert_tf.layers.common import check_arguments
 from albert_tf.preprocessing.words import marked_label_ids
 from albert_tf_lite.errors import AlbertError
 
@@ -108,6 +109,7 @@ class WholeWordMaskGenerator(keras.layers.Layer):
         inner_label_ids: list[int] | None = None,
         **kwargs: Any,
     ):
+        check_arguments(type(self), kwargs)
         super().__init__(**kwargs)
         if not all(0 < rate < 1 for rate in np.ravel(mask_selection_rate)):
             raise AlbertError(

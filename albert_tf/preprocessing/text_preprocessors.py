@@ -7,7 +7,7 @@ import keras_hub
 import tensorflow as tf
 
 from albert_tf.backbone.albert_backbone import AlbertBackbone
-from albert_tf.layers.common import arguments_of
+from albert_tf.layers.common import arguments_of, check_arguments
 from albert_tf.preprocessing.segment_packer import (
     PackedTexts,
     SegmentPacker,
@@ -78,6 +78,7 @@ class AlbertTextClassifierPreprocessor(keras_hub.models.Preprocessor):
         pad_to_multiple_of: int = 8,
         **kwargs: Any,
     ):
+        check_arguments(type(self), kwargs)
         super().__init__(**kwargs)
         self.tokenizer = tokenizer
         self.sequence_length = sequence_length

@@ -10,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.backbone.albert_backbone import AlbertBackbone
+from albert_tf.layers.common import check_arguments
 from albert_tf_lite.errors import AlbertError
 
 # A string, strings of any shape as lists or NumPy arrays, or a string tensor.
@@ -48,6 +49,7 @@ class TextTokenizer(keras_hub.tokenizers.Tokenizer):
     source_hint: str  # What to do if it lacks a token.
 
     def __init__(self, source: Any, lowercase: bool, dtype: str, **kwargs: Any):
+        check_arguments(type(self), kwargs)
         super().__init__(dtype=dtype, **kwargs)
         if self.compute_dtype not in ("int32", "int64", "string"):
             raise AlbertError(

@@ -1,14 +1,19 @@
 """Wrong arguments, texts and labels of each task raise an error that names them."""
 
 import functools
+import pathlib
 
 import pytest
 import tensorflow as tf
-from small_classifier import LABELS, TEXTS, small_classifier
+from small_classifier import LABELS, TEXTS, small_backbone, small_classifier
 from task_cases import CASES
 
 from albert_tf import models
+from albert_tf.layers import EncoderBlock
+from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
+from albert_tf.tokenizers import WordPieceTokenizer
 
+MICRO = pathlib.Path(__file__).parents[2] / "examples" / "albert_micro_zh"
 DATASET = tf.data.Dataset.from_tensor_slices((["天", "地"], [0, 1]))
 BATCHES = DATASET.batch(2)
 ONE = (["好"], ["好"])
@@ -69,6 +74,20 @@ CALLS = {
     "the same `num_classes`": lambda: distiller(small_classifier(2)),
     "share weights": lambda: distiller(build("text classifier")),
     "no label .*entailment=": lambda: models.ZeroShotClassifier(small_classifier()),
+    "`num_clases`. Did you mean `num_classes`": lambda: (
+        models.AlbertTextClassifier.from_checkpoint(MICRO, num_clases=2)
+    ),
+    "`seq_length`. Did you mean `sequence_length`": lambda: classifier(
+        "Text", seq_length=9
+    ),
+    "`num_groups`. Did you mean `num_ffn_groups`": lambda: small_backbone(num_groups=1),
+    "`lower_case`. Did you mean `lowercase`": lambda: WordPieceTokenizer(lower_case=0),
+    "`pad`. Its arguments: .'tokenizer'": lambda: AlbertTextClassifierPreprocessor(
+        WordPieceTokenizer(), pad=1
+    ),
+    "`dropout`. Did you mean `hidden_dropout`": lambda: EncoderBlock(
+        intermediate_dim=8, num_heads=2, dropout=0.1
+    ),
 }
 
 
