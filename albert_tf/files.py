@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import secrets
+import shutil
 import tempfile
 from collections.abc import Iterator
 from typing import Any
@@ -68,6 +69,13 @@ def complete_file(path: str | os.PathLike) -> Iterator[pathlib.Path]:
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def remove_directory(path: pathlib.Path) -> None:
+    """Remove a directory, which is complete or absent."""
+    unnamed = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
+    path.rename(unnamed)
+    shutil.rmtree(unnamed)
 
 
 @contextlib.contextmanager

@@ -139,7 +139,7 @@ def finetune(
     import keras
 
     from albert_tf.backbone.precision import as_dtype
-    from albert_tf.files import write_json
+    from albert_tf.files import remove_directory, write_json
     from albert_tf.training import fine_tuning_learning_rate
     from albert_tf.training.fine_tuning import fine_tune
     from albert_tf.training.run_state import data_digest, plot_history
@@ -181,6 +181,7 @@ def finetune(
             scores=lambda model: learned.evaluate(model, data["dev"], batch_size),
             freeze=freeze,
             patience=patience,
+            seed=seed,
         )
     if test:
         x, y = data["test"].x, data["test"].y
@@ -194,6 +195,8 @@ def finetune(
     write_json(folder / "metrics.json", metrics)
     shown = ("loss", model.monitor)
     plot_history(metrics["history"], shown, folder / "history.png")
+    # Last: until then, the same command completes an interrupted run.
+    remove_directory(common.state_folder(folder))
     scores = [
         f"{name} {model.monitor} {metrics[name][model.monitor]:.4f}"
         for name in ("dev", "test")

@@ -1,7 +1,6 @@
 """The command `albert-tf pretrain`."""
 
 import pathlib
-import shutil
 from typing import Annotated, Literal
 
 import typer
@@ -108,7 +107,7 @@ def pretrain(
     from albert_tf.backbone.precision import as_dtype
     from albert_tf.checkpoints.layouts import original_layout
     from albert_tf.checkpoints.saving import Saving
-    from albert_tf.files import write_json
+    from albert_tf.files import remove_directory, write_json
     from albert_tf.pretraining.dataset import PretrainingRecords
     from albert_tf.pretraining.training import pretrain
     from albert_tf.training import scheduled_optimizer
@@ -158,7 +157,7 @@ def pretrain(
     plot_history(done["history"], shown, folder / "loss.png", interval, "step")
     # Last, because an existing preset is not overwritten.
     saving.write()
-    shutil.rmtree(common.state_folder(output))
+    remove_directory(common.state_folder(output))
     common.console.print(
         f"Checkpoint ({layout}), history.json and loss.png are in {output}",
         soft_wrap=True,

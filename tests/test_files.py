@@ -3,13 +3,19 @@
 import os
 import pathlib
 import platform
+import shutil
 import stat
 import sys
 import unittest.mock
 
 import pytest
 
-from albert_tf.files import complete_directory, complete_file, only_writer
+from albert_tf.files import (
+    complete_directory,
+    complete_file,
+    only_writer,
+    remove_directory,
+)
 from albert_tf.quiet_import import lacks_avx, silent_stderr
 
 
@@ -31,6 +37,16 @@ def test_a_directory_is_complete_or_unchanged(tmp_path):
         raise KeyboardInterrupt
     assert everything_in(tmp_path) == ["above", "above/model", "above/model/weights"]
     assert (final / "weights").read_text() == "old"
+
+
+def test_a_directory_is_removed_as_a_whole(tmp_path, monkeypatch):
+    """A process killed while removing leaves no part of a training's state."""
+    (tmp_path / "state").mkdir()
+    killed = unittest.mock.Mock(side_effect=KeyboardInterrupt)
+    monkeypatch.setattr(shutil, "rmtree", killed)
+    with pytest.raises(KeyboardInterrupt):
+        remove_directory(tmp_path / "state")
+    assert not (tmp_path / "state").exists()
 
 
 # === Files ===

@@ -10,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.preprocessing.segment_packer import PackedTexts, SegmentPacker
+from albert_tf.training.batch_order import BatchOrder
 from albert_tf_lite.errors import AlbertError
 
 DEFAULT_BATCH_SIZE = 32
@@ -33,7 +34,7 @@ def text_batches(
     *labels: Any,
     batch_size: int | None = None,
     max_tokens: int | None = None,
-    shuffle: bool = False,
+    shuffle: bool | BatchOrder = False,
     pad: Callable[..., Any] | None = None,
 ) -> "TextBatches":
     """Return the rows of packed texts in padded batches of similar length.
@@ -46,8 +47,8 @@ def text_batches(
         batch_size: optional int, rows per batch.
         max_tokens: optional int, tokens per batch, padding included. Without both,
             batches have as many tokens as 32 texts of full length.
-        shuffle: bool. Draw a random order for each epoch, instead of from short to
-            long.
+        shuffle: bool or `BatchOrder`. Draw a random order for each epoch, instead of
+            from short to long.
         pad: optional function of tokens, first lengths and labels of a batch, instead
             of that of the preprocessor.
     """
@@ -108,7 +109,7 @@ class TextBatches:
     lengths: np.ndarray
     pad: Callable[..., Any]
     plan: "FixedSize | TokenBudget"
-    shuffle: bool = False
+    shuffle: bool | BatchOrder = False
 
     @functools.cached_property
     def order(self) -> np.ndarray:
@@ -132,12 +133,16 @@ class TextBatches:
 
         # Random operations inside a dataset start over with each epoch when a global
         # seed is set, and would give every epoch the same order.
+        seeds = tf.data.Dataset.random(rerandomize_each_iteration=True).take(1)
+        skip, order = 0, self.shuffle
+        if isinstance(order, BatchOrder):
+            skip, seed = order.skip, order.epoch_seed
+            seeds = seeds.map(lambda _: seed.read_value())
         return prefetched(
-            tf.data.Dataset.random(rerandomize_each_iteration=True)
-            .take(1)
-            .flat_map(one_epoch)
+            seeds.flat_map(one_epoch)
+            .skip(skip)
             .map(tf.autograph.experimental.do_not_convert(self._gather))
-            .apply(tf.data.experimental.assert_cardinality(self.count))
+            .apply(tf.data.experimental.assert_cardinality(self.count - skip))
         )
 
     def __iter__(self) -> Iterator[Any]:

@@ -6,12 +6,20 @@ from collections.abc import Iterator
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 
-from albert_tf.models.batching import DEFAULT_BATCH_SIZE, batch_plan, one_type
+from albert_tf.models.batching import (
+    DEFAULT_BATCH_SIZE,
+    FixedSize,
+    TextBatches,
+    batch_plan,
+    one_type,
+)
 from albert_tf.preprocessing.text_preprocessors import (
     AlbertTextClassifierPreprocessor as TextPreprocessor,
 )
+from albert_tf.training.batch_order import BatchOrder
 from albert_tf_lite.errors import AlbertError
 
 
@@ -83,14 +91,24 @@ def bucket_by_length(
 
 
 def batches_of_ids(
-    x: Any, y: Any, sample_weight: Any, batch_size: int | None, shuffle: bool
+    x: Any,
+    y: Any,
+    sample_weight: Any,
+    batch_size: int | None,
+    shuffle: bool | BatchOrder,
 ) -> tf.data.Dataset:
     """Return batches of padded ids in memory, [examples, time]."""
     data = keras.utils.pack_x_y_sample_weight(x, y, sample_weight)
     dataset = tf.data.Dataset.from_tensor_slices(data)
+    size = batch_size or DEFAULT_BATCH_SIZE
+    if isinstance(shuffle, BatchOrder):
+        count = len(dataset)
+        examples = (dataset.batch(count).get_single_element(),)
+        lengths, plan = np.zeros(count, int), FixedSize(size)
+        return TextBatches(examples, lengths, lambda x: x, plan, shuffle).dataset
     if shuffle:
         dataset = dataset.shuffle(dataset.cardinality())
-    return dataset.batch(batch_size or DEFAULT_BATCH_SIZE)
+    return dataset.batch(size)
 
 
 def refuse_for_datasets(**options: Any) -> None:

@@ -19,6 +19,7 @@ from albert_tf.preprocessing.texts import (
     split_off,
     texts_in_memory,
 )
+from albert_tf.training.batch_order import BatchOrder
 from albert_tf.training.loss_watch import LossWatch
 from albert_tf_lite.errors import AlbertError
 
@@ -189,7 +190,7 @@ class AlbertTask(AutoCompile, FromCheckpoint):
         callbacks: Any = None,
         validation_split: float = 0.0,
         validation_data: Any = None,
-        shuffle: bool = True,
+        shuffle: bool | BatchOrder = True,
         class_weight: dict[int, float] | None = None,
         sample_weight: Any = None,
         initial_epoch: int = 0,
@@ -250,9 +251,11 @@ class AlbertTask(AutoCompile, FromCheckpoint):
             batch_size = batch_size or batching.DEFAULT_BATCH_SIZE
         options = {"batch_size": batch_size, "max_tokens": max_tokens}
         x = self._keras_data(x, y, sample_weight, **options, shuffle=shuffle)
-        steps = steps_per_epoch or max(int(x.cardinality()), 0)
+        skipped = shuffle.skip if isinstance(shuffle, BatchOrder) else 0
+        # Of a whole epoch, also where a resumed one has fewer.
+        steps = steps_per_epoch or max(int(x.cardinality()) + skipped, 0)
         self.schedule_learning_rate(steps, epochs, initial_epoch)
-        if not (self._was_fitted or initial_epoch):
+        if not (self._was_fitted or initial_epoch or skipped):
             callbacks = [*keras.tree.flatten(callbacks or []), LossWatch()]
         self._was_fitted = True
         with datasets.without_expected_warnings(x):

@@ -106,7 +106,7 @@ def pretrain(
         evaluated = dev and dev.dataset(
             batch_size, None if dev.is_masked else masks, training=False
         )
-        state = TrainingState(backup, writes=writes, interval=interval, steps=steps)
+        state = TrainingState(backup, writes=writes, interval=interval)
         callbacks = [state, *callbacks]
         if optimizer.use_ema:
             # Evaluates with the averages.
@@ -129,7 +129,7 @@ def pretrain(
             with state.handling_signals():
                 model.fit(
                     batches,
-                    epochs=state.epochs + 1 if state.step else steps // interval,
+                    epochs=steps // interval,
                     initial_epoch=state.epochs,
                     steps_per_epoch=interval - state.step,
                     validation_data=evaluated,

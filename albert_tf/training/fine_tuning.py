@@ -3,13 +3,13 @@
 import operator
 import os
 import pathlib
-import shutil
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import keras
 
 from albert_tf.files import BACKUP, complete_directory
+from albert_tf.training.batch_order import BatchOrder
 from albert_tf.training.run_state import TrainingState, data_digest, hold_state
 from albert_tf_lite.errors import AlbertError
 
@@ -31,12 +31,16 @@ def fine_tune(
     scores: Callable[[Any], dict[str, float]] | None = None,
     freeze: str | None = None,
     patience: int | None = None,
+    seed: int = 0,
     verbose: int | str = 0,
 ) -> dict[str, Any]:
     """Fine-tune a compiled task and write its best epoch as a preset.
 
-    To resume an interrupted run, start it again with the same data and `settings`. If
-    the optimizer averages the weights (`use_ema`), the averages are scored and kept.
+    To resume an interrupted run, start it again with the same data and `settings`. It
+    ends with the weights of an uninterrupted run. Ctrl-C and SIGTERM save the state
+    first; a killed run loses at most three minutes. The state stays in `output` until
+    the caller removes it. `seed` determines the order of the batches. If the optimizer
+    averages the weights (`use_ema`), the averages are scored and kept.
 
     The best epoch, counted from 1, has the largest `maximise`, a metric of the model or
     one of the `scores` that a function computes on `dev`. `tune` sets attributes chosen
@@ -51,6 +55,7 @@ def fine_tune(
         "batch_size": batch_size,
         "freeze": freeze,
         "patience": patience,
+        "seed": seed,
     }
 
     def add_scores(epoch: int, logs: Any) -> None:
@@ -67,7 +72,7 @@ def fine_tune(
             # Puts the averages into the model while it is scored and saved.
             averages = keras.callbacks.SwapEMAWeights(swap_on_epoch=True)
             # A resumed training begins with the saved averages in the model.
-            averages._ema_weights_in_model = bool(state.epochs)
+            averages._ema_weights_in_model = state.epochs > 0 and state.step == 0
             callbacks.insert(0, averages)
         if freeze:
             part = operator.attrgetter(FREEZABLE[freeze])(model)
@@ -77,15 +82,20 @@ def fine_tune(
                     f"With freeze={freeze!r} {type(model).__name__} has nothing to "
                     "train, because it has no head. Choose another part or none."
                 )
-        model.fit(
-            *train,
-            validation_data=dev,
-            epochs=state.epochs if state.has_stopped else epochs,
-            initial_epoch=state.epochs,
-            batch_size=batch_size,
-            callbacks=callbacks,
-            verbose=verbose,
-        )
+        # First the rest of an interrupted epoch, then complete ones.
+        for _ in range(2 if state.step else 1):
+            order = BatchOrder(seed, skip=state.step)
+            with state.handling_signals():
+                model.fit(
+                    *train,
+                    validation_data=dev,
+                    epochs=state.epochs if state.has_stopped else epochs,
+                    initial_epoch=state.epochs,
+                    batch_size=batch_size,
+                    callbacks=[order, *callbacks],
+                    verbose=verbose,
+                    shuffle=order,
+                )
         best = state.best_epoch
         model.load_weights(state.weights(best))
         if freeze:
@@ -105,5 +115,4 @@ def fine_tune(
         }
         with complete_directory(output) as directory:
             model.save_to_preset(str(directory))
-        shutil.rmtree(backup)
     return metrics

@@ -82,9 +82,10 @@ class TrainingState(keras.callbacks.Callback):
     counts the epochs before a restart. The best epoch has the largest `monitor`; with
     `None` only the last one is kept.
 
-    A training of `steps` steps with epochs of `interval` steps is also saved every few
-    minutes, and at Ctrl-C and SIGTERM, which end it after the current step; a second
-    Ctrl-C ends it at once. `step` counts the steps of an interrupted epoch.
+    The state is also saved every few minutes, and at Ctrl-C and SIGTERM, which end the
+    training after the current step; a second Ctrl-C ends it at once. `step` counts the
+    steps of an interrupted epoch. `fit` ends with that epoch and is then called again.
+    `interval` is the number of steps per epoch, by default that of `fit`.
     """
 
     def __init__(
@@ -94,20 +95,19 @@ class TrainingState(keras.callbacks.Callback):
         writes: bool = True,
         patience: int | None = None,
         interval: int = 0,
-        steps: int = 0,
     ):
         super().__init__()
         self.monitor: Any = monitor
         self.patience = patience
         self._directory = directory
         self._writes = writes
-        self._interval, self._steps = interval, steps
+        self._interval = interval
         self._file = directory / HISTORY
         exists = self._file.exists()
         saved = json.loads(self._file.read_text("utf-8")) if exists else {}
         self.history: dict[str, list] = saved.get("history", {})
         self.step: int = saved.get("step", 0)
-        self._metrics: list[float] = saved.get("metrics", [])
+        self._seeds, self._metrics = saved.get("seeds", []), saved.get("metrics", [])
         self._start = time.perf_counter() - saved.get("seconds", 0.0)
         self._saved_at = time.monotonic()
         self._is_interrupted = False
@@ -150,8 +150,11 @@ class TrainingState(keras.callbacks.Callback):
             # Without its variables the optimizer's state would not be loaded.
             model.optimizer.build(model.trainable_variables)
             model.load_weights(self.weights(self.epochs, self.step))
+            for seed, value in zip(_random_seeds(model), self._seeds, strict=False):
+                seed.assign(value)
 
     def on_train_begin(self, logs: Any = None) -> None:
+        self._interval = self.step + self.params["steps"]
         self.load(self.model)
 
     @contextlib.contextmanager
@@ -173,21 +176,23 @@ class TrainingState(keras.callbacks.Callback):
         self._is_interrupted = True
 
     def _end_if_interrupted(self) -> None:
-        if self._is_interrupted and self.steps < self._steps:
+        steps = self._interval * self.params["epochs"]
+        if self._is_interrupted and self.steps < steps:
             raise KeyboardInterrupt(
-                f"Interrupted at step {self.steps:,} of {self._steps:,}. The same "
-                "command resumes."
+                f"Interrupted at step {self.steps:,} of {steps:,}. The same command "
+                "resumes."
             )
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         self.refuse_divergence([float(logs["loss"])])
         if self._metrics:
             # The variables are sums over batches, which Keras has reset.
-            for variable, value in zip(self._sums(), self._metrics, strict=True):
+            variables = self.model.metrics_variables
+            for variable, value in zip(variables, self._metrics, strict=True):
                 variable.assign_add(value)
             self._metrics = []
         self.step += 1
-        if self._interval in (0, self.step):
+        if self.step == self._interval:
             # `on_epoch_end` saves.
             return
         # On JAX the model has its weights at the end of an epoch only.
@@ -205,16 +210,14 @@ class TrainingState(keras.callbacks.Callback):
             values.append(float(logs[name]) if name in logs else None)
         self.step = 0
         self.write()
-        if self.has_stopped:
+        if self.has_stopped or self.params["steps"] < self._interval:
             self.model.stop_training = True
         self._end_if_interrupted()
-
-    def _sums(self) -> list[keras.Variable]:
-        return [value for metric in self.model.metrics for value in metric.variables]
 
     def write(self) -> None:
         """Save the state."""
         self._saved_at = time.monotonic()
+        self._seeds = _values(_random_seeds(self.model))
         if not self._writes:
             return
         temporary = self._directory / "part.weights.h5"
@@ -226,12 +229,16 @@ class TrainingState(keras.callbacks.Callback):
         last = self.weights(self.epochs, self.step)
         temporary.replace(last)
         # The new state is valid from here on.
-        state = {"history": self.history, "seconds": self.seconds, "step": self.step}
-        if self.step:
-            state["metrics"] = list(map(float, self._sums()))
+        state = {
+            "history": self.history,
+            "seconds": self.seconds,
+            "step": self.step,
+            "seeds": self._seeds,
+            "metrics": _values(self.model.metrics_variables) if self.step else [],
+        }
         write_text(self._file, json.dumps(state))
         kept = {last}
-        if self.monitor is not None:
+        if self.monitor is not None and self.epochs:
             kept.add(self.weights(self.best_epoch))
         for file in set(self._directory.glob("epoch-*.weights.h5")) - kept:
             file.unlink()
@@ -247,6 +254,16 @@ class TrainingState(keras.callbacks.Callback):
             "The training has diverged: the loss or a weight is not finite. "
             f"{kept} Start over with a lower learning rate or a longer warm-up."
         )
+
+
+def _random_seeds(model: keras.Model) -> list[keras.Variable]:
+    """Return the seeds of dropout, which files of weights do not contain."""
+    weights = {id(weight) for weight in model.weights}
+    return [x for x in model.variables if id(x) not in weights]
+
+
+def _values(variables: Iterable[keras.Variable]) -> list[Any]:
+    return [keras.ops.convert_to_numpy(x).tolist() for x in variables]
 
 
 def plot_history(

@@ -2,6 +2,7 @@
 
 import functools
 import json
+import pathlib
 import re
 import sys
 import typing
@@ -111,6 +112,7 @@ def save_untrained(model, train, dev, output, *, maximise, tune, scores, **_):
     """Save a model in place of `fine_tune`, which takes most of the time."""
     tune(model)
     model.save_to_preset(output)
+    pathlib.Path(output, ".training").mkdir()
     history = {f"val_{maximise}": [scores(model).get(maximise, 0.5)]}
     dev = {maximise: history[f"val_{maximise}"][0]}
     return {"best_epoch": 1, "seconds": 0, "history": history, "dev": dev}

@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import signal
 from unittest import mock
 
 import keras
@@ -34,7 +35,7 @@ def new_backbone():
 
 def new_classifier(**compiled):
     """A classifier of token ids."""
-    classifier = AlbertTextClassifier(new_backbone(), 2, dropout=0.0)
+    classifier = AlbertTextClassifier(new_backbone(), 2)
     classifier.compile(learning_rate=1e-2, **compiled)
     return classifier
 
@@ -44,20 +45,23 @@ class Spy(keras.callbacks.Callback):
 
     Args:
         accuracies: list of 0.25 or 0.75, the accuracy on dev by epoch.
-        interrupted: int, the epoch (from 1) to interrupt as by Ctrl-C.
+        interrupted: int, the epoch (from 1) to interrupt at once.
+        signalled: the epoch (from 1) and the batch in which to send SIGTERM.
         diverging: the epoch (from 1) and the batch after which a weight is NaN.
     """
 
-    def __init__(self, accuracies=(), interrupted=None, diverging=None):
+    def __init__(self, accuracies=(), interrupted=None, diverging=None, signalled=None):
         super().__init__()
         self.accuracies, self.interrupted = list(accuracies), interrupted
-        self.diverging = diverging
+        self.diverging, self.signalled = diverging, signalled
         self.epochs, self.kernels = [], []
 
     def on_epoch_begin(self, epoch, logs=None):
         self.epochs.append(epoch + 1)
-        # Each epoch is shuffled by its number, not by those of the same run.
-        keras.utils.set_random_seed(epoch)
+
+    def on_train_batch_begin(self, batch, logs=None):
+        if (self.epochs[-1], batch) == self.signalled:
+            signal.raise_signal(signal.SIGTERM)
 
     def on_train_batch_end(self, batch, logs=None):
         self.kernels.append(np.array(self.model.output_dense.kernel))
@@ -78,10 +82,10 @@ SETTINGS = {"train": "train.tsv", "dropout": None}
 
 
 def train(output, spy=None, classifier=None, epochs=3, labels=LABELS, **options):
-    """Train with two steps per epoch."""
+    """Train with three steps per epoch."""
     return fine_tune(
         classifier or new_classifier(),
-        (token_ids(8), np.tile(labels, 2)),
+        (token_ids(10), np.resize(labels, 10)),
         (token_ids(4), LABELS),
         output,
         epochs=epochs,
@@ -108,8 +112,7 @@ def test_the_best_epoch_is_kept(tmp_path):
         classifier.output_dense.kernel, np.full((8, 2), 2e-3, "f")
     )
     assert json.loads(json.dumps(metrics)) == metrics and metrics["seconds"] > 0
-    # The state is removed, and other files stay.
-    assert not (output / ".training").exists()
+    # Other files stay.
     assert (output / "notes.txt").read_text() == "mine"
     assert [path.name for path in output.parent.iterdir()] == ["model"]
 
@@ -152,8 +155,19 @@ def test_interrupted_while_weights_were_written(tmp_path):
     assert metrics["best_epoch"] == 1
 
 
-def test_a_resumed_run_ends_as_if_never_interrupted(tmp_path):
-    """Averages, accumulation, frozen embeddings and scores of the caller resume."""
+@pytest.mark.parametrize(
+    ("spy", "left"),
+    [
+        pytest.param(Spy(interrupted=3), 3, id="between epochs"),
+        pytest.param(Spy(signalled=(2, 1)), 4, id="second epoch"),
+        pytest.param(Spy(signalled=(1, 0)), 8, id="first", marks=pytest.mark.slow),
+    ],
+)
+def test_a_resumed_run_ends_as_if_never_interrupted(tmp_path, spy, left):
+    """Averages, accumulation, frozen embeddings and scores of the caller resume.
+
+    After a signal within an epoch, so do its order, its metrics and dropout.
+    """
     compiled = {"ema_momentum": 0.8, "gradient_accumulation_steps": 3}
     options = {
         "freeze": "embeddings",
@@ -163,9 +177,11 @@ def test_a_resumed_run_ends_as_if_never_interrupted(tmp_path):
     whole, resumed = (new_classifier(**compiled) for _ in range(2))
     expected = train(tmp_path / "whole", Spy(), whole, **options)
     with pytest.raises(KeyboardInterrupt):
-        cut = new_classifier(**compiled)
-        train(tmp_path / "cut", Spy(interrupted=3), cut, **options)
-    metrics = train(tmp_path / "cut", Spy(), resumed, **options)
+        train(tmp_path / "cut", spy, new_classifier(**compiled), **options)
+    keras.utils.set_random_seed(7)
+    rest = Spy()
+    metrics = train(tmp_path / "cut", rest, resumed, **options)
+    assert len(rest.kernels) == left
     assert metrics["best_epoch"] == expected["best_epoch"] == 3
     for score, values in expected["history"].items():
         assert metrics["history"][score] == pytest.approx(values, rel=1e-5), score
