@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import json
+import math
 import os
 import pathlib
 import secrets
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
+
+import numpy as np
 
 from albert_tf_lite.errors import AlbertError
 
@@ -33,13 +37,28 @@ def complete_directory(path: str | os.PathLike) -> Iterator[pathlib.Path]:
             f"{path} is a file, not a directory. Remove it or choose another name."
         )
     path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(
-        ".part", f".{path.name}.", path.parent, ignore_cleanup_errors=True
-    ) as temporary:
+    with (
+        name_final_path(path),
+        tempfile.TemporaryDirectory(
+            ".part", f".{path.name}.", path.parent, ignore_cleanup_errors=True
+        ) as temporary,
+    ):
         folder = pathlib.Path(temporary)
         yield folder
         folder.chmod(0o755)
         _move(folder, path)
+
+
+@contextlib.contextmanager
+def name_final_path(path: str | os.PathLike) -> Iterator[None]:
+    """Name the final path in errors about temporary files."""
+    try:
+        yield
+    except OSError as error:
+        # A write to a full disk names no file.
+        if error.errno is None or ".part" not in str(error.filename or ".part"):
+            raise
+        raise OSError(error.errno, error.strerror, str(path)) from error
 
 
 def _move(source, target):
@@ -62,13 +81,37 @@ def complete_file(path: str | os.PathLike) -> Iterator[pathlib.Path]:
     If the block raises, the final file has not changed.
     """
     path = pathlib.Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
     # Unique, because several processes may write the same file.
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-    try:
-        yield temporary
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with name_final_path(path):
+        try:
+            yield temporary
+            os.replace(temporary, path)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+def check_space(path: str | os.PathLike, variables: Iterable[Any]) -> None:
+    """Raise if the disk of a path has no room for a file of Keras variables.
+
+    HDF5 crashes the process when it closes a file on a full disk.
+    """
+    # The structure of the file takes up to 4 kB per variable.
+    needed = sum(
+        math.prod(x.shape) * np.dtype(x.dtype).itemsize + 4000 for x in variables
+    )
+    full = pathlib.Path(path).absolute()
+    existing = next(x for x in (full, *full.parents) if x.exists())
+    free = shutil.disk_usage(existing).free
+    if needed > free:
+        raise OSError(
+            errno.ENOSPC,
+            f"No space left on device: {needed / 1e6:.1f} MB are needed, "
+            f"{free / 1e6:.1f} MB are free. Free space and try again; an interrupted "
+            "training resumes.",
+            str(path),
+        )
 
 
 def remove_directory(path: pathlib.Path) -> None:

@@ -1,5 +1,7 @@
 """Files and directories are complete or absent, and an import is silent."""
 
+import errno
+import functools
 import os
 import pathlib
 import platform
@@ -9,8 +11,11 @@ import sys
 import unittest.mock
 
 import pytest
+from small_classifier import small_classifier
 
+import albert_tf
 from albert_tf.files import (
+    check_space,
     complete_directory,
     complete_file,
     only_writer,
@@ -65,6 +70,41 @@ def test_a_file_is_complete_or_the_old_one(tmp_path):
         second.write_text("second")
     assert path.read_text() == "first"
     assert everything_in(tmp_path) == ["plot.png"]
+
+
+def test_errors_name_the_final_file_and_a_missing_parent_is_created(tmp_path):
+    for write in (complete_file, complete_directory):
+        path = tmp_path / write.__name__ / "answers"
+        for name in (None, f"{tmp_path}/.answers.part/x"):
+            with pytest.raises(OSError, match="No space left") as error, write(path):
+                raise OSError(errno.ENOSPC, "No space left on device", name)
+            assert error.value.filename == str(path)
+        with pytest.raises(FileNotFoundError, match="corpus.txt"), write(path):
+            (tmp_path / "corpus.txt").read_text()
+        assert everything_in(path.parent) == []
+
+
+def test_weights_without_room_on_the_disk_are_refused(tmp_path, monkeypatch):
+    """HDF5 would end the process with signal 11."""
+    model, path = small_classifier(2), tmp_path / "a" / "model"
+    disk = unittest.mock.Mock(free=0)
+    monkeypatch.setattr(shutil, "disk_usage", lambda existing: disk)
+    for save in (
+        model.save_to_preset,
+        functools.partial(albert_tf.save_checkpoint, model, layout="keras"),
+    ):
+        with pytest.raises(
+            OSError, match=r"0\.\d MB are needed, 0\.0 .* again"
+        ) as error:
+            save(path)
+        assert (error.value.errno, error.value.filename) == (errno.ENOSPC, str(path))
+        assert not path.exists()
+    disk.free = 10**6
+    model.save_to_preset(path)
+    size = sum(x.stat().st_size for x in path.glob("*.h5"))
+    disk.free = size - 10_000
+    with pytest.raises(OSError, match="MB are needed"):
+        check_space(path, model.variables)
 
 
 def test_a_directory_has_one_writer(tmp_path):

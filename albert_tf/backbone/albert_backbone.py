@@ -8,6 +8,7 @@ import keras_hub
 
 from albert_tf.backbone.encoder_blocks import encoder_blocks, group_of_layer
 from albert_tf.backbone.presets import Presets
+from albert_tf.files import check_space
 from albert_tf.layers import (
     AttentionBlock,
     FactorizedEmbedding,
@@ -294,6 +295,7 @@ class AlbertBackbone(Presets, keras_hub.models.Backbone):
         self.train_function = self.test_function = self.predict_function = None
 
     def save_lora_weights(self, filepath: str | os.PathLike) -> None:
+        check_space(filepath, self.trainable_variables)
         super().save_lora_weights(filepath)
         rank, names = self._lora_layers()
         with h5py.File(filepath, "r+") as file:

@@ -6,6 +6,7 @@ from typing import Any
 
 import keras
 
+from albert_tf.files import check_space
 from albert_tf.layers.common import check_arguments
 from albert_tf_lite.errors import AlbertError
 
@@ -63,6 +64,7 @@ class Presets:
         return model
 
     def save_to_preset(self, preset_dir, **kwargs):
+        check_space(preset_dir, self.variables)
         backbone = getattr(self, "backbone", self)
         policy = backbone.dtype_policy
         if policy.name.startswith("mixed_"):

@@ -15,7 +15,7 @@ from albert_tf.checkpoints.layout import CheckpointError, first_line, float32_of
 from albert_tf.checkpoints.layouts import HUGGINGFACE, KERASHUB, LAYOUTS, own_layout
 from albert_tf.checkpoints.opening import open_checkpoint
 from albert_tf.checkpoints.plan import plan_weights, without_initializing
-from albert_tf.files import complete_directory, write_json
+from albert_tf.files import check_space, complete_directory, write_json
 from albert_tf.tokenizers import SentencePieceTokenizer
 from albert_tf.tokenizers.text_tokenizer import TextTokenizer
 from albert_tf_lite.errors import AlbertError
@@ -98,7 +98,8 @@ class Saving:
                 "`model` must be an AlbertBackbone of albert_tf or a task on one. "
                 f"`convert_checkpoint` takes others and files. Received: {model!r}"
             )
-        self.model, self.folder, arguments = model, pathlib.Path(path), opened.arguments
+        self.model: Any = model
+        self.folder, arguments = pathlib.Path(path), opened.arguments
         self.layout = LAYOUTS.get(layout) or own_layout(arguments)
         if differ := layout_differences(self.layout, arguments):
             fit = (
@@ -160,6 +161,7 @@ class Saving:
     def write(self) -> None:
         """Write the files, which appear when all are written."""
         with complete_directory(self.folder) as directory:
+            check_space(directory, self.model.variables)
             if self.layout.name in _REPLACED:
                 self._write_files(directory)
             else:

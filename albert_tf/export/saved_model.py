@@ -9,7 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from albert_tf.export.description import check_backend, check_preprocessor
-from albert_tf.files import write_json, write_text
+from albert_tf.files import check_space, name_final_path, write_json, write_text
 from albert_tf.models.task import AlbertTask
 from albert_tf_lite.errors import AlbertError
 
@@ -100,6 +100,7 @@ def saved_model(
     functions = _functions(task, specs, options)
 
     def write(folder):
+        check_space(folder, task.variables)
         tf.saved_model.save(
             module,
             str(folder),
@@ -233,9 +234,12 @@ def write_version(
     parent = directory.parent if version is None else directory
     parent.mkdir(parents=True, exist_ok=True)
     # Not a number: a server loads every directory whose name is one.
-    with tempfile.TemporaryDirectory(
-        ".part", ".export.", parent, ignore_cleanup_errors=True
-    ) as temporary:
+    with (
+        name_final_path(directory),
+        tempfile.TemporaryDirectory(
+            ".part", ".export.", parent, ignore_cleanup_errors=True
+        ) as temporary,
+    ):
         folder = pathlib.Path(temporary, "new")
         folder.mkdir()
         try:

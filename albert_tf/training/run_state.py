@@ -14,7 +14,7 @@ from typing import Any
 import keras
 import numpy as np
 
-from albert_tf.files import complete_file, only_writer, write_text
+from albert_tf.files import check_space, complete_file, only_writer, write_text
 from albert_tf_lite.errors import AlbertError
 
 IDENTITY, HISTORY = "identity.json", "epochs.json"
@@ -157,6 +157,15 @@ class TrainingState(keras.callbacks.Callback):
         self._interval = self.step + self.params["steps"]
         self.load(self.model)
 
+    def on_epoch_begin(self, epoch: int, logs: Any = None) -> None:
+        # Before an hour of training is lost.
+        self._check_space()
+
+    def _check_space(self) -> None:
+        variables = (*self.model.variables, *self.model.optimizer.variables)
+        if self._writes:
+            check_space(self._directory, variables)
+
     @contextlib.contextmanager
     def handling_signals(self) -> Iterator[None]:
         """Let Ctrl-C and SIGTERM end the training after its step."""
@@ -221,6 +230,7 @@ class TrainingState(keras.callbacks.Callback):
         if not self._writes:
             return
         temporary = self._directory / "part.weights.h5"
+        self._check_space()
         # JAX would share the variables that Keras makes here with other hosts.
         distribution = keras.distribution.distribution()
         keras.distribution.set_distribution(None)
