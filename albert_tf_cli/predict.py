@@ -67,7 +67,13 @@ def predict(
     as_json: Annotated[
         bool, output_option("Print one JSON value per text.", "--json")
     ] = False,
-    output: Annotated[str | None, output_option("New file for the answers.")] = None,
+    output: Annotated[
+        str | None,
+        output_option(
+            "New file for the answers beside all columns of the input: .csv, .jsonl, "
+            ".tsv or .parquet (needs pyarrow)."
+        ),
+    ] = None,
     text_column: options.TextColumn = None,
     text_b_column: options.TextBColumn = None,
     batch_size: options.BatchSize = None,
@@ -81,13 +87,15 @@ def predict(
     Examples:
       albert-tf predict my_model 很好 太差了
       albert-tf predict my_model 很好 --top-k 0
-      albert-tf predict my_model reviews.csv --output found.tsv
+      albert-tf predict my_model reviews.csv --output found.csv
       cat reviews.txt | albert-tf predict my_model
       albert-tf predict my_model.onnx 很好
       albert-tf predict albert_tiny_zh --task fill-mask 今天[MASK]气很好
       albert-tf predict my_nli_model --task zero-shot-classification \\
           --candidate-labels 体育,财经 球队昨晚赢了
     """
+    from albert_tf.data.tables import check_writable, write_records
+
     labels = [x.strip() for x in re.split("[,，、]", candidate_labels or "")]
     labels = [x for x in labels if x]
     if bool(labels) != (task_name == "zero-shot-classification"):
@@ -97,12 +105,13 @@ def predict(
         )
     if output and pathlib.Path(output).exists():
         raise FileExistsError(f"{output} already exists. Choose another --output.")
+    suffix = check_writable(output, as_json) if output else ""
     file = _file_of(texts)
     settings: dict[str, Any] = {"candidate_labels": labels} if labels else {}
     if top_k is not None:
         settings["top_k"] = top_k or None
-    suffix = pathlib.Path(model).suffix
-    if suffix in EXPORTED:
+    opener = EXPORTED.get(pathlib.Path(model).suffix)
+    if opener:
         if task_name or engine or explain:
             raise AlbertError(
                 "--task, --engine and --explain do not apply to an exported file. "
@@ -112,7 +121,7 @@ def predict(
         # Without importing TensorFlow.
         import albert_tf_lite
 
-        loaded = getattr(albert_tf_lite, EXPORTED[suffix])(model)
+        loaded = getattr(albert_tf_lite, opener)(model)
         answer, task = loaded.answers, task_named(loaded.task)
         dicts = albert_tf_lite.answers.TASKS[task.name].dicts
         if top_k is not None and "top_k" not in inspect.signature(dicts).parameters:
@@ -129,46 +138,53 @@ def predict(
     if explain:
         check_support("--explain", "explain", task)
         explainer = task.explain(loaded)
+    fields, records = task.fields(loaded), None
     if file:
         columns = Columns(None, text_column, text_b_column)
-        is_pair = task.fields(loaded) == ("text", "text_pair")
-        texts = read_remembered(
-            model, columns, lambda columns: read_lines_of(file, is_pair, columns)
+        is_pair = fields == ("text", "text_pair")
+        texts, records = read_remembered(
+            model, columns, lambda columns: read_file(file, is_pair, columns)
         )
     elif not texts:
         texts = _standard_input()
     x = task.inputs(loaded, texts)
-    lines = []
+    if records is None:
+        parts = x if isinstance(x, tuple) else (x,)
+        records = [dict(zip(fields, x, strict=True)) for x in zip(*parts, strict=True)]
     for i, found in enumerate(answer(x, batch_size=batch_size, **settings)):
         values = None
         if explainer:
             one = tuple(part[i] for part in x) if isinstance(x, tuple) else x[i]
             values = explainer(one)
-        cells = task.cells(found)
-        lines.append("\t".join([*cells, texts[i]]))
-        if as_json:
-            if values:
-                explanation = {
-                    "label": values.label,
-                    "probability": values.output,
-                    "baseline": values.baseline,
-                    "characters": [x.tolist() for x in values.values],
-                }
-                found = {"answer": found, "explanation": explanation}
-            lines[-1] = json.dumps(found, ensure_ascii=False)
+        named: dict[str, Any] = task.columns(found)
+        cells = [x if isinstance(x, str) else f"{x:.4f}" for x in named.values()]
+        if values:
+            explanation = {
+                "label": values.label,
+                "probability": values.output,
+                "baseline": values.baseline,
+                "characters": [x.tolist() for x in values.values],
+            }
+            found = {"answer": found, "explanation": explanation}
         if output:
-            continue
-        if values and not as_json:
+            if suffix == ".jsonl":
+                named = found if isinstance(found, dict) else {"answer": found}
+            records[i] |= {
+                f"predicted_{name}" if name in records[i] else name: value
+                for name, value in named.items()
+            }
+        elif as_json:
+            print(json.dumps(found, ensure_ascii=False))
+        elif values:
             # rich would turn the tabs into spaces.
             print(*cells, "", sep="\t", end="", flush=True)
             common.console.print(_coloured(values), soft_wrap=True)
         else:
-            print(lines[-1])
+            # One line per text.
+            print(*cells, re.sub(r"[\r\n]", " ", texts[i]), sep="\t")
     if output:
-        from albert_tf.files import write_text
-
-        write_text(output, "".join(f"{line}\n" for line in lines))
-        common.console.print(f"{len(lines):,} answers are in {output}", soft_wrap=True)
+        write_records(output, records, suffix)
+        common.console.print(f"{len(texts):,} answers are in {output}", soft_wrap=True)
 
 
 # === Texts ===
@@ -188,16 +204,25 @@ def _file_of(texts):
     return None
 
 
-def read_lines_of(path: str, pairs: bool, columns: Columns) -> list[str]:
-    """Read the texts of a file; a tab joins the two texts of a pair."""
-    from albert_tf.data import read_texts
+def read_file(
+    path: str, pairs: bool, columns: Columns
+) -> tuple[list[str], list[dict] | None]:
+    """Read the texts of a file, and its records if it is a table.
+
+    A tab joins the two texts of a pair, in which tabs become spaces.
+    """
     from albert_tf.data.reading import read_lines
+    from albert_tf.data.tables import Table
 
     if pathlib.Path(path).suffix == ".txt" and columns.text is None:
         lines = read_lines(path)
-        return lines[:-1] if lines[-1] == "" else lines
-    x = read_texts(path, columns.text, columns.text_b, pairs)
-    return list(map("\t".join, zip(*x, strict=True))) if isinstance(x, tuple) else x
+        return lines[:-1] if lines[-1] == "" else lines, None
+    table = Table(path, text=columns.text, text_b=columns.text_b)
+    x = table.texts(pairs)
+    if pairs:
+        parts = ([cell.replace("\t", " ") for cell in part] for part in x)
+        x = list(map("\t".join, zip(*parts, strict=True)))
+    return x, table.records()
 
 
 def _standard_input():

@@ -14,6 +14,7 @@ _REQUIREMENTS = {
     "ai_edge_litert": "'albert-tf[litert]' (or 'ai-edge-litert>=2.2' alone)",
     "onnx": "'albert-tf[onnx]'",
     "onnxruntime": "'albert-tf[onnx]' (or onnxruntime alone)",
+    "pyarrow": "pyarrow",
     "ray": "'albert-tf[ray]'",
     "sentencepiece": "sentencepiece",
     "torch": "torch",

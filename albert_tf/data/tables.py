@@ -1,17 +1,22 @@
-"""Read labelled texts from tsv, csv and JSON lines files."""
+"""Read labelled texts from tsv, csv and JSON lines files; write such files."""
 
 from __future__ import annotations
 
 import csv
 import dataclasses
+import io
+import itertools
+import json
 import math
 import os
 import pathlib
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from albert_tf.data.reading import numbered_lines, read_json, read_lines
-from albert_tf_lite.errors import AlbertError
+from albert_tf.files import complete_file, write_text
+from albert_tf_lite.errors import AlbertError, import_extra
 
 # Names of columns in a header. The first name that a header has is taken.
 COLUMN_NAMES = {
@@ -178,10 +183,7 @@ def read_texts(
     classifier.predict(albert_tf.data.read_texts("reviews.csv"))
     ```
     """
-    table = Table(path, text=text, text_b=text_b)
-    if pairs:
-        return table.cells("text", "text_b", in_order=True)
-    return table.cells("text", in_order=True)[0]
+    return Table(path, text=text, text_b=text_b).texts(pairs)
 
 
 class MissingColumnError(AlbertError):
@@ -250,6 +252,18 @@ class Table:
             for role in roles
         )
 
+    def texts(self, pairs: bool = False) -> Any:
+        """Return the texts, or a tuple of two lists for pairs."""
+        if pairs:
+            return self.cells("text", "text_b", in_order=True)
+        return self.cells("text", in_order=True)[0]
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return the rows as dicts; without a header, found columns have their role."""
+        roles = {} if self.has_header else {x: role for role, x in self.columns.items()}
+        names = [roles.get(i, name) for i, name in enumerate(self.header)]
+        return [dict(zip(names, row, strict=True)) for row in self.rows]
+
     def column(self, role: str) -> list:
         """Return the cells of a column; those of JSON may have any type."""
         if role not in self.columns:
@@ -303,16 +317,68 @@ def _read_csv(path):
 
 
 def _read_objects(path):
-    rows = []
-    for place, record in read_json(path):
+    entries = read_json(path)
+    for place, record in entries:
         if not isinstance(record, dict):
             raise AlbertError(
                 f'{place} should be a JSON object such as {{"label": "1", "text": '
                 f'"..."}}. Found: {str(record)[:80]}'
             )
-        rows = rows or [(place, list(record))]
-        rows.append((place, [record.get(name) for name in rows[0][1]]))
-    return rows
+    names = list(dict.fromkeys(itertools.chain(*(record for _, record in entries))))
+    rows = [(place, [record.get(x) for x in names]) for place, record in entries]
+    return [(str(path), names), *rows] if rows else []
 
 
 _READERS = {".csv": _read_csv, ".json": _read_objects, ".jsonl": _read_objects}
+
+
+# === Writers ===
+
+
+def check_writable(path: str | os.PathLike, as_json: bool = False) -> str:
+    """Return the suffix of the format to write; raise if it cannot be written."""
+    suffix = pathlib.Path(path).suffix.lower()
+    if suffix == ".parquet" and not as_json:
+        import_extra("pyarrow.parquet")
+    elif suffix not in ("", ".csv", ".json", ".jsonl", ".tsv", ".txt", ".parquet"):
+        raise AlbertError(
+            f"{path} has the suffix of no known format. Choose .csv, .jsonl, .parquet "
+            "or .tsv."
+        )
+    return ".jsonl" if as_json or suffix == ".json" else suffix
+
+
+def write_records(
+    path: str | os.PathLike, records: Sequence[dict[str, Any]], suffix: str
+) -> None:
+    """Write one record per dict, in the format of a suffix.
+
+    Without a suffix, as for `.tsv` and `.txt`, tabs separate the cells. Tabs and line
+    breaks in a cell become spaces there, because these formats have no quotes.
+    """
+    names = list(dict.fromkeys(itertools.chain(*records)))
+    rows: list[Any] = [[record.get(name) for name in names] for record in records]
+    if suffix == ".parquet":
+        columns = {}
+        for name in names:
+            values = [record.get(name) for record in records]
+            types = {type(value) for value in values if value is not None}
+            if len(types) > 1 or types & {list, dict}:
+                # Parquet has one type per column.
+                values = [None if x is None else str(x) for x in values]
+            columns[name] = values
+        table = import_extra("pyarrow").table(columns)
+        with complete_file(path) as temporary:
+            import_extra("pyarrow.parquet").write_table(table, temporary)
+        return
+    file = io.StringIO()
+    if suffix == ".jsonl":
+        file.writelines(f"{json.dumps(x, ensure_ascii=False)}\n" for x in records)
+    elif suffix == ".csv":
+        writer = csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
+        writer.writerows([names, *rows])
+    else:
+        for row in [names, *rows]:
+            cells = ("" if x is None else re.sub(r"[\t\r\n]", " ", str(x)) for x in row)
+            file.write("\t".join(cells) + "\n")
+    write_text(path, file.getvalue())

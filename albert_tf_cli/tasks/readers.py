@@ -125,11 +125,11 @@ class MultiLabel(_Classification):
         rows = albert_tf.evaluation.classification_report(examples.y, chosen, names)
         return {**rows, **self.scores(examples, predicted)}
 
-    def cells(self, answer):
-        return [
-            "|".join(label["label"] for label in answer),
-            "|".join(f"{label['score']:.4f}" for label in answer),
-        ]
+    def columns(self, answer):
+        return {
+            "labels": "|".join(label["label"] for label in answer),
+            "scores": "|".join(f"{label['score']:.4f}" for label in answer),
+        }
 
     def mistakes(self, model, examples, predicted):
         truth, chosen = np.asarray(examples.y), predicted["chosen"]
@@ -205,11 +205,11 @@ class SpellingCorrection(Task):
     def scores(self, examples, predicted):
         return albert_tf.evaluation.spelling_scores(examples.x, examples.y, predicted)
 
-    def cells(self, answer):
+    def columns(self, answer):
         errors = (
             f"{wrong}→{right}@{place}" for wrong, right, place in answer["errors"]
         )
-        return [answer["target"], " ".join(errors)]
+        return {"target": answer["target"], "errors": " ".join(errors)}
 
 
 class Summarization(Task):
@@ -224,8 +224,8 @@ class Summarization(Task):
         summaries = [answer["summary"] for answer in predicted]
         return albert_tf.evaluation.rouge_scores(summaries, examples.y)
 
-    def cells(self, answer):
-        return [" ".join(answer["summary"].split())]
+    def columns(self, answer):
+        return {"summary": " ".join(answer["summary"].split())}
 
 
 class TokenClassification(Task):
@@ -252,8 +252,9 @@ class TokenClassification(Task):
         spans = [[span[:3] for span in found] for found in predicted]
         return albert_tf.evaluation.entity_scores(examples.y, spans)
 
-    def cells(self, answer):
-        return [" ".join(f"{x['word']}/{x['entity_group']}" for x in answer)]
+    def columns(self, answer):
+        entities = (f"{x['word']}/{x['entity_group']}" for x in answer)
+        return {"entities": " ".join(entities)}
 
     def predict(self, model, x, batch_size):
         return model.predict_spans(x, batch_size, verbose=0)

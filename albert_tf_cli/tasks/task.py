@@ -100,17 +100,20 @@ class Task:
         fields = self.fields(model)
         return lines if len(fields) == 1 else split_lines(lines, fields)
 
-    def cells(self, answer: Any) -> list[str]:
-        """Return the columns that `predict` prints before the text."""
+    def columns(self, answer: Any) -> dict[str, str | float]:
+        """Return the columns that `predict` prints before the text, by name."""
         if isinstance(answer, list):
             if answer and "token_str" in answer[0]:
                 tokens = (f"{x['token_str']}/{x['score']:.4f}" for x in answer)
-                return [" ".join(tokens)]
-            return [cell for one in answer for cell in self.cells(one)]
+                return {"tokens": " ".join(tokens)}
+            return {
+                name if i == 1 else f"{name}_{i}": value
+                for i, one in enumerate(answer, 1)
+                for name, value in self.columns(one).items()
+            }
         if "labels" in answer:
             answer = {"label": answer["labels"][0], "score": answer["scores"][0]}
-        values = (answer[name] for name in _PRINTED if name in answer)
-        return [x if isinstance(x, str) else f"{x:.4f}" for x in values]
+        return {name: answer[name] for name in _PRINTED if name in answer}
 
 
 def split_lines(lines: list[str], fields: tuple[str, ...]) -> tuple[list[str], ...]:

@@ -3,6 +3,8 @@
 import json
 import pathlib
 import re
+import sys
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from rich.console import Console
 from small_classifier import LABELS, TEXTS, small_classifier
 
 import albert_tf
+from albert_tf.data.tables import Table
 from albert_tf.models import IntegratedGradients
 from albert_tf_cli import common
 
@@ -83,15 +86,40 @@ def test_a_file_is_answered_as_its_texts(folder, tmp_path):
     (tmp_path / "a.txt").write_text("\n".join(texts) + "\n", "utf-8")
     for name in ("a.csv", "a.txt"):
         assert run(*predict, tmp_path / name).stdout == expected
-    output = ("--output", tmp_path / "found.tsv")
-    assert "3 answers are in" in run(*predict, tmp_path / "a.csv", *output).stdout
-    assert output[1].read_text("utf-8") == expected
-    assert "found.tsv already exists" in refused(*predict, "好", *output)
     # Pairs have two columns.
     (tmp_path / "b.csv").write_text("text_a,text_b\n你好,你还好吗\n,\n", "utf-8")
     pairs = run("predict", folder / "pairs", tmp_path / "b.csv").stdout
     assert pairs == run("predict", folder / "pairs", "你好\t你还好吗", "\t").stdout
     assert pairs.splitlines()[0].endswith("\t你好\t你还好吗")
+
+
+def test_an_output_has_a_record_per_text_with_all_columns(folder, tmp_path):
+    table = 'id,text,label\n007,"两\t行，\n很""好""",好\n008,,\n'
+    (tmp_path / "a.csv").write_text(table, "utf-8")
+    predict = ("predict", folder / "single", tmp_path / "a.csv")
+    lines = run(*predict).stdout.splitlines()
+    assert len(lines) == 2 and lines[0].endswith('\t两\t行， 很"好"')
+    for name, *options in (("a.jsonl",), ("a", "--json"), ("found.csv",), ("a.tsv",)):
+        output = tmp_path / name
+        printed = run(*predict, "--output", output, *options).stdout
+        assert "2 answers are in" in printed
+        if name == "a":
+            output = output.rename(tmp_path / "b.jsonl")
+        first, second = Table(output).records()
+        gap = "\t \n" if name != "a.tsv" else "   "
+        text = f'两{gap[0]}行，{gap[2]}很"好"'
+        assert [*first.values()][:3] == ["007", text, "好"]
+        assert [*second.values()][:3] == ["008", "", ""]
+        label, score, *_ = lines[0].split("\t")
+        assert first["predicted_label"] == label
+        assert float(first["score"]) == pytest.approx(float(score), abs=1e-4)
+    assert "found.csv already exists" in refused(
+        *predict, "--output", tmp_path / "found.csv"
+    )
+    assert "no known format" in refused(*predict, "--output", tmp_path / "a.xlsx")
+    with mock.patch.dict(sys.modules, {"pyarrow": None}):
+        error = refused(*predict, "--output", tmp_path / "a.parquet")
+    assert "pip install pyarrow" in error
 
 
 # === Checkpoints, engines and exported files ===
