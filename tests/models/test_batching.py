@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 import tensorflow as tf
+from scipy.stats import spearmanr
 
 from albert_tf.models.batching import FixedSize, TextBatches, TokenBudget
 from albert_tf.preprocessing.segment_packer import SegmentPacker
@@ -65,7 +66,8 @@ def test_each_epoch_is_shuffled_anew(seed):
     assert len(meeting & pairs_meeting(second)) < 0.6 * len(meeting)
     for epoch in (first, second):
         widths = [lengths[batch].max() for batch in epoch]
-        assert abs(np.corrcoef(widths, range(len(widths)))[0, 1]) < 0.7
+        # By chance once in 6 million orders.
+        assert abs(spearmanr(widths, range(len(widths))).statistic) < 0.9
     again = epochs()[0]
     repeated = all(map(np.array_equal, first, again))
     assert repeated == (seed is not None)
