@@ -53,10 +53,10 @@ overwritten | albert_tf/checkpoints | saving overwrites no other model
 - if not folder.is_dir():
 + if True:
 half_file | albert_tf/files.py -k test_files | an interrupted write changes nothing
--         os.replace(temporary, path)
--     finally:
-+     finally:
-+         os.replace(temporary, path)
+-             os.replace(temporary, path)
+-         finally:
++         finally:
++             os.replace(temporary, path)
 lowercase_always | albert_tf/tokenizers -k "not sentence" | cased text stays cased
 - return tf.strings.lower(cleaned) if lowercase else cleaned
 + return tf.strings.lower(cleaned)
@@ -168,8 +168,8 @@ exit_status_0 | albert_tf_cli | a command that fails exits with 1
 - sys.exit(1)
 + sys.exit(0)
 answers_beside_others | albert_tf_cli -k predict | an answer is beside its own text
-- [*cells, texts[i]]
-+ [*cells, texts[-1 - i]]
+- " ", texts[i])
++ " ", texts[-1 - i])
 """
 
 
