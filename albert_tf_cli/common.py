@@ -6,6 +6,8 @@ import importlib.resources
 import json
 import pathlib
 import signal
+import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -21,6 +23,8 @@ from albert_tf_lite.errors import AlbertError
 # Output contains text from files and users, where "[b]" and ":x:" are not markup.
 console = Console(highlight=False, markup=False, emoji=False)
 errors = Console(stderr=True, highlight=False, markup=False, emoji=False)
+# Seconds between two lines of progress in a log.
+LINE_EVERY = 30.0
 
 
 def import_tensorflow() -> None:
@@ -95,15 +99,16 @@ def random_backbone(config: str, vocabulary_size: int | None = None) -> Any:
 
 
 @contextlib.contextmanager
-def interruptible() -> Iterator[dict[str, Any]]:
+def interruptible(context: typer.Context) -> Iterator[dict[str, Any]]:
     """End a training at Ctrl-C or SIGTERM with a message and exit status 130.
 
     Yields the arguments of the training that print its progress: a bar on a terminal,
-    otherwise a line per epoch.
+    otherwise a line per epoch and those of `progress_lines`.
     """
     handler = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        yield {"verbose": 1 if console.is_terminal else 2}
+        verbose = 1 if console.is_terminal else 2
+        yield {"verbose": verbose, "progress": context.obj}
     except KeyboardInterrupt as error:
         console.print(str(error) or "Interrupted. The same command resumes.")
         raise typer.Exit(130) from None
@@ -115,8 +120,57 @@ def interruptible() -> Iterator[dict[str, Any]]:
 
 
 @contextlib.contextmanager
-def bytes_bar(title: str) -> Iterator[Callable[[int, int | None], None]]:
-    """Show a progress bar of bytes; yield a function `(done, total)` to update it."""
+def progress_lines(command: str) -> Iterator[Callable[..., None]]:
+    """Print a line to standard error every 30 s if the output is not a terminal.
+
+    Yields a function `(done, total, unit="step")`. After its first call, the lines have
+    the rate and the time left, otherwise the time since the start.
+    """
+    start, ended = time.monotonic(), threading.Event()
+    calls: list[tuple] = []
+
+    def update(done, total, unit="step"):
+        # Keep the first call and the last.
+        calls[1:] = [(time.monotonic(), done, total, unit)]
+
+    def print_lines():
+        while not ended.wait(LINE_EVERY):
+            line = f"running for {_duration(time.monotonic() - start)}"
+            if calls:
+                (first, skipped, *_), (last, done, total, unit) = calls[0], calls[-1]
+                line = f"{unit} {done:,.0f} of {total:,.0f}"
+                if done > skipped:
+                    rate = (last - first) / (done - skipped)
+                    left = _duration(rate * (total - done))
+                    line += f", {rate:.3g} s per {unit}, {left} left"
+            errors.print(f"{command}: {line}", soft_wrap=True)
+
+    thread = threading.Thread(target=print_lines, daemon=True)
+    if not console.is_terminal:
+        thread.start()
+    try:
+        yield update
+    finally:
+        ended.set()
+
+
+def _duration(seconds: float) -> str:
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {seconds} s"
+
+
+@contextlib.contextmanager
+def bytes_bar(
+    title: str, context: typer.Context
+) -> Iterator[Callable[[int, int | None], None]]:
+    """Show a progress bar of bytes; yield a function `(done, total)` to update it.
+
+    If the output is not a terminal, the progress is that of `progress_lines`.
+    """
+    if not console.is_terminal:
+        yield lambda done, total: context.obj(done / 1e6, (total or done) / 1e6, "MB")
+        return
     columns = (*Progress.get_default_columns(), DownloadColumn())
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task(title, total=None)

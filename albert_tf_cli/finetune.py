@@ -125,7 +125,11 @@ def finetune(
     counts = ", ".join(f"{name} {len(part):,}" for name, part in data.items())
     if labels := arguments.get("labels"):
         counts = f"{len(labels)} labels: {common.shown(labels)}. {counts}"
-    common.console.print(f"{counts} examples", soft_wrap=True)
+    start = checkpoint or f"random weights ({config})"
+    common.console.print(
+        f"{counts} examples. {epochs} epochs in batches of {batch_size} from {start}",
+        soft_wrap=True,
+    )
 
     if checkpoint:
         common.check_checkpoint(checkpoint)
@@ -161,7 +165,7 @@ def finetune(
         gradient_accumulation_steps=gradient_accumulation_steps,
     )
     settings = {name: x for name, x in context.params.items() if name != "output"}
-    with common.interruptible() as progress:
+    with common.interruptible(context) as progress:
         metrics = fine_tune(
             model,
             (data["train"].x, data["train"].y),

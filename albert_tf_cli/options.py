@@ -6,6 +6,8 @@ from typing import Annotated, Any, Literal
 import typer
 import typer.core
 
+from albert_tf_cli import common
+
 GROUPS = (
     *("Arguments", "Data", "Model", "Masks", "Training", "Output"),
     *("Options", "Advanced"),
@@ -13,7 +15,14 @@ GROUPS = (
 
 
 class Command(typer.core.TyperCommand):
-    """A command whose help lists its options in groups, in the order of `GROUPS`."""
+    """A command whose help lists its options in groups, in the order of `GROUPS`.
+
+    Its context's `obj` is the function that `common.progress_lines` yields.
+    """
+
+    def invoke(self, ctx):
+        with common.progress_lines(ctx.info_name) as ctx.obj:
+            return super().invoke(ctx)
 
     def format_options(self, ctx, formatter):
         groups = {group: [] for group in GROUPS}

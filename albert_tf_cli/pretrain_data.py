@@ -2,6 +2,8 @@
 
 from typing import Annotated, Any, Literal
 
+import typer
+
 from albert_tf_cli import common
 from albert_tf_cli.options import (
     Seed,
@@ -24,6 +26,7 @@ MarkedLabels = Annotated[
 
 
 def pretrain_data(
+    context: typer.Context,
     files: Annotated[
         list[str],
         data_option(
@@ -125,7 +128,7 @@ def pretrain_data(
         text_field=text_field,
         seed=seed,
     )
-    with common.bytes_bar("Text") as progress:
+    with common.bytes_bar("Text", context) as progress:
         manifest = make_pretraining_data(
             files,
             output,

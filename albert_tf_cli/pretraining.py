@@ -101,6 +101,11 @@ def pretrain(
             f"{output} holds a finished training. To continue from it use --checkpoint "
             f"{output} and another --output; to start over, remove it."
         )
+    common.console.print(
+        f"{steps:,} steps of {batch_size} sequences of {data}, from "
+        f"{checkpoint or f'random weights ({config})'}",
+        soft_wrap=True,
+    )
     common.import_tensorflow()
     import keras
 
@@ -116,6 +121,8 @@ def pretrain(
     keras.utils.set_random_seed(seed)
     keras.config.set_dtype_policy(as_dtype(precision))
     records = PretrainingRecords(data)
+    count = sum(records.counts.values())
+    common.console.print(f"{count:,} sequences in {data}", soft_wrap=True)
     dev_records = PretrainingRecords(dev) if dev else None
     masks = _masks(
         records,
@@ -136,7 +143,7 @@ def pretrain(
     layout = to or original_layout(model.backbone.get_config()).name
     saving = Saving(model, output, layout, records.tokenizer)
     start = data_digest(model.backbone.get_weights()) if checkpoint else None
-    with common.interruptible() as progress:
+    with common.interruptible(context) as progress:
         done = pretrain(
             model,
             records,

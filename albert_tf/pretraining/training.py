@@ -2,7 +2,7 @@
 
 import os
 import pathlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import keras
@@ -28,6 +28,7 @@ def pretrain(
     settings: dict[str, Any] | None = None,
     callbacks: Iterable[keras.callbacks.Callback] = (),
     verbose: int | str = 1,
+    progress: Callable[[int, int], Any] | None = None,
     num_shards: int = 1,
     shard: int = 0,
 ) -> dict[str, Any]:
@@ -51,6 +52,8 @@ def pretrain(
         settings: optional dict, further values that identify the run, such as the
             `data_digest` of the initial weights.
         callbacks, verbose: as for `keras.Model.fit`.
+        progress: optional function, called after each step with the numbers of
+            completed steps and of all steps.
         num_shards, shard: as for `PretrainingRecords.dataset`. Hosts that train
             together share `output`; the first writes there.
 
@@ -106,7 +109,9 @@ def pretrain(
         evaluated = dev and dev.dataset(
             batch_size, None if dev.is_masked else masks, training=False
         )
-        state = TrainingState(backup, writes=writes, interval=interval)
+        state = TrainingState(
+            backup, writes=writes, interval=interval, progress=progress
+        )
         callbacks = [state, *callbacks]
         if optimizer.use_ema:
             # Evaluates with the averages.

@@ -33,6 +33,7 @@ def fine_tune(
     patience: int | None = None,
     seed: int = 0,
     verbose: int | str = 0,
+    progress: Callable[[int, int], Any] | None = None,
 ) -> dict[str, Any]:
     """Fine-tune a compiled task and write its best epoch as a preset.
 
@@ -40,7 +41,8 @@ def fine_tune(
     ends with the weights of an uninterrupted run. Ctrl-C and SIGTERM save the state
     first; a killed run loses at most three minutes. The state stays in `output` until
     the caller removes it. `seed` determines the order of the batches. If the optimizer
-    averages the weights (`use_ema`), the averages are scored and kept.
+    averages the weights (`use_ema`), the averages are scored and kept. `progress` is
+    called after each step with the numbers of completed steps and of all steps.
 
     The best epoch, counted from 1, has the largest `maximise`, a metric of the model or
     one of the `scores` that a function computes on `dev`. `tune` sets attributes chosen
@@ -65,7 +67,9 @@ def fine_tune(
             logs.update({f"val_{name}": x for name, x in scores(model).items()})
 
     with hold_state(backup, identity):
-        state = TrainingState(backup, monitor=f"val_{maximise}", patience=patience)
+        state = TrainingState(
+            backup, monitor=f"val_{maximise}", patience=patience, progress=progress
+        )
         evaluation = keras.callbacks.LambdaCallback(on_epoch_end=add_scores)
         callbacks = [evaluation, state, *callbacks]
         if model.optimizer.use_ema:

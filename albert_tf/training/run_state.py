@@ -8,7 +8,7 @@ import pathlib
 import signal
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import keras
@@ -85,7 +85,8 @@ class TrainingState(keras.callbacks.Callback):
     The state is also saved every few minutes, and at Ctrl-C and SIGTERM, which end the
     training after the current step; a second Ctrl-C ends it at once. `step` counts the
     steps of an interrupted epoch. `fit` ends with that epoch and is then called again.
-    `interval` is the number of steps per epoch, by default that of `fit`.
+    `interval` is the number of steps per epoch, by default that of `fit`. After each
+    step, `progress` is called with the numbers of completed steps and of all steps.
     """
 
     def __init__(
@@ -95,6 +96,7 @@ class TrainingState(keras.callbacks.Callback):
         writes: bool = True,
         patience: int | None = None,
         interval: int = 0,
+        progress: Callable[[int, int], Any] | None = None,
     ):
         super().__init__()
         self.monitor: Any = monitor
@@ -102,6 +104,7 @@ class TrainingState(keras.callbacks.Callback):
         self._directory = directory
         self._writes = writes
         self._interval = interval
+        self._progress = progress
         self._file = directory / HISTORY
         exists = self._file.exists()
         saved = json.loads(self._file.read_text("utf-8")) if exists else {}
@@ -201,6 +204,8 @@ class TrainingState(keras.callbacks.Callback):
                 variable.assign_add(value)
             self._metrics = []
         self.step += 1
+        if self._progress:
+            self._progress(self.steps, self._interval * self.params["epochs"])
         if self.step == self._interval:
             # `on_epoch_end` saves.
             return

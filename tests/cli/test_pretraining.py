@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import re
 import shutil
 
 import pytest
@@ -12,6 +13,7 @@ import albert_tf
 from albert_tf.checkpoints import open_checkpoint
 from albert_tf.checkpoints.saving import Saving
 from albert_tf.models import AlbertBackbone, AlbertPretrainer
+from albert_tf_cli import common
 
 # Traced steps are faster than eager ones from some ten on.
 pytestmark = pytest.mark.traced
@@ -54,10 +56,15 @@ def options(records, output, **changes):
     return ("pretrain", "--data", records, "--output", output, *named)
 
 
-def test_from_random_weights(folder, records, tmp_path):
+def test_from_random_weights(folder, records, tmp_path, monkeypatch):
+    monkeypatch.setattr(common, "LINE_EVERY", 0.01)
     changes = {"config": folder / "config.json", "ngram": 1}
     changes |= {"mask-selection-rate": "0.3:0.15", "ema-momentum": 0.9}
-    out = printed(*options(records, tmp_path, **changes))
+    result = run(*options(records, tmp_path, **changes))
+    out = " ".join(result.stdout.split())
+    assert out.startswith(f"4 steps of 8 sequences of {records}, from random weights")
+    line = r"^pretrain: step \d of 4, \S+ s per step, 0 min \d+ s left$"
+    assert re.search(line, result.stderr, re.MULTILINE)
     assert "Epoch 2/2" in out and "mlm_logits_accuracy: 0." in out
     assert "loss.png are in" in out and not (tmp_path / ".training").exists()
     model = AlbertPretrainer.from_checkpoint(tmp_path)

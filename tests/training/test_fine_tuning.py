@@ -169,9 +169,11 @@ def test_a_resumed_run_ends_as_if_never_interrupted(tmp_path, spy, left):
     After a signal within an epoch, so do its order, its metrics and dropout.
     """
     compiled = {"ema_momentum": 0.8, "gradient_accumulation_steps": 3}
+    seen = []
     options = {
         "freeze": "embeddings",
         "maximise": "steps",
+        "progress": lambda *steps: seen.append(steps),
         "scores": lambda model: {"steps": int(model.optimizer.variables[0])},
     }
     whole, resumed = (new_classifier(**compiled) for _ in range(2))
@@ -182,6 +184,7 @@ def test_a_resumed_run_ends_as_if_never_interrupted(tmp_path, spy, left):
     rest = Spy()
     metrics = train(tmp_path / "cut", rest, resumed, **options)
     assert len(rest.kernels) == left
+    assert seen[-left:] == [(step, 9) for step in range(10 - left, 10)]
     assert metrics["best_epoch"] == expected["best_epoch"] == 3
     for score, values in expected["history"].items():
         assert metrics["history"][score] == pytest.approx(values, rel=1e-5), score
