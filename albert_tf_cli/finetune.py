@@ -2,6 +2,7 @@
 
 import inspect
 import pathlib
+import warnings
 from typing import Annotated, Any, Literal
 
 import typer
@@ -18,8 +19,14 @@ from albert_tf_cli.tasks import TASKS, Columns, split
 from albert_tf_lite.errors import AlbertError
 
 TaskName: Any = Literal[*TASKS]
+ClassWeight = Literal["balanced"]
 Freeze = Literal["embeddings", "encoder"]
 PoolingMode = Literal["cls", "mean", "max", "first_last_mean"]
+# Minimum number of dev examples, and examples of the most frequent class per example of
+# the rarest, without a warning.
+LEAST_DEV, MOST_FREQUENT = 20, 50
+# Scores that are not better if they are larger.
+_NOT_TO_MAXIMISE = {"false_positive_rate", "mse", "total"}
 
 # Options that do not identify a training, because its data and weights do.
 _FILES = (
@@ -74,6 +81,16 @@ def finetune(
         int | None,
         training_option("Stop after this many epochs without a better score.", min=1),
     ] = None,
+    monitor: Annotated[
+        str | None,
+        training_option(
+            "Dev score that chooses the epoch, such as macro_f1. Default: by task."
+        ),
+    ] = None,
+    class_weight: Annotated[
+        ClassWeight | None,
+        training_option("Weight the classes inversely to their frequency."),
+    ] = None,
     precision: options.Precision = "float32",
     seed: options.Seed = 1,
     overwrite: Annotated[
@@ -127,7 +144,7 @@ def finetune(
         counts = f"{len(labels)} labels: {common.shown(labels)}. {counts}"
     start = checkpoint or f"random weights ({config})"
     common.console.print(
-        f"{counts} examples. {epochs} epochs in batches of {batch_size} from {start}",
+        f"{counts} examples. Epochs: {epochs}, batch size: {batch_size}, from {start}",
         soft_wrap=True,
     )
 
@@ -144,6 +161,7 @@ def finetune(
 
     from albert_tf.backbone.precision import as_dtype
     from albert_tf.files import remove_directory, write_json
+    from albert_tf.models import class_weights
     from albert_tf.training import fine_tuning_learning_rate
     from albert_tf.training.fine_tuning import fine_tune
     from albert_tf.training.run_state import data_digest, plot_history
@@ -152,7 +170,7 @@ def finetune(
     keras.config.set_dtype_policy(as_dtype(precision))
     given = {"pooling_mode": pooling_mode} if pooling_mode else {}
     model = _new_model(
-        _model_class(task, early_exit, given),
+        _model_class(task, early_exit, class_weight, given),
         *(checkpoint, config, vocab, sequence_length),
         {**arguments, **given},
     )
@@ -164,6 +182,18 @@ def finetune(
         ema_momentum=ema_momentum,
         gradient_accumulation_steps=gradient_accumulation_steps,
     )
+    if monitor is not None:
+        scores = learned.evaluate(model, data["dev"].select([0]), batch_size)
+        names = sorted({model.monitor, *scores} - _NOT_TO_MAXIMISE)
+        if monitor not in names:
+            raise AlbertError(
+                f"--monitor {monitor} is not a score to maximise. Expected one of: "
+                f"{', '.join(names)}"
+            )
+    monitor = monitor or model.monitor
+    if class_weight is None:
+        _warn_of_rare_class(learned.class_counts(data["train"]), model)
+    _warn_of_dev(data["dev"], learned.class_counts(data["dev"]))
     settings = {name: x for name, x in context.params.items() if name != "output"}
     with common.interruptible(context) as progress:
         metrics = fine_tune(
@@ -180,12 +210,13 @@ def finetune(
                 "weights": data_digest(model.get_weights()),
             },
             **progress,
-            maximise=model.monitor,
+            maximise=monitor,
             tune=lambda model: learned.tune(model, data["dev"], batch_size),
             scores=lambda model: learned.evaluate(model, data["dev"], batch_size),
             freeze=freeze,
             patience=patience,
             seed=seed,
+            class_weight=class_weight and class_weights(data["train"].y, labels),
         )
     if test:
         x, y = data["test"].x, data["test"].y
@@ -197,23 +228,57 @@ def finetune(
         metrics["classes"] = labels
     metrics["settings"] = settings
     write_json(folder / "metrics.json", metrics)
-    shown = ("loss", model.monitor)
+    shown = ("loss", monitor)
     plot_history(metrics["history"], shown, folder / "history.png")
     # Last: until then, the same command completes an interrupted run.
     remove_directory(common.state_folder(folder))
-    scores = [
-        f"{name} {model.monitor} {metrics[name][model.monitor]:.4f}"
+    best = [
+        f"{name} {monitor} {metrics[name][monitor]:.4f}"
         for name in ("dev", "test")
         if name in metrics
     ]
     common.console.print(
         f"Best epoch {metrics['best_epoch']}, {metrics['seconds']} s. "
-        f"{', '.join(scores)}. Model, metrics.json and history.png are in {output}",
+        f"{', '.join(best)}. Model, metrics.json and history.png are in {output}",
         soft_wrap=True,
     )
 
 
-def _model_class(task, early_exit, given):
+def _warn_of_rare_class(counts, model):
+    """Warn if a model may never predict the rarest class."""
+    if not counts:
+        return
+    rarest, *_, most = sorted(counts, key=counts.get)
+    if counts[most] < MOST_FREQUENT * counts[rarest]:
+        return
+    remedy = "Add examples of it"
+    if model.takes_class_weight:
+        remedy += ", or pass --class-weight balanced and --monitor macro_f1"
+    warnings.warn(
+        f"The class {rarest!r} has {counts[rarest]:,} training examples, {most!r} has "
+        f"{counts[most]:,}. The model may never predict the rare class. {remedy}.",
+        stacklevel=2,
+    )
+
+
+def _warn_of_dev(dev, counts):
+    """Warn if dev hardly distinguishes good epochs from bad ones."""
+    if len(dev) < LEAST_DEV:
+        warnings.warn(
+            f"Only {len(dev)} dev examples choose the epoch. A single one can change "
+            f"the score by {1 / len(dev):.0%}. Pass --dev with 100 or more.",
+            stacklevel=2,
+        )
+    if missing := [label for label, count in counts.items() if not count]:
+        warnings.warn(
+            f"{len(missing)} of {len(counts)} classes have no dev example: "
+            f"{common.shown(missing)}. Mistakes on them do not change the score. Pass "
+            "--dev with examples of each class.",
+            stacklevel=2,
+        )
+
+
+def _model_class(task, early_exit, class_weight, given):
     """Return the class of the model; raise if it does not take an option."""
     from albert_tf.models import TASKS, AlbertEarlyExitClassifier
 
@@ -222,6 +287,8 @@ def _model_class(task, early_exit, given):
     unknown = [name.replace("_", "-") for name in given if name not in known]
     if model_class.name_of_task != task:
         unknown.append("early-exit")
+    if class_weight and not model_class.takes_class_weight:
+        unknown.append("class-weight")
     if unknown:
         raise AlbertError(f"--{unknown[0]} does not apply to --task {task}.")
     return model_class

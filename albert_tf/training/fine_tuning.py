@@ -34,6 +34,7 @@ def fine_tune(
     seed: int = 0,
     verbose: int | str = 0,
     progress: Callable[[int, int], Any] | None = None,
+    class_weight: dict[int, float] | None = None,
 ) -> dict[str, Any]:
     """Fine-tune a compiled task and write its best epoch as a preset.
 
@@ -43,6 +44,7 @@ def fine_tune(
     the caller removes it. `seed` determines the order of the batches. If the optimizer
     averages the weights (`use_ema`), the averages are scored and kept. `progress` is
     called after each step with the numbers of completed steps and of all steps.
+    `class_weight` is as for `fit`; `settings` must identify it.
 
     The best epoch, counted from 1, has the largest `maximise`, a metric of the model or
     one of the `scores` that a function computes on `dev`. `tune` sets attributes chosen
@@ -98,6 +100,7 @@ def fine_tune(
                     batch_size=batch_size,
                     callbacks=[order, *callbacks],
                     verbose=verbose,
+                    class_weight=class_weight,
                     shuffle=order,
                 )
         best = state.best_epoch

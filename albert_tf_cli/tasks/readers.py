@@ -35,6 +35,12 @@ class _Classification(Task):
             return albert_tf.data.class_names(names)
         return known["labels"] or list(map(str, range(known["num_classes"])))
 
+    def class_counts(self, examples):
+        # Rows of 0 and 1 if a text may have several classes.
+        labels, y = examples.arguments["labels"], np.asarray(examples.y, int)
+        counts = np.bincount(y, minlength=len(labels)) if y.ndim == 1 else y.sum(0)
+        return dict(zip(labels, counts.tolist(), strict=True))
+
     def _examples(self, found, y, labels):
         arguments = {"num_classes": len(labels), "labels": labels, "pairs": found.pairs}
         return Examples(found.x, y, arguments)
@@ -55,11 +61,18 @@ class TextClassification(_Classification):
             )
         return self._examples(found, found.class_ids(labels), labels)
 
+    def scores(self, examples, predicted):
+        ids = predicted["probabilities"].argmax(-1)
+        scores = albert_tf.evaluation.classification_scores(examples.y, ids)
+        # Keras computes the accuracy, which the micro F1 equals.
+        return {"macro_f1": scores["macro_f1"]}
+
     def report(self, model, examples, predicted):
         ids = predicted["probabilities"].argmax(-1)
-        return albert_tf.evaluation.classification_report(
+        rows = albert_tf.evaluation.classification_report(
             examples.y, ids, model.class_names
         )
+        return {**rows, **self.scores(examples, predicted)}
 
     def mistakes(self, model, examples, predicted):
         found = albert_tf.evaluation.worst_mistakes(
@@ -243,6 +256,10 @@ class TokenClassification(Task):
                 f"{path} has the labels {other}. Expected only {list(labels)}."
             )
         return Examples(found.x, found.spans, {"labels": labels})
+
+    def class_counts(self, examples):
+        labels = [label for spans in examples.y for *_, label in spans]
+        return {label: labels.count(label) for label in examples.arguments["labels"]}
 
     def scores(self, examples, predicted):
         values = self.report(None, examples, predicted)

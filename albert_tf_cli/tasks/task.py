@@ -35,6 +35,11 @@ class Examples:
     def __len__(self):
         return len(self.y)
 
+    def select(self, indices: Iterable[int]) -> "Examples":
+        """Return the examples of these positions."""
+        x, y = (_selected(values, indices) for values in (self.x, self.y))
+        return dataclasses.replace(self, x=x, y=y)
+
 
 class Task:
     """A task of the command line; this class serves tasks that only predict.
@@ -68,6 +73,10 @@ class Task:
     def read(self, path: str, columns: Columns, known: dict | None = None) -> Examples:
         """Read examples, for a model of the arguments `known` if there is one."""
         raise NotImplementedError
+
+    def class_counts(self, examples: Examples) -> dict[str, int]:
+        """Return the number of examples of each class; empty without classes."""
+        return {}
 
     def tune(self, model: Any, dev: Examples, batch_size: int | None) -> None:
         """Set attributes of the model that are chosen on dev, such as thresholds."""
@@ -153,14 +162,7 @@ def split(examples: Examples, seed: int) -> list[Examples]:
     except (ValueError, TypeError):
         # Labels that are not classes, or classes that are too small.
         parts = train_test_split(indices, **options)
-    return [
-        dataclasses.replace(
-            examples,
-            x=_selected(examples.x, chosen),
-            y=_selected(examples.y, chosen),
-        )
-        for chosen in map(sorted, parts)
-    ]
+    return [examples.select(chosen) for chosen in map(sorted, parts)]
 
 
 def _selected(values, chosen):

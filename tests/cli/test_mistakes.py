@@ -66,6 +66,8 @@ EARLY = {
 LATE = {
     f"{TRAIN} train.tsv --config small --vocab vocab.txt": "Known sizes: ",
     f"{START} --task regression --early-exit": "--early-exit does not apply",
+    f"{START} --task multi-label --class-weight balanced": "--class-weight does not",
+    f"{START} --monitor macro-f1": "Expected one of: accuracy, macro_f1",
     "evaluate checkpoint train.tsv": "is a pretrained model, without a fine-tuned head",
     "predict pairs 很好": "text, text_pair, separated by tabs. Received: '很好'",
     "predict cut.onnx 好": "cut.onnx is truncated, or was not written by albert_tf",

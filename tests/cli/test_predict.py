@@ -200,11 +200,13 @@ def test_a_report_of_a_classifier(folder, tmp_path):
     )
     assert "report.html" in result.stderr
     values = json.loads((report / "report.json").read_text("utf-8"))
-    assert values["scores"] == json.loads(result.stdout)
+    scores = values["scores"]
+    assert scores == json.loads(result.stdout)
+    assert scores["macro_f1"] == pytest.approx(scores["macro avg"]["f1-score"])
     assert list(values["lists"]) == ["mistakes", "suspicious"]
     mistakes, suspicious = values["lists"].values()
     # As many as the matrix has beside its diagonal.
-    matrix = np.array(values["scores"]["confusion_matrix"])
+    matrix = np.array(scores["confusion_matrix"])
     assert len(mistakes) == matrix.sum() - matrix.trace() > 0
     lines = (folder / "test.tsv").read_text().split("\n")
     for row in mistakes:

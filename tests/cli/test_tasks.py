@@ -19,6 +19,8 @@ from albert_tf.training import fine_tuning
 from albert_tf_cli.finetune import Freeze, PoolingMode
 from albert_tf_cli.tasks import TASKS, Examples, split
 
+pytestmark = pytest.mark.filterwarnings("ignore:Only .* dev examples")
+
 
 class Case(NamedTuple):
     """A task, its data, and what its user sees."""
@@ -256,6 +258,31 @@ def test_defaults_and_options_reach_the_training(start_of_training):
     assert model.preprocessor.sequence_length == 20
     assert model.backbone.compute_dtype == "bfloat16"
     assert (model.labels, set(train[1])) == (["a", "b"], {0, 1})
+
+
+def test_data_that_teach_little_are_named(start_of_training, tmp_path):
+    train, dev = tmp_path / "train.tsv", tmp_path / "dev.tsv"
+    train.write_text("label\ttext\n0\t差\n" + "1\t好\n" * 50, "utf-8")
+    dev.write_text("label\ttext\n" + "1\t好\n" * 2, "utf-8")
+    files = ("--train", train, "--dev", dev)
+    of_dev = ["Only 2 dev .* by 50%", "1 of 2 classes have no dev example: 0"]
+    rare = "'0' has 1 training examples, '1' has 50.*--class-weight balanced"
+    remedy = ("--class-weight", "balanced", "--monitor", "macro_f1")
+    for options, expected in (((), [rare, *of_dev]), (remedy, of_dev)):
+        with pytest.warns(UserWarning) as found:
+            *_, settings = start_of_training(*files, *options)
+        messages = [str(warning.message) for warning in found]
+        assert len(messages) == len(expected)
+        assert all(map(re.search, expected, messages))
+    assert settings["class_weight"] == {0: 25.5, 1: 0.51}
+    assert settings["maximise"] == "macro_f1"
+    for task, y in (
+        ("text-classification", [0, 1, 1]),
+        ("multi-label", [[1, 1], [0, 1]]),
+        ("token-classification", [[(0, 1, "b"), (1, 2, "a")], [(0, 1, "b")]]),
+    ):
+        examples = Examples([], y, {"labels": ["a", "b"]})
+        assert TASKS[task].class_counts(examples) == {"a": 1, "b": 2}
 
 
 def test_the_same_command_is_recognised_as_the_same_training(start_of_training):

@@ -133,6 +133,11 @@ def test_the_preset_is_the_model_that_was_scored(tmp_path):
     assert np.abs(first - second).max() < 1e-6
 
 
+def test_class_weights_reach_the_loss(tmp_path):
+    metrics = train(tmp_path, epochs=1, class_weight={0: 0.0, 1: 0.0})
+    assert metrics["history"]["loss"] == [0.0]
+
+
 # === An interrupted run ===
 
 
