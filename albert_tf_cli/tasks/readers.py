@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 
 import albert_tf
+from albert_tf_cli import common
 from albert_tf_cli.tasks.task import Examples, Task, columns_of, worst
 from albert_tf_lite.answers import cosines_of
 from albert_tf_lite.errors import AlbertError
@@ -112,8 +113,6 @@ class MultiLabel(_Classification):
     name = "multi-label"
 
     def read(self, path, columns, known=None):
-        from albert_tf.preprocessing.texts import multi_hot
-
         found = read_labelled(path, columns, known)
         names = found.label_lists()
         labels = self._labels(itertools.chain(*names), known)
@@ -122,6 +121,9 @@ class MultiLabel(_Classification):
                 f"No text of {path} has a label. Write the labels of a text into one "
                 'cell, such as "体育|娱乐", or check --label-column.'
             )
+        common.import_tensorflow()
+        from albert_tf.preprocessing.texts import multi_hot
+
         y = multi_hot(found.x, names, len(labels), labels)
         return self._examples(found, y, labels)
 
