@@ -17,6 +17,14 @@ class CheckpointError(AlbertError):
     """A checkpoint is damaged, incomplete, or contradicts its config."""
 
 
+def exported_model_error(path: Any, kind: str) -> CheckpointError:
+    """Return an error that asks for the model instead of its exported form."""
+    return CheckpointError(
+        f"{path} is {kind}. Pass the directory of the model that it was exported from, "
+        "as written by `finetune` or `save_to_preset`."
+    )
+
+
 def first_line(error: Exception) -> str:
     """Return the first line of an exception."""
     return (str(error).strip() or repr(error)).splitlines()[0]

@@ -17,7 +17,11 @@ from albert_tf.checkpoints.formats.bundle import FILE_ENDING, TensorFlowBundle
 from albert_tf.checkpoints.formats.huggingface import HuggingFaceFiles
 from albert_tf.checkpoints.formats.keras_model import KerasModel
 from albert_tf.checkpoints.heads import HEADS
-from albert_tf.checkpoints.layout import ENCODER_PARTS, CheckpointError
+from albert_tf.checkpoints.layout import (
+    ENCODER_PARTS,
+    CheckpointError,
+    exported_model_error,
+)
 from albert_tf.checkpoints.releases import RELEASES
 from albert_tf_lite.errors import AlbertError
 
@@ -74,6 +78,8 @@ def _open(path: Any) -> Checkpoint:
         return KerasModel(path)
     if path.suffix in (".safetensors", ".bin"):
         return HuggingFaceFiles(path)
+    if path.suffix in (".onnx", ".tflite"):
+        raise exported_model_error(path, "an exported file")
     # Another file beside the weights names its folder.
     if path.is_file() and not FILE_ENDING.search(name):
         inside = path.parent.name in ("assets", "variables")

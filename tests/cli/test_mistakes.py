@@ -4,6 +4,7 @@ import hashlib
 import shutil
 
 import pytest
+import tensorflow as tf
 from command_line import refused, write_start
 from conftest import GOLDEN
 from small_classifier import small_classifier
@@ -33,6 +34,9 @@ def folder(tmp_path_factory):
     shutil.copytree(GOLDEN / "google_v2", folder / "checkpoint")
     shutil.copy(folder / "vocab.txt", folder / "checkpoint")
     (folder / "unfinished" / ".training").mkdir(parents=True)
+    exported = tf.Module()
+    exported.weight = tf.Variable(1.0)
+    tf.saved_model.save(exported, str(folder / "serving" / "1"))
     return folder
 
 
@@ -70,6 +74,8 @@ LATE = {
     f"{START} --monitor macro-f1": "Expected one of: accuracy, macro_f1",
     "evaluate checkpoint train.tsv": "is a pretrained model, without a fine-tuned head",
     "predict pairs 很好": "text, text_pair, separated by tabs. Received: '很好'",
+    "predict serving/1 好": "directory of the model that it was exported from",
+    "export cut.onnx out": "cut.onnx is an exported file. Pass the directory of",
     "predict cut.onnx 好": "cut.onnx is truncated, or was not written by albert_tf",
     "convert albert_zh_preln out --to google": "Layouts that can: albert_zh, keras",
 }

@@ -10,7 +10,11 @@ from typing import Any
 import tensorflow as tf
 
 from albert_tf.checkpoints.checkpoint import Checkpoint
-from albert_tf.checkpoints.layout import CheckpointError, name_damage
+from albert_tf.checkpoints.layout import (
+    CheckpointError,
+    exported_model_error,
+    name_damage,
+)
 from albert_tf.checkpoints.layouts import ALBERT_ZH, GOOGLE
 from albert_tf.checkpoints.releases import find_release
 
@@ -50,6 +54,8 @@ class TensorFlowBundle(Checkpoint):
             reader = tf.compat.v1.train.NewCheckpointReader(self._prefix)
             shapes = self.file_shapes = reader.get_variable_to_shape_map()
             self._dtypes = dtypes = reader.get_variable_to_dtype_map()
+        if "_CHECKPOINTABLE_OBJECT_GRAPH" in shapes and _is_module(module):
+            raise exported_model_error(module, "a SavedModel for TensorFlow Serving")
         expected = sum(math.prod(x) * dtypes[name].size for name, x in shapes.items())
         if sum(file.stat().st_size for file in data) < expected:
             raise CheckpointError(
