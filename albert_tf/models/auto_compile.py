@@ -12,6 +12,11 @@ from albert_tf_lite.errors import AlbertError
 
 # A task is a Keras model, which Keras does not let this class be, see `AlbertTask`.
 _Model: Any = object
+# Callbacks that set the learning rate, which Keras refuses if it has a schedule.
+_RATE_CALLBACKS = (
+    keras.callbacks.LearningRateScheduler,
+    keras.callbacks.ReduceLROnPlateau,
+)
 
 
 class AutoCompile(_Model):
@@ -137,6 +142,19 @@ class AutoCompile(_Model):
         if self.optimizer is not None and not self.optimizer.built:
             self.optimizer.build(self.trainable_variables)
         return super().make_train_function(force)
+
+    def check_callbacks(self, callbacks: Any) -> None:
+        """Raise if a callback would set the rate that the schedule sets."""
+        if self._auto_settings is None:
+            return
+        for callback in keras.tree.flatten(callbacks):
+            if isinstance(callback, _RATE_CALLBACKS):
+                rate = self._auto_settings["learning_rate"]
+                raise AlbertError(
+                    f"{type(callback).__name__} cannot set the learning rate, because "
+                    "the default optimizer has a schedule. First call "
+                    f"compile(optimizer=keras.optimizers.AdamW({rate}))."
+                )
 
     def schedule_learning_rate(
         self, steps_per_epoch: int, epochs: int, initial_epoch: int = 0

@@ -233,6 +233,7 @@ class AlbertTask(AutoCompile, FromCheckpoint):
                 "`class_weight` is for classifiers with one class per text. Use "
                 f"`sample_weight` or your own loss for {type(self).__name__}."
             )
+        self.check_callbacks(callbacks)
         x, y = self.prepare_fit(x, y)
         if validation_split and validation_data is None:
             (x, y, sample_weight), validation_data = split_off(

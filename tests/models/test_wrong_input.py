@@ -3,6 +3,7 @@
 import functools
 import pathlib
 
+import keras
 import pytest
 import tensorflow as tf
 from small_classifier import LABELS, TEXTS, small_backbone, small_classifier
@@ -17,6 +18,7 @@ MICRO = pathlib.Path(__file__).parents[2] / "examples" / "albert_micro_zh"
 DATASET = tf.data.Dataset.from_tensor_slices((["天", "地"], [0, 1]))
 BATCHES = DATASET.batch(2)
 ONE = (["好"], ["好"])
+PLATEAU = {"callbacks": [keras.callbacks.ReduceLROnPlateau()]}
 
 # Message, task and method, arguments; a dict at the end is of keyword arguments.
 METHODS = [
@@ -25,6 +27,7 @@ METHODS = [
     ("Element 1 is nan", "text classifier.fit", ["好", float("nan")], [0, 1]),
     ("list of strings", "text classifier.fit", "好", [0]),
     ("are single texts. Expected batches", "text classifier.fit", DATASET),
+    (r"=keras.optimizers.AdamW\(0.001", "text classifier.fit", TEXTS, LABELS, PLATEAU),
     ("bucket_by_length", "text classifier.fit", BATCHES, {"max_tokens": 64}),
     ("Article 0 has 1 sentences", "summarizer.fit", ["好。"], [[1, 0]]),
     ("not contain its answer '差'", "question answering.fit", ONE, [(0, "差")]),
