@@ -87,7 +87,8 @@ def check_spans(
         if not isinstance(label, str):
             raise AlbertError(
                 f"{span!r} is not a span. Expected (start, end, label), with offsets "
-                'in characters, such as (0, 2, "LOC").'
+                'in characters, such as (0, 2, "LOC"). Convert the tags of characters '
+                "with albert_tf.data.tags_to_spans."
             )
         if not 0 <= start < end <= length:
             raise AlbertError(

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from albert_tf.models.batching import (
     DEFAULT_BATCH_SIZE,
+    PADDING_TARGET,
     FixedSize,
     TextBatches,
     batch_plan,
@@ -119,6 +120,19 @@ def refuse_for_datasets(**options: Any) -> None:
                 f"`{name}` is for lists of texts. Pass batches (x, y) or (x, y, "
                 "sample_weight); `albert_tf.models.bucket_by_length` makes batches of "
                 "`max_tokens`."
+            )
+
+
+def check_width(dataset: tf.data.Dataset) -> None:
+    """Raise if batches of ids do not have one target per token."""
+    spec = dataset.element_spec
+    if isinstance(spec, tuple) and len(spec) > 1 and isinstance(spec[0], dict):
+        ids, y = spec[0]["token_ids"].shape, spec[1].shape
+        if not y[:2].is_compatible_with(ids):
+            raise AlbertError(
+                f"`y` has the shape {y}, but `token_ids` have {ids}. Expected one tag "
+                f"or token id per token, special tokens included, and {PADDING_TARGET} "
+                "for those that do not count."
             )
 
 

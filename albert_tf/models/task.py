@@ -1,6 +1,6 @@
 """Base class of all tasks."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import keras
@@ -379,6 +379,13 @@ class AlbertTask(AutoCompile, FromCheckpoint):
                 "`x` must be a list of strings, or the tuple of two such lists, "
                 f"not one example. Received: {x!r}"
             )
+        if isinstance(x, (Iterator, keras.utils.PyDataset)):
+            raise TypeError(
+                f"`x` is a {type(x).__name__}. Pass a list of texts, or batches as a "
+                "dataset: tf.data.Dataset.from_generator(function, "
+                "output_signature=(tf.TensorSpec([None], tf.string), "
+                "tf.TensorSpec([None], tf.int64)))."
+            )
         texts = isinstance(x, (list, tuple)) or hasattr(x, "__array__")
         return texts and self.preprocessor is not None
 
@@ -393,4 +400,6 @@ class AlbertTask(AutoCompile, FromCheckpoint):
             ways = options["batch_size"], options.get("shuffle", False)
             x = datasets.batches_of_ids(x, y, sample_weight, *ways)
         dataset = self.prepare_dataset(check_batched(x), options.get("fixed", False))
+        if self.ignored_class is not None:
+            datasets.check_width(dataset)
         return datasets.targets_of_one_type(dataset)

@@ -4,6 +4,7 @@ import functools
 import pathlib
 
 import keras
+import numpy as np
 import pytest
 import tensorflow as tf
 from small_classifier import LABELS, TEXTS, small_backbone, small_classifier
@@ -18,6 +19,7 @@ MICRO = pathlib.Path(__file__).parents[2] / "examples" / "albert_micro_zh"
 DATASET = tf.data.Dataset.from_tensor_slices((["天", "地"], [0, 1]))
 BATCHES = DATASET.batch(2)
 ONE = (["好"], ["好"])
+IDS = {x: tf.zeros([2, 8], tf.int32) for x in ("token_ids", "padding_mask")}
 PLATEAU = {"callbacks": [keras.callbacks.ReduceLROnPlateau()]}
 
 # Message, task and method, arguments; a dict at the end is of keyword arguments.
@@ -37,6 +39,8 @@ METHODS = [
     ("'好', '好吃'", "spelling corrector.fit", ["好"], ["好吃"]),
     ("must be pairs of texts", "sentence order.fit", TEXTS, LABELS),
     ("In text 0, ", "token classifier.fit", ["好"], [[(0, 2, "PER")]]),
+    (r"\(None, 9\), but.*None, 8\)", "token classifier.fit", IDS, np.zeros((2, 9))),
+    ("is a generator.*from_generator", "text classifier.fit", (x for x in [BATCHES])),
     ("learns from pairs of texts", "text embedder.fit", TEXTS, LABELS),
 ]
 # Each model is built once.
