@@ -17,13 +17,18 @@ from albert_tf_lite.errors import AlbertError
 def read_lines(path: str | os.PathLike) -> list[str]:
     """Read the lines of a file in UTF-8 or, with a warning, in GB18030 or UTF-16."""
     data = pathlib.Path(path).read_bytes()
-    is_utf16 = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-    encoding = "utf-16" if is_utf16 else "gb18030"
+    head, encoding = data[:1000], "gb18030"
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        encoding = "utf-16"
+    elif 100 * head.count(0) > len(head):
+        # In UTF-16, one byte of each ASCII character is 0, of line ends at least.
+        is_big_endian = head[::2].count(0) > head[1::2].count(0)
+        encoding = "utf-16-be" if is_big_endian else "utf-16-le"
     lines = [line for line in data.split(b"\n") if not line.isascii()]
     others = [x for x in lines if x.decode("utf-8", "ignore").encode() != x]
     text = None
     # If half of the lines or more are UTF-8, the other ones are damaged.
-    if is_utf16 or 2 * len(others) > len(lines):
+    if encoding != "gb18030" or 2 * len(others) > len(lines):
         with contextlib.suppress(UnicodeDecodeError):
             text = data.decode(encoding)
             message = f"{path} is {encoding}, not UTF-8. Read as such."

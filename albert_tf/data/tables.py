@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import dataclasses
 import io
@@ -11,6 +12,7 @@ import math
 import os
 import pathlib
 import re
+import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -118,9 +120,9 @@ def read_labelled_texts(
 
     Args:
         path: path of a `.tsv` or `.txt` file (tabs, no quoting), a `.csv` file
-            (commas, double quotes), or a `.jsonl` or `.json` file (one JSON object
-            per line, or a list of objects). UTF-8 or, with a warning, GB18030 or
-            UTF-16. The header line is optional.
+            (commas or, with a warning, semicolons or tabs; double quotes), or a
+            `.jsonl` or `.json` file (one JSON object per line, or a list of objects).
+            UTF-8 or, with a warning, GB18030 or UTF-16. The header line is optional.
         label, text, text_b: optional, the names of the columns or their numbers
             from 1. By default they are found by their names in the header (`label`,
             `text`, `text_a`, `text_b`, `sentence1`, ...) or, without a header, by
@@ -284,6 +286,11 @@ class Table:
         cells = list(zip(*self.rows, strict=True))
         if "label" not in columns and free:
             label = min(free, key=lambda i: (len({*cells[i]}), sum(map(len, cells[i]))))
+            if len(self.header) == 1:
+                raise AlbertError(
+                    f"{self.path} has one column. Expected a label and a text, "
+                    "separated by tabs, in .csv files by commas."
+                )
             if len({*cells[label]}) == len(self.rows) > 1:
                 raise AlbertError(
                     f"{self.path} has no label column: in each column every line is "
@@ -308,7 +315,22 @@ def _read_tsv(path):
 
 
 def _read_csv(path):
-    reader = csv.reader((line + "\n" for line in read_lines(path)), strict=True)
+    lines = [line + "\n" for line in read_lines(path)]
+    # Excel writes semicolons where numbers have decimal commas.
+    for delimiter in (",", ";", "\t"):
+        with contextlib.suppress(AlbertError):
+            rows = _split_csv(path, lines, delimiter)
+            widths = {len(row) for _, row in rows}
+            if len(widths) == 1 and widths != {1}:
+                if delimiter != ",":
+                    message = f"{path} is separated by {delimiter!r}, not by commas."
+                    warnings.warn(f"{message} Read as such.", stacklevel=2)
+                return rows
+    return _split_csv(path, lines, ",")
+
+
+def _split_csv(path, lines, delimiter):
+    reader = csv.reader(lines, strict=True, delimiter=delimiter)
     try:
         return [(f"Line {reader.line_num} of {path}", row) for row in reader if row]
     except csv.Error as error:

@@ -62,10 +62,17 @@ def test_quotes_spaces_and_line_breaks_in_tsv(read):
     assert read("a.tsv", f"label\ttext\n{rows}").x == texts
 
 
-@pytest.mark.parametrize("encoding", ["gb18030", "utf-16"])
+@pytest.mark.parametrize("encoding", ["gb18030", "utf-16", "utf-16-le", "utf-16-be"])
 def test_other_encodings_are_read_with_a_warning(read, encoding):
     with pytest.warns(UserWarning, match=f"a.tsv is {encoding}, not UTF-8"):
         assert read("a.tsv", TSV.encode(encoding)).x == TEXTS
+
+
+@pytest.mark.parametrize("separator", [";", "\t"])
+def test_other_separators_of_csv_are_read_with_a_warning(read, separator):
+    content = f'"label","text"\n"1","一,{separator}"\n'.replace('","', f'"{separator}"')
+    with pytest.warns(UserWarning, match="a.csv is separated by .* not by commas"):
+        assert read("a.csv", content).x == [f"一,{separator}"]
 
 
 # The csv module of some Pythons writes no NUL.
@@ -185,6 +192,7 @@ MISTAKES = {
     "other column": ("a.tsv", TSV, {"label": "class"}, "no column 'class'.*'label'"),
     "single texts": ("a.tsv", TSV, {"pairs": True}, "single texts. Expected pairs"),
     "no label": ("a.tsv", "1\ta\n2\tb\n", {}, "no label column.*line is different"),
+    "one column": ("a.tsv", CSV, {}, "a.tsv has one column. Expected .* tabs"),
     "too many": ("a.tsv", "1\ta\tb\tc\n1\td\te\tf\n", {}, "3 columns that may be"),
     "no field": ("a.jsonl", f'{JSONL}{{"label": 1}}\n', {}, "Line 4 .*no field 'text'"),
     "no object": ("a.jsonl", f"{JSONL}[1]\n", {}, "Line 4 .*JSON object.*\\[1\\]"),
