@@ -1,6 +1,7 @@
 """The command `albert-tf evaluate`, and its error report."""
 
 import contextlib
+import functools
 import html
 import itertools
 import json
@@ -55,6 +56,7 @@ def evaluate(
     label_column: options.LabelColumn = None,
     text_column: options.TextColumn = None,
     text_b_column: options.TextBColumn = None,
+    skip_invalid: options.SkipInvalid = False,
     train: Annotated[
         str | None,
         data_option("With --report: training examples, to list suspicious labels."),
@@ -96,7 +98,8 @@ def evaluate(
         check_support("--report", "mistakes", task)
         if train:
             check_support("--train", "suspicious", task)
-    examples = read_remembered(model, columns, lambda x: task.read(file, x, known))
+    read = reader_of(task, skip_invalid)
+    examples = read_remembered(model, columns, lambda x: read(file, x, known))
     predicted = task.predict(trained, examples.x, batch_size)
     values = task.report(trained, examples, predicted)
     if report_directory:
@@ -105,7 +108,7 @@ def evaluate(
         lists = {"mistakes": rows}
         if train:
             train_examples = read_remembered(
-                model, columns, lambda x: task.read(train, x, known)
+                model, columns, lambda x: read(train, x, known)
             )
             rows = task.suspicious(trained, train_examples, batch_size)
             lists["suspicious"] = rows
@@ -150,6 +153,15 @@ def read_remembered(model: str, given: Columns, read: Callable[[Columns], Any]) 
         with contextlib.suppress(MissingColumnError):
             return read(Columns(*names))
     return read(given)
+
+
+def reader_of(task: Task, skip_invalid: bool) -> Callable[..., Any]:
+    """Return the method `read` of a task, with the option --skip-invalid."""
+    read: Any = task.read
+    if skip_invalid:
+        check_support("--skip-invalid", "skips_invalid", task)
+        read = functools.partial(read, skip_invalid=True)
+    return read
 
 
 def check_support(option_name: str, method: str, task: Task) -> None:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from albert_tf_cli import common, options
+from albert_tf_cli.evaluate import reader_of
 from albert_tf_cli.options import (
     advanced_option,
     data_option,
@@ -32,6 +33,7 @@ _NOT_TO_MAXIMISE = {"false_positive_rate", "mse", "total"}
 _FILES = (
     *("train", "dev", "test", "checkpoint", "config", "vocab"),
     *("label_column", "text_column", "text_b_column", "overwrite"),
+    "skip_invalid",
 )
 
 
@@ -53,6 +55,7 @@ def finetune(
     label_column: options.LabelColumn = None,
     text_column: options.TextColumn = None,
     text_b_column: options.TextBColumn = None,
+    skip_invalid: options.SkipInvalid = False,
     checkpoint: options.StartCheckpoint = None,
     config: Annotated[
         str | None,
@@ -131,12 +134,13 @@ def finetune(
             "--overwrite to replace a model other than --checkpoint."
         )
     learned = TASKS[task]
+    read = reader_of(learned, skip_invalid)
     columns = Columns(label_column, text_column, text_b_column)
-    data = {"train": learned.read(train, columns)}
+    data = {"train": read(train, columns)}
     arguments = data["train"].arguments
     for name, path in (("dev", dev), ("test", test)):
         if path:
-            data[name] = learned.read(path, columns, arguments)
+            data[name] = read(path, columns, arguments)
     if not dev:
         data["train"], data["dev"] = split(data["train"], seed)
     counts = ", ".join(f"{name} {len(part):,}" for name, part in data.items())

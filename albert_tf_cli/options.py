@@ -76,6 +76,9 @@ TextColumn = Annotated[
 TextBColumn = Annotated[
     str | None, data_option("Name or number of the column of the second text.")
 ]
+SkipInvalid = Annotated[
+    bool, data_option("Skip examples with an invalid label.", "--skip-invalid")
+]
 StartCheckpoint = Annotated[
     str | None, model_option("Checkpoint to start from, a path or a release.")
 ]

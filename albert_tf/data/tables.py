@@ -69,7 +69,7 @@ class LabelledTexts:
         """Return the position of each label; raise if it is not one of the classes."""
         positions = {name: position for position, name in enumerate(classes)}
         expected = f"one of the classes {list(classes)}"
-        return self._converted(positions.__getitem__, expected)
+        return self._values(positions.__getitem__, expected)
 
     def label_lists(self) -> list[list[str]]:
         """Return the list of labels of each text; "体育|娱乐" has two, "" none."""
@@ -79,18 +79,45 @@ class LabelledTexts:
     def scores(self) -> list[float]:
         """Return the labels as numbers; raise if one is not a finite number."""
         expected = "a number. Name the column of the numbers with `label=`"
-        return self._converted(_number, expected)
+        return self._values(_number, expected)
 
-    def _converted(self, function, expected):
-        values = []
+    def without_invalid(self, classes: Sequence[str] | None = None) -> LabelledTexts:
+        """Leave out, with a warning, labels that are no classes (`None`: no numbers).
+
+        Nothing is left out if no label is valid.
+        """
+        convert = _number if classes is None else {x: x for x in classes}.__getitem__
+        values, message = self._converted(convert)
+        kept = [i for i, value in enumerate(values) if value is not None]
+        if len(kept) in (0, len(values)):
+            return self
+        warnings.warn(f"{message} Skipped.", stacklevel=2)
+        parts = (*(self.x if self.pairs else (self.x,)), self.labels, self.places)
+        x: Any
+        *x, labels, places = ([part[i] for i in kept] for part in parts)
+        return LabelledTexts(tuple(x) if self.pairs else x[0], labels, places)
+
+    def _values(self, function, expected):
+        values, message = self._converted(function)
+        if None in values:
+            raise AlbertError(
+                f"{message} Expected {expected}. Correct or skip them "
+                "(--skip-invalid, or the method `without_invalid`)."
+            )
+        return values
+
+    def _converted(self, function):
+        """Return the values of the labels, `None` if invalid, and name those."""
+        values, wrong = [], []
         for place, label in zip(self.places, self.labels, strict=True):
             try:
                 values.append(function(label))
             except (KeyError, ValueError):
-                raise AlbertError(
-                    f"{place} has the label {label!r}. Expected {expected}."
-                ) from None
-        return values
+                values.append(None)
+                wrong.append(f"{place} has the label {label!r}")
+        count = f"{len(wrong)} labels are invalid: " if len(wrong) > 1 else ""
+        more = f" and {len(wrong) - 10} more" if len(wrong) > 10 else ""
+        return values, f"{count}{', '.join(wrong[:10])}{more}."
 
 
 def _number(label):

@@ -51,10 +51,12 @@ class TextClassification(_Classification):
     """One class per text, in the column `label`."""
 
     name = "text-classification"
+    skips_invalid = True
 
-    def read(self, path, columns, known=None):
+    def read(self, path, columns, known=None, skip_invalid=False):
         found = read_labelled(path, columns, known)
         labels = self._labels(found.labels, known)
+        found = found.without_invalid(labels) if skip_invalid else found
         if known is None and len(labels) < 2 and "" not in found.labels:
             raise AlbertError(
                 f"All texts of {path} have the label {labels[0]!r}. Expected at least "
@@ -175,9 +177,11 @@ class Regression(Task):
     """A number per text or pair, such as the similarity of two texts."""
 
     name = "regression"
+    skips_invalid = True
 
-    def read(self, path, columns, known=None):
+    def read(self, path, columns, known=None, skip_invalid=False):
         found = read_labelled(path, columns, known)
+        found = found.without_invalid() if skip_invalid else found
         return Examples(found.x, found.scores(), {"pairs": found.pairs})
 
     def scores(self, examples, predicted):
@@ -188,9 +192,11 @@ class TextEmbedding(Task):
     """Pairs with their similarity; `predict` compares two texts per line."""
 
     name = "text-embedding"
+    skips_invalid = True
 
-    def read(self, path, columns, known=None):
+    def read(self, path, columns, known=None, skip_invalid=False):
         found = read_labelled(path, columns, {"pairs": True})
+        found = found.without_invalid() if skip_invalid else found
         return Examples(found.x, found.scores())
 
     def predict(self, model, x, batch_size):

@@ -59,6 +59,8 @@ class Task:
             label looks wrong.
         explain: optional method of the model that returns a function of a text (or a
             tuple of two) and a class (or `None`), which returns `Attributions`.
+        skips_invalid: optional `True` if `read` takes `skip_invalid=True`, to leave
+            out examples with an invalid label.
     """
 
     name = ""
@@ -66,6 +68,7 @@ class Task:
     mistakes: Any = None
     suspicious: Any = None
     explain: Any = None
+    skips_invalid: Any = None
 
     def __init__(self, name: str | None = None):
         self.name = name or self.name

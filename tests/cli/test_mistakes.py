@@ -17,6 +17,7 @@ FILES = {
     "other.tsv": "label\ttext\n中评\t还行\n1\t很好\n",
     "notes": "mine",
     "cut.onnx": "cut",
+    "holes.tsv": "label\ttext\n1\t很好\n\t差\n0\t好\n\t坏\n",
     "blank.tsv": "label\ttext\n\t好\n",
 }
 
@@ -56,6 +57,8 @@ EARLY = {
     f"{START} --checkpoint lost": "no checkpoint at lost: it is not",
     f"{START} --output checkpoint --overwrite": "a model other than --checkpoint",
     f"{START} --output model": "--overwrite to replace a model",
+    f"{TRAIN} holes.tsv": "2 labels are invalid: Line 3 of holes.tsv",
+    f"{TRAIN} train.tsv --skip-invalid --task summarization": "only to text-classif",
     f"{TRAIN} blank.tsv --task multi-label": "No text of blank.tsv has a label",
     "inspect [/a]": "There is no checkpoint at [/a]: it is not",
     "evaluate unfinished train.tsv": "Run the same command again to resume it",

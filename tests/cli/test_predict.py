@@ -8,7 +8,7 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from command_line import refused, run
+from command_line import refused, run, write_start
 from lite_tasks import needs_onnx
 from rich.console import Console
 from small_classifier import LABELS, TEXTS, small_classifier
@@ -190,6 +190,19 @@ def test_explain_colours_the_text(folder, monkeypatch):
     coloured = run(*predict, "--explain").stdout
     assert "\x1b[30;48;2;" in coloured
     assert re.sub(r"\x1b\[[\d;?]*[a-zA-Z]", "", coloured).endswith(plain)
+
+
+def test_invalid_labels_are_skipped_with_a_count(folder, tmp_path):
+    (tmp_path / "a.tsv").write_text("label\ttext\n好评\t好\n\t差\n中\t坏\n无\t不\n")
+    evaluate = ("evaluate", folder / "single", tmp_path / "a.tsv", "--json")
+    with pytest.warns(UserWarning, match="2 labels are invalid: Line 3 .* Skipped"):
+        result = run(*evaluate, "--skip-invalid")
+    assert json.loads(result.stdout)["macro avg"]["support"] == 2
+    train = ("--train", tmp_path / "a.tsv", "--dev", tmp_path / "a.tsv")
+    options = (*write_start(tmp_path), "--output", tmp_path / "out", "--skip-invalid")
+    with pytest.warns(UserWarning, match="Line 3 of .*a.tsv has the label ''. Skip"):
+        result = run("finetune", *train, *options, "--epochs", 1)
+    assert "train 3, dev 3 examples" in result.stdout
 
 
 def test_a_report_of_a_classifier(folder, tmp_path):

@@ -159,6 +159,20 @@ def test_classes_are_sorted_numbered_and_checked(read):
         data.class_ids(["0", "1"])
 
 
+def test_invalid_labels_are_named_at_once_or_skipped(read):
+    rows = ["1\t甲\t子", *["\t乙\t丑"] * 12, "0.5\t丙\t寅"]
+    data = read("a.tsv", "label\ttext\ttext_b\n" + "\n".join(rows))
+    message = "12 labels are invalid: Line 3 .*''.* Line 12 .*'' and 2 more. "
+    with pytest.raises(ValueError, match=f"{message}Expected a number.*-invalid"):
+        data.scores()
+    with pytest.warns(UserWarning, match=f"{message}Skipped"):
+        valid = data.without_invalid()
+    assert (valid.x, valid.scores()) == ((["甲", "丙"], ["子", "寅"]), [1, 0.5])
+    assert valid.without_invalid() is valid
+    with pytest.warns(UserWarning, match="13 labels"):
+        assert data.without_invalid(["1"]).class_ids(["1"]) == [0]
+
+
 def test_several_labels_of_a_text(read):
     tsv = "label\ttext\n体育| 娱乐\t甲\n\t乙\n财经\t丙\n"
     rows = [(["体育", "娱乐"], "甲"), ([], "乙"), ("财经", "丙")]
