@@ -1,6 +1,8 @@
 """Options shared by commands, and the groups of options in `--help`."""
 
 import functools
+import os
+import re
 from typing import Annotated, Any, Literal
 
 import typer
@@ -23,6 +25,12 @@ class Command(typer.core.TyperCommand):
     def invoke(self, ctx):
         with common.progress_lines(ctx.info_name) as ctx.obj:
             return super().invoke(ctx)
+
+    def parse_args(self, ctx, args):
+        # A shell does not replace ~ in quotes and after "--output=".
+        home = os.path.expanduser("~/")
+        args = [re.sub("^(--[^=]+=|)~/", lambda x: x[1] + home, x) for x in args]
+        return super().parse_args(ctx, args)
 
     def format_options(self, ctx, formatter):
         groups = {group: [] for group in GROUPS}

@@ -33,8 +33,8 @@ def predict(
     texts: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Texts, or one .csv, .tsv, .jsonl or .txt file. Default: the lines of "
-            "standard input."
+            help="Texts, or one .csv, .tsv, .jsonl or .txt file. Default, or for -: "
+            "the lines of standard input."
         ),
     ] = None,
     task_name: Annotated[
@@ -106,6 +106,7 @@ def predict(
     if output and pathlib.Path(output).exists():
         raise FileExistsError(f"{output} already exists. Choose another --output.")
     suffix = check_writable(output, as_json) if output else ""
+    texts = [] if texts == ["-"] else texts
     file = _file_of(texts)
     settings: dict[str, Any] = {"candidate_labels": labels} if labels else {}
     if top_k is not None:

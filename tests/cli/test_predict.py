@@ -122,6 +122,16 @@ def test_an_output_has_a_record_per_text_with_all_columns(folder, tmp_path):
     assert "pip install pyarrow" in error
 
 
+def test_standard_input_by_its_name_and_a_home_in_quotes(folder, monkeypatch):
+    monkeypatch.setenv("HOME", str(folder))
+    expected = run("predict", folder / "single", "很好").stdout
+    assert run("predict", "~/single", "-", input="很好\n".encode()).stdout == expected
+    run("predict", "~/single", "很好", "--output=~/home.tsv")
+    assert "home.tsv already exists" in refused(
+        *("predict", "~/single", "~/test.tsv", "--output", "~/home.tsv")
+    )
+
+
 # === Checkpoints, engines and exported files ===
 
 
