@@ -296,9 +296,12 @@ class Table:
     def column(self, role: str) -> list:
         """Return the cells of a column; those of JSON may have any type."""
         if role not in self.columns:
+            # The arguments of `read_labelled_texts`.
+            has_argument = role in ("label", "text", "text_b")
             raise AlbertError(
                 f"{self.path} has no {role} column. Its columns are {self.header}. "
-                f"Name it with `{role}=`, or as one of {COLUMN_NAMES[role]}."
+                f"Name it {f'with `{role}=`, or ' * has_argument}in the header as one "
+                f"of {', '.join(COLUMN_NAMES[role])}."
             )
         column = self.columns[role]
         for place, row in zip(self.places, self.rows, strict=True):

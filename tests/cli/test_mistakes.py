@@ -53,6 +53,7 @@ EARLY = {
     f"{TRAIN} no.tsv": "no.tsv: No such file",
     f"{TRAIN} one.tsv": "All texts of one.tsv have the label '1'",
     f"{TRAIN} train.tsv --test other.tsv": "Expected one of the classes ['0', '1']",
+    f"{TRAIN} train.tsv --task summarization": "Name it in the header as one of summa",
     f"{TRAIN} train.tsv": "Missing --checkpoint",
     f"{START} --checkpoint lost": "no checkpoint at lost: it is not",
     f"{START} --output checkpoint --overwrite": "a model other than --checkpoint",
