@@ -89,6 +89,9 @@ def inspect(
         report["release"] = " or ".join((report["release"], *others))
         if report["damaged"]:
             report["release"] += " by its index, but the data are damaged (see below)"
+    number, dtypes = report["parameters"], report["dtypes"]
+    report["parameters"] = f"{number / 1e6:.3g} M ({number:,})"
+    report["dtypes"] = {x: f"{size / 1e6:.3g} MB" for x, size in dtypes.items()}
     rows = {name: x for name, x in report.items() if x or name in _ALWAYS}
     common.print_summary(rows)
 

@@ -184,6 +184,8 @@ def shown(value: Any) -> str:
     if isinstance(value, list):
         more = [f"and {len(value) - 5} more"] if len(value) > 5 else []
         return ", ".join([*map(str, value[:5]), *more]) or "none"
+    if isinstance(value, bool):
+        return str(value)
     if isinstance(value, float):
         return f"{value:.4g}"
     return f"{value:,}" if isinstance(value, int) else str(value or "none")

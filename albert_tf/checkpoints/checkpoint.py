@@ -64,7 +64,11 @@ class Checkpoint:
 
     def read(self, name: str) -> Any:
         """Return a tensor by its name in the tables, an array of finite float32."""
-        return float32_of(self.read_tensor(self._file_names[name]), name, self.path)
+        return float32_of(self.read_stored(name), name, self.path)
+
+    def read_stored(self, name: str) -> Any:
+        """Return a tensor by its name in the tables, as it is in the file."""
+        return self.read_tensor(self._file_names[name])
 
     # === Layout and config ===
 

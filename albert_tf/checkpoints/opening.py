@@ -1,5 +1,6 @@
 """Opening, inspecting and loading checkpoints, by a path or a name."""
 
+import collections
 import dataclasses
 import math
 import os
@@ -8,6 +9,7 @@ import tempfile
 from typing import Any, TypeAlias
 
 import keras
+import numpy as np
 
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.checkpoints import download
@@ -21,6 +23,7 @@ from albert_tf.checkpoints.layout import (
     ENCODER_PARTS,
     CheckpointError,
     exported_model_error,
+    float32_of,
 )
 from albert_tf.checkpoints.releases import RELEASES
 from albert_tf_lite.errors import AlbertError
@@ -202,6 +205,7 @@ class CheckpointReport:
     release: str | None  # The release with the same `.index` file.
     vocabulary: str | None  # The path of the vocabulary.
     parameters: int  # Numbers in the encoder and the pooler.
+    dtypes: dict[str, int]  # Bytes of encoder, pooler and heads by type.
     heads: list[str]  # The complete heads, by their names in `heads.HEADS`.
     num_classes: int | None  # The classes of a task's head.
     missing: list[str]  # Encoder tensors that the file lacks.
@@ -242,6 +246,16 @@ def inspect_checkpoint(
     classes = (checkpoint.num_classes(part) for part in heads if HEADS[part].fields)
     slots = [name for name, kind in kinds.items() if kind == "optimizer"]
     others = [name for name, kind in kinds.items() if kind not in (None, "optimizer")]
+    damaged, dtypes = [], collections.Counter[str]()
+    for name in filter(shapes.__contains__, known):
+        try:
+            stored = np.asarray(checkpoint.read_stored(name))
+            dtypes[stored.dtype.name] += stored.nbytes
+            # Only models of ours may be quantized.
+            if checkpoint.model is None or stored.dtype.kind != "i":
+                float32_of(stored, name, checkpoint.path)
+        except CheckpointError:
+            damaged.append(name)
     return CheckpointReport(
         path=str(checkpoint.path),
         layout=layout.name,
@@ -249,19 +263,12 @@ def inspect_checkpoint(
         release=checkpoint.release.name if checkpoint.release else None,
         vocabulary=vocabulary and str(vocabulary),
         parameters=sum(math.prod(shapes.get(name, [0])) for name in backbone),
+        dtypes=dict(dtypes),
         heads=heads,
         num_classes=next(classes, None),
         missing=sorted(set(backbone) - set(shapes)),
-        damaged=[x for x in known if x in shapes and _is_damaged(checkpoint, x)],
+        damaged=damaged,
         unused=layout.unknown(shapes, backbone),
         optimizer_slots=slots,
         other=others,
     )
-
-
-def _is_damaged(checkpoint: Checkpoint, name: str) -> bool:
-    try:
-        checkpoint.read(name)
-    except CheckpointError:
-        return True
-    return False

@@ -23,7 +23,9 @@ def test_golden_checkpoints(tmp_path, name, slots):
     assert report.config == config_of(name)
     assert report.heads == ["masked_lm_head", "sop_head"]
     assert report.parameters == load_checkpoint(GOLDEN / name).count_params()
-    assert report.missing == report.unused == []
+    assert report.missing == report.unused == report.damaged == []
+    heads = 4 * sum(x.size for y, x in weights_of(name).items() if y[:4] == "cls/")
+    assert report.dtypes == {"float32": 4 * report.parameters + heads}
     assert report.other == ["global_step"]
     assert len(report.optimizer_slots) == slots
     assert report.release is None

@@ -64,12 +64,15 @@ def test_odd_names_of_folders_and_files(tmp_path):
 
 
 def test_two_checkpoints_in_a_folder(tmp_path):
-    """One must be named; the authors' file `checkpoint` is not followed."""
+    """One must be named, by the user or by TensorFlow's file `checkpoint`."""
     folder = copy("google_v2", tmp_path)
-    (folder / "checkpoint").write_text('model_checkpoint_path: "/data/model.ckpt-7"\n')
+    latest = folder / "checkpoint"
+    latest.write_text('model_checkpoint_path: "/data/model.ckpt-7"\n')
     assert open_checkpoint(folder).path == folder / PREFIX
     for ending in ENDINGS:
         shutil.copy(folder / f"{PREFIX}{ending}", folder / f"model.ckpt-7{ending}")
+    assert open_checkpoint(folder).path.name == "model.ckpt-7"
+    latest.write_text('model_checkpoint_path: "model.ckpt-9"\n')
     message = "2 checkpoints.*model.ckpt-7.*model.ckpt-best.*Choose one"
     with pytest.raises(CheckpointError, match=message):
         load_checkpoint(folder)

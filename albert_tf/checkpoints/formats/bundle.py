@@ -55,7 +55,9 @@ class TensorFlowBundle(Checkpoint):
             shapes = self.file_shapes = reader.get_variable_to_shape_map()
             self._dtypes = dtypes = reader.get_variable_to_dtype_map()
         if "_CHECKPOINTABLE_OBJECT_GRAPH" in shapes and _is_module(module):
-            raise exported_model_error(module, "a SavedModel for TensorFlow Serving")
+            raise exported_model_error(
+                module, "a SavedModel, as for TensorFlow Serving"
+            )
         expected = sum(math.prod(x) * dtypes[name].size for name, x in shapes.items())
         if sum(file.stat().st_size for file in data) < expected:
             raise CheckpointError(
@@ -65,9 +67,11 @@ class TensorFlowBundle(Checkpoint):
 
     @classmethod
     def find(cls, folder: pathlib.Path) -> list[pathlib.Path]:
-        """Return the prefixes of the checkpoints in a folder."""
+        """Return the prefixes of the checkpoints in a folder, or the latest one."""
         # Not the files that macOS adds to archives, such as ._model.ckpt.index.
         prefixes = sorted(_strip_ending(file) for file in folder.glob("[!.]*.index"))
+        if (latest := _latest(folder)) in prefixes:
+            prefixes = [latest]
         return prefixes + [folder / "variables" / "variables"] * _is_module(folder)
 
     def read_tensor(self, name: str) -> tf.Tensor:
@@ -84,6 +88,15 @@ class TensorFlowBundle(Checkpoint):
 
 def _strip_ending(path: pathlib.Path) -> pathlib.Path:
     return path.with_name(FILE_ENDING.sub("", path.name))
+
+
+def _latest(folder: pathlib.Path) -> pathlib.Path | None:
+    """Return the checkpoint that TensorFlow saved last, by its file `checkpoint`."""
+    file = folder / "checkpoint"
+    text = file.read_text("utf-8", "replace") if file.is_file() else ""
+    saved = re.search('^model_checkpoint_path: "(.+)"', text, re.MULTILINE)
+    # Its directory may be that of another machine.
+    return folder / pathlib.PureWindowsPath(saved[1]).name if saved else None
 
 
 def _is_module(folder: pathlib.Path) -> bool:
