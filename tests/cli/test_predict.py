@@ -202,6 +202,7 @@ def test_explain_colours_the_text(folder, monkeypatch):
     assert re.sub(r"\x1b\[[\d;?]*[a-zA-Z]", "", coloured).endswith(plain)
 
 
+@pytest.mark.filterwarnings("ignore:Only 3 dev examples")
 def test_invalid_labels_are_skipped_with_a_count(folder, tmp_path):
     (tmp_path / "a.tsv").write_text("label\ttext\n好评\t好\n\t差\n中\t坏\n无\t不\n")
     evaluate = ("evaluate", folder / "single", tmp_path / "a.tsv", "--json")
