@@ -70,8 +70,7 @@ def make_pretraining_data(
     """
     if engine not in ("process", "ray"):
         raise AlbertError(f"`engine` must be 'process' or 'ray'. Received: {engine!r}")
-    # Absolute, because other machines have other working directories.
-    output = pathlib.Path(output).resolve()
+    output = pathlib.Path(output)
     vocabulary = pathlib.Path(settings.vocabulary).resolve()
     settings = dataclasses.replace(settings, vocabulary=str(vocabulary))
     corpus = Corpus(
@@ -82,7 +81,8 @@ def make_pretraining_data(
     )
     # Check the vocabulary before writing anything.
     config = settings.get_config()
-    make_shards = ShardMaker(settings, output, config)
+    # Absolute, because other machines have other working directories.
+    make_shards = ShardMaker(settings, output.resolve(), config)
     output.mkdir(parents=True, exist_ok=True)
     with only_writer(output):
         header = {
