@@ -239,7 +239,7 @@ class AlbertMaskedLM(AlbertTask, keras_hub.models.MaskedLM):
 
     def text_answers(self, texts: Any, call: Any, **options: Any) -> dict[str, Any]:
         """Return the `answers`; empty, -1 and 0 after the last mask of a text."""
-        features = self.preprocessor(texts)
+        features = self.preprocessor.features(texts)
         found = self.answers(call(features), **options)
         is_mask = (features["mask_positions"] > 0)[..., tf.newaxis]
         fill = {"tokens": "", "token_ids": -1, "scores": 0.0}
@@ -274,6 +274,12 @@ class AlbertMaskedLM(AlbertTask, keras_hub.models.MaskedLM):
                 "or set `preprocessor.segmenter = None`."
             )
         return self._with_masks(dataset, fixed)
+
+    def preprocess_samples(self, x, y=None, sample_weight=None):
+        # Datasets of texts to fill: `prepare_dataset` masks those to train on.
+        if self.preprocessor is not None:
+            x = self.preprocessor.features(x)
+        return keras.utils.pack_x_y_sample_weight(x, y, sample_weight)
 
     def prediction_batches(self, packed, batch_size=None, max_tokens=None):
         batches = super().prediction_batches(packed, batch_size, max_tokens)

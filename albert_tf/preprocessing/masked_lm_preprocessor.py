@@ -13,9 +13,11 @@ from albert_tf.preprocessing.masking import (
     mask_settings,
     masked_features,
     positions_of,
+    unpacked_masks,
 )
 from albert_tf.preprocessing.text_preprocessors import (
     AlbertTextClassifierPreprocessor,
+    in_batch,
 )
 from albert_tf.preprocessing.texts import Texts, as_segments
 from albert_tf.preprocessing.words import label_tokens, tokens_that_begin_words
@@ -23,15 +25,18 @@ from albert_tf.preprocessing.words import label_tokens, tokens_that_begin_words
 
 @keras.saving.register_keras_serializable(package="albert_tf")
 class AlbertMaskedLMPreprocessor(AlbertTextClassifierPreprocessor):
-    """Tokenize and pack texts with `[MASK]` for `AlbertMaskedLM`.
+    """Tokenize, pack and mask texts for `AlbertMaskedLM`.
 
-    A call finds the masks in the texts. `masked` draws masks for `AlbertMaskedLM.fit`,
-    as KerasHub's preprocessor does in every call.
+    As with KerasHub's preprocessor of this name, a call masks tokens at random and
+    returns `(x, y, sample_weight)` of a fixed number of masks. `features` finds the
+    `[MASK]` in the texts instead, to fill them.
 
     Args:
         tokenizer, sequence_length, padding, pad_to_multiple_of: as for
             `AlbertTextClassifierPreprocessor`. The vocabulary must have `[MASK]`.
-        mask_selection_rate: float. The share of the tokens that `masked` masks.
+        mask_selection_rate: float. The share of the tokens to mask.
+        mask_selection_length: optional int. Maximum number of masks per text, the
+            width of `mask_positions`. By default a quarter more than the rate.
         ngram: int. Maximum number of words masked together.
         mask_token_rate, random_token_rate: floats, as for `WholeWordMaskGenerator`.
         marked_labels: bool. Label a character within a word by `##` and the character,
@@ -41,11 +46,14 @@ class AlbertMaskedLMPreprocessor(AlbertTextClassifierPreprocessor):
             Not saved in files.
 
     Call arguments:
-        x: as for `AlbertTextClassifierPreprocessor`.
+        x: as for `AlbertTextClassifierPreprocessor`. A dict with `mask_positions`
+            passes unchanged, with `y` and `sample_weight`, which else are ignored.
 
     Returns:
-        The dict of `AlbertTextClassifierPreprocessor`, and `mask_positions`, int32
-        [batch, masks] ([masks] for a single string): positions of the masks, then 0.
+        The tuple of the dict of `AlbertTextClassifierPreprocessor`, masked, with
+        `mask_positions`; the tokens to predict, int32; and 1.0 for each prediction,
+        0.0 for padding, float32. The last three are [batch, mask_selection_length],
+        without the batch for a single string.
 
     Raises:
         AlbertError: if the vocabulary has no `[MASK]`.
@@ -55,8 +63,8 @@ class AlbertMaskedLMPreprocessor(AlbertTextClassifierPreprocessor):
     vocabulary = "examples/albert_micro_zh/vocab.txt"
     tokenizer = albert_tf.tokenizers.WordPieceTokenizer(vocabulary)
     preprocessor = albert_tf.preprocessing.AlbertMaskedLMPreprocessor(tokenizer)
-    preprocessor(["今天[MASK]气很好"])["mask_positions"]  # [[3]]
-    features, labels, weights = preprocessor.masked(["今天天气很好"])
+    features, labels, weights = preprocessor(["今天天气很好"])
+    preprocessor.features(["今天[MASK]气很好"])["mask_positions"]  # [[3]]
     ```
     """
 
@@ -67,6 +75,7 @@ class AlbertMaskedLMPreprocessor(AlbertTextClassifierPreprocessor):
         tokenizer: keras_hub.tokenizers.Tokenizer,
         sequence_length: int = 512,
         mask_selection_rate: float = 0.15,
+        mask_selection_length: int | None = None,
         ngram: int = 3,
         mask_token_rate: float = 0.8,
         random_token_rate: float = 0.1,
@@ -76,6 +85,7 @@ class AlbertMaskedLMPreprocessor(AlbertTextClassifierPreprocessor):
     ):
         super().__init__(tokenizer, sequence_length, **kwargs)
         self.mask_selection_rate = mask_selection_rate
+        self.mask_selection_length = mask_selection_length
         self.ngram = ngram
         self.mask_token_rate = mask_token_rate
         self.random_token_rate = random_token_rate
@@ -88,10 +98,21 @@ class AlbertMaskedLMPreprocessor(AlbertTextClassifierPreprocessor):
         return label_tokens(self.tokenizer) if self.marked_labels else None
 
     def call(self, x, y=None, sample_weight=None):
-        features = super().call(x)
-        if "mask_positions" not in features:
-            features = self.with_mask_positions(features)
-        return keras.utils.pack_x_y_sample_weight(features, y, sample_weight)
+        if not isinstance(x, dict):
+            return unpacked_masks(in_batch(self._with_masks, self.parts(x)))
+        if "mask_positions" not in x:
+            return unpacked_masks(self._with_masks(x))
+        return keras.utils.pack_x_y_sample_weight(x, y, sample_weight)
+
+    def features(self, x):
+        """Return the inputs of the model for texts that contain masks.
+
+        `mask_positions` are int32 [batch, masks]: the positions of the masks, then 0.
+        """
+        features = super().features(x)
+        if "mask_positions" in features:
+            return features
+        return self.with_mask_positions(features)
 
     def with_mask_positions(self, features: dict[str, Any]) -> dict[str, tf.Tensor]:
         """Return the features and the positions of their masks, at least one column."""
@@ -107,7 +128,7 @@ class AlbertMaskedLMPreprocessor(AlbertTextClassifierPreprocessor):
         sample_weight: tf.Tensor | None = None,
         seed: Any = None,
     ) -> tuple[dict[str, tf.Tensor], tf.Tensor, tf.Tensor]:
-        """Draw masks for a training batch.
+        """Draw masks for a training batch, without columns that no text needs.
 
         Args:
             x: texts, or the features of packed texts.
@@ -120,6 +141,9 @@ class AlbertMaskedLMPreprocessor(AlbertTextClassifierPreprocessor):
             The features of a call, the labels int32 [batch, masks], and their weights
             float32 [batch, masks] with the mean 1.
         """
+        return masked_features(self._with_masks(x, word_starts, seed), sample_weight)
+
+    def _with_masks(self, x, word_starts=None, seed=None):
         if isinstance(x, dict):
             features = x
         else:
@@ -128,7 +152,7 @@ class AlbertMaskedLMPreprocessor(AlbertTextClassifierPreprocessor):
             word_starts = self.word_starts(x).to_tensor(1, shape=shape)
         # `__call__` would convert the tensors for Keras' backend.
         masks = self._masks.call(features["token_ids"], word_starts, seed)
-        return masked_features({**features, **masks}, sample_weight)
+        return {**features, **masks}
 
     def word_starts(self, x: Texts) -> tf.RaggedTensor:
         """Return 1 where a word begins, int32 [examples, (tokens)], packed like ids."""
@@ -164,6 +188,7 @@ class AlbertMaskedLMPreprocessor(AlbertTextClassifierPreprocessor):
         settings = mask_settings(
             self.sequence_length,
             mask_selection_rate=self.mask_selection_rate,
+            mask_selection_length=self.mask_selection_length,
             ngram=self.ngram,
             mask_token_rate=self.mask_token_rate,
             random_token_rate=self.random_token_rate,

@@ -111,9 +111,9 @@ class WholeWordMaskGenerator(keras.layers.Layer):
     ):
         check_arguments(type(self), kwargs)
         super().__init__(**kwargs)
-        if not all(0 < rate < 1 for rate in np.ravel(mask_selection_rate)):
+        if not all(0 < rate <= 1 for rate in np.ravel(mask_selection_rate)):
             raise AlbertError(
-                "`mask_selection_rate` must be above 0 and below 1, such as 0.15. "
+                "`mask_selection_rate` must be above 0 and at most 1, such as 0.15. "
                 f"Received: {mask_selection_rate}"
             )
         rates = (mask_token_rate, random_token_rate)
@@ -173,6 +173,7 @@ class WholeWordMaskGenerator(keras.layers.Layer):
                 tokenizer.cls_token_id,
                 tokenizer.sep_token_id,
                 tokenizer.pad_token_id,
+                tokenizer.mask_token_id,
             ],
             inner_label_ids=inner_label_ids,
             **kwargs,
@@ -255,7 +256,8 @@ def mask_settings(sequence_length: int, **given: Any) -> dict[str, Any]:
     settings = {**MASK_DEFAULTS, **given}
     if settings["mask_selection_length"] is None:
         rate = np.max(settings["mask_selection_rate"])
-        settings["mask_selection_length"] = math.ceil(1.25 * rate * sequence_length)
+        rate = min(1.25 * rate, 1.0)
+        settings["mask_selection_length"] = math.ceil(rate * sequence_length)
     return settings
 
 
@@ -276,7 +278,15 @@ def masked_features(
     if sample_weight is not None:
         weights *= tf.cast(sample_weight, weights.dtype)[:, tf.newaxis]
     weights /= tf.maximum(tf.reduce_mean(weights), 1e-6)
-    return {name: batch[name] for name in _INPUTS}, batch["mask_ids"], weights
+    return unpacked_masks({**batch, "mask_weights": weights})
+
+
+def unpacked_masks(
+    batch: dict[str, tf.Tensor],
+) -> tuple[dict[str, tf.Tensor], tf.Tensor, tf.Tensor]:
+    """Return the features, labels and weights of features and their masks."""
+    features = {name: batch[name] for name in _INPUTS}
+    return features, batch["mask_ids"], batch["mask_weights"]
 
 
 def trimmed(
@@ -366,6 +376,8 @@ def _budget(lengths: tf.Tensor, rate: tf.Tensor | float, seed: tf.Tensor) -> tf.
     tokens = tf.reduce_sum(lengths, axis=1, keepdims=True)
     squares = tf.reduce_sum(lengths**2, axis=1, keepdims=True)
     budget = rate * tokens - (tf.math.divide_no_nan(squares, tokens) - 1) / 2
+    # Nothing lies beyond all tokens.
+    budget = tf.where(rate < 1, budget, tokens)
     # Rounded up or down at random: the average is the budget.
     rounded = tf.floor(budget + tf.random.stateless_uniform(tf.shape(budget), seed))
     return tf.maximum(tf.cast(rounded, tf.int32), 1)

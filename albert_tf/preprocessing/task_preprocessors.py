@@ -49,11 +49,11 @@ class AlbertMultipleChoicePreprocessor(AlbertTextClassifierPreprocessor):
     Call arguments:
         x: the tuple `(contexts, questions, choices)`: two lists or tensors of strings
             [batch], and a list of lists, ragged tensor or tensor of strings
-            [batch, choices], in which `""` at the end is no choice. A dict of ids
-            passes unchanged.
+            [batch, choices], in which `""` at the end is no choice; or a string, a
+            string and its choices. A dict of ids passes unchanged.
 
     Returns:
-        A dict of int32 tensors [batch, choices, time].
+        A dict of int32 tensors [batch, choices, time], or [choices, time].
 
     Raises:
         AlbertError: if `x` is another tuple, or an example has no choices.
@@ -64,10 +64,10 @@ class AlbertMultipleChoicePreprocessor(AlbertTextClassifierPreprocessor):
 
     packer_cls = ChoicePacker
 
-    def call(self, x, y=None, sample_weight=None):
-        if not isinstance(x, dict):
-            x = self.packer.pad(*self.pack(x))
-        return keras.utils.pack_x_y_sample_weight(x, y, sample_weight)
+    @staticmethod
+    def parts(x):
+        check_parts(x, "contexts", "questions", "choices")
+        return *as_segments(x[:2]), x[2]
 
     def pack(self, x):
         """Return ragged tokens and lengths of contexts, [batch, (choices), ...]."""

@@ -1,5 +1,6 @@
 """Preprocessors of tasks that read texts, pairs of texts, or windows of long texts."""
 
+from collections.abc import Callable
 from typing import Any, Self
 
 import keras
@@ -37,7 +38,8 @@ class AlbertTextClassifierPreprocessor(keras_hub.models.Preprocessor):
         tokenizer: a `WordPieceTokenizer` or `SentencePieceTokenizer`.
         sequence_length: int. Maximum number of tokens per example, special tokens
             included. Longer texts are truncated.
-        padding: `"longest"` (of the batch) or `"max_length"`.
+        padding: `"longest"` (of the batch) or `"max_length"`, for datasets that are
+            batched later.
         pad_to_multiple_of: int. See `SegmentPacker`.
 
     Call arguments:
@@ -68,6 +70,7 @@ class AlbertTextClassifierPreprocessor(keras_hub.models.Preprocessor):
     backbone_cls = AlbertBackbone
     tokenizer_cls = WordPieceTokenizer
     packer_cls = SegmentPacker
+    parts = staticmethod(as_segments)
     not_in_config: tuple[str, ...] = ("tokenizer",)
 
     def __init__(
@@ -110,15 +113,13 @@ class AlbertTextClassifierPreprocessor(keras_hub.models.Preprocessor):
         return super().__call__(x, y=y, sample_weight=sample_weight)
 
     def call(self, x, y=None, sample_weight=None):
-        if not isinstance(x, dict):
-            segments = as_segments(x)
-            single = segments[0].shape.rank == 0
-            if single:
-                segments = tuple(segment[tf.newaxis] for segment in segments)
-            x = self.packer.pad(*self.pack(segments))
-            if single:
-                x = {name: value[0] for name, value in x.items()}
-        return keras.utils.pack_x_y_sample_weight(x, y, sample_weight)
+        return keras.utils.pack_x_y_sample_weight(self.features(x), y, sample_weight)
+
+    def features(self, x: Texts | dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        """Return the inputs of the model."""
+        if isinstance(x, dict):
+            return x
+        return in_batch(lambda x: self.packer.pad(*self.pack(x)), self.parts(x))
 
     def pack(self, x: Texts) -> tuple[tf.RaggedTensor, tf.Tensor]:
         """Tokenize a batch and return the results of `SegmentPacker.pack`."""
@@ -206,9 +207,9 @@ class AlbertTokenClassifierPreprocessor(AlbertTextClassifierPreprocessor):
             )
         self.stride = stride
 
-    def call(self, x, y=None, sample_weight=None):
+    def features(self, x):
         refuse_pairs(x)
-        return super().call(x, y=y, sample_weight=sample_weight)
+        return super().features(x)
 
     def pack_texts(self, x: Any) -> WindowedTexts:
         """Tokenize strings [batch] and cut them into windows; also works in a graph."""
@@ -218,6 +219,14 @@ class AlbertTokenClassifierPreprocessor(AlbertTextClassifierPreprocessor):
         stride = self.stride or max(size * 3 // 4, 1)
         offsets = without_overlap(starts, ends)
         return WindowedTexts.of(self.packer, ids, *offsets, size, stride)
+
+
+def in_batch(function: Callable[[Any], Any], x: tuple[Any, ...]) -> Any:
+    """Call a function of batches, also for the parts of a single example."""
+    if x[0].shape.rank:
+        return function(x)
+    outputs = function(tuple(tf.expand_dims(part, 0) for part in x))
+    return tf.nest.map_structure(lambda value: value[0], outputs)
 
 
 def without_overlap(

@@ -77,7 +77,7 @@ class Case:
 
     def features(self, task):
         """The inputs of the model for `x`."""
-        return task.preprocessor(self.x) if self.takes_texts else self.x
+        return task.preprocessor.features(self.x) if self.takes_texts else self.x
 
     def dataset(self):
         # `x` in a tuple, because it may be a tuple itself.

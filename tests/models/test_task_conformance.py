@@ -143,7 +143,7 @@ def test_a_dataset_is_predicted_like_a_list(case, task, outputs):
     assert difference(predict(case, task, dataset), outputs) < 1e-5
     if not case.takes_texts:
         return
-    ids = dataset.map(task.preprocessor)
+    ids = dataset.map(task.preprocessor.features)
     assert difference(predict(case, task, ids), outputs) < 1e-5
     nothing = ([],) * len(case.x) if isinstance(case.x, tuple) else []
     assert not any(map(len, columns(predict(case, task, nothing))))

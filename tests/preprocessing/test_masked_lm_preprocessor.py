@@ -20,7 +20,7 @@ def ids(text):
 
 def test_mask_positions_of_texts_with_masks():
     texts = ["很_吃", "", "__好", "x _ y"]
-    given = preprocessor()([text.replace("_", "[MASK]") for text in texts])
+    given = preprocessor().features([text.replace("_", "[MASK]") for text in texts])
     for text, token_ids, positions in zip(
         texts, given["token_ids"].numpy(), given["mask_positions"].numpy(), strict=True
     ):
@@ -30,13 +30,14 @@ def test_mask_positions_of_texts_with_masks():
         assert positions.tolist() == where + [0] * (2 - len(where))
     pair = ["[MASK]好"], ["吃[MASK]"]
     for x, expected in (("很[MASK]吃", [2]), (pair, [[1, 5]]), (["很好"], [[0]])):
-        assert preprocessor()(x)["mask_positions"].numpy().tolist() == expected
+        positions = preprocessor().features(x)["mask_positions"]
+        assert positions.numpy().tolist() == expected
 
 
 def test_labels_restore_the_masked_tokens():
     keep = preprocessor(mask_selection_rate=0.4, mask_token_rate=1, random_token_rate=0)
     texts = ["很好吃我想你来吧" * 3, "", "太差了", "x y"]
-    plain = keep(texts)["token_ids"].numpy()
+    plain = keep.features(texts)["token_ids"].numpy()
     features, labels, weights = keep.masked(texts, seed=[1, 2])
     token_ids, positions = features["token_ids"].numpy(), features["mask_positions"]
     there = weights.numpy() > 0
@@ -48,11 +49,36 @@ def test_labels_restore_the_masked_tokens():
         assert not np.isin(label, [CLS, SEP, PAD]).any()
         restored[row, at] = label
     assert np.array_equal(restored, plain)
-    features, _, weights = keep.masked(keep(texts), sample_weight=[0, 0, 2, 1])
+    packed = keep.features(texts)
+    features, _, weights = keep.masked(packed, sample_weight=[0, 0, 2, 1])
     assert weights.numpy().mean() == pytest.approx(1)
     assert not weights.numpy()[0].any() and weights.numpy()[2].any()
     share = there.sum() / (len("".join(texts)) - 1)
     assert 0.3 < share < 0.5
+
+
+@pytest.mark.traced
+def test_a_call_masks_each_text_in_a_dataset_like_keras_hub():
+    every = preprocessor(
+        sequence_length=17,
+        padding="max_length",
+        mask_selection_rate=1.0,
+        mask_selection_length=17,
+        mask_token_rate=1,
+        random_token_rate=0,
+    )
+    every = every.with_tokenizer(every.tokenizer)
+    texts = ["很好[MASK]吃", "", "我想你来吧"]
+    data = tf.data.Dataset.from_tensor_slices(texts).map(every).batch(3)
+    for x, y, weights in (every(texts), data.get_single_element()):
+        ids_of_masks = np.zeros((3, 17), int)
+        # The `[MASK]` of a text has no label.
+        ids_of_masks[0, :3], ids_of_masks[2, :5] = ids("很好吃"), ids("我想你来吧")
+        assert np.array_equal(y, ids_of_masks)
+        assert np.array_equal(weights, ids_of_masks > 0)
+        assert x["mask_positions"][0].numpy().tolist() == [1, 2, 4] + [0] * 14
+        assert x["token_ids"][0, :6].numpy().tolist() == [CLS, *4 * [MASK], SEP]
+        assert every(x, y)[0] is x
 
 
 @pytest.mark.traced

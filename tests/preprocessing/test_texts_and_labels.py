@@ -89,7 +89,7 @@ MISTAKES = {
         "c\nab", lambda x: [x.replace("b", "B")]
     ),
     "room for .* 5 tokens": lambda: p.SegmentPacker(1, 2, sequence_length=4),
-    "above 0 and below 1.* 1.5": lambda: p.WholeWordMaskGenerator(99, 1.5, 4, 4),
+    "above 0 and at most 1.* 1.5": lambda: p.WholeWordMaskGenerator(99, 1.5, 4, 4),
     "need a vocabulary with Chinese characters after ##": lambda: (
         p.WholeWordMaskGenerator.for_tokenizer(WORDS, marked_labels=True)
     ),
