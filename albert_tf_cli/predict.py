@@ -158,7 +158,7 @@ def predict(
             one = tuple(part[i] for part in x) if isinstance(x, tuple) else x[i]
             values = explainer(one)
         named: dict[str, Any] = task.columns(found)
-        cells = [x if isinstance(x, str) else f"{x:.4f}" for x in named.values()]
+        cells = [f"{x:.4f}" if isinstance(x, float) else x for x in named.values()]
         if values:
             explanation = {
                 "label": values.label,

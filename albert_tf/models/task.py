@@ -49,6 +49,8 @@ class AlbertTask(AutoCompile, FromCheckpoint):
         takes_class_weight: bool. An example has one class, which `fit` can weight.
         exported_output: string, the output in LiteRT and ONNX files, `None` if the
             task has no such files.
+        ignored_class: int, the target that does not count in the default loss, for
+            tasks with one target per token.
         pairs: bool. An example is a pair of texts; `fit` sets it.
         reads_windows: bool. A text may be several rows, so datasets of texts are read
             into memory to predict them, and refused for training.

@@ -141,7 +141,7 @@ def texts_in_memory(x: Any) -> Any:
         return x
     batches = (batch[0] if isinstance(batch, tuple) else batch for batch in x)
     columns = zip(*map(tf.nest.flatten, batches), strict=True)
-    texts = tuple(np.concatenate(column).tolist() for column in columns)
+    texts = tuple(as_python_strings(np.concatenate(column)) for column in columns)
     return texts if is_pair(x) else texts[0]
 
 

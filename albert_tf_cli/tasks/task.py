@@ -125,7 +125,8 @@ class Task:
             }
         if "labels" in answer:
             answer = {"label": answer["labels"][0], "score": answer["scores"][0]}
-        return {name: answer[name] for name in _PRINTED if name in answer}
+        printed = [name for name in _PRINTED if name in answer]
+        return {name: answer[name] for name in printed or answer}
 
 
 def split_lines(lines: list[str], fields: tuple[str, ...]) -> tuple[list[str], ...]:

@@ -14,6 +14,7 @@ from albert_tf.preprocessing.texts import (
     multi_hot,
     scores,
     split_off,
+    texts_in_memory,
 )
 from albert_tf.preprocessing.words import word_boundaries
 from albert_tf.tokenizers import WordPieceTokenizer
@@ -55,6 +56,11 @@ def test_names_and_ids_of_classes():
         assert hot.dtype == "float32"
         assert hot.tolist() == expected
     assert scores(TEXTS, [1, 2.5, "3"]).tolist() == [1, 2.5, 3]
+
+
+def test_texts_of_a_dataset_are_strings():
+    data = tf.data.Dataset.from_tensor_slices((["好", "吃吗"], ["", "a"])).batch(1)
+    assert texts_in_memory(data.map(lambda *x: (x,))) == (["好", "吃吗"], ["", "a"])
 
 
 def test_ids_are_split_like_texts():
