@@ -77,7 +77,8 @@ def prune_vocabulary(
     # A masked language model of albert_zh labels characters within words with `##`.
     marked = "masked_lm_head" in getattr(model, "heads", ())
     tokens = _needed_tokens(corpus, tokenizer, min_count, marked)
-    kept = WordPieceTokenizer(tokens, tokenizer.lowercase, tokenizer.compute_dtype)
+    settings = tokenizer.compute_dtype, tokenizer.special_tokens_in_strings
+    kept = WordPieceTokenizer(tokens, tokenizer.lowercase, *settings)
     config = {**backbone.get_config(), "vocabulary_size": len(tokens)}
     smaller = type(backbone).from_config(config)
     if model is not backbone:

@@ -35,6 +35,11 @@ def describe(task: Any, precision: str, precisions: tuple) -> dict[str, Any]:
             'precision="int8".'
         )
     tokenizer = task.preprocessor.tokenizer
+    if tokenizer.special_tokens_in_strings:
+        raise AlbertError(
+            "LiteRT and ONNX files read names of special tokens as text. Leave out "
+            "`special_tokens_in_strings=`, or use albert_tf.export.saved_model."
+        )
     sentence_piece = getattr(tokenizer, "proto", None)
     return {
         **settings,

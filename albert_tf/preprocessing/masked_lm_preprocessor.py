@@ -21,6 +21,7 @@ from albert_tf.preprocessing.text_preprocessors import (
 )
 from albert_tf.preprocessing.texts import Texts, as_segments
 from albert_tf.preprocessing.words import label_tokens, tokens_that_begin_words
+from albert_tf.tokenizers.text_tokenizer import join_parts
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
@@ -166,7 +167,7 @@ class AlbertMaskedLMPreprocessor(AlbertTextClassifierPreprocessor):
         check_has_mask(self.tokenizer)
         parts = tf.strings.split(texts, self.tokenizer.mask_token)
         ids = tf.cast(self.tokenizer(parts), tf.int32)
-        return _joined(ids, self.tokenizer.mask_token_id)
+        return join_parts(ids, self.tokenizer.mask_token_id)
 
     def _word_starts(self, texts):
         parts = tf.strings.split(texts, self.tokenizer.mask_token)
@@ -180,7 +181,7 @@ class AlbertMaskedLMPreprocessor(AlbertTextClassifierPreprocessor):
 
         offsets = starts.flat_values, ends.flat_values, starts.values.row_lengths()
         begins = tf.numpy_function(segment, [parts.flat_values, *offsets], tf.int32)
-        return _joined(starts.with_flat_values(tf.ensure_shape(begins, [None])), 1)
+        return join_parts(starts.with_flat_values(tf.ensure_shape(begins, [None])), 1)
 
     # Cached, because it has a state.
     @functools.cached_property
@@ -202,11 +203,3 @@ class AlbertMaskedLMPreprocessor(AlbertTextClassifierPreprocessor):
         other = super().with_tokenizer(tokenizer)
         other.segmenter = self.segmenter
         return other
-
-
-def _joined(parts, between):
-    """Join [batch, parts, (tokens)] to [batch, (tokens)] with a value in between."""
-    column = tf.fill([parts.values.nrows(), 1], between)
-    closed = tf.concat([parts.values, column], axis=1)
-    splits = tf.gather(closed.row_splits, parts.row_splits)
-    return tf.RaggedTensor.from_row_splits(closed.values, splits)[:, :-1]

@@ -49,8 +49,8 @@ class SentencePieceTokenizer(TextTokenizer):
     comma that follows it. Tokenizers without this clean-up return ids that the models
     were not trained on, for English text, too.
 
-    Text is UTF-8; invalid bytes are skipped. Names of special tokens in the text are
-    ordinary text.
+    Text is UTF-8; invalid bytes are skipped. By default names of special tokens in the
+    text are ordinary text.
 
     A piece that begins with `▁` is the start of a word. Its offsets are those of the
     word, without the space. `▁` alone has an empty span at the next text.
@@ -62,6 +62,8 @@ class SentencePieceTokenizer(TextTokenizer):
         lowercase: bool. Lower-case text. Accents are dropped in any case, as in
             the original.
         dtype: `"int32"` or `"int64"` for ids, `"string"` for pieces.
+        special_tokens_in_strings: bool. Map names of special tokens in the text to
+            their ids.
 
     Call arguments:
         inputs: strings of any shape.
@@ -103,9 +105,11 @@ class SentencePieceTokenizer(TextTokenizer):
         proto: str | os.PathLike | bytes | None = None,
         lowercase: bool = True,
         dtype: str = "int32",
+        special_tokens_in_strings: bool = False,
         **kwargs: Any,
     ):
-        super().__init__(proto, lowercase, dtype, **kwargs)
+        settings = lowercase, dtype, special_tokens_in_strings
+        super().__init__(proto, *settings, **kwargs)
 
     set_proto = TextTokenizer.set_source
 

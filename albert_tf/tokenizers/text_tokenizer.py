@@ -48,7 +48,14 @@ class TextTokenizer(keras_hub.tokenizers.Tokenizer):
     source_argument: str  # The argument for the vocabulary.
     source_hint: str  # What to do if it lacks a token.
 
-    def __init__(self, source: Any, lowercase: bool, dtype: str, **kwargs: Any):
+    def __init__(
+        self,
+        source: Any,
+        lowercase: bool,
+        dtype: str,
+        special_tokens_in_strings: bool,
+        **kwargs: Any,
+    ):
         check_arguments(type(self), kwargs)
         super().__init__(dtype=dtype, **kwargs)
         if self.compute_dtype not in ("int32", "int64", "string"):
@@ -57,6 +64,7 @@ class TextTokenizer(keras_hub.tokenizers.Tokenizer):
                 f"pieces. Received: dtype={dtype}"
             )
         self.lowercase = lowercase
+        self.special_tokens_in_strings = special_tokens_in_strings
         self.file_assets = [self.asset_file_name]
         # There is nothing to build, but Keras warns of inner layers that are not built.
         self.built = True
@@ -65,7 +73,8 @@ class TextTokenizer(keras_hub.tokenizers.Tokenizer):
     @property
     def fingerprint(self) -> tuple[Any, ...]:
         """Return the settings that determine the ids, to compare tokenizers."""
-        return type(self), self.lowercase, self.get_vocabulary()
+        settings = self.lowercase, self.special_tokens_in_strings
+        return type(self), *settings, self.get_vocabulary()
 
     def set_source(self, source: Any) -> None:
         """Set the vocabulary, as in the arguments of the class."""
@@ -133,7 +142,7 @@ class TextTokenizer(keras_hub.tokenizers.Tokenizer):
         """Return the ids (or pieces) of each string."""
         self._required_vocabulary()
         with tf.device("cpu"):
-            return self._as_output(apply_to_batch(self._tokenize_batch, inputs))
+            return self._as_output(self._apply(self._tokenize_batch, inputs))
 
     def tokenize_with_offsets(self, inputs: Strings) -> tuple[Tensor, Tensor, Tensor]:
         """Return `(ids, starts, ends)`, all with the shape of `tokenize()`.
@@ -144,8 +153,31 @@ class TextTokenizer(keras_hub.tokenizers.Tokenizer):
         """
         self._required_vocabulary()
         with tf.device("cpu"):
-            ids, *offsets = apply_to_batch(self._tokenize_batch_with_offsets, inputs)
+            ids, *offsets = self._apply(self._tokenize_batch_with_offsets, inputs)
             return self._as_output(ids), *offsets
+
+    def _apply(self, function, inputs):
+        tokens = self.special_tokens if self.special_tokens_in_strings else []
+        return apply_to_batch(lambda x: self._between(tokens, function, x), inputs)
+
+    def _between(self, tokens, function, text):
+        """Call a function of strings [batch] on the text between special tokens."""
+        if not tokens:
+            return function(text)
+        token, *others = tokens
+        parts = tf.strings.split(text, token)
+        found = self._between(others, function, parts.values)
+        if isinstance(found, tf.RaggedTensor):
+            return join_parts(parts.with_values(found), self.token_to_id(token))
+        valid = tf.strings.unicode_transcode(parts.values, "UTF-8", "UTF-8", "ignore")
+        sizes = tf.strings.length(valid, "UTF8_CHAR")
+        before = tf.cumsum(sizes + len(token), exclusive=True)
+        before -= tf.gather(before, tf.gather(parts.row_starts(), parts.value_rowids()))
+        ids, *spans = found
+        spans = (x + before[:, tf.newaxis] for x in spans)
+        at = self.token_to_id(token), before + sizes, before + sizes + len(token)
+        columns = map(parts.with_values, (ids, *spans))
+        return tuple(map(join_parts, columns, at))
 
     def _as_output(self, ids):
         if self.compute_dtype == "string":
@@ -169,8 +201,12 @@ class TextTokenizer(keras_hub.tokenizers.Tokenizer):
     def get_config(self) -> dict[str, Any]:
         # The vocabulary is saved as an asset, as in KerasHub, because a path is valid
         # on one machine only.
-        config = {self.source_argument: None, "lowercase": self.lowercase}
-        return {**super().get_config(), **config}
+        return {
+            **super().get_config(),
+            self.source_argument: None,
+            "lowercase": self.lowercase,
+            "special_tokens_in_strings": self.special_tokens_in_strings,
+        }
 
     def with_lowercase(self, lowercase: bool) -> "TextTokenizer":
         """Return a tokenizer with the same vocabulary that lower-cases or not."""
@@ -205,6 +241,18 @@ def apply_to_batch(function: Callable[..., Any], inputs: Strings) -> Any:
         return function(text)
     ragged = tf.RaggedTensor.from_tensor(text, ragged_rank=text.shape.rank - 1)
     return apply_to_batch(function, ragged)
+
+
+def join_parts(parts: tf.RaggedTensor, between: Any) -> tf.RaggedTensor:
+    """Join [batch, (parts), (tokens)] to [batch, (tokens)], with a value in between.
+
+    `between` is a value, or one per part of which the last is left out.
+    """
+    between = tf.expand_dims(tf.cast(between, parts.dtype), -1)
+    column = tf.broadcast_to(between, [parts.values.nrows(), 1])
+    closed = tf.concat([parts.values, column], axis=1)
+    splits = tf.gather(closed.row_splits, parts.row_splits)
+    return tf.RaggedTensor.from_row_splits(closed.values, splits)[:, :-1]
 
 
 def as_strings(texts: Strings, name: str = "inputs") -> Tensor:

@@ -58,8 +58,8 @@ class WordPieceTokenizer(TextTokenizer):
     any other text. Other tokenizers in the graph fold full-width letters and
     punctuation, which changes Chinese text.
 
-    Text is UTF-8; invalid bytes are skipped. Names of special tokens in the text are
-    ordinary text, as in the original: `"[MASK]"` becomes `[`, `mask`, `]`.
+    Text is UTF-8; invalid bytes are skipped. By default names of special tokens in the
+    text are ordinary text, as in the original: `"[MASK]"` becomes `[`, `mask`, `]`.
 
     Args:
         vocabulary: path of a `vocab.txt` (one token per line, a second column is
@@ -69,6 +69,8 @@ class WordPieceTokenizer(TextTokenizer):
         lowercase: bool. Lower-case text and strip accents. `False` for cased
             vocabularies.
         dtype: `"int32"` or `"int64"` for ids, `"string"` for pieces.
+        special_tokens_in_strings: bool. Map names of special tokens in the text to
+            their ids.
 
     Call arguments:
         inputs: strings of any shape.
@@ -108,9 +110,11 @@ class WordPieceTokenizer(TextTokenizer):
         vocabulary: str | os.PathLike | Sequence[str] | None = None,
         lowercase: bool = True,
         dtype: str = "int32",
+        special_tokens_in_strings: bool = False,
         **kwargs: Any,
     ):
-        super().__init__(vocabulary, lowercase, dtype, **kwargs)
+        settings = lowercase, dtype, special_tokens_in_strings
+        super().__init__(vocabulary, *settings, **kwargs)
 
     set_vocabulary = TextTokenizer.set_source
 

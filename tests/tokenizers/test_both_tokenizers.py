@@ -4,6 +4,7 @@ import copy
 import json
 import pickle
 import random
+import re
 
 import keras
 import numpy as np
@@ -88,6 +89,27 @@ def test_invalid_bytes_are_skipped(tokenizer):
         strict=True,
     ):
         assert ours.to_list() == theirs.to_list()
+
+
+def test_special_tokens_in_strings(case):
+    plain, source, _ = case
+    tokenizer = type(plain)(source, special_tokens_in_strings=True)
+    texts = ["Hello[MASK]我想, café[SEP][SEP] on", "", "[MASK]", "[mask]"]
+    ids, starts, ends = (x.to_list() for x in tokenizer.tokenize_with_offsets(texts))
+    copied = pickle.loads(pickle.dumps(tokenizer))
+    assert ids == tokenizer(texts).to_list() == copied(texts).to_list()
+    for row, text in enumerate(texts):
+        expected, place = [], 0
+        for part in re.split(r"(\[MASK\]|\[SEP\])", text):
+            if part in SPECIAL:
+                columns = [plain.token_to_id(part)], [0], [len(part)]
+            else:
+                columns = (x.numpy() for x in plain.tokenize_with_offsets(part))
+            expected += [
+                (i, a + place, b + place) for i, a, b in zip(*columns, strict=True)
+            ]
+            place += len(part)
+        assert list(zip(ids[row], starts[row], ends[row], strict=True)) == expected
 
 
 # === Saving ===
