@@ -62,11 +62,15 @@ def name_final_path(path: str | os.PathLike) -> Iterator[None]:
 
 
 def _move(source, target):
-    """Rename a directory, or move its files into the target if that exists."""
-    if not target.exists():
+    """Rename a directory, or move its files into the target if that has others."""
+    if not target.exists() or not any(target.iterdir()):
         os.replace(source, target)
         return
-    for entry in sorted(source.rglob("*")):
+    # Without these files a checkpoint is incomplete, and is not loaded.
+    needed = {*source.glob("config.json"), *source.glob("*.index")}
+    for file in needed:
+        (target / file.name).unlink(missing_ok=True)
+    for entry in sorted(source.rglob("*"), key=lambda x: (x in needed, x)):
         name = target / entry.relative_to(source)
         if entry.is_dir():
             name.mkdir(exist_ok=True)
@@ -108,8 +112,7 @@ def check_space(path: str | os.PathLike, variables: Iterable[Any]) -> None:
         raise OSError(
             errno.ENOSPC,
             f"No space left on device: {needed / 1e6:.1f} MB are needed, "
-            f"{free / 1e6:.1f} MB are free. Free space and try again; an interrupted "
-            "training resumes.",
+            f"{free / 1e6:.1f} MB are free. Free space and try again.",
             str(path),
         )
 

@@ -53,6 +53,8 @@ def releases() -> dict[str, dict]:
 
 def check_checkpoint(name: str) -> None:
     """Raise if a name is not a finished checkpoint, an address or a release."""
+    if not name:
+        raise FileNotFoundError("The path of the model is empty.")
     path = pathlib.Path(name)
     if state_folder(path).exists() and not (path / "config.json").exists():
         raise FileNotFoundError(

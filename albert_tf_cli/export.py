@@ -21,6 +21,7 @@ TEXTS = [
 ]
 
 FormatName = Literal["savedmodel", "litert", "onnx"]
+_FORMATS: dict[str, FormatName] = {".tflite": "litert", ".onnx": "onnx"}
 WeightPrecision = Literal["float32", "float16", "int8"]
 
 
@@ -34,8 +35,13 @@ def export(
         ),
     ],
     format_name: Annotated[
-        FormatName, output_option("Format to write.", "--format")
-    ] = "savedmodel",
+        FormatName | None,
+        output_option(
+            "Format to write. Default: by the suffix of PATH, .onnx or .tflite, or a "
+            "SavedModel.",
+            "--format",
+        ),
+    ] = None,
     precision: Annotated[
         WeightPrecision, output_option("Precision of the weights.")
     ] = "float32",
@@ -57,9 +63,11 @@ def export(
     \b
     Examples:
       albert-tf export my_model serving/my_model/1
-      albert-tf export my_model my.tflite --format litert --precision int8
-      albert-tf export my_model my.onnx --format onnx --check test.tsv
+      albert-tf export my_model my.tflite --precision int8
+      albert-tf export my_model my.onnx --check test.tsv
     """
+    if format_name is None:
+        format_name = _FORMATS.get(os.path.splitext(path)[1], "savedmodel")
     if format_name == "savedmodel" and (check or precision != "float32"):
         name = "--check" if check else f"--precision {precision}"
         raise AlbertError(f"{name} needs --format litert or --format onnx.")
@@ -103,10 +111,12 @@ def export(
     if "text_b" in trained.text_inputs:
         inputs = (TEXTS, TEXTS[::-1])
     size = sum(x.numpy().nbytes for x in trained.weights)
+    difference = largest_difference(trained, exported, inputs)
     summary = {
         "wrote": f"{path} ({format_name} {precision}), which needs no other file",
-        "size": f"{os.path.getsize(path) / 1e6:.2f} MB of {size / 1e6:.2f} MB",
-        "difference": f"{largest_difference(trained, exported, inputs):.1e}",
+        "size": f"{os.path.getsize(path) / 1e6:.2f} MB (weights of the model: "
+        f"{size / 1e6:.2f} MB)",
+        "difference": f"{difference:.1e} at most, of any output",
     }
     if check:
         monitor: Any = trained.monitor

@@ -138,6 +138,10 @@ def predict(
     explainer = None
     if explain:
         check_support("--explain", "explain", task)
+        if not (common.console.is_terminal or as_json or output):
+            common.errors.print(
+                "--explain colours the texts on a terminal. Pass --json for numbers."
+            )
         explainer = task.explain(loaded)
     fields, records = task.fields(loaded), None
     if file:
@@ -194,6 +198,9 @@ def predict(
 def _file_of(texts):
     """Return the file that the only text names; raise if that file is missing."""
     if not texts or len(texts) > 1:
+        files = [text for text in texts or () if os.path.isfile(text)]
+        if files and files == texts:
+            raise AlbertError(f"Pass one file at a time. Received: {' '.join(files)}")
         return None
     # Unlike pathlib, this returns False for a text that is too long for a name.
     if os.path.isfile(texts[0]):

@@ -1,5 +1,6 @@
 """Files and directories are complete or absent, and an import is silent."""
 
+import contextlib
 import errno
 import functools
 import os
@@ -42,6 +43,22 @@ def test_a_directory_is_complete_or_unchanged(tmp_path):
         raise KeyboardInterrupt
     assert everything_in(tmp_path) == ["above", "above/model", "above/model/weights"]
     assert (final / "weights").read_text() == "old"
+
+
+@pytest.mark.parametrize("moves", range(3))
+def test_a_checkpoint_is_incomplete_while_it_is_replaced(tmp_path, monkeypatch, moves):
+    """A process killed then leaves no mixture of two checkpoints that loads."""
+    names, final = ("a.h5", "config.json", "z.h5"), tmp_path / "model"
+    for text in ("old", "new"):
+        if text == "new":
+            done = [unittest.mock.DEFAULT] * moves
+            killed = unittest.mock.Mock(wraps=os.replace)
+            killed.side_effect = [*done, KeyboardInterrupt]
+            monkeypatch.setattr(os, "replace", killed)
+        with contextlib.suppress(KeyboardInterrupt), complete_directory(final) as new:
+            for name in names:
+                (new / name).write_text(text)
+    assert everything_in(final) == ["a.h5", "z.h5"]
 
 
 def test_a_directory_is_removed_as_a_whole(tmp_path, monkeypatch):

@@ -15,7 +15,7 @@ from albert_tf.checkpoints.layout import CheckpointError, first_line, float32_of
 from albert_tf.checkpoints.layouts import HUGGINGFACE, KERASHUB, LAYOUTS, own_layout
 from albert_tf.checkpoints.opening import open_checkpoint
 from albert_tf.checkpoints.plan import plan_weights, without_initializing
-from albert_tf.files import check_space, complete_directory, write_json
+from albert_tf.files import BACKUP, check_space, complete_directory, write_json
 from albert_tf.tokenizers import SentencePieceTokenizer
 from albert_tf.tokenizers.text_tokenizer import TextTokenizer
 from albert_tf_lite.errors import AlbertError
@@ -143,7 +143,8 @@ class Saving:
     def _check_folder(self) -> None:
         """Raise if files of two checkpoints would be mixed in the directory."""
         folder, patterns = self.folder, [*_FILES]
-        if not folder.is_dir():
+        # In the directory of an unfinished training they are its own.
+        if not folder.is_dir() or (folder / BACKUP).exists():
             return
         replaced = {*_REPLACED.get(self.layout.name, ())}
         if self.tokenizer is not None:

@@ -235,9 +235,12 @@ class Table:
         first = rows[0][1] if rows else []
         for place, row in rows:
             if len(row) != len(first):
+                hint = ""
+                if suffix not in _READERS and any(x.startswith('"') for x in row):
+                    hint = ". Name a file with quoted cells .csv; tabs are found there"
                 raise AlbertError(
                     f"{place} has {len(row)} columns, but the first line has "
-                    f"{len(first)}: {row}"
+                    f"{len(first)}: {row}{hint}"
                 )
         header = [cell.strip().lower() for cell in first]
         self.columns = {
@@ -346,6 +349,9 @@ def _read_tsv(path):
 
 def _read_csv(path):
     lines = [line + "\n" for line in read_lines(path)]
+    # Excel reads such a first line.
+    if named := re.match('"?sep=(.)"?\n', lines[0]):
+        return _split_csv(path, ["\n", *lines[1:]], named[1])
     # Excel writes semicolons where numbers have decimal commas.
     for delimiter in (",", ";", "\t"):
         with contextlib.suppress(AlbertError):
@@ -429,6 +435,9 @@ def write_records(
     elif suffix == ".csv":
         writer = csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
         writer.writerows([names, *rows])
+        # Excel reads UTF-8 only with a byte order mark.
+        file.seek(0)
+        return write_text(path, f"\ufeff{file.read()}")
     else:
         for row in [names, *rows]:
             cells = ("" if x is None else re.sub(r"[\t\r\n]", " ", str(x)) for x in row)

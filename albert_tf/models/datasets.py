@@ -20,6 +20,7 @@ from albert_tf.models.batching import (
 from albert_tf.preprocessing.text_preprocessors import (
     AlbertTextClassifierPreprocessor as TextPreprocessor,
 )
+from albert_tf.preprocessing.texts import check_batched
 from albert_tf.training.batch_order import BatchOrder
 from albert_tf_lite.errors import AlbertError
 
@@ -60,6 +61,7 @@ def bucket_by_length(
             "`bucket_by_length` is for tasks with one label per text. Pass lists, "
             f"which are batched by length. Received: {type(preprocessor).__name__}"
         )
+    check_batched(dataset)
     packer = preprocessor.packer
     if max_tokens is None:
         batch_size = batch_size or DEFAULT_BATCH_SIZE

@@ -95,7 +95,7 @@ class FromCheckpoint(_Presets):
             if tokenizer is None:
                 raise FileNotFoundError(
                     f"There is no vocabulary beside {checkpoint.path} (vocab*.txt or "
-                    "*.model). Put it there, or pass `vocabulary=`."
+                    "*.model). Put it there, or pass `vocabulary=` to from_checkpoint."
                 )
         return cls.from_opened(
             checkpoint,

@@ -7,6 +7,7 @@ import functools
 import multiprocessing
 import os
 import pickle
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -55,7 +56,7 @@ def run_jobs(
         else:
             # TensorFlow's threads do not survive a fork.
             executor = concurrent.futures.ProcessPoolExecutor(
-                processes, multiprocessing.get_context("spawn"), _use_one_thread
+                processes, multiprocessing.get_context("spawn"), _prepare_worker
             )
             stack.callback(executor.shutdown, cancel_futures=True)
             limit = 2 * processes
@@ -82,8 +83,14 @@ def run_jobs(
             ) from error
 
 
-def _use_one_thread() -> None:
-    """Run TensorFlow on one thread because there is one process per core."""
+def _prepare_worker() -> None:
+    """Run TensorFlow on one thread, and end if the parent process is killed."""
+
+    def end_with_parent():
+        multiprocessing.parent_process().join()
+        os._exit(1)
+
+    threading.Thread(target=end_with_parent, daemon=True).start()
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
 

@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import pathlib
+import re
 import signal
 import threading
 import time
@@ -65,12 +66,16 @@ def differences(old: dict[str, Any], new: dict[str, Any]) -> str:
         {".".join(map(str, path)): repr(leaf) for path, leaf in leaves}
         for leaves in map(keras.tree.flatten_with_path, (old, new))
     )
-    named = [
+
+    def shown(name):
+        values = [leaves.get(name, "none") for leaves in (first, second)]
+        if all(re.fullmatch("'[0-9a-f]{64}'", value) for value in values):
+            return f"other {name}"
         # At most 40 characters of a value.
-        f"{name}: {first.get(name, 'none'):.40}, now {second.get(name, 'none'):.40}"
-        for name in sorted(first.keys() | second.keys())
-        if first.get(name) != second.get(name)
-    ]
+        return "{}: {:.40}, now {:.40}".format(name, *values)
+
+    names = sorted(first.keys() | second.keys())
+    named = [shown(name) for name in names if first.get(name) != second.get(name)]
     return "; ".join(named[:4])
 
 

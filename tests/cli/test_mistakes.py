@@ -63,6 +63,7 @@ EARLY = {
     f"{TRAIN} blank.tsv --task multi-label": "No text of blank.tsv has a label",
     "inspect [/a]": "There is no checkpoint at [/a]: it is not",
     "evaluate unfinished train.tsv": "Run the same command again to resume it",
+    "predict model train.tsv one.tsv": "Pass one file at a time. Received: train.tsv",
     "predict model lost.csv": "Expected texts, or one file of texts",
     "predict cut.onnx 好 --engine onnx": "do not apply to an exported file",
     "pretrain-data --input a --vocab b --output out --ngram 2": "records hold no masks",

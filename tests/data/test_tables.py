@@ -73,6 +73,7 @@ def test_other_separators_of_csv_are_read_with_a_warning(read, separator):
     content = f'"label","text"\n"1","一,{separator}"\n'.replace('","', f'"{separator}"')
     with pytest.warns(UserWarning, match="a.csv is separated by .* not by commas"):
         assert read("a.csv", content).x == [f"一,{separator}"]
+    assert read("a.csv", f"sep={separator}\n{content}").x == [f"一,{separator}"]
 
 
 # The csv module of some Pythons writes no NUL.

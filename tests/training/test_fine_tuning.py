@@ -204,7 +204,7 @@ def test_patience_counts_the_epochs_before_a_restart(tmp_path):
         train(tmp_path, spy, **options)
     for changed, differs in (
         ({"settings": {"train": "b.tsv"}}, "train: 'train.tsv', now 'b.tsv'"),
-        ({"labels": LABELS[::-1]}, "data: "),
+        ({"labels": LABELS[::-1]}, "other data"),
     ):
         with pytest.raises(ValueError, match=f"another training.*{differs}.*remove"):
             train(tmp_path, **{**options, **changed})

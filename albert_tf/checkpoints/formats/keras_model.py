@@ -2,6 +2,7 @@
 
 import functools
 import pathlib
+import warnings
 import zipfile
 from typing import Any
 
@@ -108,7 +109,14 @@ def _load(path: pathlib.Path) -> keras.Model:
     if not path.is_dir():
         if not path.exists():
             raise FileNotFoundError(f"{path} does not exist.")
-        with name_damage(path, *_DAMAGE), zipfile.ZipFile(path), without_initializing():
+        with (
+            name_damage(path, *_DAMAGE),
+            zipfile.ZipFile(path),
+            without_initializing(),
+            warnings.catch_warnings(),
+        ):
+            # The optimizer is not needed here.
+            warnings.filterwarnings("ignore", "Skipping variable loading for optimizer")
             return keras.saving.load_model(path, compile=False)
     is_task = (path / "task.json").exists()
     class_ = _registered(path / "task.json") if is_task else keras_hub.models.Backbone
