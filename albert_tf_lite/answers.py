@@ -6,17 +6,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.spans import answer_dicts
 
 
 class Task(NamedTuple):
     """Functions that turn the outputs of a task into its answers."""
 
-    # (outputs, settings) -> arrays; `None` for entities, which need offsets, too.
-    arrays: Callable[[np.ndarray, dict[str, Any]], dict[str, np.ndarray]] | None
-    # (texts, arrays, settings, options of the task) -> dicts.
+    # (outputs, settings) -> arrays.
+    arrays: Callable[[Any, dict[str, Any]], dict[str, Any]]
+    # (texts, outputs, settings, options of the task) -> dicts.
     dicts: Callable[..., list]
-    # Allowed numbers of texts per example.
-    num_texts: tuple[int, ...] = (1, 2)
+    # The parts of an example, and how many of them it must have.
+    fields: tuple[str, ...] = ("text", "text_pair")
+    num_required: int = 1
 
 
 # === Arrays, named as the outputs of a SavedModel ===
@@ -53,6 +55,12 @@ def classify_multi_label(
     return {"labels": labels, "chosen": chosen, "probabilities": probabilities}
 
 
+def choose(logits: np.ndarray, settings: dict[str, Any]) -> dict[str, np.ndarray]:
+    """Return `label_id` [batch] and `probabilities` [batch, choices]."""
+    label_id = logits.argmax(axis=-1).astype("int32")
+    return {"label_id": label_id, "probabilities": _softmax(logits)}
+
+
 def tell_order(outputs: np.ndarray, settings: dict[str, Any]) -> dict[str, np.ndarray]:
     """Return `in_order` [batch], the probability that the second text follows."""
     return {"in_order": _softmax(outputs)[:, 0]}
@@ -83,12 +91,13 @@ def ranked(
 
 
 def chosen_of(
-    names: Sequence[str],
-    probabilities: np.ndarray,
-    chosen: np.ndarray,
-    top_k: Any = "auto",
+    names: Sequence[str], found: dict[str, np.ndarray], top_k: Any = "auto"
 ) -> list[list[dict[str, Any]]]:
-    """Return `label` and `score` of the chosen classes, or of the `top_k` best."""
+    """Return `label` and `score` of the chosen classes, or of the `top_k` best.
+
+    `found` is what `classify_multi_label` returns.
+    """
+    probabilities, chosen = found["probabilities"], found["chosen"]
     if top_k != "auto":
         check_top_k(top_k)
         return [_sorted(names, row)[:top_k] for row in probabilities]
@@ -150,35 +159,52 @@ def _sorted(names, scores):
 TASKS = {
     "text-classification": Task(
         classify,
-        lambda texts, found, settings, top_k=1: ranked(
-            settings["labels"], found["probabilities"], top_k
+        lambda texts, outputs, settings, top_k=1: ranked(
+            settings["labels"], classify(outputs, settings)["probabilities"], top_k
         ),
     ),
     "multi-label": Task(
         classify_multi_label,
-        lambda texts, found, settings, top_k="auto": chosen_of(
-            settings["labels"], found["probabilities"], found["chosen"], top_k
+        lambda texts, outputs, settings, top_k="auto": chosen_of(
+            settings["labels"], classify_multi_label(outputs, settings), top_k
         ),
     ),
     "regression": Task(
         lambda outputs, settings: {"score": outputs[:, 0]},
-        lambda texts, found, settings: scores_of(found["score"]),
+        lambda texts, outputs, settings: scores_of(outputs[:, 0]),
     ),
     "token-classification": Task(
-        None,
-        lambda texts, found, settings: entities_of(texts, found["spans"]),
-        num_texts=(1,),
+        lambda spans, settings: {"spans": spans},
+        lambda texts, spans, settings: entities_of(texts, spans),
+        ("text",),
+    ),
+    "question-answering": Task(
+        lambda windows, settings: {"windows": windows},
+        answer_dicts,
+        ("question", "context"),
+        num_required=2,
+    ),
+    "multiple-choice": Task(
+        choose,
+        lambda texts, logits, settings, top_k=1: best_of(
+            choices_of(texts[-1], logits), top_k
+        ),
+        ("context", "question", "choices"),
+        num_required=3,
     ),
     "text-embedding": Task(
         lambda outputs, settings: {"embedding": outputs},
-        lambda texts, found, settings: [
-            {"embedding": vector} for vector in found["embedding"].tolist()
-        ],
-        num_texts=(1,),
+        lambda texts, outputs, settings: (
+            scores_of(cosines_of(*outputs))
+            if isinstance(texts, tuple)
+            else [{"embedding": vector} for vector in outputs.tolist()]
+        ),
     ),
     "sentence-order": Task(
         tell_order,
-        lambda texts, found, settings: orders_of(found["in_order"]),
-        num_texts=(2,),
+        lambda texts, outputs, settings: orders_of(
+            tell_order(outputs, settings)["in_order"]
+        ),
+        num_required=2,
     ),
 }

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from albert_tf_lite.answers import TASKS, cosines_of, scores_of
+from albert_tf_lite.answers import TASKS
 from albert_tf_lite.errors import AlbertError, import_extra, silent_stderr
 from albert_tf_lite.sentence_piece import SentencePieceTokenizer
 from albert_tf_lite.tagging import Tagging
@@ -21,6 +21,8 @@ from albert_tf_lite.word_piece import WordPieceTokenizer
 # Name of the settings in a file. `albert_tf.export.description` lists their fields.
 SETTINGS = "albert_tf.json"
 INPUTS = ("token_ids", "segment_ids", "padding_mask")
+# Tokens that neighbouring windows share by default: a whole answer should be in one.
+SHARED = 128
 
 
 class ExportedModel:
@@ -78,17 +80,16 @@ class ExportedModel:
         Returns:
             A dict of arrays, the first axis that of the texts: `label`, `label_id` and
             `probabilities`; for several labels `labels`, `chosen`, `probabilities`;
-            `score`; `embedding`; `in_order`. For a token classifier `spans`, a list
-            per text of (start, end, label, score).
+            `score`; `embedding`; `in_order`; for choices `label_id`, `probabilities`.
+            For a token classifier `spans`, a list per text of (start, end, label,
+            score). For questions use `answers`.
 
         Raises:
             TypeError: if an element is not a string.
             AlbertError: if the number of lists or their lengths are wrong.
         """
-        arrays = TASKS[self.task].arrays
-        if arrays is None:
-            return {"spans": self._spans(self._segments(texts)[0], batch_size)}
-        return arrays(self.outputs(texts, batch_size), self.settings)
+        outputs = self.outputs(texts, batch_size)
+        return TASKS[self.task].arrays(outputs, self.settings)
 
     def answers(
         self, texts: Any, batch_size: int | None = None, **options: Any
@@ -96,37 +97,52 @@ class ExportedModel:
         """Return the answers as `albert_tf.pipeline` does, for JSON.
 
         Args:
-            texts: as for `predict`; for an embedder also the tuple of two lists, whose
-                vectors are compared.
+            texts: list of strings; or the tuple of lists of the task's parts, such as
+                questions and contexts. For an embedder, pairs are compared.
             batch_size: as for `predict`.
-            **options: `top_k` of classifiers.
+            **options: options of the pipeline of the task, such as `top_k`.
 
         Returns:
             A list with an answer per text, a dict or a list of dicts.
         """
-        if self.task == "text-embedding" and isinstance(texts, tuple):
-            vectors = (self.outputs(part, batch_size) for part in texts)
-            return scores_of(cosines_of(*vectors))
-        found = self.predict(texts, batch_size)
-        return TASKS[self.task].dicts(texts, found, self.settings, **options)
+        outputs = self.outputs(texts, batch_size)
+        return TASKS[self.task].dicts(texts, outputs, self.settings, **options)
 
-    def outputs(self, texts: Any, batch_size: int | None = None) -> np.ndarray:
-        """Return the outputs [texts, units] of the network, if it has one per text."""
+    def outputs(self, texts: Any, batch_size: int | None = None) -> Any:
+        """Return what the network gives for texts, before it becomes an answer.
+
+        An array [texts, units]. For an embedder of pairs the tuple of two; for a token
+        classifier the entities of each text; for choices an array [texts, choices],
+        -inf after the last choice of a text; for questions the windows of each context,
+        as for `albert_tf_lite.spans.best_spans`.
+        """
         segments = self._segments(texts)
+        if self.task == "token-classification":
+            return self._spans(segments[0], batch_size)
+        if self.task == "question-answering":
+            return self._question_windows(segments, batch_size)
+        if self.task == "multiple-choice":
+            return self._choice_logits(segments, batch_size)
+        if self.task == "text-embedding" and len(segments) > 1:
+            return tuple(self.outputs(segment, batch_size) for segment in segments)
         tokenized = [map(self.tokenizer.tokenize, part) for part in segments]
         outputs = self._run(list(zip(*tokenized, strict=True)), batch_size)
         return np.array(outputs, "float32").reshape(-1, self.settings["units"])
 
     def _segments(self, texts):
-        """Return the one or two lists of strings of some texts."""
+        """Return the lists of the parts of some texts, strings or choices."""
         segments = texts if isinstance(texts, tuple) else (texts,)
-        for segment in segments:
-            if isinstance(segment, str) or not all(isinstance(x, str) for x in segment):
+        fields = TASKS[self.task].fields
+        for name, segment in zip(fields, segments, strict=False):
+            parts = segment if name == "choices" else [segment]
+            if any(isinstance(x, str) for x in (segment, *parts)) or not all(
+                isinstance(x, str) for part in parts for x in part
+            ):
                 raise TypeError(
                     f"`texts` must be a list of strings. Received: {segment!r:.80}"
                 )
         lengths = [len(segment) for segment in segments]
-        allowed = TASKS[self.task].num_texts
+        allowed = range(TASKS[self.task].num_required, len(fields) + 1)
         if len(lengths) not in allowed or len(set(lengths)) > 1:
             raise AlbertError(
                 f"A model for {self.task} takes {' or '.join(map(str, allowed))} "
@@ -176,6 +192,47 @@ class ExportedModel:
             ]
             spans.append(self._tagging.entities(np.concatenate(logits), starts, ends))
         return spans
+
+    def _question_windows(self, segments, batch_size):
+        """Return the windows of each context, and the characters of its tokens."""
+        # [CLS] and two [SEP].
+        room = self.sequence_length - 3
+        most = min(self.settings["max_question_length"], room // 2)
+        examples, cut = [], []
+        for question, context in zip(*segments, strict=True):
+            first = self.tokenizer.tokenize(question)[:most]
+            ids, *characters = self.tokenizer.tokenize_with_offsets(context)
+            size = room - len(first)
+            stride = size - min(size // 2, SHARED)
+            if self.settings["stride"]:
+                stride = min(size, self.settings["stride"])
+            windows = windows_of(len(ids), size, stride)
+            examples += [(first, ids[start:end]) for start, end, _, _ in windows]
+            cut.append((windows, len(first) + 2, characters))
+        outputs = iter(self._run(examples, batch_size))
+        found = []
+        for windows, first, characters in cut:
+            rows = []
+            for start, end, _, _ in windows:
+                # [CLS] and the context.
+                kept = [0, *range(first, first + end - start)]
+                rows.append((start, *next(outputs)[kept].T))
+            found.append((rows, *characters))
+        return found
+
+    def _choice_logits(self, segments, batch_size):
+        tokenize = self.tokenizer.tokenize
+        examples = [
+            (tokenize(context), tokenize(question) + tokenize(choice))
+            for context, question, row in zip(*segments, strict=True)
+            for choice in row
+        ]
+        outputs = iter(self._run(examples, batch_size))
+        choices = segments[-1]
+        logits = np.full((len(choices), max(map(len, choices), default=0)), -np.inf)
+        for row, given in zip(logits, choices, strict=True):
+            row[: len(given)] = [next(outputs)[0] for _ in given]
+        return logits.astype("float32")
 
 
 class LiteRTModel(ExportedModel):

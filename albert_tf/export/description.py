@@ -5,6 +5,7 @@ from typing import Any
 
 import keras
 
+from albert_tf.checkpoints.heads import HEADS
 from albert_tf.layers.private_keras import inner_layers
 from albert_tf_lite.answers import TASKS
 from albert_tf_lite.errors import AlbertError
@@ -44,13 +45,18 @@ def describe(task: Any, precision: str, precisions: tuple) -> dict[str, Any]:
     return {
         **settings,
         "pairs": task.pairs,
-        "units": task.output.shape[-1],
+        "units": head_of(task).units if task.heads else task.output.shape[-1],
         "sequence_length": task.preprocessor.sequence_length,
         "lowercase": tokenizer.lowercase,
         "vocabulary": base64.b64encode(sentence_piece).decode()
         if sentence_piece
         else tokenizer.get_vocabulary(),
     }
+
+
+def head_of(task: Any) -> keras.layers.Dense:
+    """Return the last layer of a task."""
+    return getattr(task, HEADS[task.heads[0]].attribute)
 
 
 def check_preprocessor(task: Any) -> None:

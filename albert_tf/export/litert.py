@@ -55,6 +55,11 @@ def litert(
     """
     check_backend()
     settings = describe(task, precision, ("float32", "float16", "int8"))
+    if settings["task"] in ("question-answering", "multiple-choice"):
+        raise AlbertError(
+            f"LiteRT files are not written for {settings['task']}. Use "
+            "albert_tf.export.onnx or saved_model."
+        )
     if not lengths or min(lengths) < 5:
         raise AlbertError(
             f"`lengths` must be one or more numbers from 5. Received: {list(lengths)}"

@@ -16,7 +16,7 @@ import numpy as np
 
 from albert_tf.backbone.albert_backbone import AlbertBackbone
 from albert_tf.checkpoints.heads import HEADS
-from albert_tf.export.description import describe
+from albert_tf.export.description import describe, head_of
 from albert_tf.files import complete_file
 from albert_tf.layers.attention_block import MASKED_SCORE
 from albert_tf.layers.common import LAYER_NORM_EPSILON, gelu_approximate
@@ -40,7 +40,8 @@ def onnx(
     `albert_tf_lite.OnnxModel` takes strings, without TensorFlow.
 
     Args:
-        task: as in `albert_tf.export.litert`.
+        task: as in `albert_tf.export.litert`, or a model for question answering or
+            multiple choice.
         path: path of the file, such as `"model.onnx"`.
         precision: `"float32"`, or `"int8"` for a quarter of the size and more speed
             (weights in 8 bits, activations quantized when they are computed).
@@ -61,7 +62,7 @@ def onnx(
     network = _Network(library, task.backbone)
     output = settings["output"]
     network.node("Identity", _head(task, network), output=output)
-    model = network.model(list(task.input), output, task.output.shape)
+    model = network.model(list(task.input), output, _shape(task, settings["units"]))
     if precision == "int8":
         model = _quantize(model, library)
     text = json.dumps(settings, ensure_ascii=False)
@@ -110,11 +111,10 @@ class _Network:
         self.key_bias = self.node("Mul", blocked, MASKED_SCORE)
 
     def model(self, inputs: list[str], output: str, shape: Sequence) -> Any:
-        """Return the `onnx.ModelProto`, with an output of a shape of Keras."""
+        """Return the `onnx.ModelProto`, with an output of a shape."""
         helper, types = self._onnx.helper, self._onnx.TensorProto
         value_info = helper.make_tensor_value_info
         axes = ["batch", "time"]
-        shape = [x or axis for x, axis in zip(shape, [*axes, None], strict=False)]
         graph = helper.make_graph(
             self._nodes,
             "albert",
@@ -285,6 +285,12 @@ _ACTIVATIONS = {
 }
 
 
+def _shape(task, units):
+    """Return the shape of the output."""
+    is_per_token = task.heads and HEADS[task.heads[0]].reads == "sequence"
+    return ["batch", "time", units] if is_per_token else ["batch", units]
+
+
 def _head(task, network):
     """Add the pooling and the head of a task, and return the name of the output."""
     mode = getattr(task, "pooling_mode", "cls")
@@ -301,7 +307,7 @@ def _head(task, network):
         x = _pool(network, mode)
         if mode == "cls":
             x = network.dense(network.backbone.pooled_dense, x)
-    return network.dense(getattr(task, head.attribute), x)
+    return network.dense(head_of(task), x)
 
 
 def _pool(network, mode):

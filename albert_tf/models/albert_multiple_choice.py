@@ -55,6 +55,7 @@ class AlbertMultipleChoice(AlbertTask, keras_hub.models.Task):
     fields = ("context", "question", "choices")
     preprocessor_cls = AlbertMultipleChoicePreprocessor
     heads = ("choice_head",)
+    exported_output = "logits"
     monitor = "accuracy"
 
     def __init__(

@@ -18,9 +18,7 @@ from albert_tf.preprocessing.text_preprocessors import (
 )
 from albert_tf.preprocessing.texts import check_count, without_invalid_bytes
 from albert_tf_lite.errors import AlbertError
-
-# The log-probability of an impossible span.
-NEVER = -1e30
+from albert_tf_lite.spans import NEVER, answer_dicts, best_spans, rank_answers
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
@@ -68,6 +66,7 @@ class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
     heads = ("span_head",)
     reads_windows = True
     monitor = "f1"
+    exported_output = "logits"
 
     def __init__(
         self,
@@ -129,7 +128,9 @@ class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
         """
         if packed is None:
             return [] if isinstance(x, tuple) else outputs
-        return [answers[0] for answers in self._ranked(x, packed, outputs)]
+        return answer_dicts(
+            as_questions(x), self._windows(packed, outputs), self.exported_settings()
+        )
 
     def predict_n_best(
         self,
@@ -151,52 +152,58 @@ class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
         Returns:
             A list of dicts per question, as of `predict`.
         """
-        found = self.predict_rows(x, batch_size, verbose=verbose)
-        return self._ranked(*found, n_best, null_threshold, max_answer_length)
-
-    def predict_dicts(
-        self,
-        x,
-        batch_size=None,
-        top_k=1,
-        null_threshold="auto",
-        max_answer_length=None,
-    ):
-        """Return `answer`, `start`, `end` and `score`, or a list of `top_k` such."""
-        if not isinstance(top_k, int) or top_k < 1:
-            raise AlbertError(f"`top_k` must be a positive int. Received: {top_k}")
-        answers = self.predict_n_best(
-            x, top_k, null_threshold, max_answer_length, batch_size, verbose=0
-        )
-        return answers if top_k > 1 else [ranked[0] for ranked in answers]
-
-    def _ranked(
-        self, x, packed, outputs, n_best=1, null_threshold="auto", max_length=None
-    ):
-        """Return the best answers per question; the threshold ranks no answer."""
+        x, packed, outputs = self.predict_rows(x, batch_size, verbose=verbose)
         if packed is None:
             return []
-        if null_threshold == "auto":
-            null_threshold = self.null_threshold
-        answers = []
-        found = self._best_spans(packed, outputs, n_best, max_length)
-        rows = zip(as_questions(x)[1], *found, strict=True)
-        for context, scores, *places, null in rows:
-            spans = zip(scores, *places, strict=True)
-            spans = [span for span in spans if span[0] > NEVER / 2]
-            if null_threshold is not None or not spans:
-                place = int(np.sum(scores >= null - (null_threshold or 0.0)))
-                spans.insert(place, (null, 0, 0))
-            answers.append([_answer(context, *span) for span in spans[:n_best]])
-        return answers
-
-    def _best_spans(self, packed, outputs, n_best=1, max_length=None):
-        start, end = (
-            packed.tokens.with_values(np.concatenate(outputs[name]))
-            for name in ("start_logits", "end_logits")
+        return rank_answers(
+            as_questions(x)[1],
+            self._windows(packed, outputs),
+            n_best,
+            self.null_threshold if null_threshold == "auto" else null_threshold,
+            max_answer_length or self.max_answer_length,
         )
-        max_length = max_length or self.max_answer_length
-        return [x.numpy() for x in best_spans(packed, start, end, n_best, max_length)]
+
+    def predict_dicts(
+        self, x, batch_size=None, top_k=1, null_threshold="auto", max_answer_length=None
+    ):
+        """Return `answer`, `start`, `end` and `score`, or a list of `top_k` such."""
+        x, packed, outputs = self.predict_rows(x, batch_size, verbose=0)
+        windows = [] if packed is None else self._windows(packed, outputs)
+        return answer_dicts(
+            as_questions(x),
+            windows,
+            self.exported_settings(),
+            top_k,
+            null_threshold,
+            max_answer_length,
+        )
+
+    def exported_settings(self):
+        return {
+            **super().exported_settings(),
+            "stride": self.preprocessor and self.preprocessor.stride,
+            "max_question_length": self.preprocessor
+            and self.preprocessor.max_question_length,
+            "max_answer_length": self.max_answer_length,
+            "null_threshold": self.null_threshold,
+        }
+
+    def _windows(self, packed, outputs):
+        """Return the windows of each context, and the characters of its tokens."""
+        rows = packed.tokens.row_lengths().numpy(), packed.first_lengths.numpy()
+        logits = outputs["start_logits"], outputs["end_logits"]
+        windows = [[] for _ in range(packed.starts.nrows())]
+        texts, offsets = packed.windows.texts.numpy(), packed.windows.starts.numpy()
+        for text, offset, *row in zip(texts, offsets, *rows, *logits, strict=True):
+            length, first, start, end = row
+            # [CLS] and the context, without the last [SEP].
+            kept = [0, *range(first, length - 1)]
+            windows[text].append((offset, start[kept], end[kept]))
+        characters = (
+            np.split(x.values.numpy(), x.row_splits.numpy()[1:-1])
+            for x in (packed.starts, packed.ends)
+        )
+        return list(zip(windows, *characters, strict=True))
 
     def tune_null_threshold(
         self,
@@ -214,14 +221,19 @@ class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
         """
         x, packed, outputs = self.predict_rows(x, batch_size, verbose=0)
         _, contexts = as_questions(x)
-        *spans, null = self._best_spans(packed, outputs)
-        best, starts, ends = (part[:, 0] for part in spans)
-        rows = zip(contexts, starts, ends, strict=True)
-        predictions = [context[start:end] for context, start, end in rows]
+        predictions, differences = [], []
+        rows = zip(contexts, self._windows(packed, outputs), strict=True)
+        for context, (windows, starts, ends) in rows:
+            spans, null = best_spans(windows, starts, ends, self.max_answer_length)
+            best, start, end = spans[0] if spans else (NEVER, 0, 0)
+            predictions.append(context[start:end])
+            differences.append(null - best)
         texts = [[text for _, text in answers] for answers in answer_lists(y)]
         answered = score_answers(predictions, texts, scores)[:, 1]
         unanswered = score_answers([""] * len(texts), texts, scores)[:, 1]
-        self.null_threshold = best_null_threshold(null - best, answered, unanswered)
+        self.null_threshold = best_null_threshold(
+            np.array(differences), answered, unanswered
+        )
         return self.null_threshold
 
     def answers(self, outputs: Any) -> dict[str, Any]:
@@ -236,8 +248,9 @@ class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
             tf.RaggedTensor.from_tensor(logits[name], packed.lengths)
             for name in ("start_logits", "end_logits")
         )
-        *spans, null = best_spans(packed, start, end, 1, self.max_answer_length)
-        score, start, end = (part[:, 0] for part in spans)
+        score, start, end, null = best_spans_in_graph(
+            packed, start, end, self.max_answer_length
+        )
         is_null = score < NEVER / 2
         if self.null_threshold is not None:
             is_null |= null - self.null_threshold > score
@@ -248,11 +261,6 @@ class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
             "end": end,
             "score": tf.exp(tf.where(is_null, null, score)),
         }
-
-
-def _answer(context, score, start, end):
-    place = {"start": int(start), "end": int(end)}
-    return {"answer": context[start:end], **place, "score": float(np.exp(score))}
 
 
 # === Answers to the tokens that `fit` learns, and logits to the best answers ===
@@ -321,56 +329,16 @@ def span_targets(
     }
 
 
-def best_spans(
+def best_spans_in_graph(
     packed: WindowedTexts,
     start_logits: tf.RaggedTensor,
     end_logits: tf.RaggedTensor,
-    n_best: int,
     max_answer_length: int,
 ) -> tuple[tf.Tensor, ...]:
-    """Return scores, starts, ends [contexts, n_best], and null, in a graph as well.
+    """Return what `albert_tf_lite.spans.best_spans` does, as tensors [contexts].
 
-    The probability of a span is that of its first token times that of its last one,
-    each among the tokens of the window's context and `[CLS]`, which means no answer.
-    Scores are log-probabilities, `NEVER` if there are fewer spans. `null` [contexts] is
-    the least log-probability of no answer in the windows.
+    These are the score, start and end of the best span, and the score of no answer.
     """
-    scores, firsts, lasts, null = _spans_of_windows(
-        start_logits, end_logits, packed.first_lengths, n_best, max_answer_length
-    )
-    windows, count = packed.windows, packed.starts.nrows()
-    shift = (windows.row_starts + windows.starts)[:, tf.newaxis]
-    # One more, because impossible spans may end after the last token.
-    most = tf.size(packed.starts.values, tf.int64)
-    both = (packed.starts.values, firsts), (packed.ends.values, lasts)
-    starts, ends = (
-        tf.gather(tf.pad(characters, [[0, 1]]), tf.minimum(shift + place, most))
-        for characters, place in both
-    )
-    of_span = tf.repeat(windows.texts, n_best)
-
-    def by_context(values, fill):
-        values = tf.reshape(values, [-1])
-        rows = tf.RaggedTensor.from_value_rowids(values, of_span, count, validate=False)
-        # TensorFlow finds no maximum among none.
-        return tf.pad(rows.to_tensor(fill), [[0, 0], [0, 1]], constant_values=fill)
-
-    scores, starts, ends = map(by_context, (scores, starts, ends), (NEVER, 0, 0))
-    found = []
-    # Take the best, and strike it out in all windows that have it.
-    for _ in range(n_best):
-        best = tf.argmax(scores, axis=1)
-        columns = (tf.gather(x, best, batch_dims=1) for x in (scores, starts, ends))
-        score, start, end = (column[:, tf.newaxis] for column in columns)
-        found.append((score, start, end))
-        scores = tf.where((starts == start) & (ends == end), NEVER, scores)
-    scores, starts, ends = (tf.concat(x, axis=1) for x in zip(*found, strict=True))
-    return scores, starts, ends, tf.math.segment_min(null, windows.texts)
-
-
-@tf.function(reduce_retracing=True, autograph=False)
-def _spans_of_windows(start_logits, end_logits, first_lengths, n_best, max_length):
-    """Return scores, first and last tokens of contexts, and null, per window."""
 
     def best(window):
         start, end, first = window
@@ -381,14 +349,35 @@ def _spans_of_windows(start_logits, end_logits, first_lengths, n_best, max_lengt
         )
         null, start = start[0] + end[0], start[1:]
         # [time, the tokens of a span less one].
-        end = tf.pad(end[1:], [[0, max_length]], constant_values=NEVER)
-        last = tf.range(tf.size(start))[:, tf.newaxis] + tf.range(max_length)
+        end = tf.pad(end[1:], [[0, max_answer_length]], constant_values=NEVER)
+        last = tf.range(tf.size(start))[:, tf.newaxis] + tf.range(max_answer_length)
         scores = tf.reshape(start[:, tf.newaxis] + tf.gather(end, last), [-1])
-        scores = tf.pad(scores, [[0, n_best]], constant_values=NEVER)
-        scores, index = tf.math.top_k(scores, n_best)
-        first, more = index // max_length, index % max_length
-        return scores, tf.cast(first, tf.int64), tf.cast(first + more, tf.int64), null
+        # One more, because a window may have no tokens.
+        scores = tf.pad(scores, [[0, 1]], constant_values=NEVER)
+        index = tf.argmax(scores)
+        first, more = index // max_answer_length, index % max_answer_length
+        return tf.reduce_max(scores), first, first + more, null
 
-    inputs = (start_logits, end_logits, first_lengths)
+    inputs = (start_logits, end_logits, packed.first_lengths)
     types = (tf.float32, tf.int64, tf.int64, tf.float32)
-    return tf.map_fn(best, inputs, fn_output_signature=types)
+    scores, firsts, lasts, nulls = tf.map_fn(best, inputs, fn_output_signature=types)
+    windows = packed.windows
+    by_context = tf.RaggedTensor.from_value_rowids(
+        scores, windows.texts, packed.starts.nrows(), validate=False
+    )
+    # One column more, because there may be no contexts.
+    rows = tf.pad(by_context.to_tensor(NEVER), [[0, 0], [0, 1]], constant_values=NEVER)
+    window = tf.argmax(rows, axis=1) + by_context.row_starts()
+    shift = tf.gather(windows.row_starts + windows.starts, window)
+    start, end = (
+        # One more, because impossible spans may end after the last token.
+        tf.gather(
+            tf.pad(characters.values, [[0, 1]]),
+            tf.minimum(
+                shift + tf.gather(place, window), tf.size(characters.values, tf.int64)
+            ),
+        )
+        for characters, place in ((packed.starts, firsts), (packed.ends, lasts))
+    )
+    null = tf.math.segment_min(nulls, windows.texts)
+    return tf.gather(scores, window), start, end, null

@@ -312,8 +312,7 @@ class AlbertMultiLabelClassifier(AlbertTextClassifier):
     def predict_dicts(self, x, batch_size=None, top_k="auto"):
         outputs = self.predict(x, batch_size, verbose=0)
         found = lite.classify_multi_label(outputs, self.exported_settings())
-        values = found["probabilities"], found["chosen"]
-        return lite.chosen_of(self.class_names, *values, top_k)
+        return lite.chosen_of(self.class_names, found, top_k)
 
     def exported_settings(self) -> dict[str, Any]:
         thresholds = self.thresholds or [DEFAULT_THRESHOLD] * self.num_classes

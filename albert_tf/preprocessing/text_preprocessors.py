@@ -25,9 +25,7 @@ from albert_tf.preprocessing.texts import (
 )
 from albert_tf.tokenizers.word_piece_tokenizer import WordPieceTokenizer
 from albert_tf_lite.errors import AlbertError
-
-# Tokens that neighbouring windows share by default: a whole answer should be in one.
-SHARED = 128
+from albert_tf_lite.exported_model import SHARED
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")

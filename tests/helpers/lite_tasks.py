@@ -32,6 +32,9 @@ CHOSEN["pooling_mode"] = "first_last_mean"
 TAGS = {"labels": ["PER", "LOC"], "scheme": "BIOES"}
 CLS = {"pooling_mode": "cls", "normalize": False}
 MAX = {"pooling_mode": "max"}
+ANSWERS = {"max_answer_length": 5, "sequence_length": 24, "null_threshold": 0.0}
+QUESTIONS = (TEXTS, [x * 4 for x in OTHERS])
+CHOICES = (TEXTS, OTHERS, [OTHERS[: 1 + i % 3] for i in range(len(TEXTS))])
 # By name: the class, its arguments, those of the backbone, and texts.
 TASKS = {
     "labels": ("AlbertTextClassifier", LABELS, {}, CAPITALS),
@@ -41,6 +44,8 @@ TASKS = {
     "tags": ("AlbertTokenClassifier", TAGS, {"max_sequence_length": 14}, TEXTS),
     "embedding": ("AlbertTextEmbedder", {}, {}, TEXTS),
     "embedding cls": ("AlbertTextEmbedder", CLS, {}, TEXTS),
+    "questions": ("AlbertQuestionAnswering", ANSWERS, {}, QUESTIONS),
+    "choices": ("AlbertMultipleChoice", {}, GOOGLE, CHOICES),
     "order": ("AlbertSentenceOrder", {}, {}, PAIRS),
 }
 
