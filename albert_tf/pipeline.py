@@ -5,13 +5,13 @@ from __future__ import annotations
 import inspect
 import os
 import threading
-from collections.abc import Iterable
 from typing import Any
 
 from albert_tf.checkpoints import open_checkpoint
 from albert_tf.models.albert_pretrainer import build_model, task_class
 from albert_tf.models.task import TASKS, AlbertTask
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.pipeline import Pipeline as ExportedPipeline
 
 # Names of transformers.
 ALIASES = {
@@ -19,14 +19,12 @@ ALIASES = {
     "ner": "token-classification",
     "sentiment-analysis": "text-classification",
 }
-# The field whose value is a list of strings, not a string.
-_CHOICES = "choices"
 # Concurrent calls export a model once. LiteRT's converter, and building a Keras model,
 # are not safe in several threads.
 _LOCK = threading.Lock()
 
 
-class Pipeline:
+class Pipeline(ExportedPipeline):
     """Function from strings to dicts of plain Python; see `albert_tf.pipeline`.
 
     Attributes:
@@ -38,64 +36,28 @@ class Pipeline:
     """
 
     def __init__(self, answerer: Any, model: AlbertTask, **options: Any):
-        self.task = answerer.name_of_task
         self.model = model
-        self.answerer = answerer
         self._exported: dict[str, Any] = {}
-        self.options = self._checked(options)
+        super().__init__(answerer, **options)
 
-    def __call__(self, x: Any = None, **options: Any) -> Any:
-        """Return the answer for one example, or a list of answers.
+    @property
+    def takes_pairs(self) -> bool:
+        return len(self.model.text_inputs) > 1
 
-        Args:
-            x: an example or a list of examples. An example is a string, or a tuple or
-                dict of the fields of the task: `text` and `text_pair`; `question` and
-                `context`; `context`, `question` and `choices`.
-            **options: the fields by name, instead of `x`; and options of this call, as
-                for `albert_tf.pipeline`.
+    def _option_names(self):
+        names = list(inspect.signature(self.answerer.predict_dicts).parameters)[1:]
+        return names + ["engine"] * hasattr(self.answerer, "exported_settings")
 
-        Raises:
-            AlbertError: if an option is unknown, or an example has another form.
-        """
-        fields = self.answerer.fields
-        parts = {name: options.pop(name) for name in fields if name in options}
-        if (x is None) != bool(parts):
-            raise AlbertError(f"Pass examples, or {', '.join(fields)} by name.")
-        options = {**self.options, **self._checked(options)}
-        optional = self.answerer.optional_fields
-        given = parts if x is None else x
-        examples, is_one = _read_examples(given, fields, len(fields) - len(optional))
-        if not examples:
-            return []
-        if optional and len(self.model.text_inputs) > len(examples[0]):
-            raise AlbertError(
-                "This model takes pairs of texts: tuples, or dicts of "
-                f"{' and '.join(fields)}. Received: {examples[0][0][:80]!r}"
-            )
-        columns = tuple(map(list, zip(*examples, strict=True)))
-        answer, engine = self.answerer.predict_dicts, options.pop("engine", None)
-        if engine:
-            # Here, because `import albert_tf` imports this module.
-            from albert_tf.export import exported
+    def _answer(self, columns, engine=None, **options):
+        if not engine:
+            return self.answerer.predict_dicts(columns, **options)
+        # Here, because `import albert_tf` imports this module.
+        from albert_tf.export import exported
 
-            with _LOCK:
-                if engine not in self._exported:
-                    self._exported[engine] = exported(self.model, engine)
-            answer = self._exported[engine].answers
-        answers = answer(columns[0] if len(columns) == 1 else columns, **options)
-        return answers[0] if is_one else answers
-
-    def _checked(self, options):
-        signature = inspect.signature(self.answerer.predict_dicts)
-        known = list(signature.parameters)[1:]
-        known += ["engine"] * hasattr(self.answerer, "exported_settings")
-        if unknown := sorted(set(options) - set(known)):
-            raise AlbertError(
-                f"The pipeline for {self.task} has no option {', '.join(unknown)}. Its "
-                f"options: {', '.join(known)}. Pass arguments of the model, such as "
-                "`vocabulary`, to from_checkpoint of its class."
-            )
-        return options
+        with _LOCK:
+            if engine not in self._exported:
+                self._exported[engine] = exported(self.model, engine)
+        return self._exported[engine].answers(columns, **options)
 
 
 def pipeline(
@@ -196,61 +158,3 @@ def _load_task(path: Any, cls: Any) -> Any:
             "AlbertTextClassifier.from_checkpoint(path, vocabulary=...)."
         )
     return model
-
-
-def _read_examples(given, fields, num_required):
-    """Return a list of tuples of equal length, and whether `given` is one example.
-
-    `given` is one example: a string, a tuple or a dict of the fields; a list of
-    examples; or a tuple or dict of lists, one per field, in which a string is the same
-    for all examples.
-    """
-    is_one = isinstance(given, (str, tuple, dict)) or not isinstance(given, Iterable)
-    examples = [
-        _parts(one, fields, num_required, f"Example {i}")
-        for i, one in enumerate([given] if is_one else given)
-    ]
-    if is_one:
-        columns = examples[0]
-        texts = {**dict(zip(fields, columns, strict=False)), _CHOICES: ""}.values()
-        if any(isinstance(x, Iterable) and not isinstance(x, str) for x in texts):
-            counts = {len(x) for x in columns if not isinstance(x, str)}
-            if len(counts) > 1:
-                raise AlbertError(
-                    f"The lists of {', '.join(fields)} must have the same length. "
-                    f"Received the lengths {sorted(counts)}."
-                )
-            lists = [[x] * max(counts) if isinstance(x, str) else x for x in columns]
-            examples, is_one = list(zip(*lists, strict=True)), False
-    for i, example in enumerate(examples):
-        if len(example) != len(examples[0]):
-            raise AlbertError(
-                f"Example {i} has {len(example)} of the fields {list(fields)}, the "
-                f"first has {len(examples[0])}. Pass the same fields for all."
-            )
-        for name, value in zip(fields, example, strict=False):
-            values = value if name == _CHOICES else [value]
-            is_list = isinstance(values, (list, tuple)) and len(values)
-            if not is_list or not all(isinstance(x, str) for x in values):
-                expected = "a list of strings" if name == _CHOICES else "a string"
-                raise AlbertError(
-                    f"`{name}` of example {i} must be {expected}. Received: "
-                    f"{str(value)[:80]!r}"
-                )
-    return examples, is_one
-
-
-def _parts(given, fields, num_required, name):
-    """Return the fields of an example as a tuple."""
-    parts = (given,) if isinstance(given, str) else given
-    if isinstance(given, dict):
-        found = [x for x in fields if given.get(x) is not None]
-        is_whole = {*given} <= {*fields} and found == list(fields[: len(found)])
-        parts = tuple(given[x] for x in found) if is_whole else ()
-    is_list = isinstance(parts, (tuple, list))
-    if not is_list or not num_required <= len(parts) <= len(fields):
-        raise AlbertError(
-            f"{name} must be {'a string, or ' * (num_required == 1)}a dict or tuple of "
-            f"{', '.join(fields)}. Received: {type(given).__name__} {str(given)[:80]}"
-        )
-    return tuple(parts)

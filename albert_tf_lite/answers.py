@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from albert_tf_lite.errors import AlbertError
-from albert_tf_lite.spans import answer_dicts
+from albert_tf_lite.spans import answer_arrays, answer_dicts
 
 
 class Task(NamedTuple):
@@ -179,7 +179,7 @@ TASKS = {
         ("text",),
     ),
     "question-answering": Task(
-        lambda windows, settings: {"windows": windows},
+        answer_arrays,
         answer_dicts,
         ("question", "context"),
         num_required=2,

@@ -2,8 +2,11 @@
 
 import base64
 import contextlib
+import hashlib
+import inspect
 import json
 import os
+import pathlib
 import threading
 import warnings
 import zipfile
@@ -18,6 +21,13 @@ from albert_tf_lite.sentence_piece import SentencePieceTokenizer
 from albert_tf_lite.tagging import Tagging
 from albert_tf_lite.word_piece import WordPieceTokenizer
 
+# The file in the directory of a model that answers without TensorFlow.
+NETWORK = "model.onnx"
+# The files of a preset that determine its answers.
+_PRESET = (
+    *("config.json", "task.json", "preprocessor.json", "tokenizer.json"),
+    *("*.weights.h5", "assets/tokenizer/*"),
+)
 # Name of the settings in a file. `albert_tf.export.description` lists their fields.
 SETTINGS = "albert_tf.json"
 INPUTS = ("token_ids", "segment_ids", "padding_mask")
@@ -57,6 +67,28 @@ class ExportedModel:
         tags = self.settings.get("tags")
         self._tagging = Tagging(tags) if tags else None
 
+    @property
+    def name_of_task(self) -> str:
+        """The name of the task, as in `albert_tf.models`."""
+        return self.task
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The parts of an example."""
+        return TASKS[self.task].fields
+
+    @property
+    def optional_fields(self) -> tuple[str, ...]:
+        """Those of the `fields` that may be left out, the last ones."""
+        return self.fields[TASKS[self.task].num_required :]
+
+    @property
+    def option_names(self) -> list[str]:
+        """The options of `answers`."""
+        dicts = TASKS[self.task].dicts
+        # After texts, outputs and settings.
+        return ["batch_size", *list(inspect.signature(dicts).parameters)[3:]]
+
     def call(self, features: dict[str, np.ndarray]) -> np.ndarray:
         """Run the network.
 
@@ -80,9 +112,9 @@ class ExportedModel:
         Returns:
             A dict of arrays, the first axis that of the texts: `label`, `label_id` and
             `probabilities`; for several labels `labels`, `chosen`, `probabilities`;
-            `score`; `embedding`; `in_order`; for choices `label_id`, `probabilities`.
-            For a token classifier `spans`, a list per text of (start, end, label,
-            score). For questions use `answers`.
+            `score`; `embedding`; `in_order`; for choices `label_id`, `probabilities`;
+            for questions `answer`, `start`, `end`, `score`. For a token classifier
+            `spans`, a list per text of (start, end, label, score).
 
         Raises:
             TypeError: if an element is not a string.
@@ -114,7 +146,7 @@ class ExportedModel:
         An array [texts, units]. For an embedder of pairs the tuple of two; for a token
         classifier the entities of each text; for choices an array [texts, choices],
         -inf after the last choice of a text; for questions the windows of each context,
-        as for `albert_tf_lite.spans.best_spans`.
+        as for `albert_tf_lite.spans.rank_answers`.
         """
         segments = self._segments(texts)
         if self.task == "token-classification":
@@ -208,16 +240,16 @@ class ExportedModel:
                 stride = min(size, self.settings["stride"])
             windows = windows_of(len(ids), size, stride)
             examples += [(first, ids[start:end]) for start, end, _, _ in windows]
-            cut.append((windows, len(first) + 2, characters))
+            cut.append((context, windows, len(first) + 2, characters))
         outputs = iter(self._run(examples, batch_size))
         found = []
-        for windows, first, characters in cut:
+        for context, windows, first, characters in cut:
             rows = []
             for start, end, _, _ in windows:
                 # [CLS] and the context.
                 kept = [0, *range(first, first + end - start)]
                 rows.append((start, *next(outputs)[kept].T))
-            found.append((rows, *characters))
+            found.append((context, rows, *characters))
         return found
 
     def _choice_logits(self, segments, batch_size):
@@ -368,6 +400,40 @@ class OnnxModel(ExportedModel):
         features = {name: np.asarray(x, "int32") for name, x in features.items()}
         (output,) = self._session.run([self.settings["output"]], features)
         return output
+
+
+# === Files ===
+
+
+def open_exported(path: str | os.PathLike) -> ExportedModel:
+    """Open an exported file, or that in the directory of a model.
+
+    Raise if the directory has none, or that of a model with other weights.
+    """
+    path = pathlib.Path(path)
+    if not path.is_dir():
+        return (LiteRTModel if path.suffix == ".tflite" else OnnxModel)(path)
+    if not (path / NETWORK).is_file():
+        raise AlbertError(
+            f"{path} has no {NETWORK}, which `albert-tf finetune` writes. Export the "
+            "model with albert_tf.export.onnx, or use albert_tf.pipeline."
+        )
+    model = OnnxModel(path / NETWORK)
+    if model.settings.get("preset") != preset_digest(path):
+        raise AlbertError(
+            f"{path / NETWORK} is not of the model beside it, which was saved later. "
+            "Export it again with albert_tf.export.onnx."
+        )
+    return model
+
+
+def preset_digest(directory: str | os.PathLike) -> str:
+    """Return the fingerprint of the files of a preset that determine its answers."""
+    directory, digest = pathlib.Path(directory), hashlib.sha256()
+    for file in sorted(file for x in _PRESET for file in directory.glob(x)):
+        digest.update(file.relative_to(directory).as_posix().encode() + b"\0")
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
 
 
 # === From tokens to the inputs of a network ===

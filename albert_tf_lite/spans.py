@@ -45,7 +45,7 @@ def best_spans(
         padded = np.append(last[1:], np.full(max_length - 1, NEVER))
         scores = np.lib.stride_tricks.sliding_window_view(padded, max_length)
         scores = (first[1:, np.newaxis] + scores).ravel()
-        best = [scores.argmax()]
+        best: Any = [scores.argmax()]
         if count > 1:
             best = np.argsort(-scores, kind="stable")[:count]
         for i in best:
@@ -58,7 +58,6 @@ def best_spans(
 
 
 def rank_answers(
-    contexts: Sequence[str],
     windows: Sequence[tuple],
     count: int,
     null_threshold: Any,
@@ -66,12 +65,13 @@ def rank_answers(
 ) -> list[list[dict[str, Any]]]:
     """Return up to `count` answers per context: `answer`, `start`, `end`, `score`.
 
-    `windows` are the first three arguments of `best_spans`. The empty answer stands
+    `windows` are for each context its text and the first three arguments of
+    `best_spans`. The empty answer stands
     after the spans whose score is at least that of no answer less `null_threshold`.
     With `None` it is given only if there are no spans.
     """
     answers = []
-    for context, (one, starts, ends) in zip(contexts, windows, strict=True):
+    for context, one, starts, ends in windows:
         spans, null = best_spans(one, starts, ends, max_length, count)
         if null_threshold is not None or not spans:
             place = sum(span[0] >= null - (null_threshold or 0.0) for span in spans)
@@ -86,7 +86,7 @@ def rank_answers(
 
 
 def answer_dicts(
-    texts: Sequence[Sequence[str]],
+    texts: Any,
     windows: Sequence[tuple],
     settings: dict[str, Any],
     top_k: int = 1,
@@ -99,8 +99,17 @@ def answer_dicts(
     if null_threshold == "auto":
         null_threshold = settings["null_threshold"]
     max_length = max_answer_length or settings["max_answer_length"]
-    answers = rank_answers(texts[1], windows, top_k, null_threshold, max_length)
+    answers = rank_answers(windows, top_k, null_threshold, max_length)
     return answers if top_k > 1 else [ranked[0] for ranked in answers]
+
+
+def answer_arrays(
+    windows: Sequence[tuple], settings: dict[str, Any]
+) -> dict[str, np.ndarray]:
+    """Return `answer`, `start`, `end` and `score` [questions]."""
+    answers = answer_dicts(None, windows, settings)
+    names = ("answer", "start", "end", "score")
+    return {name: np.array([x[name] for x in answers]) for name in names}
 
 
 def _log_softmax(x):

@@ -22,7 +22,7 @@ from albert_tf.layers.attention_block import MASKED_SCORE
 from albert_tf.layers.common import LAYER_NORM_EPSILON, gelu_approximate
 from albert_tf.models.task import AlbertTask
 from albert_tf_lite.errors import AlbertError, import_extra
-from albert_tf_lite.exported_model import SETTINGS
+from albert_tf_lite.exported_model import SETTINGS, preset_digest
 
 # The oldest with LayerNormalization, for Triton and OpenVINO.
 OPSET = 17
@@ -30,7 +30,11 @@ IR_VERSION = 8
 
 
 def onnx(
-    task: AlbertTask, path: str | os.PathLike, *, precision: str = "float32"
+    task: AlbertTask,
+    path: str | os.PathLike,
+    *,
+    precision: str = "float32",
+    preset: str | os.PathLike | None = None,
 ) -> None:
     """Write an ONNX file, for ONNX Runtime, OpenVINO and Triton.
 
@@ -45,6 +49,9 @@ def onnx(
         path: path of the file, such as `"model.onnx"`.
         precision: `"float32"`, or `"int8"` for a quarter of the size and more speed
             (weights in 8 bits, activations quantized when they are computed).
+        preset: optional path of the preset with this model. In the file
+            `model.onnx` in it, `albert_tf_lite.pipeline` then answers for the preset,
+            as long as its weights are those of the file.
 
     Raises:
         ImportError: if onnx, or for int8 onnxruntime, is not installed.
@@ -59,6 +66,8 @@ def onnx(
     """
     library = import_extra("onnx")
     settings = describe(task, precision, ("float32", "int8"))
+    if preset is not None:
+        settings["preset"] = preset_digest(preset)
     network = _Network(library, task.backbone)
     output = settings["output"]
     network.node("Identity", _head(task, network), output=output)

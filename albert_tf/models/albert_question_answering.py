@@ -128,9 +128,8 @@ class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
         """
         if packed is None:
             return [] if isinstance(x, tuple) else outputs
-        return answer_dicts(
-            as_questions(x), self._windows(packed, outputs), self.exported_settings()
-        )
+        windows = self._windows(x, packed, outputs)
+        return answer_dicts(x, windows, self.exported_settings())
 
     def predict_n_best(
         self,
@@ -152,12 +151,9 @@ class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
         Returns:
             A list of dicts per question, as of `predict`.
         """
-        x, packed, outputs = self.predict_rows(x, batch_size, verbose=verbose)
-        if packed is None:
-            return []
+        found = self.predict_rows(x, batch_size, verbose=verbose)
         return rank_answers(
-            as_questions(x)[1],
-            self._windows(packed, outputs),
+            self._windows(*found),
             n_best,
             self.null_threshold if null_threshold == "auto" else null_threshold,
             max_answer_length or self.max_answer_length,
@@ -167,16 +163,9 @@ class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
         self, x, batch_size=None, top_k=1, null_threshold="auto", max_answer_length=None
     ):
         """Return `answer`, `start`, `end` and `score`, or a list of `top_k` such."""
-        x, packed, outputs = self.predict_rows(x, batch_size, verbose=0)
-        windows = [] if packed is None else self._windows(packed, outputs)
-        return answer_dicts(
-            as_questions(x),
-            windows,
-            self.exported_settings(),
-            top_k,
-            null_threshold,
-            max_answer_length,
-        )
+        windows = self._windows(*self.predict_rows(x, batch_size, verbose=0))
+        options = top_k, null_threshold, max_answer_length
+        return answer_dicts(x, windows, self.exported_settings(), *options)
 
     def exported_settings(self):
         return {
@@ -188,8 +177,10 @@ class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
             "null_threshold": self.null_threshold,
         }
 
-    def _windows(self, packed, outputs):
-        """Return the windows of each context, and the characters of its tokens."""
+    def _windows(self, x, packed, outputs):
+        """Return each context, its windows, and the characters of its tokens."""
+        if packed is None:
+            return []
         rows = packed.tokens.row_lengths().numpy(), packed.first_lengths.numpy()
         logits = outputs["start_logits"], outputs["end_logits"]
         windows = [[] for _ in range(packed.starts.nrows())]
@@ -203,7 +194,7 @@ class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
             np.split(x.values.numpy(), x.row_splits.numpy()[1:-1])
             for x in (packed.starts, packed.ends)
         )
-        return list(zip(windows, *characters, strict=True))
+        return list(zip(as_questions(x)[1], windows, *characters, strict=True))
 
     def tune_null_threshold(
         self,
@@ -220,10 +211,8 @@ class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
             batch_size: as for `predict`.
         """
         x, packed, outputs = self.predict_rows(x, batch_size, verbose=0)
-        _, contexts = as_questions(x)
         predictions, differences = [], []
-        rows = zip(contexts, self._windows(packed, outputs), strict=True)
-        for context, (windows, starts, ends) in rows:
+        for context, windows, starts, ends in self._windows(x, packed, outputs):
             spans, null = best_spans(windows, starts, ends, self.max_answer_length)
             best, start, end = spans[0] if spans else (NEVER, 0, 0)
             predictions.append(context[start:end])
