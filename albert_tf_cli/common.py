@@ -23,6 +23,8 @@ from albert_tf_lite.errors import AlbertError
 # Output contains text from files and users, where "[b]" and ":x:" are not markup.
 console = Console(highlight=False, markup=False, emoji=False)
 errors = Console(stderr=True, highlight=False, markup=False, emoji=False)
+# The suffixes of exported files.
+EXPORTED = (".onnx", ".tflite")
 # Seconds between two lines of progress in a log.
 LINE_EVERY = 30.0
 
@@ -70,6 +72,25 @@ def check_checkpoint(name: str) -> None:
         f"There is no checkpoint at {name}: it is not a directory, a file or the name "
         f"of a release.{hint} `albert-tf download` lists the releases."
     )
+
+
+def open_network(path: str, task_name: str | None = None) -> Any:
+    """Open an exported file, or that beside a model, without importing TensorFlow.
+
+    Return `None` if there is none that answers as the model does.
+    """
+    from albert_tf_lite.exported_model import NETWORK, open_exported
+
+    if pathlib.Path(path).suffix in EXPORTED:
+        return open_exported(path)
+    if not pathlib.Path(path, NETWORK).is_file():
+        return None
+    # The file is damaged, or of other weights; or onnxruntime is not installed.
+    with contextlib.suppress(AlbertError, ImportError):
+        check_checkpoint(path)
+        network = open_exported(path)
+        return network if task_name in (None, network.task) else None
+    return None
 
 
 def check_files(*names: str | None) -> None:

@@ -83,17 +83,21 @@ def evaluate(
         raise AlbertError("--train needs --report DIRECTORY.")
     common.check_checkpoint(model)
     common.check_files(file, train)
-    common.import_tensorflow()
-    from albert_tf import pipeline
+    trained = None if report_directory else common.open_network(model)
+    if trained:
+        task, known = task_named(trained.task), trained.settings
+    else:
+        common.import_tensorflow()
+        from albert_tf import pipeline
 
-    found = pipeline(path=model)
-    task, trained = task_named(found.task), found.model
+        found = pipeline(path=model)
+        task, trained = task_named(found.task), found.model
+        known = trained.get_config()
     if task.name not in TASKS:
         raise AlbertError(
             f"{model} is a model for {task.name}, which cannot be evaluated."
         )
     columns = Columns(label_column, text_column, text_b_column)
-    known = trained.get_config()
     if report_directory:
         check_support("--report", "mistakes", task)
         if train:

@@ -1,5 +1,6 @@
 """The command `albert-tf finetune`."""
 
+import contextlib
 import inspect
 import pathlib
 import warnings
@@ -18,6 +19,7 @@ from albert_tf_cli.options import (
 )
 from albert_tf_cli.tasks import TASKS, Columns, split
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.exported_model import NETWORK
 
 TaskName: Any = Literal[*TASKS]
 ClassWeight = Literal["balanced"]
@@ -164,6 +166,7 @@ def finetune(
     import keras
 
     from albert_tf.backbone.precision import as_dtype
+    from albert_tf.export import onnx
     from albert_tf.files import remove_directory, write_json
     from albert_tf.models import class_weights
     from albert_tf.training import fine_tuning_learning_rate
@@ -234,6 +237,10 @@ def finetune(
     write_json(folder / "metrics.json", metrics)
     shown = ("loss", monitor)
     plot_history(metrics["history"], shown, folder / "history.png")
+    # For answers without TensorFlow, where the package and the task allow it.
+    with contextlib.suppress(ImportError, AlbertError):
+        if model.exported_settings():
+            onnx(model, folder / NETWORK, preset=folder)
     # Last: until then, the same command completes an interrupted run.
     remove_directory(common.state_folder(folder))
     best = [

@@ -1,6 +1,5 @@
 """The command `albert-tf predict`."""
 
-import inspect
 import json
 import os
 import pathlib
@@ -18,8 +17,6 @@ from albert_tf_cli.tasks import Columns, task_named
 from albert_tf_lite.errors import AlbertError
 
 Engine = Literal["onnx", "litert"]
-# The class of `albert_tf_lite` that opens an exported file, by suffix.
-EXPORTED = {".onnx": "OnnxModel", ".tflite": "LiteRTModel"}
 
 
 def predict(
@@ -111,22 +108,19 @@ def predict(
     settings: dict[str, Any] = {"candidate_labels": labels} if labels else {}
     if top_k is not None:
         settings["top_k"] = top_k or None
-    opener = EXPORTED.get(pathlib.Path(model).suffix)
-    if opener:
-        if task_name or engine or explain:
-            raise AlbertError(
-                "--task, --engine and --explain do not apply to an exported file. "
-                f"Received: {model}"
-            )
-        common.check_files(model)
-        # Without importing TensorFlow.
-        import albert_tf_lite
+    answer: Any
+    is_exported = pathlib.Path(model).suffix in common.EXPORTED
+    if is_exported and (task_name or engine or explain):
+        raise AlbertError(
+            "--task, --engine and --explain do not apply to an exported file. "
+            f"Received: {model}"
+        )
+    common.check_files(*[model] * is_exported)
+    network = None if engine or explain else common.open_network(model, task_name)
+    if network:
+        from albert_tf_lite.pipeline import Pipeline
 
-        loaded = getattr(albert_tf_lite, opener)(model)
-        answer, task = loaded.answers, task_named(loaded.task)
-        dicts = albert_tf_lite.answers.TASKS[task.name].dicts
-        if top_k is not None and "top_k" not in inspect.signature(dicts).parameters:
-            raise AlbertError(f"--top-k does not apply to {task.name}.")
+        answer = Pipeline(network, **settings)
     else:
         common.check_checkpoint(model)
         common.import_tensorflow()
@@ -134,7 +128,7 @@ def predict(
 
         settings |= {"engine": engine} if engine else {}
         answer = pipeline(task_name, model, **settings)
-        loaded, task = answer.answerer, task_named(answer.task)
+    loaded, task = answer.answerer, task_named(answer.task)
     explainer = None
     if explain:
         check_support("--explain", "explain", task)

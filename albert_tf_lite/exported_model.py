@@ -83,6 +83,11 @@ class ExportedModel:
         return self.fields[TASKS[self.task].num_required :]
 
     @property
+    def class_names(self) -> list[str]:
+        """The names of the classes."""
+        return self.settings["labels"]
+
+    @property
     def option_names(self) -> list[str]:
         """The options of `answers`."""
         dicts = TASKS[self.task].dicts

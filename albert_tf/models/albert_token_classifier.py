@@ -190,7 +190,8 @@ class AlbertTokenClassifier(AlbertTask, keras_hub.models.Task):
         return spans
 
     def exported_settings(self):
-        own = {"tags": list(self.tags), "stride": self.preprocessor.stride}
+        own = {"tags": list(self.tags), "labels": list(self.labels)}
+        own["stride"] = self.preprocessor and self.preprocessor.stride
         return {**super().exported_settings(), **own}
 
     def answers(self, outputs: Any) -> dict[str, Any]:

@@ -8,8 +8,10 @@ import numpy as np
 import albert_tf
 from albert_tf_cli import common
 from albert_tf_cli.tasks.task import Examples, Task, columns_of, worst
+from albert_tf_lite.answers import TASKS as LITE_TASKS
 from albert_tf_lite.answers import cosines_of
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.exported_model import ExportedModel
 
 
 def read_labelled(path, columns, known=None):
@@ -22,8 +24,10 @@ class _Classification(Task):
     """Base class of single-label and multi-label classification."""
 
     def predict(self, model, x, batch_size):
-        answers = model.answers(super().predict(model, x, batch_size))
-        return {name: np.asarray(values) for name, values in answers.items()}
+        outputs = super().predict(model, x, batch_size)
+        is_exported = isinstance(model, ExportedModel)
+        settings = model.settings if is_exported else model.exported_settings()
+        return LITE_TASKS[self.name].arrays(outputs, settings)
 
     def explain(self, model):
         from albert_tf.models import IntegratedGradients
@@ -184,6 +188,9 @@ class Regression(Task):
         found = found.without_invalid() if skip_invalid else found
         return Examples(found.x, found.scores(), {"pairs": found.pairs})
 
+    def predict(self, model, x, batch_size):
+        return np.ravel(super().predict(model, x, batch_size))
+
     def scores(self, examples, predicted):
         return albert_tf.evaluation.regression_scores(examples.y, predicted)
 
@@ -200,8 +207,8 @@ class TextEmbedding(Task):
         return Examples(found.x, found.scores())
 
     def predict(self, model, x, batch_size):
-        vectors = (model.predict(part, batch_size, verbose=0) for part in x)
-        return cosines_of(*vectors)
+        predict = super().predict
+        return cosines_of(*(predict(model, part, batch_size) for part in x))
 
     def scores(self, examples, predicted):
         scores = albert_tf.evaluation.regression_scores(examples.y, predicted)
@@ -282,6 +289,8 @@ class TokenClassification(Task):
         return {"entities": " ".join(entities)}
 
     def predict(self, model, x, batch_size):
+        if isinstance(model, ExportedModel):
+            return model.outputs(x, batch_size)
         return model.predict_spans(x, batch_size, verbose=0)
 
     def mistakes(self, model, examples, predicted):
@@ -321,6 +330,11 @@ class QuestionAnswering(Task):
         if not len(found):
             raise AlbertError(f"{path} has no question with its answer in the context.")
         return Examples(found.x, found.answers)
+
+    def predict(self, model, x, batch_size):
+        if isinstance(model, ExportedModel):
+            return model.answers(x, batch_size)
+        return super().predict(model, x, batch_size)
 
     def tune(self, model, dev, batch_size):
         if not all(dev.y):

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.exported_model import ExportedModel
 
 # Keys of an answer that `predict` prints, in this order.
 _PRINTED = ("label", "answer", "score")
@@ -86,6 +87,8 @@ class Task:
 
     def predict(self, model: Any, x: Any, batch_size: int | None) -> Any:
         """Return the predictions that `scores`, `report` and `mistakes` compare."""
+        if isinstance(model, ExportedModel):
+            return model.outputs(x, batch_size)
         return model.predict(x, batch_size=batch_size, verbose=0)
 
     def evaluate(
@@ -102,8 +105,7 @@ class Task:
 
     def fields(self, model: Any) -> tuple[str, ...]:
         """Return the names of the parts of an example."""
-        # Exported files have texts or pairs.
-        fields = getattr(model, "fields", ("text", "text_pair"))
+        fields = model.fields
         is_single = "text_pair" in fields and not model.pairs
         return fields[:1] if is_single else fields
 
