@@ -83,10 +83,13 @@ def test_predict_prints_nothing_of_tensorflow(tmp_path):
 @needs_onnx
 def test_an_exported_file_answers_without_tensorflow(tmp_path):
     file = tmp_path / "model.onnx"
-    albert_tf.export.onnx(small_classifier(2, labels=["坏", "好"], pairs=True), file)
+    model = small_classifier(2, labels=["坏", "好"], pairs=True)
+    model.save_to_preset(tmp_path)
+    albert_tf.export.onnx(model, file, preset=tmp_path)
     first, second = ["很好吃", "", "😀好"], ["好", "不好", "很"]
     rows = "".join(map("{},{}\n".format, first, second))
     (tmp_path / "texts.csv").write_text(f"text_a,text_b\n{rows}", "utf-8")
-    done = start_watched("predict", file, "texts.csv", "--json", cwd=tmp_path)
     expected = albert_tf.export.OnnxModel(file).answers((first, second))
-    assert [json.loads(line) for line in done.stdout.splitlines()] == expected
+    for path in (file, tmp_path):
+        done = start_watched("predict", path, "texts.csv", "--json", cwd=tmp_path)
+        assert [json.loads(line) for line in done.stdout.splitlines()] == expected

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import keras
 import pytest
 from command_line import run, write_start
+from lite_tasks import near
 
 import albert_tf
 from albert_tf.models.pooling import POOLING_MODES
@@ -188,7 +189,8 @@ def test_a_task_from_a_file_to_answers(name, fine_tune, trained, monkeypatch, tm
     answers = [json.loads(line) for line in answers]
     pipeline = albert_tf.pipeline(case.task, model)
     expected = pipeline(examples_of(case.task, case.lines))
-    assert answers == json.loads(as_json(expected))
+    # By the network beside the model, if the task has one.
+    assert near(answers) == json.loads(as_json(expected))
     rows = run("predict", model, *case.lines).stdout.splitlines()
     for answer, line, row in zip(answers, case.lines, rows, strict=True):
         shown = [word for word in re.split(r"\W+", row.removesuffix(line)) if word]

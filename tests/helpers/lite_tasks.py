@@ -1,6 +1,7 @@
 """Small tasks to write as LiteRT and ONNX files, each unlike the others."""
 
 import importlib.util
+import json
 
 import pytest
 from small_classifier import OTHERS, TEXTS, VOCABULARY, randomised, small_backbone
@@ -72,3 +73,15 @@ FORMATS = [
     pytest.param(write_litert, marks=needs_litert, id="litert"),
     pytest.param(write_onnx, marks=needs_onnx, id="onnx"),
 ]
+
+
+class Near(float):
+    """A float that equals all within 1e-4 of it."""
+
+    def __eq__(self, other):
+        return abs(self - other) < 1e-4
+
+
+def near(answers):
+    """Answers after a round trip through JSON."""
+    return json.loads(json.dumps(answers), parse_float=Near)
