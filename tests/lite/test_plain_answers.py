@@ -39,7 +39,7 @@ def test_the_network_beside_a_model_answers_for_it(tmp_path):
     with pytest.raises(ValueError, match="has no model.onnx"):
         albert_tf_lite.pipeline(tmp_path)
     albert_tf.export.onnx(task, tmp_path / "model.onnx", preset=tmp_path)
-    assert albert_tf.models.AlbertTextClassifier.from_preset(tmp_path).labels
+    assert albert_tf.models.AlbertTextClassifier.from_checkpoint(tmp_path).labels
     answer = albert_tf_lite.pipeline(tmp_path, top_k=2)
     expected = albert_tf.pipeline(path=task, top_k=2)
     assert near(answer(texts)) == expected(texts)
