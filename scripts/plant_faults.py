@@ -135,7 +135,7 @@ entities_merged | albert_tf_lite tests/models -k tagging | adjacent entities sta
 answer_too_long | albert_tf/models -k question | an answer ends at its last token
 - side="left") - 1
 + side="left")
-null_threshold_ignored | albert_tf_lite/spans.py tests/models -k question | `null_threshold` counts
+null_threshold_ignored | albert_tf_lite/spans.py tests/models -k question | it counts
 - null - (null_threshold or 0.0)
 + null
 threshold_exclusive | albert_tf/models -k multi | at its threshold a class is given
