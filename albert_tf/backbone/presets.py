@@ -1,5 +1,6 @@
 """Presets, checkpoints by name, and files for transformers."""
 
+import functools
 import importlib.util
 import threading
 from typing import Any
@@ -10,9 +11,21 @@ from albert_tf.files import check_space
 from albert_tf.layers.common import check_arguments
 from albert_tf_lite.errors import AlbertError
 
-# Keras replaces the bases of the class of a functional model, and KerasHub resets them
-# for each task. Two threads that do so at once would break the class.
+# Keras replaces the bases of the class of a functional model, KerasHub resets them for
+# each task, and tasks on one backbone add nodes to its layers. Two threads that do so
+# at once would break the class or the graph.
 _CONSTRUCTION = threading.RLock()
+
+
+def _locked(method):
+    """Return a method that one thread at a time runs."""
+
+    @functools.wraps(method)
+    def wrapper(*args, **kwargs):
+        with _CONSTRUCTION:
+            return method(*args, **kwargs)
+
+    return wrapper
 
 
 class Presets:
@@ -21,14 +34,18 @@ class Presets:
     A base of the backbone and of all tasks.
     """
 
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        if "__init__" in vars(cls):
+            cls.__init__ = _locked(cls.__init__)
+
+    @_locked
     def __new__(cls, *args, **kwargs):
-        with _CONSTRUCTION:
-            return super().__new__(cls, *args, **kwargs)
+        return super().__new__(cls, *args, **kwargs)
 
     def __init__(self, *args, **kwargs):
         check_arguments(type(self), kwargs)
-        with _CONSTRUCTION:
-            super().__init__(*args, **kwargs)
+        super().__init__(*args, **kwargs)
 
     @classmethod
     def from_preset(cls, preset, load_weights=True, **kwargs):

@@ -80,7 +80,7 @@ def test_tasks_are_built_in_threads_at_once():
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
-        with concurrent.futures.ThreadPoolExecutor(3) as pool:
+        with concurrent.futures.ThreadPoolExecutor(12) as pool:
             tasks = list(pool.map(lambda kind: kind(backbone), kinds * 4))
     finally:
         sys.setswitchinterval(interval)
