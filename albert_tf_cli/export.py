@@ -9,7 +9,6 @@ from albert_tf_cli import common, options
 from albert_tf_cli.evaluate import read_remembered
 from albert_tf_cli.options import data_option, output_option
 from albert_tf_cli.tasks import TASKS, Columns, task_named
-from albert_tf_lite.answers import cosines_of
 from albert_tf_lite.errors import AlbertError
 
 # Texts of several lengths, with digits, full-width letters and emoji.
@@ -107,9 +106,10 @@ def export(
     write, opens = ENGINES[format_name]
     write(trained, path, precision=precision)
     exported = opens(path)
-    inputs: Any = TEXTS
-    if "text_b" in trained.text_inputs:
-        inputs = (TEXTS, TEXTS[::-1])
+    # Choices are the third part of an example.
+    parts: Any = (TEXTS, TEXTS[::-1], [TEXTS[:2]] * len(TEXTS))
+    parts = parts[: len(trained.text_inputs)]
+    inputs = parts if len(parts) > 1 else TEXTS
     size = sum(x.numpy().nbytes for x in trained.weights)
     difference = largest_difference(trained, exported, inputs)
     summary = {
@@ -123,17 +123,8 @@ def export(
         of_file, of_model = (
             task.report(trained, examples, predicted)[monitor]
             for predicted in (
-                _predictions(task, exported, examples.x),
-                task.predict(trained, examples.x, 32),
+                task.predict(one, examples.x, 32) for one in (exported, trained)
             )
         )
         summary[monitor] = f"{of_file:.4f}, of the model {of_model:.4f}"
     common.print_summary(summary)
-
-
-def _predictions(task, exported, x):
-    """Return the answers of an exported file as `predict` of its task does."""
-    if task.name == "text-embedding":
-        return cosines_of(*(exported.predict(part)["embedding"] for part in x))
-    answers = exported.predict(x)
-    return answers.get("spans", answers.get("score", answers))

@@ -57,7 +57,17 @@ def exported(task: AlbertTask, engine: str = "onnx") -> ExportedModel:
 def largest_difference(task: Any, model: Any, texts: Any) -> float:
     """Return the largest difference between the outputs of a file and its task."""
     features = {name: x.numpy() for name, x in task.preprocessor(texts).items()}
-    difference = task(features, training=False) - model.call(features)
-    # Outputs of padding tokens may differ.
-    where = features["padding_mask"] > 0 if task.output.shape[1] is None else ...
-    return float(np.abs(keras.ops.convert_to_numpy(difference))[where].max())
+    outputs = task(features, training=False)
+    if isinstance(outputs, dict):
+        outputs = keras.ops.stack(list(outputs.values()), axis=-1)
+    # Each choice of an example is a row of the file.
+    rows = {name: x.reshape(-1, x.shape[-1]) for name, x in features.items()}
+    found = model.call(rows)
+    difference = keras.ops.convert_to_numpy(outputs) - found.reshape(outputs.shape)
+    # Outputs of padding tokens and of missing choices may differ.
+    is_token, where = features["padding_mask"] > 0, ...
+    if found.ndim == 3:
+        where = is_token
+    elif is_token.ndim == 3:
+        where = is_token.any(axis=-1)
+    return float(np.abs(difference)[where].max())
