@@ -239,8 +239,7 @@ def finetune(
     plot_history(metrics["history"], shown, folder / "history.png")
     # For answers without TensorFlow, where the package and the task allow it.
     with contextlib.suppress(ImportError, AlbertError):
-        if model.exported_settings():
-            onnx(model, folder / NETWORK, preset=folder)
+        onnx(model, folder / NETWORK, preset=folder)
     # Last: until then, the same command completes an interrupted run.
     remove_directory(common.state_folder(folder))
     best = [
@@ -259,7 +258,7 @@ def _warn_of_rare_class(counts, model):
     """Warn if a model may never predict the rarest class."""
     if not counts:
         return
-    rarest, *_, most = sorted(counts, key=counts.get)
+    rarest, most = (choose(counts, key=counts.get) for choose in (min, max))
     if counts[most] < MOST_FREQUENT * counts[rarest]:
         return
     remedy = "Add examples of it"

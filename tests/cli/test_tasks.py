@@ -7,6 +7,7 @@ import re
 import sys
 import typing
 import unittest.mock
+import warnings
 from typing import NamedTuple
 
 import keras
@@ -17,7 +18,7 @@ from lite_tasks import near
 import albert_tf
 from albert_tf.models.pooling import POOLING_MODES
 from albert_tf.training import fine_tuning
-from albert_tf_cli.finetune import Freeze, PoolingMode
+from albert_tf_cli.finetune import Freeze, PoolingMode, _warn_of_rare_class
 from albert_tf_cli.tasks import TASKS, Examples, split
 
 pytestmark = pytest.mark.filterwarnings("ignore:Only .* dev examples")
@@ -278,6 +279,9 @@ def test_data_that_teach_little_are_named(start_of_training, tmp_path):
         assert all(map(re.search, expected, messages))
     assert settings["class_weight"] == {0: 25.5, 1: 0.51}
     assert settings["maximise"] == "macro_f1"
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        _warn_of_rare_class({"PER": 3}, None)
     for task, y in (
         ("text-classification", [0, 1, 1]),
         ("multi-label", [[1, 1], [0, 1]]),
