@@ -59,17 +59,21 @@ def best_spans(
 
 def rank_answers(
     windows: Sequence[tuple],
+    settings: dict[str, Any],
     count: int,
-    null_threshold: Any,
-    max_length: int,
+    null_threshold: Any = "auto",
+    max_answer_length: int | None = None,
 ) -> list[list[dict[str, Any]]]:
     """Return up to `count` answers per context: `answer`, `start`, `end`, `score`.
 
     `windows` are for each context its text and the first three arguments of
-    `best_spans`. The empty answer stands
-    after the spans whose score is at least that of no answer less `null_threshold`.
-    With `None` it is given only if there are no spans.
+    `best_spans`. The empty answer stands after the spans whose score is at least that
+    of no answer less `null_threshold`. With `None` it is given only if there are no
+    spans. By default threshold and length are those of the `settings`.
     """
+    if null_threshold == "auto":
+        null_threshold = settings["null_threshold"]
+    max_length = max_answer_length or settings["max_answer_length"]
     answers = []
     for context, one, starts, ends in windows:
         spans, null = best_spans(one, starts, ends, max_length, count)
@@ -96,10 +100,8 @@ def answer_dicts(
     """Return the answer to each question, or with another `top_k` a list of them."""
     if not isinstance(top_k, int) or top_k < 1:
         raise AlbertError(f"`top_k` must be a positive int. Received: {top_k}")
-    if null_threshold == "auto":
-        null_threshold = settings["null_threshold"]
-    max_length = max_answer_length or settings["max_answer_length"]
-    answers = rank_answers(windows, top_k, null_threshold, max_length)
+    options = null_threshold, max_answer_length
+    answers = rank_answers(windows, settings, top_k, *options)
     return answers if top_k > 1 else [ranked[0] for ranked in answers]
 
 

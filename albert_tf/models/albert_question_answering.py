@@ -152,12 +152,8 @@ class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
             A list of dicts per question, as of `predict`.
         """
         found = self.predict_rows(x, batch_size, verbose=verbose)
-        return rank_answers(
-            self._windows(*found),
-            n_best,
-            self.null_threshold if null_threshold == "auto" else null_threshold,
-            max_answer_length or self.max_answer_length,
-        )
+        options = n_best, null_threshold, max_answer_length
+        return rank_answers(self._windows(*found), self.exported_settings(), *options)
 
     def predict_dicts(
         self, x, batch_size=None, top_k=1, null_threshold="auto", max_answer_length=None
