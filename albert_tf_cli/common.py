@@ -87,7 +87,6 @@ def open_network(path: str, task_name: str | None = None) -> Any:
         return None
     # The file is damaged, or of other weights; or onnxruntime is not installed.
     with contextlib.suppress(AlbertError, ImportError):
-        check_checkpoint(path)
         network = open_exported(path)
         return network if task_name in (None, network.task) else None
     return None

@@ -115,14 +115,16 @@ def predict(
             "--task, --engine and --explain do not apply to an exported file. "
             f"Received: {model}"
         )
-    common.check_files(*[model] * is_exported)
+    if is_exported:
+        common.check_files(model)
+    else:
+        common.check_checkpoint(model)
     network = None if engine or explain else common.open_network(model, task_name)
     if network:
         from albert_tf_lite.pipeline import Pipeline
 
         answer = Pipeline(network, **settings)
     else:
-        common.check_checkpoint(model)
         common.import_tensorflow()
         from albert_tf import pipeline
 
@@ -137,17 +139,18 @@ def predict(
                 "--explain colours the texts on a terminal. Pass --json for numbers."
             )
         explainer = task.explain(loaded)
-    fields, records = task.fields(loaded), None
+    fields, table = task.fields(loaded), None
     if file:
         columns = Columns(None, text_column, text_b_column)
         is_pair = fields == ("text", "text_pair")
-        texts, records = read_remembered(
+        texts, table = read_remembered(
             model, columns, lambda columns: read_file(file, is_pair, columns)
         )
     elif not texts:
         texts = _standard_input()
     x = task.inputs(loaded, texts)
-    if records is None:
+    records = table.records() if table and output else []
+    if output and not table:
         parts = x if isinstance(x, tuple) else (x,)
         records = [dict(zip(fields, x, strict=True)) for x in zip(*parts, strict=True)]
     for i, found in enumerate(answer(x, batch_size=batch_size, **settings)):
@@ -191,10 +194,9 @@ def predict(
 
 def _file_of(texts):
     """Return the file that the only text names; raise if that file is missing."""
+    if texts and len(texts) > 1 and all(map(os.path.isfile, texts)):
+        raise AlbertError(f"Pass one file at a time. Received: {' '.join(texts)}")
     if not texts or len(texts) > 1:
-        files = [text for text in texts or () if os.path.isfile(text)]
-        if files and files == texts:
-            raise AlbertError(f"Pass one file at a time. Received: {' '.join(files)}")
         return None
     # Unlike pathlib, this returns False for a text that is too long for a name.
     if os.path.isfile(texts[0]):
@@ -206,10 +208,8 @@ def _file_of(texts):
     return None
 
 
-def read_file(
-    path: str, pairs: bool, columns: Columns
-) -> tuple[list[str], list[dict] | None]:
-    """Read the texts of a file, and its records if it is a table.
+def read_file(path: str, pairs: bool, columns: Columns) -> tuple[list[str], Any]:
+    """Read the texts of a file, and return its `Table` if it is one, else `None`.
 
     A tab joins the two texts of a pair, in which tabs become spaces.
     """
@@ -224,7 +224,7 @@ def read_file(
     if pairs:
         parts = ([cell.replace("\t", " ") for cell in part] for part in x)
         x = list(map("\t".join, zip(*parts, strict=True)))
-    return x, table.records()
+    return x, table
 
 
 def _standard_input():

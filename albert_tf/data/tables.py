@@ -418,8 +418,9 @@ def write_records(
     rows: list[Any] = [[record.get(name) for name in names] for record in records]
     if suffix == ".parquet":
         columns = {}
-        for name in names:
-            values = [record.get(name) for record in records]
+        for name, values in zip(
+            names, map(list, zip(*rows, strict=True)), strict=False
+        ):
             types = {type(value) for value in values if value is not None}
             if len(types) > 1 or types & {list, dict}:
                 # Parquet has one type per column.
@@ -433,11 +434,10 @@ def write_records(
     if suffix == ".jsonl":
         file.writelines(f"{json.dumps(x, ensure_ascii=False)}\n" for x in records)
     elif suffix == ".csv":
+        # Excel reads UTF-8 only with a byte order mark.
+        file.write("\ufeff")
         writer = csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
         writer.writerows([names, *rows])
-        # Excel reads UTF-8 only with a byte order mark.
-        file.seek(0)
-        return write_text(path, f"\ufeff{file.read()}")
     else:
         for row in [names, *rows]:
             cells = ("" if x is None else re.sub(r"[\t\r\n]", " ", str(x)) for x in row)
