@@ -79,7 +79,7 @@ class ExportedModel:
 
     @property
     def optional_fields(self) -> tuple[str, ...]:
-        """Those of the `fields` that may be left out, the last ones."""
+        """The last of the `fields`, which may be left out."""
         return self.fields[TASKS[self.task].num_required :]
 
     @property

@@ -341,7 +341,7 @@ def tags_of_spans(
 ) -> tf.RaggedTensor:
     """Return the tag of each token, int32 [windows, (tokens)], for lists of spans.
 
-    `PADDING_TARGET` stands where there is no text, or another window decides.
+    It is `PADDING_TARGET` where there is no text, or another window decides.
     """
     strings = as_python_strings(x)
     check_count(strings, y)

@@ -255,7 +255,7 @@ class AlbertTask(AutoCompile, FromCheckpoint):
         options = {"batch_size": batch_size, "max_tokens": max_tokens}
         x = self._keras_data(x, y, sample_weight, **options, shuffle=shuffle)
         skipped = shuffle.skip if isinstance(shuffle, BatchOrder) else 0
-        # Of a whole epoch, also where a resumed one has fewer.
+        # A resumed epoch has fewer steps, but the schedule counts whole epochs.
         steps = steps_per_epoch or max(int(x.cardinality()) + skipped, 0)
         self.schedule_learning_rate(steps, epochs, initial_epoch)
         if not (self._was_fitted or initial_epoch or skipped):
