@@ -1,6 +1,7 @@
-"""Import TensorFlow without its log lines, which no log level turns off."""
+"""Import TensorFlow without its log lines, and with an allocator for large tensors."""
 
 import contextlib
+import ctypes
 import os
 import pathlib
 import platform
@@ -8,12 +9,17 @@ import sys
 
 from albert_tf_lite.errors import silent_stderr
 
+# Options of `mallopt` by their numbers in malloc.h: M_ARENA_MAX, because the heaps of
+# other arenas end at 64 MB; M_MMAP_THRESHOLD, 32 MB at most; M_TRIM_THRESHOLD.
+MALLOC_OPTIONS = {-8: 1, -3: 32 << 20, -1: 1 << 30}
+
 
 def import_tensorflow():
     """Import Keras and TensorFlow and hide their remarks on processor and GPUs.
 
-    `TF_CPP_MIN_LOG_LEVEL=0` shows them.
+    `TF_CPP_MIN_LOG_LEVEL=0` shows them, and no log level hides them.
     """
+    keep_freed_memory()
     is_verbose = os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3") in ("0", "1")
     is_imported = "tensorflow" in sys.modules
     with (
@@ -31,3 +37,19 @@ def lacks_avx():
     file = pathlib.Path("/proc/cpuinfo")
     is_x86 = platform.machine() == "x86_64" and file.exists()
     return is_x86 and " avx " not in file.read_text()
+
+
+def keep_freed_memory():
+    """Let glibc reuse the memory of large tensors, which it returns to the system.
+
+    The pages of each new tensor would fault in again, a seventh of the time of a
+    training step. Options of the environment (`MALLOC_ARENA_MAX` and others) have
+    precedence.
+    """
+    libc = ctypes.CDLL(None) if sys.platform == "linux" else None
+    if not hasattr(libc, "mallopt"):
+        return
+    if any(name.startswith(("MALLOC_", "GLIBC_TUNABLES")) for name in os.environ):
+        return
+    for option, value in MALLOC_OPTIONS.items():
+        libc.mallopt(option, value)
