@@ -192,13 +192,16 @@ class _Network:
         x = self.node("MatMul", x, self.weight(layer.kernel, owner=layer))
         if layer.use_bias:
             x = self.node("Add", x, self.weight(layer.bias))
-        if layer.activation not in _ACTIVATIONS:
+        return self._activate(layer.activation, x)
+
+    def _activate(self, activation, x):
+        if activation not in _ACTIVATIONS:
             known = ", ".join(f.__name__ for f in _ACTIVATIONS)
             raise AlbertError(
-                f"The activation {layer.activation} cannot be exported to ONNX. "
+                f"The activation {activation} cannot be exported to ONNX. "
                 f"Supported: {known}."
             )
-        return _ACTIVATIONS[layer.activation](self, x)
+        return _ACTIVATIONS[activation](self, x)
 
     def states(self, first_only: bool = False) -> list[str]:
         """Return the outputs of the embedding and of each block.
@@ -258,7 +261,7 @@ class _Network:
         return self.dense(half.output_dense, x)
 
     def _feed_forward(self, half, x, first_only):
-        x = self.dense(half.intermediate_dense, x)
+        x = self._activate(half.activation, self.dense(half.intermediate_dense, x))
         return self.dense(half.output_dense, x)
 
     def _first(self, x):
