@@ -138,7 +138,7 @@ def only_writer(directory: str | os.PathLike) -> Iterator[None]:
         except BlockingIOError:
             raise BlockingIOError(
                 f"Another process is writing to {directory}. Wait until it ends, or "
-                "choose another directory."
+                "choose another output."
             ) from None
         yield
 

@@ -11,7 +11,7 @@ import typer
 
 from albert_tf_cli import common, options
 from albert_tf_cli.options import data_option, model_option, output_option
-from albert_tf_cli.predict import read_file
+from albert_tf_cli.streaming import text_blocks
 from albert_tf_cli.tasks import Columns
 from albert_tf_lite.errors import AlbertError
 
@@ -146,7 +146,8 @@ def prune(
         )
     pairs = getattr(model, "pairs", False)
     columns = Columns(text=text_column, text_b=text_b_column)
-    texts = (text for file in corpus for text in read_file(file, pairs, columns)[0])
+    blocks = (text_blocks(file, pairs, columns)() for file in corpus)
+    texts = (text for tables in blocks for block, _ in tables for text in block)
     small, kept = prune_vocabulary(model, texts, tokenizer, min_count)
     save_checkpoint(small, output, layout=to, tokenizer=kept)
     before, after = (sum(x.numpy().nbytes for x in y.weights) for y in (model, small))

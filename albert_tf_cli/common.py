@@ -9,11 +9,11 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Literal
 
 import typer
 from rich.console import Console
-from rich.progress import DownloadColumn, Progress
+from rich.progress import DownloadColumn, Progress, ProgressColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -162,9 +162,11 @@ def progress_lines(command: str) -> Iterator[Callable[..., None]]:
                 (first, skipped, *_), (last, done, total, unit) = calls[0], calls[-1]
                 line = f"{unit} {done:,.0f} of {total:,.0f}"
                 if done > skipped:
-                    rate = (last - first) / (done - skipped)
-                    left = _duration(rate * (total - done))
-                    line += f", {rate:.3g} s per {unit}, {left} left"
+                    rate = (done - skipped) / (last - first)
+                    left = _duration((total - done) / rate)
+                    per = f"{1 / rate:.3g} s per step"
+                    per = per if unit == "step" else f"{rate:,.1f} {unit} per s"
+                    line += f", {per}, {left} left"
             errors.print(f"{command}: {line}", soft_wrap=True)
 
     thread = threading.Thread(target=print_lines, daemon=True)
@@ -182,18 +184,28 @@ def _duration(seconds: float) -> str:
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {seconds} s"
 
 
+class _TextsColumn(ProgressColumn):
+    def render(self, task):
+        rate = f", {task.speed:,.0f} per s" if task.speed else ""
+        return Text(f"{task.completed:,.0f} of {task.total or 0:,.0f}{rate}")
+
+
 @contextlib.contextmanager
-def bytes_bar(
-    title: str, context: typer.Context
+def progress_bar(
+    title: str, context: typer.Context, unit: Literal["MB", "texts"] = "MB"
 ) -> Iterator[Callable[[int, int | None], None]]:
-    """Show a progress bar of bytes; yield a function `(done, total)` to update it.
+    """Show a progress bar; yield a function `(done, total)` of bytes or texts.
 
     If the output is not a terminal, the progress is that of `progress_lines`.
     """
     if not console.is_terminal:
-        yield lambda done, total: context.obj(done / 1e6, (total or done) / 1e6, "MB")
+        scale = 1e6 if unit == "MB" else 1
+        yield lambda done, total: context.obj(
+            done / scale, (total or done) / scale, unit
+        )
         return
-    columns = (*Progress.get_default_columns(), DownloadColumn())
+    column = DownloadColumn() if unit == "MB" else _TextsColumn()
+    columns = (*Progress.get_default_columns(), column)
     with Progress(*columns, console=console, transient=True) as progress:
         task = progress.add_task(title, total=None)
         yield lambda done, total: progress.update(task, completed=done, total=total)

@@ -1,25 +1,43 @@
 """The command `albert-tf predict`."""
 
+import contextlib
+import functools
+import hashlib
 import json
 import os
 import pathlib
 import re
 import sys
+from collections.abc import Callable, Iterator
 from typing import Annotated, Any, Literal
 
 import typer
 from rich.text import Text
 
+from albert_tf.files import file_digest
 from albert_tf_cli import common, options
 from albert_tf_cli.evaluate import check_support, coloured_runs, read_remembered
-from albert_tf_cli.options import model_option, output_option
+from albert_tf_cli.options import advanced_option, model_option, output_option
+from albert_tf_cli.streaming import (
+    BLOCK,
+    answer_blocks,
+    append,
+    check_blocks,
+    list_blocks,
+    open_journal,
+    read_journal,
+    text_blocks,
+)
 from albert_tf_cli.tasks import Columns, task_named
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.exported_model import open_exported
+from albert_tf_lite.pipeline import Pipeline
 
-Engine = Literal["onnx", "litert"]
+Engine = Literal["onnx", "litert", "ray"]
 
 
 def predict(
+    context: typer.Context,
     model: Annotated[
         str,
         typer.Argument(
@@ -30,8 +48,8 @@ def predict(
     texts: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Texts, or one .csv, .tsv, .jsonl or .txt file. Default, or for -: "
-            "the lines of standard input."
+            help="Texts, or one .csv, .tsv, .jsonl, .parquet or .txt file, also .gz or "
+            ".zst. Default, or for -: the lines of standard input."
         ),
     ] = None,
     task_name: Annotated[
@@ -47,7 +65,10 @@ def predict(
     ] = None,
     engine: Annotated[
         Engine | None,
-        model_option("Compute in int8 with ONNX Runtime or LiteRT. Often faster."),
+        model_option(
+            "onnx, litert: compute in int8, often faster. ray: compute on the Ray "
+            "cluster in RAY_ADDRESS, which shares the file of the model."
+        ),
     ] = None,
     top_k: Annotated[
         int | None,
@@ -68,12 +89,16 @@ def predict(
         str | None,
         output_option(
             "New file for the answers beside all columns of the input: .csv, .jsonl, "
-            ".tsv or .parquet (needs pyarrow)."
+            ".tsv or .parquet (needs pyarrow). The same command resumes after an "
+            "interruption."
         ),
     ] = None,
     text_column: options.TextColumn = None,
     text_b_column: options.TextBColumn = None,
     batch_size: options.BatchSize = None,
+    workers: Annotated[
+        int | None, advanced_option("Processes. Default: one per CPU.", min=1)
+    ] = None,
 ):
     """Predict and print the answers.
 
@@ -85,6 +110,7 @@ def predict(
       albert-tf predict my_model 很好 太差了
       albert-tf predict my_model 很好 --top-k 0
       albert-tf predict my_model reviews.csv --output found.csv
+      albert-tf predict my_model reviews.jsonl.gz --output found.parquet
       cat reviews.txt | albert-tf predict my_model
       albert-tf predict my_model.onnx 很好
       albert-tf predict albert_tiny_zh --task fill-mask 今天[MASK]气很好
@@ -105,31 +131,10 @@ def predict(
     suffix = check_writable(output, as_json) if output else ""
     texts = [] if texts == ["-"] else texts
     file = _file_of(texts)
-    settings: dict[str, Any] = {"candidate_labels": labels} if labels else {}
-    if top_k is not None:
-        settings["top_k"] = top_k or None
-    answer: Any
-    is_exported = pathlib.Path(model).suffix in common.EXPORTED
-    if is_exported and (task_name or engine or explain):
-        raise AlbertError(
-            "--task, --engine and --explain do not apply to an exported file. "
-            f"Received: {model}"
-        )
-    if is_exported:
-        common.check_files(model)
-    else:
-        common.check_checkpoint(model)
-    network = None if engine or explain else common.open_network(model, task_name)
-    if network:
-        from albert_tf_lite.pipeline import Pipeline
-
-        answer = Pipeline(network, **settings)
-    else:
-        common.import_tensorflow()
-        from albert_tf import pipeline
-
-        settings |= {"engine": engine} if engine else {}
-        answer = pipeline(task_name, model, **settings)
+    options: dict[str, Any] = {"batch_size": batch_size}
+    options |= {"candidate_labels": labels} if labels else {}
+    options |= {} if top_k is None else {"top_k": top_k or None}
+    answer, network = _open(model, task_name, engine, explain, options)
     loaded, task = answer.answerer, task_named(answer.task)
     explainer = None
     if explain:
@@ -139,54 +144,135 @@ def predict(
                 "--explain colours the texts on a terminal. Pass --json for numbers."
             )
         explainer = task.explain(loaded)
-    fields, table = task.fields(loaded), None
-    if file:
-        columns = Columns(None, text_column, text_b_column)
-        is_pair = fields == ("text", "text_pair")
-        texts, table = read_remembered(
-            model, columns, lambda columns: read_file(file, is_pair, columns)
+    fields, given = task.fields(loaded), Columns(None, text_column, text_b_column)
+    is_pair = fields == ("text", "text_pair")
+    lines = [] if file else texts or _standard_input()
+
+    def read(columns: Columns) -> tuple[Callable[[], Iterator], list[int], str]:
+        """Return the blocks of all texts, their sizes and a digest."""
+        read_texts = text_blocks(file, is_pair, columns) if file else None
+
+        def blocks():
+            for texts, table in read_texts() if read_texts else list_blocks(lines):
+                yield texts, task.inputs(loaded, texts), table
+
+        return blocks, *check_blocks(blocks)
+
+    blocks, sizes, digest = read_remembered(model, given, read) if file else read(given)
+    if network and len(sizes) > 1:
+        # One thread per process, also if there is a single process.
+        answer = Pipeline(open_exported(model, threads=1), **options)
+    elif engine != "ray":
+        workers = 1
+    function = functools.partial(_explain, answer, explainer) if explain else answer
+    answered = functools.partial(
+        answer_blocks,
+        function,
+        blocks,
+        engine="ray" if engine == "ray" else "process",
+        workers=workers,
+    )
+    if not output:
+        for texts, x, answers in answered():
+            for text, parts, found in zip(texts, _examples(x), answers, strict=True):
+                _print_answer(task, text, parts, found, as_json, explain)
+        return
+
+    def records():
+        answers = read_journal(journal)
+        for (_, x, table), block in zip(blocks(), answers, strict=True):
+            examples = (dict(zip(fields, parts, strict=True)) for parts in _examples(x))
+            own = table.records() if table else examples
+            for record, found in zip(own, block, strict=True):
+                named = task.columns(found["answer"] if explain else found)
+                if suffix == ".jsonl":
+                    named = found if isinstance(found, dict) else {"answer": found}
+                yield record | {
+                    f"predicted_{name}" if name in record else name: value
+                    for name, value in named.items()
+                }
+
+    run = {"model": _digest(network, answer), "texts": digest, "task": answer.task}
+    run |= {"labels": labels, "top_k": top_k, "explain": explain, "block": BLOCK}
+    run |= {"engine": None if network else engine, "batch_size": batch_size}
+    total = sum(sizes)
+    with (
+        common.interruptible(context),
+        open_journal(output, run) as (journal, finished),
+    ):
+        with (
+            common.progress_bar("Texts", context, "texts") as progress,
+            contextlib.closing(answered(finished)) as results,
+        ):
+            done = sum(sizes[:finished])
+            progress(done, total)
+            for texts, _, answers in results:
+                append(journal, answers)
+                done += len(texts)
+                progress(done, total)
+        write_records(output, records, suffix, file)
+    common.console.print(f"{total:,} answers are in {output}", soft_wrap=True)
+
+
+def _open(model, task_name, engine, explain, options):
+    """Return a pipeline, and its exported file or `None` if TensorFlow answers."""
+    is_int8 = engine in ("onnx", "litert")
+    is_exported = pathlib.Path(model).suffix in common.EXPORTED
+    if is_exported and (task_name or is_int8 or explain):
+        raise AlbertError(
+            "--task, --engine onnx or litert, and --explain do not apply to an "
+            f"exported file. Received: {model}"
         )
-    elif not texts:
-        texts = _standard_input()
-    x = task.inputs(loaded, texts)
-    records = table.records() if table and output else []
-    if output and not table:
-        parts = x if isinstance(x, tuple) else (x,)
-        records = [dict(zip(fields, x, strict=True)) for x in zip(*parts, strict=True)]
-    for i, found in enumerate(answer(x, batch_size=batch_size, **settings)):
-        values = None
-        if explainer:
-            one = tuple(part[i] for part in x) if isinstance(x, tuple) else x[i]
-            values = explainer(one)
-        named: dict[str, Any] = task.columns(found)
-        cells = [f"{x:.4f}" if isinstance(x, float) else x for x in named.values()]
-        if values:
-            explanation = {
-                "label": values.label,
-                "probability": values.output,
-                "baseline": values.baseline,
-                "characters": [x.tolist() for x in values.values],
-            }
-            found = {"answer": found, "explanation": explanation}
-        if output:
-            if suffix == ".jsonl":
-                named = found if isinstance(found, dict) else {"answer": found}
-            records[i] |= {
-                f"predicted_{name}" if name in records[i] else name: value
-                for name, value in named.items()
-            }
-        elif as_json:
-            print(json.dumps(found, ensure_ascii=False))
-        elif values:
-            # rich would turn the tabs into spaces.
-            print(*cells, "", sep="\t", end="", flush=True)
-            common.console.print(_coloured(values), soft_wrap=True)
-        else:
-            # One line per text.
-            print(*cells, re.sub(r"[\r\n]", " ", texts[i]), sep="\t")
-    if output:
-        write_records(output, records, suffix)
-        common.console.print(f"{len(texts):,} answers are in {output}", soft_wrap=True)
+    if is_exported:
+        common.check_files(model)
+    else:
+        common.check_checkpoint(model)
+    network = None if is_int8 or explain else common.open_network(model, task_name)
+    if network:
+        return Pipeline(network, **options), network
+    if engine == "ray":
+        raise AlbertError(
+            "--engine ray needs an exported model, and does not apply to --explain. "
+            f"Run: albert-tf export {model} model.onnx"
+        )
+    common.import_tensorflow()
+    from albert_tf import pipeline
+
+    options = {**options, "engine": engine} if is_int8 else options
+    return pipeline(task_name, model, **options), None
+
+
+def _examples(x):
+    """Return the parts of each example as a tuple."""
+    return zip(*(x if isinstance(x, tuple) else (x,)), strict=True)
+
+
+def _digest(network, answer):
+    """Return the fingerprint of a model: of its exported file or its weights."""
+    if network:
+        return file_digest(network.path)
+    config = json.dumps(answer.model.get_config(), sort_keys=True, default=str)
+    digest = hashlib.sha256(config.encode())
+    for weight in answer.model.weights:
+        digest.update(weight.numpy().tobytes())
+    return digest.hexdigest()
+
+
+def _print_answer(task, text, parts, found, as_json, explain):
+    if as_json:
+        line = json.dumps(found, ensure_ascii=False)
+        print(line.encode("utf-8", "replace").decode())
+        return
+    named = task.columns(found["answer"] if explain else found)
+    cells = [f"{x:.4f}" if isinstance(x, float) else x for x in named.values()]
+    if explain:
+        # rich would turn the tabs into spaces.
+        print(*cells, "", sep="\t", end="", flush=True)
+        values = found["explanation"]["characters"]
+        common.console.print(_coloured(parts, values), soft_wrap=True)
+    else:
+        # One line per text, without the halves of surrogate pairs that JSON can have.
+        print(*cells, re.sub(r"[\r\n\ud800-\udfff]", " ", text), sep="\t")
 
 
 # === Texts ===
@@ -194,6 +280,8 @@ def predict(
 
 def _file_of(texts):
     """Return the file that the only text names; raise if that file is missing."""
+    from albert_tf.data.reading import endings
+
     if texts and len(texts) > 1 and all(map(os.path.isfile, texts)):
         raise AlbertError(f"Pass one file at a time. Received: {' '.join(texts)}")
     if not texts or len(texts) > 1:
@@ -201,30 +289,11 @@ def _file_of(texts):
     # Unlike pathlib, this returns False for a text that is too long for a name.
     if os.path.isfile(texts[0]):
         return texts[0]
-    if pathlib.Path(texts[0]).suffix in (".csv", ".tsv", ".jsonl", ".txt"):
+    if endings(texts[0])[0] in (".csv", ".tsv", ".jsonl", ".parquet", ".txt"):
         raise FileNotFoundError(
             f"{texts[0]} is not a file. Expected texts, or one file of texts."
         )
     return None
-
-
-def read_file(path: str, pairs: bool, columns: Columns) -> tuple[list[str], Any]:
-    """Read the texts of a file, and return its `Table` if it is one, else `None`.
-
-    A tab joins the two texts of a pair, in which tabs become spaces.
-    """
-    from albert_tf.data.reading import read_lines
-    from albert_tf.data.tables import Table
-
-    if pathlib.Path(path).suffix == ".txt" and columns.text is None:
-        lines = read_lines(path)
-        return lines[:-1] if lines[-1] == "" else lines, None
-    table = Table(path, text=columns.text, text_b=columns.text_b)
-    x = table.texts(pairs)
-    if pairs:
-        parts = ([cell.replace("\t", " ") for cell in part] for part in x)
-        x = list(map("\t".join, zip(*parts, strict=True)))
-    return x, table
 
 
 def _standard_input():
@@ -237,11 +306,26 @@ def _standard_input():
 # === Explanations ===
 
 
-def _coloured(found):
-    """Return the texts of `Attributions` for a terminal, on a common scale."""
-    strongest = max((abs(x) for values in found.values for x in values), default=0.0)
+def _explain(answer, explainer, x):
+    """Return the answers for inputs, each with its explanation."""
+    rows = []
+    for found, parts in zip(answer(x), _examples(x), strict=True):
+        values = explainer(parts if isinstance(x, tuple) else parts[0])
+        explanation = {
+            "label": values.label,
+            "probability": values.output,
+            "baseline": values.baseline,
+            "characters": [x.tolist() for x in values.values],
+        }
+        rows.append({"answer": found, "explanation": explanation})
+    return rows
+
+
+def _coloured(texts, attributions):
+    """Return texts for a terminal, coloured on a common scale."""
+    strongest = max((abs(x) for values in attributions for x in values), default=0.0)
     shown = []
-    for text, values in zip(found.texts, found.values, strict=True):
+    for text, values in zip(texts, attributions, strict=True):
         part = Text()
         for piece, colour in coloured_runs(text, values, strongest):
             part.append(piece, colour and f"black on {colour}")

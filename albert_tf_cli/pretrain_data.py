@@ -128,7 +128,7 @@ def pretrain_data(
         text_field=text_field,
         seed=seed,
     )
-    with common.bytes_bar("Text", context) as progress:
+    with common.progress_bar("Text", context) as progress:
         manifest = make_pretraining_data(
             files,
             output,

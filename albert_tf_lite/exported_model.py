@@ -45,6 +45,8 @@ class ExportedModel:
         tokenizer: `WordPieceTokenizer` or `SentencePieceTokenizer`.
     """
 
+    threads: int | None
+
     def __init__(self, path: str | os.PathLike, settings: str | bytes | None):
         if settings is None:
             raise AlbertError(
@@ -52,6 +54,7 @@ class ExportedModel:
                 "Expected a file of albert_tf.export.litert (for LiteRTModel) or "
                 "albert_tf.export.onnx (for OnnxModel)."
             )
+        self.path = os.path.abspath(path)
         self.settings: dict[str, Any] = json.loads(settings)
         self.task: str = self.settings["task"]
         self.pairs: bool = self.settings["pairs"]
@@ -66,6 +69,10 @@ class ExportedModel:
             self.tokenizer = WordPieceTokenizer(vocabulary, lowercase)
         tags = self.settings.get("tags")
         self._tagging = Tagging(tags) if tags else None
+
+    def __reduce__(self) -> tuple:
+        # Other processes open the file.
+        return type(self), (self.path, self.threads)
 
     @property
     def name_of_task(self) -> str:
@@ -295,6 +302,7 @@ class LiteRTModel(ExportedModel):
     """
 
     def __init__(self, path: str | os.PathLike, threads: int | None = None):
+        self.threads = threads
         with silent_stderr():
             compiled_model = import_extra("ai_edge_litert.compiled_model")
             options = import_extra("ai_edge_litert.options")
@@ -386,6 +394,7 @@ class OnnxModel(ExportedModel):
     """
 
     def __init__(self, path: str | os.PathLike, threads: int | None = None):
+        self.threads = threads
         onnxruntime = import_extra("onnxruntime")
         state = import_extra("onnxruntime.capi.onnxruntime_pybind11_state")
         # Raises for a missing file, as ONNX Runtime does not.
@@ -410,20 +419,20 @@ class OnnxModel(ExportedModel):
 # === Files ===
 
 
-def open_exported(path: str | os.PathLike) -> ExportedModel:
+def open_exported(path: str | os.PathLike, threads: int | None = None) -> ExportedModel:
     """Open an exported file, or that in the directory of a model.
 
     Raise if the directory has none, or that of a model with other weights.
     """
     path = pathlib.Path(path)
     if not path.is_dir():
-        return (LiteRTModel if path.suffix == ".tflite" else OnnxModel)(path)
+        return (LiteRTModel if path.suffix == ".tflite" else OnnxModel)(path, threads)
     if not (path / NETWORK).is_file():
         raise AlbertError(
             f"{path} has no {NETWORK}, which `albert-tf finetune` writes. Export the "
             "model with albert_tf.export.onnx, or use albert_tf.pipeline."
         )
-    model = OnnxModel(path / NETWORK)
+    model = OnnxModel(path / NETWORK, threads)
     if model.settings.get("preset") != preset_digest(path):
         raise AlbertError(
             f"{path / NETWORK} is not of the model beside it, which was saved later. "

@@ -168,8 +168,11 @@ exit_status_0 | albert_tf_cli | a command that fails exits with 1
 - sys.exit(1)
 + sys.exit(0)
 answers_beside_others | albert_tf_cli -k predict | an answer is beside its own text
-- " ", texts[i])
-+ " ", texts[-1 - i])
+- zip(texts, _examples(x), answers, strict=True)
++ zip(texts[::-1], _examples(x), answers, strict=True)
+answers_of_another_run | albert_tf_cli -k streaming | only the same command resumes
+- finished and before != header
++ False
 """
 
 

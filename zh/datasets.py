@@ -236,7 +236,7 @@ def _read_pronouns(file: pathlib.Path, data_set: DataSet) -> Iterator[tuple]:
 def _read_idioms(file: pathlib.Path, data_set: DataSet) -> Iterator[tuple]:
     """Read CHID: texts with several blanks, and the answers from a second file."""
     beside = file.with_name(f"{file.stem}_answer.json")
-    answers: Any = dict(read_json(beside)[0][1]) if beside.exists() else {}
+    answers: Any = dict(next(read_json(beside))[1]) if beside.exists() else {}
     for _, record in read_json(file):
         for text in record["content"]:
             parts = re.split("(#idiom[0-9]+#)", text)

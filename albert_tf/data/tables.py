@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
+import copy
 import csv
 import dataclasses
-import io
+import functools
 import itertools
 import json
 import math
@@ -13,11 +15,18 @@ import os
 import pathlib
 import re
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
-from albert_tf.data.reading import numbered_lines, read_json, read_lines
-from albert_tf.files import complete_file, write_text
+from albert_tf.data.reading import (
+    HEAD_BYTES,
+    encoding_of,
+    endings,
+    numbered_lines,
+    read_json,
+    stream_lines,
+)
+from albert_tf.files import complete_file
 from albert_tf_lite.errors import AlbertError, import_extra
 
 # Names of columns in a header. The first name that a header has is taken.
@@ -44,6 +53,8 @@ COLUMN_NAMES = {
 }
 # Separates the labels of a text that has several.
 LABEL_SEPARATOR = "|"
+# The first rows of a stream determine its separator. Parquet is written in groups.
+_HEAD_ROWS, _ROWS_PER_GROUP = 1000, 20_000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -147,9 +158,10 @@ def read_labelled_texts(
 
     Args:
         path: path of a `.tsv` or `.txt` file (tabs, no quoting), a `.csv` file
-            (commas or, with a warning, semicolons or tabs; double quotes), or a
-            `.jsonl` or `.json` file (one JSON object per line, or a list of objects).
-            UTF-8 or, with a warning, GB18030 or UTF-16. The header line is optional.
+            (commas or, with a warning, semicolons or tabs; double quotes), a
+            `.jsonl` or `.json` file (one JSON object per line, or a list of objects),
+            or a `.parquet` file. UTF-8 or, with a warning, GB18030 or UTF-16, also
+            compressed (`.gz`, `.zst`). The header line is optional.
         label, text, text_b: optional, the names of the columns or their numbers
             from 1. By default they are found by their names in the header (`label`,
             `text`, `text_a`, `text_b`, `sentence1`, ...) or, without a header, by
@@ -226,23 +238,25 @@ class Table:
         header: list of strings; without a header line, the numbers of the columns.
         places, rows: the place of each row in the file, and its cells.
         columns: dict, the positions of the columns that were found.
+        objects: the rows as dicts, if the file has such; otherwise an empty list.
     """
 
-    def __init__(self, path: str | os.PathLike, **given: str | int | None):
+    places: list[str]
+    rows: list[list]
+
+    def __init__(
+        self,
+        path: str | os.PathLike,
+        rows: Iterable[tuple[str, Any]] | None = None,
+        **given: str | int | None,
+    ):
         self.path = path = pathlib.Path(path)
-        suffix = path.suffix.lower()
-        rows = _READERS.get(suffix, _read_tsv)(path)
+        rows = list(row_reader(path)() if rows is None else rows)
         first = rows[0][1] if rows else []
-        for place, row in rows:
-            if len(row) != len(first):
-                hint = ""
-                if suffix not in _READERS and any(x.startswith('"') for x in row):
-                    hint = ". Name a file with quoted cells .csv; tabs are found there"
-                raise AlbertError(
-                    f"{place} has {len(row)} columns, but the first line has "
-                    f"{len(first)}: {row}{hint}"
-                )
-        header = [cell.strip().lower() for cell in first]
+        has_objects = isinstance(first, dict)
+        self.header = [] if has_objects else first
+        self._fill(rows)
+        header = [cell.strip().lower() for cell in self.header]
         self.columns = {
             role: header.index(name)
             for role, names in COLUMN_NAMES.items()
@@ -251,17 +265,16 @@ class Table:
         }
         named = {role: str(name) for role, name in given.items() if name is not None}
         self.has_header = (
-            _READERS.get(suffix) is _read_objects
+            has_objects
             or bool(self.columns)
             or not all(name.isdecimal() for name in named.values())
         )
-        if self.has_header:
-            self.header, rows = first, rows[1:]
-        else:
+        if not self.has_header:
             self.header = [str(i + 1) for i in range(len(first))]
-        if not rows:
+        elif not has_objects:
+            self.places, self.rows = self.places[1:], self.rows[1:]
+        if not self.rows:
             raise AlbertError(f"{path} has no examples. Its columns are {self.header}.")
-        self.places, self.rows = map(list, zip(*rows, strict=True))
         for role, name in named.items():
             if name in self.header:
                 self.columns[role] = self.header.index(name)
@@ -271,6 +284,30 @@ class Table:
                 raise MissingColumnError(
                     f"{path} has no column {name!r}. Its columns are {self.header}."
                 )
+
+    def _fill(self, rows: list[tuple[str, Any]]) -> None:
+        self.objects = [row for _, row in rows if isinstance(row, dict)]
+        if self.objects:
+            # Columns keep their positions.
+            names = dict.fromkeys(itertools.chain(self.header, *self.objects))
+            self.header = list(names)
+            rows = [(place, list(map(x.get, names))) for place, x in rows]
+        for place, row in rows:
+            if len(row) != len(self.header):
+                hint, is_csv = "", endings(self.path)[0] == ".csv"
+                if not is_csv and any(x.startswith('"') for x in row):
+                    hint = ". Name a file with quoted cells .csv; tabs are found there"
+                raise AlbertError(
+                    f"{place} has {len(row)} columns, but the first line has "
+                    f"{len(self.header)}: {row}{hint}"
+                )
+        self.places, self.rows = [x for x, _ in rows], [x for _, x in rows]
+
+    def with_rows(self, rows: list[tuple[str, Any]]) -> Table:
+        """Return a table of later rows of the same file, with the same columns."""
+        table = copy.copy(self)
+        table._fill(rows)
+        return table
 
     def cells(self, *roles: str, in_order: bool = False) -> Any:
         """Return the cells of each column; `in_order`, columns need no names."""
@@ -292,6 +329,8 @@ class Table:
 
     def records(self) -> list[dict[str, Any]]:
         """Return the rows as dicts; without a header, found columns have their role."""
+        if self.objects:
+            return self.objects
         roles = {} if self.has_header else {x: role for role, x in self.columns.items()}
         names = [roles.get(i, name) for i, name in enumerate(self.header)]
         return [dict(zip(names, row, strict=True)) for row in self.rows]
@@ -343,51 +382,99 @@ class Table:
 # === Readers: the place and the cells of each row, the header included ===
 
 
-def _read_tsv(path):
-    return [(place, line.split("\t")) for place, line in numbered_lines(path)]
+def table_blocks(
+    path: str | os.PathLike, size: int, **given: str | int | None
+) -> Callable[[], Iterator[Table]]:
+    """Return a function that reads a file in tables of `size` rows.
+
+    The first rows decide on encoding, separator, header and columns. `given` are those
+    of `Table`. Each call reads the file from its start.
+    """
+    read_rows = row_reader(path, is_stream=True)
+
+    def blocks() -> Iterator[Table]:
+        rows = read_rows()
+        # With the header.
+        table = Table(path, itertools.islice(rows, size + 1), **given)
+        yield table
+        while block := list(itertools.islice(rows, size)):
+            yield table.with_rows(block)
+
+    return blocks
 
 
-def _read_csv(path):
-    lines = [line + "\n" for line in read_lines(path)]
+def row_reader(
+    path: str | os.PathLike, is_stream: bool = False
+) -> Callable[[], Iterator[tuple[str, Any]]]:
+    """Return a function that yields place and cells, or place and dict, of each row."""
+    kind = endings(path)[0]
+    if kind == ".parquet":
+        return functools.partial(_parquet_rows, path)
+    encoding = encoding_of(path, HEAD_BYTES if is_stream else None)
+    if kind in (".json", ".jsonl"):
+        return functools.partial(_objects, path, encoding)
+    if kind == ".csv":
+        delimiter = _delimiter_of(path, encoding, _HEAD_ROWS if is_stream else None)
+        return functools.partial(_split_csv, path, encoding, delimiter)
+    return lambda: (
+        (place, line.split("\t")) for place, line in numbered_lines(path, encoding)
+    )
+
+
+def _delimiter_of(path, encoding, num_rows):
     # Excel reads such a first line.
-    if named := re.match('"?sep=(.)"?\n', lines[0]):
-        return _split_csv(path, ["\n", *lines[1:]], named[1])
+    if named := _NAMED_DELIMITER.match(next(stream_lines(path, encoding), "")):
+        return named[1]
     # Excel writes semicolons where numbers have decimal commas.
     for delimiter in (",", ";", "\t"):
+        rows = itertools.islice(_split_csv(path, encoding, delimiter), num_rows)
         with contextlib.suppress(AlbertError):
-            rows = _split_csv(path, lines, delimiter)
             widths = {len(row) for _, row in rows}
             if len(widths) == 1 and widths != {1}:
                 if delimiter != ",":
                     message = f"{path} is separated by {delimiter!r}, not by commas."
                     warnings.warn(f"{message} Read as such.", stacklevel=2)
-                return rows
-    return _split_csv(path, lines, ",")
+                return delimiter
+    return ","
 
 
-def _split_csv(path, lines, delimiter):
+_NAMED_DELIMITER = re.compile('^"?sep=(.)"?$')
+
+
+def _split_csv(path, encoding, delimiter):
+    lines = stream_lines(path, encoding)
+    first = _NAMED_DELIMITER.sub("", next(lines, ""))
+    lines = (f"{line}\n" for line in itertools.chain([first], lines))
     reader = csv.reader(lines, strict=True, delimiter=delimiter)
     try:
-        return [(f"Line {reader.line_num} of {path}", row) for row in reader if row]
+        for row in reader:
+            if row:
+                yield f"Line {reader.line_num} of {path}", row
     except csv.Error as error:
         line = reader.line_num
         raise AlbertError(f"Line {line} of {path} is not CSV: {error}.") from error
 
 
-def _read_objects(path):
-    entries = read_json(path)
-    for place, record in entries:
+def _objects(path, encoding):
+    for place, record in read_json(path, encoding):
         if not isinstance(record, dict):
             raise AlbertError(
                 f'{place} should be a JSON object such as {{"label": "1", "text": '
                 f'"..."}}. Found: {str(record)[:80]}'
             )
-    names = list(dict.fromkeys(itertools.chain(*(record for _, record in entries))))
-    rows = [(place, [record.get(x) for x in names]) for place, record in entries]
-    return [(str(path), names), *rows] if rows else []
+        yield place, record
 
 
-_READERS = {".csv": _read_csv, ".json": _read_objects, ".jsonl": _read_objects}
+def _parquet_rows(path):
+    arrow, parquet = import_extra("pyarrow"), import_extra("pyarrow.parquet")
+    try:
+        with parquet.ParquetFile(path, pre_buffer=False, buffer_size=2**20) as file:
+            batches = file.iter_batches(batch_size=_HEAD_ROWS)
+            rows = (row for batch in batches for row in batch.to_pylist())
+            for i, row in enumerate(rows, 1):
+                yield f"Row {i} of {path}", row
+    except arrow.ArrowException as error:
+        raise AlbertError(f"{path} cannot be read as Parquet: {error}.") from error
 
 
 # === Writers ===
@@ -407,39 +494,70 @@ def check_writable(path: str | os.PathLike, as_json: bool = False) -> str:
 
 
 def write_records(
-    path: str | os.PathLike, records: Sequence[dict[str, Any]], suffix: str
+    path: str | os.PathLike,
+    records: Callable[[], Iterator[dict[str, Any]]],
+    suffix: str,
+    source: str | os.PathLike | None = None,
 ) -> None:
     """Write one record per dict, in the format of a suffix.
+
+    `records` is called twice where the first record may lack columns of later ones.
+    If `source` and the new file are Parquet, its columns keep their types.
 
     Without a suffix, as for `.tsv` and `.txt`, tabs separate the cells. Tabs and line
     breaks in a cell become spaces there, because these formats have no quotes.
     """
-    names = list(dict.fromkeys(itertools.chain(*records)))
-    rows: list[Any] = [[record.get(name) for name in names] for record in records]
-    if suffix == ".parquet":
-        columns = {}
-        for name, values in zip(
-            names, map(list, zip(*rows, strict=True)), strict=False
-        ):
-            types = {type(value) for value in values if value is not None}
-            if len(types) > 1 or types & {list, dict}:
-                # Parquet has one type per column.
-                values = [None if x is None else str(x) for x in values]
-            columns[name] = values
-        table = import_extra("pyarrow").table(columns)
-        with complete_file(path) as temporary:
-            import_extra("pyarrow.parquet").write_table(table, temporary)
-        return
-    file = io.StringIO()
-    if suffix == ".jsonl":
-        file.writelines(f"{json.dumps(x, ensure_ascii=False)}\n" for x in records)
-    elif suffix == ".csv":
-        # Excel reads UTF-8 only with a byte order mark.
-        file.write("\ufeff")
-        writer = csv.writer(file, lineterminator="\n", quoting=csv.QUOTE_NONNUMERIC)
-        writer.writerows([names, *rows])
-    else:
-        for row in [names, *rows]:
-            cells = ("" if x is None else re.sub(r"[\t\r\n]", " ", str(x)) for x in row)
-            file.write("\t".join(cells) + "\n")
-    write_text(path, file.getvalue())
+    with complete_file(path) as temporary:
+        if suffix == ".parquet":
+            _write_parquet(temporary, records, source)
+            return
+        # Halves of surrogate pairs, which JSON can contain, become question marks.
+        with temporary.open("w", -1, "utf-8", "replace", newline="") as file:
+            if suffix == ".jsonl":
+                for record in records():
+                    line = json.dumps(record, ensure_ascii=False, default=str)
+                    file.write(f"{line}\n")
+                return
+            names = list(dict.fromkeys(itertools.chain.from_iterable(records())))
+            cells = ([record.get(name) for name in names] for record in records())
+            rows: Iterable[list] = itertools.chain([names], cells)
+            if suffix == ".csv":
+                # Excel reads UTF-8 only with a byte order mark.
+                file.write("\ufeff")
+                style: Any = {"lineterminator": "\n", "quoting": csv.QUOTE_NONNUMERIC}
+                csv.writer(file, **style).writerows(rows)
+                return
+            for row in rows:
+                texts = ("" if x is None else str(x) for x in row)
+                line = "\t".join(re.sub(r"[\t\r\n]", " ", x) for x in texts)
+                file.write(f"{line}\n")
+
+
+def _write_parquet(path, records, source):
+    arrow, parquet = import_extra("pyarrow"), import_extra("pyarrow.parquet")
+    kinds = collections.defaultdict(set)
+    for record in records():
+        for name, value in record.items():
+            is_long = isinstance(value, int) and value.bit_length() > 63
+            kinds[name].add(str if is_long else type(value))
+    types = {}
+    if source and endings(source)[0] == ".parquet":
+        types = {field.name: field.type for field in parquet.read_schema(source)}
+    known = {int: arrow.int64(), float: arrow.float64(), bool: arrow.bool_()}
+    fields = {}
+    for name, found in kinds.items():
+        # Values of several types become strings: Parquet has one type per column.
+        kind, *others = found - {type(None)} or {str}
+        default = arrow.string() if others else known.get(kind, arrow.string())
+        fields[name] = types.get(name, default)
+
+    def value_of(name, value):
+        if value is None or fields[name] != arrow.string():
+            return value
+        return str(value).encode("utf-8", "replace").decode()
+
+    rows = ({k: value_of(k, x) for k, x in record.items()} for record in records())
+    schema = arrow.schema(list(fields.items()))
+    with parquet.ParquetWriter(path, schema) as writer:
+        while group := list(itertools.islice(rows, _ROWS_PER_GROUP)):
+            writer.write_table(arrow.Table.from_pylist(group, schema))

@@ -2,7 +2,6 @@
 
 import collections
 import glob
-import gzip
 import io
 import json
 import os
@@ -10,19 +9,17 @@ import pathlib
 import zlib
 from collections.abc import Iterable, Iterator
 
+from albert_tf.data.reading import (
+    COMPRESSED_ENDINGS,
+    ZSTD_ENDINGS,
+    byte_chunks,
+    endings,
+)
 from albert_tf.pretraining.records import MANIFEST
 from albert_tf_lite.errors import AlbertError, import_extra
 
 JSON_ENDINGS = (".jsonl", ".json", ".ndjson")
-ZSTD_ENDINGS = (".zst", ".zstd")
-COMPRESSED_ENDINGS = (".gz", *ZSTD_ENDINGS)
 ARCHIVES = {".zip", ".tar", ".tgz", ".bz2", ".xz", ".7z", ".rar"}
-_CHUNK = 2**18
-# A zstd block of 128 kB may take 4 bytes: pieces of this size decompress to at most
-# 4 MB.
-_ZSTD_PIECE = 128
-# `zstd --long=31`, as used for dumps of forums; the default reads windows up to 2**27.
-_ZSTD_WINDOW = 2**31
 # Advice for the user by kind of skipped lines.
 _ADVICE = {
     "not_utf8": "are not UTF-8. Convert them: iconv -f GB18030 -t UTF-8 (or -f UTF-16)",
@@ -124,7 +121,7 @@ class Corpus:
 
     def _lines(self, path: pathlib.Path, file: io.BufferedReader) -> Iterator[str]:
         """Yield the stripped lines of a file, and count those that are skipped."""
-        is_json = _endings(path)[0] in JSON_ENDINGS
+        is_json = endings(path)[0] in JSON_ENDINGS
         for data in _byte_lines(path, file):
             try:
                 # Concatenated files may have several byte order marks.
@@ -201,50 +198,17 @@ def _check(path: pathlib.Path) -> None:
         )
     # Report a file that is missing or not readable now instead of hours later.
     path.open("rb").close()
-    if _endings(path)[1] in ZSTD_ENDINGS:
+    if endings(path)[1] in ZSTD_ENDINGS:
         import_extra("zstandard")
 
 
-def _endings(path: pathlib.Path) -> tuple[str, str]:
-    """Return the endings for kind and compression, such as `(".jsonl", ".gz")`."""
-    *_, first, last = ("", "", *path.suffixes)
-    first, last = first.lower(), last.lower()
-    return (first, last) if last in COMPRESSED_ENDINGS else (last, "")
-
-
 def _byte_lines(path: pathlib.Path, file: io.BufferedReader) -> Iterator[bytes]:
-    compression = _endings(path)[1]
-    if compression in ZSTD_ENDINGS:
-        chunks = _zstd_chunks(file)
-    else:
-        # At a damage `read` loses the bytes before it; `read1` does not.
-        read = gzip.GzipFile(fileobj=file).read1 if compression else file.read1
-        chunks = iter(lambda: read(_CHUNK), b"")
     rest = b""
-    for chunk in chunks:
+    for chunk in byte_chunks(path, file):
         *lines, rest = (rest + chunk).split(b"\n")
         yield from lines
     if rest:
         yield rest
-
-
-def _zstd_chunks(file: io.BufferedReader) -> Iterator[bytes]:
-    import zstandard
-
-    # `stream_reader` does not report a truncated file.
-    decompressor = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW)
-    frame = None
-    while piece := file.read(_ZSTD_PIECE):
-        while piece:
-            frame = frame or decompressor.decompressobj()
-            try:
-                yield frame.decompress(piece)
-            except zstandard.ZstdError as error:
-                raise OSError(error) from error
-            piece = frame.unused_data
-            frame = None if frame.eof else frame
-    if frame:
-        raise EOFError("it ends within a zstd frame")
 
 
 def _json_text(line: str, field: str) -> str | None:

@@ -14,11 +14,11 @@ from typing import Any
 
 from albert_tf.files import complete_file, only_writer, write_json
 from albert_tf.pretraining.corpus import Corpus, printable
-from albert_tf.pretraining.executors import run_jobs
 from albert_tf.pretraining.records import MANIFEST, read_manifest
 from albert_tf.pretraining.shards import PretrainingData, ShardMaker
 from albert_tf.training.run_state import differences
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.executors import run_jobs
 
 _SHARDS = f"pretrain-*-{16 * '[0-9a-f]'}.tfrecord"
 

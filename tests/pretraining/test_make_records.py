@@ -24,9 +24,9 @@ from albert_tf.pretraining import (
     make_pretraining_data,
     shards,
 )
-from albert_tf.pretraining.executors import call_pickled, run_jobs
 from albert_tf.pretraining.records import parse_records, record_lengths, unmask
 from albert_tf.tokenizers import WordPieceTokenizer
+from albert_tf_lite.executors import call_pickled, run_jobs
 
 TEXT = """\
 我想吃鸡蛋炒饭，但是家里没有鸡蛋了。于是我去了附近的超级市场！那里的人很多。

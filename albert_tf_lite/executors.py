@@ -7,11 +7,11 @@ import functools
 import multiprocessing
 import os
 import pickle
+import signal
 import threading
-from collections.abc import Callable, Iterable, Iterator
+import warnings
+from collections.abc import Callable, Generator, Iterable
 from typing import Any
-
-import tensorflow as tf
 
 from albert_tf_lite.errors import AlbertError, import_extra
 
@@ -21,7 +21,7 @@ def run_jobs(
     jobs: Iterable[tuple[Any, tuple]],
     engine: str = "process",
     workers: int | None = None,
-) -> Iterator[tuple[Any, Any]]:
+) -> Generator[tuple[Any, Any], None, None]:
     """Yield `(key, function(*arguments))` for each job `(key, arguments)`, in order.
 
     Jobs are read as workers become free, because each may hold much text. A single
@@ -32,6 +32,7 @@ def run_jobs(
     has_affinity = hasattr(os, "sched_getaffinity")
     cpus = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count()
     processes = workers or cpus or 1
+    others = set(multiprocessing.active_children())
     if engine == "process" and processes == 1:
         for key, arguments in jobs:
             yield key, function(*arguments)
@@ -81,18 +82,33 @@ def run_jobs(
                 "command with fewer workers to resume. A script that uses workers "
                 'needs the line `if __name__ == "__main__":` before its own work.'
             ) from error
+        except BaseException:
+            # Do not wait for jobs whose results are not read.
+            for process in {*multiprocessing.active_children()} - others:
+                process.terminate()
+            raise
 
 
 def _prepare_worker() -> None:
-    """Run TensorFlow on one thread, and end if the parent process is killed."""
+    """Run TensorFlow on one thread, and end with the parent process only."""
 
     def end_with_parent():
         multiprocessing.parent_process().join()
         os._exit(1)
 
     threading.Thread(target=end_with_parent, daemon=True).start()
-    tf.config.threading.set_intra_op_parallelism_threads(1)
-    tf.config.threading.set_inter_op_parallelism_threads(1)
+    # Ctrl-C reaches all processes of a terminal; the parent ends the others.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.environ.update(TF_NUM_INTRAOP_THREADS="1", TF_NUM_INTEROP_THREADS="1")
+
+
+def with_warnings(function: Callable, *arguments: Any) -> tuple[Any, list[str]]:
+    """Return the result of a call and its warnings, which a worker would print."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        result = function(*arguments)
+    shown = (x for x in caught if issubclass(x.category, UserWarning))
+    return result, [str(x.message) for x in shown]
 
 
 def call_pickled(pickled: bytes, *arguments: Any) -> Any:

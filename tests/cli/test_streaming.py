@@ -1,0 +1,302 @@
+"""`albert-tf predict` on large files: formats, workers, resuming, Ray."""
+
+import errno
+import gzip
+import importlib.util
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import time
+from unittest import mock
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+import zstandard
+from command_line import refused, run
+from lite_tasks import needs_onnx
+from small_classifier import small_classifier
+
+import albert_tf
+from albert_tf.data.tables import Table
+from albert_tf_cli import common, streaming
+
+pytestmark = needs_onnx
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+TEXTS = ["很好", "", "太差了", "😀好\u2028", "不", "我想你", "一 般", "差！"]
+HEADER = "id\ttext\tlabel"
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """A classifier that answers without TensorFlow."""
+    folder = tmp_path_factory.mktemp("model")
+    classifier = small_classifier(2, labels=["差", "好"])
+    classifier.save_to_preset(folder)
+    albert_tf.export.onnx(classifier, folder / "model.onnx", preset=folder)
+    return folder
+
+
+@pytest.fixture
+def small_blocks(monkeypatch):
+    for module in (streaming, predict_module()):
+        monkeypatch.setattr(module, "BLOCK", 3)
+
+
+def predict_module():
+    # The package has a function of the same name.
+    return sys.modules["albert_tf_cli.predict"]
+
+
+def write_table(path, count):
+    rows = (f"{i}\t{TEXTS[i % len(TEXTS)]}\t好\n" for i in range(count))
+    path.write_text(f"{HEADER}\n{''.join(rows)}", "utf-8")
+    return path
+
+
+def interrupt_after(number, error):
+    """Raise an error once the blocks of a number are written."""
+    append, calls = streaming.append, []
+
+    def append_or_raise(journal, answers):
+        calls.append(answers)
+        append(journal, answers)
+        if len(calls) == number:
+            # Half a line, as of a killed process.
+            journal.write(b'[{"label": ')
+            journal.flush()
+            raise error
+
+    return mock.patch.object(predict_module(), "append", append_or_raise), calls
+
+
+# === Formats ===
+
+
+def as_txt(records):
+    return "".join(f"{x['text']}\n" for x in records).encode()
+
+
+def as_tsv(records):
+    lines = ["\t".join(records[0]), *("\t".join(map(str, x.values())) for x in records)]
+    return "\n".join(lines).encode()
+
+
+def as_csv(records):
+    return as_tsv(records).replace(b"\t", b";").decode().encode("gb18030")
+
+
+def as_jsonl(records):
+    return "".join(f"{json.dumps(x)}\n" for x in records).encode()
+
+
+def as_parquet(records):
+    table = pyarrow.Table.from_pylist(records)
+    kind = pyarrow.field("id", pyarrow.int16())
+    table = table.set_column(0, kind, table["id"].cast(kind.type))
+    sink = pyarrow.BufferOutputStream()
+    pyarrow.parquet.write_table(table, sink)
+    return sink.getvalue().to_pybytes()
+
+
+def as_zst(data):
+    return zstandard.compress(data)
+
+
+INPUTS = {
+    "a.txt.zst": lambda records: as_zst(as_txt(records)),
+    "a.tsv": as_tsv,
+    "a.csv.gz": lambda records: gzip.compress(as_csv(records)),
+    "a.jsonl.gz": lambda records: gzip.compress(as_jsonl(records)),
+    "a.parquet": as_parquet,
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*Read as such")
+@pytest.mark.parametrize("name", INPUTS)
+def test_each_format_is_answered_in_blocks(model, tmp_path, small_blocks, name):
+    records = [{"id": i, "text": text} for i, text in enumerate(TEXTS)]
+    (tmp_path / name).write_bytes(INPUTS[name](records))
+    answers = albert_tf.export.OnnxModel(model / "model.onnx").answers(TEXTS)
+    has_ids = not name.startswith("a.txt")
+    for ending in ("csv", "tsv", "jsonl", "parquet"):
+        output = tmp_path / f"found.{ending}"
+        run("predict", model, tmp_path / name, "--output", output, "--workers", 1)
+        found = Table(output).records()
+        assert [list(x) for x in found] == len(TEXTS) * [
+            [*["id"] * has_ids, "text", "label", "score"]
+        ]
+        assert [x["text"] for x in found] == TEXTS
+        assert [x["label"] for x in found] == [x["label"] for x in answers]
+        scores = [float(x["score"]) for x in found]
+        assert scores == pytest.approx([x["score"] for x in answers], abs=1e-5)
+        if has_ids:
+            assert [int(x["id"]) for x in found] == list(range(len(TEXTS)))
+    if name == "a.parquet":
+        schema = pyarrow.parquet.read_schema(output)
+        assert [str(kind) for kind in schema.types] == [
+            *("int16", "string", "string", "double")
+        ]
+    assert sorted(os.listdir(tmp_path)) == sorted(
+        [name, *(f"found.{x}" for x in ("csv", "tsv", "jsonl", "parquet"))]
+    )
+
+
+def test_columns_that_begin_in_a_late_block(model, tmp_path, small_blocks):
+    records: list[dict] = [{"text": text} for text in TEXTS]
+    # Half of a surrogate pair, which UTF-8 cannot hold.
+    records[6]["text"] += "\ud83d"
+    records[5] |= {"date": "2026", "label": {"a": [1]}}
+    records[7] |= {"date": 7}
+    (tmp_path / "a.jsonl").write_bytes(as_jsonl(records))
+    found = {}
+    for ending in ("jsonl", "csv", "parquet"):
+        output = tmp_path / f"found.{ending}"
+        run("predict", model, tmp_path / "a.jsonl", "--output", output)
+        found[ending] = Table(output).records()
+    records[6]["text"] = records[6]["text"].replace("\ud83d", "?")
+    for record, answered in zip(records, found["jsonl"], strict=True):
+        assert answered | record == answered
+    assert list(found["csv"][0]) == list(found["parquet"][0])
+    assert {"date", "label", "predicted_label"} < {*found["csv"][0]}
+    assert [x["date"] for x in found["parquet"]] == [*5 * [None], "2026", None, "7"]
+
+
+def test_a_wrong_row_of_a_late_block_is_named_before_any_answer(
+    model, tmp_path, small_blocks
+):
+    file = write_table(tmp_path / "a.tsv", 11)
+    file.write_text(file.read_text("utf-8") + "12\n", "utf-8")
+    command = ("predict", model, file, "--output", tmp_path / "found.csv")
+    assert "Line 13 of" in refused(*command)
+    data = gzip.compress(as_txt([{"text": text} for text in TEXTS * 50]))
+    (tmp_path / "b.txt.gz").write_bytes(data[:-20])
+    assert "b.txt.gz is damaged or truncated" in refused(
+        "predict", model, tmp_path / "b.txt.gz"
+    )
+    assert "c.parquet is not a file" in refused("predict", model, "c.parquet")
+    (tmp_path / "c.parquet").write_bytes(b"PAR1")
+    error = refused("predict", model, tmp_path / "c.parquet")
+    assert "cannot be read as Parquet" in error
+    assert sorted(os.listdir(tmp_path)) == ["a.tsv", "b.txt.gz", "c.parquet"]
+
+
+# === Resuming ===
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError(errno.ENOSPC, "full")])
+def test_an_interrupted_run_is_resumed(model, tmp_path, small_blocks, error):
+    file = write_table(tmp_path / "a.tsv", 14)
+    whole, resumed = tmp_path / "whole.csv", tmp_path / "resumed.csv"
+    run("predict", model, file, "--output", whole, "--workers", 1)
+    command = ("predict", model, file, "--output", resumed)
+    patch, _ = interrupt_after(2, error)
+    with patch:
+        if error is KeyboardInterrupt:
+            assert "The same command resumes" in run(*command, code=130).stdout
+        else:
+            assert "resumed.csv: full" in refused(*command, "--workers", 1)
+    assert not resumed.exists()
+    # Another command does not continue it.
+    assert "unfinished run with other top_k." in refused(*command, "--top-k", 0)
+    other = write_table(tmp_path / "other.tsv", 13)
+    command = ("predict", model, other, "--output", resumed)
+    assert "unfinished run with other texts." in refused(*command)
+    # Texts of another file and in another form are the same.
+    moved = tmp_path / "moved.csv"
+    moved.write_text(file.read_text("utf-8").replace("\t", ","), "utf-8")
+    patch, calls = interrupt_after(0, error)
+    with patch:
+        run("predict", model, moved, "--output", resumed, "--workers", 2)
+    assert len(calls) == 3
+    assert resumed.read_bytes() == whole.read_bytes()
+    assert not [*tmp_path.glob(".*")]
+
+
+def test_a_model_without_an_exported_file_resumes(tmp_path, small_blocks, monkeypatch):
+    monkeypatch.setattr(common, "LINE_EVERY", 0.001)
+    small_classifier(2).save_to_preset(tmp_path / "model")
+    file = write_table(tmp_path / "a.tsv", 8)
+    command = ("predict", tmp_path / "model", file, "--output", tmp_path / "b.tsv")
+    patch, _ = interrupt_after(1, KeyboardInterrupt)
+    with patch:
+        run(*command, code=130)
+    patch, calls = interrupt_after(0, None)
+    with patch:
+        printed = run(*command).stderr
+    line = r"^predict: texts \d of 8, [\d,.]+ texts per s, 0 min \d+ s left$"
+    assert re.search(line, printed, re.MULTILINE)
+    assert len(calls) == 2 and len(Table(tmp_path / "b.tsv").rows) == 8
+    assert "--engine ray needs an exported model" in refused(
+        *command[:3], "--engine=ray"
+    )
+
+
+COMMAND = [sys.executable, "-m", "albert_tf_cli", "predict"]
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_killed_run_is_resumed(model, tmp_path, number):
+    write_table(tmp_path / "a.tsv", 9000)
+    arguments = [model, "a.tsv", "--workers", "2", "--output"]
+    settings = {"cwd": tmp_path, "env": ENVIRONMENT}
+    process = subprocess.Popen([*COMMAND, *arguments, "killed.jsonl"], **settings)
+    journal = tmp_path / ".killed.jsonl.answers"
+    while not (journal.exists() and journal.read_bytes().count(b"\n") > 3):
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(number)
+    assert process.wait() == {signal.SIGKILL: -9, signal.SIGTERM: 130}[number]
+    assert not (tmp_path / "killed.jsonl").exists()
+    for name in ("killed.jsonl", "whole.jsonl"):
+        subprocess.run([*COMMAND, *arguments, name], check=True, **settings)
+    whole = (tmp_path / "whole.jsonl").read_bytes()
+    assert (tmp_path / "killed.jsonl").read_bytes() == whole
+    assert whole.count(b"\n") == 9000 and not journal.exists()
+
+
+RAY = """
+import os, pathlib, signal, sys, threading, time
+import ray
+import albert_tf_cli
+
+def kill_one():
+    while True:
+        for file in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+            try:
+                if file.read_bytes().startswith(b"ray::call_pickled"):
+                    os.kill(int(file.parent.name), signal.SIGKILL)
+                    print("killed", flush=True)
+                    return
+            except OSError:
+                pass  # It has ended.
+        time.sleep(0.01)
+
+threading.Thread(target=kill_one, daemon=True).start()
+ray.init(num_cpus=2, log_to_driver=False)
+albert_tf_cli.main()
+"""
+
+
+@pytest.mark.nightly
+@pytest.mark.skipif(
+    not importlib.util.find_spec("ray") or not pathlib.Path("/proc/self").exists(),
+    reason="needs Ray (extra [ray]), whose workers are found in /proc",
+)
+def test_a_killed_worker_of_ray_changes_nothing(model, tmp_path):
+    write_table(tmp_path / "a.tsv", 9000)
+    arguments = ["predict", model, tmp_path / "a.tsv", "--output"]
+    command = [sys.executable, "-c", RAY, *map(str, arguments), "--engine=ray"]
+    command.insert(-1, str(tmp_path / "ray.csv"))
+    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "killed" in done.stdout
+    run(*arguments, tmp_path / "here.csv")
+    here = (tmp_path / "here.csv").read_bytes()
+    assert (tmp_path / "ray.csv").read_bytes() == here
