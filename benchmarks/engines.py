@@ -83,11 +83,13 @@ class TrimmedKerasHub(KerasHub):
         self.preprocessor, self.model.preprocessor = self.model.preprocessor, None
 
     def _batches(self, data, batch_size):
-        def trimmed(x, *y):
-            features = self.preprocessor(x)
+        def trimmed(x, y=None):
+            # With defaults, a pair would be read as texts and labels.
+            features = self.preprocessor(x, y=None, sample_weight=None)
             lengths = tf.math.count_nonzero(features["padding_mask"], axis=1)
             longest = tf.reduce_max(lengths)
-            return {name: x[:, :longest] for name, x in features.items()}, *y
+            features = {name: x[:, :longest] for name, x in features.items()}
+            return keras.utils.pack_x_y_sample_weight(features, y)
 
         return data.batch(batch_size).map(trimmed).prefetch(tf.data.AUTOTUNE)
 
