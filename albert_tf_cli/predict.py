@@ -131,10 +131,10 @@ def predict(
     suffix = check_writable(output, as_json) if output else ""
     texts = [] if texts == ["-"] else texts
     file = _file_of(texts)
-    options: dict[str, Any] = {"batch_size": batch_size}
-    options |= {"candidate_labels": labels} if labels else {}
-    options |= {} if top_k is None else {"top_k": top_k or None}
-    answer, network = _open(model, task_name, engine, explain, options)
+    settings: dict[str, Any] = {"batch_size": batch_size}
+    settings |= {"candidate_labels": labels} if labels else {}
+    settings |= {} if top_k is None else {"top_k": top_k or None}
+    answer, network = _open(model, task_name, engine, explain, settings)
     loaded, task = answer.answerer, task_named(answer.task)
     explainer = None
     if explain:
@@ -161,7 +161,7 @@ def predict(
     blocks, sizes, digest = read_remembered(model, given, read) if file else read(given)
     if network and len(sizes) > 1:
         # One thread per process, also if there is a single process.
-        answer = Pipeline(open_exported(model, threads=1), **options)
+        answer = Pipeline(open_exported(model, threads=1), **settings)
     elif engine != "ray":
         workers = 1
     function = functools.partial(_explain, answer, explainer) if explain else answer
@@ -214,7 +214,7 @@ def predict(
     common.console.print(f"{total:,} answers are in {output}", soft_wrap=True)
 
 
-def _open(model, task_name, engine, explain, options):
+def _open(model, task_name, engine, explain, settings):
     """Return a pipeline, and its exported file or `None` if TensorFlow answers."""
     is_int8 = engine in ("onnx", "litert")
     is_exported = pathlib.Path(model).suffix in common.EXPORTED
@@ -229,7 +229,7 @@ def _open(model, task_name, engine, explain, options):
         common.check_checkpoint(model)
     network = None if is_int8 or explain else common.open_network(model, task_name)
     if network:
-        return Pipeline(network, **options), network
+        return Pipeline(network, **settings), network
     if engine == "ray":
         raise AlbertError(
             "--engine ray needs an exported model, and does not apply to --explain. "
@@ -238,8 +238,8 @@ def _open(model, task_name, engine, explain, options):
     common.import_tensorflow()
     from albert_tf import pipeline
 
-    options = {**options, "engine": engine} if is_int8 else options
-    return pipeline(task_name, model, **options), None
+    settings = {**settings, "engine": engine} if is_int8 else settings
+    return pipeline(task_name, model, **settings), None
 
 
 def _examples(x):
