@@ -83,7 +83,7 @@ def run_jobs(
                 'needs the line `if __name__ == "__main__":` before its own work.'
             ) from error
         except BaseException:
-            # Do not wait for jobs whose results are not read.
+            # Do not wait for jobs whose results are not read: `_stop` ends them.
             for process in {*multiprocessing.active_children()} - others:
                 process.terminate()
             raise
@@ -99,7 +99,24 @@ def _prepare_worker() -> None:
     threading.Thread(target=end_with_parent, daemon=True).start()
     # Ctrl-C reaches all processes of a terminal; the parent ends the others.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, _stop)
     os.environ.update(TF_NUM_INTRAOP_THREADS="1", TF_NUM_INTEROP_THREADS="1")
+
+
+class _Job:
+    """What a worker process does."""
+
+    is_running = is_stopped = False
+
+
+def _stop(*_: Any) -> None:
+    """End the job of this worker, and those that follow.
+
+    A worker that died while it sends a result would block the parent process.
+    """
+    _Job.is_stopped = True
+    if _Job.is_running:
+        raise KeyboardInterrupt
 
 
 def with_warnings(function: Callable, *arguments: Any) -> tuple[Any, list[str]]:
@@ -113,7 +130,13 @@ def with_warnings(function: Callable, *arguments: Any) -> tuple[Any, list[str]]:
 
 def call_pickled(pickled: bytes, *arguments: Any) -> Any:
     """Call a pickled function, unpickled once per process."""
-    return _unpickled(pickled)(*arguments)
+    if _Job.is_stopped:
+        raise KeyboardInterrupt
+    _Job.is_running = True
+    try:
+        return _unpickled(pickled)(*arguments)
+    finally:
+        _Job.is_running = False
 
 
 _unpickled = functools.lru_cache(maxsize=1)(pickle.loads)
