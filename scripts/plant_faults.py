@@ -35,8 +35,8 @@ padding_attended | albert_tf/backbone | padding does not change the output
 - x = block(x, padding_mask=mask)
 + x = block(x)
 activation_ignored | albert_tf/layers | `hidden_act` of a config is obeyed
-- activation=self.activation,
-+ activation=get_activation("gelu_approximate"),
+- return self.activation(x)
++ return gelu_approximate(x)
 group_index | albert_tf/backbone | each layer has the weights of its own group
 - return int(layer / (num_layers / num_groups))
 + return layer % num_groups
