@@ -1,4 +1,4 @@
-"""Import TensorFlow without its log lines, and with an allocator for large tensors."""
+"""Import TensorFlow without its log lines, and keep the memory of large tensors."""
 
 import contextlib
 import ctypes
@@ -17,7 +17,7 @@ MALLOC_OPTIONS = {-8: 1, -3: 32 << 20, -1: 1 << 30}
 def import_tensorflow():
     """Import Keras and TensorFlow and hide their remarks on processor and GPUs.
 
-    `TF_CPP_MIN_LOG_LEVEL=0` shows them, and no log level hides them.
+    No log level hides all of them. `TF_CPP_MIN_LOG_LEVEL=0` shows them.
     """
     keep_freed_memory()
     is_verbose = os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3") in ("0", "1")

@@ -2,7 +2,6 @@
 
 import contextlib
 import functools
-import hashlib
 import json
 import os
 import pathlib
@@ -251,11 +250,10 @@ def _digest(network, answer):
     """Return the fingerprint of a model: of its exported file or its weights."""
     if network:
         return file_digest(network.path)
+    from albert_tf.training.run_state import data_digest
+
     config = json.dumps(answer.model.get_config(), sort_keys=True, default=str)
-    digest = hashlib.sha256(config.encode())
-    for weight in answer.model.weights:
-        digest.update(weight.numpy().tobytes())
-    return digest.hexdigest()
+    return data_digest((config, answer.model.get_weights()))
 
 
 def _print_answer(task, text, parts, found, as_json, explain):

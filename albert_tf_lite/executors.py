@@ -90,7 +90,7 @@ def run_jobs(
 
 
 def _prepare_worker() -> None:
-    """Run TensorFlow on one thread, and end with the parent process only."""
+    """Run TensorFlow on one thread, stop at SIGTERM, and end with the parent."""
 
     def end_with_parent():
         multiprocessing.parent_process().join()

@@ -1,4 +1,4 @@
-"""Make the text that albert_micro_zh is pretrained on.
+"""Make the text for the next pretraining of albert_micro_zh.
 
     python examples/albert_micro_zh/make_text.py CORPUS LABELLED OUTPUT
 
