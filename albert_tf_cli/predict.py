@@ -116,7 +116,7 @@ def predict(
       albert-tf predict my_nli_model --task zero-shot-classification \\
           --candidate-labels 体育,财经 球队昨晚赢了
     """
-    from albert_tf.data.tables import check_writable, write_records
+    from albert_tf.data.writing import check_writable, write_records
 
     labels = [x.strip() for x in re.split("[,，、]", candidate_labels or "")]
     labels = [x for x in labels if x]
