@@ -1,7 +1,7 @@
 """Compare inference and training speed with other libraries on the same texts.
 
     python benchmarks/classify.py [--assets ../shared] [--size albert_tiny_zh]
-        [--data lcqmc] [--examples 1024] [--rounds 3]
+        [--data lcqmc] [--examples 1024] [--rounds 5]
 
 ASSETS is a folder with data/lcqmc/dev.tsv, data/chnsenticorp_clean.zip,
 data/cmrc2018/cmrc2018_dev.json and released/vocab/vocab_zh_21128.txt. All engines
@@ -61,7 +61,7 @@ def main():
     parser.add_argument("--data", default="lcqmc", choices=DATA)
     parser.add_argument("--examples", type=int, default=1024)
     parser.add_argument("--batch-size", type=int, default=32)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--jobs", nargs="+", default=["predict", "fit"])
     arguments = parser.parse_args()
     assets = pathlib.Path(arguments.assets)
@@ -84,7 +84,7 @@ def main():
     }
     results = {}
     for job in arguments.jobs:
-        able = {engine.name: engine for engine in engines if hasattr(engine, job)}
+        able = {engine.name: engine for engine in engines if getattr(engine, job, None)}
         calls = {
             name: lambda engine=engine, job=job: runs[job](engine)
             for name, engine in able.items()

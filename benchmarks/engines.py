@@ -171,10 +171,11 @@ class Transformers:
 
 
 class SortedTransformers(Transformers):
-    """PyTorch, with texts sorted by length."""
+    """PyTorch, with texts sorted by length, which suits only prediction."""
 
     name = "transformers, sorted"
     sorts = True
+    fit = None
 
 
 class BFloat16Transformers(SortedTransformers):
@@ -182,21 +183,27 @@ class BFloat16Transformers(SortedTransformers):
     dtype = "bfloat16"
 
 
-class OnnxInt8:
-    """The int8 ONNX export, run by ONNX Runtime."""
+class OnnxModel:
+    """The float32 ONNX export, run by ONNX Runtime, as `albert-tf predict` does."""
 
-    name = "ONNX Runtime int8"
+    name, precision = "ONNX Runtime float32", "float32"
     write, opens = staticmethod(albert_tf.export.onnx), albert_tf.export.OnnxModel
 
     def __init__(self, size, vocabulary, sequence_length=128):
         self.path = path = pathlib.Path(tempfile.mkdtemp(), "model")
         model = Ours(size, vocabulary, sequence_length).model
-        self.write(model, path, precision="int8")
+        self.write(model, path, precision=self.precision)
         self.model = self.opens(path)
 
     def predict(self, x, batch_size):
         # `OnnxModel.predict` batches the texts by length.
         return self.model.predict(x)["probabilities"]
+
+
+class OnnxInt8(OnnxModel):
+    """The int8 ONNX export."""
+
+    name, precision = "ONNX Runtime int8", "int8"
 
 
 class LiteRTInt8(OnnxInt8):
@@ -231,6 +238,7 @@ NEEDS = {
     Transformers: ("torch", "transformers"),
     SortedTransformers: ("torch", "transformers"),
     BFloat16Transformers: ("torch", "transformers"),
+    OnnxModel: ("onnx", "onnxruntime"),
     OnnxInt8: ("onnx", "onnxruntime"),
     LiteRTInt8: ("ai_edge_litert",),
     OpenVinoInt8: ("onnx", "openvino"),

@@ -47,7 +47,12 @@ class ServedModel:
         return answers["probabilities"].numpy()
 
     def predict(self, texts):
-        labels = self.signatures["serving_default"](text=tf.constant(texts))["label"]
+        parts = texts if isinstance(texts, tuple) else (texts,)
+        inputs = {
+            name: tf.constant(part)
+            for name, part in zip(("text", "text_b"), parts, strict=False)
+        }
+        labels = self.signatures["serving_default"](**inputs)["label"]
         return {"label": np.array([label.decode() for label in labels.numpy()])}
 
 
@@ -183,11 +188,15 @@ def speed_table(size, task, files, arguments):
 
 def agreement_table(task, files, arguments):
     data = [read_labelled_texts(path) for path in arguments.texts]
-    texts = [text for part in data for text in part.x]
+    # One or two columns of texts, and the labels.
+    columns = [x.x if x.pairs else (x.x,) for x in data]
     labels = np.array([str(label) for part in data for label in part.labels])
-    chosen = np.random.default_rng(1).permutation(len(texts))[: arguments.examples]
-    texts, labels = [texts[i] for i in chosen], labels[chosen]
-    title = f"{arguments.model}, {len(texts)} texts"
+    chosen = np.random.default_rng(1).permutation(len(labels))[: arguments.examples]
+    parts = [
+        np.concatenate(part)[chosen].tolist() for part in zip(*columns, strict=True)
+    ]
+    texts, labels = tuple(parts) if len(parts) > 1 else parts[0], labels[chosen]
+    title = f"{arguments.model}, {len(labels)} examples"
     table = Table(
         "", "MB", "labels as Keras", "accuracy", title=title, title_justify="left"
     )

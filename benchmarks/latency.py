@@ -2,7 +2,9 @@
 
     python benchmarks/latency.py [--assets ../shared] [--size albert_tiny_zh]
 
-Prints the median over many calls with a text of 32 tokens; the engines take turns.
+Prints the median over many calls with a text of 32 tokens. The engines take turns, with
+several calls in a row, because the threads of some wait busily after each call. The
+first call of a turn does not count.
 `SavedModel` is the export that TensorFlow Serving runs. KerasHub is measured by
 `predict_on_batch` of a compiled model. ONNX Runtime, LiteRT and transformers are
 included if they are installed.
@@ -20,6 +22,7 @@ from engines import (
     KerasHub,
     LiteRTInt8,
     OnnxInt8,
+    OnnxModel,
     Ours,
     Transformers,
     installed,
@@ -45,7 +48,7 @@ def calls(size, vocabulary, text):
         "KerasHub predict_on_batch": lambda: theirs.predict_on_batch(texts),
     }
     for engine in installed():
-        if engine in (Transformers, OnnxInt8, LiteRTInt8):
+        if engine in (Transformers, OnnxModel, OnnxInt8, LiteRTInt8):
             model = engine(size, vocabulary)
             found[engine.name] = lambda model=model: model.predict([text], 1)
     return found, loaded
@@ -56,7 +59,8 @@ def main():
     default = os.environ.get("ALBERT_TF_ASSETS", "../shared")
     parser.add_argument("--assets", default=default, help="folder with the vocabulary")
     parser.add_argument("--size", default="albert_tiny_zh", choices=zh.SIZES)
-    parser.add_argument("--calls", type=int, default=100)
+    parser.add_argument("--calls", type=int, default=20, help="per round")
+    parser.add_argument("--rounds", type=int, default=5)
     arguments = parser.parse_args()
     vocabulary = f"{arguments.assets}/released/vocab/vocab_zh_21128.txt"
     text = "今天天气很好我们一起去公园里走走然后再回家吃饭好不好呀朋友"[:30]
@@ -64,12 +68,15 @@ def main():
     found, _alive = calls(arguments.size, vocabulary, text)
     times = {name: [] for name in found}
     rate = matrix_rate()
-    for number in range(arguments.calls + 5):
+    # The first round is a warm-up.
+    for number in range(arguments.rounds + 1):
         for name, call in found.items():
-            start = time.perf_counter()
             call()
-            if number >= 5:
-                times[name].append(1000 * (time.perf_counter() - start))
+            for _ in range(arguments.calls if number else 4):
+                start = time.perf_counter()
+                call()
+                if number:
+                    times[name].append(1000 * (time.perf_counter() - start))
     slow = statistics.median(times["KerasHub predict_on_batch"])
     rows = {
         name: {
@@ -81,7 +88,8 @@ def main():
         for name, values in times.items()
     }
     console.print(table_of(rows, ("ms", "of KerasHub", "fastest", "90%")))
-    settings = {"size": arguments.size, "calls": arguments.calls, "tokens": 32}
+    calls_of_each = arguments.calls * arguments.rounds
+    settings = {"size": arguments.size, "calls": calls_of_each, "tokens": 32}
     name = f"latency_{arguments.size}"
     write_results(name, {"settings": settings, "matrix_gflops": rate, "rows": rows})
 

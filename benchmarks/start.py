@@ -1,15 +1,20 @@
 """Measure the seconds and memory from a new process to its first answer.
 
-    python benchmarks/start.py [--rounds 3]
+    python benchmarks/start.py [--rounds 5]
 
 Each round is a new process that imports TensorFlow, tensorflow-text, KerasHub and
 albert_tf, loads `examples/albert_micro_zh` and predicts twice. Further processes run
-`albert-tf predict` with the model and with ONNX and LiteRT files exported from it.
+`albert-tf predict` with a directory of `albert-tf finetune`, once with its ONNX file
+and once without, and with int8 files exported from it. `megabytes` is the peak memory
+of such a process.
 """
 
 import argparse
 import json
+import os
 import pathlib
+import shlex
+import shutil
 import statistics
 import subprocess
 import sys
@@ -36,8 +41,6 @@ model = stage("load", lambda: classes.AlbertTextClassifier.from_checkpoint(
     sys.argv[1], num_classes=2))
 stage("first answer", lambda: model.predict(["房间很干净"], verbose=0))
 stage("second answer", lambda: model.predict(["服务太差了，不好"], verbose=0))
-if len(sys.argv) > 2:
-    model.save_to_preset(sys.argv[2])
 peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 found["memory"] = (imported / 1e3, peak / 1e3)
 print(json.dumps(found))
@@ -45,31 +48,40 @@ print(json.dumps(found))
 
 
 def run(*command):
+    """Run a command; return its output, its seconds and its peak memory in MB."""
     start = time.perf_counter()
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT)
-    if done.returncode:
-        sys.exit(done.stderr)
-    return done.stdout, time.perf_counter() - start
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=ROOT
+    )
+    printed = process.stdout.read()
+    _, status, used = os.wait4(process.pid, 0)
+    if status:
+        sys.exit(f"Failed: {shlex.join(map(str, command))}")
+    return printed, time.perf_counter() - start, used.ru_maxrss / 1e3
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=5)
     arguments = parser.parse_args()
     micro = str(ROOT / "examples" / "albert_micro_zh")
-    preset = str(pathlib.Path(tempfile.mkdtemp(), "preset"))
-    run(sys.executable, "-c", STAGES, micro, preset)
+    folder = pathlib.Path(tempfile.mkdtemp())
     command = str(pathlib.Path(sys.executable).with_name("albert-tf"))
-    commands = {preset: []}
+    train = ROOT / "examples" / "data" / "spam" / "messages.tsv"
+    model, plain = folder / "model", folder / "without_onnx"
+    options = ("--checkpoint", micro, "--train", train, "--epochs", "1")
+    run(command, "finetune", *options, "--output", model)
+    shutil.copytree(model, plain)
+    (plain / "model.onnx").unlink()
+    commands = {"a model of finetune": model, "the same without model.onnx": plain}
     for kind, ending in (("onnx", "onnx"), ("litert", "tflite")):
-        file = f"{preset}.{ending}"
-        run(command, "export", preset, file, "--format", kind, "--precision", "int8")
-        commands[file] = []
-    rounds = []
+        commands[f"{kind} int8"] = file = folder / f"int8.{ending}"
+        run(command, "export", model, file, "--format", kind, "--precision", "int8")
+    rounds, answers = [], {name: [] for name in commands}
     for _ in range(arguments.rounds):
         rounds.append(json.loads(run(sys.executable, "-c", STAGES, micro)[0]))
-        for model, times in commands.items():
-            times.append(run(command, "predict", model, "房间很干净")[1])
+        for name, path in commands.items():
+            answers[name].append(run(command, "predict", path, "房间很干净")[1:])
     memory = [found.pop("memory") for found in rounds]
     rows = {
         name: {
@@ -78,15 +90,16 @@ def main():
         }
         for name in rounds[0]
     }
-    for model, times in commands.items():
-        name = f"albert-tf predict {pathlib.Path(model).name}"
-        rows[name] = {"seconds": statistics.median(times)}
+    for name, found in answers.items():
+        seconds, megabytes = map(statistics.median, zip(*found, strict=True))
+        row = {"seconds": seconds, "megabytes": megabytes}
+        rows[f"albert-tf predict, {name}"] = row
 
     # Imported last: it imports the packages whose imports are timed above.
     from harness import console, table_of, write_results
 
     imported, peak = (statistics.median(column) for column in zip(*memory, strict=True))
-    console.print(table_of(rows, ("seconds", "cpu_seconds")))
+    console.print(table_of(rows, ("seconds", "cpu_seconds", "megabytes")))
     console.print(f"Memory: {imported:.0f} MB imported, {peak:.0f} MB at the peak")
     write_results(
         "start", {"rows": rows, "megabytes": {"imported": imported, "peak": peak}}
