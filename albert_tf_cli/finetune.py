@@ -72,9 +72,19 @@ def finetune(
         model_option("Maximum number of tokens; longer texts are truncated.", min=5),
     ] = 256,
     epochs: Annotated[
-        int, training_option("Passes over the training examples.", min=1)
-    ] = 3,
-    batch_size: Annotated[int, training_option("Examples per step.", min=1)] = 32,
+        int | None,
+        training_option(
+            "Passes over the training examples. Default: 3, and up to 30 for fewer "
+            "than 1,500.",
+            min=1,
+        ),
+    ] = None,
+    batch_size: Annotated[
+        int | None,
+        training_option(
+            "Examples per step. Default: 16, and 32 from 10,000 examples on.", min=1
+        ),
+    ] = None,
     learning_rate: Annotated[
         float | None,
         training_option(
@@ -150,7 +160,7 @@ def finetune(
         counts = f"{len(labels)} labels: {common.shown(labels)}. {counts}"
     start = checkpoint or f"random weights ({config})"
     common.console.print(
-        f"{counts} examples. Epochs: {epochs}, batch size: {batch_size}, from {start}",
+        f"{counts} examples, from {start}",
         soft_wrap=True,
     )
 
@@ -169,7 +179,11 @@ def finetune(
     from albert_tf.export import onnx
     from albert_tf.files import remove_directory, write_json
     from albert_tf.models import class_weights
-    from albert_tf.training import fine_tuning_learning_rate
+    from albert_tf.training import (
+        fine_tuning_batch_size,
+        fine_tuning_epochs,
+        fine_tuning_learning_rate,
+    )
     from albert_tf.training.fine_tuning import fine_tune
     from albert_tf.training.run_state import data_digest, plot_history
 
@@ -201,7 +215,12 @@ def finetune(
     if class_weight is None:
         _warn_of_rare_class(learned.class_counts(data["train"]), model)
     _warn_of_dev(data["dev"], learned.class_counts(data["dev"]))
+    examples = len(data["train"])
+    epochs = epochs or fine_tuning_epochs(examples)
+    batch_size = batch_size or fine_tuning_batch_size(examples)
+    common.console.print(f"Epochs: {epochs}, batch size: {batch_size}")
     settings = {name: x for name, x in context.params.items() if name != "output"}
+    settings |= {"epochs": epochs, "batch_size": batch_size}
     with common.interruptible(context) as progress:
         metrics = fine_tune(
             model,

@@ -66,6 +66,9 @@ class AlbertBackbone(Presets, keras_hub.models.Backbone):
         num_segments: int. Rows of the segment (token type) table.
         pooler: bool. `False` for a model without `pooled_output`, as masked
             language models and taggers are often saved.
+        fine_tuning: optional dict, the settings that suit the weights, which tasks
+            take as defaults: `learning_rate`, and `pooling_mode` of classifiers and
+            regressors.
         dtype: string or `keras.DTypePolicy`, such as `"mixed_bfloat16"`.
 
     Inputs:
@@ -78,8 +81,8 @@ class AlbertBackbone(Presets, keras_hub.models.Backbone):
         `pooled_output` [batch, hidden_dim] (a dense tanh layer at the first position).
 
     Raises:
-        AlbertError: if `num_heads` does not divide `hidden_dim`, or the number of
-            groups is not between 1 and `num_layers`.
+        AlbertError: if `num_heads` does not divide `hidden_dim`, the number of
+            groups is not between 1 and `num_layers`, or `fine_tuning` has other keys.
 
     Example:
     ```python
@@ -122,9 +125,16 @@ class AlbertBackbone(Presets, keras_hub.models.Backbone):
         max_sequence_length: int = 512,
         num_segments: int = 2,
         pooler: bool = True,
+        fine_tuning: dict[str, Any] | None = None,
         dtype: Policy = None,
         **kwargs: Any,
     ):
+        if unknown := set(fine_tuning or ()) - {"learning_rate", "pooling_mode"}:
+            raise AlbertError(
+                "`fine_tuning` has `learning_rate` and `pooling_mode`. Received: "
+                f"{sorted(unknown)}"
+            )
+
         # === Layers ===
         self.embedding = self.embedding_cls(
             vocabulary_size,
@@ -180,6 +190,8 @@ class AlbertBackbone(Presets, keras_hub.models.Backbone):
         self.max_sequence_length = max_sequence_length
         self.num_segments = num_segments
         self.pooler = pooler
+        # Keras would track the content of a dict.
+        self._fine_tuning = tuple((fine_tuning or {}).items())
 
     def _encode(self, inputs, attention_scores=False):
         """Return the outputs, and a dict of those of every layer."""
@@ -348,6 +360,11 @@ class AlbertBackbone(Presets, keras_hub.models.Backbone):
     def token_embedding(self) -> TokenEmbedding:
         """Return the `keras.layers.Embedding` with the token table."""
         return self.embedding.token_embedding
+
+    @property
+    def fine_tuning(self) -> dict[str, Any]:
+        """The settings that suit the weights, empty if none are known."""
+        return dict(self._fine_tuning)
 
     def get_config(self) -> dict[str, Any]:
         config = super().get_config()

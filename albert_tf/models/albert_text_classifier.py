@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.models.from_checkpoint import warn_of_new_head
-from albert_tf.models.pooling import pool_layers, pool_text
+from albert_tf.models.pooling import default_pooling, pool_layers, pool_text
 from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
 from albert_tf.preprocessing.texts import (
@@ -38,9 +38,10 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
         dropout: float. Rate before the head, apart from the encoder's own.
         labels: optional list of `num_classes` strings, the names of the classes.
         pairs: bool. An example is a pair of texts; `fit` sets it.
-        pooling_mode: `"cls"`, the pooled output of the backbone, as the releases were
-            fine-tuned, or `"mean"` of the tokens' last hidden states (or `"max"`,
-            `"first_last_mean"`), which needs fewer examples in small models.
+        pooling_mode: optional string. `"cls"`, the pooled output of the backbone, as
+            the releases were fine-tuned, or `"mean"` of the tokens' last hidden states
+            (or `"max"`, `"first_last_mean"`), which needs fewer examples in small
+            models. By default that of the backbone's `fine_tuning`, else `"cls"`.
         compile: bool. Compile with the defaults.
 
     Returns:
@@ -84,7 +85,7 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
         dropout: float = 0.1,
         labels: list[str] | None = None,
         pairs: bool = False,
-        pooling_mode: str = "cls",
+        pooling_mode: str | None = None,
         **kwargs: Any,
     ):
         # === Layers ===
@@ -99,7 +100,7 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
         self.dropout = dropout
         self.labels = check_class_names(labels, num_classes)
         self.pairs = pairs
-        self.pooling_mode = pooling_mode
+        self.pooling_mode = pooling_mode = pooling_mode or default_pooling(backbone)
 
         # === Functional Model ===
         pooled = self.output_dropout(pool_text(backbone, pooling_mode))

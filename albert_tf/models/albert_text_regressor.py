@@ -7,7 +7,7 @@ import tensorflow as tf
 
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.models.from_checkpoint import warn_of_new_head
-from albert_tf.models.pooling import pool_text
+from albert_tf.models.pooling import default_pooling, pool_text
 from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
 from albert_tf.preprocessing.texts import scores
@@ -55,7 +55,7 @@ class AlbertTextRegressor(AlbertTask, keras_hub.models.Task):
         preprocessor: AlbertTextClassifierPreprocessor | None = None,
         dropout: float = 0.1,
         pairs: bool = False,
-        pooling_mode: str = "cls",
+        pooling_mode: str | None = None,
         **kwargs: Any,
     ):
         # === Layers ===
@@ -67,7 +67,7 @@ class AlbertTextRegressor(AlbertTask, keras_hub.models.Task):
         # === Config ===
         self.dropout = dropout
         self.pairs = pairs
-        self.pooling_mode = pooling_mode
+        self.pooling_mode = pooling_mode = pooling_mode or default_pooling(backbone)
 
         # === Functional Model ===
         pooled = self.output_dropout(pool_text(backbone, pooling_mode))

@@ -31,7 +31,9 @@ class AutoCompile(_Model):
     @property
     def default_learning_rate(self) -> float:
         """The peak learning rate of `optimizer="auto"`."""
-        return fine_tuning_learning_rate(self.backbone.hidden_dim)
+        backbone = self.backbone
+        stored = backbone.fine_tuning.get("learning_rate")
+        return stored or fine_tuning_learning_rate(backbone.hidden_dim)
 
     def default_loss(self) -> Any:
         """Return the loss: the cross-entropy of each output with class ids.
@@ -68,8 +70,9 @@ class AutoCompile(_Model):
             loss: `"auto"` for the loss of the task.
             metrics: `"auto"` for the metrics of the task.
             learning_rate: optional float, the peak for `optimizer="auto"`. By default
-                5e-4 for models as wide as micro, 1e-4 for tiny and small, 3e-5 up to
-                large, 1e-5 above; 1e-3 for toys.
+                that of the backbone's `fine_tuning`, else 5e-4 for models as wide as
+                micro, 1e-4 for tiny and small, 3e-5 up to large, 1e-5 above; 1e-3 for
+                toys.
             ema_momentum: optional float below 1, for `optimizer="auto"`. Keep the
                 moving average of the weights, which `fit` ends with, as Keras'
                 `use_ema`; 0.99 averages about 100 steps. To score the averages after

@@ -10,6 +10,7 @@ from keras import ops
 
 from albert_tf.models.albert_text_classifier import AlbertTextClassifier
 from albert_tf.models.batching import empty_outputs
+from albert_tf.models.pooling import default_pooling
 from albert_tf.preprocessing.texts import count_examples
 from albert_tf_lite.errors import AlbertError
 
@@ -49,7 +50,7 @@ class AlbertEarlyExitClassifier(AlbertTextClassifier):
     backbone_cls = None
 
     def __init__(self, backbone, num_classes, preprocessor=None, **kwargs):
-        mode = kwargs.get("pooling_mode")
+        mode = kwargs.get("pooling_mode") or default_pooling(backbone)
         num_blocks = len({id(block) for block in backbone.encoder_blocks})
         if num_blocks > 1 or num_classes < 2 or mode == "first_last_mean":
             raise AlbertError(

@@ -30,6 +30,11 @@ POOLING_MODES = {
 }
 
 
+def default_pooling(backbone: AlbertBackbone) -> str:
+    """Return the mode that suits the weights; `"cls"` if none is known."""
+    return backbone.fine_tuning.get("pooling_mode", "cls")
+
+
 def pool_states(backbone: AlbertBackbone, mode: str, states: list, mask: Any) -> Any:
     """Return a vector per text, [batch, hidden_dim], from the states of the layers.
 

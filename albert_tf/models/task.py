@@ -19,6 +19,7 @@ from albert_tf.preprocessing.texts import (
     split_off,
     texts_in_memory,
 )
+from albert_tf.training import fine_tuning_batch_size, fine_tuning_epochs
 from albert_tf.training.batch_order import BatchOrder
 from albert_tf.training.loss_watch import LossWatch
 from albert_tf_lite.errors import AlbertError
@@ -187,7 +188,7 @@ class AlbertTask(AutoCompile, FromCheckpoint):
         x: Any = None,
         y: Any = None,
         batch_size: int | None = None,
-        epochs: int = 1,
+        epochs: int | None = None,
         verbose: str | int = "auto",
         callbacks: Any = None,
         validation_split: float = 0.0,
@@ -212,14 +213,17 @@ class AlbertTask(AutoCompile, FromCheckpoint):
                 batched by length, so that little is padded.
             y: the labels of the texts, in the form of the task; for a classifier
                 class ids or names.
-            batch_size: optional int, 32 by default.
+            batch_size: optional int. By default 16 for fewer than 10,000 examples in
+                memory, else 32.
+            epochs: optional int. By default 1 for a dataset; 3 for examples in memory,
+                and up to 30 for fewer than 1,500.
             validation_data: optional `(x, y)`, `(x, y, sample_weight)` or dataset.
             class_weight: optional dict of weights by class id, for tasks with one
                 class per example; see `albert_tf.models.class_weights`.
             max_tokens: optional int, instead of `batch_size`: a batch has as many
                 examples as fit in this number of tokens, padding included. Only for
                 lists; see `albert_tf.models.bucket_by_length` for datasets.
-            epochs, verbose, callbacks, validation_split, shuffle, sample_weight,
+            verbose, callbacks, validation_split, shuffle, sample_weight,
                 initial_epoch, steps_per_epoch, validation_steps,
                 validation_batch_size, validation_freq: as for `keras.Model.fit`.
 
@@ -250,13 +254,17 @@ class AlbertTask(AutoCompile, FromCheckpoint):
                 "max_tokens": None if is_dataset else max_tokens,
             }
             validation_data = self._keras_data(*validation_data, **options, fixed=True)
-        if max_tokens is None:
-            batch_size = batch_size or batching.DEFAULT_BATCH_SIZE
+        if self.takes_texts(x) or not isinstance(x, tf.data.Dataset):
+            examples = count_examples(x)
+            epochs = epochs or fine_tuning_epochs(examples)
+            if max_tokens is None:
+                batch_size = batch_size or fine_tuning_batch_size(examples)
         options = {"batch_size": batch_size, "max_tokens": max_tokens}
         x = self._keras_data(x, y, sample_weight, **options, shuffle=shuffle)
         skipped = shuffle.skip if isinstance(shuffle, BatchOrder) else 0
         # A resumed epoch has fewer steps, but the schedule counts whole epochs.
         steps = steps_per_epoch or max(int(x.cardinality()) + skipped, 0)
+        epochs = epochs or 1
         self.schedule_learning_rate(steps, epochs, initial_epoch)
         if not (self._was_fitted or initial_epoch or skipped):
             callbacks = [*keras.tree.flatten(callbacks or []), LossWatch()]

@@ -4,6 +4,8 @@ from albert_tf.training.losses import PairLoss, SentenceLoss
 from albert_tf.training.optimizers import (
     Lamb,
     WarmupLinearDecay,
+    fine_tuning_batch_size,
+    fine_tuning_epochs,
     fine_tuning_learning_rate,
     scheduled_optimizer,
 )
@@ -13,6 +15,8 @@ __all__ = [
     "PairLoss",
     "SentenceLoss",
     "WarmupLinearDecay",
+    "fine_tuning_batch_size",
+    "fine_tuning_epochs",
     "fine_tuning_learning_rate",
     "scheduled_optimizer",
 ]

@@ -209,6 +209,16 @@ def fine_tuning_learning_rate(hidden_dim: int, random_weights: bool = False) -> 
     return next(rates[random_weights] for w, *rates in _RATES if hidden_dim <= w)
 
 
+def fine_tuning_epochs(examples: int) -> int:
+    """Return a number of epochs by that of the training examples: 3 to 30."""
+    return min(max(round(4_500 / max(examples, 1)), 3), 30)
+
+
+def fine_tuning_batch_size(examples: int) -> int:
+    """Return a batch size by the number of training examples."""
+    return 16 if examples < 10_000 else 32
+
+
 OPTIMIZERS = {"lamb": Lamb, "adamw": AdamW}
 
 
