@@ -23,6 +23,7 @@ import json
 import os
 import pathlib
 import re
+import tempfile
 import zipfile
 from collections.abc import Callable
 
@@ -104,16 +105,20 @@ def stsb(assets):
 
 
 def peoples_daily(assets):
-    with zipfile.ZipFile(assets / "data" / "peopledaily.zip") as archive:
+    with (
+        zipfile.ZipFile(assets / "data" / "peopledaily.zip") as archive,
+        tempfile.TemporaryDirectory() as folder,
+    ):
         for part in ("train", "dev"):
-            data = read_tagged_texts(archive.read(f"{part}.txt").decode().splitlines())
+            data = read_tagged_texts(archive.extract(f"{part}.txt", folder))
             yield data.x, data.spans
 
 
 def cmrc(assets):
     for part in ("dev", "trial"):
         data = read_squad(assets / "data" / "cmrc2018" / f"cmrc2018_{part}.json")
-        yield (data.questions, data.contexts), data.answers
+        data = data.for_training() if part == "dev" else data
+        yield data.x, data.answers
 
 
 # === Baselines: functions of training and test examples that return a score ===
@@ -169,7 +174,7 @@ class TokenMeans:
         if not hasattr(self, "tokenizer"):
             model = models.AlbertMaskedLM.from_checkpoint(EXAMPLES / BUNDLED)
             self.tokenizer = model.preprocessor.tokenizer
-            self.table = np.array(model.backbone.token_embedding.embeddings)
+            self.table = np.array(model.backbone.embedding.token_embedding.embeddings)
         means = [
             self.table[row].mean(0) if len(row) else self.table[0] * 0
             for row in self.tokenizer(texts).to_list()
@@ -306,12 +311,12 @@ def with_stage(path):
         x, y = table(file.read(), "text", "label")
 
     def baseline(train, test):
-        # The labels of the stage are 0 and 1; a label sorts as its meaning does.
-        names = sorted(set(train[1]))
-        both = [*train[0], *x], [*train[1], *(names[int(label)] for label in y)]
-        return linear(
-            TfidfVectorizer(**CHARACTERS, sublinear_tf=True, min_df=3), REGRESSION
-        )(both, test)
+        names = (
+            {"0": "差评", "1": "好评"} if "好评" in train[1] else {"0": "0", "1": "1"}
+        )
+        both = [*train[0], *x], [*train[1], *map(names.get, y)]
+        vectors = TfidfVectorizer(**CHARACTERS, sublinear_tf=True, min_df=3)
+        return linear(vectors, REGRESSION)(both, test)
 
     return baseline
 

@@ -99,12 +99,12 @@ def test_a_training_step_is_traced_once():
 @pytest.mark.parametrize(
     ("arguments", "steps"),
     [
-        ({"x": TEXTS, "y": LABELS, "validation_split": 0.4, "batch_size": 3}, 2),
+        ({"x": TEXTS, "y": LABELS, "validation_split": 0.4, "batch_size": 3}, 60),
         ({"x": unequal_batches((TEXTS, LABELS), 4, 3), "epochs": 2}, 4),
         # Batches of 1, 3 and 3 texts.
         ({"x": TEXTS, "y": LABELS, "max_tokens": 40, "epochs": 2}, 6),
     ],
-    ids=["split", "dataset", "token budget"],
+    ids=["default epochs", "dataset", "token budget"],
 )
 def test_the_schedule_has_as_many_steps_as_the_fit(arguments, steps):
     classifier = small_classifier(sizes=ONE_LAYER)
@@ -124,7 +124,7 @@ def test_an_own_optimizer_is_kept_with_its_rate_and_state(tmp_path):
         classifier.fit(TEXTS, LABELS, verbose=0)
     optimizer = keras.optimizers.SGD(0.25, momentum=0.5)
     classifier.compile(optimizer=optimizer)
-    classifier.fit(TEXTS, LABELS, batch_size=4, verbose=0)
+    classifier.fit(TEXTS, LABELS, batch_size=4, epochs=1, verbose=0)
     assert classifier.optimizer is optimizer and int(optimizer.iterations) == 2
     restored = save_and_load(classifier, tmp_path / "classifier.keras")
     assert float(restored.optimizer.learning_rate) == 0.25
@@ -147,7 +147,7 @@ def test_a_loss_that_does_not_fall_is_warned_of_once():
     classifier = small_classifier(2, sizes=ONE_LAYER, dropout=0.0)
     classifier.compile(optimizer=keras.optimizers.SGD(0.0))
     # Equal texts, so that the loss does not depend on the order.
-    x, y, options = ["好"] * 9, [1] * 9, {"batch_size": 1, "verbose": 0}
+    x, y, options = ["好"] * 9, [1] * 9, {"batch_size": 1, "epochs": 1, "verbose": 0}
     with pytest.warns(UserWarning, match="has not fallen in the first epoch: 0.*0"):
         classifier.fit(x, y, callbacks=keras.callbacks.Callback(), **options)
     with warnings.catch_warnings():

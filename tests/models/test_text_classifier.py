@@ -77,7 +77,7 @@ def test_names_as_labels_and_weights_per_class():
     def fitted(y, **kwargs):
         classifier = small_classifier(labels=NAMES, dropout=0, sizes={"num_layers": 1})
         classifier.compile(keras.optimizers.SGD(0.1))
-        classifier.fit(TEXTS, y, batch_size=7, verbose=0, **kwargs)
+        classifier.fit(TEXTS, y, batch_size=7, epochs=1, verbose=0, **kwargs)
         return classifier
 
     names = [NAMES[i] for i in LABELS]
