@@ -22,6 +22,20 @@ from albert_tf_lite.errors import AlbertError
 
 # The folder in an output directory with the state of an unfinished training.
 BACKUP = ".training"
+# Our own checkpoints, by their names: in a checkout and in an installed package.
+_BUNDLED = "albert_micro_zh", "albert_micro_zh_reviews"
+
+
+def find_bundled(name: str | os.PathLike) -> pathlib.Path | None:
+    """Return the directory of a checkpoint that comes with the package, by its name.
+
+    A path of that name is preferred: then, as for other names, the result is `None`.
+    """
+    if os.fspath(name) not in _BUNDLED or os.path.exists(name):
+        return None
+    package = pathlib.Path(__file__).parent
+    folders = (package.parent / "examples" / name, package / "bundled" / name)
+    return next(filter(pathlib.Path.is_dir, folders), None)
 
 
 @contextlib.contextmanager

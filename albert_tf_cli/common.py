@@ -17,7 +17,7 @@ from rich.progress import DownloadColumn, Progress, ProgressColumn
 from rich.table import Table
 from rich.text import Text
 
-from albert_tf.files import BACKUP
+from albert_tf.files import BACKUP, find_bundled
 from albert_tf_lite.errors import AlbertError
 
 # Output contains text from files and users, where "[b]" and ":x:" are not markup.
@@ -66,6 +66,8 @@ def check_checkpoint(name: str) -> None:
     known, prefix = releases(), pathlib.Path(f"{name}.index")
     if path.exists() or prefix.is_file() or name.startswith("hf://") or name in known:
         return
+    if find_bundled(name):
+        return
     similar = difflib.get_close_matches(name, known, 1)
     hint = f" Did you mean {similar[0]}?" if similar else ""
     raise FileNotFoundError(
@@ -81,6 +83,7 @@ def open_network(path: str, task_name: str | None = None) -> Any:
     """
     from albert_tf_lite.exported_model import NETWORK, open_exported
 
+    path = str(find_bundled(path) or path)
     if pathlib.Path(path).suffix in EXPORTED:
         return open_exported(path)
     if not pathlib.Path(path, NETWORK).is_file():

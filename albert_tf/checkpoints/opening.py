@@ -26,6 +26,7 @@ from albert_tf.checkpoints.layout import (
     float32_of,
 )
 from albert_tf.checkpoints.releases import RELEASES
+from albert_tf.files import find_bundled
 from albert_tf_lite.errors import AlbertError
 
 CheckpointPath: TypeAlias = str | os.PathLike | keras.Model
@@ -65,6 +66,7 @@ def _open(path: Any) -> Checkpoint:
     """Open the files of a checkpoint by the format that reads them."""
     if isinstance(path, keras.Model):
         return KerasModel(path)
+    path = find_bundled(path) or path
     name, path = str(path), pathlib.Path(path)
     if name.startswith(download.HUB):
         return _open_folder(download.fetch_from_hub(name))
@@ -139,7 +141,8 @@ def load_checkpoint(
     Args:
         path: string: a directory, an archive (.tar.gz, .zip), a prefix, or any file of
             the checkpoint; the name of a release in `albert_tf.checkpoints.RELEASES`,
-            which is downloaded once; `"hf://user/name"` on the Hugging Face Hub; or a
+            which is downloaded once; `"albert_micro_zh"`, which comes with the package;
+            `"hf://user/name"` on the Hugging Face Hub; or a
             Keras model.
         config: optional path of the config file, or dict of its fields. By
             default the one beside the checkpoint.
@@ -174,6 +177,8 @@ def load_named(
     preset = os.fspath(preset)
     if is_on_hub := preset.startswith(download.HUB):
         preset = str(download.fetch_from_hub(preset))
+    elif found := find_bundled(preset):
+        preset = str(found)
     elif not os.path.exists(preset) and preset not in RELEASES:
         return None
     config = pathlib.Path(preset, "config.json")
