@@ -40,8 +40,9 @@ test-oldest: $(OLDEST)/.installed
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
 
-benchmark: $(VENV)/.installed
-	$(BIN)/python benchmarks/run_all.py
+# Half an hour; run nothing else meanwhile. ASSETS has the data sets.
+benchmark: $(VENV)/.installed-peers
+	$(BIN)/python benchmarks/run_all.py $(if $(ASSETS),--assets '$(ASSETS)')
 
 benchmark-convert: $(VENV)/.installed
 	$(BIN)/python benchmarks/convert.py
