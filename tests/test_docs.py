@@ -40,8 +40,8 @@ NOT_RUN = {
 PAGES = sorted([*ROOT.glob("README*.md"), *(ROOT / "docs").rglob("*.md")])
 # Pages without commands that train for less than a few seconds.
 FAST = ("guides/pipelines.md", "guides/tokenizers.md", "guides/backbone.md")
-# Pages that take more than two minutes of one core.
-NIGHTLY = ("tutorials/csv_classifier.md", "tasks/question_answering.md")
+# Pages that train for minutes on one core.
+NIGHTLY = ("tasks/", "tutorials/csv_classifier.md", "guides/error_analysis.md")
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
@@ -73,7 +73,7 @@ def original_of(page):
 
 def marks(page):
     name, languages = name_of(page), [x[0] for x in blocks_of(page)]
-    if name in NIGHTLY:
+    if name.startswith(NIGHTLY):
         return [pytest.mark.nightly]
     return [] if name in FAST and "sh" not in languages else [pytest.mark.slow]
 
@@ -148,22 +148,25 @@ def test_pages_are_short_and_in_the_navigation():
         assert name_of(original_of(page) or page) in navigation
 
 
-@pytest.mark.parametrize(
-    "page", [pytest.param(x, id=name_of(x)) for x in PAGES if original_of(x) is None]
-)
-def test_options_of_commands_exist(page):
+def test_options_of_commands_exist():
     """Also of the commands that do not run here."""
     import typer.main
 
     from albert_tf_cli import app
 
     commands = typer.main.get_command(app).commands
-    for language, code in FENCE.findall(page.read_text("utf-8")):
-        for line in code.replace("\\\n", " ").splitlines() if language == "sh" else ():
-            with contextlib.suppress(ValueError):
-                parts = shlex.split(line, comments=True)
-                name = parts[parts.index("albert-tf") + 1]
-                known = [o for x in commands[name].params for o in x.opts]
-                known += [o for x in commands[name].params for o in x.secondary_opts]
-                given = [x.split("=")[0] for x in parts if x.startswith("--")]
-                assert set(given) <= {*known, "--help"}, line
+    blocks = [x for page in PAGES for x in FENCE.findall(page.read_text("utf-8"))]
+    lines = [y for x in blocks if x[0] == "sh" for y in lines_of(x[1])]
+    for line in lines:
+        _, _, rest = line.partition("albert-tf ")
+        name, *given = shlex.split(rest, comments=True) or [""]
+        if name in commands:
+            known = ["--help"]
+            for option in commands[name].params:
+                known += [*option.opts, *option.secondary_opts]
+            given = {x.split("=")[0] for x in given if x.startswith("--")}
+            assert given <= set(known), line
+
+
+def lines_of(code):
+    return code.replace("\\\n", " ").splitlines()

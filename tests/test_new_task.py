@@ -1,4 +1,4 @@
-"""docs/contributing/new_task.md adds a task that trains, saves, serves and is a command."""
+"""new_task.md adds a task that trains, saves, serves and is a command."""
 
 import os
 import pathlib

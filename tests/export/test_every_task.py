@@ -139,7 +139,7 @@ def test_a_fresh_process_answers_without_this_package(export_task, names, tmp_pa
 
 
 def documented(name):
-    """`{signature: {way: {name: (type, rank)}}}` of a class in docs/reference/serving.md."""
+    """`{signature: {way: {name: (type, rank)}}}` of a class in the docs."""
     rows = [
         [cell.strip() for cell in line.strip("| \n").split(" | ")]
         for line in DOCS.read_text().splitlines()
