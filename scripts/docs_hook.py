@@ -42,7 +42,18 @@ def on_page_markdown(markdown, page, config, files):
     text = re.sub(r"<!-- include (\S+) -->", lambda x: _include(x[1], folder), markdown)
     text = text.replace("<!-- releases -->", _releases())
     text = text.replace("<!-- commands -->", _commands())
+    if page.file.src_uri.endswith(".zh.md"):
+        text = _joined(text)
     return re.sub(r"\]\((\.\./[^)#]+)", lambda x: f"]({_target(x[1], folder)}", text)
+
+
+def _joined(text):
+    """Join the lines of Chinese paragraphs, because a line end would show as a space."""
+    parts = re.split(r"(^```.*?^```$)", text, flags=re.DOTALL | re.MULTILINE)
+    wide = "[\u3000-\u303f\u4e00-\u9fff\uff00-\uffef“”]"
+    end = rf"(?<={wide})\n *(?={wide})|(?<=[，。；：、（）])\n *(?=[\w`\[])"
+    parts[::2] = [re.sub(end, "", part) for part in parts[::2]]
+    return "".join(parts)
 
 
 def _include(name, folder):
