@@ -42,7 +42,7 @@ lint: $(VENV)/.installed-test
 
 # The site, in site/. Warnings, such as broken links, are errors.
 docs: $(VENV)/.installed-docs
-	$(BIN)/python -m mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
 benchmark: $(VENV)/.installed
 	$(BIN)/python benchmarks/run_all.py
