@@ -48,7 +48,7 @@ def on_page_markdown(markdown, page, config, files):
 
 
 def _joined(text):
-    """Join the lines of Chinese paragraphs, because a line end would show as a space."""
+    """Join the lines of Chinese paragraphs: a line end would show as a space."""
     parts = re.split(r"(^```.*?^```$)", text, flags=re.DOTALL | re.MULTILINE)
     wide = "[\u3000-\u303f\u4e00-\u9fff\uff00-\uffef“”]"
     end = rf"(?<={wide})\n *(?={wide})|(?<=[，。；：、（）])\n *(?=[\w`\[])"
