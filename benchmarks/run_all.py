@@ -22,7 +22,7 @@ smallest and the largest. `cpu_ratio` is the same by processor time. `share` is 
 of operations relative to that of a matrix product, measured just before and after.
 `of KerasHub` is the time relative to KerasHub, and `90%` the 90th percentile.
 """
-# Script, its arguments, and additional ones for `--quick`. About half an hour on two cores.
+# Script, its arguments, and additional ones for `--quick`. About half an hour.
 RUNS = (
     ("tokenizers_rate.py", (), ("--rounds", "2")),
     ("start.py", (), ("--rounds", "1")),

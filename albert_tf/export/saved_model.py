@@ -28,8 +28,8 @@ _README = """\
 # {name}
 
 A SavedModel that takes strings, written by `albert_tf.export.saved_model`. Names of
-inputs and outputs are those of docs/reference/serving.md of albert-tf. Loading needs `tensorflow`
-and `tensorflow_text`, but not `albert_tf`:
+inputs and outputs are those of docs/reference/serving.md of albert-tf. Loading needs
+`tensorflow` and `tensorflow_text`, but not `albert_tf`:
 
 ```python
 import tensorflow as tf
