@@ -114,7 +114,7 @@ def number_classes(sets):
     for head in dict.fromkeys(data.head for data in sets):
         group = [data for data in sets if data.head == head]
         if group[0].is_tagged:
-            count = 1 + max(tags.max() for data in group for tags in data.labels)
+            count = 1 + max(int(max(tags)) for data in group for tags in data.labels)
             for data in group:
                 # [CLS] and [SEP] have no tag.
                 data.classes = [
