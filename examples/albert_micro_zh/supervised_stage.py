@@ -25,7 +25,7 @@ import numpy as np
 from keras import ops
 
 import albert_tf
-from albert_tf.files import BACKUP
+from albert_tf.files import BACKUP, remove_directory
 from albert_tf.models.pooling import pool_states
 from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
 from albert_tf.training import scheduled_optimizer
@@ -380,6 +380,7 @@ def main():
     first, end = next(data.range for data in sets if data.head == SENTIMENT)
     classifier = model.sentiment_classifier(first, end, preprocessor)
     albert_tf.save_checkpoint(classifier, arguments.output, layout="albert_zh")
+    remove_directory(backup)
 
 
 if __name__ == "__main__":
