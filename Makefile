@@ -10,13 +10,13 @@ PYTEST_ENV := MALLOC_TRIM_THRESHOLD_=131072 MALLOC_MMAP_THRESHOLD_=131072 \
 PYTEST := $(PYTEST_ENV) $(BIN)/python -m pytest -n 2 --dist worksteal
 export TEXT
 
-.PHONY: demo test test-slow test-peers test-nightly test-oldest lint benchmark \
+.PHONY: demo test test-slow test-peers test-nightly test-oldest lint docs benchmark \
 	benchmark-convert benchmark-export benchmark-pretrain-data clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python examples/demo.py
 
-# What a contributor runs: every promise of docs/testing.md.
+# What a contributor runs: every promise of docs/contributing.
 test: $(VENV)/.installed-test
 	$(PYTEST) -m 'not slow and not nightly and not peers'
 
@@ -40,8 +40,13 @@ test-oldest: $(OLDEST)/.installed
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
 
-benchmark: $(VENV)/.installed
-	$(BIN)/python benchmarks/run_all.py
+# Half an hour; run nothing else meanwhile. ASSETS has the data sets.
+benchmark: $(VENV)/.installed-peers
+	$(BIN)/python benchmarks/run_all.py $(if $(ASSETS),--assets '$(ASSETS)')
+
+# The site, in site/. Warnings, such as broken links, are errors.
+docs: $(VENV)/.installed-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
 benchmark-convert: $(VENV)/.installed
 	$(BIN)/python benchmarks/convert.py
@@ -56,7 +61,7 @@ benchmark-pretrain-data: $(VENV)/.installed
 	$(BIN)/python benchmarks/pretrain_data.py '$(TEXTS)'
 
 clean:
-	rm -rf $(VENV) $(SERVING) $(OLDEST) demo_output
+	rm -rf $(VENV) $(SERVING) $(OLDEST) demo_output site
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -67,6 +72,10 @@ $(VENV)/.installed: $(BIN)/python pyproject.toml
 
 $(VENV)/.installed-test: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --editable '.[test]'
+	touch $@
+
+$(VENV)/.installed-docs: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --editable '.[docs]'
 	touch $@
 
 $(VENV)/.installed-peers: $(VENV)/.installed-test

@@ -1,6 +1,6 @@
 """Measure the seconds and memory from a new process to its first answer.
 
-    python benchmarks/start.py [--rounds 5]
+    python benchmarks/start.py [--rounds 3]
 
 Each round is a new process that imports TensorFlow, tensorflow-text, KerasHub and
 albert_tf, loads `examples/albert_micro_zh` and predicts twice. Further processes run
@@ -62,7 +62,7 @@ def run(*command):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=3)
     arguments = parser.parse_args()
     micro = str(ROOT / "examples" / "albert_micro_zh")
     folder = pathlib.Path(tempfile.mkdtemp())

@@ -1,4 +1,4 @@
-"""docs/new_task.md adds a task that trains, saves, serves and is a command."""
+"""new_task.md adds a task that trains, saves, serves and is a command."""
 
 import os
 import pathlib
@@ -68,7 +68,7 @@ assert stars in "12345" and text == "很好吃"
 
 @pytest.mark.slow
 def test_the_task_of_the_page_does_what_every_task_does(tmp_path):
-    page = (ROOT / "docs" / "new_task.md").read_text("utf-8")
+    page = (ROOT / "docs/contributing/new_task.md").read_text("utf-8")
     model, line, command = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     assert len(model.splitlines()) <= 100
     packages = tmp_path / "packages"

@@ -28,8 +28,8 @@ _README = """\
 # {name}
 
 A SavedModel that takes strings, written by `albert_tf.export.saved_model`. Names of
-inputs and outputs are those of docs/serving.md of albert-tf. Loading needs `tensorflow`
-and `tensorflow_text`, but not `albert_tf`:
+inputs and outputs are those of docs/reference/serving.md of albert-tf. Loading needs
+`tensorflow` and `tensorflow_text`, but not `albert_tf`:
 
 ```python
 import tensorflow as tf
@@ -51,7 +51,7 @@ def saved_model(
     """Write a SavedModel that takes strings, for TensorFlow Serving.
 
     It has two signatures, which return the outputs of `task.answers`. Their names are
-    public interface (docs/serving.md):
+    public interface (docs/reference/serving.md):
 
     - `serving_default` takes the texts, string tensors [batch] or [batch, 1]: for a
       classifier `text` and, if it takes pairs, `text_b`, which is ignored if empty.

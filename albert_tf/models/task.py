@@ -36,7 +36,7 @@ class AlbertTask(AutoCompile, FromCheckpoint):
     the bases of functional models.) Its class attributes describe it to pipelines,
     command line and exports. It defines `__init__`, whose arguments it keeps as
     attributes, `default_loss`, `targets`, `answers` and `predict_dicts`;
-    docs/new_task.md builds one and lists the methods with defaults.
+    docs/contributing/new_task.md builds one and lists the methods with defaults.
 
     Attributes:
         name_of_task: string, its name in `TASKS`, in pipelines and on the command

@@ -25,7 +25,7 @@ import numpy as np
 from keras import ops
 
 import albert_tf
-from albert_tf.files import BACKUP
+from albert_tf.files import BACKUP, remove_directory
 from albert_tf.models.pooling import pool_states
 from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
 from albert_tf.training import scheduled_optimizer
@@ -114,7 +114,7 @@ def number_classes(sets):
     for head in dict.fromkeys(data.head for data in sets):
         group = [data for data in sets if data.head == head]
         if group[0].is_tagged:
-            count = 1 + max(tags.max() for data in group for tags in data.labels)
+            count = 1 + max(int(max(tags)) for data in group for tags in data.labels)
             for data in group:
                 # [CLS] and [SEP] have no tag.
                 data.classes = [
@@ -380,6 +380,7 @@ def main():
     first, end = next(data.range for data in sets if data.head == SENTIMENT)
     classifier = model.sentiment_classifier(first, end, preprocessor)
     albert_tf.save_checkpoint(classifier, arguments.output, layout="albert_zh")
+    remove_directory(backup)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from task_cases import CASES, tensor
 
 import albert_tf
 
-DOCS = pathlib.Path(__file__).parents[2] / "docs" / "serving.md"
+DOCS = pathlib.Path(__file__).parents[2] / "docs/reference/serving.md"
 # A name, its type and its shape, as the table of the docs has them.
 ENTRY = re.compile(r"`(\w+)` (\w+) \[([^\]]*)\]")
 # Invalid UTF-8 around the bytes of 好.
@@ -139,7 +139,7 @@ def test_a_fresh_process_answers_without_this_package(export_task, names, tmp_pa
 
 
 def documented(name):
-    """`{signature: {way: {name: (type, rank)}}}` of a class in docs/serving.md."""
+    """`{signature: {way: {name: (type, rank)}}}` of a class in the docs."""
     rows = [
         [cell.strip() for cell in line.strip("| \n").split(" | ")]
         for line in DOCS.read_text().splitlines()

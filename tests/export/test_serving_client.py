@@ -21,7 +21,7 @@ from small_classifier import small_classifier
 import albert_tf
 
 ROOT = pathlib.Path(__file__).parents[2]
-DOCS = (ROOT / "docs" / "serving.md").read_text()
+DOCS = (ROOT / "docs/reference/serving.md").read_text()
 pytestmark = pytest.mark.traced
 TEXTS = ["房间很干净", "早餐太差了", ""]
 

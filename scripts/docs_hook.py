@@ -1,0 +1,129 @@
+"""Hook of mkdocs.yml: generated parts of pages, and links to files outside docs/.
+
+A page contains the comment `<!-- releases -->`, `<!-- commands -->` or
+`<!-- include PATH -->`, which is replaced by its text.
+"""
+
+import json
+import os
+import pathlib
+import re
+import sys
+
+import mkdocs.plugins
+from mkdocs.structure.files import File
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+# Files of the repository that are included in a page.
+PAGES = {
+    "benchmarks/results/README.md": "about/figures.md",
+    "examples/albert_micro_zh/README.md": "checkpoints/bundled_model.md",
+}
+IMAGES = ("benchmarks/results/*.png", "examples/albert_micro_zh/*.png")
+# Published figures that the table of releases shows, as far as a release has them.
+PUBLISHED = (("SQuAD 2.0", "F1"), ("MNLI", "accuracy"), ("CMNLI", "accuracy"))
+PUBLISHED += (("LCQMC", "accuracy"), ("TNEWS", "accuracy"))
+
+
+# After i18n, which reads all files from docs/.
+@mkdocs.plugins.event_priority(-100)
+def on_files(files, config):
+    """Add the images outside docs/."""
+    for pattern in IMAGES:
+        for path in sorted(ROOT.glob(pattern)):
+            name = path.relative_to(ROOT).as_posix()
+            files.append(File.generated(config, name, abs_src_path=str(path)))
+    return files
+
+
+def on_page_markdown(markdown, page, config, files):
+    """Replace the comments, and point links to files outside docs/ to their copies."""
+    folder = pathlib.PurePosixPath("docs", page.file.src_uri).parent
+    text = re.sub(r"<!-- include (\S+) -->", lambda x: _include(x[1], folder), markdown)
+    text = text.replace("<!-- releases -->", _releases())
+    text = text.replace("<!-- commands -->", _commands())
+    if page.file.src_uri.endswith(".zh.md"):
+        text = _joined(text)
+    return re.sub(r"\]\((\.\./[^)#]+)", lambda x: f"]({_target(x[1], folder)}", text)
+
+
+def _joined(text):
+    """Join the lines of Chinese paragraphs: a line end would show as a space."""
+    parts = re.split(r"(^```.*?^```$)", text, flags=re.DOTALL | re.MULTILINE)
+    wide = "[\u3000-\u303f\u4e00-\u9fff\uff00-\uffef“”]"
+    end = rf"(?<={wide})\n *(?={wide})|(?<=[，。；：、（）])\n *(?=[\w`\[])"
+    parts[::2] = [re.sub(end, "", part) for part in parts[::2]]
+    return "".join(parts)
+
+
+def _include(name, folder):
+    """Return a file without its title, with its links relative to a folder."""
+    path = pathlib.PurePosixPath(name)
+    _, _, text = (ROOT / path).read_text("utf-8").partition("\n\n")
+
+    def moved(match):
+        link = os.path.relpath(os.path.normpath(path.parent / match[1]), folder)
+        return f"]({link}"
+
+    return re.sub(r"\]\((?!\w+:|#)([^)#]+)", moved, text)
+
+
+def _target(link, folder):
+    """Return the link to the copy in the site of a file outside docs/."""
+    path = os.path.normpath(folder / link)
+    if path.startswith("docs/"):
+        return link
+    return os.path.relpath(f"docs/{PAGES.get(path, path)}", folder)
+
+
+def _releases():
+    """Return the table of `albert_tf.checkpoints.RELEASES`."""
+    file = ROOT / "albert_tf/checkpoints/releases.json"
+    header = "release | layers × width, heads | parameters | published, %"
+    rows = [f"| {header} | mirror | recognised |"]
+    rows.append("|---|---|---|---|---|---|")
+    for name, release in json.loads(file.read_text("utf-8"))["releases"].items():
+        size = release["arguments"]
+        found = {}
+        for task, split, metric, value, *_ in release.get("accuracy", ()):
+            if (task, metric) in PUBLISHED:
+                found.setdefault(f"{task} {split}".strip(), value)
+        published = ", ".join(f"{x} {y}" for x, y in found.items()) or "–"
+        mirror = ", ".join(f"`{x}`" for x in release.get("mirrors", ())) or "–"
+        layers, width = size["num_layers"], size["hidden_dim"]
+        shape = f"{layers} × {width}, {size['num_heads']}"
+        known = "yes" if release.get("index_sha256") else "index unknown"
+        cells = (f"`{name}`", shape, _parameters(size), published, mirror, known)
+        rows.append(f"| {' | '.join(cells)} |")
+    return "\n".join(rows)
+
+
+def _parameters(size):
+    """Return the number of weights of the encoder, whose layers share theirs."""
+    table, width, inner = (
+        size[x] for x in ("embedding_dim", "hidden_dim", "intermediate_dim")
+    )
+    # albert_zh projects the words before it adds positions and segments.
+    is_last = size.get("embedding_projection") == "after_layer_norm"
+    added = table if is_last else width
+    positions = size.get("max_sequence_length", 512) + 2
+    dense = table * width + 5 * width**2 + 2 * width * inner
+    vectors = 2 * added + 11 * width + inner
+    words = size["vocabulary_size"] * table
+    return f"{(words + positions * added + dense + vectors) / 1e6:.1f} M"
+
+
+def _commands():
+    """Return the help of each command of `albert-tf`."""
+    sys.path.insert(0, str(ROOT))
+    import typer
+
+    from albert_tf_cli import app
+
+    group = typer.main.get_command(app)
+    parts = []
+    for name, command in group.commands.items():
+        with typer.Context(command, info_name=f"albert-tf {name}") as context:
+            context.max_content_width = context.terminal_width = 78
+            parts.append(f"## {name}\n\n```text\n{command.get_help(context)}\n```")
+    return "\n\n".join(parts)

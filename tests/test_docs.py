@@ -1,0 +1,175 @@
+"""The code blocks and commands of README and docs run as printed.
+
+The blocks of a page run in order in a folder that holds the folders of the repository
+that pages name. The output of a block, if the page shows it, is compared without its
+numbers.
+"""
+
+import contextlib
+import io
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+import zipfile
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[1]
+FOLDERS = ("benchmarks", "deploy", "examples")
+# Names of releases in the pages. A folder of the name comes before the release.
+RELEASES = ("albert_tiny_zh", "albert_base_zh", "albert_base_zh_google")
+# Blocks that other tests run, or that need a network, a server or hours. Each is a
+# pattern and the reason.
+NOT_RUN = {
+    r"^pip install|^python3 -m venv": "installs",
+    r"^make ": "is a target of the Makefile",
+    r"docker |tensorflow/serving": "starts a container",
+    r"serving_client\.py": "needs a server; tests/export/test_serving_client.py",
+    r"RAY_ADDRESS|pretrain_hosts\.py": "needs a cluster; nightly tests",
+    r"albert-tf download [a-z]|hf://|HF_ENDPOINT": "downloads; test_download.py",
+    r"corpus/\*\.txt|--steps 10000": "pretrains for hours",
+    r"ALBERT_TF_RELEASED": "needs released weights",
+    r"^python benchmarks/": "measures for minutes",
+    r"albert_star_rating|StarRating|star-rating": "tests/test_new_task.py",
+    r"KERAS_BACKEND": "tests/backbone/test_without_tensorflow.py",
+}
+# Stands for a data set that cannot be bundled.
+OCNLI = '{"sentence1": "他在踢球。", "sentence2": "他在运动。", "label": "entailment"}'
+PAGES = sorted([*ROOT.glob("README*.md"), *(ROOT / "docs").rglob("*.md")])
+# Pages without commands that train for less than a few seconds.
+FAST = ("guides/pipelines.md", "guides/tokenizers.md", "guides/backbone.md")
+# The first pages of a new user. The others train for minutes on one core.
+SLOW = ("README.md", "index.md", "install.md", "quickstart.md")
+FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+
+
+def name_of(page):
+    return page.relative_to(ROOT).as_posix().removeprefix("docs/")
+
+
+def blocks_of(page):
+    """Return `[language, code, expected output or None]` of each block that runs."""
+    blocks = []
+    for language, code in FENCE.findall(page.read_text("utf-8")):
+        if language in ("python", "sh"):
+            reasons = [x for x in NOT_RUN if re.search(x, code, re.MULTILINE)]
+            blocks.append([language, code, None] if not reasons else None)
+        elif language == "text" and blocks and blocks[-1]:
+            blocks[-1][2] = code
+    return [x for x in blocks if x]
+
+
+def without_comments(blocks):
+    return [re.sub(r"\s*#.*$", "", x[1], flags=re.MULTILINE) for x in blocks]
+
+
+def original_of(page):
+    """Return the English page of a translation, else `None`."""
+    english = page.with_name(page.name.replace(".zh.md", ".md"))
+    return english if english != page else None
+
+
+def marks(page):
+    if name_of(page) in FAST:
+        return []
+    return [pytest.mark.slow if name_of(page) in SLOW else pytest.mark.nightly]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A working directory with the folders, releases and commands of the pages."""
+    for name in FOLDERS:
+        (tmp_path / name).symlink_to(ROOT / name)
+    for name in RELEASES:
+        (tmp_path / name).symlink_to(ROOT / "examples/albert_micro_zh")
+    with zipfile.ZipFile(tmp_path / "ocnli_public.zip", "w") as archive:
+        for name in ("train", "dev"):
+            archive.writestr(f"ocnli/{name}.json", OCNLI)
+    commands = tmp_path / ".bin"
+    commands.mkdir()
+    for name, module in (("albert-tf", " -m albert_tf_cli"), ("python", "")):
+        (commands / name).write_text(f'#!/bin/sh\nexec {sys.executable}{module} "$@"\n')
+        (commands / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{commands}:{os.environ['PATH']}")
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def run(language, code, namespace):
+    """Run a block and return what it prints to standard output."""
+    if language == "sh":
+        command = ["bash", "-euo", "pipefail", "-c", code]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 0, f"{code}\n{done.stdout}\n{done.stderr}"
+        return done.stdout
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output):
+        exec(compile(code, "block", "exec"), namespace)
+    return output.getvalue()
+
+
+def words(text):
+    """Return the lines of an output without numbers and spaces."""
+    lines = [re.sub(r"[\d.,e+-]*\d|\s+", "", x) for x in text.splitlines()]
+    return [x for x in lines if x]
+
+
+@pytest.mark.traced
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, id=name_of(page), marks=marks(page))
+        for page in PAGES
+        if blocks_of(page) and not original_of(page)
+    ],
+)
+def test_the_blocks_of_a_page_run(page, folder):
+    namespace = {"__name__": "__main__"}
+    for language, code, expected in blocks_of(page):
+        output = run(language, code, namespace)
+        if expected is not None:
+            assert words(output) == words(expected), code
+
+
+@pytest.mark.parametrize(
+    "page", [pytest.param(x, id=name_of(x)) for x in PAGES if original_of(x)]
+)
+def test_a_translation_has_the_code_of_the_original(page):
+    here, there = (without_comments(blocks_of(x)) for x in (page, original_of(page)))
+    assert here == there
+
+
+def test_pages_are_short_and_in_the_navigation():
+    navigation = (ROOT / "mkdocs.yml").read_text("utf-8")
+    for page in sorted((ROOT / "docs").rglob("*.md")):
+        assert len(page.read_text("utf-8").splitlines()) <= 200, page
+        assert name_of(original_of(page) or page) in navigation
+
+
+def test_options_of_commands_exist():
+    """Also of the commands that do not run here."""
+    import typer.main
+
+    from albert_tf_cli import app
+
+    commands = typer.main.get_command(app).commands
+    blocks = [x for page in PAGES for x in FENCE.findall(page.read_text("utf-8"))]
+    lines = [y for x in blocks if x[0] == "sh" for y in lines_of(x[1])]
+    for line in lines:
+        _, _, rest = line.partition("albert-tf ")
+        name, *given = shlex.split(rest, comments=True) or [""]
+        if name in commands:
+            known = ["--help"]
+            for option in commands[name].params:
+                known += [*option.opts, *option.secondary_opts]
+            given = {x.split("=")[0] for x in given if x.startswith("--")}
+            assert given <= set(known), line
+
+
+def lines_of(code):
+    return code.replace("\\\n", " ").splitlines()
