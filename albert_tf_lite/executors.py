@@ -104,7 +104,7 @@ def _prepare_worker() -> None:
 
 
 class _Job:
-    """What a worker process does."""
+    """State of a worker process."""
 
     is_running = is_stopped = False
 

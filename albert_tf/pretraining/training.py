@@ -120,29 +120,26 @@ def pretrain(
             state.load(model)
             # With `use_ema` the averages become the weights, as at the end of `fit`.
             optimizer.finalize_variable_values(model.trainable_variables)
-        # First the rest of an interrupted interval, then complete ones.
-        while state.steps < steps:
-            batches = records.dataset(
+
+        def batches(skip: int) -> Any:
+            return records.dataset(
                 batch_size,
                 masks,
                 seed,
-                skip=state.steps,
+                skip=skip,
                 num_shards=num_shards,
                 shard=shard,
                 steps=steps,
             )
-            with state.handling_signals():
-                model.fit(
-                    batches,
-                    epochs=steps // interval,
-                    initial_epoch=state.epochs,
-                    steps_per_epoch=interval - state.step,
-                    validation_data=evaluated,
-                    callbacks=callbacks,
-                    verbose=verbose,
-                    # The dataset is shuffled.
-                    shuffle=False,
-                )
+
+        state.fit(
+            model,
+            batches,
+            steps,
+            validation_data=evaluated,
+            callbacks=callbacks,
+            verbose=verbose,
+        )
     return {"history": state.history, "steps": steps, "seconds": state.seconds}
 
 

@@ -174,6 +174,32 @@ class TrainingState(keras.callbacks.Callback):
         if self._writes:
             check_space(self._directory, variables)
 
+    def fit(
+        self,
+        model: keras.Model,
+        batches: Callable[[int], Any],
+        steps: int,
+        **options: Any,
+    ) -> None:
+        """Train a model until `steps` are completed.
+
+        `batches` returns the batches after a number of steps; `options` are those of
+        `keras.Model.fit`.
+        """
+        # First the rest of an interrupted interval, then complete ones.
+        while self.steps < steps:
+            rest = batches(self.steps)
+            with self.handling_signals():
+                model.fit(
+                    rest,
+                    epochs=steps // self._interval,
+                    initial_epoch=self.epochs,
+                    steps_per_epoch=self._interval - self.step,
+                    # The batches are shuffled.
+                    shuffle=False,
+                    **options,
+                )
+
     @contextlib.contextmanager
     def handling_signals(self) -> Iterator[None]:
         """Let Ctrl-C and SIGTERM end the training after its step."""

@@ -15,6 +15,7 @@ import argparse
 import collections
 import csv
 import dataclasses
+import functools
 import gzip
 import json
 import math
@@ -45,7 +46,6 @@ IGNORED = -1
 class DataSet:
     """Texts as ids, with classes of texts or of tokens."""
 
-    name: str
     head: str
     tokens: list  # int arrays, one per text.
     first_lengths: np.ndarray  # Tokens up to the first [SEP].
@@ -78,7 +78,7 @@ def read_data(folder, checkpoint, preprocessor):
             texts = tuple([row[column] for row in rows] for column in columns)
             packed = preprocessor.pack_texts(texts if len(texts) > 1 else texts[0])
             labels = [row["label"] for row in rows]
-            sets.append(DataSet(name, head, *as_arrays(packed), labels))
+            sets.append(DataSet(head, *as_arrays(packed), labels))
     return [*sets, *read_entities(folder / "entities.jsonl.gz", checkpoint)]
 
 
@@ -98,7 +98,7 @@ def read_entities(path, checkpoint):
         packed = tagger.preprocessor.pack_texts(texts)
         tags = tagger.targets(texts, spans, packed)
         tags = np.split(tags.values.numpy(), tags.row_splits.numpy()[1:-1])
-        yield DataSet(name, name, *as_arrays(packed), tags, is_tagged=True)
+        yield DataSet(name, *as_arrays(packed), tags, is_tagged=True)
 
 
 def as_arrays(packed):
@@ -361,18 +361,8 @@ def main():
         state = TrainingState(backup, interval=interval)
         if state.steps == steps:
             state.load(model)
-        while state.steps < steps:
-            batches = Batches(sets, tokenizer, steps, arguments.seed, state.steps)
-            with state.handling_signals():
-                model.fit(
-                    batches,
-                    epochs=steps // interval,
-                    initial_epoch=state.epochs,
-                    steps_per_epoch=interval - state.step,
-                    callbacks=[state],
-                    shuffle=False,
-                    verbose=2,
-                )
+        batches = functools.partial(Batches, sets, tokenizer, steps, arguments.seed)
+        state.fit(model, batches, steps, callbacks=[state], verbose=2)
     shown = ("text_accuracy", "tags_accuracy", "masked_accuracy")
     plot_history(
         state.history, shown, arguments.output / "curves.png", interval, "step"
