@@ -241,7 +241,8 @@ def settings_of(model):
 def test_defaults_and_options_reach_the_training(start_of_training):
     model, train, options = start_of_training()
     assert (len(train[0]), set(train[1])) == (10, {0, 1})
-    assert (options["epochs"], options["batch_size"]) == (3, 32)
+    # Many epochs and small batches, because there are few examples.
+    assert (options["epochs"], options["batch_size"]) == (30, 16)
     assert model.backbone.compute_dtype == "float32"
     # 256 by default, but this size has no more positions.
     assert model.preprocessor.sequence_length == 32
