@@ -11,10 +11,8 @@ prints how often each format agrees with Keras, and its accuracy.
 """
 
 import argparse
-import importlib.metadata
 import os
 import pathlib
-import platform
 import tempfile
 import time
 
@@ -22,6 +20,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import numpy as np
 import tensorflow as tf
+from harness import machine
 from rich.console import Console
 from rich.table import Table
 
@@ -99,20 +98,6 @@ def main():
         with tempfile.TemporaryDirectory() as folder:
             files = write_all(task, folder)
             console.print(agreement_table(task, files, arguments))
-
-
-def machine():
-    """Describe the processor and the versions of the relevant packages."""
-    processor = platform.processor() or platform.machine()
-    cpuinfo = pathlib.Path("/proc/cpuinfo")
-    told = cpuinfo.read_text() if cpuinfo.exists() else ""
-    lines = dict(map(str.strip, x.split(":", 1)) for x in told.splitlines() if ":" in x)
-    flags = lines.get("flags", "").split()
-    notable = [x for x in ("avx2", "avx512f", "avx512_vnni", "amx_int8") if x in flags]
-    packages = ("tensorflow", "keras", "ai-edge-litert", "onnxruntime")
-    versions = [f"{name} {importlib.metadata.version(name)}" for name in packages]
-    name = lines.get("model name", processor)
-    return f"{os.cpu_count()} x {name} ({' '.join(notable)}); {', '.join(versions)}"
 
 
 def write_all(task, folder):

@@ -1,5 +1,7 @@
 """Timing, machine information and result files shared by the benchmarks."""
 
+import importlib.metadata
+import importlib.util
 import os
 import pathlib
 import platform
@@ -110,7 +112,13 @@ def machine():
         "tensorflow": tf.__version__,
         "keras": keras.__version__,
         "keras_hub": keras_hub.__version__,
+        **{name: _version(name) for name in ("onnxruntime", "ai-edge-litert")},
     }
+
+
+def _version(package):
+    found = importlib.util.find_spec(package.replace("-", "_"))
+    return found and importlib.metadata.version(package)
 
 
 def load_average():
