@@ -129,12 +129,6 @@ class AlbertBackbone(Presets, keras_hub.models.Backbone):
         dtype: Policy = None,
         **kwargs: Any,
     ):
-        if unknown := set(fine_tuning or ()) - {"learning_rate", "pooling_mode"}:
-            raise AlbertError(
-                "`fine_tuning` has `learning_rate` and `pooling_mode`. Received: "
-                f"{sorted(unknown)}"
-            )
-
         # === Layers ===
         self.embedding = self.embedding_cls(
             vocabulary_size,
@@ -190,8 +184,7 @@ class AlbertBackbone(Presets, keras_hub.models.Backbone):
         self.max_sequence_length = max_sequence_length
         self.num_segments = num_segments
         self.pooler = pooler
-        # Keras would track the content of a dict.
-        self._fine_tuning = tuple((fine_tuning or {}).items())
+        self.fine_tuning = fine_tuning
 
     def _encode(self, inputs, attention_scores=False):
         """Return the outputs, and a dict of those of every layer."""
@@ -365,6 +358,17 @@ class AlbertBackbone(Presets, keras_hub.models.Backbone):
     def fine_tuning(self) -> dict[str, Any]:
         """The settings that suit the weights, empty if none are known."""
         return dict(self._fine_tuning)
+
+    @fine_tuning.setter
+    def fine_tuning(self, settings: dict[str, Any] | None) -> None:
+        settings = settings or {}
+        if unknown := settings.keys() - {"learning_rate", "pooling_mode"}:
+            raise AlbertError(
+                "`fine_tuning` has `learning_rate` and `pooling_mode`. Received: "
+                f"{sorted(unknown)}"
+            )
+        # Keras would track the content of a dict.
+        self._fine_tuning = tuple(settings.items())
 
     def get_config(self) -> dict[str, Any]:
         config = super().get_config()

@@ -39,6 +39,8 @@ LEFT_OUT = {"shop_nlpcc2014", "simclue_train_1w", "qbqtc_dev"}
 # Data sets with the same classes share a head.
 SAME_CLASSES = {"toutiao_titles": "tnews_train"}
 SENTIMENT, SENTIMENT_LABELS = "sentiment", ("差评", "好评")
+# Stored with the checkpoint; chosen on the dev set of ChnSentiCorp.
+FINE_TUNING = {"pooling_mode": "mean", "learning_rate": 1e-4}
 IGNORED = -1
 
 
@@ -321,6 +323,7 @@ class MultiTask(keras.Model):
             labels=list(SENTIMENT_LABELS),
             pooling_mode="mean",
         )
+        self.backbone.fine_tuning = FINE_TUNING
         kernel, bias = self.get_layer("text").get_weights()
         classifier.output_dense.set_weights([kernel[:, first:end], bias[first:end]])
         return classifier

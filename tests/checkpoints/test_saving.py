@@ -12,6 +12,7 @@ from albert_tf.checkpoints import CheckpointError, load_checkpoint, save_checkpo
 from albert_tf.checkpoints.formats import bundle
 from albert_tf.models import AlbertBackbone, AlbertTextClassifier
 from albert_tf.tokenizers import SentencePieceTokenizer, WordPieceTokenizer
+from albert_tf_lite.errors import AlbertError
 
 VOCABULARY = [*TOKENS[:5], "A", "a", *TOKENS[7:]]
 THREE_IN_TWO_GROUPS = {"num_attention_groups": 2, "num_ffn_groups": 2, "num_layers": 3}
@@ -93,6 +94,25 @@ def test_a_classifier_with_labels_activation_and_vocabulary(tmp_path, layout):
     assert again.preprocessor.tokenizer.fingerprint == tokenizer.fingerprint
     texts = ["A 七", "a丈 三", ""]
     assert np.array_equal(again.predict(texts), model.predict(texts))
+
+
+@pytest.mark.parametrize("layout", ["google", "albert_zh", "preset"])
+def test_settings_of_fine_tuning_are_stored_and_used(tmp_path, layout):
+    former = new_classifier("albert_zh" if layout == "albert_zh" else "google")
+    backbone, preprocessor = former.backbone, former.preprocessor
+    assert (former.pooling_mode, former.default_learning_rate) == ("cls", 1e-3)
+    backbone.fine_tuning = {"pooling_mode": "mean", "learning_rate": 2e-4}
+    if layout == "preset":
+        backbone.save_to_preset(tmp_path)
+        preprocessor.save_to_preset(tmp_path)
+        model = AlbertTextClassifier.from_preset(str(tmp_path), num_classes=3)
+    else:
+        new = AlbertTextClassifier(backbone, 3, preprocessor)
+        save_checkpoint(new, tmp_path, layout)
+        model = AlbertTextClassifier.from_checkpoint(tmp_path)
+    assert (model.pooling_mode, model.default_learning_rate) == ("mean", 2e-4)
+    with pytest.raises(AlbertError, match="Received: \\['pooling'\\]"):
+        backbone.fine_tuning = {"pooling": "mean"}
 
 
 def test_sentence_pieces_are_saved_for_keras_hub(tmp_path):
