@@ -18,7 +18,7 @@ demo: $(VENV)/.installed
 
 # What a contributor runs: every promise of docs/contributing.
 test: $(VENV)/.installed-test
-	$(PYTEST) -m 'not slow and not nightly and not peers'
+	$(PYTEST) -m 'not slow and not nightly and not peers and not released'
 
 # Minutes more, for continuous integration: kills, subprocesses, long trainings.
 test-slow: $(VENV)/.installed-test
@@ -35,7 +35,7 @@ test-nightly: $(VENV)/.installed-nightly $(SERVING)/.installed
 # The lower bounds of pyproject.toml.
 test-oldest: $(OLDEST)/.installed
 	$(PYTEST_ENV) $(OLDEST)/bin/python -m pytest -n 2 --dist worksteal \
-		-m 'not slow and not nightly and not peers'
+		-m 'not slow and not nightly and not peers and not released'
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
