@@ -85,7 +85,7 @@ def test_a_release_is_complete_and_fills_in_masks(name):
 
 
 def test_the_check_runs_on_the_bundled_checkpoint(monkeypatch, tmp_path):
-    """Also without the real weights, and with the layout of the folder."""
+    """The real weights cannot be downloaded everywhere."""
     name = "albert_micro_zh"
     shutil.copytree(ROOT / "examples" / name, tmp_path / name)
     monkeypatch.setenv("ALBERT_TF_RELEASED", str(tmp_path))
@@ -119,7 +119,7 @@ def test_published_outputs_of_the_real_weights():
 
 @pytest.mark.released
 def test_the_encoder_fine_tuned_on_lcqmc_separates_its_pairs(assets):
-    """It was released without its classifier, so a linear one takes its place."""
+    """Fit a linear classifier, because the release lacks its own."""
     pairs = zh.datasets.load("lcqmc", assets / "data" / "lcqmc", split="dev")
     model = AlbertTextClassifier.from_checkpoint(
         folder_of("albert_tiny_google_finetuned_lcqmc"),
