@@ -10,15 +10,15 @@ PYTEST_ENV := MALLOC_TRIM_THRESHOLD_=131072 MALLOC_MMAP_THRESHOLD_=131072 \
 PYTEST := $(PYTEST_ENV) $(BIN)/python -m pytest -n 2 --dist worksteal
 export TEXT
 
-.PHONY: demo test test-slow test-peers test-nightly test-oldest lint docs benchmark \
-	benchmark-convert benchmark-export benchmark-pretrain-data clean
+.PHONY: demo test test-slow test-peers test-nightly test-oldest lint docs dist \
+	benchmark benchmark-convert benchmark-export benchmark-pretrain-data clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python examples/demo.py
 
 # What a contributor runs: every promise of docs/contributing.
 test: $(VENV)/.installed-test
-	$(PYTEST) -m 'not slow and not nightly and not peers'
+	$(PYTEST) -m 'not slow and not nightly and not peers and not released'
 
 # Minutes more, for continuous integration: kills, subprocesses, long trainings.
 test-slow: $(VENV)/.installed-test
@@ -35,7 +35,7 @@ test-nightly: $(VENV)/.installed-nightly $(SERVING)/.installed
 # The lower bounds of pyproject.toml.
 test-oldest: $(OLDEST)/.installed
 	$(PYTEST_ENV) $(OLDEST)/bin/python -m pytest -n 2 --dist worksteal \
-		-m 'not slow and not nightly and not peers'
+		-m 'not slow and not nightly and not peers and not released'
 
 lint: $(VENV)/.installed-test
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/lint-imports
@@ -47,6 +47,12 @@ benchmark: $(VENV)/.installed-peers
 # The site, in site/. Warnings, such as broken links, are errors.
 docs: $(VENV)/.installed-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+
+# The wheel and the source distribution, in dist/.
+dist: $(VENV)/.installed-release
+	rm -rf dist
+	$(BIN)/python -m build
+	$(BIN)/twine check --strict dist/*
 
 benchmark-convert: $(VENV)/.installed
 	$(BIN)/python benchmarks/convert.py
@@ -61,7 +67,7 @@ benchmark-pretrain-data: $(VENV)/.installed
 	$(BIN)/python benchmarks/pretrain_data.py '$(TEXTS)'
 
 clean:
-	rm -rf $(VENV) $(SERVING) $(OLDEST) demo_output site
+	rm -rf $(VENV) $(SERVING) $(OLDEST) build demo_output dist site
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -78,12 +84,16 @@ $(VENV)/.installed-docs: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --editable '.[docs]'
 	touch $@
 
+$(VENV)/.installed-release: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --editable '.[release]'
+	touch $@
+
 $(VENV)/.installed-peers: $(VENV)/.installed-test
 	$(BIN)/python -m pip install --quiet --editable '.[test,peers]'
 	touch $@
 
 $(VENV)/.installed-nightly: $(VENV)/.installed-peers
-	$(BIN)/python -m pip install --quiet --editable '.[test,peers,ray,jax]'
+	$(BIN)/python -m pip install --quiet --editable '.[test,peers,ray,jax,release]'
 	touch $@
 
 $(SERVING)/.installed:

@@ -16,6 +16,7 @@ from mkdocs.structure.files import File
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 # Files of the repository that are included in a page.
 PAGES = {
+    "CHANGELOG.md": "about/changelog.md",
     "benchmarks/results/README.md": "about/figures.md",
     "examples/albert_micro_zh/README.md": "checkpoints/bundled_model.md",
 }

@@ -1,0 +1,134 @@
+"""Releases with their real weights: the folder ALBERT_TF_RELEASED has one folder each.
+
+`.github/workflows/released.yml` downloads all of them.
+"""
+
+import os
+import pathlib
+import shutil
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+import albert_tf
+import zh
+from albert_tf.checkpoints import RELEASES, open_checkpoint
+from albert_tf.checkpoints.releases import Release
+from albert_tf.files import file_digest
+from albert_tf.models import AlbertMaskedLM, AlbertTextClassifier, text_features
+
+ROOT = pathlib.Path(__file__).parents[2]
+SENTENCES = {
+    "zh": {
+        "北[MASK]是中国的首都。": "京",
+        "这家酒店的房间很干[MASK]。": "净",
+        "今天天[MASK]很好，适合出门。": "气",
+        "我们下个星[MASK]再见面。": "期",
+        "他每天早上七点起[MASK]。": "床",
+        "学生们在教[MASK]里上课。": "室",
+        "老师让大家打开课[MASK]。": "本",
+        "医[MASK]说他的病已经好了。": "生",
+        "祝你生日快[MASK]！": "乐",
+        "请给我一杯[MASK]啡。": "咖",
+    },
+    "en": {
+        "The capital of France is [MASK].": "paris",
+        "The opposite of hot is [MASK].": "cold",
+        "She drinks a cup of [MASK] every morning.": "coffee",
+        "The sun rises in the [MASK].": "east",
+        "Two plus two equals [MASK].": "four",
+        "He opened the [MASK] and walked into the room.": "door",
+        "The dog barked at the [MASK].": "cat",
+        "I brush my [MASK] before going to bed.": "teeth",
+        "A week has seven [MASK].": "days",
+        "Water freezes at zero [MASK].": "degrees",
+    },
+}
+
+
+def folder_of(name):
+    """Return the folder of a release, or skip the test."""
+    folder = pathlib.Path(os.environ.get("ALBERT_TF_RELEASED", ""), name)
+    if "ALBERT_TF_RELEASED" not in os.environ or not folder.is_dir():
+        pytest.skip(f"ALBERT_TF_RELEASED is not a folder that holds {name}")
+    return folder
+
+
+def check_release(release, folder):
+    """Assert that a checkpoint is a complete release that fills in masks."""
+    report = albert_tf.inspect_checkpoint(folder)
+    assert report.missing == report.damaged == report.unused == []
+    assert release.arguments.items() <= open_checkpoint(folder).arguments.items()
+    # A mirror has the layout of Hugging Face, and no index.
+    if report.layout == release.layout and release.index_sha256:
+        assert report.release in (release.name, *release.confused_with)
+    elif report.layout == release.layout:
+        digest = file_digest(f"{report.path}.index")
+        warnings.warn(f"releases.json lacks index_sha256 {digest}", stacklevel=2)
+    # Only the encoder of the fine-tuned one was released.
+    if release.vocabulary is None:
+        return
+    sentences = SENTENCES[release.language]
+    answers = AlbertMaskedLM.from_checkpoint(folder).fill(list(sentences), top_k=5)
+    found = [[token["token_str"] for token in answer] for answer in answers]
+    right = [x in tokens for x, tokens in zip(sentences.values(), found, strict=True)]
+    # A wrong weight anywhere fills in none.
+    assert sum(right) >= 3, found
+
+
+@pytest.mark.released
+@pytest.mark.parametrize("name", RELEASES)
+def test_a_release_is_complete_and_fills_in_masks(name):
+    check_release(RELEASES[name], folder_of(name))
+
+
+def test_the_check_runs_on_the_bundled_checkpoint(monkeypatch, tmp_path):
+    """The real weights cannot be downloaded everywhere."""
+    name = "albert_micro_zh"
+    shutil.copytree(ROOT / "examples" / name, tmp_path / name)
+    monkeypatch.setenv("ALBERT_TF_RELEASED", str(tmp_path))
+    sizes = dict(zh.SIZES[name])
+    release = Release(name, "zh", "albert_zh", sizes, "vocab.txt", True, None)
+    with pytest.warns(UserWarning, match="lacks index_sha256"):
+        check_release(release, folder_of(name))
+    with pytest.raises(AssertionError):
+        wrong = Release(name, "zh", "albert_zh", {"num_layers": 4}, None, True, None)
+        check_release(wrong, folder_of(name))
+
+
+@pytest.mark.released
+@pytest.mark.filterwarnings("ignore")
+def test_published_outputs_of_the_real_weights():
+    """Printed for voidful/albert_chinese_tiny, which has the same weights."""
+    backbone = albert_tf.load_checkpoint(folder_of("albert_tiny_zh_google"))
+    ids = np.array([[101, 2769, 2682, 1391, 7883, 6028, 511, 102]])
+    inputs = {"token_ids": ids, "segment_ids": 0 * ids, "padding_mask": 0 * ids + 1}
+    outputs = backbone.with_intermediates()(inputs)
+    hidden = outputs["sequence_output"][0, 0]
+    for found, published in (
+        (hidden[:3], [0.2187, 0.1725, -0.1285]),
+        (hidden[-3:], [0.4073, 0.2446, -0.4724]),
+        (outputs["pooled_output"][0, :4], [0.99983, 0.86759, 0.10276, 0.99794]),
+        (outputs["hidden_states"][0][0, 0, :3], [-0.5849, -0.3868, 0.0435]),
+    ):
+        # As many decimals as were printed.
+        assert np.abs(found - np.array(published)).max() < 1e-4
+
+
+@pytest.mark.released
+def test_the_encoder_fine_tuned_on_lcqmc_separates_its_pairs(assets):
+    """Fit a linear classifier, because the release lacks its own."""
+    pairs = zh.datasets.load("lcqmc", assets / "data" / "lcqmc", split="dev")
+    model = AlbertTextClassifier.from_checkpoint(
+        folder_of("albert_tiny_google_finetuned_lcqmc"),
+        vocabulary=assets / "released" / "vocab" / "vocab_zh_21128.txt",
+        num_classes=2,
+        pairs=True,
+    )
+    features, _ = text_features(model, pairs.x)
+    half = len(pairs) // 2
+    classifier = LogisticRegression(max_iter=1000)
+    classifier.fit(features[:half], pairs.y[:half])
+    assert classifier.score(features[half:], pairs.y[half:]) > 0.8
