@@ -10,8 +10,8 @@ PYTEST_ENV := MALLOC_TRIM_THRESHOLD_=131072 MALLOC_MMAP_THRESHOLD_=131072 \
 PYTEST := $(PYTEST_ENV) $(BIN)/python -m pytest -n 2 --dist worksteal
 export TEXT
 
-.PHONY: demo test test-slow test-peers test-nightly test-oldest lint docs benchmark \
-	benchmark-convert benchmark-export benchmark-pretrain-data clean
+.PHONY: demo test test-slow test-peers test-nightly test-oldest lint docs notebooks \
+	benchmark benchmark-convert benchmark-export benchmark-pretrain-data clean
 
 demo: $(VENV)/.installed
 	$(BIN)/python examples/demo.py
@@ -48,6 +48,11 @@ benchmark: $(VENV)/.installed-peers
 docs: $(VENV)/.installed-docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
+# Execute the sources in notebooks/ again and store the outputs.
+notebooks: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --editable '.[cli,notebooks]'
+	$(BIN)/python scripts/notebooks.py
+
 benchmark-convert: $(VENV)/.installed
 	$(BIN)/python benchmarks/convert.py
 
@@ -83,7 +88,7 @@ $(VENV)/.installed-peers: $(VENV)/.installed-test
 	touch $@
 
 $(VENV)/.installed-nightly: $(VENV)/.installed-peers
-	$(BIN)/python -m pip install --quiet --editable '.[test,peers,ray,jax]'
+	$(BIN)/python -m pip install --quiet --editable '.[test,peers,ray,jax,notebooks]'
 	touch $@
 
 $(SERVING)/.installed:
