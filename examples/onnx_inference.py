@@ -37,7 +37,7 @@ def train_and_export(folder):
     classifier = albert_tf.models.AlbertTextClassifier.from_checkpoint(
         HERE / "albert_micro_zh", labels=class_names(data.labels)
     )
-    classifier.fit(data.x, data.labels, epochs=12, verbose=2)
+    classifier.fit(data.x, data.labels, epochs=8, verbose=2)
     # In int8; float32 is the default.
     albert_tf.export.onnx(classifier, f"{folder}/model.onnx", precision="int8")
     return f"{folder}/model.onnx"

@@ -34,8 +34,8 @@ classifier.fit(part(slice(cut)), data.labels[:cut], epochs=10, verbose=2)
 
 test, test_labels = part(slice(cut, None)), data.labels[cut:]
 predicted = [answer["label"] for answer in albert_tf.pipeline(path=classifier)(test)]
-texts = zip(*test, strict=True) if data.pairs else test
-for _, *row in zip(range(8), texts, predicted, test_labels, strict=False):
-    print(row[1], "right" if row[1] == row[2] else f"wrong: {row[2]}", row[0], sep="\t")
+texts = list(zip(*test, strict=True)) if data.pairs else test
+for text, found, truth in list(zip(texts, predicted, test_labels, strict=True))[:8]:
+    print(found, "right" if found == truth else f"wrong: {truth}", text, sep="\t")
 scores = classification_scores(test_labels, predicted)
 print(", ".join(f"{name} {value:.4f}" for name, value in scores.items()))
