@@ -10,7 +10,7 @@ PYTEST_ENV := MALLOC_TRIM_THRESHOLD_=131072 MALLOC_MMAP_THRESHOLD_=131072 \
 PYTEST := $(PYTEST_ENV) $(BIN)/python -m pytest -n 2 --dist worksteal
 export TEXT
 
-.PHONY: demo test test-slow test-peers test-nightly test-oldest lint docs dist \
+.PHONY: demo test test-slow test-peers test-nightly test-oldest lint docs notebooks dist \
 	benchmark benchmark-convert benchmark-export benchmark-pretrain-data clean
 
 demo: $(VENV)/.installed
@@ -54,6 +54,11 @@ dist: $(VENV)/.installed-release
 	$(BIN)/python -m build
 	$(BIN)/twine check --strict dist/*
 
+# Execute the sources in notebooks/ again and store the outputs.
+notebooks: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --editable '.[cli,notebooks]'
+	$(BIN)/python scripts/notebooks.py
+
 benchmark-convert: $(VENV)/.installed
 	$(BIN)/python benchmarks/convert.py
 
@@ -93,7 +98,7 @@ $(VENV)/.installed-peers: $(VENV)/.installed-test
 	touch $@
 
 $(VENV)/.installed-nightly: $(VENV)/.installed-peers
-	$(BIN)/python -m pip install --quiet --editable '.[test,peers,ray,jax,release]'
+	$(BIN)/python -m pip install --quiet --editable '.[test,peers,ray,jax,notebooks,release]'
 	touch $@
 
 $(SERVING)/.installed:

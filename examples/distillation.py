@@ -1,8 +1,7 @@
-"""Distill a classifier into a smaller one on unlabelled texts.
+"""Distill a classifier into a smaller one on unlabelled texts: distillation.py [FOLDER]
 
-    python examples/distillation.py [FOLDER]
-
-The teacher is trained on 1,200 labelled reviews. The student, one layer with random
+FOLDER has train.tsv and test.tsv. The default is toy data, reviews written for this
+repository. The teacher is trained on 1,200 labels. The student, one layer with random
 weights, learns from the teacher's outputs on all reviews, without labels.
 """
 
@@ -17,10 +16,10 @@ from albert_tf.models import AlbertBackbone, AlbertDistiller, AlbertTextClassifi
 
 HERE = pathlib.Path(__file__).parent
 folder = pathlib.Path(sys.argv[1]) if sys.argv[1:] else HERE / "reviews"
-train, test = (
-    read_labelled_texts(folder / f"{name}.tsv") for name in ("train", "test")
-)
 LABELLED = 1200
+
+files = [folder / f"{name}.tsv" for name in ("train", "test")]
+train, test = map(read_labelled_texts, files)
 
 keras.utils.set_random_seed(1)
 labels = class_names(train.labels)
@@ -47,23 +46,19 @@ student = AlbertTextClassifier.from_backbone(
 )
 
 
-def scores(model):
-    """Return the model's accuracy and its agreement with the teacher."""
+def show(name, model):
+    """Print and return the model's accuracy and its agreement with the teacher."""
     said, taught = (x.predict(test.x, verbose=0).argmax(-1) for x in (model, teacher))
     right = [labels.index(label) for label in test.labels]
-    return np.mean(said == right), np.mean(said == taught)
+    accuracy, agreement = np.mean(said == right), np.mean(said == taught)
+    print(f"{name:>15}  accuracy {accuracy:.4f}  agreement {agreement:.4f}")
+    return accuracy
 
 
-before = scores(student)
+show("teacher", teacher)
+before = show("student before", student)
 distiller = AlbertDistiller(teacher, student, temperature=2.0)
 distiller.compile(learning_rate=1e-3)
 distiller.fit(train.x, epochs=4, verbose=2)
-after = scores(student)
-
-for name, (accuracy, agreement) in (
-    ("teacher", scores(teacher)),
-    ("student before", before),
-    ("student after", after),
-):
-    print(f"{name:>15}  accuracy {accuracy:.4f}  agreement {agreement:.4f}")
+after = show("student after", student)
 print(f"{student.count_params():,} of {teacher.count_params():,} parameters")

@@ -1,8 +1,8 @@
 """Fill in [MASK] tokens and score texts: fill_mask.py [FILE]
 
 Continues the pretraining of a checkpoint with whole-word masks on the lines of FILE, by
-default questions to an online shop, and prints loss, perplexity and predictions before
-and after. Also predicts the order of two sentences.
+default toy data (questions to an online shop). Prints loss, perplexity and predictions
+before and after. Also predicts the order of two sentences.
 """
 
 import pathlib

@@ -1,7 +1,8 @@
 """Score the similarity of two sentences from 0 to 5: similarity.py [FILE]
 
 FILE (.tsv, .csv or .jsonl, such as STS-B) has two sentences and a score per line. The
-default is `data/scenes`: 480 pairs to train on and 120 with other people to test on.
+default is toy data, generated from word lists: 480 pairs to train on and 120 with other
+people to test on.
 """
 
 import pathlib
@@ -19,16 +20,15 @@ file = sys.argv[1] if sys.argv[1:] else HERE / "data/scenes/pairs.tsv"
 data = read_labelled_texts(file, pairs=True)
 (first, second), numbers = data.x, data.scores()
 cut = len(numbers) * 4 // 5
-train = (first[:cut], second[:cut]), numbers[:cut]
-test_pairs, test_numbers = (first[cut:], second[cut:]), numbers[cut:]
 
 keras.utils.set_random_seed(1)
 regressor = albert_tf.models.AlbertTextRegressor.from_checkpoint(
     HERE / "albert_micro_zh"
 )
-regressor.fit(*train, epochs=12, verbose=2)
+regressor.fit((first[:cut], second[:cut]), numbers[:cut], epochs=12, verbose=2)
 
-scores = regression_scores(test_numbers, regressor.predict(test_pairs, verbose=0))
+predicted = regressor.predict((first[cut:], second[cut:]), verbose=0)
+scores = regression_scores(numbers[cut:], predicted)
 print(", ".join(f"{name} {value:.4f}" for name, value in scores.items()))
 one, other = "一个女孩在公园里跳舞。", "一名女孩公园里跳着舞。"
 score = regressor.predict(([one], [other]), verbose=0)[0]

@@ -2,7 +2,7 @@
 
 Each file has one sentence and its correction per line, separated by a tab, or is a JSON
 list of objects with `original_text` and `correct_text`, as SIGHAN's data sets are
-usually distributed.
+usually distributed. The default is toy data: 480 sentences of 16 patterns to train on.
 """
 
 import pathlib

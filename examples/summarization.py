@@ -1,7 +1,8 @@
 """Extract the most important sentence of short articles: summarization.py [FOLDER]
 
 FOLDER has train.jsonl and dev.jsonl with one JSON object per line, which has `article`
-and `summary`, as NLPCC 2017 and LCSTS are usually distributed.
+and `summary`, as NLPCC 2017 and LCSTS are usually distributed. The default is toy data,
+generated articles about twelve events.
 """
 
 import pathlib

@@ -1,10 +1,7 @@
-"""Find names of people, places and organisations in Chinese text.
+"""Find names of people, places and organisations: token_classification.py [FOLDER]
 
-Trains on 131 sentences of `data/entities`, in less than a minute. For other data, name
-a folder with a train and a dev file in a format that `albert_tf.data.read_tagged_texts`
-supports (columns of tags, CLUENER, doccano):
-
-    python examples/token_classification.py peopledaily/
+FOLDER has a train and a dev file in a format of `albert_tf.data.read_tagged_texts`
+(columns of tags, CLUENER, doccano). The default is toy data, 131 sentences to train on.
 """
 
 import pathlib
@@ -12,46 +9,32 @@ import sys
 
 import keras
 
+import albert_tf
 from albert_tf.data import read_tagged_texts
 from albert_tf.evaluation import entity_scores
-from albert_tf.models import AlbertTokenClassifier
 
 HERE = pathlib.Path(__file__).parent
-SENTENCE = "昨天，张小雨😀从成都飞到北京，去江南大学看望李老师。"
-# Maximum number of texts from a large data set, for a quick trial.
-MOST = 4000
+folder = pathlib.Path(sys.argv[1]) if sys.argv[1:] else HERE / "data/entities"
+MOST = 4000  # texts of a large data set, for a quick trial
 
+files = [next(folder.glob(f"{name}.*")) for name in ("train", "dev")]
+train, dev = map(read_tagged_texts, files)
 
-def read(folder, name):
-    (path,) = sorted(folder.glob(f"{name}.*"))
-    data = read_tagged_texts(path)
-    return data.x[:MOST], data.spans[:MOST]
+keras.utils.set_random_seed(1)
+tagger = albert_tf.models.AlbertTokenClassifier.from_checkpoint(
+    HERE / "albert_micro_zh", labels=train.labels
+)
+tagger.compile(learning_rate=1e-3)
+# Train for at least about 150 steps, even on few texts.
+epochs = max(3, 150 * 16 // len(train.x))
+tagger.fit(train.x[:MOST], train.spans[:MOST], 16, epochs, verbose=2)
 
-
-def main(folder):
-    keras.utils.set_random_seed(1)
-    train, dev = read(folder, "train"), read(folder, "dev")
-    labels = sorted({label for spans in train[1] for _, _, label in spans})
-
-    tagger = AlbertTokenClassifier.from_checkpoint(
-        HERE / "albert_micro_zh", labels=labels, scheme="BIO"
+scores = entity_scores(dev.spans[:MOST], tagger.predict(dev.x[:MOST], verbose=0))
+for label, row in {**scores["types"], "all": scores}.items():
+    print(
+        f"{label:>8}  precision {row['precision']:.3f}  recall {row['recall']:.3f}"
+        f"  F1 {row['f1']:.3f}  of {row['count']}"
     )
-    tagger.compile(learning_rate=1e-3)
-    # Train for at least about 150 steps, even on few texts.
-    epochs = max(3, 150 * 16 // len(train[0]))
-    tagger.fit(*train, batch_size=16, epochs=epochs, verbose=2)
-
-    scores = entity_scores(dev[1], tagger.predict(dev[0], verbose=0))
-    for label, row in {**scores["types"], "all": scores}.items():
-        print(
-            f"{label:>8}  precision {row['precision']:.3f}  recall {row['recall']:.3f}"
-            f"  F1 {row['f1']:.3f}  of {row['count']}"
-        )
-    (entities,) = tagger.predict([SENTENCE], verbose=0)
-    for start, end, label in entities:
-        print(f"{start:>3} {end:>3}  {label}  {SENTENCE[start:end]}")
-    return scores
-
-
-if __name__ == "__main__":
-    main(pathlib.Path(sys.argv[1]) if sys.argv[1:] else HERE / "data" / "entities")
+text = "昨天，张小雨😀从成都飞到北京，去江南大学看望李老师。"
+for start, end, label in tagger.predict([text], verbose=0)[0]:
+    print(f"{start:>3} {end:>3}  {label}  {text[start:end]}")

@@ -41,7 +41,12 @@ def start(records, output, *options):
         server.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{server.getsockname()[1]}"
     command = [
-        *(sys.executable, EXAMPLES / "pretrain_hosts.py", "--data", records),
+        *(
+            sys.executable,
+            EXAMPLES / "advanced" / "pretrain_hosts.py",
+            "--data",
+            records,
+        ),
         *("--output", output, "--config", "albert_micro_zh", "--batch-size", 4),
         *("--coordinator", address, "--hosts", 2, *options),
     ]

@@ -2,8 +2,9 @@
 
 Run on each of N hosts, with the same records and I from 0 to N - 1:
 
-    KERAS_BACKEND=jax python examples/pretrain_hosts.py --data records --output out \\
-        --config albert_tiny_zh --coordinator FIRST_HOST:1234 --hosts N --host I
+    KERAS_BACKEND=jax python examples/advanced/pretrain_hosts.py --data records \\
+        --output out --config albert_tiny_zh --coordinator FIRST_HOST:1234 \\
+        --hosts N --host I
 
 Each step uses the batches of all hosts. OUT is a directory that all hosts share: host 0
 writes the training state and the checkpoint there, and all hosts resume from that state

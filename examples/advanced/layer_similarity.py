@@ -5,40 +5,24 @@ Reproduces figure 1 of the ALBERT paper (arXiv 1909.11942): L2 distance and cosi
 """
 
 import argparse
-import os
 import pathlib
 import sys
-
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import keras
 import matplotlib.pyplot as plt
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 
-from albert_tf.backbone.presets import check_fits
-from albert_tf.checkpoints import load_checkpoint, open_checkpoint
-from albert_tf.data.tables import read_labelled_texts
+import albert_tf
+from albert_tf.data import read_labelled_texts
 from albert_tf.models import AlbertBackbone
-from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
 
-HERE = pathlib.Path(__file__).parent
+EXAMPLES = pathlib.Path(__file__).parents[1]
 
 
 def load(path):
     """Load the encoder of a checkpoint and a matching preprocessor."""
-    checkpoint = open_checkpoint(path)
-    tokenizer = checkpoint.tokenizer()
-    if tokenizer is None:
-        raise FileNotFoundError(
-            f"{path} has no vocabulary. Add its vocab.txt or .model."
-        )
-    backbone = load_checkpoint(checkpoint, pooler=False)
-    length = min(128, backbone.max_sequence_length)
-    preprocessor = AlbertTextClassifierPreprocessor(tokenizer, sequence_length=length)
-    check_fits(preprocessor, backbone)
-    return backbone, preprocessor
+    model = albert_tf.pipeline("text-embedding", path).model
+    return model.backbone, model.preprocessor
 
 
 def measure(backbone, preprocessor, texts):
@@ -59,9 +43,9 @@ def measure(backbone, preprocessor, texts):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--checkpoint", default=str(HERE / "albert_micro_zh"))
+    parser.add_argument("--checkpoint", default=str(EXAMPLES / "albert_micro_zh"))
     parser.add_argument("--unshared", help="checkpoint (default: random weights)")
-    parser.add_argument("--texts", default=str(HERE / "reviews" / "dev.tsv"))
+    parser.add_argument("--texts", default=str(EXAMPLES / "reviews" / "dev.tsv"))
     parser.add_argument("--output", default="layer_similarity.png")
     arguments = parser.parse_args()
     x = read_labelled_texts(arguments.texts).x
@@ -80,10 +64,10 @@ def main():
     name = "unshared" if arguments.unshared else "unshared, random weights"
     measured[name] = measure(other, preprocessor, texts)
 
-    table = Table("parameters", "layer", "L2 distance", "cosine", "degrees")
     for name, values in measured.items():
+        print(f"{name}: layer, L2 distance, cosine, degrees")
         for layer, row in enumerate(values.T, start=1):
-            table.add_row(name, str(layer), *(f"{value:.3f}" for value in row))
+            print(f"{layer:>3}", *(f"{value:8.3f}" for value in row))
     figure, axes = plt.subplots(1, 2, figsize=(9, 3.5), layout="constrained")
     for axis, i, title in zip(axes, (0, 2), ("L2 distance", "degrees"), strict=True):
         for name, values in measured.items():
@@ -91,7 +75,6 @@ def main():
         axis.set(title=title, xlabel="layer", xticks=range(1, 1 + len(values[i])))
         axis.legend()
     figure.savefig(arguments.output, format="png")
-    Console().print(table)
     print(f"Figure written to {arguments.output}")
 
 
