@@ -106,8 +106,17 @@ def build_page(answer: Any, language: str, title: str, examples: Any = ()) -> An
     page, task = PAGES[answer.task], task_named(answer.task)
     fields = task.fields(answer.model)
     known = [list(x) for x in examples or page.examples if len(x) == len(fields)]
-    respond = responder(answer, fields, task.explain, words)
     names = page.outputs + ("characters",) * bool(task.explain)
+    respond = responder(answer, fields, task.explain, words)
+
+    def run(*texts):
+        try:
+            values = respond(texts)
+        except AlbertError as error:
+            gradio.Warning(html.escape(str(error)))
+            values = [None] * len(names)
+        return values if len(names) > 1 else values[0]
+
     with gradio.Blocks(title=title, analytics_enabled=False) as blocks:
         gradio.Markdown(f"# {html.escape(title)}")
         with gradio.Row():
@@ -119,42 +128,35 @@ def build_page(answer: Any, language: str, title: str, examples: Any = ()) -> An
                 button = gradio.Button(words["run"], variant="primary")
             with gradio.Column():
                 outputs = []
-                for name, value in zip(names, respond(*known[0]), strict=True):
+                for name, value in zip(names, respond(known[0]), strict=True):
                     component, settings = COMPONENTS[name]
                     make = getattr(gradio, component)
                     outputs.append(make(value, label=words[name], **settings))
         gradio.Examples(
-            *(known, inputs, outputs, respond),
+            *(known, inputs, outputs, run),
             cache_examples=False,
             label=words["examples"],
             run_on_click=True,
         )
         starts = [button.click, *(x.submit for x in inputs)]
-        gradio.on(starts, respond, inputs, outputs)
+        gradio.on(starts, run, inputs, outputs)
     return blocks
 
 
-def responder(answer, fields, explain, words) -> Callable[..., list]:
+def responder(answer, fields, explain, words) -> Callable[[Any], list]:
     """Return the function of a page from texts to the values of its outputs."""
-    gradio = import_extra("gradio")
     page, explain = PAGES[answer.task], explain and explain(answer.model)
 
-    def error(message):
-        return gradio.Error(message, title=words["error"], print_exception=False)
-
-    def respond(*texts):
+    def respond(texts):
         if not all(text.strip() for text in texts):
-            raise error(words["empty"])
+            raise AlbertError(words["empty"])
         if page.required and texts[0].count(page.required) != 1:
-            raise error(words["required"].format(page.required))
+            raise AlbertError(words["required"].format(page.required))
         x = dict(zip(fields, texts, strict=True))
         if "choices" in x:
             x["choices"] = [line for line in x["choices"].splitlines() if line.strip()]
-        try:
-            values = page.answer(answer, x)
-            return [*values, _coloured(explain(texts))] if explain else values
-        except AlbertError as refused:
-            raise error(html.escape(str(refused))) from refused
+        values = page.answer(answer, x)
+        return [*values, _coloured(explain(tuple(texts)))] if explain else values
 
     return respond
 

@@ -20,7 +20,6 @@ WORDS = {
         "en": "Contribution of each character: blue for, orange against",
         "zh": "各字贡献：蓝色支持，橙色反对",
     },
-    "error": {"en": "No answer", "zh": "无法预测"},
     "empty": {"en": "Fill in every field.", "zh": "请填写所有输入框。"},
     "required": {"en": "The text needs one {}.", "zh": "文本中需要有一个 {}。"},
 }
@@ -94,8 +93,10 @@ class Page(NamedTuple):
     required: str = ""  # The first text must contain it once.
 
 
-_TEXTS = (("房间很干净，服务员也很热情",), ("味道不错，就是太贵",), ("太差了，别买",))
-_TEXTS += (("怎么申请退货", "退货怎么办理"), ("一个人在弹吉他", "有人在做饭"))
+_TEXTS: tuple[tuple[str, ...], ...] = (
+    *(("房间很干净，服务员也很热情",), ("味道不错，就是太贵",), ("太差了，别买",)),
+    *(("怎么申请退货", "退货怎么办理"), ("一个人在弹吉他", "有人在做饭")),
+)
 _SENTENCES = (("李芳在杭州的东方电子厂上班。",), ("记者王磊从成都发回了报道。",))
 _STORY = "罗明月今年30岁，住在西安，是一名律师。周末的时候，罗明月喜欢爬山。"
 _NEWS = "路上的人很多。走失四天的男孩周三被一位摄影师找到，身体没有大碍。饭菜凉了。"
