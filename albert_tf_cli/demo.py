@@ -62,7 +62,7 @@ def demo(
     page.block_thread()
 
 
-def open_model(model):
+def open_model(model: str) -> Any:
     """Return the pipeline of a model; that of fill-mask without a fine-tuned head."""
     from albert_tf import pipeline
     from albert_tf.checkpoints import open_checkpoint
@@ -74,7 +74,7 @@ def open_model(model):
     return pipeline(None if is_trained else "fill-mask", checkpoint)
 
 
-def own_examples(model, answer):
+def own_examples(model: str, answer: Any) -> list[list[str]]:
     """Return examples of the file that `finetune` read, if it still exists."""
     metrics = pathlib.Path(model, "metrics.json")
     fields = json.loads(metrics.read_text("utf-8")) if metrics.is_file() else {}
