@@ -22,6 +22,7 @@ import albert_tf  # noqa: F401
 del os.environ["ALBERT_TF_LAZY"]
 from albert_tf_cli.checkpoints import convert, download, inspect, prune
 from albert_tf_cli.common import errors
+from albert_tf_cli.demo import demo
 from albert_tf_cli.evaluate import evaluate
 from albert_tf_cli.export import export
 from albert_tf_cli.finetune import finetune
@@ -51,7 +52,7 @@ app = typer.Typer(
 )
 # In the order of a project, as the help lists them.
 for _command in (
-    *(pretrain_data, pretrain, finetune, evaluate, predict, export),
+    *(pretrain_data, pretrain, finetune, evaluate, predict, demo, export),
     *(convert, inspect, prune, download),
 ):
     app.command(cls=Command)(_command)

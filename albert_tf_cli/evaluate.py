@@ -269,10 +269,15 @@ def _table(rows, attributions=()):
 def _cell(value, attributions):
     if attributions is None:
         return html.escape(_number(value))
+    return coloured_html(value, attributions)
+
+
+def coloured_html(text: str, values: Any, strongest: float | None = None) -> str:
+    """Return a text as HTML in the colours of `coloured_runs`."""
     return "".join(
         f'<span style="background:{colour or "#ffffff"};color:#000">'
         f"{html.escape(piece)}</span>"
-        for piece, colour in coloured_runs(value, attributions)
+        for piece, colour in coloured_runs(text, values, strongest)
     )
 
 

@@ -12,6 +12,7 @@ from types import ModuleType
 _REQUIREMENTS = {
     **dict.fromkeys(("huggingface_hub", "pooch", "safetensors"), "'albert-tf[hf]'"),
     "ai_edge_litert": "'albert-tf[litert]' (or 'ai-edge-litert>=2.2' alone)",
+    "gradio": "'albert-tf[demo]'",
     "onnx": "'albert-tf[onnx]'",
     "onnxruntime": "'albert-tf[onnx]' (or onnxruntime alone)",
     "pyarrow": "pyarrow",

@@ -1,0 +1,190 @@
+"""The command `albert-tf demo`: a local page to try a model."""
+
+import contextlib
+import html
+import json
+import os
+import pathlib
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
+
+import typer
+
+from albert_tf_cli import common
+from albert_tf_cli.demo_pages import COMPONENTS, PAGES, WORDS
+from albert_tf_cli.evaluate import coloured_html, read_remembered
+from albert_tf_cli.options import output_option
+from albert_tf_cli.tasks import Columns, task_named
+from albert_tf_lite.errors import AlbertError, import_extra
+
+HOST = "127.0.0.1"
+# Fonts of the system, with Chinese characters. Gradio's own ones have none.
+FONTS = ("system-ui", "PingFang SC", "Noto Sans CJK SC", "Microsoft YaHei")
+NUM_EXAMPLES = 5
+
+
+def demo(
+    model: Annotated[
+        str, typer.Argument(help="Directory written by `finetune`, or any checkpoint.")
+    ],
+    port: Annotated[int, output_option(f"Port on {HOST}.", min=1, max=65535)] = 7860,
+    language: Annotated[
+        Literal["en", "zh"] | None,
+        output_option("Language of the page. Default: zh if LANG is Chinese, else en."),
+    ] = None,
+):
+    """Serve a page to try a model, for browsers on this computer only.
+
+    The page suits the task of the model. A checkpoint without a fine-tuned head fills
+    masks. The page loads nothing from the network. Needs gradio.
+
+    \b
+    Examples:
+      albert-tf demo my_model
+      albert-tf demo albert_tiny_zh --language zh --port 8000
+    """
+    common.check_checkpoint(model)
+    import_extra("gradio")
+    common.import_tensorflow()
+    answer = open_model(model)
+    if answer.task not in PAGES:
+        raise AlbertError(
+            f"{model} is a model for {answer.task}, which has no page. Expected a "
+            f"model for one of {', '.join(PAGES)}."
+        )
+    is_chinese = os.environ.get("LANG", "").startswith("zh")
+    language = language or ("zh" if is_chinese else "en")
+    name = pathlib.Path(model).resolve().name
+    page = build_page(answer, language, name, own_examples(model, answer))
+    launch(page, port)
+    message = f"The page is at {page.local_url}. Stop it with Ctrl-C."
+    common.console.print(message, soft_wrap=True)
+    page.block_thread()
+
+
+def open_model(model: str) -> Any:
+    """Return the pipeline of a model; that of fill-mask without a fine-tuned head."""
+    from albert_tf import pipeline
+    from albert_tf.checkpoints import open_checkpoint
+    from albert_tf.models.albert_pretrainer import task_class
+
+    checkpoint: Any = open_checkpoint(model)
+    name = getattr(checkpoint.model, "name_of_task", None)
+    is_trained = name is not None or task_class(checkpoint) is not None
+    return pipeline(None if is_trained else "fill-mask", checkpoint)
+
+
+def own_examples(model: str, answer: Any) -> list[list[str]]:
+    """Return examples of the file that `finetune` read, if it still exists."""
+    metrics = pathlib.Path(model, "metrics.json")
+    fields = json.loads(metrics.read_text("utf-8")) if metrics.is_file() else {}
+    settings = fields.get("settings", {})
+    file = settings.get("dev") or settings.get("train")
+    if not file:
+        return []
+    read, known = task_named(answer.task).read, answer.model.get_config()
+    with contextlib.suppress(AlbertError, OSError):
+        found = read_remembered(model, Columns(), lambda x: read(file, x, known))
+        step = max(len(found) // NUM_EXAMPLES, 1)
+        x = found.select(range(len(found))[::step][:NUM_EXAMPLES]).x
+        rows = zip(*(x if isinstance(x, tuple) else (x,)), strict=True)
+        texts = [[x if isinstance(x, str) else "\n".join(x) for x in y] for y in rows]
+        return [row for row in texts if all(map(str.strip, row))]
+    return []
+
+
+# === The page ===
+
+
+def build_page(answer: Any, language: str, title: str, examples: Any = ()) -> Any:
+    """Return the page of a pipeline as Gradio's `Blocks`.
+
+    It shows the answer to the first of the examples, or of those of the task.
+    """
+    gradio = import_extra("gradio")
+    words = {name: texts[language] for name, texts in WORDS.items()}
+    page, task = PAGES[answer.task], task_named(answer.task)
+    fields = task.fields(answer.model)
+    known = [list(x) for x in examples or page.examples if len(x) == len(fields)]
+    names = page.outputs + ("characters",) * bool(task.explain)
+    respond = responder(answer, fields, task.explain, words)
+
+    def run(*texts):
+        try:
+            values = respond(texts)
+        except AlbertError as error:
+            gradio.Warning(html.escape(str(error)))
+            values = [None] * len(names)
+        return values if len(names) > 1 else values[0]
+
+    with gradio.Blocks(title=title, analytics_enabled=False) as blocks:
+        gradio.Markdown(f"# {html.escape(title)}")
+        with gradio.Row():
+            with gradio.Column():
+                inputs = [
+                    gradio.Textbox(value, label=words[name], lines=2, max_lines=12)
+                    for name, value in zip(fields, known[0], strict=True)
+                ]
+                button = gradio.Button(words["run"], variant="primary")
+            with gradio.Column():
+                outputs = []
+                for name, value in zip(names, respond(known[0]), strict=True):
+                    component, settings = COMPONENTS[name]
+                    make = getattr(gradio, component)
+                    outputs.append(make(value, label=words[name], **settings))
+        gradio.Examples(
+            *(known, inputs, outputs, run),
+            cache_examples=False,
+            label=words["examples"],
+            run_on_click=True,
+        )
+        starts = [button.click, *(x.submit for x in inputs)]
+        gradio.on(starts, run, inputs, outputs)
+    return blocks
+
+
+def responder(answer, fields, explain, words) -> Callable[[Any], list]:
+    """Return the function of a page from texts to the values of its outputs."""
+    page, explain = PAGES[answer.task], explain and explain(answer.model)
+
+    def respond(texts):
+        if not all(text.strip() for text in texts):
+            raise AlbertError(words["empty"])
+        if page.required and texts[0].count(page.required) != 1:
+            raise AlbertError(words["required"].format(page.required))
+        x = dict(zip(fields, texts, strict=True))
+        if "choices" in x:
+            x["choices"] = [line for line in x["choices"].splitlines() if line.strip()]
+        values = page.answer(answer, x)
+        return [*values, _coloured(explain(tuple(texts)))] if explain else values
+
+    return respond
+
+
+def _coloured(found):
+    """Return attributions as HTML, on a common scale for both texts of a pair."""
+    strongest = max(abs(x) for values in found.values for x in (0.0, *values))
+    lines = [f"<b>{html.escape(found.label)}</b> {found.output:.2f}"]
+    for text, values in zip(found.texts, found.values, strict=True):
+        lines.append(coloured_html(text, values, strongest))
+    style = "white-space:pre-wrap; margin-top:1em; line-height:1.8"
+    return "".join(f'<p style="{style}">{line}</p>' for line in lines)
+
+
+def launch(page: Any, port: int) -> None:
+    """Serve a page on this computer until `page.close()`."""
+    themes = import_extra("gradio.themes")
+    # No telemetry, and no record of the texts in the browser.
+    os.environ |= {"GRADIO_ANALYTICS_ENABLED": "False", "GRADIO_RUN_HISTORY": "False"}
+    # Gradio asks its own server whether it runs, and a proxy cannot.
+    skipped = os.environ.get("no_proxy") or os.environ.get("NO_PROXY")
+    os.environ["no_proxy"] = ",".join(filter(None, [skipped, HOST]))
+    theme = themes.Default(primary_hue="indigo", font=FONTS, font_mono=FONTS)
+    address = {"server_name": HOST, "server_port": port, "share": False}
+    options = {"quiet": True, "prevent_thread_lock": True, "footer_links": []}
+    try:
+        page.launch(**address, **options, theme=theme)
+    except OSError as error:
+        raise AlbertError(
+            f"Port {port} is in use on {HOST}. Choose another --port."
+        ) from error
