@@ -56,6 +56,7 @@ def export(
 ):
     """Export a SavedModel, LiteRT or ONNX file.
 
+    A SavedModel has a model card (README.md) beside it, a single file has none.
     LiteRT and ONNX files are compared with the model: size, largest difference of the
     outputs, score on --check.
 
@@ -93,7 +94,7 @@ def export(
         columns = Columns(label_column, text_column, text_b_column)
         examples = read_remembered(model, columns, lambda x: task.read(check, x, known))
     if format_name == "savedmodel":
-        saved_model(trained, path)
+        saved_model(trained, path, card=common.card_facts(model))
         texts = tuple(tf.fill([1] * x.shape.rank, "a") for x in trained.text_specs)
         answers = trained.text_answers(texts, lambda x: trained(x, training=False))
         common.console.print(

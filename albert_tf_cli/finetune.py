@@ -19,7 +19,7 @@ from albert_tf_cli.options import (
 )
 from albert_tf_cli.tasks import TASKS, Columns, split
 from albert_tf_lite.errors import AlbertError
-from albert_tf_lite.exported_model import NETWORK
+from albert_tf_lite.exported_model import NETWORK, preset_digest
 
 TaskName: Any = Literal[*TASKS]
 ClassWeight = Literal["balanced"]
@@ -129,8 +129,9 @@ def finetune(
 
     Files are .tsv, .csv or .jsonl, with the columns label, text and, for pairs,
     text_b. Use --label-column and --text-column for other names. The epoch with the
-    best dev score is kept. The command writes the model, metrics.json and history.png
-    to --output. After an interruption, the same command resumes the training.
+    best dev score is kept. The command writes the model, a model card (README.md),
+    metrics.json and history.png to --output. After an interruption, the same command
+    resumes the training.
 
     \b
     Example:
@@ -175,6 +176,7 @@ def finetune(
     common.import_tensorflow()
     import keras
 
+    from albert_tf.backbone.model_card import write_model_card
     from albert_tf.backbone.precision import as_dtype
     from albert_tf.export import onnx
     from albert_tf.files import remove_directory, write_json
@@ -253,12 +255,33 @@ def finetune(
     if labels:
         metrics["classes"] = labels
     metrics["settings"] = settings
+    metrics["card"] = {
+        "preset": preset_digest(folder),
+        "start": common.card_start(checkpoint, config),
+        "schedule": {
+            "batch_size": batch_size,
+            "epochs": len(metrics["history"][f"val_{monitor}"]),
+            "best_epoch": metrics["best_epoch"],
+            "monitor": monitor,
+        },
+        "data": {
+            name: {
+                "file": pathlib.Path(context.params[name] or train).name,
+                "examples": len(part),
+                "split": context.params[name] is None,
+            }
+            for name, part in data.items()
+        },
+        "labels": learned.label_examples(data["train"]) or None,
+        "example": learned.typical_input(data["train"]),
+    }
     write_json(folder / "metrics.json", metrics)
     shown = ("loss", monitor)
     plot_history(metrics["history"], shown, folder / "history.png")
     # For answers without TensorFlow, where the package and the task allow it.
     with contextlib.suppress(ImportError, AlbertError):
         onnx(model, folder / NETWORK, preset=folder)
+    write_model_card(folder, model, **common.card_facts(output))
     # Last: until then, the same command completes an interrupted run.
     remove_directory(common.state_folder(folder))
     best = [
@@ -268,7 +291,8 @@ def finetune(
     ]
     common.console.print(
         f"Best epoch {metrics['best_epoch']}, {metrics['seconds']} s. "
-        f"{', '.join(best)}. Model, metrics.json and history.png are in {output}",
+        f"{', '.join(best)}. Model, README.md, metrics.json and history.png are in "
+        f"{output}",
         soft_wrap=True,
     )
 

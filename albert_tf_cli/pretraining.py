@@ -75,9 +75,9 @@ def pretrain(
     """Pretrain on masked words and sentence order.
 
     Starts from random weights (--config) or from a checkpoint (--checkpoint). Writes
-    the checkpoint, history.json and loss.png to --output. The same command resumes
-    after an interruption: Ctrl-C and SIGTERM save the state, which is also saved every
-    three minutes.
+    the checkpoint, a model card (README.md), history.json and loss.png to --output. The
+    same command resumes after an interruption: Ctrl-C and SIGTERM save the state, which
+    is also saved every three minutes.
 
     \b
     Example:
@@ -109,6 +109,7 @@ def pretrain(
     common.import_tensorflow()
     import keras
 
+    from albert_tf.backbone.model_card import write_model_card
     from albert_tf.backbone.precision import as_dtype
     from albert_tf.checkpoints.layouts import original_layout
     from albert_tf.checkpoints.saving import Saving
@@ -164,11 +165,37 @@ def pretrain(
     plot_history(done["history"], shown, folder / "loss.png", interval, "step")
     # Last, because an existing preset is not overwritten.
     saving.write()
+    write_model_card(
+        folder,
+        model,
+        tokenizer=saving.tokenizer,
+        start=common.card_start(checkpoint, config),
+        schedule={"steps": steps, "batch_size": batch_size},
+        data={
+            name: {
+                "file": part.folder.resolve().name,
+                "examples": sum(part.counts.values()),
+            }
+            for name, part in (("train", records), ("dev", dev_records))
+            if part
+        },
+        scores=_last_scores(done["history"]),
+    )
     remove_directory(common.state_folder(output))
     common.console.print(
-        f"Checkpoint ({layout}), history.json and loss.png are in {output}",
+        f"Checkpoint ({layout}), README.md, history.json and loss.png are in {output}",
         soft_wrap=True,
     )
+
+
+def _last_scores(history):
+    """Return the last scores of training and dev by name."""
+    found = {"train": {}, "dev": {}}
+    for name, values in history.items():
+        part = "dev" if name.startswith("val_") else "train"
+        if name.endswith("accuracy") and values[-1] is not None:
+            found[part][name.removeprefix("val_")] = values[-1]
+    return {part: scores for part, scores in found.items() if scores}
 
 
 def _rate(text):

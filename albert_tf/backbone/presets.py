@@ -7,6 +7,7 @@ from typing import Any
 
 import keras
 
+from albert_tf.backbone.model_card import write_model_card
 from albert_tf.files import check_space
 from albert_tf.layers.common import check_arguments
 from albert_tf_lite.errors import AlbertError
@@ -81,6 +82,10 @@ class Presets:
         return model
 
     def save_to_preset(self, preset_dir, **kwargs):
+        """Write a preset, as in KerasHub, with a model card.
+
+        The card is the file README.md. If a person wrote the existing one, it is kept.
+        """
         check_space(preset_dir, self.variables)
         backbone = getattr(self, "backbone", self)
         policy = backbone.dtype_policy
@@ -91,6 +96,7 @@ class Presets:
             super().save_to_preset(preset_dir, **kwargs)
         finally:
             backbone.dtype_policy = policy
+        write_model_card(preset_dir, self)
 
     def export_to_transformers(self, path):
         """Write a directory that `transformers` reads."""

@@ -1,15 +1,23 @@
-"""Write SavedModels: the graph, a README and warm-up requests."""
+"""Write SavedModels: the graph, a model card and warm-up requests."""
 
 import os
 import pathlib
+import shutil
 import tempfile
 from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
 
+from albert_tf.backbone.model_card import Usage, write_model_card
 from albert_tf.export.description import check_backend, check_preprocessor
-from albert_tf.files import check_space, name_final_path, write_json, write_text
+from albert_tf.files import (
+    CARD,
+    check_space,
+    is_foreign_card,
+    name_final_path,
+    write_json,
+)
 from albert_tf.models.task import AlbertTask
 from albert_tf_lite.errors import AlbertError
 
@@ -21,24 +29,25 @@ _WARMUP_LENGTHS = (16, 32, 64, 128, 256, 512)
 # The files and directories of an export.
 _EXPORTED = {
     *("saved_model.pb", "fingerprint.pb", "variables", "assets", "assets.extra"),
-    *("README.md", "labels.json"),
+    *(CARD, "labels.json"),
 }
 
-_README = """\
-# {name}
-
-A SavedModel that takes strings, written by `albert_tf.export.saved_model`. Names of
-inputs and outputs are those of docs/reference/serving.md of albert-tf. Loading needs
-`tensorflow` and `tensorflow_text`, but not `albert_tf`:
-
-```python
+_NEEDS = (
+    "Run this in the folder of this file. It needs the packages tensorflow and "
+    "tensorflow_text, but not albert-tf, whose page docs/reference/serving.md lists "
+    "the inputs and outputs.",
+    "在本文件所在目录下运行，需要安装 tensorflow 和 tensorflow_text，不需要 albert-tf。"
+    "输入输出见 albert-tf 的 docs/reference/serving.md。",
+)
+_PYTHON = """\
 import tensorflow as tf
 import tensorflow_text  # Registers the operations of the tokenizer.
 
 ask = tf.saved_model.load(".").signatures["serving_default"]
-ask({example})
-```
-"""
+print(ask({}))"""
+_COMMAND = (
+    "saved_model_cli show --dir . --tag_set serve --signature_def serving_default"
+)
 
 
 def saved_model(
@@ -46,6 +55,7 @@ def saved_model(
     directory: str | os.PathLike,
     *,
     version: str | None = None,
+    card: dict[str, Any] | None = None,
     **options: Any,
 ) -> pathlib.Path:
     """Write a SavedModel that takes strings, for TensorFlow Serving.
@@ -58,15 +68,18 @@ def saved_model(
     - `tokens` takes the inputs of the model, int32 [batch, time].
 
     Loading needs tensorflow and the ops of tensorflow_text that TensorFlow Serving
-    links. The directory contains the graph with the vocabulary, the weights, a
-    `README.md`, `labels.json` for a task with labels, and warm-up requests.
+    links. The directory contains the graph with the vocabulary, the weights, a model
+    card (`README.md`), `labels.json` for a task with labels, and warm-up requests.
 
     Args:
         task: a task with a preprocessor, such as an `AlbertTextClassifier`.
         directory: path to write, such as `"serving/reviews/1"`. An earlier export in it
-            is replaced as a whole. With `version` the parent, `"serving/reviews"`.
+            is replaced as a whole, except for a `README.md` that a person wrote. With
+            `version` the parent, `"serving/reviews"`.
         version: optional, `"next"` for the number after the highest in `directory`. An
             existing version is never replaced.
+        card: optional dict, facts for the model card: arguments of
+            `albert_tf.backbone.model_card.model_card`.
         **options: options of `task.answers`. For a classifier `labels`, the names of
             the classes; for one with early exit also `early_exit`, the patience.
 
@@ -114,8 +127,9 @@ def saved_model(
             f"{spec.name}=tf.constant({[['很好']] if spec.shape.rank else ['很好']!r})"
             for spec in functions["serving_default"].input_signature
         )
-        readme = _README.format(name=type(task).__name__, example=example)
-        write_text(folder / "README.md", readme)
+        facts = {"labels": dict.fromkeys(labels, "")} if options.get("labels") else {}
+        usage = Usage(_NEEDS, _PYTHON.format(example), _COMMAND)
+        write_model_card(folder, task, usage=usage, **{**(card or {}), **facts})
 
     return write_version(directory, version, write)
 
@@ -250,6 +264,8 @@ def write_version(
             ) from error
         if version == "next":
             return _rename_to_next(folder, directory)
+        if is_foreign_card(directory / CARD):
+            shutil.copy(directory / CARD, folder / CARD)
         former = pathlib.Path(temporary, "former")
         if directory.exists():
             directory.rename(former)
