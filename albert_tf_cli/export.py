@@ -56,7 +56,7 @@ def export(
 ):
     """Export a SavedModel, LiteRT or ONNX file.
 
-    A SavedModel has a model card (README.md) beside it, a single file has none.
+    A SavedModel has a model card (README.md), a LiteRT or ONNX file has none.
     LiteRT and ONNX files are compared with the model: size, largest difference of the
     outputs, score on --check.
 

@@ -44,7 +44,7 @@ def test_a_card_has_labels_examples_data_and_scores(finetuned, monkeypatch, caps
     ):
         rows = [*rows, "| train | train.tsv | 10 |", "| test | test.tsv | 1 |", *words]
         assert [row for row in rows if row not in part] == []
-        assert re.search(r"\| accuracy \| [\d.]+ \| [\d.]+ \|", part)
+        assert re.search(r"\| `accuracy` \| [\d.]+ \| [\d.]+ \|", part)
         rows = rows[:2]
     monkeypatch.chdir(finetuned)
     (python,) = set(re.findall(r"```python\n(.*?)```", card, re.DOTALL))
@@ -59,7 +59,7 @@ def test_an_export_has_the_scores_of_these_weights_only(finetuned, tmp_path):
     for path, has_scores in (("1", True), ("2", False)):
         run("export", finetuned, tmp_path / path)
         card = (tmp_path / path / "README.md").read_text("utf-8")
-        assert ("| accuracy |" in card, "tf.saved_model.load" in card) == (
+        assert ("| `accuracy` |" in card, "tf.saved_model.load" in card) == (
             has_scores,
             True,
         )

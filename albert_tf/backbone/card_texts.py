@@ -163,7 +163,7 @@ KINDS = {
 OTHER = Kind(
     None,
     ("ALBERT model", "ALBERT 模型"),
-    ("**Fill in:** the task.", "**待补充：**任务说明。"),
+    ("**Fill in**: the task.", "**待补充**：任务说明。"),
 )
 
 # English and Chinese.
@@ -171,7 +171,7 @@ TEXTS = {
     "title": ("# {0}\n\n[中文](#中文)", "# 中文\n\n**{0}**"),
     "one text": ("text", "条文本"),
     "pair": ("pair of texts", "对文本"),
-    "to fill in": ("**Fill in:** ", "**待补充：**"),
+    "to fill in": ("**Fill in**: ", "**待补充**："),
     "sentence end": (" ", ""),
     "property": ("property", "项目"),
     "value": ("value", "内容"),
@@ -197,7 +197,7 @@ TEXTS = {
     "labels": ("Labels", "标签"),
     "label": ("label", "标签"),
     "example": ("example from the training data", "训练数据中的例子"),
-    "more": ("{0} more", "另有 {0} 个"),
+    "more": ("and {0} more", "另有 {0} 个"),
     "use": ("Use", "使用"),
     "run": (
         "Run this in the folder of this file. It needs the package albert-tf.",
@@ -214,8 +214,8 @@ TEXTS = {
     ),
     "no start": ("the checkpoint that training started from.", "训练的起始检查点。"),
     "epochs": (
-        "It took {epochs} epochs with batches of {batch_size} examples. The weights "
-        "are those of epoch {best_epoch}, which had the best {monitor} on dev.",
+        "It took {epochs} epochs with batches of {batch_size} examples. Epoch "
+        "{best_epoch} had the best {monitor} on dev and was kept.",
         "共训练 {epochs} 个 epoch，批大小 {batch_size}，保留 dev 上 {monitor} 最高的"
         "第 {best_epoch} 个 epoch。",
     ),
@@ -230,7 +230,7 @@ TEXTS = {
     "split": ("{0} (a tenth, held back)", "{0}（留出十分之一）"),
     "no data": ("the training data.", "训练数据。"),
     "licence": (
-        "the licence of the data, and whether it allows to publish the model.",
+        "the licence of the data, and whether it allows publishing the model.",
         "数据的许可证，以及是否允许发布用其训练的模型。",
     ),
     "scores": ("Scores", "得分"),
@@ -241,8 +241,9 @@ TEXTS = {
         "dev 样本用于选择 epoch，因此在其他文本上的得分可能更低。",
     ),
     "scores of test": (
-        "The dev examples chose the epoch. The test examples chose nothing.",
-        "dev 样本用于选择 epoch，test 样本未参与任何选择。",
+        "The dev examples chose the epoch. The test examples "
+        "were used for this score only.",
+        "dev 样本用于选择 epoch，test 样本只用于计算该得分。",
     ),
     "scores of train": (
         "The scores of train are means over the last steps of training.",

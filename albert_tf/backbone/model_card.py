@@ -1,5 +1,6 @@
 """Model cards: the README.md beside a model, in English and Chinese."""
 
+import json
 import math
 import os
 import pathlib
@@ -212,7 +213,7 @@ def _scores(say, scores, data):
         for part in scores
     ]
     rows = [
-        (_escaped(name), *(_number(x.get(name)) for x in scores.values()))
+        (f"`{name}`", *(_number(x.get(name)) for x in scores.values()))
         for name in names
         if name not in _NO_SCORES
     ]
@@ -245,19 +246,20 @@ def _usage_of_ids(model):
 
 
 def _usage_of_texts(task, parts):
-    """Return the commands that give the answer for an example."""
+    """Return the commands that print the answer for an example."""
     # The command line would take a leading hyphen for an option.
     parts = [
         excerpt(x, LONGEST_INPUT).lstrip("- ") if isinstance(x, str) else x
         for x in parts
     ]
-    example = parts[0] if len(parts) == 1 else tuple(parts)
+    example = ", ".join(json.dumps(x, ensure_ascii=False) for x in parts)
+    example = f"({example})" if len(parts) > 1 else example
     name = task or "fill-mask"
     python = f"""\
 import albert_tf
 
 answer = albert_tf.pipeline("{name}", ".")
-print(answer({example!r}))"""
+print(answer({example}))"""
     texts = [x for part in parts for x in ([part] if isinstance(part, str) else part)]
     words = " ".join(map(shlex.quote, texts))
     option = "" if task else f" --task {name}"

@@ -33,9 +33,11 @@ _EXPORTED = {
 }
 
 _NEEDS = (
-    "Run this in the folder of this file. It needs the packages tensorflow and "
-    "tensorflow_text, but not albert-tf, whose page docs/reference/serving.md lists "
-    "the inputs and outputs.",
+    "This is a TensorFlow SavedModel that takes strings, for TensorFlow Serving. Run "
+    "this in the folder of this file. It needs the packages tensorflow and "
+    "tensorflow_text, but not albert-tf. The page docs/reference/serving.md of "
+    "albert-tf lists the inputs and outputs.",
+    "本目录是 TensorFlow SavedModel，直接接收字符串，可用 TensorFlow Serving 部署。"
     "在本文件所在目录下运行，需要安装 tensorflow 和 tensorflow_text，不需要 albert-tf。"
     "输入输出见 albert-tf 的 docs/reference/serving.md。",
 )
