@@ -176,7 +176,7 @@ def finetune(
     common.import_tensorflow()
     import keras
 
-    from albert_tf.backbone.model_card import write_model_card
+    from albert_tf.backbone.model_card import excerpt, write_model_card
     from albert_tf.backbone.precision import as_dtype
     from albert_tf.export import onnx
     from albert_tf.files import remove_directory, write_json
@@ -272,8 +272,11 @@ def finetune(
             }
             for name, part in data.items()
         },
-        "labels": learned.label_examples(data["train"]) or None,
-        "example": learned.typical_input(data["train"]),
+        "labels": {
+            label: excerpt(text)
+            for label, text in learned.label_examples(data["train"]).items()
+        },
+        "example": [*map(excerpt, learned.typical_input(data["train"]))],
     }
     write_json(folder / "metrics.json", metrics)
     shown = ("loss", monitor)

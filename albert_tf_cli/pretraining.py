@@ -190,12 +190,17 @@ def pretrain(
 
 def _last_scores(history):
     """Return the last scores of training and dev by name."""
-    found = {"train": {}, "dev": {}}
-    for name, values in history.items():
-        part = "dev" if name.startswith("val_") else "train"
-        if name.endswith("accuracy") and values[-1] is not None:
-            found[part][name.removeprefix("val_")] = values[-1]
-    return {part: scores for part, scores in found.items() if scores}
+    heads = {"mlm_logits": "masked_token", "sop_logits": "sentence_order"}
+    found = {}
+    for part, prefix in (("train", ""), ("dev", "val_")):
+        scores = {
+            f"{head}_accuracy": history[f"{prefix}{output}_accuracy"][-1]
+            for output, head in heads.items()
+            if f"{prefix}{output}_accuracy" in history
+        }
+        if scores:
+            found[part] = scores
+    return found
 
 
 def _rate(text):

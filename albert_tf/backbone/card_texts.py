@@ -141,7 +141,7 @@ KINDS = {
         "fill-mask",
         ("Pretrained ALBERT", "ALBERT 预训练模型"),
         (
-            "This checkpoint is a start for fine-tuning: `albert-tf finetune "
+            "This checkpoint is a starting point for fine-tuning: `albert-tf finetune "
             "--checkpoint`. It has the output layers of pretraining, which predict "
             "masked words and the order of sentences.",
             "本检查点用作微调的起点（`albert-tf finetune --checkpoint`），带有预训练的"
@@ -153,8 +153,8 @@ KINDS = {
         "feature-extraction",
         ("ALBERT encoder", "ALBERT 编码器"),
         (
-            "This encoder maps each token to a vector. It is a start for fine-tuning, "
-            "and has no output layer of a task.",
+            "This encoder maps each token to a vector. It is a starting point for "
+            "fine-tuning, and has no output layer of a task.",
             "本编码器把每个 token 映射为向量，用作微调的起点，不含任务输出层。",
         ),
     ),

@@ -71,7 +71,7 @@ def model_card(
         data: optional dict of dicts by part, such as `"train"`: `file`, `examples`,
             the number of them, and `split`, true if it is a tenth of `train`.
         scores: optional dict of dicts of scores by part of the data.
-        labels: optional dict of examples by label. By default the labels of the model.
+        labels: optional dict of examples by label. If empty, the labels of the model.
         example: optional, the parts of an input for the commands.
         usage: optional `Usage`. By default that of a checkpoint directory.
     """
@@ -83,7 +83,7 @@ def model_card(
     if tokenizer is not None:
         chinese = any(map(_CHINESE.search, tokenizer.get_vocabulary()))
         language = "zh" if chinese else "en"
-    if labels is None:
+    if not labels:
         names = getattr(model, "class_names", None) or getattr(model, "labels", None)
         labels = dict.fromkeys(names or (), "")
     if usage is None and tokenizer is None:
@@ -114,7 +114,7 @@ def model_card(
     return "\n\n".join(blocks) + "\n"
 
 
-def excerpt(text: str, longest: int) -> str:
+def excerpt(text: str, longest: int = LONGEST_INPUT) -> str:
     """Return the beginning of a text in one line."""
     # JSON can have halves of surrogate pairs.
     text = " ".join(text.encode("utf-8", "replace").decode().split())
@@ -248,10 +248,7 @@ def _usage_of_ids(model):
 def _usage_of_texts(task, parts):
     """Return the commands that print the answer for an example."""
     # The command line would take a leading hyphen for an option.
-    parts = [
-        excerpt(x, LONGEST_INPUT).lstrip("- ") if isinstance(x, str) else x
-        for x in parts
-    ]
+    parts = [excerpt(x).lstrip("- ") if isinstance(x, str) else x for x in parts]
     example = ", ".join(json.dumps(x, ensure_ascii=False) for x in parts)
     example = f"({example})" if len(parts) > 1 else example
     name = task or "fill-mask"

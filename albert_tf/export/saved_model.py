@@ -31,7 +31,7 @@ _EXPORTED = {
     *("saved_model.pb", "fingerprint.pb", "variables", "assets", "assets.extra"),
     *(CARD, "labels.json"),
 }
-
+# Words for the model card.
 _NEEDS = (
     "This is a TensorFlow SavedModel that takes strings, for TensorFlow Serving. Run "
     "this in the folder of this file. It needs the packages tensorflow and "

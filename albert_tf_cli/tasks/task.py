@@ -86,15 +86,15 @@ class Task:
         """Return a short example of each class; empty without classes."""
         return {}
 
-    def typical_input(self, examples: Examples) -> tuple[str, ...] | None:
+    def typical_input(self, examples: Examples) -> tuple[str, ...]:
         """Return the parts of an example for the commands of a model card.
 
-        Return `None` if the parts are not short strings.
+        It is empty if the parts are not short strings.
         """
         columns = examples.x if isinstance(examples.x, tuple) else (examples.x,)
         inputs = zip(*columns, strict=True)
         found = min(inputs, key=lambda parts: abs(len(parts[0]) - 20))
-        return found if all(isinstance(x, str) and len(x) < 80 for x in found) else None
+        return found if all(isinstance(x, str) and len(x) < 80 for x in found) else ()
 
     def tune(self, model: Any, dev: Examples, batch_size: int | None) -> None:
         """Set attributes of the model that are chosen on dev, such as thresholds."""
@@ -147,7 +147,7 @@ class Task:
 
 def nearest_to_20(texts: Iterable[str]) -> str:
     """Return the text whose length is nearest to 20 characters, or ""."""
-    return min(texts, key=lambda text: abs(len(text) - 20), default="")[:200]
+    return min(texts, key=lambda text: abs(len(text) - 20), default="")
 
 
 def split_lines(lines: list[str], fields: tuple[str, ...]) -> tuple[list[str], ...]:
