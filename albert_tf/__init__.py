@@ -26,7 +26,6 @@ _FUNCTIONS = {
     "load_checkpoint": "albert_tf.checkpoints",
     "pipeline": "albert_tf.pipeline",
     "save_checkpoint": "albert_tf.checkpoints",
-    "upload_preset": "albert_tf.checkpoints",
     "verify_conversion": "albert_tf.conversion",
 }
 

@@ -22,12 +22,6 @@ from albert_tf_lite.errors import AlbertError
 
 # The folder in an output directory with the state of an unfinished training.
 BACKUP = ".training"
-# The model card of a directory, and the line in those that we wrote.
-CARD = "README.md"
-CARD_MARK = (
-    "<!-- Written by albert-tf, which replaces this file when it saves the model. "
-    "Delete this line to keep your changes. -->"
-)
 # Our own checkpoints, by their names: in a checkout and in an installed package.
 _BUNDLED = "albert_micro_zh", "albert_micro_zh_reviews"
 
@@ -48,8 +42,8 @@ def find_bundled(name: str | os.PathLike) -> pathlib.Path | None:
 def complete_directory(path: str | os.PathLike) -> Iterator[pathlib.Path]:
     """Yield a temporary directory, which gets its final name at the end of the block.
 
-    If the final directory exists, its other files remain, and a model card that a
-    person wrote. If the block raises, nothing has changed.
+    If the final directory exists, its other files remain. If the block raises, nothing
+    has changed.
     """
     path = pathlib.Path(path)
     if path.exists() and not path.is_dir():
@@ -64,6 +58,9 @@ def complete_directory(path: str | os.PathLike) -> Iterator[pathlib.Path]:
         ) as temporary,
     ):
         folder = pathlib.Path(temporary)
+        # So that a model card does not replace that of a person.
+        if (path / "README.md").is_file():
+            shutil.copy(path / "README.md", folder)
         yield folder
         folder.chmod(0o755)
         _move(folder, path)
@@ -90,22 +87,12 @@ def _move(source, target):
     needed = {*source.glob("config.json"), *source.glob("*.index")}
     for file in needed:
         (target / file.name).unlink(missing_ok=True)
-    entries = {*source.rglob("*")}
-    if is_foreign_card(target / CARD):
-        entries.discard(source / CARD)
-    for entry in sorted(entries, key=lambda x: (x in needed, x)):
+    for entry in sorted(source.rglob("*"), key=lambda x: (x in needed, x)):
         name = target / entry.relative_to(source)
         if entry.is_dir():
             name.mkdir(exist_ok=True)
         else:
             os.replace(entry, name)
-
-
-def is_foreign_card(path: pathlib.Path) -> bool:
-    """Return whether a model card exists that this package did not write."""
-    if path.is_file():
-        return CARD_MARK not in path.read_text("utf-8", errors="replace")
-    return os.path.lexists(path)
 
 
 @contextlib.contextmanager

@@ -95,26 +95,6 @@ def open_network(path: str, task_name: str | None = None) -> Any:
     return None
 
 
-def card_facts(model: str) -> dict[str, Any]:
-    """Return what `finetune` recorded for the card of a model with these weights."""
-    from albert_tf_lite.exported_model import preset_digest
-
-    file = pathlib.Path(model, "metrics.json")
-    metrics = json.loads(file.read_text("utf-8")) if file.is_file() else {}
-    facts = dict(metrics.get("card", {}))
-    # Later weights have other scores.
-    if not facts or facts.pop("preset", "") != preset_digest(model):
-        return {}
-    return {**facts, "scores": {x: metrics[x] for x in ("dev", "test") if x in metrics}}
-
-
-def card_start(checkpoint: str | None, config: str | None) -> dict[str, str]:
-    """Return where a training started, without folders."""
-    kind, name = ("checkpoint", checkpoint) if checkpoint else ("config", str(config))
-    is_path = not name.startswith("hf://")
-    return {kind: pathlib.Path(name).resolve().name if is_path else name}
-
-
 def check_files(*names: str | None) -> None:
     """Raise if one of the names, `None` left out, is not a file."""
     for name in names:

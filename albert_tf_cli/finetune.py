@@ -129,9 +129,8 @@ def finetune(
 
     Files are .tsv, .csv or .jsonl, with the columns label, text and, for pairs,
     text_b. Use --label-column and --text-column for other names. The epoch with the
-    best dev score is kept. The command writes the model, a model card (README.md),
-    metrics.json and history.png to --output. After an interruption, the same command
-    resumes the training.
+    best dev score is kept. The command writes the model, metrics.json and history.png
+    to --output. After an interruption, the same command resumes the training.
 
     \b
     Example:
@@ -176,10 +175,10 @@ def finetune(
     common.import_tensorflow()
     import keras
 
-    from albert_tf.backbone.model_card import excerpt, write_model_card
     from albert_tf.backbone.precision import as_dtype
     from albert_tf.export import onnx
     from albert_tf.files import remove_directory, write_json
+    from albert_tf.model_card import excerpt, write_model_card
     from albert_tf.models import class_weights
     from albert_tf.training import (
         fine_tuning_batch_size,
@@ -255,36 +254,27 @@ def finetune(
     if labels:
         metrics["classes"] = labels
     metrics["settings"] = settings
-    metrics["card"] = {
-        "preset": preset_digest(folder),
-        "start": common.card_start(checkpoint, config),
-        "schedule": {
-            "batch_size": batch_size,
-            "epochs": len(metrics["history"][f"val_{monitor}"]),
-            "best_epoch": metrics["best_epoch"],
-            "monitor": monitor,
-        },
+    files = {"train": train, "dev": dev or f"{train} (10%)", "test": test}
+    card: dict[str, Any] = {
+        "start": checkpoint or f"{config} (random weights)",
         "data": {
-            name: {
-                "file": pathlib.Path(context.params[name] or train).name,
-                "examples": len(part),
-                "split": context.params[name] is None,
-            }
+            name: (files[name], len(part), metrics.get(name, {}))
             for name, part in data.items()
         },
-        "labels": {
-            label: excerpt(text)
-            for label, text in learned.label_examples(data["train"]).items()
+        "examples": {
+            label: excerpt("".join(texts[:1]))
+            for label, texts in learned.class_texts(data["train"]).items()
         },
-        "example": [*map(excerpt, learned.typical_input(data["train"]))],
     }
+    # An export uses the card of the same weights only.
+    metrics["card"] = {preset_digest(folder): card}
     write_json(folder / "metrics.json", metrics)
     shown = ("loss", monitor)
     plot_history(metrics["history"], shown, folder / "history.png")
     # For answers without TensorFlow, where the package and the task allow it.
     with contextlib.suppress(ImportError, AlbertError):
         onnx(model, folder / NETWORK, preset=folder)
-    write_model_card(folder, model, **common.card_facts(output))
+    write_model_card(folder, model, **card)
     # Last: until then, the same command completes an interrupted run.
     remove_directory(common.state_folder(folder))
     best = [
@@ -294,8 +284,7 @@ def finetune(
     ]
     common.console.print(
         f"Best epoch {metrics['best_epoch']}, {metrics['seconds']} s. "
-        f"{', '.join(best)}. Model, README.md, metrics.json and history.png are in "
-        f"{output}",
+        f"{', '.join(best)}. Model, README.md and metrics.json are in {output}",
         soft_wrap=True,
     )
 

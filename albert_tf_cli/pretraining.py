@@ -75,9 +75,9 @@ def pretrain(
     """Pretrain on masked words and sentence order.
 
     Starts from random weights (--config) or from a checkpoint (--checkpoint). Writes
-    the checkpoint, a model card (README.md), history.json and loss.png to --output. The
-    same command resumes after an interruption: Ctrl-C and SIGTERM save the state, which
-    is also saved every three minutes.
+    the checkpoint, history.json and loss.png to --output. The same command resumes
+    after an interruption: Ctrl-C and SIGTERM save the state, which is also saved every
+    three minutes.
 
     \b
     Example:
@@ -109,11 +109,11 @@ def pretrain(
     common.import_tensorflow()
     import keras
 
-    from albert_tf.backbone.model_card import write_model_card
     from albert_tf.backbone.precision import as_dtype
     from albert_tf.checkpoints.layouts import original_layout
     from albert_tf.checkpoints.saving import Saving
     from albert_tf.files import remove_directory, write_json
+    from albert_tf.model_card import write_model_card
     from albert_tf.pretraining.dataset import PretrainingRecords
     from albert_tf.pretraining.training import pretrain
     from albert_tf.training import scheduled_optimizer
@@ -169,38 +169,26 @@ def pretrain(
         folder,
         model,
         tokenizer=saving.tokenizer,
-        start=common.card_start(checkpoint, config),
-        schedule={"steps": steps, "batch_size": batch_size},
+        start=checkpoint or f"{config} (random weights)",
         data={
-            name: {
-                "file": part.folder.resolve().name,
-                "examples": sum(part.counts.values()),
-            }
+            name: (
+                str(part.folder),
+                sum(part.counts.values()),
+                {
+                    x.removeprefix("val_"): values[-1]
+                    for x, values in done["history"].items()
+                    if x.startswith("val_") == (name == "dev")
+                },
+            )
             for name, part in (("train", records), ("dev", dev_records))
             if part
         },
-        scores=_last_scores(done["history"]),
     )
     remove_directory(common.state_folder(output))
     common.console.print(
         f"Checkpoint ({layout}), README.md, history.json and loss.png are in {output}",
         soft_wrap=True,
     )
-
-
-def _last_scores(history):
-    """Return the last scores of training and dev by name."""
-    heads = {"mlm_logits": "masked_token", "sop_logits": "sentence_order"}
-    found = {}
-    for part, prefix in (("train", ""), ("dev", "val_")):
-        scores = {
-            f"{head}_accuracy": history[f"{prefix}{output}_accuracy"][-1]
-            for output, head in heads.items()
-            if f"{prefix}{output}_accuracy" in history
-        }
-        if scores:
-            found[part] = scores
-    return found
 
 
 def _rate(text):

@@ -28,7 +28,6 @@ MICRO = "examples/albert_micro_zh"
 EXCEPTIONS = {
     "download_release": "downloads",
     "pretrain": "trains for 10,000 steps",
-    "upload_preset": "uploads; tests/test_model_card.py",
     "SentencePieceTokenizer": "needs the released 30k-clean.model",
 }
 # Take seconds, and other tests cover what they do.

@@ -1,20 +1,14 @@
 """Model cards: README.md beside every saved model."""
 
-import functools
-import pathlib
 import re
 import shlex
-import types
-import unittest.mock
 
-import huggingface_hub
-import keras_hub
 import pytest
 from command_line import run, write_start
 from small_classifier import small_classifier
 
 import albert_tf
-from albert_tf.files import CARD_MARK
+from albert_tf.model_card import MARK
 
 pytestmark = pytest.mark.filterwarnings("ignore:Only .* dev examples")
 
@@ -35,83 +29,47 @@ def finetuned(tmp_path_factory):
 def test_a_card_has_labels_examples_data_and_scores(finetuned, monkeypatch, capsys):
     card = (finetuned / "README.md").read_text("utf-8")
     assert str(finetuned.parent) not in card
-    english, chinese = card.split("\n# 中文\n")
-    # An example is a single cell of the table.
-    rows = ["| 好评 | 我想吃鸡蛋 |", "| 差评 | 太差了 |"]
-    for part, words in (
-        (english, ("| train.tsv (a tenth, held back) | 2 |", "size `size.json`")),
-        (chinese, ("| train.tsv（留出十分之一） | 2 |", "模型规模为 `size.json`")),
-    ):
-        rows = [*rows, "| train | train.tsv | 10 |", "| test | test.tsv | 1 |", *words]
-        assert [row for row in rows if row not in part] == []
-        assert re.search(r"\| `accuracy` \| [\d.]+ \| [\d.]+ \|", part)
-        rows = rows[:2]
+    for part in card.split("\n# 中文\n"):
+        assert re.search(r"差评: 太差了<br>好评: (很好\\\|吃|我想吃鸡蛋) \|", part)
+        assert "| size.json (random weights) |" in part
+        assert "| train | train.tsv | 10 |" in part
+        assert re.search(
+            r"\| dev \| train.tsv \(10%\) \| 2 \|.* `accuracy` [\d.]+", part
+        )
+        assert re.search(r"\| test \| test.tsv \| 1 \|.* `accuracy` [\d.]+", part)
     monkeypatch.chdir(finetuned)
     (python,) = set(re.findall(r"```python\n(.*?)```", card, re.DOTALL))
     exec(python, {})
     assert "好评" in (printed := capsys.readouterr().out) or "差评" in printed
     (command,) = set(re.findall(r"```sh\n(.*?)```", card, re.DOTALL))
     name, *arguments = shlex.split(command)
-    assert name == "albert-tf" and "我想吃鸡蛋" in run(*arguments).stdout
+    assert name == "albert-tf" and "小明去了北京" in run(*arguments).stdout
 
 
 def test_an_export_has_the_scores_of_these_weights_only(finetuned, tmp_path):
     for path, has_scores in (("1", True), ("2", False)):
         run("export", finetuned, tmp_path / path)
         card = (tmp_path / path / "README.md").read_text("utf-8")
-        assert ("| `accuracy` |" in card, "tf.saved_model.load" in card) == (
-            has_scores,
-            True,
-        )
+        assert "tf.saved_model.load" in card and "差评" in card
+        assert ("`accuracy`" in card) is has_scores
         small_classifier(2, labels=["差评", "好评"]).save_to_preset(finetuned)
 
 
-@pytest.mark.parametrize(
-    "save",
-    [
-        lambda model, path: model.save_to_preset(path),
-        lambda model, path: model.backbone.save_to_preset(path),
-        functools.partial(albert_tf.save_checkpoint, layout="keras"),
-        albert_tf.export.saved_model,
-    ],
-)
+@pytest.mark.parametrize("save", ["preset", "checkpoint", "saved_model"])
 def test_a_card_of_a_person_is_kept(tmp_path, save):
-    model, card = small_classifier(2), tmp_path / "model" / "README.md"
-    for written in (CARD_MARK, "Mine."):
-        save(model, tmp_path / "model")
-        assert CARD_MARK in card.read_text("utf-8")
-        for file in card.parent.rglob("*"):
-            if file.is_file() and file.suffix in (".h5", ".json"):
-                file.unlink()
-        card.write_text(written, "utf-8")
-    save(model, tmp_path / "model")
-    assert card.read_text("utf-8") == "Mine."
-
-
-def test_an_upload_has_the_card(tmp_path, monkeypatch):
-    """KerasHub would overwrite and delete it."""
-    small_classifier(2).save_to_preset(tmp_path)
-    card = (tmp_path / "README.md").read_text("utf-8")
-    hub = {}
-
-    def upload_file(path_or_fileobj, path_in_repo, repo_id):
-        hub[path_in_repo] = pathlib.Path(path_or_fileobj).read_text("utf-8")
-
-    def upload_folder(repo_id, folder_path):
-        for file in pathlib.Path(folder_path).glob("*.*"):
-            hub[file.name] = file.read_bytes().decode("utf-8", "replace")
-
-    repository = types.SimpleNamespace(repo_id="me/tiny")
-    for name, function in {
-        "create_repo": unittest.mock.Mock(return_value=repository),
-        "file_exists": lambda repo_id, filename: filename in hub,
-        "upload_file": upload_file,
-        "upload_folder": upload_folder,
-    }.items():
-        monkeypatch.setattr(huggingface_hub, name, function)
-    albert_tf.upload_preset("hf://me/tiny", tmp_path)
-    assert hub["README.md"] == card and {"task.json", "model.weights.h5"} <= hub.keys()
-    assert (tmp_path / "README.md").read_text("utf-8") == card
-    hub.clear()
-    keras_hub.upload_preset("hf://me/tiny", str(tmp_path))
-    assert hub["README.md"] != card, "Then albert_tf.upload_preset is not needed."
+    model, folder = small_classifier(2), tmp_path / "model"
+    write = {
+        "preset": lambda: model.save_to_preset(folder),
+        "checkpoint": lambda: albert_tf.save_checkpoint(model, folder, layout="keras"),
+        "saved_model": lambda: albert_tf.export.saved_model(model, folder),
+    }[save]
+    card = folder / "README.md"
+    # As a card of other facts, and in another encoding.
+    for written in (f"{MARK} Old.".encode(), "我的模型".encode("gb18030")):
+        write()
+        assert MARK in card.read_text("utf-8") and "Old." not in card.read_text("utf-8")
+        for file in {*folder.glob("*.h5"), *folder.glob("*.json")}:
+            file.unlink()
+        card.write_bytes(written)
+    write()
+    assert card.read_bytes() == written

@@ -7,9 +7,9 @@ from typing import Any
 
 import keras
 
-from albert_tf.backbone.model_card import write_model_card
 from albert_tf.files import check_space
 from albert_tf.layers.common import check_arguments
+from albert_tf.model_card import write_model_card
 from albert_tf_lite.errors import AlbertError
 
 # Keras replaces the bases of the class of a functional model, KerasHub resets them for
@@ -82,10 +82,7 @@ class Presets:
         return model
 
     def save_to_preset(self, preset_dir, **kwargs):
-        """Write a preset, as in KerasHub, with a model card.
-
-        The card is the file README.md. If a person wrote the existing one, it is kept.
-        """
+        """Write a preset, as in KerasHub, with a model card (README.md)."""
         check_space(preset_dir, self.variables)
         backbone = getattr(self, "backbone", self)
         policy = backbone.dtype_policy

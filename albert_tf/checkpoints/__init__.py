@@ -19,7 +19,6 @@ from albert_tf.checkpoints.opening import (
 from albert_tf.checkpoints.pruning import prune_vocabulary
 from albert_tf.checkpoints.releases import RELEASES
 from albert_tf.checkpoints.saving import save_checkpoint
-from albert_tf.checkpoints.upload import upload_preset
 
 __all__ = [
     "RELEASES",
@@ -34,5 +33,4 @@ __all__ = [
     "open_checkpoint",
     "prune_vocabulary",
     "save_checkpoint",
-    "upload_preset",
 ]

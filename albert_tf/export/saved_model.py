@@ -9,15 +9,9 @@ from typing import Any
 
 import tensorflow as tf
 
-from albert_tf.backbone.model_card import Usage, write_model_card
 from albert_tf.export.description import check_backend, check_preprocessor
-from albert_tf.files import (
-    CARD,
-    check_space,
-    is_foreign_card,
-    name_final_path,
-    write_json,
-)
+from albert_tf.files import check_space, name_final_path, write_json
+from albert_tf.model_card import write_model_card
 from albert_tf.models.task import AlbertTask
 from albert_tf_lite.errors import AlbertError
 
@@ -29,27 +23,16 @@ _WARMUP_LENGTHS = (16, 32, 64, 128, 256, 512)
 # The files and directories of an export.
 _EXPORTED = {
     *("saved_model.pb", "fingerprint.pb", "variables", "assets", "assets.extra"),
-    *(CARD, "labels.json"),
+    *("README.md", "labels.json"),
 }
-# Words for the model card.
-_NEEDS = (
-    "This is a TensorFlow SavedModel that takes strings, for TensorFlow Serving. Run "
-    "this in the folder of this file. It needs the packages tensorflow and "
-    "tensorflow_text, but not albert-tf. The page docs/reference/serving.md of "
-    "albert-tf lists the inputs and outputs.",
-    "本目录是 TensorFlow SavedModel，直接接收字符串，可用 TensorFlow Serving 部署。"
-    "在本文件所在目录下运行，需要安装 tensorflow 和 tensorflow_text，不需要 albert-tf。"
-    "输入输出见 albert-tf 的 docs/reference/serving.md。",
-)
+
 _PYTHON = """\
 import tensorflow as tf
 import tensorflow_text  # Registers the operations of the tokenizer.
 
 ask = tf.saved_model.load(".").signatures["serving_default"]
-print(ask({}))"""
-_COMMAND = (
-    "saved_model_cli show --dir . --tag_set serve --signature_def serving_default"
-)
+print(ask({example}))"""
+_COMMAND = "saved_model_cli show --all --dir ."
 
 
 def saved_model(
@@ -76,12 +59,11 @@ def saved_model(
     Args:
         task: a task with a preprocessor, such as an `AlbertTextClassifier`.
         directory: path to write, such as `"serving/reviews/1"`. An earlier export in it
-            is replaced as a whole, except for a `README.md` that a person wrote. With
+            is replaced as a whole, except a README.md that a person wrote. With
             `version` the parent, `"serving/reviews"`.
         version: optional, `"next"` for the number after the highest in `directory`. An
             existing version is never replaced.
-        card: optional dict, facts for the model card: arguments of
-            `albert_tf.backbone.model_card.model_card`.
+        card: optional dict, facts for `write_model_card`.
         **options: options of `task.answers`. For a classifier `labels`, the names of
             the classes; for one with early exit also `early_exit`, the patience.
 
@@ -129,9 +111,10 @@ def saved_model(
             f"{spec.name}=tf.constant({[['很好']] if spec.shape.rank else ['很好']!r})"
             for spec in functions["serving_default"].input_signature
         )
-        facts = {"labels": dict.fromkeys(labels, "")} if options.get("labels") else {}
-        usage = Usage(_NEEDS, _PYTHON.format(example), _COMMAND)
-        write_model_card(folder, task, usage=usage, **{**(card or {}), **facts})
+        python = _PYTHON.format(example=example)
+        usage = "tensorflow, tensorflow-text", python, _COMMAND
+        facts = {"examples": dict.fromkeys(labels or (), ""), **(card or {})}
+        write_model_card(folder, task, usage=usage, **facts)
 
     return write_version(directory, version, write)
 
@@ -258,6 +241,8 @@ def write_version(
     ):
         folder = pathlib.Path(temporary, "new")
         folder.mkdir()
+        if version is None and (directory / "README.md").is_file():
+            shutil.copy(directory / "README.md", folder)
         try:
             write(folder)
         except tf.errors.OpError as error:
@@ -266,8 +251,6 @@ def write_version(
             ) from error
         if version == "next":
             return _rename_to_next(folder, directory)
-        if is_foreign_card(directory / CARD):
-            shutil.copy(directory / CARD, folder / CARD)
         former = pathlib.Path(temporary, "former")
         if directory.exists():
             directory.rename(former)

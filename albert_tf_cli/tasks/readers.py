@@ -7,7 +7,7 @@ import numpy as np
 
 import albert_tf
 from albert_tf_cli import common
-from albert_tf_cli.tasks.task import Examples, Task, columns_of, nearest_to_20, worst
+from albert_tf_cli.tasks.task import Examples, Task, columns_of, worst
 from albert_tf_lite.answers import TASKS as LITE_TASKS
 from albert_tf_lite.answers import cosines_of
 from albert_tf_lite.errors import AlbertError
@@ -40,20 +40,14 @@ class _Classification(Task):
             return albert_tf.data.class_names(names)
         return known["labels"] or list(map(str, range(known["num_classes"])))
 
-    def class_counts(self, examples):
-        # Rows of 0 and 1 if a text may have several classes.
-        labels, y = examples.arguments["labels"], np.asarray(examples.y, int)
-        counts = np.bincount(y, minlength=len(labels)) if y.ndim == 1 else y.sum(0)
-        return dict(zip(labels, counts.tolist(), strict=True))
-
-    def label_examples(self, examples):
-        y, texts = np.asarray(examples.y, int), examples.x
-        if isinstance(texts, tuple):
-            texts = [" / ".join(parts) for parts in zip(*texts, strict=True)]
-        found = {}
-        for i, label in enumerate(examples.arguments["labels"]):
-            chosen = np.flatnonzero(y == i if y.ndim == 1 else y[:, i])
-            found[label] = nearest_to_20(texts[j] for j in chosen)
+    def class_texts(self, examples):
+        labels = examples.arguments["labels"]
+        found = {label: [] for label in labels}
+        for i, y in enumerate(np.asarray(examples.y, int)):
+            text = " / ".join(columns_of(examples.x, i).values())
+            # Rows of 0 and 1 if a text may have several classes.
+            for j in np.flatnonzero(y) if y.ndim else [y]:
+                found[labels[j]].append(text)
         return found
 
     def _examples(self, found, y, labels):
@@ -282,20 +276,12 @@ class TokenClassification(Task):
             )
         return Examples(found.x, found.spans, {"labels": labels})
 
-    def class_counts(self, examples):
-        labels = [label for spans in examples.y for *_, label in spans]
-        return {label: labels.count(label) for label in examples.arguments["labels"]}
-
-    def label_examples(self, examples):
-        found = dict.fromkeys(examples.arguments["labels"], "")
+    def class_texts(self, examples):
+        found = {label: [] for label in examples.arguments["labels"]}
         for text, spans in zip(examples.x, examples.y, strict=True):
             for start, end, label in spans:
-                found[label] = found[label] or text[start:end]
+                found[label].append(text[start:end])
         return found
-
-    def typical_input(self, examples):
-        tagged = [i for i, spans in enumerate(examples.y) if spans]
-        return super().typical_input(examples.select(tagged) if tagged else examples)
 
     def scores(self, examples, predicted):
         values = self.report(None, examples, predicted)

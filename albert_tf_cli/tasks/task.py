@@ -80,21 +80,11 @@ class Task:
 
     def class_counts(self, examples: Examples) -> dict[str, int]:
         """Return the number of examples of each class; empty without classes."""
+        return {x: len(texts) for x, texts in self.class_texts(examples).items()}
+
+    def class_texts(self, examples: Examples) -> dict[str, list[str]]:
+        """Return the texts, or parts of texts, of each class."""
         return {}
-
-    def label_examples(self, examples: Examples) -> dict[str, str]:
-        """Return a short example of each class; empty without classes."""
-        return {}
-
-    def typical_input(self, examples: Examples) -> tuple[str, ...]:
-        """Return the parts of an example for the commands of a model card.
-
-        It is empty if the parts are not short strings.
-        """
-        columns = examples.x if isinstance(examples.x, tuple) else (examples.x,)
-        inputs = zip(*columns, strict=True)
-        found = min(inputs, key=lambda parts: abs(len(parts[0]) - 20))
-        return found if all(isinstance(x, str) and len(x) < 80 for x in found) else ()
 
     def tune(self, model: Any, dev: Examples, batch_size: int | None) -> None:
         """Set attributes of the model that are chosen on dev, such as thresholds."""
@@ -143,11 +133,6 @@ class Task:
             answer = {"label": answer["labels"][0], "score": answer["scores"][0]}
         printed = [name for name in _PRINTED if name in answer]
         return {name: answer[name] for name in printed or answer}
-
-
-def nearest_to_20(texts: Iterable[str]) -> str:
-    """Return the text whose length is nearest to 20 characters, or ""."""
-    return min(texts, key=lambda text: abs(len(text) - 20), default="")
 
 
 def split_lines(lines: list[str], fields: tuple[str, ...]) -> tuple[list[str], ...]:
