@@ -13,7 +13,7 @@ from albert_tf.files import write_text
 
 MARK = "<!-- Written by albert-tf. Delete this line to keep your changes. -->"
 UNKNOWN = "**?**"
-# What a model does, by the name of its task, or of its class if the task has no name.
+# Descriptions by the name of the task, or of the class if the task has no name.
 SUMMARIES = {
     "text-classification": ("classifies texts or pairs of texts", "文本或文本对分类"),
     "multi-label": ("gives a text any number of labels", "文本多标签分类"),
@@ -196,7 +196,7 @@ def _usage(model, language):
         return "albert-tf", f"import albert_tf\n\n{load}", "albert-tf inspect ."
     task = getattr(model, "name_of_task", None) or "fill-mask"
     names = ["masked"] if task == "fill-mask" else model.text_inputs
-    parts = [INPUTS[name][language == "zh"] for name in names]
+    parts = [INPUTS.get(x, INPUTS["text"])[language == "zh"] for x in names]
     python = f"""\
 import albert_tf
 
