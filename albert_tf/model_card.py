@@ -81,7 +81,7 @@ Run this in the folder of this file. It needs {needs}.
 {data}
 
 If dev chose the epoch, scores on new texts may be lower. The licence of the data may
-restrict the model.
+forbid publishing the model.
 
 Limits (intended texts, known mistakes, uses to avoid): **?**
 
@@ -143,7 +143,7 @@ def write_model_card(
     size = sum(math.prod(x.shape) * np.dtype(x.dtype).itemsize for x in model.weights)
     names = getattr(model, "class_names", getattr(model, "labels", None)) or ()
     examples = examples or dict.fromkeys(names, "")
-    labels = [": ".join(map(_escaped, filter(None, x))) for x in examples.items()]
+    labels = [": ".join(map(_escape, filter(None, x))) for x in examples.items()]
     needs, python, command = usage or _usage(model, language)
     card = CARD.format(
         language=f"language: {language}" if language else "# language: fill in",
@@ -182,12 +182,11 @@ def _rows(data):
 
 def _file_name(path):
     # Without the folders of this machine.
-    return _escaped(path if "://" in path else pathlib.Path(path).resolve().name)
+    return _escape(path if "://" in path else pathlib.Path(path).resolve().name)
 
 
-def _escaped(text):
-    # Markup of Markdown.
-    return re.sub(r"([\\`*_\[\]<>|~$#])", r"\\\1", text)
+def _escape(markdown):
+    return re.sub(r"([\\`*_\[\]<>|~$#])", r"\\\1", markdown)
 
 
 def _usage(model, language):

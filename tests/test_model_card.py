@@ -30,7 +30,7 @@ def test_a_card_has_labels_examples_data_and_scores(finetuned, monkeypatch, caps
     card = (finetuned / "README.md").read_text("utf-8")
     assert str(finetuned.parent) not in card
     for part in card.split("\n# 中文\n"):
-        assert re.search(r"差评: 太差了<br>好评: (很好\\\|吃|我想吃鸡蛋) \|", part)
+        assert re.search(r"好评: (很好\\\|吃|我想吃鸡蛋)<br>差评: 太差了 \|", part)
         assert "| size.json (random weights) |" in part
         assert "| train | train.tsv | 10 |" in part
         assert re.search(
