@@ -58,6 +58,9 @@ def complete_directory(path: str | os.PathLike) -> Iterator[pathlib.Path]:
         ) as temporary,
     ):
         folder = pathlib.Path(temporary)
+        # So that a model card does not replace that of a person.
+        if (path / "README.md").is_file():
+            shutil.copy(path / "README.md", folder)
         yield folder
         folder.chmod(0o755)
         _move(folder, path)

@@ -1,6 +1,8 @@
 """The command `albert-tf export`."""
 
+import json
 import os
+import pathlib
 from typing import Annotated, Any, Literal
 
 import typer
@@ -10,6 +12,7 @@ from albert_tf_cli.evaluate import read_remembered
 from albert_tf_cli.options import data_option, output_option
 from albert_tf_cli.tasks import TASKS, Columns, task_named
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.exported_model import preset_digest
 
 # Texts of several lengths, with digits, full-width letters and emoji.
 TEXTS = [
@@ -93,7 +96,7 @@ def export(
         columns = Columns(label_column, text_column, text_b_column)
         examples = read_remembered(model, columns, lambda x: task.read(check, x, known))
     if format_name == "savedmodel":
-        saved_model(trained, path)
+        saved_model(trained, path, card=_card_facts(model))
         texts = tuple(tf.fill([1] * x.shape.rank, "a") for x in trained.text_specs)
         answers = trained.text_answers(texts, lambda x: trained(x, training=False))
         common.console.print(
@@ -128,3 +131,10 @@ def export(
         )
         summary[monitor] = f"{of_file:.4f}, of the model {of_model:.4f}"
     common.print_summary(summary)
+
+
+def _card_facts(model):
+    """Return what `finetune` recorded for the model card, if of the same weights."""
+    file = pathlib.Path(model, "metrics.json")
+    metrics = json.loads(file.read_text("utf-8")) if file.is_file() else {}
+    return metrics.get("card", {}).get(preset_digest(model))

@@ -19,7 +19,7 @@ from albert_tf_cli.options import (
 )
 from albert_tf_cli.tasks import TASKS, Columns, split
 from albert_tf_lite.errors import AlbertError
-from albert_tf_lite.exported_model import NETWORK
+from albert_tf_lite.exported_model import NETWORK, preset_digest
 
 TaskName: Any = Literal[*TASKS]
 ClassWeight = Literal["balanced"]
@@ -178,6 +178,7 @@ def finetune(
     from albert_tf.backbone.precision import as_dtype
     from albert_tf.export import onnx
     from albert_tf.files import remove_directory, write_json
+    from albert_tf.model_card import excerpt, write_model_card
     from albert_tf.models import class_weights
     from albert_tf.training import (
         fine_tuning_batch_size,
@@ -253,12 +254,27 @@ def finetune(
     if labels:
         metrics["classes"] = labels
     metrics["settings"] = settings
+    files = {"train": train, "dev": dev or f"{train} (10%)", "test": test}
+    card: dict[str, Any] = {
+        "start": checkpoint or f"{config} (random weights)",
+        "data": {
+            name: (files[name], len(part), metrics.get(name, {}))
+            for name, part in data.items()
+        },
+        "examples": {
+            label: excerpt("".join(texts[:1]))
+            for label, texts in learned.class_texts(data["train"]).items()
+        },
+    }
+    # An export uses the card of the same weights only.
+    metrics["card"] = {preset_digest(folder): card}
     write_json(folder / "metrics.json", metrics)
     shown = ("loss", monitor)
     plot_history(metrics["history"], shown, folder / "history.png")
     # For answers without TensorFlow, where the package and the task allow it.
     with contextlib.suppress(ImportError, AlbertError):
         onnx(model, folder / NETWORK, preset=folder)
+    write_model_card(folder, model, **card)
     # Last: until then, the same command completes an interrupted run.
     remove_directory(common.state_folder(folder))
     best = [
@@ -268,7 +284,7 @@ def finetune(
     ]
     common.console.print(
         f"Best epoch {metrics['best_epoch']}, {metrics['seconds']} s. "
-        f"{', '.join(best)}. Model, metrics.json and history.png are in {output}",
+        f"{', '.join(best)}. Model, README.md and metrics.json are in {output}",
         soft_wrap=True,
     )
 

@@ -113,6 +113,7 @@ def pretrain(
     from albert_tf.checkpoints.layouts import original_layout
     from albert_tf.checkpoints.saving import Saving
     from albert_tf.files import remove_directory, write_json
+    from albert_tf.model_card import write_model_card
     from albert_tf.pretraining.dataset import PretrainingRecords
     from albert_tf.pretraining.training import pretrain
     from albert_tf.training import scheduled_optimizer
@@ -164,9 +165,28 @@ def pretrain(
     plot_history(done["history"], shown, folder / "loss.png", interval, "step")
     # Last, because an existing preset is not overwritten.
     saving.write()
+    write_model_card(
+        folder,
+        model,
+        tokenizer=saving.tokenizer,
+        start=checkpoint or f"{config} (random weights)",
+        data={
+            name: (
+                str(part.folder),
+                sum(part.counts.values()),
+                {
+                    x.removeprefix("val_"): values[-1]
+                    for x, values in done["history"].items()
+                    if x.startswith("val_") == (name == "dev")
+                },
+            )
+            for name, part in (("train", records), ("dev", dev_records))
+            if part
+        },
+    )
     remove_directory(common.state_folder(output))
     common.console.print(
-        f"Checkpoint ({layout}), history.json and loss.png are in {output}",
+        f"Checkpoint ({layout}), README.md, history.json and loss.png are in {output}",
         soft_wrap=True,
     )
 

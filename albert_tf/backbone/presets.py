@@ -9,6 +9,7 @@ import keras
 
 from albert_tf.files import check_space
 from albert_tf.layers.common import check_arguments
+from albert_tf.model_card import write_model_card
 from albert_tf_lite.errors import AlbertError
 
 # Keras replaces the bases of the class of a functional model, KerasHub resets them for
@@ -81,6 +82,7 @@ class Presets:
         return model
 
     def save_to_preset(self, preset_dir, **kwargs):
+        """Write a preset, as in KerasHub, with a model card (README.md)."""
         check_space(preset_dir, self.variables)
         backbone = getattr(self, "backbone", self)
         policy = backbone.dtype_policy
@@ -91,6 +93,7 @@ class Presets:
             super().save_to_preset(preset_dir, **kwargs)
         finally:
             backbone.dtype_policy = policy
+        write_model_card(preset_dir, self)
 
     def export_to_transformers(self, path):
         """Write a directory that `transformers` reads."""

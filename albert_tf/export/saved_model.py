@@ -1,7 +1,8 @@
-"""Write SavedModels: the graph, a README and warm-up requests."""
+"""Write SavedModels: the graph, a model card and warm-up requests."""
 
 import os
 import pathlib
+import shutil
 import tempfile
 from collections.abc import Callable
 from typing import Any
@@ -9,7 +10,8 @@ from typing import Any
 import tensorflow as tf
 
 from albert_tf.export.description import check_backend, check_preprocessor
-from albert_tf.files import check_space, name_final_path, write_json, write_text
+from albert_tf.files import check_space, name_final_path, write_json
+from albert_tf.model_card import write_model_card
 from albert_tf.models.task import AlbertTask
 from albert_tf_lite.errors import AlbertError
 
@@ -24,21 +26,13 @@ _EXPORTED = {
     *("README.md", "labels.json"),
 }
 
-_README = """\
-# {name}
-
-A SavedModel that takes strings, written by `albert_tf.export.saved_model`. Names of
-inputs and outputs are those of docs/reference/serving.md of albert-tf. Loading needs
-`tensorflow` and `tensorflow_text`, but not `albert_tf`:
-
-```python
+_PYTHON = """\
 import tensorflow as tf
 import tensorflow_text  # Registers the operations of the tokenizer.
 
 ask = tf.saved_model.load(".").signatures["serving_default"]
-ask({example})
-```
-"""
+print(ask({example}))"""
+_COMMAND = "saved_model_cli show --all --dir ."
 
 
 def saved_model(
@@ -46,6 +40,7 @@ def saved_model(
     directory: str | os.PathLike,
     *,
     version: str | None = None,
+    card: dict[str, Any] | None = None,
     **options: Any,
 ) -> pathlib.Path:
     """Write a SavedModel that takes strings, for TensorFlow Serving.
@@ -58,15 +53,17 @@ def saved_model(
     - `tokens` takes the inputs of the model, int32 [batch, time].
 
     Loading needs tensorflow and the ops of tensorflow_text that TensorFlow Serving
-    links. The directory contains the graph with the vocabulary, the weights, a
-    `README.md`, `labels.json` for a task with labels, and warm-up requests.
+    links. The directory contains the graph with the vocabulary, the weights, a model
+    card (`README.md`), `labels.json` for a task with labels, and warm-up requests.
 
     Args:
         task: a task with a preprocessor, such as an `AlbertTextClassifier`.
         directory: path to write, such as `"serving/reviews/1"`. An earlier export in it
-            is replaced as a whole. With `version` the parent, `"serving/reviews"`.
+            is replaced as a whole, except a README.md that a person wrote. With
+            `version` the parent, `"serving/reviews"`.
         version: optional, `"next"` for the number after the highest in `directory`. An
             existing version is never replaced.
+        card: optional dict, facts for `write_model_card`.
         **options: options of `task.answers`. For a classifier `labels`, the names of
             the classes; for one with early exit also `early_exit`, the patience.
 
@@ -114,8 +111,10 @@ def saved_model(
             f"{spec.name}=tf.constant({[['很好']] if spec.shape.rank else ['很好']!r})"
             for spec in functions["serving_default"].input_signature
         )
-        readme = _README.format(name=type(task).__name__, example=example)
-        write_text(folder / "README.md", readme)
+        python = _PYTHON.format(example=example)
+        usage = "tensorflow, tensorflow-text", python, _COMMAND
+        facts = {"examples": dict.fromkeys(labels or (), ""), **(card or {})}
+        write_model_card(folder, task, usage=usage, **facts)
 
     return write_version(directory, version, write)
 
@@ -242,6 +241,8 @@ def write_version(
     ):
         folder = pathlib.Path(temporary, "new")
         folder.mkdir()
+        if version is None and (directory / "README.md").is_file():
+            shutil.copy(directory / "README.md", folder)
         try:
             write(folder)
         except tf.errors.OpError as error:

@@ -71,6 +71,9 @@ def test_from_random_weights(folder, records, tmp_path, monkeypatch):
     assert model.backbone.vocabulary_size == 60
     history = json.loads((tmp_path / "history.json").read_text())
     assert len(history["history"]["loss"]) == 2
+    card = (tmp_path / "README.md").read_text("utf-8")
+    assert "| train | records |" in card and "`mlm_logits_accuracy` 0" in card
+    assert "albert-tf predict . --task fill-mask" in card
     assert history["settings"]["ngram"] == 1
     assert history["settings"]["config"] == str(folder / "config.json")
     assert (tmp_path / "loss.png").stat().st_size > 1000

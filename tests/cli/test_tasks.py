@@ -288,7 +288,7 @@ def test_data_that_teach_little_are_named(start_of_training, tmp_path):
         ("multi-label", [[1, 1], [0, 1]]),
         ("token-classification", [[(0, 1, "b"), (1, 2, "a")], [(0, 1, "b")]]),
     ):
-        examples = Examples([], y, {"labels": ["a", "b"]})
+        examples = Examples(["ab"] * len(y), y, {"labels": ["a", "b"]})
         assert TASKS[task].class_counts(examples) == {"a": 1, "b": 2}
 
 

@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import inspect
+import re
 import sys
 
 import h5py
@@ -10,6 +11,7 @@ import keras_hub
 import numpy as np
 import pytest
 import tensorflow as tf
+import yaml
 from small_classifier import VOCABULARY, small_backbone
 from task_cases import CASES, COUNT, tensor
 
@@ -262,6 +264,30 @@ def test_files_give_the_same_task(case, task, tmp_path, kind):
     if kind == "preset":
         backbone = keras_hub.models.Backbone.from_preset(str(tmp_path / kind))
         assert backbone.count_params() == task.backbone.count_params()
+
+
+# The task on the Hugging Face Hub, where it has another name.
+PIPELINE_TAGS = {
+    **dict.fromkeys(("multi-label", "regression"), "text-classification"),
+    "sentence-order": "text-classification",
+    "text-embedding": "feature-extraction",
+    "spelling-correction": "text2text-generation",
+    None: "fill-mask",
+}
+
+
+def test_a_preset_has_a_model_card_whose_code_runs(case, task, tmp_path, monkeypatch):
+    task.save_to_preset(str(tmp_path))
+    card = (tmp_path / "README.md").read_text("utf-8")
+    fields = yaml.safe_load(card.split("---\n")[1])
+    name = task.name_of_task
+    assert fields["pipeline_tag"] == PIPELINE_TAGS.get(name, name)
+    assert fields.get("language") == ("zh" if case.takes_texts else None)
+    assert (fields["library_name"], fields["tags"][0]) == ("keras", "albert")
+    monkeypatch.chdir(tmp_path)
+    python, again = re.findall(r"```python\n(.*?)```", card, re.DOTALL)
+    assert python == again
+    exec(python, {})
 
 
 @common
