@@ -4,10 +4,11 @@
         [--sizes 50 200 500 all] [--seeds 5] [--start NAME CHECKPOINT ...]
         [--stage LABELLED]
 
-For each data set, models are fine-tuned with the package's defaults, from each
-checkpoint and from random weights, and compared with simple baselines on the same
-examples. The test examples are used to choose nothing. `--stage` adds a baseline that
-also trains on the reviews of the supervised stage (a folder with sentiment.tsv.gz).
+For each data set, models are fine-tuned with the package's defaults, from the bundled
+or the given checkpoints and from random weights, and compared with simple baselines on
+the same examples. The test examples are used to choose nothing. `--stage` adds a
+baseline that also trains on the reviews of the supervised stage (a folder with
+sentiment.tsv.gz).
 Results are cached in the output file: an interrupted run resumes. `--report` only draws
 them. ASSETS is a folder as `benchmarks/classify.py` takes; the baseline of entities
 needs `pip install sklearn-crfsuite`.
@@ -47,6 +48,8 @@ from albert_tf.files import complete_file, write_json
 EXAMPLES = pathlib.Path(__file__).resolve().parents[1] / "examples"
 BUNDLED, RANDOM = "albert_micro_zh", "random weights"
 CHARACTERS = {"analyzer": "char", "ngram_range": (1, 2)}
+# As in the head of the bundled checkpoint, which is fine-tuned for these labels.
+SENTIMENT = {"0": "差评", "1": "好评"}
 
 
 # === Data: lists of texts, or tuples of two lists, and a list of labels ===
@@ -83,7 +86,8 @@ def reviews(assets):
 def chnsenticorp(assets):
     with zipfile.ZipFile(assets / "data" / "chnsenticorp_clean.zip") as archive:
         parts = [archive.read(f"{part}.tsv").decode() for part in ("train", "test")]
-    return tuple(table(part, "text_a", "label") for part in parts)
+    for x, y in (table(part, "text_a", "label") for part in parts):
+        yield x, list(map(SENTIMENT.get, y))
 
 
 def headlines(assets):
@@ -288,7 +292,9 @@ def fine_tune(data, train, test, start, seed):
     keras.utils.set_random_seed(seed)
     options = {"sequence_length": data.sequence_length}
     if data.model is models.AlbertTextClassifier:
-        options["labels"] = sorted(set(train[1]))
+        options["labels"] = (
+            list(SENTIMENT.values()) if data.is_sentiment else sorted(set(train[1]))
+        )
     if data.model is models.AlbertTokenClassifier:
         options["labels"] = sorted({label for row in train[1] for *_, label in row})
     model = data.model.from_checkpoint(
@@ -311,10 +317,7 @@ def with_stage(path):
         x, y = table(file.read(), "text", "label")
 
     def baseline(train, test):
-        names = (
-            {"0": "差评", "1": "好评"} if "好评" in train[1] else {"0": "0", "1": "1"}
-        )
-        both = [*train[0], *x], [*train[1], *map(names.get, y)]
+        both = [*train[0], *x], [*train[1], *map(SENTIMENT.get, y)]
         vectors = TfidfVectorizer(**CHARACTERS, sublinear_tf=True, min_df=3)
         return linear(vectors, REGRESSION)(both, test)
 
@@ -338,7 +341,8 @@ def main():
     arguments = read_arguments()
     path = pathlib.Path(arguments.output)
     done = json.loads(path.read_text("utf-8")) if path.exists() else {}
-    starts = dict(arguments.start or [(BUNDLED, EXAMPLES / BUNDLED)])
+    bundled = (f"{BUNDLED}_reviews", BUNDLED)
+    starts = dict(arguments.start or [(name, EXAMPLES / name) for name in bundled])
     starts[RANDOM] = RANDOM
     seeds = range(1, arguments.seeds + 1)
     for name in () if arguments.report else arguments.data:

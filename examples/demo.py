@@ -68,20 +68,27 @@ def main():
         print("Using the model of the last run. `make clean` starts over.")
     else:
         shutil.rmtree(OUTPUT, ignore_errors=True)
-        run("1. Inspect the checkpoint", ALBERT_TF, "inspect", checkpoint)
         run(
-            "2. Fine-tune on 4,453 reviews of hotels, food and electronics",
+            "1. Classify reviews with a bundled checkpoint, without training",
+            *(ALBERT_TF, "predict", "albert_micro_zh_reviews", *list(SENTENCES)[-2:]),
+        )
+        run(
+            "2. Inspect the pretrained checkpoint, to fine-tune from",
+            *(ALBERT_TF, "inspect", checkpoint),
+        )
+        run(
+            "3. Fine-tune on 4,453 toy reviews of hotels, food and electronics",
             *(ALBERT_TF, "finetune", "--checkpoint", checkpoint, "--output", model),
             *("--train", reviews / "train.tsv", "--dev", reviews / "dev.tsv"),
             *("--test", reviews / "test.tsv"),
         )
         run(
-            "3. Evaluate on the test set and write an error report",
+            "4. Evaluate on the test set and write an error report",
             *(ALBERT_TF, "evaluate", model, reviews / "test.tsv", "--report", report),
         )
-        run("4. Export a SavedModel for strings", ALBERT_TF, "export", model, serving)
+        run("5. Export a SavedModel for strings", ALBERT_TF, "export", model, serving)
     answers = run(
-        "5. Predict in a process that imports only tensorflow and tensorflow_text",
+        "6. Predict in a process that imports only tensorflow and tensorflow_text",
         *(sys.executable, HERE / "serve.py", serving, *expected),
         # TensorFlow logs details of the machine to standard error.
         stdout=subprocess.PIPE,
@@ -91,6 +98,7 @@ def main():
     print(f"Learning curves: {model / 'history.png'}")
     print(f"Error report of the test set: {report / 'report.html'}")
     print('Try your own sentence: make demo TEXT="房间很干净"')
+    print(f"A page to try it: pip install '.[demo]' && albert-tf demo {model}")
 
 
 if __name__ == "__main__":

@@ -19,8 +19,9 @@ PAGES = {
     "CHANGELOG.md": "about/changelog.md",
     "benchmarks/results/README.md": "about/figures.md",
     "examples/albert_micro_zh/README.md": "checkpoints/bundled_model.md",
+    "examples/albert_micro_zh_reviews/README.md": "checkpoints/bundled_reviews.md",
 }
-IMAGES = ("benchmarks/results/*.png", "examples/albert_micro_zh/*.png")
+IMAGES = ("benchmarks/results/*.png", "examples/albert_micro_zh*/*.png")
 # Published figures that the table of releases shows, as far as a release has them.
 PUBLISHED = (("SQuAD 2.0", "F1"), ("MNLI", "accuracy"), ("CMNLI", "accuracy"))
 PUBLISHED += (("LCQMC", "accuracy"), ("TNEWS", "accuracy"))

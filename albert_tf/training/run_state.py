@@ -328,7 +328,9 @@ def plot_history(
     axes = figure.subplots(1, len(metrics), squeeze=False)
     for axis, metric in zip(axes[0], metrics, strict=True):
         for name, label in ((metric, "training"), (f"val_{metric}", "dev")):
-            values = np.array(history.get(name, []), float)
+            if name not in history:
+                continue
+            values = np.array(history[name], float)
             x = interval * np.arange(1, len(values) + 1)
             # Markers show a single point.
             axis.plot(x, values, marker="o", markersize=4, label=label)

@@ -1,23 +1,47 @@
-"""The bundled checkpoint is complete, small and trained."""
+"""The bundled checkpoints are complete, small and trained."""
 
 import pathlib
 
 import numpy as np
+import pytest
 
 from albert_tf import inspect_checkpoint
 from albert_tf.data.tables import read_labelled_texts
-from albert_tf.models import AlbertMaskedLM
+from albert_tf.models import AlbertMaskedLM, AlbertTextClassifier
 from zh.sizes import SIZES
 
 EXAMPLES = pathlib.Path(__file__).parents[2] / "examples"
 CHECKPOINT = EXAMPLES / "albert_micro_zh"
 
 
-def test_it_is_complete_and_small():
-    found = inspect_checkpoint(CHECKPOINT)
-    assert found.layout == "albert_zh" and found.heads == ["masked_lm_head", "sop_head"]
+@pytest.mark.parametrize(
+    "name, heads",
+    [
+        ("albert_micro_zh", ["masked_lm_head", "sop_head"]),
+        ("albert_micro_zh_reviews", ["classifier"]),
+    ],
+)
+def test_they_are_complete_and_small(name, heads):
+    found = inspect_checkpoint(name)
+    assert found.layout == "albert_zh" and found.heads == heads
     assert found.missing == found.unused == []
-    assert sum(file.stat().st_size for file in CHECKPOINT.iterdir()) <= 8e6
+    files = (EXAMPLES / name).iterdir()
+    assert sum(file.stat().st_size for file in files) <= 8e6
+
+
+def test_reviews_are_classified_without_training():
+    model = AlbertTextClassifier.from_checkpoint("albert_micro_zh_reviews")
+    assert (model.pooling_mode, model.default_learning_rate) == ("mean", 1e-4)
+    reviews = {
+        "房间很脏，再也不来": "差评",
+        "物超所值，老婆很喜欢": "好评",
+        "很好吃，推荐": "好评",
+        "不好吃": "差评",
+        "客服不理人，用了两天就坏了。": "差评",
+        "老师讲课思路清晰，收获很大": "好评",
+    }
+    found = model.predict(list(reviews), verbose=0).argmax(-1)
+    assert [model.labels[i] for i in found] == list(reviews.values())
 
 
 def test_it_predicts_more_than_the_most_frequent_character():
