@@ -23,7 +23,7 @@ from albert_tf_lite.errors import AlbertError
 # The folder in an output directory with the state of an unfinished training.
 BACKUP = ".training"
 # Our own checkpoints, by their names: in a checkout and in an installed package.
-_BUNDLED = "albert_micro_zh", "albert_micro_zh_reviews"
+BUNDLED = "albert_micro_zh", "albert_micro_zh_reviews"
 
 
 def find_bundled(name: str | os.PathLike) -> pathlib.Path | None:
@@ -31,7 +31,7 @@ def find_bundled(name: str | os.PathLike) -> pathlib.Path | None:
 
     A path of that name is preferred: then, as for other names, the result is `None`.
     """
-    if os.fspath(name) not in _BUNDLED or os.path.exists(name):
+    if os.fspath(name) not in BUNDLED or os.path.exists(name):
         return None
     package = pathlib.Path(__file__).parent
     folders = (package.parent / "examples" / name, package / "bundled" / name)

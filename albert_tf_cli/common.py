@@ -17,7 +17,7 @@ from rich.progress import DownloadColumn, Progress, ProgressColumn
 from rich.table import Table
 from rich.text import Text
 
-from albert_tf.files import BACKUP, find_bundled
+from albert_tf.files import BACKUP, BUNDLED, find_bundled
 from albert_tf_lite.errors import AlbertError
 
 # Output contains text from files and users, where "[b]" and ":x:" are not markup.
@@ -68,7 +68,7 @@ def check_checkpoint(name: str) -> None:
         return
     if find_bundled(name):
         return
-    similar = difflib.get_close_matches(name, known, 1)
+    similar = difflib.get_close_matches(name, [*known, *BUNDLED], 1)
     hint = f" Did you mean {similar[0]}?" if similar else ""
     raise FileNotFoundError(
         f"There is no checkpoint at {name}: it is not a directory, a file or the name "

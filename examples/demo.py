@@ -58,7 +58,7 @@ def show(answers, expected):
 
 def main():
     os.chdir(ROOT)
-    checkpoint, reviews = HERE / "albert_micro_zh", HERE / "reviews"
+    checkpoint, reviews = "albert_micro_zh_reviews", HERE / "reviews"
     model, serving = OUTPUT / "model", OUTPUT / "serving" / "1"
     report = OUTPUT / "report"
     text = os.environ.get("TEXT")
@@ -70,14 +70,11 @@ def main():
         shutil.rmtree(OUTPUT, ignore_errors=True)
         run(
             "1. Classify reviews with a bundled checkpoint, without training",
-            *(ALBERT_TF, "predict", "albert_micro_zh_reviews", *list(SENTENCES)[-2:]),
+            *(ALBERT_TF, "predict", checkpoint, *list(SENTENCES)[-2:]),
         )
+        run("2. Inspect the checkpoint", ALBERT_TF, "inspect", checkpoint)
         run(
-            "2. Inspect the pretrained checkpoint, to fine-tune from",
-            *(ALBERT_TF, "inspect", checkpoint),
-        )
-        run(
-            "3. Fine-tune on 4,453 toy reviews of hotels, food and electronics",
+            "3. Fine-tune it on 4,453 toy reviews of hotels, food and electronics",
             *(ALBERT_TF, "finetune", "--checkpoint", checkpoint, "--output", model),
             *("--train", reviews / "train.tsv", "--dev", reviews / "dev.tsv"),
             *("--test", reviews / "test.tsv"),

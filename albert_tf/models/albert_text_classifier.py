@@ -132,11 +132,24 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
                 f"{checkpoint.path} has no classification head. Pass `num_classes=` "
                 "or `labels=` to start with a new one."
             )
-        if wanted == found:
+        stored, given = config.get("labels"), arguments.get("labels")
+        is_other = stored and given and set(stored) != set(given)
+        if wanted == found and not is_other:
             return {**config, **arguments, "num_classes": found}, []
-        if found:
+        if found and wanted != found:
             warn_of_new_head(checkpoint, "classifier", wanted)
         return {**arguments, "num_classes": wanted}, ["classifier"]
+
+    @classmethod
+    def from_opened(cls, checkpoint, tokenizer=None, **kwargs):
+        model = super().from_opened(checkpoint, tokenizer, **kwargs)
+        stored = checkpoint.head_config("classifier").get("labels")
+        if stored and model.labels and set(stored) == set(model.labels):
+            # The head has the classes in the order of the checkpoint.
+            order = [stored.index(label) for label in model.labels]
+            weights = model.output_dense.get_weights()
+            model.output_dense.set_weights([x[..., order] for x in weights])
+        return model
 
     @classmethod
     def has_heads_in(cls, checkpoint):

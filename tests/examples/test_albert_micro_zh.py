@@ -42,6 +42,17 @@ def test_reviews_are_classified_without_training():
     }
     found = model.predict(list(reviews), verbose=0).argmax(-1)
     assert [model.labels[i] for i in found] == list(reviews.values())
+    # The order of the labels is the caller's.
+    turned = AlbertTextClassifier.from_checkpoint(
+        "albert_micro_zh_reviews", labels=["好评", "差评"]
+    )
+    assert (turned.predict(list(reviews), verbose=0).argmax(-1) == 1 - found).all()
+    # Other labels have nothing to do with the trained head.
+    other = AlbertTextClassifier.from_checkpoint(
+        "albert_micro_zh_reviews", labels=["物流", "商品"]
+    )
+    kernels = (x.output_dense.kernel.numpy() for x in (model, other))
+    assert abs(np.subtract(*kernels)).max() > 0.01
 
 
 def test_it_predicts_more_than_the_most_frequent_character():
