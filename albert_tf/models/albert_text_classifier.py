@@ -149,6 +149,8 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
             order = [stored.index(label) for label in model.labels]
             weights = model.output_dense.get_weights()
             model.output_dense.set_weights([x[..., order] for x in weights])
+            if cls.multi_label and model.thresholds and "thresholds" not in kwargs:
+                model.thresholds = [model.thresholds[i] for i in order]
         return model
 
     @classmethod
