@@ -64,9 +64,9 @@ def check_checkpoint(name: str) -> None:
             "resume it."
         )
     known, prefix = releases(), pathlib.Path(f"{name}.index")
-    if path.exists() or prefix.is_file() or name.startswith("hf://") or name in known:
+    if path.exists() or prefix.is_file() or name.startswith("hf://"):
         return
-    if find_bundled(name):
+    if name in known or find_bundled(name):
         return
     similar = difflib.get_close_matches(name, [*known, *BUNDLED], 1)
     hint = f" Did you mean {similar[0]}?" if similar else ""
@@ -83,7 +83,6 @@ def open_network(path: str, task_name: str | None = None) -> Any:
     """
     from albert_tf_lite.exported_model import NETWORK, open_exported
 
-    path = str(find_bundled(path) or path)
     if pathlib.Path(path).suffix in EXPORTED:
         return open_exported(path)
     if not pathlib.Path(path, NETWORK).is_file():

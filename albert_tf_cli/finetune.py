@@ -262,8 +262,8 @@ def finetune(
             for name, part in data.items()
         },
         "examples": {
-            label: excerpt("".join(texts[:1]))
-            for label, texts in learned.class_texts(data["train"]).items()
+            label: excerpt(text)
+            for label, text in learned.class_examples(data["train"]).items()
         },
     }
     # An export uses the card of the same weights only.

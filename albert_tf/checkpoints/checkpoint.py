@@ -79,8 +79,6 @@ class Checkpoint:
         self.shapes = {x: self.file_shapes[y] for x, y in self._file_names.items()}
         self.config_source, self.config = self.find_config(config)
         self.arguments = backbone_config(layout, self.config, self.config_source)
-        if settings := self.config.get("fine_tuning"):
-            self.arguments["fine_tuning"] = settings
         self.heads = heads_in(layout, self.shapes, self.config)
         if config is None and self.release is not None:
             self._correct_config(self.release)

@@ -58,7 +58,7 @@ def backbone_config(
                 f"{source} has {field}={value!r}. Expected {expected}."
             )
         arguments.update(dict.fromkeys(names, spellings[value] if spellings else value))
-    return arguments
+    return {**arguments, **_own_fields(config)}
 
 
 def file_config(layout: Layout, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -74,7 +74,12 @@ def file_config(layout: Layout, arguments: dict[str, Any]) -> dict[str, Any]:
             # If a value has several spellings, the first is written.
             spelled = {means: text for text, means in reversed(spellings.items())}
             fields[field] = spelled[fields[field]]
-    return {**layout.constants, **fields}
+    return {**layout.constants, **fields, **_own_fields(arguments)}
+
+
+def _own_fields(config):
+    """Return the arguments of a backbone that every layout keeps by their names."""
+    return {x: config[x] for x in ("fine_tuning",) if config.get(x)}
 
 
 def layout_differences(layout: Layout, arguments: dict[str, Any]) -> list[str]:

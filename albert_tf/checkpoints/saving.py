@@ -178,8 +178,6 @@ class Saving:
     def _config(self) -> dict[str, Any]:
         """Return the fields of the config file."""
         fields = file_config(self.layout, self.checkpoint.arguments)
-        if settings := self.checkpoint.arguments.get("fine_tuning"):
-            fields["fine_tuning"] = settings
         heads = {x: self.checkpoint.num_classes(x) for x in self.parts if x in HEADS}
         if self.layout is HUGGINGFACE:
             # The sentence-order head of transformers has `num_labels` classes, too.

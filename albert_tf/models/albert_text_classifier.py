@@ -136,17 +136,20 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
         is_other = stored and given and set(stored) != set(given)
         if wanted == found and not is_other:
             return {**config, **arguments, "num_classes": found}, []
-        if found and wanted != found:
-            warn_of_new_head(checkpoint, "classifier", wanted)
+        if found:
+            # One more than for other tasks, because of `from_opened` below.
+            shown = given if is_other else wanted
+            warn_of_new_head(checkpoint, "classifier", shown, stacklevel=6)
         return {**arguments, "num_classes": wanted}, ["classifier"]
 
     @classmethod
     def from_opened(cls, checkpoint, tokenizer=None, **kwargs):
         model = super().from_opened(checkpoint, tokenizer, **kwargs)
         stored = checkpoint.head_config("classifier").get("labels")
-        if stored and model.labels and set(stored) == set(model.labels):
+        labels = model.labels or stored
+        if stored != labels and set(stored or ()) == set(labels):
             # The head has the classes in the order of the checkpoint.
-            order = [stored.index(label) for label in model.labels]
+            order = [stored.index(label) for label in labels]
             weights = model.output_dense.get_weights()
             model.output_dense.set_weights([x[..., order] for x in weights])
             if cls.multi_label and model.thresholds and "thresholds" not in kwargs:

@@ -249,11 +249,13 @@ class FromCheckpoint(_Presets):
             self.optimizer = optimizer
 
 
-def warn_of_new_head(checkpoint: Checkpoint, head: str, wanted: int) -> None:
+def warn_of_new_head(
+    checkpoint: Checkpoint, head: str, wanted: Any, stacklevel: int = 5
+) -> None:
     """Warn that a head of the checkpoint has another number of classes."""
     warnings.warn(
         f"The {head} of {checkpoint.path} has {checkpoint.num_classes(head)} classes, "
         f"not {wanted}: the model starts with a new head with random weights.",
         # The caller of `from_checkpoint`.
-        stacklevel=5,
+        stacklevel=stacklevel,
     )

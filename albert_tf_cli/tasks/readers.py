@@ -40,14 +40,18 @@ class _Classification(Task):
             return albert_tf.data.class_names(names)
         return known["labels"] or list(map(str, range(known["num_classes"])))
 
-    def class_texts(self, examples):
-        labels = examples.arguments["labels"]
-        found = {label: [] for label in labels}
-        for i, y in enumerate(np.asarray(examples.y, int)):
-            text = " / ".join(columns_of(examples.x, i).values())
-            # Rows of 0 and 1 if a text may have several classes.
-            for j in np.flatnonzero(y) if y.ndim else [y]:
-                found[labels[j]].append(text)
+    def class_counts(self, examples):
+        # Rows of 0 and 1 if a text may have several classes.
+        labels, y = examples.arguments["labels"], np.asarray(examples.y, int)
+        counts = np.bincount(y, minlength=len(labels)) if y.ndim == 1 else y.sum(0)
+        return dict(zip(labels, counts.tolist(), strict=True))
+
+    def class_examples(self, examples):
+        y, found = np.asarray(examples.y, int), {}
+        for i, label in enumerate(examples.arguments["labels"]):
+            (rows,) = np.nonzero(y == i if y.ndim == 1 else y[:, i])
+            columns = columns_of(examples.x, rows[0]) if len(rows) else {}
+            found[label] = " / ".join(columns.values())
         return found
 
     def _examples(self, found, y, labels):
@@ -276,11 +280,15 @@ class TokenClassification(Task):
             )
         return Examples(found.x, found.spans, {"labels": labels})
 
-    def class_texts(self, examples):
-        found = {label: [] for label in examples.arguments["labels"]}
+    def class_counts(self, examples):
+        labels = [label for spans in examples.y for *_, label in spans]
+        return {label: labels.count(label) for label in examples.arguments["labels"]}
+
+    def class_examples(self, examples):
+        found = dict.fromkeys(examples.arguments["labels"], "")
         for text, spans in zip(examples.x, examples.y, strict=True):
             for start, end, label in spans:
-                found[label].append(text[start:end])
+                found[label] = found[label] or text[start:end]
         return found
 
     def scores(self, examples, predicted):
