@@ -333,6 +333,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     for name in ("checkpoint", "labelled", "output"):
         parser.add_argument(name, type=pathlib.Path)
+    parser.add_argument(
+        "--encoder", type=pathlib.Path, help="go on from the encoder of a former stage"
+    )
     parser.add_argument("--steps", type=int, default=6_000)
     parser.add_argument("--interval", type=int, default=500)
     parser.add_argument("--learning-rate", type=float, default=5e-4)
@@ -341,6 +344,9 @@ def main():
     keras.utils.set_random_seed(arguments.seed)
 
     masked_lm = albert_tf.models.AlbertMaskedLM.from_checkpoint(arguments.checkpoint)
+    if arguments.encoder:
+        encoder = albert_tf.models.AlbertBackbone.from_checkpoint(arguments.encoder)
+        masked_lm.backbone.set_weights(encoder.get_weights())
     tokenizer = masked_lm.preprocessor.tokenizer
     preprocessor = AlbertTextClassifierPreprocessor(
         tokenizer, sequence_length=SEQUENCE_LENGTH
@@ -355,10 +361,8 @@ def main():
         scheduled_optimizer("adamw", arguments.learning_rate, arguments.steps, 0.05)
     )
     steps, interval = arguments.steps, arguments.interval
-    identity = {
-        name: str(getattr(arguments, name))
-        for name in ("checkpoint", "steps", "interval", "learning_rate", "seed")
-    }
+    identity = {name: str(value) for name, value in vars(arguments).items()}
+    del identity["labelled"], identity["output"]
     backup = arguments.output / BACKUP
     with hold_state(backup, identity):
         state = TrainingState(backup, interval=interval)
