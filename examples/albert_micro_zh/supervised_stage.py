@@ -345,8 +345,10 @@ def main():
 
     masked_lm = albert_tf.models.AlbertMaskedLM.from_checkpoint(arguments.checkpoint)
     if arguments.encoder:
-        encoder = albert_tf.models.AlbertBackbone.from_checkpoint(arguments.encoder)
-        masked_lm.backbone.set_weights(encoder.get_weights())
+        former = albert_tf.models.AlbertTextClassifier.from_checkpoint(
+            arguments.encoder
+        )
+        masked_lm.backbone.set_weights(former.backbone.get_weights())
     tokenizer = masked_lm.preprocessor.tokenizer
     preprocessor = AlbertTextClassifierPreprocessor(
         tokenizer, sequence_length=SEQUENCE_LENGTH
