@@ -74,7 +74,7 @@ def main():
         )
         run("2. Inspect the checkpoint", ALBERT_TF, "inspect", checkpoint)
         run(
-            "3. Fine-tune it on 4,453 toy reviews of hotels, food and electronics",
+            "3. Fine-tune it on 2,046 toy reviews of hotels, food and electronics",
             *(ALBERT_TF, "finetune", "--checkpoint", checkpoint, "--output", model),
             *("--train", reviews / "train.tsv", "--dev", reviews / "dev.tsv"),
             *("--test", reviews / "test.tsv"),
