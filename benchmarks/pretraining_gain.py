@@ -43,10 +43,10 @@ import albert_tf
 from albert_tf import models
 from albert_tf.data import read_squad, read_tagged_texts
 from albert_tf.evaluation import cmrc_scores, entity_scores, regression_scores
-from albert_tf.files import complete_file, write_json
+from albert_tf.files import BUNDLED, complete_file, write_json
 
 EXAMPLES = pathlib.Path(__file__).resolve().parents[1] / "examples"
-BUNDLED, RANDOM = "albert_micro_zh", "random weights"
+RANDOM = "random weights"
 CHARACTERS = {"analyzer": "char", "ngram_range": (1, 2)}
 # As in the head of the bundled checkpoint, which is fine-tuned for these labels.
 SENTIMENT = {"0": "差评", "1": "好评"}
@@ -176,7 +176,7 @@ class TokenMeans:
 
     def transform(self, texts):
         if not hasattr(self, "tokenizer"):
-            model = models.AlbertMaskedLM.from_checkpoint(EXAMPLES / BUNDLED)
+            model = models.AlbertMaskedLM.from_checkpoint(BUNDLED[0])
             self.tokenizer = model.preprocessor.tokenizer
             self.table = np.array(model.backbone.embedding.token_embedding.embeddings)
         means = [
@@ -298,7 +298,7 @@ def fine_tune(data, train, test, start, seed):
     if data.model is models.AlbertTokenClassifier:
         options["labels"] = sorted({label for row in train[1] for *_, label in row})
     model = data.model.from_checkpoint(
-        EXAMPLES / BUNDLED if start == RANDOM else start, **options
+        BUNDLED[0] if start == RANDOM else start, **options
     )
     if start == RANDOM:
         config = {**model.backbone.get_config(), "fine_tuning": None}
@@ -341,8 +341,7 @@ def main():
     arguments = read_arguments()
     path = pathlib.Path(arguments.output)
     done = json.loads(path.read_text("utf-8")) if path.exists() else {}
-    bundled = (f"{BUNDLED}_reviews", BUNDLED)
-    starts = dict(arguments.start or [(name, EXAMPLES / name) for name in bundled])
+    starts = dict(arguments.start or [(name, name) for name in BUNDLED])
     starts[RANDOM] = RANDOM
     seeds = range(1, arguments.seeds + 1)
     for name in () if arguments.report else arguments.data:
