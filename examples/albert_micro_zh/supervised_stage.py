@@ -359,8 +359,10 @@ def main():
         "tags": number_classes([data for data in sets if data.is_tagged]),
     }
     model = MultiTask(masked_lm, classes)
+    # XLA compiles each shape, and is slower in training on a CPU.
     model.compile(
-        scheduled_optimizer("adamw", arguments.learning_rate, arguments.steps, 0.05)
+        scheduled_optimizer("adamw", arguments.learning_rate, arguments.steps, 0.05),
+        jit_compile=False,
     )
     steps, interval = arguments.steps, arguments.interval
     identity = {name: str(value) for name, value in vars(arguments).items()}
