@@ -26,7 +26,7 @@ from albert_tf_cli.demo import demo
 from albert_tf_cli.evaluate import evaluate
 from albert_tf_cli.export import export
 from albert_tf_cli.finetune import finetune
-from albert_tf_cli.options import Command
+from albert_tf_cli.options import Command, Group
 from albert_tf_cli.predict import predict
 from albert_tf_cli.pretrain_data import pretrain_data
 from albert_tf_cli.pretraining import pretrain
@@ -43,6 +43,7 @@ _OPTIONS = {
 }
 
 app = typer.Typer(
+    cls=Group,
     help="ALBERT for Keras 3 on TensorFlow, with first-class Chinese support.",
     no_args_is_help=True,
     add_completion=False,
@@ -55,7 +56,9 @@ for _command in (
     *(pretrain_data, pretrain, finetune, evaluate, predict, demo, export),
     *(convert, inspect, prune, download),
 ):
-    app.command(cls=Command)(_command)
+    # Otherwise, typer truncates the summary.
+    _summary, _, _ = (_command.__doc__ or "").partition("\n")
+    app.command(cls=Command, short_help=_summary)(_command)
 
 
 def _print_version(is_requested: bool):

@@ -9,6 +9,7 @@ import typer
 import typer.core
 
 from albert_tf_cli import common
+from albert_tf_cli.chinese_help import Translated
 
 GROUPS = (
     *("Arguments", "Data", "Model", "Masks", "Training", "Output"),
@@ -16,7 +17,11 @@ GROUPS = (
 )
 
 
-class Command(typer.core.TyperCommand):
+class Group(Translated, typer.core.TyperGroup):
+    """The commands of `albert-tf`."""
+
+
+class Command(Translated, typer.core.TyperCommand):
     """A command whose help lists its options in groups, in the order of `GROUPS`.
 
     Its context's `obj` is the function that `common.progress_lines` yields.

@@ -43,8 +43,9 @@ def on_page_markdown(markdown, page, config, files):
     folder = pathlib.PurePosixPath("docs", page.file.src_uri).parent
     text = re.sub(r"<!-- include (\S+) -->", lambda x: _include(x[1], folder), markdown)
     text = text.replace("<!-- releases -->", _releases())
-    text = text.replace("<!-- commands -->", _commands())
-    if page.file.src_uri.endswith(".zh.md"):
+    is_chinese = page.file.src_uri.endswith(".zh.md")
+    text = text.replace("<!-- commands -->", _commands(is_chinese))
+    if is_chinese:
         text = _joined(text)
     return re.sub(r"\]\((\.\./[^)#]+)", lambda x: f"]({_target(x[1], folder)}", text)
 
@@ -115,17 +116,23 @@ def _parameters(size):
     return f"{(words + positions * added + dense + vectors) / 1e6:.1f} M"
 
 
-def _commands():
-    """Return the help of each command of `albert-tf`."""
+def _commands(is_chinese):
+    """Return the help of each command of `albert-tf`, in English or in Chinese."""
     sys.path.insert(0, str(ROOT))
     import typer
 
     from albert_tf_cli import app
+    from albert_tf_cli.chinese_help import ChineseFormatter
 
     group = typer.main.get_command(app)
     parts = []
     for name, command in group.commands.items():
         with typer.Context(command, info_name=f"albert-tf {name}") as context:
             context.max_content_width = context.terminal_width = 78
-            parts.append(f"## {name}\n\n```text\n{command.get_help(context)}\n```")
+            if is_chinese:
+                context.formatter_class = ChineseFormatter
+            # `get_help` would choose the language by the environment.
+            formatter = context.make_formatter()
+            command.format_help(context, formatter)
+            parts.append(f"## {name}\n\n```text\n{formatter.getvalue()}```")
     return "\n\n".join(parts)

@@ -11,6 +11,8 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 # Each worker of pytest-xdist uses one core.
 os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
 os.environ.setdefault("TF_NUM_INTEROP_THREADS", "1")
+# Tests expect English help on every machine.
+os.environ["LANGUAGE"] = "en"
 
 import hypothesis
 import pytest
