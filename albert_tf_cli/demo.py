@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from albert_tf_cli import common
+from albert_tf_cli.chinese_help import is_chinese
 from albert_tf_cli.demo_pages import COMPONENTS, PAGES, WORDS
 from albert_tf_cli.evaluate import coloured_html, read_remembered
 from albert_tf_cli.options import output_option
@@ -30,7 +31,7 @@ def demo(
     port: Annotated[int, output_option(f"Port on {HOST}.", min=1, max=65535)] = 7860,
     language: Annotated[
         Literal["en", "zh"] | None,
-        output_option("Language of the page. Default: zh if LANG is Chinese, else en."),
+        output_option("Language of the page. Default: that of `--help`."),
     ] = None,
 ):
     """Serve a page to try a model, for browsers on this computer only.
@@ -52,8 +53,7 @@ def demo(
             f"{model} is a model for {answer.task}, which has no page. Expected a "
             f"model for one of {', '.join(PAGES)}."
         )
-    is_chinese = os.environ.get("LANG", "").startswith("zh")
-    language = language or ("zh" if is_chinese else "en")
+    language = language or ("zh" if is_chinese() else "en")
     name = pathlib.Path(model).resolve().name
     page = build_page(answer, language, name, own_examples(model, answer))
     launch(page, port)
