@@ -21,7 +21,12 @@ PAGES = {
     "examples/albert_micro_zh/README.md": "checkpoints/bundled_model.md",
     "examples/albert_micro_zh_reviews/README.md": "checkpoints/bundled_reviews.md",
 }
-IMAGES = ("benchmarks/results/*.png", "examples/albert_micro_zh*/*.png")
+# Files of the repository that are copied to the site.
+FILES = (
+    "benchmarks/results/*.png",
+    "examples/albert_micro_zh*/*.png",
+    "notebooks/*.ipynb",
+)
 # Published figures that the table of releases shows, as far as a release has them.
 PUBLISHED = (("SQuAD 2.0", "F1"), ("MNLI", "accuracy"), ("CMNLI", "accuracy"))
 PUBLISHED += (("LCQMC", "accuracy"), ("TNEWS", "accuracy"))
@@ -30,8 +35,8 @@ PUBLISHED += (("LCQMC", "accuracy"), ("TNEWS", "accuracy"))
 # After i18n, which reads all files from docs/.
 @mkdocs.plugins.event_priority(-100)
 def on_files(files, config):
-    """Add the images outside docs/."""
-    for pattern in IMAGES:
+    """Add the images and notebooks outside docs/."""
+    for pattern in FILES:
         for path in sorted(ROOT.glob(pattern)):
             name = path.relative_to(ROOT).as_posix()
             files.append(File.generated(config, name, abs_src_path=str(path)))
