@@ -21,6 +21,7 @@ from small_corpus import write_corpus
 
 import albert_tf
 import zh
+from albert_tf.models import task
 
 ROOT = pathlib.Path(__file__).parents[1]
 MICRO = "examples/albert_micro_zh"
@@ -115,7 +116,11 @@ def free_name(name):
 
 @pytest.fixture
 def files(tmp_path, monkeypatch):
-    """Write the files that examples read into the working directory."""
+    """Write the files that examples read into the working directory.
+
+    `fit` trains for one epoch, not for the 30 of so few examples.
+    """
+    monkeypatch.setattr(task, "fine_tuning_epochs", lambda examples: 1)
     monkeypatch.chdir(tmp_path)
     for folder in ("ocnli", "corpus"):
         (tmp_path / folder).mkdir()
