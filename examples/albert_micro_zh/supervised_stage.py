@@ -333,9 +333,6 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     for name in ("checkpoint", "labelled", "output"):
         parser.add_argument(name, type=pathlib.Path)
-    parser.add_argument(
-        "--encoder", type=pathlib.Path, help="go on from the encoder of a former stage"
-    )
     parser.add_argument("--steps", type=int, default=6_000)
     parser.add_argument("--interval", type=int, default=500)
     parser.add_argument("--learning-rate", type=float, default=5e-4)
@@ -344,11 +341,6 @@ def main():
     keras.utils.set_random_seed(arguments.seed)
 
     masked_lm = albert_tf.models.AlbertMaskedLM.from_checkpoint(arguments.checkpoint)
-    if arguments.encoder:
-        former = albert_tf.models.AlbertTextClassifier.from_checkpoint(
-            arguments.encoder
-        )
-        masked_lm.backbone.set_weights(former.backbone.get_weights())
     tokenizer = masked_lm.preprocessor.tokenizer
     preprocessor = AlbertTextClassifierPreprocessor(
         tokenizer, sequence_length=SEQUENCE_LENGTH
@@ -359,7 +351,7 @@ def main():
         "tags": number_classes([data for data in sets if data.is_tagged]),
     }
     model = MultiTask(masked_lm, classes)
-    # XLA compiles each shape, and is slower in training on a CPU.
+    # XLA would compile the step for each length.
     model.compile(
         scheduled_optimizer("adamw", arguments.learning_rate, arguments.steps, 0.05),
         jit_compile=False,
