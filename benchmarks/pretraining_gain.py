@@ -393,19 +393,24 @@ def report(done, path):
         found.setdefault(name, {}).setdefault(start, {}).setdefault(size, []).append(
             value
         )
+    names = dict.fromkeys(start for starts in found.values() for start in starts)
+    # A colour for each, in all plots.
+    colours = {name: f"C{i}" for i, name in enumerate(names)}
     console = Console(width=120)
     figure = Figure(figsize=(4 * len(found), 3.6), layout="constrained")
     axes = figure.subplots(1, len(found), squeeze=False)[0]
     for axis, (name, starts) in zip(axes, found.items(), strict=True):
-        sizes = list(dict.fromkeys(size for row in starts.values() for size in row))
+        sizes = {size for row in starts.values() for size in row}
+        # "all" is the last.
+        sizes = sorted(sizes, key=lambda size: (size == "all", len(size), size))
         shown = Table("", *sizes, title=f"{name}: test scores (number of seeds)")
         for start, row in starts.items():
             shown.add_row(start, *(cell(row.get(size)) for size in sizes))
             means = [np.mean(row[size]) for size in sizes if size in row]
             places = [i for i, size in enumerate(sizes) if size in row]
             is_ours = start == RANDOM or start.startswith("albert")
-            style = {"marker": "o", "markersize": 4, "label": start}
-            axis.plot(places, means, "-" if is_ours else "--", **style)
+            style = {"marker": "o", "markersize": 4, "color": colours[start]}
+            axis.plot(places, means, "-" if is_ours else "--", label=start, **style)
         console.print(shown)
         axis.set_xticks(range(len(sizes)), sizes)
         axis.set(title=name, xlabel="labelled examples")
