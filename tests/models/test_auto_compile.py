@@ -17,7 +17,8 @@ from small_classifier import (
     unequal_batches,
 )
 
-from albert_tf.training import WarmupLinearDecay
+from albert_tf.models import task
+from albert_tf.training import WarmupLinearDecay, fine_tuning_epochs
 
 ONE_LAYER = {"num_layers": 1}
 
@@ -99,14 +100,16 @@ def test_a_training_step_is_traced_once():
 @pytest.mark.parametrize(
     ("arguments", "steps"),
     [
-        ({"x": TEXTS, "y": LABELS, "validation_split": 0.4, "batch_size": 3}, 60),
+        ({"x": TEXTS, "y": LABELS, "validation_split": 0.4, "batch_size": 3}, 4),
         ({"x": unequal_batches((TEXTS, LABELS), 4, 3), "epochs": 2}, 4),
         # Batches of 1, 3 and 3 texts.
         ({"x": TEXTS, "y": LABELS, "max_tokens": 40, "epochs": 2}, 6),
     ],
     ids=["default epochs", "dataset", "token budget"],
 )
-def test_the_schedule_has_as_many_steps_as_the_fit(arguments, steps):
+def test_the_schedule_has_as_many_steps_as_the_fit(arguments, steps, monkeypatch):
+    # Not the 30 of so few examples.
+    monkeypatch.setattr(task, "fine_tuning_epochs", lambda examples: 2)
     classifier = small_classifier(sizes=ONE_LAYER)
     classifier.compile(learning_rate=0.25)
     for _ in range(2):
@@ -115,6 +118,11 @@ def test_the_schedule_has_as_many_steps_as_the_fit(arguments, steps):
         assert int(classifier.optimizer.iterations) == steps
     config = classifier.optimizer.get_config()["learning_rate"]["config"]
     assert (config["total_steps"], config["peak_learning_rate"]) == (steps, 0.25)
+
+
+def test_few_examples_are_trained_for_more_epochs():
+    found = [fine_tuning_epochs(examples) for examples in (0, 5, 500, 1500, 10**6)]
+    assert found == [30, 30, 9, 3, 3]
 
 
 def test_an_own_optimizer_is_kept_with_its_rate_and_state(tmp_path):
