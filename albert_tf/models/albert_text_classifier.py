@@ -135,26 +135,20 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
         stored, given = config.get("labels"), arguments.get("labels")
         is_other = stored and given and set(stored) != set(given)
         if wanted == found and not is_other:
+            if stored and given and config.get("thresholds"):
+                thresholds = dict(zip(stored, config["thresholds"], strict=True))
+                config["thresholds"] = [thresholds[label] for label in given]
             return {**config, **arguments, "num_classes": found}, []
         if found:
-            # One more than for other tasks, because of `from_opened` below.
-            shown = given if is_other else wanted
-            warn_of_new_head(checkpoint, "classifier", shown, stacklevel=6)
+            warn_of_new_head(checkpoint, "classifier", given if is_other else wanted)
         return {**arguments, "num_classes": wanted}, ["classifier"]
 
-    @classmethod
-    def from_opened(cls, checkpoint, tokenizer=None, **kwargs):
-        model = super().from_opened(checkpoint, tokenizer, **kwargs)
-        stored = checkpoint.head_config("classifier").get("labels")
-        labels = model.labels or stored
-        if stored != labels and set(stored or ()) == set(labels):
-            # The head has the classes in the order of the checkpoint.
-            order = [stored.index(label) for label in labels]
-            weights = model.output_dense.get_weights()
-            model.output_dense.set_weights([x[..., order] for x in weights])
-            if cls.multi_label and model.thresholds and "thresholds" not in kwargs:
-                model.thresholds = [model.thresholds[i] for i in order]
-        return model
+    def order_heads(self, checkpoint):
+        stored = checkpoint.head_config("classifier").get("labels") or []
+        if self.labels and self.labels != stored and set(self.labels) == set(stored):
+            order = [stored.index(label) for label in self.labels]
+            weights = self.output_dense.get_weights()
+            self.output_dense.set_weights([x[..., order] for x in weights])
 
     @classmethod
     def has_heads_in(cls, checkpoint):

@@ -132,7 +132,11 @@ class FromCheckpoint(_Presets):
             backbone, tokenizer, sequence_length=sequence_length, **kwargs
         )
         checkpoint.load_into(model, new_heads)
+        model.order_heads(checkpoint)
         return model
+
+    def order_heads(self, checkpoint: Checkpoint) -> None:
+        """Bring loaded heads into the order of the model's classes, if it differs."""
 
     @classmethod
     def read_heads(
@@ -253,13 +257,11 @@ class FromCheckpoint(_Presets):
             self.optimizer = optimizer
 
 
-def warn_of_new_head(
-    checkpoint: Checkpoint, head: str, wanted: Any, stacklevel: int = 5
-) -> None:
+def warn_of_new_head(checkpoint: Checkpoint, head: str, wanted: Any) -> None:
     """Warn that a head of the checkpoint has another number of classes."""
     warnings.warn(
         f"The {head} of {checkpoint.path} has {checkpoint.num_classes(head)} classes, "
         f"not {wanted}: the model starts with a new head with random weights.",
         # The caller of `from_checkpoint`.
-        stacklevel=stacklevel,
+        stacklevel=5,
     )
