@@ -2,6 +2,7 @@
 
 import itertools
 import warnings
+from collections import Counter
 
 import numpy as np
 
@@ -281,8 +282,8 @@ class TokenClassification(Task):
         return Examples(found.x, found.spans, {"labels": labels})
 
     def class_counts(self, examples):
-        labels = [label for spans in examples.y for *_, label in spans]
-        return {label: labels.count(label) for label in examples.arguments["labels"]}
+        counts = Counter(label for spans in examples.y for *_, label in spans)
+        return {label: counts[label] for label in examples.arguments["labels"]}
 
     def class_examples(self, examples):
         found = dict.fromkeys(examples.arguments["labels"], "")
