@@ -65,9 +65,13 @@ def test_it_predicts_more_than_the_most_frequent_character():
     ids = tokenizer(texts).flat_values.numpy()
     assert (ids == tokenizer.get_vocabulary().index("[UNK]")).mean() < 0.01
     random = np.random.default_rng(0)
-    places = [random.integers(min(len(text), 100)) for text in texts]
+    # Not punctuation, where the comma is a good guess.
+    places = [
+        random.choice([i for i, x in enumerate(text[:100]) if x.isalpha()])
+        for text in texts
+    ]
     there = [text[i] for text, i in zip(texts, places, strict=True)]
     masked = [f"{x[:i]}[MASK]{x[i + 1 :]}" for x, i in zip(texts, places, strict=True)]
     found = [row[0]["token_str"] for row in model.fill(masked, top_k=1)]
     guessed = max(map(there.count, there)) / len(there)
-    assert np.mean(np.array(found) == there) > 2 * guessed
+    assert np.mean(np.array(found) == there) > 3 * guessed
