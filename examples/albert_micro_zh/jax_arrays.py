@@ -23,6 +23,7 @@ import tensorflow as tf
 
 import albert_tf
 import zh
+from albert_tf.checkpoints import config_arguments
 from albert_tf.files import complete_directory, write_json
 from albert_tf.models import AlbertBackbone, AlbertPretrainer
 from albert_tf.pretraining import PretrainingRecords
@@ -40,30 +41,35 @@ def write_arrays(records, folder, size):
             f"{records.folder} must hold unmasked records with sentence order and one "
             "vocabulary, as `albert-tf pretrain-data --order sop` writes them."
         )
+    settings = array_settings(tokenizer, size, records.sequence_length)
+    with complete_directory(folder) as temporary:
+        parts = []
+        for file in records.counts:
+            parts += _sequences(file, records.lengths)
+            if sum(len(part["tokens"]) for part in parts) >= TOKENS_PER_FILE:
+                write_part(temporary, joined(parts))
+                parts = []
+        if parts:
+            write_part(temporary, joined(parts))
+        write_json(temporary / "arrays.json", settings)
+        vocabulary = records.manifest.get("vocabulary", "vocab.txt")
+        shutil.copy(records.folder / vocabulary, temporary)
+
+
+def array_settings(tokenizer, size, sequence_length):
+    """Return the content of arrays.json."""
     vocabulary_size = tokenizer.vocabulary_size()
     if vocabulary_size > 2**16:
         raise albert_tf.AlbertError(
             f"The vocabulary has {vocabulary_size} tokens. At most {2**16} fit into 2 "
             "bytes."
         )
-    special = {x: getattr(tokenizer, f"{x}_token_id") for x in ("cls", "sep", "pad")}
-    settings = {
+    names = ("cls", "sep", "pad", "mask")
+    return {
         "size": {**size, "vocabulary_size": vocabulary_size},
-        "special_ids": {**special, "mask": tokenizer.mask_token_id},
-        "sequence_length": records.sequence_length,
+        "special_ids": {x: getattr(tokenizer, f"{x}_token_id") for x in names},
+        "sequence_length": sequence_length,
     }
-    with complete_directory(folder) as temporary:
-        parts = []
-        for file in records.counts:
-            parts += _sequences(file, records.lengths)
-            if sum(len(part["tokens"]) for part in parts) >= TOKENS_PER_FILE:
-                _write_part(temporary, parts)
-                parts = []
-        if parts:
-            _write_part(temporary, parts)
-        write_json(temporary / "arrays.json", settings)
-        vocabulary = records.manifest.get("vocabulary", "vocab.txt")
-        shutil.copy(records.folder / vocabulary, temporary)
 
 
 def _sequences(file, lengths):
@@ -80,15 +86,19 @@ def _sequences(file, lengths):
         }
 
 
-def _write_part(folder, parts):
+def joined(parts):
+    return {x: np.concatenate([part[x] for part in parts]) for x in parts[0]}
+
+
+def write_part(folder, arrays):
+    """Write a file of arrays, a dict by name."""
     number = len(list(folder.glob("*.npz")))
     # LZMA takes a quarter less space than the zlib of `np.savez_compressed`.
     with zipfile.ZipFile(
         folder / f"arrays-{number:03}.npz", "w", zipfile.ZIP_LZMA
     ) as archive:
-        for name in parts[0]:
+        for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as entry:
-                array = np.concatenate([part[name] for part in parts])
                 np.lib.format.write_array(entry, array)
 
 
@@ -114,14 +124,16 @@ def main(arguments=None):
     arrays = commands.add_parser("arrays", help="records to arrays")
     arrays.add_argument("records", type=pathlib.Path)
     arrays.add_argument("arrays", type=pathlib.Path)
-    arrays.add_argument("--config", choices=zh.SIZES, required=True, help="model size")
+    arrays.add_argument(
+        "--config", required=True, help="name of a model size, or a config file"
+    )
     checkpoint = commands.add_parser("checkpoint", help="weights to a checkpoint")
     checkpoint.add_argument("output", type=pathlib.Path)
     checkpoint.add_argument("checkpoint", type=pathlib.Path)
     checkpoint.add_argument("--vocab", required=True, help="the vocab.txt of ARRAYS")
     given = parser.parse_args(arguments)
     if given.command == "arrays":
-        size = zh.SIZES[given.config]
+        size = zh.SIZES.get(given.config) or config_arguments(given.config)
         write_arrays(PretrainingRecords(given.records), given.arrays, size)
     else:
         model = read_pretrainer(given.output)

@@ -18,6 +18,8 @@ WIDTH_STEP = 32
 # Share of the tokens to predict at the first and the last step, how many of them become
 # [MASK] or a random token, and the maximum number of neighbours masked together.
 MASK_RATES, MASK_TOKEN_RATE, RANDOM_TOKEN_RATE, NGRAM = (0.3, 0.15), 0.8, 0.1, 3
+# Class of a token or text without one.
+IGNORED = -1
 
 
 def read_arrays(folder):
@@ -34,13 +36,17 @@ def read_arrays(folder):
 class Plan:
     """Padded length and sequences of each call, an int array [steps, sequences].
 
-    An epoch groups sequences of similar lengths in random order.
+    An epoch groups sequences of similar lengths in random order. It has each sequence
+    once, or as often as its weight on average.
     """
 
-    def __init__(self, lengths, longest, batch_tokens, steps_per_call, seed):
+    def __init__(
+        self, lengths, longest, batch_tokens, steps_per_call, seed, weights=None
+    ):
         steps = range(WIDTH_STEP, longest + WIDTH_STEP, WIDTH_STEP)
         self.widths = [min(width, longest) for width in steps]
         self.buckets = np.searchsorted(self.widths, lengths)
+        self.weights = weights
         self.batch_tokens, self.steps, self.seed = batch_tokens, steps_per_call, seed
         self.epoch = functools.lru_cache(1)(self._epoch)
         self.calls_per_epoch = len(self.epoch(0))
@@ -56,9 +62,13 @@ class Plan:
 
     def _epoch(self, number):
         random = np.random.default_rng((self.seed, number))
+        drawn = np.arange(len(self.buckets))
+        if self.weights is not None:
+            counts = np.floor(self.weights + random.random(len(drawn)))
+            drawn = np.repeat(drawn, counts.astype("int64"))
         calls, rest = [], np.empty(0, "int64")
         for bucket, width in enumerate(self.widths):
-            own = random.permutation(np.flatnonzero(self.buckets == bucket))
+            own = random.permutation(drawn[self.buckets[drawn] == bucket])
             # The rest of a bucket is padded to the length of the next.
             rows = np.concatenate([rest, own]).astype("int32")
             shape = self.steps, max(self.batch_tokens // width, 1)
@@ -68,39 +78,13 @@ class Plan:
         return [calls[i] for i in random.permutation(len(calls))]
 
 
-def draw_batch(arrays, settings, rows, width, key, mask_rate):
-    """Return features, labels and weights of sequences, as `AlbertPretrainer` takes."""
-    order_key, mask_key = jax.random.split(key)
+def read_rows(arrays, rows, width):
+    """Return positions [1, width], and of each row its lengths and start [rows, 1]."""
     place = jnp.arange(width)[None]
-    length, second, start = (
+    return place, *(
         arrays[name][rows].astype("int32")[:, None]
         for name in ("lengths", "seconds", "starts")
     )
-    is_token = place < length
-    # Rotating "A [SEP] B [SEP]", which follows [CLS], swaps the segments.
-    first = length - second - 1
-    swaps = jax.random.bernoulli(order_key, shape=second.shape) & (second > 0)
-    shifted = 1 + (place - 1 + jnp.where(swaps, first, 0)) % (length - 1)
-    source = start + jnp.where(is_token & (place > 0), shifted, 0)
-    tokens = arrays["tokens"][source].astype("int32")
-    token_ids = jnp.where(is_token, tokens, settings["special_ids"]["pad"])
-    second_now = jnp.where(swaps, first, second)
-    masked = draw_masks(token_ids, settings, mask_key, mask_rate)
-    features = {
-        "token_ids": masked["token_ids"],
-        "segment_ids": (is_token & (place >= length - second_now)).astype("int32"),
-        "padding_mask": is_token.astype("int32"),
-        "mask_positions": masked["mask_positions"],
-    }
-    labels = {
-        "mlm_logits": masked["mask_ids"],
-        "sop_logits": arrays["labels"][rows].astype("int32") ^ swaps[:, 0],
-    }
-    weights = {
-        "mlm_logits": masked["mask_weights"],
-        "sop_logits": (second[:, 0] > 0).astype("float32"),
-    }
-    return features, labels, weights
 
 
 def draw_masks(token_ids, settings, key, mask_rate):

@@ -2,8 +2,10 @@
 
     python examples/albert_micro_zh/jax_pretrain.py ARRAYS OUTPUT --minutes 24
 
-ARRAYS is a directory of `jax_arrays.py`. OUTPUT gets weights.npz, which `jax_arrays.py`
-converts to a checkpoint, config.json and history.npz (losses and accuracies by step).
+ARRAYS is a directory of `jax_arrays.py` or, for the supervised stage, of
+`jax_labelled.py`: then --start gives the weights.npz of a pretraining. OUTPUT gets
+weights.npz, which these scripts convert to a checkpoint, config.json and history.npz
+(losses and accuracies by step).
 With --minutes a speed trial at the start sets the number of steps, so that the learning
 rate reaches 0 in time. The state is saved to OUTPUT every two minutes, and the same
 command resumes from it. A resumed training ends with the same weights.
@@ -31,15 +33,14 @@ if os.environ.setdefault("KERAS_BACKEND", "jax") != "jax":
 
 import jax
 import jax.numpy as jnp
+import jax_recipe_labels
+import jax_recipe_text
 import keras
 import numpy as np
-from jax_batches import MASK_RATES, Plan, draw_batch, read_arrays
+from jax_batches import MASK_RATES, Plan, read_arrays
 
-from albert_tf.backbone import AlbertBackbone
 from albert_tf.backbone.precision import as_dtype
 from albert_tf.files import complete_file, only_writer, write_json
-from albert_tf.layers import MaskedLMHead
-from albert_tf.layers.common import dense
 from albert_tf.training.optimizers import (
     AdamW,
     WarmupLinearDecay,
@@ -50,36 +51,6 @@ from albert_tf_lite.errors import AlbertError
 SAVE_SECONDS = 120
 
 
-def build_model(size):
-    """Return the model of `AlbertPretrainer`, which needs TensorFlow."""
-    backbone = AlbertBackbone(**size)
-    head = MaskedLMHead(
-        backbone.embedding, backbone.activation, dtype=None, name="mlm_logits"
-    )
-    positions = keras.Input((None,), dtype="int32", name="mask_positions")
-    hidden = backbone(backbone.input)
-    outputs = {
-        "mlm_logits": head(hidden["sequence_output"], positions),
-        "sop_logits": dense(2, dtype="float32", name="sop_logits")(
-            hidden["pooled_output"]
-        ),
-    }
-    return keras.Model({**backbone.input, "mask_positions": positions}, outputs)
-
-
-def losses(weights, model, features, labels, sample_weights):
-    """Return the sum of both losses, and both with their accuracies."""
-    outputs, _ = model.stateless_call(weights, [], features, training=True)
-    found = {}
-    for head, logits in outputs.items():
-        y, w = labels[head], sample_weights[head]
-        own = jnp.take_along_axis(logits, y[..., None], axis=-1)[..., 0]
-        found[f"{head}_loss"] = jnp.mean(w * (jax.nn.logsumexp(logits, -1) - own))
-        is_right = jnp.sum(w * (jnp.argmax(logits, axis=-1) == y))
-        found[f"{head}_accuracy"] = is_right / jnp.maximum(jnp.sum(w), 1e-6)
-    return found["mlm_logits_loss"] + found["sop_logits_loss"], found
-
-
 class Training:
     """A training that is saved in, and resumed from, its output directory.
 
@@ -88,6 +59,9 @@ class Training:
 
     def __init__(self, given):
         arrays, self.settings = read_arrays(given.arrays)
+        is_labelled = "heads" in self.settings
+        # The module with the model, the batches and the losses.
+        self.recipe = jax_recipe_labels if is_labelled else jax_recipe_text
         self.given, self.state_file = given, given.output / "state.npz"
         self.size = dict(self.settings["size"])
         self.size["num_layers"] = given.layers or self.size["num_layers"]
@@ -95,15 +69,19 @@ class Training:
         self.plan = Plan(
             *(arrays["lengths"], longest, given.batch_tokens),
             *(given.steps_per_call, seed),
+            weights=arrays.pop("weights", None),
         )
         self.lengths, self.arrays = arrays["lengths"], jax.device_put(arrays)
         keras.utils.set_random_seed(seed)
         keras.config.set_dtype_policy(as_dtype(given.precision))
-        self.model = build_model(self.size)
+        self.model = self.recipe.build_model(self.size, self.settings)
         if given.start:
             with np.load(given.start) as start:
                 for x in self.model.weights:
-                    x.assign(start[x.path])
+                    if x.path in start.files:
+                        x.assign(start[x.path])
+                    else:
+                        print(f"New: {x.path}")
         config = scheduled_optimizer(
             "adamw", given.learning_rate, ema_momentum=given.ema_momentum
         ).get_config()
@@ -132,7 +110,8 @@ class Training:
 
     def batch(self, arrays, rows, step, mask_rate, width):
         key = jax.random.fold_in(jax.random.key(self.given.seed), step)
-        return draw_batch(arrays, self.settings, rows, width, key, mask_rate)
+        settings = self.settings
+        return self.recipe.draw_batch(arrays, settings, rows, width, key, mask_rate)
 
     def _call(self, state, arrays, inputs, width):
         """Train on the batches of a call, and return the state and the metrics."""
@@ -141,7 +120,7 @@ class Training:
             weights, optimizer = state
             rows, number, mask_rate, learning_rate = inputs
             batch = self.batch(arrays, rows, number, mask_rate, width)
-            gradients, found = jax.grad(losses, has_aux=True)(
+            gradients, found = jax.grad(self.recipe.losses, has_aux=True)(
                 weights, self.model, *batch
             )
             optimizer = [*optimizer]
@@ -168,7 +147,7 @@ class Training:
         steps = np.arange(len(rows)) + call * len(rows)
         warmup = int(self.steps * self.given.warmup)
         schedule = WarmupLinearDecay(self.given.learning_rate, self.steps, warmup)
-        mask_rates = np.interp(steps / self.steps, (0, 1), MASK_RATES)
+        mask_rates = np.interp(steps / self.steps, (0, 1), self.given.mask_rates)
         return width, (rows, steps, mask_rates.astype("float32"), schedule(steps))
 
     def plan_steps(self):
@@ -204,7 +183,7 @@ class Training:
                     "start over."
                 )
             self.call, self.calls = int(saved["call"]), int(saved["calls"])
-            names = [x for x in saved.files if x.startswith(("mlm_", "sop_"))]
+            names = [x for x in saved.files if x.endswith(("_loss", "_accuracy"))]
             self.history = {name: [saved[name]] for name in names}
             for i, variable in enumerate(self.variables):
                 variable.assign(saved[f"value_{i}"])
@@ -284,6 +263,9 @@ def parse_arguments(arguments=None):
     parser.add_argument("--steps-per-call", type=int, default=32)
     parser.add_argument("--learning-rate", type=float, default=1e-3)
     parser.add_argument("--warmup", type=float, default=0.05)
+    parser.add_argument(
+        "--mask-rates", type=float, nargs=2, default=MASK_RATES, help="first and last"
+    )
     parser.add_argument("--ema-momentum", type=float, default=0.999)
     parser.add_argument(
         "--precision", choices=("float32", "bfloat16"), default="bfloat16"
