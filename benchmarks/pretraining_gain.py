@@ -44,6 +44,7 @@ from albert_tf import models
 from albert_tf.data import read_squad, read_tagged_texts
 from albert_tf.evaluation import cmrc_scores, entity_scores, regression_scores
 from albert_tf.files import BUNDLED, complete_file, write_json
+from albert_tf.training import fine_tuning_learning_rate
 
 EXAMPLES = pathlib.Path(__file__).resolve().parents[1] / "examples"
 RANDOM = "random weights"
@@ -301,7 +302,9 @@ def fine_tune(data, train, test, start, seed):
         BUNDLED[0] if start == RANDOM else start, **options
     )
     if start == RANDOM:
-        config = {**model.backbone.get_config(), "fine_tuning": None}
+        config = model.backbone.get_config()
+        rate = fine_tuning_learning_rate(config["hidden_dim"], random_weights=True)
+        config["fine_tuning"] = {"pooling_mode": "mean", "learning_rate": rate}
         options = {name: x for name, x in options.items() if name != "sequence_length"}
         if "labels" in options and data.model is models.AlbertTextClassifier:
             options["num_classes"] = len(options["labels"])

@@ -67,8 +67,8 @@ class AlbertBackbone(Presets, keras_hub.models.Backbone):
         pooler: bool. `False` for a model without `pooled_output`, as masked
             language models and taggers are often saved.
         fine_tuning: optional dict, the settings that suit the weights, which tasks
-            take as defaults: `pooling_mode` of classifiers and regressors, and
-            `learning_rate`, which `from_checkpoint` drops for a task with a new head.
+            take as defaults: `learning_rate`, and `pooling_mode` of classifiers and
+            regressors.
         dtype: string or `keras.DTypePolicy`, such as `"mixed_bfloat16"`.
 
     Inputs:

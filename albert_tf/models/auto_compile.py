@@ -70,9 +70,8 @@ class AutoCompile(_Model):
             loss: `"auto"` for the loss of the task.
             metrics: `"auto"` for the metrics of the task.
             learning_rate: optional float, the peak for `optimizer="auto"`. By default
-                that of the backbone's `fine_tuning`, else 5e-4 for models as wide as
-                micro, 1e-4 for tiny and small, 3e-5 up to large, 1e-5 above; 1e-3 for
-                toys.
+                that of the backbone's `fine_tuning`, else by its width: 1e-4 for tiny
+                and small, 3e-5 up to large, 1e-5 above, 5e-4 and 1e-3 below.
             ema_momentum: optional float below 1, for `optimizer="auto"`. Keep the
                 moving average of the weights, which `fit` ends with, as Keras'
                 `use_ema`; 0.99 averages about 100 steps. To score the averages after

@@ -124,10 +124,6 @@ class FromCheckpoint(_Presets):
         needs_pooler = any(HEADS[head].reads == "pooled" for head in new_heads)
         pooler = (checkpoint.has_pooler or needs_pooler) and not drops_pooler
         backbone = checkpoint.build_backbone(dtype=dtype, pooler=pooler)
-        if new_heads:
-            # The stored rate suits trained heads, which a higher one would undo.
-            settings = backbone.fine_tuning.items()
-            backbone.fine_tuning = {k: v for k, v in settings if k != "learning_rate"}
         model = cls.from_backbone(
             backbone, tokenizer, sequence_length=sequence_length, **kwargs
         )

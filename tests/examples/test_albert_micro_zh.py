@@ -26,12 +26,12 @@ def test_they_are_complete_and_small(name, heads):
     assert found.layout == "albert_zh" and found.heads == heads
     assert found.missing == found.unused == []
     files = (EXAMPLES / name).iterdir()
-    assert sum(file.stat().st_size for file in files) <= 8e6
+    assert sum(file.stat().st_size for file in files) <= 9e6
 
 
 def test_reviews_are_classified_without_training():
     model = AlbertTextClassifier.from_checkpoint("albert_micro_zh_reviews")
-    assert (model.pooling_mode, model.default_learning_rate) == ("mean", 1e-4)
+    assert (model.pooling_mode, model.default_learning_rate) == ("mean", 2e-4)
     reviews = {
         "房间很脏，再也不来": "差评",
         "物超所值，老婆很喜欢": "好评",
