@@ -94,7 +94,8 @@ def test_the_check_runs_on_the_bundled_checkpoint(monkeypatch, tmp_path):
     with pytest.warns(UserWarning, match="lacks index_sha256"):
         check_release(release, folder_of(name))
     with pytest.raises(AssertionError):
-        wrong = Release(name, "zh", "albert_zh", {"num_layers": 4}, None, True, None)
+        layers = {"num_layers": sizes["num_layers"] + 1}
+        wrong = Release(name, "zh", "albert_zh", layers, None, True, None)
         check_release(wrong, folder_of(name))
 
 
