@@ -34,7 +34,7 @@ classifier = albert_tf.models.AlbertTextClassifier.from_checkpoint(
     HERE / "albert_micro_zh", labels=["差评", "好评"]
 )
 classifier.compile(
-    optimizer=keras.optimizers.AdamW(5e-4),
+    optimizer=keras.optimizers.AdamW(2e-4),
     loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
     metrics=["accuracy"],
 )

@@ -22,7 +22,6 @@ train, dev = map(read_choices, files)
 
 keras.utils.set_random_seed(1)
 model = albert_tf.models.AlbertMultipleChoice.from_checkpoint(HERE / "albert_micro_zh")
-model.compile(learning_rate=1e-3)
 # Train for at least about 220 steps, even on few questions.
 epochs = max(2, 220 * 8 // len(train))
 model.fit(train.x, train.labels, 8, epochs, verbose=2)

@@ -24,7 +24,6 @@ keras.utils.set_random_seed(1)
 tagger = albert_tf.models.AlbertTokenClassifier.from_checkpoint(
     HERE / "albert_micro_zh", labels=train.labels
 )
-tagger.compile(learning_rate=1e-3)
 # Train for at least about 150 steps, even on few texts.
 epochs = max(3, 150 * 16 // len(train.x))
 tagger.fit(train.x[:MOST], train.spans[:MOST], 16, epochs, verbose=2)
