@@ -88,8 +88,8 @@ def finetune(
     learning_rate: Annotated[
         float | None,
         training_option(
-            "Peak learning rate. Default by size: 5e-4 for micro, 1e-4 for tiny (3e-4 "
-            "from random weights), 3e-5 for base."
+            "Peak learning rate. Default: that of the checkpoint, or by size: 1e-4 for "
+            "tiny (3e-4 from random weights), 3e-5 for base."
         ),
     ] = None,
     patience: Annotated[
