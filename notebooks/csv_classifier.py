@@ -58,7 +58,7 @@ train.groupby("label").text.agg(
 # %% [markdown]
 # ## 2. Train
 #
-# `from_checkpoint` loads the bundled checkpoint for reviews (1.5 million parameters).
+# `from_checkpoint` loads the bundled checkpoint for reviews (2 million parameters).
 # For other texts, pass the name of a release instead, such as `"albert_tiny_zh"`.
 # `fit` is that of Keras, and takes strings and the names of the labels. A fresh
 # classifier is compiled already: AdamW, warm-up, and a learning rate for its size.
