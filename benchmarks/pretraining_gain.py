@@ -419,7 +419,8 @@ def report(done, path):
         axis.set(title=name, xlabel="labelled examples")
         axis.grid(alpha=0.3)
     axes[0].set_ylabel("test score")
-    axes[0].legend(fontsize=7)
+    lines = {line.get_label(): line for axis in axes for line in axis.lines}
+    figure.legend(lines.values(), lines, loc="outside lower center", ncols=len(lines))
     with complete_file(path) as temporary:
         figure.savefig(temporary, dpi=120, format="png")
 
