@@ -18,8 +18,6 @@ WIDTH_STEP = 32
 # Share of the tokens to predict at the first and the last step, how many of them become
 # [MASK] or a random token, and the maximum number of neighbours masked together.
 MASK_RATES, MASK_TOKEN_RATE, RANDOM_TOKEN_RATE, NGRAM = (0.3, 0.15), 0.8, 0.1, 3
-# Class of a token or text without one.
-IGNORED = -1
 
 
 def read_arrays(folder):

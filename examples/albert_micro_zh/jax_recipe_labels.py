@@ -10,7 +10,7 @@ logarithm of the number of classes.
 import jax
 import jax.numpy as jnp
 import keras
-from jax_batches import IGNORED, draw_masks, read_rows
+from jax_batches import draw_masks, read_rows
 from keras import ops
 
 from albert_tf.backbone import AlbertBackbone
@@ -18,6 +18,8 @@ from albert_tf.layers import MaskedLMHead
 from albert_tf.layers.common import dense
 
 MASKED_ROWS = 4
+# Class of a token or text without one, as `jax_labelled.py` writes it.
+IGNORED = -1
 
 
 def draw_batch(arrays, settings, rows, width, key, mask_rate):
@@ -56,9 +58,8 @@ def build_model(size, settings):
     """Return the encoder with the heads of texts, of tokens and of masked tokens."""
     backbone = AlbertBackbone(**size)
     hidden = backbone(backbone.input)["sequence_output"]
-    mask = ops.expand_dims(backbone.input["padding_mask"], -1)
-    mask = ops.cast(mask, "float32")
-    pooled = ops.sum(ops.cast(hidden, "float32") * mask, 1) / ops.sum(mask, 1)
+    pool = keras.layers.GlobalAveragePooling1D(dtype="float32")
+    pooled = pool(hidden, mask=backbone.input["padding_mask"])
     positions = keras.Input(batch_shape=(1, None), dtype="int32", name="mask_positions")
     masked_lm_head = MaskedLMHead(
         backbone.embedding, backbone.activation, dtype=None, name="mlm_logits"
