@@ -9,6 +9,8 @@ PYTEST_ENV := MALLOC_TRIM_THRESHOLD_=131072 MALLOC_MMAP_THRESHOLD_=131072 \
 	MALLOC_ARENA_MAX=2
 PYTEST := $(PYTEST_ENV) $(BIN)/python -m pytest -n 2 --dist worksteal
 export TEXT
+# Python compiles what is imported; pip would compile all of TensorFlow.
+export PIP_COMPILE := 0
 
 .PHONY: demo test test-slow test-peers test-nightly test-oldest lint docs notebooks dist \
 	benchmark benchmark-convert benchmark-export benchmark-pretrain-data clean

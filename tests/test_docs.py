@@ -42,7 +42,7 @@ NOT_RUN = {
 OCNLI = '{"sentence1": "他在踢球。", "sentence2": "他在运动。", "label": "entailment"}'
 PAGES = sorted([*ROOT.glob("README*.md"), *(ROOT / "docs").rglob("*.md")])
 # Pages without commands that train for less than a few seconds.
-FAST = ("guides/pipelines.md", "guides/tokenizers.md", "guides/backbone.md")
+FAST = ("guides/tokenizers.md", "guides/backbone.md")
 # The first pages of a new user. The others train for minutes on one core.
 SLOW = ("README.md", "index.md", "install.md", "quickstart.md")
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)

@@ -96,7 +96,7 @@ SCRIPTS = {
     "token_classification": (lambda x: (x["scores"]["f1"], 0.55),),
 }
 # The quickest run in CI, the others every night.
-QUICK = ("convert_checkpoint", "pipelines", "summarization", "text_classification")
+QUICK = ("convert_checkpoint", "pipelines")
 # Run by other tests and by `make demo`.
 OTHERS = ("demo", "make_vocabulary", "serve", "serving_client")
 

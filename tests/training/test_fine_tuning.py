@@ -165,7 +165,7 @@ def test_interrupted_while_weights_were_written(tmp_path):
     [
         pytest.param(Spy(interrupted=3), 3, id="between epochs"),
         pytest.param(Spy(signalled=(2, 1)), 4, id="second epoch"),
-        pytest.param(Spy(signalled=(1, 0)), 8, id="first", marks=pytest.mark.slow),
+        pytest.param(Spy(signalled=(1, 0)), 8, id="first", marks=pytest.mark.nightly),
     ],
 )
 def test_a_resumed_run_ends_as_if_never_interrupted(tmp_path, spy, left):
