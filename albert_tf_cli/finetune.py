@@ -138,31 +138,18 @@ def finetune(
           --dev dev.tsv --output my_model
     """
     folder = pathlib.Path(output)
-    is_start = checkpoint and folder.resolve() == pathlib.Path(checkpoint).resolve()
-    may_replace = overwrite or common.state_folder(folder).exists()
-    if is_start or (folder.exists() and any(folder.iterdir()) and not may_replace):
-        raise FileExistsError(
-            f"--output {folder} contains files. Choose another directory, or pass "
-            "--overwrite to replace a model other than --checkpoint."
-        )
+    _check_output(folder, checkpoint, overwrite)
     learned = TASKS[task]
     read = reader_of(learned, skip_invalid)
     columns = Columns(label_column, text_column, text_b_column)
-    data = {"train": read(train, columns)}
+    data = _read_parts(read, {"train": train, "dev": dev, "test": test}, columns, seed)
     arguments = data["train"].arguments
-    for name, path in (("dev", dev), ("test", test)):
-        if path:
-            data[name] = read(path, columns, arguments)
-    if not dev:
-        data["train"], data["dev"] = split(data["train"], seed)
+    labels = arguments.get("labels")
     counts = ", ".join(f"{name} {len(part):,}" for name, part in data.items())
-    if labels := arguments.get("labels"):
+    if labels:
         counts = f"{len(labels)} labels: {common.shown(labels)}. {counts}"
     start = checkpoint or f"random weights ({config})"
-    common.console.print(
-        f"{counts} examples, from {start}",
-        soft_wrap=True,
-    )
+    common.console.print(f"{counts} examples, from {start}", soft_wrap=True)
 
     if checkpoint:
         common.check_checkpoint(checkpoint)
@@ -176,9 +163,7 @@ def finetune(
     import keras
 
     from albert_tf.backbone.precision import as_dtype
-    from albert_tf.export import onnx
-    from albert_tf.files import remove_directory, write_json
-    from albert_tf.model_card import excerpt, write_model_card
+    from albert_tf.files import remove_directory
     from albert_tf.models import class_weights
     from albert_tf.training import (
         fine_tuning_batch_size,
@@ -186,7 +171,7 @@ def finetune(
         fine_tuning_learning_rate,
     )
     from albert_tf.training.fine_tuning import fine_tune
-    from albert_tf.training.run_state import data_digest, plot_history
+    from albert_tf.training.run_state import data_digest
 
     keras.utils.set_random_seed(seed)
     keras.config.set_dtype_policy(as_dtype(precision))
@@ -204,15 +189,11 @@ def finetune(
         ema_momentum=ema_momentum,
         gradient_accumulation_steps=gradient_accumulation_steps,
     )
-    if monitor is not None:
+    if monitor is None:
+        monitor = model.monitor
+    else:
         scores = learned.evaluate(model, data["dev"].select([0]), batch_size)
-        names = sorted({model.monitor, *scores} - _NOT_TO_MAXIMISE)
-        if monitor not in names:
-            raise AlbertError(
-                f"--monitor {monitor} is not a score to maximise. Expected one of: "
-                f"{', '.join(names)}"
-            )
-    monitor = monitor or model.monitor
+        _check_monitor(monitor, {model.monitor, *scores} - _NOT_TO_MAXIMISE)
     if class_weight is None:
         _warn_of_rare_class(learned.class_counts(data["train"]), model)
     _warn_of_dev(data["dev"], learned.class_counts(data["dev"]))
@@ -254,27 +235,7 @@ def finetune(
     if labels:
         metrics["classes"] = labels
     metrics["settings"] = settings
-    files = {"train": train, "dev": dev or f"{train} (10%)", "test": test}
-    card: dict[str, Any] = {
-        "start": checkpoint or f"{config} (random weights)",
-        "data": {
-            name: (files[name], len(part), metrics.get(name, {}))
-            for name, part in data.items()
-        },
-        "examples": {
-            label: excerpt(text)
-            for label, text in learned.class_examples(data["train"]).items()
-        },
-    }
-    # An export uses the card of the same weights only.
-    metrics["card"] = {preset_digest(folder): card}
-    write_json(folder / "metrics.json", metrics)
-    shown = ("loss", monitor)
-    plot_history(metrics["history"], shown, folder / "history.png")
-    # For answers without TensorFlow, where the package and the task allow it.
-    with contextlib.suppress(ImportError, AlbertError):
-        onnx(model, folder / NETWORK, preset=folder)
-    write_model_card(folder, model, **card)
+    _write_results(folder, model, metrics, data, learned, monitor)
     # Last: until then, the same command completes an interrupted run.
     remove_directory(common.state_folder(folder))
     best = [
@@ -287,6 +248,67 @@ def finetune(
         f"{', '.join(best)}. Model, README.md and metrics.json are in {output}",
         soft_wrap=True,
     )
+
+
+def _check_output(folder, checkpoint, overwrite):
+    """Raise if the model would replace files that it may not replace."""
+    is_start = checkpoint and folder.resolve() == pathlib.Path(checkpoint).resolve()
+    may_replace = overwrite or common.state_folder(folder).exists()
+    if is_start or (folder.exists() and any(folder.iterdir()) and not may_replace):
+        raise FileExistsError(
+            f"--output {folder} contains files. Choose another directory, or pass "
+            "--overwrite to replace a model other than --checkpoint."
+        )
+
+
+def _read_parts(read, files, columns, seed):
+    """Return the examples by part; without a dev file, a tenth of train is dev."""
+    data = {"train": read(files["train"], columns)}
+    for name in ("dev", "test"):
+        if files[name]:
+            data[name] = read(files[name], columns, data["train"].arguments)
+    if "dev" not in data:
+        data["train"], data["dev"] = split(data["train"], seed)
+    return data
+
+
+def _check_monitor(monitor, scores):
+    if monitor not in scores:
+        raise AlbertError(
+            f"--monitor {monitor} is not a score to maximise. Expected one of: "
+            f"{', '.join(sorted(scores))}"
+        )
+
+
+def _write_results(folder, model, metrics, data, learned, monitor):
+    """Write metrics.json, history.png, the exported model and the model card."""
+    from albert_tf.export import onnx
+    from albert_tf.files import write_json
+    from albert_tf.model_card import excerpt, write_model_card
+    from albert_tf.training.run_state import plot_history
+
+    given = metrics["settings"]
+    files = {name: given[name] for name in data}
+    files["dev"] = files["dev"] or f"{files['train']} (10%)"
+    card: dict[str, Any] = {
+        "start": given["checkpoint"] or f"{given['config']} (random weights)",
+        "data": {
+            name: (files[name], len(part), metrics.get(name, {}))
+            for name, part in data.items()
+        },
+        "examples": {
+            label: excerpt(text)
+            for label, text in learned.class_examples(data["train"]).items()
+        },
+    }
+    # An export uses the card of the same weights only.
+    metrics["card"] = {preset_digest(folder): card}
+    write_json(folder / "metrics.json", metrics)
+    plot_history(metrics["history"], ("loss", monitor), folder / "history.png")
+    # For answers without TensorFlow, where the package and the task allow it.
+    with contextlib.suppress(ImportError, AlbertError):
+        onnx(model, folder / NETWORK, preset=folder)
+    write_model_card(folder, model, **card)
 
 
 def _warn_of_rare_class(counts, model):

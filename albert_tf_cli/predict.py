@@ -118,13 +118,7 @@ def predict(
     """
     from albert_tf.data.writing import check_writable, write_records
 
-    labels = [x.strip() for x in re.split("[,，、]", candidate_labels or "")]
-    labels = [x for x in labels if x]
-    if bool(labels) != (task_name == "zero-shot-classification"):
-        raise AlbertError(
-            "--task zero-shot-classification needs --candidate-labels, such as "
-            "体育,财经, and no other task takes them."
-        )
+    labels = _labels(candidate_labels, task_name)
     if output and pathlib.Path(output).exists():
         raise FileExistsError(f"{output} already exists. Choose another --output.")
     suffix = check_writable(output, as_json) if output else ""
@@ -183,13 +177,11 @@ def predict(
             examples = (dict(zip(fields, parts, strict=True)) for parts in _examples(x))
             own = table.records() if table else examples
             for record, found in zip(own, block, strict=True):
-                named = task.columns(found["answer"] if explain else found)
                 if suffix == ".jsonl":
                     named = found if isinstance(found, dict) else {"answer": found}
-                yield record | {
-                    f"predicted_{name}" if name in record else name: value
-                    for name, value in named.items()
-                }
+                else:
+                    named = task.columns(found["answer"] if explain else found)
+                yield _joined(record, named)
 
     run = {"model": _digest(network, answer), "texts": digest, "task": answer.task}
     run |= {"labels": labels, "top_k": top_k, "explain": explain, "block": BLOCK}
@@ -211,6 +203,26 @@ def predict(
                 progress(done, total)
         write_records(output, records, suffix, file)
     common.console.print(f"{total:,} answers are in {output}", soft_wrap=True)
+
+
+def _labels(candidate_labels, task_name):
+    """Return the labels of zero-shot classification; raise if another task has any."""
+    labels = [x.strip() for x in re.split("[,，、]", candidate_labels or "")]
+    labels = [x for x in labels if x]
+    if bool(labels) != (task_name == "zero-shot-classification"):
+        raise AlbertError(
+            "--task zero-shot-classification needs --candidate-labels, such as "
+            "体育,财经, and no other task takes them."
+        )
+    return labels
+
+
+def _joined(record, answer):
+    """Return a record with the fields of its answer, renamed where it has them."""
+    return record | {
+        f"predicted_{name}" if name in record else name: value
+        for name, value in answer.items()
+    }
 
 
 def _open(model, task_name, engine, explain, settings):

@@ -165,30 +165,31 @@ def pretrain(
     plot_history(done["history"], shown, folder / "loss.png", interval, "step")
     # Last, because an existing preset is not overwritten.
     saving.write()
+    data_of_card = {"train": _card_row(records, done["history"])}
+    if dev_records:
+        data_of_card["dev"] = _card_row(dev_records, done["history"], is_dev=True)
     write_model_card(
         folder,
         model,
         tokenizer=saving.tokenizer,
         start=checkpoint or f"{config} (random weights)",
-        data={
-            name: (
-                str(part.folder),
-                sum(part.counts.values()),
-                {
-                    x.removeprefix("val_"): values[-1]
-                    for x, values in done["history"].items()
-                    if x.startswith("val_") == (name == "dev")
-                },
-            )
-            for name, part in (("train", records), ("dev", dev_records))
-            if part
-        },
+        data=data_of_card,
     )
     remove_directory(common.state_folder(output))
     common.console.print(
         f"Checkpoint ({layout}), README.md, history.json and loss.png are in {output}",
         soft_wrap=True,
     )
+
+
+def _card_row(records, history, is_dev=False):
+    """Return folder, size and last scores of records, as the model card has them."""
+    scores = {
+        name.removeprefix("val_"): values[-1]
+        for name, values in history.items()
+        if name.startswith("val_") == is_dev
+    }
+    return str(records.folder), sum(records.counts.values()), scores
 
 
 def _rate(text):

@@ -39,8 +39,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 from sklearn.naive_bayes import MultinomialNB
 
-import albert_tf
 from albert_tf import models
+from albert_tf.checkpoints import open_checkpoint
 from albert_tf.data import read_squad, read_tagged_texts
 from albert_tf.evaluation import cmrc_scores, entity_scores, regression_scores
 from albert_tf.files import BUNDLED, complete_file, write_json
@@ -296,20 +296,21 @@ def fine_tune(data, train, test, start, seed):
         options["labels"] = (
             list(SENTIMENT.values()) if data.is_sentiment else sorted(set(train[1]))
         )
+        options["num_classes"] = len(options["labels"])
     if data.model is models.AlbertTokenClassifier:
         options["labels"] = sorted({label for row in train[1] for *_, label in row})
-    model = data.model.from_checkpoint(
-        BUNDLED[0] if start == RANDOM else start, **options
-    )
     if start == RANDOM:
-        config = model.backbone.get_config()
-        rate = fine_tuning_learning_rate(config["hidden_dim"], random_weights=True)
-        config["fine_tuning"] = {"pooling_mode": "mean", "learning_rate": rate}
-        options = {name: x for name, x in options.items() if name != "sequence_length"}
-        if "labels" in options and data.model is models.AlbertTextClassifier:
-            options["num_classes"] = len(options["labels"])
-        backbone = albert_tf.models.AlbertBackbone.from_config(config)
-        model = data.model(backbone, preprocessor=model.preprocessor, **options)
+        bundled = open_checkpoint(BUNDLED[0])
+        rate = fine_tuning_learning_rate(
+            bundled.arguments["hidden_dim"], random_weights=True
+        )
+        settings = {"pooling_mode": "mean", "learning_rate": rate}
+        backbone = models.AlbertBackbone(
+            **{**bundled.arguments, "fine_tuning": settings}
+        )
+        model = data.model.from_backbone(backbone, bundled.tokenizer(), **options)
+    else:
+        model = data.model.from_checkpoint(start, **options)
     model.fit(*train, verbose=0)
     return float(data.score(model, *test))
 

@@ -124,8 +124,8 @@ plt.show()
 # ## 4. The new checkpoint
 #
 # The model is saved as a TensorFlow 1 checkpoint, which the original code reads, too.
-# Masked words show how little changes in two minutes: the bundled model has read 45 MB
-# of other reviews before.
+# Masked words show how little changes in two minutes: the bundled model has read 1.5
+# billion tokens before.
 
 # %%
 albert_tf.save_checkpoint(
