@@ -148,9 +148,6 @@ def finetune(
     counts = ", ".join(f"{name} {len(part):,}" for name, part in data.items())
     if labels:
         counts = f"{len(labels)} labels: {common.shown(labels)}. {counts}"
-    start = checkpoint or f"random weights ({config})"
-    common.console.print(f"{counts} examples, from {start}", soft_wrap=True)
-
     if checkpoint:
         common.check_checkpoint(checkpoint)
     elif not (config and vocab):
@@ -159,6 +156,9 @@ def finetune(
             "--vocab instead."
         )
     common.check_files(vocab)
+    start = checkpoint or f"random weights ({config})"
+    common.console.print(f"{counts} examples, from {start}", soft_wrap=True)
+
     common.import_tensorflow()
     import keras
 
