@@ -66,7 +66,7 @@ assert stars in "12345" and text == "很好吃"
 """
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_task_of_the_page_does_what_every_task_does(tmp_path):
     page = (ROOT / "docs/contributing/new_task.md").read_text("utf-8")
     model, line, command = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
