@@ -239,7 +239,7 @@ class Data:
     baselines: dict
     sequence_length: int = 128
     is_sentiment: bool = False
-    # Better on dev than the one stored with the bundled checkpoints.
+    # If another is better on dev than the one stored with the bundled checkpoints.
     learning_rate: float | None = None
 
 
