@@ -165,15 +165,15 @@ def pretrain(
     plot_history(done["history"], shown, folder / "loss.png", interval, "step")
     # Last, because an existing preset is not overwritten.
     saving.write()
-    data_of_card = {"train": _card_row(records, done["history"])}
+    parts = {"train": _card_row(records, done["history"])}
     if dev_records:
-        data_of_card["dev"] = _card_row(dev_records, done["history"], is_dev=True)
+        parts["dev"] = _card_row(dev_records, done["history"], is_dev=True)
     write_model_card(
         folder,
         model,
         tokenizer=saving.tokenizer,
         start=checkpoint or f"{config} (random weights)",
-        data=data_of_card,
+        data=parts,
     )
     remove_directory(common.state_folder(output))
     common.console.print(

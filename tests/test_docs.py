@@ -43,7 +43,7 @@ OCNLI = '{"sentence1": "他在踢球。", "sentence2": "他在运动。", "label
 PAGES = sorted([*ROOT.glob("README*.md"), *(ROOT / "docs").rglob("*.md")])
 # Pages without commands that train for less than a few seconds.
 FAST = ("guides/tokenizers.md", "guides/backbone.md")
-# The first pages of a new user; `make demo` runs the commands of the quickstart. The
+# The first pages of a new user; `make demo` trains and exports like the quickstart. The
 # others train for minutes on one core.
 SLOW = ("README.md", "index.md", "install.md")
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
