@@ -2,34 +2,28 @@
 
 from __future__ import annotations
 
-import contextlib
+import collections
 import copy
-import csv
 import dataclasses
-import functools
 import itertools
 import math
 import os
 import pathlib
 import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from albert_tf.data.reading import (
-    HEAD_BYTES,
-    encoding_of,
-    endings,
-    numbered_lines,
-    read_json,
-    stream_lines,
-)
-from albert_tf_lite.errors import AlbertError, import_extra
+from albert_tf.data.forms import flat, label_studio_label, label_value
+from albert_tf.data.reading import endings
+from albert_tf.data.rows import read_rows
+from albert_tf_lite.errors import AlbertError
 
 # Names of columns in a header. The first name that a header has is taken.
 COLUMN_NAMES = {
     "label": (
-        *("label", "labels", "class", "category", "sentiment", "target"),
+        *("label_desc", "label_des", "label", "labels", "class", "category"),
+        *("sentiment", "target", "entities"),
         *("score", "similarity", "rating", "标签", "标注", "类别", "分类", "类型"),
         *("情感", "情感倾向", "情绪", "倾向", "评分", "打分", "分数", "相似度"),
     ),
@@ -37,7 +31,7 @@ COLUMN_NAMES = {
         *("text", "text_a", "sentence", "sentence1", "sentence_a", "review"),
         *("content", "query", "question1", "title", "comment", "文本", "文本1"),
         *("内容", "正文", "评论", "评论内容", "评价", "评价内容", "句子", "句子1"),
-        *("问题1", "标题", "文本内容"),
+        *("abst", "问题1", "标题", "文本内容", "data"),
     ),
     "text_b": (
         *("text_b", "sentence2", "sentence_b", "question2"),
@@ -47,11 +41,12 @@ COLUMN_NAMES = {
     "correct": ("correct_text", "target"),
     "article": ("article", "text", "content", "abst"),
     "summary": ("summary", "summarization", "title"),
+    "question": ("question", "query", "问题"),
+    "context": ("context", "passage", "document", "article", "text", "上下文", "原文"),
+    "choices": ("choices", "options", "choice", "选项"),
 }
 # Separates the labels of a text that has several.
 LABEL_SEPARATOR = "|"
-# The first rows of a stream determine its separator.
-_HEAD_ROWS = 1000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -150,6 +145,7 @@ def read_labelled_texts(
     text: str | int | None = None,
     text_b: str | int | None = None,
     pairs: bool | None = None,
+    encoding: str | None = None,
 ) -> LabelledTexts:
     """Read labelled texts.
 
@@ -181,9 +177,8 @@ def read_labelled_texts(
     classifier.fit(train.x, train.class_ids(labels))
     ```
     """
-    table = Table(path, label=label, text=text, text_b=text_b)
-    if not table.has_header:
-        table.find_by_content()
+    table = Table(path, encoding=encoding, label=label, text=text, text_b=text_b)
+    table.find("label", "text")
     is_pair = "text_b" in table.columns
     if pairs not in (None, is_pair):
         kinds = ("single texts", "pairs of texts")
@@ -191,8 +186,11 @@ def read_labelled_texts(
             f"{path} has {kinds[is_pair]}. Expected {kinds[not is_pair]}. Name the "
             "columns to read with `text=` and `text_b=`."
         )
-    labels, first, *others = table.cells("label", "text", *["text_b"] * is_pair)
-    labels = [value.strip() for value in labels]
+    first, *others = table.cells("text", *["text_b"] * is_pair)
+    labels = [
+        LABEL_SEPARATOR.join(map(str, x)) if isinstance(x, list) else str(x).strip()
+        for x in table.labels()
+    ]
     x = (first, *others) if others else first
     return LabelledTexts(x, labels, table.places)
 
@@ -202,6 +200,7 @@ def read_texts(
     text: str | int | None = None,
     text_b: str | int | None = None,
     pairs: bool = False,
+    encoding: str | None = None,
 ) -> list[str] | tuple[list[str], list[str]]:
     """Read texts or pairs of texts without labels.
 
@@ -221,7 +220,7 @@ def read_texts(
     classifier.predict(albert_tf.data.read_texts("reviews.csv"))
     ```
     """
-    return Table(path, text=text, text_b=text_b).texts(pairs)
+    return Table(path, encoding=encoding, text=text, text_b=text_b).texts(pairs)
 
 
 class MissingColumnError(AlbertError):
@@ -232,7 +231,8 @@ class Table:
     """The rows of a file, and the columns that are given or named in its header.
 
     Attributes:
-        header: list of strings; without a header line, the numbers of the columns.
+        header: list of distinct strings; without a header line, the numbers of the
+            columns.
         places, rows: the place of each row in the file, and its cells.
         columns: dict, the positions of the columns that were found.
         objects: the rows as dicts, if the file has such; otherwise an empty list.
@@ -245,31 +245,31 @@ class Table:
         self,
         path: str | os.PathLike,
         rows: Iterable[tuple[str, Any]] | None = None,
+        encoding: str | None = None,
         **given: str | int | None,
     ):
         self.path = path = pathlib.Path(path)
-        rows = list(row_reader(path)() if rows is None else rows)
+        rows = list(read_rows(path, encoding) if rows is None else rows)
         first = rows[0][1] if rows else []
         has_objects = isinstance(first, dict)
         self.header = [] if has_objects else first
         self._fill(rows)
-        header = [cell.strip().lower() for cell in self.header]
-        self.columns = {
-            role: header.index(name)
-            for role, names in COLUMN_NAMES.items()
-            for name in reversed(names)
-            if name in header
-        }
+        self._names = [str(cell).strip().lower() for cell in self.header]
+        self.columns = _named_columns(self._names)
         named = {role: str(name) for role, name in given.items() if name is not None}
+        self._given = set(named)
         self.has_header = (
             has_objects
             or bool(self.columns)
             or not all(name.isdecimal() for name in named.values())
+            or _begins_with_names(self.rows)
         )
         if not self.has_header:
+            self._check_separator()
             self.header = [str(i + 1) for i in range(len(first))]
         elif not has_objects:
             self.places, self.rows = self.places[1:], self.rows[1:]
+            self.header = self._distinct(self.header)
         if not self.rows:
             raise AlbertError(f"{path} has no examples. Its columns are {self.header}.")
         for role, name in named.items():
@@ -285,8 +285,9 @@ class Table:
     def _fill(self, rows: list[tuple[str, Any]]) -> None:
         self.objects = [row for _, row in rows if isinstance(row, dict)]
         if self.objects:
+            rows = [(place, flat(place, x)) for place, x in rows]
             # Columns keep their positions.
-            names = dict.fromkeys(itertools.chain(self.header, *self.objects))
+            names = dict.fromkeys(itertools.chain(self.header, *(x for _, x in rows)))
             self.header = list(names)
             rows = [(place, list(map(x.get, names))) for place, x in rows]
         for place, row in rows:
@@ -300,29 +301,177 @@ class Table:
                 )
         self.places, self.rows = [x for x, _ in rows], [x for _, x in rows]
 
+    def _check_separator(self) -> None:
+        """Raise if the only column looks like a header of several."""
+        parts = re.split("[,;|]", self._names[0] if len(self._names) == 1 else "")
+        if len(parts) > 1 and any(_named_columns([x.strip()]) for x in parts):
+            raise AlbertError(
+                f"{self.path} has one column, {self.header[0]!r}. If this is a header "
+                "with other separators than tabs, name the file .csv."
+            )
+
+    def _distinct(self, names: list[str]) -> list[str]:
+        """Return a header in which equal names are numbered."""
+        distinct: list[str] = []
+        for name in names:
+            numbered = (f"{name}_{i}" for i in itertools.count(2))
+            is_new = name not in distinct
+            new = name if is_new else next(x for x in numbered if x not in names)
+            while new in distinct:
+                new = next(numbered)
+            distinct.append(new)
+        if distinct != names:
+            message = (
+                f"{self.path} has columns of one name. They are called {distinct}."
+            )
+            warnings.warn(message, stacklevel=3)
+        return distinct
+
     def with_rows(self, rows: list[tuple[str, Any]]) -> Table:
         """Return a table of later rows of the same file, with the same columns."""
         table = copy.copy(self)
         table._fill(rows)
         return table
 
-    def cells(self, *roles: str, in_order: bool = False) -> Any:
-        """Return the cells of each column; `in_order`, columns need no names."""
-        if in_order and not self.columns and len(self.header) == len(roles):
-            self.columns = dict(zip(roles, range(len(roles)), strict=True))
+    # === Columns ===
+
+    def find(self, *roles: str, pairs: bool | None = None) -> None:
+        """Find the columns of roles by their names or, without a header, by content.
+
+        What is found by content, or one of several names, is announced by a warning.
+
+        Args:
+            *roles: strings, keys of `COLUMN_NAMES`.
+            pairs: optional bool. With `None`, the texts found by content may be pairs.
+
+        Raises:
+            AlbertError: if a role has no column, or several.
+        """
+        if self.has_header:
+            for role in roles:
+                self._check_names(role, roles)
+        elif {*roles} - {*self.columns}:
+            self._find_by_content(roles, pairs)
+            found = {x: i for x, i in self.columns.items() if x in (*roles, "text_b")}
+            unused = {*range(len(self.header))} - {*found.values()}
+            order = sorted(found, key="label".__eq__)
+            parts = [f"{role}: column {found[role] + 1}" for role in order]
+            parts += [f"not used: column {i + 1}" for i in sorted(unused)]
+            message = f"{self.path} has no header. {', '.join(parts)}."
+            if len(self.header) > 1:
+                warnings.warn(message, stacklevel=3)
+        elif "label" in roles and self._may_have_header(self.columns["label"]):
+            message = f"{self.places[0]} may be a header. It is read as an example."
+            warnings.warn(message, stacklevel=3)
+
+    def _check_names(self, role: str, roles: Sequence[str]) -> None:
+        """Raise if a role has two columns of one name; warn if it has other names."""
+        if role in self._given or role not in self.columns:
+            return
+        name = self._names[self.columns[role]]
+        if self._names.count(name) > 1:
+            raise AlbertError(
+                f"{self.path} has {self._names.count(name)} columns {name!r}. Give the "
+                f"number of the right one as `{role}=`."
+            )
+        taken = {self.header[i] for x, i in self.columns.items() if x in roles}
+        others = [x for x in COLUMN_NAMES[role] if x in self._names and x not in taken]
+        # CLUE has the number of a class beside its name.
+        if others and not name.startswith(role) and not name.startswith("label"):
+            warnings.warn(
+                f"{self.path}: the {role} is the column {name!r}, not {others}. Name "
+                f"another one with `{role}=`.",
+                stacklevel=4,
+            )
+
+    def _find_by_content(self, roles: Sequence[str], pairs: bool | None) -> None:
+        columns, cells = self.columns, list(zip(*self.rows, strict=True))
+        free = [i for i in range(len(cells)) if i not in columns.values()]
+        if "label" in roles and "label" not in columns:
+            columns["label"] = self._label_by_content({i: cells[i] for i in free})
+            free.remove(columns["label"])
+        texts = [i for i in free if _are_texts(cells[i])] if len(cells) > 1 else free
+        wanted = [role for role in roles if role not in columns]
+        if pairs is None and wanted == ["text"] and "text_b" not in columns:
+            wanted += ["text_b"] * (len(texts) == 2)
+        if wanted and len(texts) != len(wanted):
+            raise AlbertError(
+                f"{self.path} has no header and {len(texts)} columns that may be text. "
+                f"Expected {', '.join(wanted)}. Number the text column with `text=`."
+            )
+        columns |= dict(zip(wanted, texts, strict=False))
+
+    def _label_by_content(self, cells: dict[int, tuple]) -> int:
+        """Return the column of the fewest values; raise if another one is as likely."""
+        if len(self.header) == 1:
+            raise AlbertError(
+                f"{self.path} has one column. Expected a label and a text, separated "
+                "by tabs, in .csv files by commas."
+            )
+        few = [i + 1 for i, x in cells.items() if _are_classes(x)]
+        if len(few) > 1:
+            raise AlbertError(
+                f"{self.path} has no header, and each of the columns {few} may be the "
+                "label. Number it with `label=`."
+            )
+        counts = {i: len({*x}) for i, x in cells.items()}
+        repeated = [i for i in cells if counts[i] < len(self.rows) or counts[i] == 1]
+        if not repeated:
+            raise AlbertError(
+                f"{self.path} has no label column: in each column every line is "
+                "different. Number it with `label=`, or add a header."
+            )
+        varied = [i for i in repeated if counts[i] > 1]
+        label = min(
+            varied or repeated, key=lambda i: (counts[i], sum(map(len, cells[i])))
+        )
+        if self._may_have_header(label):
+            raise AlbertError(
+                f"{self.places[0]} may be a header: no other line has the label "
+                f"{cells[label][0]!r}. Name its columns with `label=` and `text=` or, "
+                "if it is an example, number them."
+            )
+        return label
+
+    def _may_have_header(self, label: int) -> bool:
+        """Return whether the first label is no number and the only one of its kind."""
+        first, *others = (row[label] for row in self.rows)
+        counts = collections.Counter(others)
+        is_name = first not in counts and not _PLAIN.fullmatch(first)
+        return is_name and len(others) > 4 and min(counts.values()) > 1
+
+    # === Cells ===
+
+    def cells(self, *roles: str) -> Any:
+        """Return the cells of each column as strings; of a list, its parts."""
         return tuple(
             [
-                LABEL_SEPARATOR.join(map(str, x)) if isinstance(x, list) else str(x)
+                " ".join(map(str, x)) if isinstance(x, list) else str(x)
                 for x in self.column(role)
             ]
             for role in roles
         )
 
+    def labels(self) -> list:
+        """Return the labels as in the file; a list if there are several.
+
+        Raise if a label is a span of a text.
+        """
+        labels = list(map(label_value, self.column("label")))
+        for place, label in zip(self.places, labels, strict=True):
+            parts = label if isinstance(label, list) else [label]
+            if any(isinstance(x, (dict, list)) for x in parts):
+                raise AlbertError(
+                    f"{place} has spans instead of a label: {str(label)[:80]}. Read "
+                    "them by --task token-classification (`read_tagged_texts`)."
+                )
+        return labels
+
     def texts(self, pairs: bool = False) -> Any:
         """Return the texts, or a tuple of two lists for pairs."""
-        if pairs:
-            return self.cells("text", "text_b", in_order=True)
-        return self.cells("text", in_order=True)[0]
+        roles = ("text", "text_b") if pairs else ("text",)
+        self.find(*roles, pairs=pairs)
+        return self.cells(*roles) if pairs else self.cells("text")[0]
 
     def records(self) -> list[dict[str, Any]]:
         """Return the rows as dicts; without a header, found columns have their role."""
@@ -348,127 +497,70 @@ class Table:
                 raise AlbertError(f"{place} has no field {self.header[column]!r}.")
         return [row[column] for row in self.rows]
 
-    def find_by_content(self) -> None:
-        """Take the column with the fewest values as label, the others as texts."""
-        columns = self.columns
-        free = [i for i in range(len(self.header)) if i not in columns.values()]
-        cells = list(zip(*self.rows, strict=True))
-        if "label" not in columns and free:
-            label = min(free, key=lambda i: (len({*cells[i]}), sum(map(len, cells[i]))))
-            if len(self.header) == 1:
-                raise AlbertError(
-                    f"{self.path} has one column. Expected a label and a text, "
-                    "separated by tabs, in .csv files by commas."
-                )
-            if len({*cells[label]}) == len(self.rows) > 1:
-                raise AlbertError(
-                    f"{self.path} has no label column: in each column every line is "
-                    "different. Number it with `label=`, or add a header."
-                )
-            columns["label"] = label
-            free.remove(label)
-        if "text" not in columns:
-            if len(free) not in (1, 2):
-                raise AlbertError(
-                    f"{self.path} has no header and {len(free)} columns that may be "
-                    "text. Number the text column with `text=`."
-                )
-            columns |= dict(zip(("text", "text_b"), free, strict=False)) | columns
-
-
-# === Readers: the place and the cells of each row, the header included ===
-
 
 def table_blocks(
-    path: str | os.PathLike, size: int, **given: str | int | None
-) -> Callable[[], Iterator[Table]]:
-    """Return a function that reads a file in tables of `size` rows.
+    path: str | os.PathLike,
+    size: int,
+    encoding: str | None = None,
+    **given: Any,
+) -> Iterator[Table]:
+    """Read a file in tables of `size` rows. The first decides on header and columns.
 
-    The first rows decide on encoding, separator, header and columns. `given` are those
-    of `Table`. Each call reads the file from its start.
+    `given` are those of `Table`.
     """
-    read_rows = row_reader(path, is_stream=True)
-
-    def blocks() -> Iterator[Table]:
-        rows = read_rows()
-        # With the header.
-        table = Table(path, itertools.islice(rows, size + 1), **given)
-        yield table
-        while block := list(itertools.islice(rows, size)):
-            yield table.with_rows(block)
-
-    return blocks
+    rows = read_rows(path, encoding)
+    # With the header.
+    table = Table(path, itertools.islice(rows, size + 1), **given)
+    yield table
+    while block := list(itertools.islice(rows, size)):
+        yield table.with_rows(block)
 
 
-def row_reader(
-    path: str | os.PathLike, is_stream: bool = False
-) -> Callable[[], Iterator[tuple[str, Any]]]:
-    """Return a function that yields place and cells, or place and dict, of each row."""
-    kind = endings(path)[0]
-    if kind == ".parquet":
-        return functools.partial(_parquet_rows, path)
-    encoding = encoding_of(path, HEAD_BYTES if is_stream else None)
-    if kind in (".json", ".jsonl"):
-        return functools.partial(_objects, path, encoding)
-    if kind == ".csv":
-        delimiter = _delimiter_of(path, encoding, _HEAD_ROWS if is_stream else None)
-        return functools.partial(_split_csv, path, encoding, delimiter)
-    return lambda: (
-        (place, line.split("\t")) for place, line in numbered_lines(path, encoding)
+# === Content of columns ===
+
+_UNITS = "年月日号时点分秒天岁元块%$¥￥"
+# A number, a date or a time, such as "2024-01-01 08:00" or "3月5日".
+_NUMBER = re.compile(rf"(?=.*\d)[\d\s:/.,TZ+()\-−~{_UNITS}]+")
+# Also a code, such as "A001", or an address.
+_PLAIN = re.compile(rf"\s*|{_NUMBER.pattern}|(?=.*\d)[!-~]+|(https?:|www\.)\S+|\S+@\S+")
+# From here on, few values in many rows are classes.
+_MANY_ROWS = 20
+
+
+def _named_columns(names: list[str]) -> dict[str, int]:
+    """Return the column of each role that has a known name in a header."""
+    columns = {
+        role: names.index(name)
+        for role, known in COLUMN_NAMES.items()
+        for name in reversed(known)
+        if name in names
+    }
+    if {"abst", "keyword"} <= {*names}:
+        # CSL asks whether the keywords are those of the abstract.
+        columns["text_b"] = names.index("keyword")
+    if (label := label_studio_label(names, COLUMN_NAMES["text"])) is not None:
+        columns["label"] = names.index(label)
+    return columns
+
+
+def _begins_with_names(rows: list[list]) -> bool:
+    """Return whether a column has numbers only, but for the first row."""
+    if len(rows) < 3 or len(rows[0]) < 2:
+        return False
+    return any(
+        first.strip()
+        and not _NUMBER.fullmatch(first)
+        and all(map(_NUMBER.fullmatch, x))
+        for first, *x in zip(*rows, strict=True)
     )
 
 
-def _delimiter_of(path, encoding, num_rows):
-    # Excel reads such a first line.
-    if named := _NAMED_DELIMITER.match(next(stream_lines(path, encoding), "")):
-        return named[1]
-    # Excel writes semicolons where numbers have decimal commas.
-    for delimiter in (",", ";", "\t"):
-        rows = itertools.islice(_split_csv(path, encoding, delimiter), num_rows)
-        with contextlib.suppress(AlbertError):
-            widths = {len(row) for _, row in rows}
-            if len(widths) == 1 and widths != {1}:
-                if delimiter != ",":
-                    message = f"{path} is separated by {delimiter!r}, not by commas."
-                    warnings.warn(f"{message} Read as such.", stacklevel=2)
-                return delimiter
-    return ","
+def _are_texts(cells: Sequence[str]) -> bool:
+    """Return whether cells are not numbers, dates, codes, classes or all the same."""
+    is_varied = len({*cells}) > 1 or len(cells) < 5
+    is_plain = all(map(_PLAIN.fullmatch, cells))
+    return is_varied and not is_plain and not _are_classes(cells)
 
 
-_NAMED_DELIMITER = re.compile('^"?sep=(.)"?$')
-
-
-def _split_csv(path, encoding, delimiter):
-    lines = stream_lines(path, encoding)
-    first = _NAMED_DELIMITER.sub("", next(lines, ""))
-    lines = (f"{line}\n" for line in itertools.chain([first], lines))
-    reader = csv.reader(lines, strict=True, delimiter=delimiter)
-    try:
-        for row in reader:
-            if row:
-                yield f"Line {reader.line_num} of {path}", row
-    except csv.Error as error:
-        line = reader.line_num
-        raise AlbertError(f"Line {line} of {path} is not CSV: {error}.") from error
-
-
-def _objects(path, encoding):
-    for place, record in read_json(path, encoding):
-        if not isinstance(record, dict):
-            raise AlbertError(
-                f'{place} should be a JSON object such as {{"label": "1", "text": '
-                f'"..."}}. Found: {str(record)[:80]}'
-            )
-        yield place, record
-
-
-def _parquet_rows(path):
-    arrow, parquet = import_extra("pyarrow"), import_extra("pyarrow.parquet")
-    try:
-        with parquet.ParquetFile(path, pre_buffer=False, buffer_size=2**20) as file:
-            batches = file.iter_batches(batch_size=_HEAD_ROWS)
-            rows = (row for batch in batches for row in batch.to_pylist())
-            for i, row in enumerate(rows, 1):
-                yield f"Row {i} of {path}", row
-    except arrow.ArrowException as error:
-        raise AlbertError(f"{path} cannot be read as Parquet: {error}.") from error
+def _are_classes(cells: Sequence[str]) -> bool:
+    return len(cells) >= _MANY_ROWS and 1 < len({*cells}) <= len(cells) / 10

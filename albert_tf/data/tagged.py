@@ -6,10 +6,11 @@ import contextlib
 import dataclasses
 import operator
 import os
-import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from albert_tf.data.reading import field, read_json, read_lines
+from albert_tf.data.forms import label_value
+from albert_tf.data.reading import endings, is_json, stream_lines
+from albert_tf.data.tables import Table
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.tagging import OUTSIDE, split_tag, tags_to_spans
 
@@ -131,10 +132,12 @@ class TaggedTexts:
         return sorted({label for row in self.spans for _, _, label in row})
 
 
-def read_tagged_texts(path: str | os.PathLike) -> TaggedTexts:
+def read_tagged_texts(
+    path: str | os.PathLike, encoding: str | None = None
+) -> TaggedTexts:
     """Read texts with entities.
 
-    The form is found from the content. JSON is a list or has one object per line.
+    The form is found from the content.
 
     | form | content of the file |
     |---|---|
@@ -142,12 +145,14 @@ def read_tagged_texts(path: str | os.PathLike) -> TaggedTexts:
     | slashes | one sentence per line, `中共中央/nt 致/o` |
     | CLUENER | JSON, `{"text": "...", "label": {"name": {"叶老桂": [[9, 11]]}}}` |
     | doccano | JSON, `{"text": "...", "label": [[0, 2, "PER"]]}`, or with `entities` |
+    | Label Studio | JSON, JSON-MIN or CSV |
 
     Words of columns are joined without spaces if most are Chinese or single characters,
     else with a space.
 
     Args:
-        path: path of a file in UTF-8 or, with a warning, in GB18030 or UTF-16.
+        path: path of a file. JSON is a list or has one object per line.
+        encoding: optional string, as in `read_labelled_texts`.
 
     Returns:
         A `TaggedTexts`.
@@ -163,22 +168,30 @@ def read_tagged_texts(path: str | os.PathLike) -> TaggedTexts:
     tagger.fit(train.x, train.spans)
     ```
     """  # noqa: E501 (a table)
-    lines = [(f"Line {i} of {path}", x) for i, x in enumerate(read_lines(path), 1)]
-    first = next((line.strip() for _, line in lines if line.strip()), "")
-    if not first:
-        raise AlbertError(f"{path} is empty. Expected texts with entities.")
-    if re.match(r'(\[\s*)?\{\s*"|[\[{]$', first):
-        rows = _read_objects(path)
-    elif all("/" in part[1:] for part in first.split()):
-        rows = _read_slashes(lines)
-    else:
-        rows = _read_columns(lines)
     texts, spans = [], []
-    for place, text, found in rows:
+    for place, text, found in tagged_rows(path, encoding):
         with _naming(place):
             spans.append(check_spans(found, len(text)))
         texts.append(text)
     return TaggedTexts(texts, spans)
+
+
+def tagged_rows(
+    path: str | os.PathLike, encoding: str | None = None
+) -> Iterator[tuple[str, str, list]]:
+    """Yield place, text and spans of each example, as `read_tagged_texts`."""
+    if endings(path)[0] in (".csv", ".xlsx", ".parquet"):
+        return _read_table(Table(path, encoding=encoding))
+    rows = enumerate(stream_lines(path, encoding), start=1)
+    lines = [(f"Line {i} of {path}", line) for i, line in rows]
+    first = next((line.strip() for _, line in lines if line.strip()), "")
+    if not first:
+        raise AlbertError(f"{path} is empty. Expected texts with entities.")
+    if is_json(first):
+        return _read_table(Table(path, encoding=encoding))
+    if all("/" in part[1:] for part in first.split()):
+        return _read_slashes(lines)
+    return _read_columns(lines)
 
 
 @contextlib.contextmanager
@@ -234,13 +247,16 @@ def _read_slashes(lines):
             yield place, text, spans
 
 
-def _read_objects(path):
-    for place, record in read_json(path):
-        text = field(record, ("text", "data"), str, place)
-        labels = field(record, ("label", "labels", "entities"), dict | list, place)
+def _read_table(table):
+    table.find("text", "label")
+    (texts,) = table.cells("text")
+    for place, text, value in zip(
+        table.places, texts, table.column("label"), strict=True
+    ):
+        value = label_value(value)
         with _naming(place):
-            is_cluener = isinstance(labels, dict)
-            spans = _cluener(text, labels) if is_cluener else _doccano(labels)
+            is_cluener = isinstance(value, dict)
+            spans = _cluener(text, value) if is_cluener else _spans(value)
         yield place, text, spans
 
 
@@ -258,6 +274,15 @@ def _cluener(text, labels):
     return [span[:3] for span in spans]
 
 
-def _doccano(spans):
-    keys = ("start_offset", "end_offset", "label")
-    return [tuple(map(x.get, keys)) if isinstance(x, dict) else x for x in spans]
+def _spans(values):
+    """Return the spans of doccano and of Label Studio."""
+    spans = []
+    for span in values or ():
+        if isinstance(span, dict):
+            start, end = (
+                span.get(f"{x}_offset", span.get(x)) for x in ("start", "end")
+            )
+            (label,) = span.get("labels", [span.get("label")])
+            span = start, end, label
+        spans.append(span)
+    return spans

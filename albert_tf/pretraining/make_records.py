@@ -78,6 +78,7 @@ def make_pretraining_data(
         block_bytes=settings.block_bytes,
         text_field=settings.text_field,
         excluded=(vocabulary, output),
+        encoding=settings.encoding,
     )
     # Check the vocabulary before writing anything.
     config = settings.get_config()

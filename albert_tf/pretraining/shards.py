@@ -53,6 +53,8 @@ class PretrainingData:
             to write masked records, as the original code reads them. By default masks
             are drawn when records are read.
         text_field: string, the field of JSON lines that holds the text.
+        encoding: optional string, that of the text. By default that of the first
+            megabyte of each file.
         block_bytes: int. Bytes of text per file of records.
         seed: int.
 
@@ -77,6 +79,7 @@ class PretrainingData:
     keep_unpaired: bool = False
     masks: dict[str, Any] | None = None
     text_field: str = "text"
+    encoding: str | None = None
     block_bytes: int = 4_000_000
     seed: int = 0
 

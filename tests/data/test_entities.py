@@ -74,7 +74,7 @@ MISTAKES = {
         '{"text": "好", "label": {"X": {"坏": [[0, 0]]}}}',
         r"Line 1 of .*text\[0:1\] is '好', not '坏'",
     ),
-    "no field": ('{"text": "好"}', "Line 1 of .* field 'label' or 'labels' or 'ent"),
+    "no field": ('{"text": "好"}', "has no label column. Its columns are .'text'"),
     "overlap": (
         '{"text": "好吗", "label": [[0, 2, "X"], [1, 2, "Y"]]}',
         r"\(0, 2, 'X'\) and \(1, 2, 'Y'\) overlap",

@@ -207,7 +207,7 @@ MISTAKES = {
     "other column": ("a.tsv", TSV, {"label": "class"}, "no column 'class'.*'label'"),
     "single texts": ("a.tsv", TSV, {"pairs": True}, "single texts. Expected pairs"),
     "no label": ("a.tsv", "1\ta\n2\tb\n", {}, "no label column.*line is different"),
-    "one column": ("a.tsv", CSV, {}, "a.tsv has one column. Expected .* tabs"),
+    "one column": ("a.tsv", CSV, {}, "one column, 'label,text'. .* name the file .csv"),
     "too many": ("a.tsv", "1\ta\tb\tc\n1\td\te\tf\n", {}, "3 columns that may be"),
     "no field": ("a.jsonl", f'{JSONL}{{"label": 1}}\n', {}, "Line 4 .*no field 'text'"),
     "no object": ("a.jsonl", f"{JSONL}[1]\n", {}, "Line 4 .*JSON object.*\\[1\\]"),
