@@ -1,7 +1,8 @@
 """Notice files that change while they are read."""
 
+import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from albert_tf_lite.errors import AlbertError
 
@@ -26,6 +27,19 @@ def change_check(*paths: str | os.PathLike) -> Callable[[], None]:
                 raise changed_error(path)
 
     return check
+
+
+@contextlib.contextmanager
+def unchanged(*paths: str | os.PathLike) -> Iterator[None]:
+    """Raise at the end of a block if one of the files has changed since its start."""
+    check = change_check(*paths)
+    try:
+        yield
+    except Exception:
+        # A change may look like damage.
+        check()
+        raise
+    check()
 
 
 def changed_error(path: str | os.PathLike) -> AlbertError:

@@ -460,10 +460,15 @@ def _open_same(cls, path, threads, digest):
     return model
 
 
+def preset_files(directory: pathlib.Path) -> list[pathlib.Path]:
+    """Return the files of a preset that determine its answers."""
+    return sorted(file for x in _PRESET for file in directory.glob(x))
+
+
 def preset_digest(directory: str | os.PathLike) -> str:
     """Return the fingerprint of the files of a preset that determine its answers."""
     directory, digest = pathlib.Path(directory), hashlib.sha256()
-    for file in sorted(file for x in _PRESET for file in directory.glob(x)):
+    for file in preset_files(directory):
         digest.update(file.relative_to(directory).as_posix().encode() + b"\0")
         digest.update(file.read_bytes())
     return digest.hexdigest()

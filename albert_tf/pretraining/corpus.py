@@ -16,6 +16,7 @@ from albert_tf.data.reading import (
     endings,
 )
 from albert_tf.pretraining.records import MANIFEST
+from albert_tf_lite.changes import change_check
 from albert_tf_lite.errors import AlbertError, import_extra
 
 JSON_ENDINGS = (".jsonl", ".json", ".ndjson")
@@ -107,6 +108,7 @@ class Corpus:
         """
         start = 0
         for path in self.files:
+            check_unchanged = change_check(path)
             with path.open("rb") as file:
                 try:
                     for line in self._lines(path, file):
@@ -117,6 +119,13 @@ class Corpus:
                         "complete lines before the damage were read."
                     )
                 start += file.tell()
+            try:
+                check_unchanged()
+            except AlbertError:
+                self._damaged.append(
+                    f"{printable(path)} has changed while it was read. Run the command "
+                    "again when no other program writes to it."
+                )
             yield start, ""
 
     def _lines(self, path: pathlib.Path, file: io.BufferedReader) -> Iterator[str]:

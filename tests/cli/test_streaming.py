@@ -7,7 +7,6 @@ import itertools
 import json
 import os
 import pathlib
-import pickle
 import re
 import signal
 import subprocess
@@ -324,22 +323,6 @@ def test_rows_keep_their_answers_whenever_the_file_changes(
         else:
             assert output.read_bytes() in truths
     assert refusals
-
-
-def test_workers_refuse_a_model_that_changes(model, tmp_path):
-    copy = tmp_path / "model.onnx"
-    copy.write_bytes((model / "model.onnx").read_bytes())
-    opened = albert_tf.export.OnnxModel(copy)
-    pickled = pickle.dumps(opened)
-    assert pickle.loads(pickled).digest == opened.digest
-    other = small_classifier(2, labels=["差", "好"], seed=1)
-    albert_tf.export.onnx(other, copy)
-    with pytest.raises(albert_tf.AlbertError, match="model.onnx has changed since"):
-        pickle.loads(pickled)
-    later = albert_tf.export.OnnxModel(copy)
-    albert_tf.export.onnx(other, copy)
-    with pytest.raises(albert_tf.AlbertError, match="model.onnx has changed since"):
-        pickle.dumps(later)
 
 
 COMMAND = [sys.executable, "-m", "albert_tf_cli", "predict"]
