@@ -16,6 +16,7 @@ from rich.table import Table
 from albert_tf_cli import common, options
 from albert_tf_cli.options import data_option, output_option
 from albert_tf_cli.tasks import TASKS, Columns, Task, task_named
+from albert_tf_lite.changes import unchanged
 from albert_tf_lite.errors import AlbertError
 
 # Number of mistakes with colours. Each takes as long as 100 predictions.
@@ -159,12 +160,20 @@ def read_remembered(model: str, given: Columns, read: Callable[[Columns], Any]) 
     return read(given)
 
 
-def reader_of(task: Task, skip_invalid: bool) -> Callable[..., Any]:
-    """Return the method `read` of a task, with the option --skip-invalid."""
-    read: Any = task.read
+def reader_of(task: Task, skip_invalid: bool = False) -> Callable[..., Any]:
+    """Return the method `read` of a task, with the option --skip-invalid.
+
+    Readers read a file several times, for its encoding first. It raises if the file
+    changes meanwhile.
+    """
+
+    def read(path: str, *arguments: Any, **options: Any) -> Any:
+        with unchanged(path):
+            return task.read(path, *arguments, **options)
+
     if skip_invalid:
         check_support("--skip-invalid", "skips_invalid", task)
-        read = functools.partial(read, skip_invalid=True)
+        return functools.partial(read, skip_invalid=True)
     return read
 
 

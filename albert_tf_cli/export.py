@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from albert_tf_cli import common, options
-from albert_tf_cli.evaluate import read_remembered
+from albert_tf_cli.evaluate import read_remembered, reader_of
 from albert_tf_cli.options import data_option, output_option
 from albert_tf_cli.tasks import TASKS, Columns, task_named
 from albert_tf_lite.errors import AlbertError
@@ -94,7 +94,8 @@ def export(
             raise AlbertError(f"--check does not apply to {task.name}.")
         known = trained.get_config()
         columns = Columns(label_column, text_column, text_b_column)
-        examples = read_remembered(model, columns, lambda x: task.read(check, x, known))
+        read = reader_of(task)
+        examples = read_remembered(model, columns, lambda x: read(check, x, known))
     if format_name == "savedmodel":
         saved_model(trained, path, card=_card_facts(model))
         texts = tuple(tf.fill([1] * x.shape.rank, "a") for x in trained.text_specs)

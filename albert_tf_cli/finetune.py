@@ -31,7 +31,7 @@ LEAST_DEV, MOST_FREQUENT = 20, 50
 # Scores that are not better if they are larger.
 _NOT_TO_MAXIMISE = {"false_positive_rate", "mse", "total"}
 
-# Options that do not identify a training, because its data and weights do.
+# Options that do not identify a training, because its data and model do.
 _FILES = (
     *("train", "dev", "test", "checkpoint", "config", "vocab"),
     *("label_column", "text_column", "text_b_column", "overwrite"),
@@ -171,7 +171,7 @@ def finetune(
         fine_tuning_learning_rate,
     )
     from albert_tf.training.fine_tuning import fine_tune
-    from albert_tf.training.run_state import data_digest
+    from albert_tf.training.run_state import model_digest
 
     keras.utils.set_random_seed(seed)
     keras.config.set_dtype_policy(as_dtype(precision))
@@ -215,7 +215,7 @@ def finetune(
             settings={
                 **{name: x for name, x in settings.items() if name not in _FILES},
                 "arguments": arguments,
-                "weights": data_digest(model.get_weights()),
+                "model": model_digest(model),
             },
             **progress,
             maximise=monitor,

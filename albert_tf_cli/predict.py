@@ -7,21 +7,19 @@ import os
 import pathlib
 import re
 import sys
-from collections.abc import Callable, Iterator
 from typing import Annotated, Any, Literal
 
 import typer
 from rich.text import Text
 
-from albert_tf.files import file_digest
 from albert_tf_cli import common, options
 from albert_tf_cli.evaluate import check_support, coloured_runs, read_remembered
 from albert_tf_cli.options import advanced_option, model_option, output_option
 from albert_tf_cli.streaming import (
     BLOCK,
+    CheckedBlocks,
     answer_blocks,
     append,
-    check_blocks,
     list_blocks,
     open_journal,
     read_journal,
@@ -141,18 +139,18 @@ def predict(
     is_pair = fields == ("text", "text_pair")
     lines = [] if file else texts or _standard_input()
 
-    def read(columns: Columns) -> tuple[Callable[[], Iterator], list[int], str]:
-        """Return the blocks of all texts, their sizes and a digest."""
+    def read(columns: Columns) -> CheckedBlocks:
+        """Return the blocks of all texts."""
         read_texts = text_blocks(file, is_pair, columns) if file else None
 
         def blocks():
             for texts, table in read_texts() if read_texts else list_blocks(lines):
                 yield texts, task.inputs(loaded, texts), table
 
-        return blocks, *check_blocks(blocks)
+        return CheckedBlocks(blocks, file or "The list of texts")
 
-    blocks, sizes, digest = read_remembered(model, given, read) if file else read(given)
-    if network and len(sizes) > 1:
+    blocks = read_remembered(model, given, read) if file else read(given)
+    if network and len(blocks.sizes) > 1:
         # One thread per process, also if there is a single process.
         answer = Pipeline(open_exported(model, threads=1), **settings)
     elif engine != "ray":
@@ -183,10 +181,11 @@ def predict(
                     named = task.columns(found["answer"] if explain else found)
                 yield _joined(record, named)
 
-    run = {"model": _digest(network, answer), "texts": digest, "task": answer.task}
-    run |= {"labels": labels, "top_k": top_k, "explain": explain, "block": BLOCK}
+    run = {"model": _digest(network, answer), "texts": blocks.digest}
+    run |= {"task": answer.task, "labels": labels, "top_k": top_k, "explain": explain}
     run |= {"engine": None if network else engine, "batch_size": batch_size}
-    total = sum(sizes)
+    run |= {"block": BLOCK}
+    total = sum(blocks.sizes)
     with (
         common.interruptible(context),
         open_journal(output, run) as (journal, finished),
@@ -195,7 +194,7 @@ def predict(
             common.progress_bar("Texts", context, "texts") as progress,
             contextlib.closing(answered(finished)) as results,
         ):
-            done = sum(sizes[:finished])
+            done = sum(blocks.sizes[:finished])
             progress(done, total)
             for texts, _, answers in results:
                 append(journal, answers)
@@ -259,13 +258,12 @@ def _examples(x):
 
 
 def _digest(network, answer):
-    """Return the fingerprint of a model: of its exported file or its weights."""
+    """Return the fingerprint of an exported file or of a model."""
     if network:
-        return file_digest(network.path)
-    from albert_tf.training.run_state import data_digest
+        return network.digest
+    from albert_tf.training.run_state import model_digest
 
-    config = json.dumps(answer.model.get_config(), sort_keys=True, default=str)
-    return data_digest((config, answer.model.get_weights()))
+    return model_digest(answer.model)
 
 
 def _print_answer(task, text, parts, found, as_json, explain):

@@ -1,4 +1,8 @@
-"""Read files of any size in blocks, and keep the answers of an unfinished run."""
+"""Read files of any size in blocks, and keep the answers of an unfinished run.
+
+A file is read several times: to check it, to answer its texts and to write its records
+beside the answers. Each time, every block must be that of the first time.
+"""
 
 import contextlib
 import functools
@@ -13,6 +17,7 @@ from typing import Any, BinaryIO
 
 from albert_tf.files import name_final_path, only_writer
 from albert_tf_cli.tasks import Columns
+from albert_tf_lite.changes import change_check, changed_error
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.executors import run_jobs, with_warnings
 
@@ -30,9 +35,11 @@ def text_blocks(
     from albert_tf.data.reading import HEAD_BYTES, encoding_of, endings, stream_lines
     from albert_tf.data.tables import table_blocks
 
+    # Before the first rows determine the encoding.
+    check = change_check(path)
     if endings(path)[0] == ".txt" and columns.text is None:
         encoding = encoding_of(path, HEAD_BYTES)
-        return lambda: list_blocks(stream_lines(path, encoding))
+        return lambda: _unchanged(list_blocks(stream_lines(path, encoding)), check)
     read_tables = table_blocks(path, BLOCK, text=columns.text, text_b=columns.text_b)
 
     def blocks():
@@ -43,7 +50,20 @@ def text_blocks(
                 x = list(map("\t".join, zip(*parts, strict=True)))
             yield x, table
 
-    return blocks
+    return lambda: _unchanged(blocks(), check)
+
+
+def _unchanged(blocks, check):
+    """Yield the blocks of a file as long as a check does not raise."""
+    try:
+        for block in blocks:
+            check()
+            yield block
+    except Exception:
+        # A change may look like damage.
+        check()
+        raise
+    check()
 
 
 def list_blocks(texts: Iterable[str]) -> Iterator[tuple[list[str], None]]:
@@ -53,16 +73,42 @@ def list_blocks(texts: Iterable[str]) -> Iterator[tuple[list[str], None]]:
         yield block, None
 
 
-def check_blocks(blocks: Callable[[], Iterator[tuple]]) -> tuple[list[int], str]:
-    """Read all blocks, and return the number of texts of each and a digest.
+class CheckedBlocks:
+    """Blocks of texts that are the same each time they are read.
 
-    An error in the last line of a file appears before the first text is answered.
+    All are read at once, so that an error in the last line of a file appears before
+    the first text is answered.
+
+    Args:
+        read: function that reads the blocks, tuples of texts, inputs of the model and
+            a table, or `None` if they belong to no table.
+        source: name of what is read, for errors.
+
+    Attributes:
+        sizes: list of ints, the number of texts of each block.
+        digest: string, the fingerprint of all texts and their records.
     """
-    sizes, digest = [], hashlib.sha256()
-    for texts, *_ in blocks():
-        sizes.append(len(texts))
-        digest.update(json.dumps(texts).encode())
-    return sizes, digest.hexdigest()
+
+    def __init__(self, read: Callable[[], Iterator[tuple]], source: str):
+        self._read, self._source = read, source
+        self.sizes, self._digests = [], []
+        for texts, _, table in read():
+            self.sizes.append(len(texts))
+            self._digests.append(_digest(texts, table))
+        self.digest = hashlib.sha256(b"".join(self._digests)).hexdigest()
+
+    def __call__(self) -> Iterator[tuple]:
+        """Read the blocks; raise at the first that differs."""
+        for block, digest in itertools.zip_longest(self._read(), self._digests):
+            if block is None or digest != _digest(block[0], block[2]):
+                raise changed_error(self._source)
+            yield block
+
+
+def _digest(texts, table):
+    """Return the fingerprint of a block: its texts, and the records beside them."""
+    rows = table and table.records()
+    return hashlib.sha256(json.dumps([texts, rows], default=str).encode()).digest()
 
 
 def answer_blocks(

@@ -2,6 +2,7 @@
 
 import base64
 import contextlib
+import functools
 import hashlib
 import inspect
 import json
@@ -10,12 +11,13 @@ import pathlib
 import threading
 import warnings
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from albert_tf_lite.answers import TASKS
+from albert_tf_lite.changes import change_check, changed_error
 from albert_tf_lite.errors import AlbertError, import_extra, silent_stderr
 from albert_tf_lite.sentence_piece import SentencePieceTokenizer
 from albert_tf_lite.tagging import Tagging
@@ -46,6 +48,7 @@ class ExportedModel:
     """
 
     threads: int | None
+    _check_unchanged: Callable[[], None]  # Since before the file was opened.
 
     def __init__(self, path: str | os.PathLike, settings: str | bytes | None):
         if settings is None:
@@ -72,7 +75,15 @@ class ExportedModel:
 
     def __reduce__(self) -> tuple:
         # Other processes open the file.
-        return type(self), (self.path, self.threads)
+        return _open_same, (type(self), self.path, self.threads, self.digest)
+
+    @functools.cached_property
+    def digest(self) -> str:
+        """The SHA-256 of the file; raise if it has changed since it was opened."""
+        with open(self.path, "rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        self._check_unchanged()
+        return digest
 
     @property
     def name_of_task(self) -> str:
@@ -302,7 +313,7 @@ class LiteRTModel(ExportedModel):
     """
 
     def __init__(self, path: str | os.PathLike, threads: int | None = None):
-        self.threads = threads
+        self.threads, self._check_unchanged = threads, change_check(path)
         with silent_stderr():
             compiled_model = import_extra("ai_edge_litert.compiled_model")
             options = import_extra("ai_edge_litert.options")
@@ -394,7 +405,7 @@ class OnnxModel(ExportedModel):
     """
 
     def __init__(self, path: str | os.PathLike, threads: int | None = None):
-        self.threads = threads
+        self.threads, self._check_unchanged = threads, change_check(path)
         onnxruntime = import_extra("onnxruntime")
         state = import_extra("onnxruntime.capi.onnxruntime_pybind11_state")
         # Raises for a missing file, as ONNX Runtime does not.
@@ -441,10 +452,23 @@ def open_exported(path: str | os.PathLike, threads: int | None = None) -> Export
     return model
 
 
+def _open_same(cls, path, threads, digest):
+    """Open the file of a model in another process; raise if it is another one."""
+    model = cls(path, threads)
+    if model.digest != digest:
+        raise changed_error(path)
+    return model
+
+
+def preset_files(directory: pathlib.Path) -> list[pathlib.Path]:
+    """Return the files of a preset that determine its answers."""
+    return sorted(file for x in _PRESET for file in directory.glob(x))
+
+
 def preset_digest(directory: str | os.PathLike) -> str:
     """Return the fingerprint of the files of a preset that determine its answers."""
     directory, digest = pathlib.Path(directory), hashlib.sha256()
-    for file in sorted(file for x in _PRESET for file in directory.glob(x)):
+    for file in preset_files(directory):
         digest.update(file.relative_to(directory).as_posix().encode() + b"\0")
         digest.update(file.read_bytes())
     return digest.hexdigest()

@@ -24,6 +24,7 @@ from albert_tf.data.reading import (
     open_text,
 )
 from albert_tf.pretraining.records import MANIFEST
+from albert_tf_lite.changes import change_check
 from albert_tf_lite.errors import AlbertError, import_extra
 
 ARCHIVES = {".zip", ".tar", ".tgz", ".bz2", ".xz", ".7z", ".rar"}
@@ -121,6 +122,7 @@ class Corpus:
         """
         start = 0
         for path in self.files:
+            check_unchanged = change_check(path)
             with path.open("rb") as file:
                 try:
                     for line in self._lines(path, file):
@@ -131,6 +133,13 @@ class Corpus:
                         "complete lines before the damage were read."
                     )
                 start += file.tell()
+            try:
+                check_unchanged()
+            except AlbertError:
+                self._damaged.append(
+                    f"{printable(path)} has changed while it was read. Run the command "
+                    "again when no other program writes to it."
+                )
             yield start, ""
 
     def _lines(self, path: pathlib.Path, file: io.BufferedReader) -> Iterator[str]:

@@ -7,6 +7,7 @@ text, when it is complete. The manifest names the files when all are complete.
 """
 
 import dataclasses
+import hashlib
 import os
 import pathlib
 from collections.abc import Callable, Iterable
@@ -17,6 +18,7 @@ from albert_tf.pretraining.corpus import Corpus, printable
 from albert_tf.pretraining.records import MANIFEST, read_manifest
 from albert_tf.pretraining.shards import PretrainingData, ShardMaker
 from albert_tf.training.run_state import differences
+from albert_tf_lite.changes import changed_error
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.executors import run_jobs
 
@@ -130,6 +132,8 @@ def _claim(
     """
     before = read_manifest(output)
     copy, content = output / vocabulary.name, vocabulary.read_bytes()
+    if hashlib.sha256(content).hexdigest() != header["settings"]["vocabulary_sha256"]:
+        raise changed_error(vocabulary)
     if not before and copy.exists() and copy.read_bytes() != content:
         raise AlbertError(
             f"{copy} exists and is another vocabulary. Choose another directory, or "

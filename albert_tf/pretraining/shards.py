@@ -26,6 +26,7 @@ from albert_tf.pretraining.segment_pairs import (
     tokenize_documents,
 )
 from albert_tf.tokenizers import load_tokenizer
+from albert_tf_lite.changes import changed_error
 from albert_tf_lite.errors import AlbertError
 
 # Part of every shard's name: increase it when the same text gives other records.
@@ -123,6 +124,9 @@ class ShardMaker:
         self._directory = pathlib.Path(directory)
         self._config = config
         self._tokenizer = load_tokenizer(settings.vocabulary, settings.lowercase)
+        # Other processes read it again.
+        if file_digest(settings.vocabulary) != config["vocabulary_sha256"]:
+            raise changed_error(settings.vocabulary)
         self._tokenize = tf.function(
             self._tokenizer.tokenize_with_offsets,
             input_signature=[tf.TensorSpec([None], tf.string)],

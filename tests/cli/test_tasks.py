@@ -1,6 +1,7 @@
 """Every task on the command line: from a file of examples to answers and an export."""
 
 import functools
+import itertools
 import json
 import pathlib
 import re
@@ -14,6 +15,7 @@ import keras
 import pytest
 from command_line import run, write_start
 from lite_tasks import near
+from small_classifier import VOCABULARY
 
 import albert_tf
 from albert_tf.models.pooling import POOLING_MODES
@@ -292,12 +294,20 @@ def test_data_that_teach_little_are_named(start_of_training, tmp_path):
         assert TASKS[task].class_counts(examples) == {"a": 1, "b": 2}
 
 
-def test_the_same_command_is_recognised_as_the_same_training(start_of_training):
-    first, again, other = (start_of_training("--seed", seed) for seed in (1, 1, 2))
-    settings = [options["settings"] for *_, options in (first, again, other)]
+def test_the_same_command_is_recognised_as_the_same_training(
+    start_of_training, tmp_path
+):
+    edited = tmp_path / "edited.txt"
+    edited.write_text("\n".join([*VOCABULARY[:5], *VOCABULARY[:4:-1]]), "utf-8")
+    options = {"seed": 1}, {"seed": 1}, {"seed": 2}, {"seed": 1, "vocab": edited}
+    settings = []
+    for given in options:
+        named = ((f"--{name}", value) for name, value in given.items())
+        *_, found = start_of_training(*itertools.chain(*named))
+        settings.append(found["settings"])
     assert settings[0] == settings[1] == json.loads(json.dumps(settings[0]))
-    # The settings contain a digest of the new weights.
-    assert settings[0]["weights"] != settings[2]["weights"]
+    # The settings contain a digest of the new weights and the vocabulary.
+    assert len({x["model"] for x in settings}) == 3
     assert {*typing.get_args(PoolingMode)} == POOLING_MODES.keys()
     assert {*typing.get_args(Freeze)} == fine_tuning.FREEZABLE.keys()
 
