@@ -37,7 +37,8 @@ __all__ = ["app", "main"]
 
 # Options by the arguments of functions that error messages name.
 _OPTIONS = {
-    **{name: f"--{name.replace('_', '-')}-column" for name in Columns._fields},
+    **{name: f"--{name.replace('_', '-')}-column" for name in Columns._fields[:3]},
+    "encoding": "--encoding",
     "config": "--config",
     "vocabulary": "--vocab",
 }
@@ -86,13 +87,17 @@ def main():
     Errors that the user can fix end in one line; any other exception is a bug and
     shows its traceback.
     """
-    warnings.formatwarning = lambda message, *_, **__: f"Warning: {message}\n"
+    warnings.formatwarning = lambda message, *_, **__: f"Warning: {_named(message)}\n"
     try:
         app()
     except (AlbertError, OSError) as error:
         message = str(error)
         if isinstance(error, OSError) and error.filename is not None:
             message = f"{error.filename}: {error.strerror}"
-        message = re.sub(r"`(\w+)=`", lambda x: _OPTIONS.get(x[1], x[0]), message)
-        errors.print(Text("Error:", style="bold red"), message, soft_wrap=True)
+        errors.print(Text("Error:", style="bold red"), _named(message), soft_wrap=True)
         sys.exit(1)
+
+
+def _named(message):
+    """Return a message with options in place of the arguments of functions."""
+    return re.sub(r"`(\w+)=`", lambda x: _OPTIONS.get(x[1], x[0]), str(message))

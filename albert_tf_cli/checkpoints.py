@@ -11,8 +11,9 @@ import typer
 
 from albert_tf_cli import common, options
 from albert_tf_cli.options import data_option, model_option, output_option
-from albert_tf_cli.streaming import text_blocks
-from albert_tf_cli.tasks import Columns
+from albert_tf_cli.streaming import file_blocks
+from albert_tf_cli.tasks import Columns, Task
+from albert_tf_cli.tasks.task import as_columns
 from albert_tf_lite.errors import AlbertError
 
 # Two implementations differ by about 5e-6 in float32, misplaced weights by far more.
@@ -114,6 +115,7 @@ def prune(
     vocab: options.Vocab = None,
     text_column: options.TextColumn = None,
     text_b_column: options.TextBColumn = None,
+    encoding: options.Encoding = None,
 ):
     """Remove the tokens that a corpus does not need.
 
@@ -145,9 +147,10 @@ def prune(
             f"There is no vocabulary beside {checkpoint}. Pass --vocab."
         )
     pairs = getattr(model, "pairs", False)
-    columns = Columns(text=text_column, text_b=text_b_column)
-    blocks = (text_blocks(file, pairs, columns)() for file in corpus)
-    texts = (text for tables in blocks for block, _ in tables for text in block)
+    columns = Columns(None, text_column, text_b_column, encoding)
+    fields = ("text", "text_pair") if pairs else ("text",)
+    blocks = (file_blocks(Task(), file, columns, fields)() for file in corpus)
+    texts = (x for part in blocks for y, _ in part for z in as_columns(y) for x in z)
     small, kept = prune_vocabulary(model, texts, tokenizer, min_count)
     save_checkpoint(small, output, layout=to, tokenizer=kept)
     before, after = (sum(x.numpy().nbytes for x in y.weights) for y in (model, small))

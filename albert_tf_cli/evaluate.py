@@ -57,6 +57,7 @@ def evaluate(
     label_column: options.LabelColumn = None,
     text_column: options.TextColumn = None,
     text_b_column: options.TextBColumn = None,
+    encoding: options.Encoding = None,
     skip_invalid: options.SkipInvalid = False,
     train: Annotated[
         str | None,
@@ -98,7 +99,7 @@ def evaluate(
         raise AlbertError(
             f"{model} is a model for {task.name}, which cannot be evaluated."
         )
-    columns = Columns(label_column, text_column, text_b_column)
+    columns = Columns(label_column, text_column, text_b_column, encoding)
     if report_directory:
         check_support("--report", "mistakes", task)
         if train:
@@ -152,11 +153,11 @@ def read_remembered(model: str, given: Columns, read: Callable[[Columns], Any]) 
     from albert_tf.data.tables import MissingColumnError
 
     file = pathlib.Path(model, "metrics.json")
-    if not any(given) and file.exists():
+    if not any(given[:3]) and file.exists():
         settings = json.loads(file.read_text("utf-8")).get("settings", {})
-        names = (settings.get(f"{name}_column") for name in Columns._fields)
+        names = {x: settings.get(f"{x}_column") for x in Columns._fields[:3]}
         with contextlib.suppress(MissingColumnError):
-            return read(Columns(*names))
+            return read(given._replace(**names))
     return read(given)
 
 
@@ -167,9 +168,14 @@ def reader_of(task: Task, skip_invalid: bool = False) -> Callable[..., Any]:
     changes meanwhile.
     """
 
-    def read(path: str, *arguments: Any, **options: Any) -> Any:
+    def read(path: str, columns: Columns, *arguments: Any, **options: Any) -> Any:
+        if any(columns[:3]) and not task.takes_columns:
+            raise AlbertError(
+                f"The files of {task.name} have names of their own. --label-column, "
+                "--text-column and --text-b-column do not apply."
+            )
         with unchanged(path):
-            return task.read(path, *arguments, **options)
+            return task.read(path, columns, *arguments, **options)
 
     if skip_invalid:
         check_support("--skip-invalid", "skips_invalid", task)

@@ -53,6 +53,7 @@ def export(
     label_column: options.LabelColumn = None,
     text_column: options.TextColumn = None,
     text_b_column: options.TextBColumn = None,
+    encoding: options.Encoding = None,
     overwrite: Annotated[
         bool, output_option("Replace existing files at PATH.", "--overwrite")
     ] = False,
@@ -93,7 +94,7 @@ def export(
         if task.name not in TASKS:
             raise AlbertError(f"--check does not apply to {task.name}.")
         known = trained.get_config()
-        columns = Columns(label_column, text_column, text_b_column)
+        columns = Columns(label_column, text_column, text_b_column, encoding)
         read = reader_of(task)
         examples = read_remembered(model, columns, lambda x: read(check, x, known))
     if format_name == "savedmodel":

@@ -34,7 +34,8 @@ _NOT_TO_MAXIMISE = {"false_positive_rate", "mse", "total"}
 # Options that do not identify a training, because its data and model do.
 _FILES = (
     *("train", "dev", "test", "checkpoint", "config", "vocab"),
-    *("label_column", "text_column", "text_b_column", "overwrite"),
+    *("label_column", "text_column", "text_b_column", "encoding"),
+    "overwrite",
     "skip_invalid",
 )
 
@@ -57,6 +58,7 @@ def finetune(
     label_column: options.LabelColumn = None,
     text_column: options.TextColumn = None,
     text_b_column: options.TextBColumn = None,
+    encoding: options.Encoding = None,
     skip_invalid: options.SkipInvalid = False,
     checkpoint: options.StartCheckpoint = None,
     config: Annotated[
@@ -141,7 +143,7 @@ def finetune(
     _check_output(folder, checkpoint, overwrite)
     learned = TASKS[task]
     read = reader_of(learned, skip_invalid)
-    columns = Columns(label_column, text_column, text_b_column)
+    columns = Columns(label_column, text_column, text_b_column, encoding)
     data = _read_parts(read, {"train": train, "dev": dev, "test": test}, columns, seed)
     arguments = data["train"].arguments
     labels = arguments.get("labels")

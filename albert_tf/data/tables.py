@@ -15,8 +15,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from albert_tf.data.forms import flat, label_studio_label, label_value
-from albert_tf.data.reading import endings
-from albert_tf.data.rows import read_rows
+from albert_tf.data.reading import endings, is_json, stream_lines
+from albert_tf.data.rows import HEAD_LINES, read_rows
 from albert_tf_lite.errors import AlbertError
 
 # Names of columns in a header. The first name that a header has is taken.
@@ -235,6 +235,7 @@ class Table:
             columns.
         places, rows: the place of each row in the file, and its cells.
         columns: dict, the positions of the columns that were found.
+        given: set of strings, the roles of the columns that were named.
         objects: the rows as dicts, if the file has such; otherwise an empty list.
     """
 
@@ -257,7 +258,7 @@ class Table:
         self._names = [str(cell).strip().lower() for cell in self.header]
         self.columns = _named_columns(self._names)
         named = {role: str(name) for role, name in given.items() if name is not None}
-        self._given = set(named)
+        self.given = set(named)
         self.has_header = (
             has_objects
             or bool(self.columns)
@@ -366,7 +367,7 @@ class Table:
 
     def _check_names(self, role: str, roles: Sequence[str]) -> None:
         """Raise if a role has two columns of one name; warn if it has other names."""
-        if role in self._given or role not in self.columns:
+        if role in self.given or role not in self.columns:
             return
         name = self._names[self.columns[role]]
         if self._names.count(name) > 1:
@@ -514,6 +515,25 @@ def table_blocks(
     yield table
     while block := list(itertools.islice(rows, size)):
         yield table.with_rows(block)
+
+
+def holds_lines(
+    path: str | os.PathLike, encoding: str | None, fields: Sequence[str]
+) -> bool:
+    """Return whether each line of a file is an example, with tabs between its fields.
+
+    Only a `.txt` file can be so. It is a table if it has a header or more columns than
+    there are fields.
+    """
+    if endings(path)[0] != ".txt":
+        return False
+    lines = itertools.islice(stream_lines(path, encoding), HEAD_LINES)
+    head = [line for line in lines if line.strip()] or [""]
+    counts = {line.count("\t") for line in head}
+    if is_json(head[0]) or len(counts) > 1 or counts == {0}:
+        return not is_json(head[0])
+    has_names = bool(_named_columns([x.strip().lower() for x in head[0].split("\t")]))
+    return not (has_names or ("choices" not in fields and max(counts) >= len(fields)))
 
 
 # === Content of columns ===

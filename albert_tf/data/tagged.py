@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import operator
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from albert_tf.data.forms import label_value
@@ -18,6 +20,11 @@ from albert_tf_lite.tagging import OUTSIDE, split_tag, tags_to_spans
 SCHEMES = {"BIO": "BI", "BIOES": "BIES"}
 # Characters from here on are written without spaces between words.
 _FIRST_UNSPACED = "\u2e80"
+
+# Files of these suffixes are tables. JSON is one, too.
+_TABLES = (".csv", ".xlsx", ".parquet")
+# A tag as `split_tag` reads it.
+_TAG = re.compile("O|[BIESMLU][-_].+")
 
 # (start, end, label) in tokens or characters; `end` is exclusive.
 Span = tuple[int, int, str]
@@ -176,11 +183,24 @@ def read_tagged_texts(
     return TaggedTexts(texts, spans)
 
 
+def has_tags(path: str | os.PathLike, encoding: str | None = None) -> bool:
+    """Return whether the first lines of a file have tags, not texts or a table."""
+    if endings(path)[0] in _TABLES:
+        return False
+    head = list(itertools.islice(stream_lines(path, encoding), 50))
+    lines = [line for line in head if line.strip() and not line.startswith("-DOC")]
+    if not lines or is_json(lines[0]):
+        return False
+    if all("/" in part[1:] for line in lines for part in line.split()):
+        return True
+    return all(len(x.split()) > 1 and _TAG.fullmatch(x.split()[-1]) for x in lines)
+
+
 def tagged_rows(
     path: str | os.PathLike, encoding: str | None = None
 ) -> Iterator[tuple[str, str, list]]:
     """Yield place, text and spans of each example, as `read_tagged_texts`."""
-    if endings(path)[0] in (".csv", ".xlsx", ".parquet"):
+    if endings(path)[0] in _TABLES:
         return _read_table(Table(path, encoding=encoding))
     rows = enumerate(stream_lines(path, encoding), start=1)
     lines = [(f"Line {i} of {path}", line) for i, line in rows]
