@@ -22,13 +22,14 @@ def flat(place: str, record: dict[str, Any]) -> dict[str, Any]:
     CLUEWSC, in whose text _the noun_ and [the pronoun] are marked. Others are returned
     as they are.
     """
-    given = record.get("annotations")
-    if isinstance(record.get("data"), dict) and isinstance(given, list):
-        return _label_studio(place, record["data"], given)
-    if isinstance(given, list) and given and isinstance(given[0], dict):
-        spans = "start_offset" in given[0]
-        return record | {"label": given if spans else [x.get("label") for x in given]}
-    target = record.get("target")
+    given, target = record.get("annotations"), record.get("target")
+    if isinstance(given, list):
+        if isinstance(record.get("data"), dict):
+            return _label_studio(place, record["data"], given)
+        if given and isinstance(given[0], dict):
+            is_span = "start_offset" in given[0]
+            labels = given if is_span else [x.get("label") for x in given]
+            return record | {"label": labels}
     if isinstance(target, dict) and "span1_text" in target:
         rest = {name: value for name, value in record.items() if name != "target"}
         return rest | {"text": marked_text(record["text"], target)}

@@ -253,7 +253,7 @@ def read_json(
             head = [(str(path), "\n".join(line for _, line in (*head, *rows)))]
     for place, text in itertools.chain(head, rows):
         try:
-            value = json.loads(text, object_pairs_hook=_with_unique_names)
+            value = _DECODER.decode(text)
         except (ValueError, RecursionError) as error:
             raise AlbertError(f"{place} is not JSON: {error}.") from error
         if len(head) == 1 and isinstance(value, list):
@@ -267,6 +267,9 @@ def _with_unique_names(pairs):
     if len(record) < len(pairs):
         raise ValueError(f"an object has a name twice: {[name for name, _ in pairs]}")
     return record
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_with_unique_names)
 
 
 def field(record: Any, names: str | tuple[str, ...], kind: Any, place: str) -> Any:

@@ -423,8 +423,10 @@ class Table:
                 "different. Number it with `label=`, or add a header."
             )
         varied = [i for i in repeated if counts[i] > 1]
+        # Few labels are missing.
         label = min(
-            varied or repeated, key=lambda i: (counts[i], sum(map(len, cells[i])))
+            varied or repeated,
+            key=lambda i: ("" in cells[i], counts[i], sum(map(len, cells[i]))),
         )
         if self._may_have_header(label):
             raise AlbertError(
@@ -543,7 +545,7 @@ _UNITS = "年月日号时点分秒天岁元块%$¥￥"
 _NUMBER = re.compile(rf"(?=.*\d)[\d\s:/.,TZ+()\-−~{_UNITS}]+")
 # Also a code, such as "A001", or an address.
 _PLAIN = re.compile(rf"\s*|{_NUMBER.pattern}|(?=.*\d)[!-~]+|(https?:|www\.)\S+|\S+@\S+")
-# From here on, few values in many rows are classes.
+# From here on, the values of a tenth of the rows are classes.
 _MANY_ROWS = 20
 
 
@@ -577,10 +579,17 @@ def _begins_with_names(rows: list[list]) -> bool:
 
 def _are_texts(cells: Sequence[str]) -> bool:
     """Return whether cells are not numbers, dates, codes, classes or all the same."""
-    is_varied = len({*cells}) > 1 or len(cells) < 5
     is_plain = all(map(_PLAIN.fullmatch, cells))
-    return is_varied and not is_plain and not _are_classes(cells)
+    return not is_plain and not _are_repeated(cells, few_rows=0.3)
 
 
 def _are_classes(cells: Sequence[str]) -> bool:
-    return len(cells) >= _MANY_ROWS and 1 < len({*cells}) <= len(cells) / 10
+    """Return whether cells are as likely as any to be labels."""
+    is_varied = len({*cells}) > 1 and "" not in cells
+    return is_varied and _are_repeated(cells, few_rows=0.5)
+
+
+def _are_repeated(cells: Sequence[str], few_rows: float) -> bool:
+    """Return whether the distinct cells are a tenth, or a share of few rows, at most."""
+    share = 0.1 if len(cells) >= _MANY_ROWS else few_rows
+    return len({*cells}) <= len(cells) * share
