@@ -147,7 +147,7 @@ def prune(
             f"There is no vocabulary beside {checkpoint}. Pass --vocab."
         )
     pairs = getattr(model, "pairs", False)
-    columns = Columns(None, text_column, text_b_column, encoding)
+    columns = Columns(None, text_column, text_b_column, encoding=encoding)
     fields = ("text", "text_pair") if pairs else ("text",)
     blocks = (file_blocks(Task(), file, columns, fields)() for file in corpus)
     texts = (x for part in blocks for y, _ in part for z in as_columns(y) for x in z)

@@ -99,7 +99,7 @@ def evaluate(
         raise AlbertError(
             f"{model} is a model for {task.name}, which cannot be evaluated."
         )
-    columns = Columns(label_column, text_column, text_b_column, encoding)
+    columns = Columns(label_column, text_column, text_b_column, encoding=encoding)
     if report_directory:
         check_support("--report", "mistakes", task)
         if train:

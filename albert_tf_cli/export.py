@@ -94,7 +94,7 @@ def export(
         if task.name not in TASKS:
             raise AlbertError(f"--check does not apply to {task.name}.")
         known = trained.get_config()
-        columns = Columns(label_column, text_column, text_b_column, encoding)
+        columns = Columns(label_column, text_column, text_b_column, encoding=encoding)
         read = reader_of(task)
         examples = read_remembered(model, columns, lambda x: read(check, x, known))
     if format_name == "savedmodel":

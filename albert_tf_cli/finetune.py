@@ -143,7 +143,7 @@ def finetune(
     _check_output(folder, checkpoint, overwrite)
     learned = TASKS[task]
     read = reader_of(learned, skip_invalid)
-    columns = Columns(label_column, text_column, text_b_column, encoding)
+    columns = Columns(label_column, text_column, text_b_column, encoding=encoding)
     data = _read_parts(read, {"train": train, "dev": dev, "test": test}, columns, seed)
     arguments = data["train"].arguments
     labels = arguments.get("labels")

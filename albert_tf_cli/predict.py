@@ -141,7 +141,7 @@ def predict(
             )
         explainer = task.explain(loaded)
     fields = task.fields(loaded)
-    given = Columns(None, text_column, text_b_column, encoding)
+    given = Columns(None, text_column, text_b_column, encoding=encoding)
     lines = [] if file else texts or _standard_input(encoding)
 
     def read(columns: Columns) -> CheckedBlocks:

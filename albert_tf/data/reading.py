@@ -42,7 +42,7 @@ _SIGNATURES = {
     b"SQLite format 3": "a database of SQLite",
 }
 _HTML = re.compile(r"\s*<(!doctype|html|head|body|\?xml)\b", re.IGNORECASE)
-_JSON = re.compile(r'\s*((\[\s*)*\{\s*"|[\[{]\s*$)')
+_JSON = re.compile(r'\s*((\[\s*)*\{\s*"|(\[\s*){2,}"|[\[{]\s*$)')
 DOCUMENT_TAG = re.compile(r"\s*</?doc(\s[^>]*)?>\s*")
 
 
@@ -119,8 +119,12 @@ def open_text(
     except (OSError, EOFError, zlib.error) as error:
         # Until then the file can be read.
         chunks = _raise(error)
+    check_kind(path, head, encoding or "utf-8")
     encoding = encoding or _encoding_of(path, head, errors)
-    check_kind(path, head, encoding, errors)
+    if errors == "strict" and 100 * (decoded(head, encoding) or "").count("\0") > len(
+        head
+    ):
+        raise AlbertError(f"{path} is not text: it has zero bytes.")
     whole: Any = _Chunks(itertools.chain([head], chunks))
     return io.TextIOWrapper(whole, encoding, errors, newline)
 
@@ -140,7 +144,7 @@ def _encoding_of(path, head, errors):
             "it makes no common words in UTF-8 or any encoding of Chinese, "
             "Japanese or Korean"
         )
-        if found.other:
+        if found.other == "utf-8":
             reason = "some lines are UTF-8 and others are not"
         raise AlbertError(
             f"The encoding of {path} is unknown: {reason}. Save it as text in UTF-8, "
@@ -158,9 +162,7 @@ def _encoding_of(path, head, errors):
     return found.encoding
 
 
-def check_kind(
-    path: str | os.PathLike, head: bytes, encoding: str, errors: str
-) -> None:
+def check_kind(path: str | os.PathLike, head: bytes, encoding: str) -> None:
     """Raise if the start of a file is not that of a text."""
     for signature, kind in _SIGNATURES.items():
         if head.startswith(signature):
@@ -172,8 +174,6 @@ def check_kind(
             f"There is no encoding {encoding!r}. Expected a name such as utf-8, "
             "gb18030 or big5."
         ) from None
-    if errors == "strict" and 100 * text.count("\0") > len(text):
-        raise AlbertError(f"{path} is not text: it has zero bytes.")
     if _HTML.match(text):
         raise AlbertError(
             f"{path} looks like a page in HTML or XML. Download the data itself, or "

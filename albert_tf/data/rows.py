@@ -44,8 +44,8 @@ def read_rows(
         FileNotFoundError: if the file does not exist.
         AlbertError: if the file holds no table. Names the line.
     """
-    kind, is_named = _kind_of(path), endings(path)[0]
-    if kind != is_named and kind in (".xlsx", ".parquet"):
+    kind, suffix = _kind_of(path), endings(path)[0]
+    if kind != suffix and kind in (".xlsx", ".parquet"):
         warnings.warn(f"{path} is a {kind} file. Read as such.", stacklevel=2)
     if kind == ".parquet":
         return _parquet_rows(path)
@@ -61,7 +61,7 @@ def _kind_of(path):
         with contextlib.suppress(zipfile.BadZipFile), zipfile.ZipFile(path) as archive:
             if "xl/workbook.xml" in archive.namelist():
                 return ".xlsx"
-    return endings(path)[0]
+    return endings(path)[0].replace(".xlsx", "")
 
 
 # === Text ===
@@ -172,16 +172,16 @@ def _objects(path, lines):
 
 def _excel_rows(path):
     openpyxl = import_extra("openpyxl")
-    workbook = openpyxl.load_workbook(path, read_only=True, data_only=True)
-    sheets = workbook.worksheets
-    cells = {x: itertools.chain(*x.iter_rows(values_only=True)) for x in sheets}
-    filled = (x for x in sheets if any(cell is not None for cell in cells[x]))
-    sheet = next(filled, sheets[0])
+    with open(path, "rb") as file:
+        workbook = openpyxl.load_workbook(file, read_only=True, data_only=True)
+        sheets = workbook.worksheets
+        cells = {x: itertools.chain(*x.iter_rows(values_only=True)) for x in sheets}
+        filled = (x for x in sheets if any(cell is not None for cell in cells[x]))
+        sheet = next(filled, sheets[0])
+        rows = [list(map(_typed, row)) for row in sheet.iter_rows(values_only=True)]
     if len(sheets) > 1:
         message = f"{path} has {len(sheets)} sheets. Read is {sheet.title!r}."
         warnings.warn(message, stacklevel=3)
-    rows = [list(map(_typed, values)) for values in sheet.iter_rows(values_only=True)]
-    workbook.close()
     # Sheets may end with columns that have a format only.
     width = max((i for row in rows for i, cell in enumerate(row, 1) if cell), default=0)
     for number, row in enumerate(rows, start=1):

@@ -423,11 +423,7 @@ class Table:
                 "different. Number it with `label=`, or add a header."
             )
         varied = [i for i in repeated if counts[i] > 1]
-        # Few labels are missing.
-        label = min(
-            varied or repeated,
-            key=lambda i: ("" in cells[i], counts[i], sum(map(len, cells[i]))),
-        )
+        label = min(varied or repeated, key=lambda i: _as_label(cells[i]))
         if self._may_have_header(label):
             raise AlbertError(
                 f"{self.places[0]} may be a header: no other line has the label "
@@ -589,7 +585,14 @@ def _are_classes(cells: Sequence[str]) -> bool:
     return is_varied and _are_repeated(cells, few_rows=0.5)
 
 
+def _as_label(cells: Sequence[str]) -> tuple:
+    """Return the rank of a column as the label, the smallest the likeliest."""
+    # Few labels are missing.
+    rank = not _are_repeated(cells, few_rows=0.5), "" in cells
+    return *rank, len({*cells}), sum(map(len, cells))
+
+
 def _are_repeated(cells: Sequence[str], few_rows: float) -> bool:
-    """Return whether the distinct cells are a tenth, or a share of few rows, at most."""
+    """Return whether a tenth of the cells are distinct, or a share of few, at most."""
     share = 0.1 if len(cells) >= _MANY_ROWS else few_rows
     return len({*cells}) <= len(cells) * share

@@ -225,8 +225,7 @@ def _check(path: pathlib.Path) -> None:
         import_extra("zstandard")
     # Report a file that is missing, not readable or no text now instead of hours later.
     with path.open("rb") as file, contextlib.suppress(OSError, EOFError, zlib.error):
-        head = next(byte_chunks(file), b"")
-        check_kind(printable(path), head, "utf-8", _ERRORS)
+        check_kind(printable(path), next(byte_chunks(file), b""), "utf-8")
 
 
 def _json_text(line: str, field: str) -> str | None:

@@ -19,9 +19,9 @@ from albert_tf_lite.exported_model import ExportedModel
 def read_labelled(path, columns, known=None):
     """Read a table; with `known`, of pairs if the model takes pairs."""
     pairs = None if known is None else known["pairs"]
-    *names, encoding = columns
+    names = columns.label, columns.text, columns.text_b
     return albert_tf.data.read_labelled_texts(
-        path, *names, pairs=pairs, encoding=encoding
+        path, *names, pairs=pairs, encoding=columns.encoding
     )
 
 

@@ -36,13 +36,6 @@ FORMS = {
     "more columns": "-DOCSTART- -X- O O\n\n"
     + columns("B-PER I-PER O B-LOC I-LOC O", separator=" NN x "),
     "slashes": "小明/PER 在/o 北京/LOC 。/o\n",
-    "cluener": '{"text": "小明在北京。", "label": '
-    '{"PER": {"小明": [[0, 1]]}, "LOC": {"北京": [[3, 4]]}}}\n',
-    "doccano": '{"id": 1, "text": "小明在北京。", '
-    '"label": [[3, 5, "LOC"], [0, 2, "PER"]]}\n',
-    "doccano entities": '{"text": "小明在北京。", "entities": [{"label": "PER", '
-    '"start_offset": 0, "end_offset": 2}, {"label": "LOC", "start_offset": 3, '
-    '"end_offset": 5}], "relations": []}\n',
 }
 
 
