@@ -77,10 +77,15 @@ class CheckedBlocks:
 
     def __call__(self) -> Iterator[tuple]:
         """Read the blocks; raise at the first that differs."""
-        for block, digest in itertools.zip_longest(self._read(), self._digests):
-            if block is None or digest != _digest(*block):
+        blocks = self._read()
+        for digest in [*self._digests, None]:
+            # The first reading has warned of the file.
+            with warnings.catch_warnings(action="ignore"):
+                block = next(blocks, None)
+            if digest != (block and _digest(*block)):
                 raise changed_error(self._source)
-            yield block
+            if block:
+                yield block
 
 
 def _digest(x, records):

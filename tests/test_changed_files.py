@@ -14,7 +14,7 @@ from albert_tf.pretraining import PretrainingData
 from albert_tf.pretraining.corpus import Corpus
 from albert_tf.pretraining.shards import ShardMaker
 from albert_tf_cli.evaluate import reader_of
-from albert_tf_cli.tasks import Task
+from albert_tf_cli.tasks import Columns, Task
 from albert_tf_lite.changes import unchanged
 
 # === Functions that begin to read a file, and return it and how to go on ===
@@ -63,7 +63,7 @@ def labelled_texts(folder):
             change(pathlib.Path(path))
             raise ValueError("of the second half")
 
-    return file, lambda: reader_of(Reader())(file, None)
+    return file, lambda: reader_of(Reader())(file, Columns())
 
 
 CASES = {
