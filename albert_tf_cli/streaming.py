@@ -10,8 +10,6 @@ import hashlib
 import itertools
 import json
 import pathlib
-import re
-import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator
 from typing import Any, BinaryIO
 
@@ -20,6 +18,7 @@ from albert_tf_cli.tasks import Columns
 from albert_tf_lite.changes import change_check, changed_error
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.executors import run_jobs, with_warnings
+from albert_tf_lite.unknown import issue_once
 
 # Texts per block. A kill loses the blocks that are being computed.
 BLOCK = 1000
@@ -120,19 +119,16 @@ def answer_blocks(
 ) -> Generator[tuple[list[str], Any, list], None, None]:
     """Yield texts, inputs and answers of each block that is not finished, in order.
 
-    Warnings that differ in numbers only are issued once.
+    Warnings of one kind are issued once.
     """
     unfinished = itertools.islice(blocks(), finished, None)
     jobs = (((texts, x), (x,)) for texts, x, _ in unfinished)
     run = run_jobs(functools.partial(with_warnings, function), jobs, engine, workers)
-    issued = set()
+    issued = set[str]()
     # Stop the workers at an error, not when the garbage is collected.
     with contextlib.closing(run):
         for (texts, x), (answers, messages) in run:
-            for message in messages:
-                if (kind := re.sub("[0-9]+", "", message)) not in issued:
-                    issued.add(kind)
-                    warnings.warn(message, stacklevel=2)
+            issue_once(messages, issued)
             yield texts, x, answers
 
 
