@@ -32,6 +32,7 @@ from albert_tf_cli.pretrain_data import pretrain_data
 from albert_tf_cli.pretraining import pretrain
 from albert_tf_cli.tasks import Columns
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.unknown import kind_of
 
 __all__ = ["app", "main"]
 
@@ -87,7 +88,15 @@ def main():
     Errors that the user can fix end in one line; any other exception is a bug and
     shows its traceback.
     """
-    warnings.formatwarning = lambda message, *_, **__: f"Warning: {_named(message)}\n"
+    shown = set()
+
+    def line_of(message, *_, **__):
+        # Once: each epoch scores the same texts.
+        is_new = kind_of(message) not in shown
+        shown.add(kind_of(message))
+        return f"Warning: {_named(message)}\n" * is_new
+
+    warnings.formatwarning = line_of
     try:
         app()
     except (AlbertError, OSError) as error:

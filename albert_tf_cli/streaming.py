@@ -10,8 +10,6 @@ import hashlib
 import itertools
 import json
 import pathlib
-import re
-import warnings
 from collections.abc import Callable, Generator, Iterator
 from typing import Any, BinaryIO
 
@@ -21,6 +19,7 @@ from albert_tf_cli.tasks.task import as_columns
 from albert_tf_lite.changes import change_check, changed_error
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.executors import run_jobs, with_warnings
+from albert_tf_lite.unknown import issue_once
 
 # Texts per block. A kill loses the blocks that are being computed.
 BLOCK = 1000
@@ -77,15 +76,10 @@ class CheckedBlocks:
 
     def __call__(self) -> Iterator[tuple]:
         """Read the blocks; raise at the first that differs."""
-        blocks = self._read()
-        for digest in [*self._digests, None]:
-            # The first reading has warned of the file.
-            with warnings.catch_warnings(action="ignore"):
-                block = next(blocks, None)
-            if digest != (block and _digest(*block)):
+        for block, digest in itertools.zip_longest(self._read(), self._digests):
+            if block is None or digest != _digest(*block):
                 raise changed_error(self._source)
-            if block:
-                yield block
+            yield block
 
 
 def _digest(x, records):
@@ -103,19 +97,16 @@ def answer_blocks(
 ) -> Generator[tuple[Any, list], None, None]:
     """Yield inputs and answers of each block that is not finished, in order.
 
-    Warnings that differ in numbers only are issued once.
+    Warnings of one kind are issued once.
     """
     unfinished = itertools.islice(blocks(), finished, None)
     jobs = ((x, (x,)) for x, _ in unfinished)
     run = run_jobs(functools.partial(with_warnings, function), jobs, engine, workers)
-    issued = set()
+    issued = set[str]()
     # Stop the workers at an error, not when the garbage is collected.
     with contextlib.closing(run):
         for x, (answers, messages) in run:
-            for message in messages:
-                if (kind := re.sub("[0-9]+", "", message)) not in issued:
-                    issued.add(kind)
-                    warnings.warn(message, stacklevel=2)
+            issue_once(messages, issued)
             yield x, answers
 
 

@@ -5,6 +5,7 @@ import contextlib
 import functools
 import hashlib
 import inspect
+import itertools
 import json
 import os
 import pathlib
@@ -21,6 +22,7 @@ from albert_tf_lite.changes import change_check, changed_error
 from albert_tf_lite.errors import AlbertError, import_extra, silent_stderr
 from albert_tf_lite.sentence_piece import SentencePieceTokenizer
 from albert_tf_lite.tagging import Tagging
+from albert_tf_lite.unknown import warn_of_unknown
 from albert_tf_lite.word_piece import WordPieceTokenizer
 
 # The file in the directory of a model that answers without TensorFlow.
@@ -179,9 +181,11 @@ class ExportedModel:
         if self.task == "multiple-choice":
             return self._choice_logits(segments, batch_size)
         if self.task == "text-embedding" and len(segments) > 1:
-            return tuple(self.outputs(segment, batch_size) for segment in segments)
+            first, second = segments
+            return tuple(np.split(self.outputs([*first, *second], batch_size), 2))
         tokenized = [map(self.tokenizer.tokenize, part) for part in segments]
-        outputs = self._run(list(zip(*tokenized, strict=True)), batch_size)
+        examples = list(zip(*tokenized, strict=True))
+        outputs = self._run(examples, batch_size, segments)
         return np.array(outputs, "float32").reshape(-1, self.settings["units"])
 
     def _segments(self, texts):
@@ -205,9 +209,19 @@ class ExportedModel:
             )
         return segments
 
-    def _run(self, examples, batch_size):
-        """Return the output for each tokenized example, in input order."""
+    def _run(self, examples, batch_size, segments):
+        """Return the output for each tokenized example, in input order.
+
+        Warn if texts, those of `segments`, are truncated or many tokens unknown.
+        """
         tokenizer, length = self.tokenizer, self.sequence_length
+        parts = list(itertools.chain.from_iterable(examples))
+        warn_of_unknown(
+            sum(ids.count(tokenizer.unk_token_id) for ids in parts),
+            sum(map(len, parts)),
+            lambda: [text for part in segments for text in _flat(part)],
+            tokenizer,
+        )
         special = tokenizer.cls_token_id, tokenizer.sep_token_id
         rows = [pack(example, *special, length) for example in examples]
         if truncated := sum(was_cut for _, _, was_cut in rows):
@@ -237,7 +251,7 @@ class ExportedModel:
             for (ids, _, _), parts in zip(tokenized, windows, strict=True)
             for start, end, _, _ in parts
         ]
-        outputs = iter(self._run(examples, batch_size))
+        outputs = iter(self._run(examples, batch_size, [texts]))
         spans = []
         for (_, starts, ends), parts in zip(tokenized, windows, strict=True):
             # The tokens that each window decides, after [CLS].
@@ -264,7 +278,7 @@ class ExportedModel:
             windows = windows_of(len(ids), size, stride)
             examples += [(first, ids[start:end]) for start, end, _, _ in windows]
             cut.append((context, windows, len(first) + 2, characters))
-        outputs = iter(self._run(examples, batch_size))
+        outputs = iter(self._run(examples, batch_size, segments))
         found = []
         for context, windows, first, characters in cut:
             rows = []
@@ -282,7 +296,7 @@ class ExportedModel:
             for context, question, row in zip(*segments, strict=True)
             for choice in row
         ]
-        outputs = iter(self._run(examples, batch_size))
+        outputs = iter(self._run(examples, batch_size, segments))
         choices = segments[-1]
         logits = np.full((len(choices), max(map(len, choices), default=0)), -np.inf)
         for row, given in zip(logits, choices, strict=True):
@@ -475,6 +489,11 @@ def preset_digest(directory: str | os.PathLike) -> str:
 
 
 # === From tokens to the inputs of a network ===
+
+
+def _flat(segment):
+    """Return the strings of a list of strings or of lists of strings."""
+    return [x for y in segment for x in ([y] if isinstance(y, str) else y)]
 
 
 def pack(

@@ -7,6 +7,7 @@ text, when it is complete. The manifest names the files when all are complete.
 """
 
 import dataclasses
+import functools
 import hashlib
 import os
 import pathlib
@@ -20,7 +21,8 @@ from albert_tf.pretraining.shards import PretrainingData, ShardMaker
 from albert_tf.training.run_state import differences
 from albert_tf_lite.changes import changed_error
 from albert_tf_lite.errors import AlbertError
-from albert_tf_lite.executors import run_jobs
+from albert_tf_lite.executors import run_jobs, with_warnings
+from albert_tf_lite.unknown import issue_once
 
 _SHARDS = f"pretrain-*-{16 * '[0-9a-f]'}.tfrecord"
 
@@ -99,8 +101,10 @@ def make_pretraining_data(
             (position, (index, documents))
             for index, (position, documents) in enumerate(corpus.blocks())
         )
-        for position, made in run_jobs(make_shards, jobs, engine, workers):
+        make, issued = functools.partial(with_warnings, make_shards), set[str]()
+        for position, (made, messages) in run_jobs(make, jobs, engine, workers):
             shards += made
+            issue_once(messages, issued)
             if progress is not None:
                 progress(position, corpus.total_bytes)
         records = sum(shard["records"] for shard in shards)

@@ -18,6 +18,7 @@ from albert_tf.preprocessing.masking import (
     check_has_mask,
     mask_settings,
 )
+from albert_tf.preprocessing.texts import warn_of_unknown
 from albert_tf.pretraining.records import count_records, write_records
 from albert_tf.pretraining.segment_pairs import (
     ORDERS,
@@ -153,14 +154,7 @@ class ShardMaker:
             path = self._directory / f"pretrain-{number:05d}-{digest}.tfrecord"
             count = count_records(path) if path.exists() else None
             if count is None:
-                sentences = sentences or tokenize_documents(
-                    documents,
-                    self._tokenize,
-                    settings.segmenter,
-                    settings.split_sentences,
-                    # A sequence has room for two sentences.
-                    longest=settings.sequence_length // 2,
-                )
+                sentences = sentences or self._sentences(documents)
                 arrays = self._sequences(sentences, index, duplicate)
                 try:
                     with complete_file(path) as temporary:
@@ -173,6 +167,20 @@ class ShardMaker:
                 count = len(arrays["labels"])
             shards.append({"file": path.name, "records": count})
         return shards
+
+    def _sentences(self, documents: list[list[str]]) -> Sentences:
+        """Return tokenized sentences; warn if many tokens are unknown."""
+        settings = self._settings
+        sentences = tokenize_documents(
+            documents,
+            self._tokenize,
+            settings.segmenter,
+            settings.split_sentences,
+            # A sequence has room for two sentences.
+            longest=settings.sequence_length // 2,
+        )
+        warn_of_unknown(sentences.tokens, documents, self._tokenizer)
+        return sentences
 
     def _sequences(
         self, sentences: Sentences, index: int, duplicate: int

@@ -188,6 +188,19 @@ def test_a_wrong_row_of_a_late_block_is_named_before_any_answer(
     assert sorted(os.listdir(tmp_path)) == ["a.tsv", "b.txt.gz", "c.parquet"]
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_unknown_tokens_of_a_file_are_named_once(
+    model, tmp_path, small_blocks, workers
+):
+    # Other characters in each block.
+    lines = [f"很好{chr(0x9F00 + i)}{chr(0x9F00 + i)}\n" for i in range(10)]
+    (tmp_path / "a.txt").write_text("".join(lines), "utf-8")
+    with pytest.warns(UserWarning) as found:
+        run("predict", model, tmp_path / "a.txt", "--workers", workers)
+    (message,) = (str(x.message) for x in found)
+    assert message.startswith("50.0% of the tokens of 3 texts are [UNK]")
+
+
 # === Resuming ===
 
 
