@@ -35,7 +35,7 @@ _NOT_TO_MAXIMISE = {"false_positive_rate", "mse", "total"}
 _FILES = (
     *("train", "dev", "test", "checkpoint", "config", "vocab"),
     *("label_column", "text_column", "text_b_column", "overwrite"),
-    "skip_invalid",
+    *("label_separator", "skip_invalid"),
 )
 
 
@@ -57,6 +57,7 @@ def finetune(
     label_column: options.LabelColumn = None,
     text_column: options.TextColumn = None,
     text_b_column: options.TextBColumn = None,
+    label_separator: options.LabelSeparator = None,
     skip_invalid: options.SkipInvalid = False,
     checkpoint: options.StartCheckpoint = None,
     config: Annotated[
@@ -141,7 +142,7 @@ def finetune(
     _check_output(folder, checkpoint, overwrite)
     learned = TASKS[task]
     read = reader_of(learned, skip_invalid)
-    columns = Columns(label_column, text_column, text_b_column)
+    columns = Columns(label_column, text_column, text_b_column, label_separator)
     data = _read_parts(read, {"train": train, "dev": dev, "test": test}, columns, seed)
     arguments = data["train"].arguments
     labels = arguments.get("labels")

@@ -89,6 +89,13 @@ TextColumn = Annotated[
 TextBColumn = Annotated[
     str | None, data_option("Name or number of the column of the second text.")
 ]
+LabelSeparator = Annotated[
+    str | None,
+    data_option(
+        "Separator of the labels of a text, for multi-label. Default: |, or as the "
+        "labels show."
+    ),
+]
 SkipInvalid = Annotated[
     bool, data_option("Skip examples with an invalid label.", "--skip-invalid")
 ]

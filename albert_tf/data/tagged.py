@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import numbers
 import operator
 import os
 import re
 from collections.abc import Iterable, Sequence
 
+from albert_tf.data.labels import visible
 from albert_tf.data.reading import field, read_json, read_lines
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.inputs import as_label, as_list, complete
 from albert_tf_lite.tagging import OUTSIDE, split_tag, tags_to_spans
 
 # The prefixes that each scheme writes. More schemes are read.
@@ -31,8 +34,10 @@ def tag_names(labels: Sequence[str], scheme: str = "BIO") -> list[str]:
         raise AlbertError(
             f"`scheme` must be one of {list(SCHEMES)}. Received: {scheme}"
         )
-    names = [] if isinstance(labels, str) else [str(label) for label in labels]
-    if not names or "" in names or len(set(names)) < len(names):
+    names = [] if isinstance(labels, str) else as_list(labels, "labels")
+    names = [str(as_label(name)) for name in complete(names, "labels")]
+    # Names that look alike are not distinct.
+    if not names or "" in names or len(set(map(visible, names))) < len(names):
         raise AlbertError(
             "`labels` should be a list of distinct names of entity types, such as "
             f'["PER", "LOC", "ORG"]. Received: {labels!r}'
@@ -78,12 +83,14 @@ def check_spans(
     If `labels` are given, other labels raise, too.
     """
     checked: list[Span] = []
-    for span in spans:
+    for span in as_list(spans, "spans"):
         try:
             start, end, label = span
             start, end = operator.index(start), operator.index(end)
         except (TypeError, ValueError):
             label = None
+        if isinstance(label, numbers.Integral):
+            label = str(label)
         if not isinstance(label, str):
             raise AlbertError(
                 f"{span!r} is not a span. Expected (start, end, label), with offsets "
@@ -100,7 +107,7 @@ def check_spans(
                 f"the span {span!r} has an unknown label. Expected one of "
                 f"{list(labels)}."
             )
-        checked.append((start, end, label))
+        checked.append((start, end, str(label)))
     checked.sort()
     for first, second in zip(checked, checked[1:], strict=False):
         if second[0] < first[1]:

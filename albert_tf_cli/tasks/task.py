@@ -17,6 +17,7 @@ class Columns(NamedTuple):
     label: str | None = None
     text: str | None = None
     text_b: str | None = None
+    label_separator: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)
