@@ -57,6 +57,7 @@ def evaluate(
     label_column: options.LabelColumn = None,
     text_column: options.TextColumn = None,
     text_b_column: options.TextBColumn = None,
+    label_separator: options.LabelSeparator = None,
     encoding: options.Encoding = None,
     skip_invalid: options.SkipInvalid = False,
     train: Annotated[
@@ -99,7 +100,9 @@ def evaluate(
         raise AlbertError(
             f"{model} is a model for {task.name}, which cannot be evaluated."
         )
-    columns = Columns(label_column, text_column, text_b_column, encoding=encoding)
+    columns = Columns(
+        label_column, text_column, text_b_column, label_separator, encoding
+    )
     if report_directory:
         check_support("--report", "mistakes", task)
         if train:
@@ -153,11 +156,14 @@ def read_remembered(model: str, given: Columns, read: Callable[[Columns], Any]) 
     from albert_tf.data.tables import MissingColumnError
 
     file = pathlib.Path(model, "metrics.json")
-    if not any(given[:3]) and file.exists():
+    if file.exists():
         settings = json.loads(file.read_text("utf-8")).get("settings", {})
-        names = {x: settings.get(f"{x}_column") for x in Columns._fields[:3]}
-        with contextlib.suppress(MissingColumnError):
-            return read(given._replace(**names))
+        separator = given.label_separator or settings.get("label_separator")
+        given = given._replace(label_separator=separator)
+        if not any(given[:3]):
+            names = {x: settings.get(f"{x}_column") for x in Columns._fields[:3]}
+            with contextlib.suppress(MissingColumnError):
+                return read(given._replace(**names))
     return read(given)
 
 

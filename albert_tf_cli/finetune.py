@@ -34,9 +34,8 @@ _NOT_TO_MAXIMISE = {"false_positive_rate", "mse", "total"}
 # Options that do not identify a training, because its data and model do.
 _FILES = (
     *("train", "dev", "test", "checkpoint", "config", "vocab"),
-    *("label_column", "text_column", "text_b_column", "encoding"),
-    "overwrite",
-    "skip_invalid",
+    *("label_column", "text_column", "text_b_column", "label_separator"),
+    *("encoding", "overwrite", "skip_invalid"),
 )
 
 
@@ -58,6 +57,7 @@ def finetune(
     label_column: options.LabelColumn = None,
     text_column: options.TextColumn = None,
     text_b_column: options.TextBColumn = None,
+    label_separator: options.LabelSeparator = None,
     encoding: options.Encoding = None,
     skip_invalid: options.SkipInvalid = False,
     checkpoint: options.StartCheckpoint = None,
@@ -143,7 +143,9 @@ def finetune(
     _check_output(folder, checkpoint, overwrite)
     learned = TASKS[task]
     read = reader_of(learned, skip_invalid)
-    columns = Columns(label_column, text_column, text_b_column, encoding=encoding)
+    columns = Columns(
+        label_column, text_column, text_b_column, label_separator, encoding
+    )
     data = _read_parts(read, {"train": train, "dev": dev, "test": test}, columns, seed)
     arguments = data["train"].arguments
     labels = arguments.get("labels")

@@ -20,6 +20,7 @@ import numpy as np
 from albert_tf_lite.answers import TASKS
 from albert_tf_lite.changes import change_check, changed_error
 from albert_tf_lite.errors import AlbertError, import_extra, silent_stderr
+from albert_tf_lite.inputs import as_texts
 from albert_tf_lite.sentence_piece import SentencePieceTokenizer
 from albert_tf_lite.tagging import Tagging
 from albert_tf_lite.unknown import warn_of_unknown
@@ -162,6 +163,7 @@ class ExportedModel:
         Returns:
             A list with an answer per text, a dict or a list of dicts.
         """
+        texts = self._read(texts)
         outputs = self.outputs(texts, batch_size)
         return TASKS[self.task].dicts(texts, outputs, self.settings, **options)
 
@@ -173,7 +175,8 @@ class ExportedModel:
         -inf after the last choice of a text; for questions the windows of each context,
         as for `albert_tf_lite.spans.rank_answers`.
         """
-        segments = self._segments(texts)
+        texts = self._read(texts)
+        segments = texts if isinstance(texts, tuple) else (texts,)
         if self.task == "token-classification":
             return self._spans(segments[0], batch_size)
         if self.task == "question-answering":
@@ -188,17 +191,20 @@ class ExportedModel:
         outputs = self._run(examples, batch_size, segments)
         return np.array(outputs, "float32").reshape(-1, self.settings["units"])
 
-    def _segments(self, texts):
-        """Return the lists of the parts of some texts, strings or choices."""
+    def _read(self, texts):
+        """Return texts, or a tuple of the parts of some texts, as lists."""
         segments = texts if isinstance(texts, tuple) else (texts,)
         fields = TASKS[self.task].fields
+        if any(isinstance(segment, (str, bytes)) for segment in segments):
+            raise TypeError(
+                f"`texts` must be a list of strings. Received: {texts!r:.80}"
+            )
+        segments = tuple(as_texts(segment) for segment in segments)
         for name, segment in zip(fields, segments, strict=False):
-            parts = segment if name == "choices" else [segment]
-            if any(isinstance(x, str) for x in (segment, *parts)) or not all(
-                isinstance(x, str) for part in parts for x in part
-            ):
+            if any(isinstance(x, list) != (name == "choices") for x in segment):
                 raise TypeError(
-                    f"`texts` must be a list of strings. Received: {segment!r:.80}"
+                    f"`{name}` must be a list of {'lists of ' * (name == 'choices')}"
+                    f"strings. Received: {segment!r:.80}"
                 )
         lengths = [len(segment) for segment in segments]
         allowed = range(TASKS[self.task].num_required, len(fields) + 1)
@@ -207,7 +213,7 @@ class ExportedModel:
                 f"A model for {self.task} takes {' or '.join(map(str, allowed))} "
                 f"list(s) of equal length. Received lists of the lengths {lengths}."
             )
-        return segments
+        return segments if isinstance(texts, tuple) else segments[0]
 
     def _run(self, examples, batch_size, segments):
         """Return the output for each tokenized example, in input order.

@@ -15,9 +15,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from albert_tf.data.forms import flat, label_studio_label, label_value
+from albert_tf.data.labels import Label, clean_labels, label_lists, without_headers
 from albert_tf.data.reading import endings, is_json, stream_lines
 from albert_tf.data.rows import HEAD_LINES, read_rows
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.inputs import is_missing
 
 # Names of columns in a header. The first name that a header has is taken.
 COLUMN_NAMES = {
@@ -45,8 +47,6 @@ COLUMN_NAMES = {
     "context": ("context", "passage", "document", "article", "text", "上下文", "原文"),
     "choices": ("choices", "options", "choice", "选项"),
 }
-# Separates the labels of a text that has several.
-LABEL_SEPARATOR = "|"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,12 +55,13 @@ class LabelledTexts:
 
     Attributes:
         x: list of strings, or a tuple of two lists for pairs.
-        labels: list of strings.
+        labels: list of strings; a tuple for a text with a list of labels, `None` for a
+            missing label.
         places: list of strings such as "Line 3 of a.tsv".
     """
 
     x: list[str] | tuple[list[str], list[str]]
-    labels: list[str]
+    labels: list[Label]
     places: list[str] = dataclasses.field(compare=False)
 
     @property
@@ -74,10 +75,14 @@ class LabelledTexts:
         expected = f"one of the classes {list(classes)}"
         return self._values(positions.__getitem__, expected)
 
-    def label_lists(self) -> list[list[str]]:
-        """Return the list of labels of each text; "体育|娱乐" has two, "" none."""
-        parts = (label.split(LABEL_SEPARATOR) for label in self.labels)
-        return [[name.strip() for name in names if name.strip()] for names in parts]
+    def label_lists(
+        self, separator: str | None = None, classes: Sequence[str] | None = None
+    ) -> list[list[str]]:
+        """Return the list of labels of each text; "体育|娱乐" has two, "" none.
+
+        Args, raises: as `albert_tf.data.labels.label_lists`.
+        """
+        return label_lists(self.labels, self.places, separator, classes)
 
     def scores(self) -> list[float]:
         """Return the labels as numbers; raise if one is not a finite number."""
@@ -115,9 +120,10 @@ class LabelledTexts:
         for place, label in zip(self.places, self.labels, strict=True):
             try:
                 values.append(function(label))
-            except (KeyError, ValueError):
+            except (KeyError, TypeError, ValueError):
                 values.append(None)
-                wrong.append(f"{place} has the label {label!r}")
+                shown = "no label" if label is None else f"the label {label!r}"
+                wrong.append(f"{place} has {shown}")
         count = f"{len(wrong)} labels are invalid: " if len(wrong) > 1 else ""
         more = f" and {len(wrong) - 10} more" if len(wrong) > 10 else ""
         return values, f"{count}{', '.join(wrong[:10])}{more}."
@@ -127,16 +133,6 @@ def _number(label):
     if not math.isfinite(number := float(label)):
         raise ValueError
     return number
-
-
-def class_names(labels: Iterable[str]) -> list[str]:
-    """Return the distinct labels, sorted by number if all are integers, else by text.
-
-    Empty labels are left out.
-    """
-    names = set(labels) - {""}
-    are_integers = all(name.removeprefix("-").isdecimal() for name in names)
-    return sorted(names, key=int if are_integers else str)
 
 
 def read_labelled_texts(
@@ -174,7 +170,7 @@ def read_labelled_texts(
     ```python
     train = albert_tf.data.read_labelled_texts("train.tsv")
     labels = albert_tf.data.class_names(train.labels)
-    classifier.fit(train.x, train.class_ids(labels))
+    classifier.fit(train.x, train.labels)
     ```
     """
     table = Table(path, encoding=encoding, label=label, text=text, text_b=text_b)
@@ -187,10 +183,7 @@ def read_labelled_texts(
             "columns to read with `text=` and `text_b=`."
         )
     first, *others = table.cells("text", *["text_b"] * is_pair)
-    labels = [
-        LABEL_SEPARATOR.join(map(str, x)) if isinstance(x, list) else str(x).strip()
-        for x in table.labels()
-    ]
+    labels = clean_labels(table.labels(), table.places)
     x = (first, *others) if others else first
     return LabelledTexts(x, labels, table.places)
 
@@ -269,7 +262,8 @@ class Table:
             self._check_separator()
             self.header = [str(i + 1) for i in range(len(first))]
         elif not has_objects:
-            self.places, self.rows = self.places[1:], self.rows[1:]
+            rows = without_headers(first, rows[1:])
+            self.places, self.rows = [x for x, _ in rows], [x for _, x in rows]
             self.header = self._distinct(self.header)
         if not self.rows:
             raise AlbertError(f"{path} has no examples. Its columns are {self.header}.")
@@ -331,6 +325,8 @@ class Table:
     def with_rows(self, rows: list[tuple[str, Any]]) -> Table:
         """Return a table of later rows of the same file, with the same columns."""
         table = copy.copy(self)
+        if self.has_header and not self.objects:
+            rows = without_headers(self._names, rows)
         table._fill(rows)
         return table
 
@@ -456,7 +452,7 @@ class Table:
 
         Raise if a label is a span of a text.
         """
-        labels = list(map(label_value, self.column("label")))
+        labels = list(map(label_value, self.column("label", may_lack=True)))
         for place, label in zip(self.places, labels, strict=True):
             parts = label if isinstance(label, list) else [label]
             if any(isinstance(x, (dict, list)) for x in parts):
@@ -480,7 +476,7 @@ class Table:
         names = [roles.get(i, name) for i, name in enumerate(self.header)]
         return [dict(zip(names, row, strict=True)) for row in self.rows]
 
-    def column(self, role: str) -> list:
+    def column(self, role: str, may_lack: bool = False) -> list:
         """Return the cells of a column; those of JSON may have any type."""
         if role not in self.columns:
             # The arguments of `read_labelled_texts`.
@@ -492,7 +488,7 @@ class Table:
             )
         column = self.columns[role]
         for place, row in zip(self.places, self.rows, strict=True):
-            if row[column] is None:
+            if is_missing(row[column]) and not may_lack:
                 raise AlbertError(f"{place} has no field {self.header[column]!r}.")
         return [row[column] for row in self.rows]
 

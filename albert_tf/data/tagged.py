@@ -5,15 +5,18 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import itertools
+import numbers
 import operator
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from albert_tf.data.forms import label_value
+from albert_tf.data.labels import visible
 from albert_tf.data.reading import endings, is_json, stream_lines
 from albert_tf.data.tables import Table
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.inputs import as_label, as_list, complete
 from albert_tf_lite.tagging import OUTSIDE, split_tag, tags_to_spans
 
 # The prefixes that each scheme writes. More schemes are read.
@@ -39,8 +42,10 @@ def tag_names(labels: Sequence[str], scheme: str = "BIO") -> list[str]:
         raise AlbertError(
             f"`scheme` must be one of {list(SCHEMES)}. Received: {scheme}"
         )
-    names = [] if isinstance(labels, str) else [str(label) for label in labels]
-    if not names or "" in names or len(set(names)) < len(names):
+    names = [] if isinstance(labels, str) else as_list(labels, "labels")
+    names = [str(as_label(name)) for name in complete(names, "labels")]
+    # Names that look alike are not distinct.
+    if not names or "" in names or len(set(map(visible, names))) < len(names):
         raise AlbertError(
             "`labels` should be a list of distinct names of entity types, such as "
             f'["PER", "LOC", "ORG"]. Received: {labels!r}'
@@ -86,12 +91,14 @@ def check_spans(
     If `labels` are given, other labels raise, too.
     """
     checked: list[Span] = []
-    for span in spans:
+    for span in as_list(spans, "spans"):
         try:
             start, end, label = span
             start, end = operator.index(start), operator.index(end)
         except (TypeError, ValueError):
             label = None
+        if isinstance(label, numbers.Integral):
+            label = str(label)
         if not isinstance(label, str):
             raise AlbertError(
                 f"{span!r} is not a span. Expected (start, end, label), with offsets "
@@ -108,7 +115,7 @@ def check_spans(
                 f"the span {span!r} has an unknown label. Expected one of "
                 f"{list(labels)}."
             )
-        checked.append((start, end, label))
+        checked.append((start, end, str(label)))
     checked.sort()
     for first, second in zip(checked, checked[1:], strict=False):
         if second[0] < first[1]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from albert_tf.data.tables import Table
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.inputs import as_label, as_list, as_texts, complete
 
 
 def read_articles(
@@ -118,6 +119,13 @@ def contrastive_pairs(
     Reference:
         [SetFit](https://arxiv.org/abs/2209.11055), section 3.
     """
+    texts = as_texts(texts)
+    labels = [as_label(x) for x in complete(as_list(labels, "labels"), "labels")]
+    if len(texts) != len(labels):
+        raise AlbertError(
+            f"Expected one label per text. Received {len(texts)} texts and "
+            f"{len(labels)} labels."
+        )
     positions = {label: i for i, label in enumerate(dict.fromkeys(labels))}
     classes = np.array([positions[label] for label in labels])
     counts = np.bincount(classes, minlength=len(positions))

@@ -19,6 +19,7 @@ from albert_tf.preprocessing.texts import (
     check_parts,
 )
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.inputs import as_texts
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,7 +101,8 @@ def ragged_choices(x: Any) -> tf.RaggedTensor:
     if tf.is_tensor(choices):
         more = tf.cumsum(tf.cast(choices != "", tf.int32), axis=1, reverse=True)
         return tf.ragged.boolean_mask(choices, more > 0)
-    wrong = [texts for texts in choices if isinstance(texts, str) or not len(texts)]
+    choices = as_texts(choices, "choices")
+    wrong = [texts for texts in choices if isinstance(texts, str) or not texts]
     if len(choices) != len(contexts) or wrong:
         raise AlbertError(
             "`choices` should hold a list of at least one string per context. "

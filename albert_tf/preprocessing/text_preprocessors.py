@@ -17,7 +17,6 @@ from albert_tf.preprocessing.segment_packer import (
 )
 from albert_tf.preprocessing.texts import (
     Texts,
-    as_python_strings,
     as_segments,
     check_parts,
     in_threads,
@@ -27,6 +26,7 @@ from albert_tf.preprocessing.texts import (
 from albert_tf.tokenizers.word_piece_tokenizer import WordPieceTokenizer
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.exported_model import SHARED
+from albert_tf_lite.inputs import as_texts
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
@@ -331,5 +331,5 @@ class AlbertQuestionAnsweringPreprocessor(AlbertTextClassifierPreprocessor):
 def as_questions(x: Any) -> tuple[list[str], list[str]]:
     """Return questions and contexts of any kind as two lists of Python strings."""
     check_parts(x, "questions", "contexts")
-    questions, contexts = map(as_python_strings, x)
+    questions, contexts = map(as_texts, x)
     return questions, contexts

@@ -12,6 +12,7 @@ import tensorflow as tf
 from albert_tf.backbone.albert_backbone import AlbertBackbone
 from albert_tf.layers.common import check_arguments
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.inputs import as_list
 
 # A string, strings of any shape as lists or NumPy arrays, or a string tensor.
 Strings: TypeAlias = Any
@@ -266,6 +267,8 @@ def as_strings(texts: Strings, name: str = "inputs") -> Tensor:
     `name` and the position of a value that is not a string are in the error.
     """
     if not tf.is_tensor(texts):
+        if not isinstance(texts, (str, bytes, np.ndarray)):
+            texts = as_list(texts, name)
         values = np.asarray(texts, dtype=object)
         encoded = []
         for position, value in enumerate(values.ravel()):

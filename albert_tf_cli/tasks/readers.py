@@ -8,12 +8,14 @@ from collections import Counter
 import numpy as np
 
 import albert_tf
+from albert_tf.data.labels import warn_of_several
 from albert_tf_cli import common
 from albert_tf_cli.tasks.task import Examples, Task, columns_of, whole_blocks, worst
 from albert_tf_lite.answers import TASKS as LITE_TASKS
 from albert_tf_lite.answers import cosines_of
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.exported_model import ExportedModel
+from albert_tf_lite.inputs import class_positions
 
 
 def read_labelled(path, columns, known=None):
@@ -43,20 +45,22 @@ class _Classification(Task):
         """Return the labels of the model `known`, or those of the examples."""
         if known is None:
             return albert_tf.data.class_names(names)
-        return known["labels"] or list(map(str, range(known["num_classes"])))
+        return list(map(str, known["labels"] or range(known["num_classes"])))
+
+    def _names(self, examples):
+        """Return the classes of each example."""
+        return [[label] for label in examples.y]
 
     def class_counts(self, examples):
-        # Rows of 0 and 1 if a text may have several classes.
-        labels, y = examples.arguments["labels"], np.asarray(examples.y, int)
-        counts = np.bincount(y, minlength=len(labels)) if y.ndim == 1 else y.sum(0)
-        return dict(zip(labels, counts.tolist(), strict=True))
+        counts = Counter(itertools.chain(*self._names(examples)))
+        return {label: counts[label] for label in examples.arguments["labels"]}
 
     def class_examples(self, examples):
-        y, found = np.asarray(examples.y, int), {}
-        for i, label in enumerate(examples.arguments["labels"]):
-            (rows,) = np.nonzero(y == i if y.ndim == 1 else y[:, i])
-            columns = columns_of(examples.x, rows[0]) if len(rows) else {}
-            found[label] = " / ".join(columns.values())
+        found = dict.fromkeys(examples.arguments["labels"], "")
+        for i, names in enumerate(self._names(examples)):
+            for name in names:
+                columns = columns_of(examples.x, i)
+                found[name] = found[name] or " / ".join(columns.values())
         return found
 
     def _examples(self, found, y, labels):
@@ -74,30 +78,32 @@ class TextClassification(_Classification):
         found = read_labelled(path, columns, known)
         labels = self._labels(found.labels, known)
         found = found.without_invalid(labels) if skip_invalid else found
-        if known is None and len(labels) < 2 and "" not in found.labels:
+        if known is None and len(labels) == 1 and set(found.labels) == set(labels):
             raise AlbertError(
                 f"All texts of {path} have the label {labels[0]!r}. Expected at least "
                 "two classes. Check --label-column."
             )
-        return self._examples(found, found.class_ids(labels), labels)
+        if known is None:
+            warn_of_several(found.labels, found.places)
+        # Names, because numbers could be names, too.
+        names = [labels[i] for i in found.class_ids(labels)]
+        return self._examples(found, names, labels)
 
     def scores(self, examples, predicted):
-        ids = predicted["probabilities"].argmax(-1)
-        scores = albert_tf.evaluation.classification_scores(examples.y, ids)
+        names = predicted["label"]
+        scores = albert_tf.evaluation.classification_scores(examples.y, names)
         # Keras computes the accuracy, which the micro F1 equals.
         return {"macro_f1": scores["macro_f1"]}
 
     def report(self, model, examples, predicted):
-        ids = predicted["probabilities"].argmax(-1)
         rows = albert_tf.evaluation.classification_report(
-            examples.y, ids, model.class_names
+            examples.y, predicted["label"], model.class_names
         )
         return {**rows, **self.scores(examples, predicted)}
 
     def mistakes(self, model, examples, predicted):
-        found = albert_tf.evaluation.worst_mistakes(
-            predicted["probabilities"], examples.y
-        )
+        truth = class_positions(examples.y, model.class_names)
+        found = albert_tf.evaluation.worst_mistakes(predicted["probabilities"], truth)
         return self._rows(model, examples, found, "predicted")
 
     def suspicious(self, model, examples, batch_size):
@@ -109,7 +115,8 @@ class TextClassification(_Classification):
             features, _ = text_features(model, examples.x, batch_size)
         else:
             features = albert_tf.evaluation.character_features(examples.x)
-        found = albert_tf.evaluation.suspicious_labels(features, examples.y)
+        truth = class_positions(examples.y, model.class_names)
+        found = albert_tf.evaluation.suspicious_labels(features, truth)
         return self._rows(model, examples, found, "suggested")
 
     def _rows(self, model, examples, found, predicted):
@@ -133,7 +140,8 @@ class MultiLabel(_Classification):
 
     def read(self, path, columns, known=None):
         found = read_labelled(path, columns, known)
-        names = found.label_lists()
+        classes = None if known is None else self._labels((), known)
+        names = found.label_lists(columns.label_separator, classes)
         labels = self._labels(itertools.chain(*names), known)
         if not labels:
             raise AlbertError(
@@ -145,6 +153,10 @@ class MultiLabel(_Classification):
 
         y = multi_hot(found.x, names, len(labels), labels)
         return self._examples(found, y, labels)
+
+    def _names(self, examples):
+        labels = np.array(examples.arguments["labels"], object)
+        return [labels[np.asarray(row, bool)] for row in examples.y]
 
     def tune(self, model, dev, batch_size):
         from albert_tf.models import tune_thresholds

@@ -18,6 +18,7 @@ class Columns(NamedTuple):
     label: str | None = None
     text: str | None = None
     text_b: str | None = None
+    label_separator: str | None = None
     encoding: str | None = None
 
 

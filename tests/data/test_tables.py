@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from albert_tf.data.labels import class_names, visible
 from albert_tf.data.tables import (
     LabelledTexts,
     Table,
-    class_names,
     read_labelled_texts,
     read_texts,
 )
@@ -169,7 +169,7 @@ def test_other_separators_of_csv_are_read_with_a_warning(read, separator):
 # The csv module of some Pythons writes no NUL.
 characters = st.characters(codec="utf-8", exclude_characters="\r\0")
 texts = st.text(characters, max_size=30)
-labels = st.text(characters, min_size=1, max_size=5).map(str.strip)
+labels = st.text(characters, min_size=1, max_size=5).map(visible)
 NAMES = ("label", "text_a", "text_b")
 
 
@@ -354,8 +354,8 @@ def test_several_labels_of_a_text(read):
 
 def test_labels_that_are_numbers(read):
     assert read("a.csv", "甲,乙,5.0\n丙,丁,0\n戊,己,5.0\n").scores() == [5.0, 0.0, 5.0]
-    for bad in ("好", "nan"):
-        with pytest.raises(ValueError, match=f"Line 3 of .* label '{bad}'"):
+    for bad, shown in (("好", "the label '好'"), ("nan", "no label")):
+        with pytest.raises(ValueError, match=f"Line 3 of .* has {shown}"):
             read("a.csv", f"text,score\n甲,1\n乙,{bad}\n").scores()
 
 

@@ -70,7 +70,7 @@ def classifier(kind, **options):
 
 CALLS = {
     "one string, or the tuple": lambda: explain(["好"]),
-    "one of the classes": lambda: explain("好", target="x"),
+    "of `target` are not among": lambda: explain("好", target="x"),
     "Only an AlbertMultiLabelClassifier": lambda: models.tune_thresholds(
         build("text classifier"), TEXTS, LABELS
     ),

@@ -86,9 +86,12 @@ MISTAKES = {
     "same length. Received shapes .2,. and .1,": lambda: as_segments(
         (["a"] * 2, ["b"])
     ),
-    "each of the 2 classes, each differently": lambda: check_class_names("aa", 2),
+    "each of the 2 classes, each differently": lambda: check_class_names([1, "1"], 2),
+    "each differently. Received 2": lambda: check_class_names(["差", "差\u200b"]),
     "one class id per text": lambda: class_ids(TEXTS, [[0, 1]] * 3, 2),
-    "labels ..b.. are not among": lambda: class_ids(TEXTS, list("aba"), 2, list("ac")),
+    "labels ..b.. of `y` are not among": lambda: class_ids(
+        TEXTS, list("aba"), 2, list("ac")
+    ),
     "array of 0 and 1 with 2 columns": lambda: multi_hot(TEXTS, [[1, 2]] * 3, 2),
     "list of finite numbers": lambda: scores(TEXTS, ["one", 2, 3]),
     "segmenter changed line 2: .ab. became .aB": lambda: word_boundaries(
