@@ -1,8 +1,7 @@
-"""Read labelled texts from tsv, csv, JSON lines and Parquet files."""
+"""Read tables of texts, with their labels or without."""
 
 from __future__ import annotations
 
-import collections
 import copy
 import dataclasses
 import itertools
@@ -14,39 +13,20 @@ import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from albert_tf.data.forms import flat, label_studio_label, label_value
+from albert_tf.data.columns import (
+    COLUMN_NAMES,
+    begins_with_names,
+    distinct_names,
+    find_by_content,
+    may_have_header,
+    named_columns,
+)
+from albert_tf.data.forms import flat, label_value
 from albert_tf.data.labels import Label, clean_labels, label_lists, without_headers
 from albert_tf.data.reading import endings, is_json, stream_lines
 from albert_tf.data.rows import HEAD_LINES, read_rows
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.inputs import is_missing
-
-# Names of columns in a header. The first name that a header has is taken.
-COLUMN_NAMES = {
-    "label": (
-        *("label_desc", "label_des", "label", "labels", "class", "category"),
-        *("sentiment", "target", "entities"),
-        *("score", "similarity", "rating", "标签", "标注", "类别", "分类", "类型"),
-        *("情感", "情感倾向", "情绪", "倾向", "评分", "打分", "分数", "相似度"),
-    ),
-    "text": (
-        *("text", "text_a", "sentence", "sentence1", "sentence_a", "review"),
-        *("content", "query", "question1", "title", "comment", "文本", "文本1"),
-        *("内容", "正文", "评论", "评论内容", "评价", "评价内容", "句子", "句子1"),
-        *("abst", "问题1", "标题", "文本内容", "data"),
-    ),
-    "text_b": (
-        *("text_b", "sentence2", "sentence_b", "question2"),
-        *("文本2", "句子2", "问题2"),
-    ),
-    "original": ("original_text", "source"),
-    "correct": ("correct_text", "target"),
-    "article": ("article", "text", "content", "abst"),
-    "summary": ("summary", "summarization", "title"),
-    "question": ("question", "query", "问题"),
-    "context": ("context", "passage", "document", "article", "text", "上下文", "原文"),
-    "choices": ("choices", "options", "choice", "选项"),
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -146,16 +126,17 @@ def read_labelled_texts(
     """Read labelled texts.
 
     Args:
-        path: path of a `.tsv` or `.txt` file (tabs, no quoting), a `.csv` file
-            (commas or, with a warning, semicolons or tabs; double quotes), a
-            `.jsonl` or `.json` file (one JSON object per line, or a list of objects),
-            or a `.parquet` file. UTF-8 or, with a warning, GB18030 or UTF-16, also
-            compressed (`.gz`, `.zst`). The header line is optional.
+        path: path of a `.tsv` or `.txt` file (tabs), a `.csv` file (commas or, with a
+            warning, semicolons, tabs or bars; double quotes), a `.jsonl` or `.json`
+            file (one JSON object per line, or a list of objects), an `.xlsx` or a
+            `.parquet` file, also compressed. The header line is optional.
         label, text, text_b: optional, the names of the columns or their numbers
             from 1. By default they are found by their names in the header (`label`,
             `text`, `text_a`, `text_b`, `sentence1`, ...) or, without a header, by
             their content.
         pairs: optional bool. Whether to expect pairs of texts or single texts.
+        encoding: optional string, such as `"big5"`. By default UTF-8 or, with a
+            warning, the likeliest by the first megabyte.
 
     Returns:
         A `LabelledTexts`.
@@ -201,6 +182,7 @@ def read_texts(
         path: as in `read_labelled_texts`. A file with one column needs no header.
         text, text_b: as in `read_labelled_texts`. Other columns are ignored.
         pairs: bool. Whether each example is a pair of texts.
+        encoding: optional string, as in `read_labelled_texts`.
 
     Returns:
         A list of strings, or a tuple of two lists for pairs.
@@ -249,22 +231,33 @@ class Table:
         self.header = [] if has_objects else first
         self._fill(rows)
         self._names = [str(cell).strip().lower() for cell in self.header]
-        self.columns = _named_columns(self._names)
+        self.columns = named_columns(self._names)
         named = {role: str(name) for role, name in given.items() if name is not None}
         self.given = set(named)
         self.has_header = (
             has_objects
             or bool(self.columns)
             or not all(name.isdecimal() for name in named.values())
-            or _begins_with_names(self.rows)
+            or begins_with_names(self.rows)
         )
         if not self.has_header:
-            self._check_separator()
+            if len(first) == 1 and named_columns(
+                re.split("[,;|，；] *", self._names[0])
+            ):
+                raise AlbertError(
+                    f"{path} has one column, {first[0]!r}. If this is a header with "
+                    "other separators than tabs, name the file .csv."
+                )
             self.header = [str(i + 1) for i in range(len(first))]
         elif not has_objects:
             rows = without_headers(first, rows[1:])
             self.places, self.rows = [x for x, _ in rows], [x for _, x in rows]
-            self.header = self._distinct(self.header)
+            self.header = distinct_names(first)
+            if self.header != first:
+                warnings.warn(
+                    f"{path} has columns of one name. They are called {self.header}.",
+                    stacklevel=2,
+                )
         if not self.rows:
             raise AlbertError(f"{path} has no examples. Its columns are {self.header}.")
         for role, name in named.items():
@@ -296,32 +289,6 @@ class Table:
                 )
         self.places, self.rows = [x for x, _ in rows], [x for _, x in rows]
 
-    def _check_separator(self) -> None:
-        """Raise if the only column looks like a header of several."""
-        parts = re.split("[,;|]", self._names[0] if len(self._names) == 1 else "")
-        if len(parts) > 1 and any(_named_columns([x.strip()]) for x in parts):
-            raise AlbertError(
-                f"{self.path} has one column, {self.header[0]!r}. If this is a header "
-                "with other separators than tabs, name the file .csv."
-            )
-
-    def _distinct(self, names: list[str]) -> list[str]:
-        """Return a header in which equal names are numbered."""
-        distinct: list[str] = []
-        for name in names:
-            numbered = (f"{name}_{i}" for i in itertools.count(2))
-            is_new = name not in distinct
-            new = name if is_new else next(x for x in numbered if x not in names)
-            while new in distinct:
-                new = next(numbered)
-            distinct.append(new)
-        if distinct != names:
-            message = (
-                f"{self.path} has columns of one name. They are called {distinct}."
-            )
-            warnings.warn(message, stacklevel=3)
-        return distinct
-
     def with_rows(self, rows: list[tuple[str, Any]]) -> Table:
         """Return a table of later rows of the same file, with the same columns."""
         table = copy.copy(self)
@@ -342,29 +309,28 @@ class Table:
             pairs: optional bool. With `None`, the texts found by content may be pairs.
 
         Raises:
-            AlbertError: if a role has no column, or several.
+            AlbertError: if a role has several columns or, without a header, none.
         """
+        columns, cells = self.columns, list(zip(*self.rows, strict=True))
         if self.has_header:
-            for role in roles:
+            for role in {*roles} & {*columns} - self.given:
                 self._check_names(role, roles)
-        elif {*roles} - {*self.columns}:
-            self._find_by_content(roles, pairs)
-            found = {x: i for x, i in self.columns.items() if x in (*roles, "text_b")}
-            unused = {*range(len(self.header))} - {*found.values()}
+        elif {*roles} - {*columns}:
+            columns |= find_by_content(str(self.path), cells, columns, roles, pairs)
+            found = {x: i for x, i in columns.items() if x in (*roles, "text_b")}
+            unused = {*range(len(cells))} - {*found.values()}
             order = sorted(found, key="label".__eq__)
             parts = [f"{role}: column {found[role] + 1}" for role in order]
             parts += [f"not used: column {i + 1}" for i in sorted(unused)]
-            message = f"{self.path} has no header. {', '.join(parts)}."
-            if len(self.header) > 1:
+            if len(cells) > 1:
+                message = f"{self.path} has no header. {', '.join(parts)}."
                 warnings.warn(message, stacklevel=3)
-        elif "label" in roles and self._may_have_header(self.columns["label"]):
+        elif "label" in roles and may_have_header(cells[columns["label"]]):
             message = f"{self.places[0]} may be a header. It is read as an example."
             warnings.warn(message, stacklevel=3)
 
     def _check_names(self, role: str, roles: Sequence[str]) -> None:
         """Raise if a role has two columns of one name; warn if it has other names."""
-        if role in self.given or role not in self.columns:
-            return
         name = self._names[self.columns[role]]
         if self._names.count(name) > 1:
             raise AlbertError(
@@ -374,66 +340,12 @@ class Table:
         taken = {self.header[i] for x, i in self.columns.items() if x in roles}
         others = [x for x in COLUMN_NAMES[role] if x in self._names and x not in taken]
         # CLUE has the number of a class beside its name.
-        if others and not name.startswith(role) and not name.startswith("label"):
+        if others and not name.startswith((role, "label")):
             warnings.warn(
                 f"{self.path}: the {role} is the column {name!r}, not {others}. Name "
                 f"another one with `{role}=`.",
                 stacklevel=4,
             )
-
-    def _find_by_content(self, roles: Sequence[str], pairs: bool | None) -> None:
-        columns, cells = self.columns, list(zip(*self.rows, strict=True))
-        free = [i for i in range(len(cells)) if i not in columns.values()]
-        if "label" in roles and "label" not in columns:
-            columns["label"] = self._label_by_content({i: cells[i] for i in free})
-            free.remove(columns["label"])
-        texts = [i for i in free if _are_texts(cells[i])] if len(cells) > 1 else free
-        wanted = [role for role in roles if role not in columns]
-        if pairs is None and wanted == ["text"] and "text_b" not in columns:
-            wanted += ["text_b"] * (len(texts) == 2)
-        if wanted and len(texts) != len(wanted):
-            raise AlbertError(
-                f"{self.path} has no header and {len(texts)} columns that may be text. "
-                f"Expected {', '.join(wanted)}. Number the text column with `text=`."
-            )
-        columns |= dict(zip(wanted, texts, strict=False))
-
-    def _label_by_content(self, cells: dict[int, tuple]) -> int:
-        """Return the column of the fewest values; raise if another one is as likely."""
-        if len(self.header) == 1:
-            raise AlbertError(
-                f"{self.path} has one column. Expected a label and a text, separated "
-                "by tabs, in .csv files by commas."
-            )
-        few = [i + 1 for i, x in cells.items() if _are_classes(x)]
-        if len(few) > 1:
-            raise AlbertError(
-                f"{self.path} has no header, and each of the columns {few} may be the "
-                "label. Number it with `label=`."
-            )
-        counts = {i: len({*x}) for i, x in cells.items()}
-        repeated = [i for i in cells if counts[i] < len(self.rows) or counts[i] == 1]
-        if not repeated:
-            raise AlbertError(
-                f"{self.path} has no label column: in each column every line is "
-                "different. Number it with `label=`, or add a header."
-            )
-        varied = [i for i in repeated if counts[i] > 1]
-        label = min(varied or repeated, key=lambda i: _as_label(cells[i]))
-        if self._may_have_header(label):
-            raise AlbertError(
-                f"{self.places[0]} may be a header: no other line has the label "
-                f"{cells[label][0]!r}. Name its columns with `label=` and `text=` or, "
-                "if it is an example, number them."
-            )
-        return label
-
-    def _may_have_header(self, label: int) -> bool:
-        """Return whether the first label is no number and the only one of its kind."""
-        first, *others = (row[label] for row in self.rows)
-        counts = collections.Counter(others)
-        is_name = first not in counts and not _PLAIN.fullmatch(first)
-        return is_name and len(others) > 4 and min(counts.values()) > 1
 
     # === Cells ===
 
@@ -526,69 +438,5 @@ def holds_lines(
     counts = {line.count("\t") for line in head}
     if is_json(head[0]) or len(counts) > 1 or counts == {0}:
         return not is_json(head[0])
-    has_names = bool(_named_columns([x.strip().lower() for x in head[0].split("\t")]))
+    has_names = bool(named_columns([x.strip().lower() for x in head[0].split("\t")]))
     return not (has_names or ("choices" not in fields and max(counts) >= len(fields)))
-
-
-# === Content of columns ===
-
-_UNITS = "年月日号时点分秒天岁元块%$¥￥"
-# A number, a date or a time, such as "2024-01-01 08:00" or "3月5日".
-_NUMBER = re.compile(rf"(?=.*\d)[\d\s:/.,TZ+()\-−~{_UNITS}]+")
-# Also a code, such as "A001", or an address.
-_PLAIN = re.compile(rf"\s*|{_NUMBER.pattern}|(?=.*\d)[!-~]+|(https?:|www\.)\S+|\S+@\S+")
-# From here on, the values of a tenth of the rows are classes.
-_MANY_ROWS = 20
-
-
-def _named_columns(names: list[str]) -> dict[str, int]:
-    """Return the column of each role that has a known name in a header."""
-    columns = {
-        role: names.index(name)
-        for role, known in COLUMN_NAMES.items()
-        for name in reversed(known)
-        if name in names
-    }
-    if {"abst", "keyword"} <= {*names}:
-        # CSL asks whether the keywords are those of the abstract.
-        columns["text_b"] = names.index("keyword")
-    if (label := label_studio_label(names, COLUMN_NAMES["text"])) is not None:
-        columns["label"] = names.index(label)
-    return columns
-
-
-def _begins_with_names(rows: list[list]) -> bool:
-    """Return whether a column has numbers only, but for the first row."""
-    if len(rows) < 3 or len(rows[0]) < 2:
-        return False
-    return any(
-        first.strip()
-        and not _NUMBER.fullmatch(first)
-        and all(map(_NUMBER.fullmatch, x))
-        for first, *x in zip(*rows, strict=True)
-    )
-
-
-def _are_texts(cells: Sequence[str]) -> bool:
-    """Return whether cells are not numbers, dates, codes, classes or all the same."""
-    is_plain = all(map(_PLAIN.fullmatch, cells))
-    return not is_plain and not _are_repeated(cells, few_rows=0.3)
-
-
-def _are_classes(cells: Sequence[str]) -> bool:
-    """Return whether cells are as likely as any to be labels."""
-    is_varied = len({*cells}) > 1 and "" not in cells
-    return is_varied and _are_repeated(cells, few_rows=0.5)
-
-
-def _as_label(cells: Sequence[str]) -> tuple:
-    """Return the rank of a column as the label, the smallest the likeliest."""
-    # Few labels are missing.
-    rank = not _are_repeated(cells, few_rows=0.5), "" in cells
-    return *rank, len({*cells}), sum(map(len, cells))
-
-
-def _are_repeated(cells: Sequence[str], few_rows: float) -> bool:
-    """Return whether a tenth of the cells are distinct, or a share of few, at most."""
-    share = 0.1 if len(cells) >= _MANY_ROWS else few_rows
-    return len({*cells}) <= len(cells) * share

@@ -267,7 +267,7 @@ def test_what_may_be_read_in_two_ways_is_refused_or_said(read):
         ValueError, match="no text column. Its columns are .'评语', '等级'"
     ):
         read("a.tsv", "评语\t等级\n" + rows_of(text, kinds[2]))
-    with pytest.raises(ValueError, match="Line 1 of .* may be a header: no other line"):
+    with pytest.raises(ValueError, match="first line of .* may be a header: no other"):
         read("a.tsv", "评语\t等级\n" + rows_of(*kinds[:2]))
     with pytest.warns(UserWarning, match="Line 1 of .* may be a header. It is read as"):
         read("a.tsv", "评语\t等级\n" + rows_of(*kinds[:2]), "2", "1")
