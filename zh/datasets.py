@@ -24,9 +24,11 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from albert_tf.data import read_choices, read_labelled_texts, read_squad
+from albert_tf.data.labels import visible
 from albert_tf.data.questions import find_answer
 from albert_tf.data.reading import read_json
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.inputs import is_missing
 
 
 @dataclasses.dataclass(frozen=True)
@@ -200,7 +202,7 @@ def _files(root: pathlib.Path, name: str, split: str) -> list[pathlib.Path]:
 
 def _label(record: dict[str, Any], data_set: DataSet) -> str | None:
     label = record.get(data_set.label)
-    return None if label is None else str(label)
+    return None if is_missing(label) else visible(str(label))
 
 
 def _read_texts(file: pathlib.Path, data_set: DataSet) -> Iterator[tuple]:
@@ -213,7 +215,8 @@ def _read_texts(file: pathlib.Path, data_set: DataSet) -> Iterator[tuple]:
     for _, record in read_json(file):
         texts = (record.get(name) for name in data_set.fields)
         # The keywords of CSL are a list.
-        texts = (" ".join(x) if isinstance(x, list) else x or None for x in texts)
+        texts = (None if is_missing(x) else x or None for x in texts)
+        texts = (" ".join(x) if isinstance(x, list) else x for x in texts)
         yield *texts, _label(record, data_set)
 
 

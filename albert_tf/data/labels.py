@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import collections
+import functools
 import itertools
 import re
 import unicodedata
 import warnings
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
 
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.inputs import as_label, as_list, is_missing, number_of
+from albert_tf_lite.tagging import OUTSIDE, PREFIXES, split_tag
 
 # The label of a cell, the labels of a list, or `None` where it is missing.
 Label = str | tuple[str, ...] | None
@@ -30,6 +32,9 @@ _INNER = "/+& \u3000"
 _LEAST_RECURRING = 0.75
 # Names that programs write in place of a missing value.
 _MISSING_NAMES = {"nan", "none", "null", "n/a", "na", "<na>", "nat"}
+# The label of words whose tags have none, and the form of a part of speech.
+WORD = "W"
+_PLAIN_TAG = re.compile("[!-~]+")
 _WHOLE = re.compile(r"(-?\d+)\.0+")
 # Invisible parts of emoji.
 _JOINERS = re.compile("[\u200c\u200d\U000e0020-\U000e007f]")
@@ -69,6 +74,7 @@ def class_names(labels: Iterable) -> list:
 # === Cleaning ===
 
 
+@functools.lru_cache(maxsize=2**14)
 def visible(name: str) -> str:
     """Return a name without invisible characters, white space at its ends and NBSP.
 
@@ -159,6 +165,55 @@ def _warn(message, names, places):
         )
 
 
+def clean_spans(spans: list[list[tuple]]) -> list[list[tuple]]:
+    """Return spans with visible labels; warn of those that were cleaned."""
+    places = collections.defaultdict(list)
+    for i, row in enumerate(spans, 1):
+        for *_, label in row:
+            places[label].append(f"text {i}")
+    clean = {label: visible(label) for label in places}
+    changed = {x: y for x, y in clean.items() if x != y}
+    _warn("with invisible characters are read as", changed, places)
+    return [[(*place, clean[label]) for *place, label in row] for row in spans]
+
+
+def full_tags(counts: Mapping[str, int]) -> dict[str, str]:
+    """Return the cleaned tags of a file, with a prefix and a label where they lack one.
+
+    Without a label, B, M, E and S are the tags of words. Without prefixes, each token
+    is an entity with its tag as label, or if some are O, each run of equal tags. A
+    warning names the reading. Other tags stay as they are.
+
+    Args:
+        counts: the number of tokens of each tag.
+    """
+    tags = {tag: visible(tag) for tag in counts}
+    names = set(tags.values()) - {OUTSIDE}
+    are_plain = all(_PLAIN_TAG.fullmatch(x) and not _is_tag(x) for x in names)
+    if not names or not are_plain:
+        return tags
+    if names <= PREFIXES.keys():
+        shown = f"no label. They are read as those of words, {min(names)}-{WORD}"
+        full = {x: f"{x}-{WORD}" for x in names}
+    elif 2 * len(names) <= sum(counts.values()):
+        unit, prefix = ("token", "S")
+        if OUTSIDE in tags.values():
+            unit, prefix = ("run of equal tags", "I")
+        shown = f"no prefix. Each {unit} is an entity with its tag as label"
+        full = {x: f"{prefix}-{x}" for x in names}
+    else:
+        return tags
+    warnings.warn(f"Tags such as {min(names)!r} have {shown}.", stacklevel=5)
+    return {tag: full.get(name, name) for tag, name in tags.items()}
+
+
+def _is_tag(name):
+    try:
+        return bool(split_tag(name))
+    except AlbertError:
+        return False
+
+
 def without_headers(
     header: Sequence[str], rows: Iterable[tuple[str, Any]]
 ) -> list[tuple[str, Any]]:
@@ -243,11 +298,13 @@ def find_separators(labels: Iterable[Label]) -> str:
         AlbertError: if several separators are possible.
     """
     distinct = set(labels)
-    found = [x for x in SEPARATORS if _separates(x, distinct)]
+    used = set("".join(x for x in distinct if isinstance(x, str)))
+    others = used.intersection(SEPARATORS) - {LABEL_SEPARATOR}
+    found = [x for x in SEPARATORS if x in others and _separates(x, distinct)]
     if not found:
-        found = [x for x in _MIXED if _separates(x, distinct)][:1]
-    has_default = any(LABEL_SEPARATOR in x for x in distinct if isinstance(x, str))
-    if has_default and LABEL_SEPARATOR not in found:
+        mixed = (x for x in _MIXED if others.intersection(x))
+        found = [x for x in mixed if _separates(x, distinct)][:1]
+    if LABEL_SEPARATOR in used:
         found.insert(0, LABEL_SEPARATOR)
     if len(found) > 1 and not _separates("".join(found), distinct):
         raise AlbertError(
@@ -271,11 +328,11 @@ def _separates(separators, labels):
     counts = collections.Counter(x for names in combinations for x in set(names))
     if is_space and any({x[0], x[-1]} & set(SEPARATORS) for x in counts):
         return False
-    columns = list(itertools.zip_longest(*combinations))
-    are_levels = len(set(map(len, combinations))) == 1 and not alone
-    if are_levels and sum(len(set(x)) for x in columns) == len(counts):
+    if len(set(map(len, combinations))) == 1 and not alone:
         # The parts of names, such as "价格 正面" and "服务 正面".
-        return False
+        columns = zip(*combinations, strict=True)
+        if sum(len(set(column)) for column in columns) == len(counts):
+            return False
     recurring = [x for x in counts if x in alone or counts[x] > 1]
     return bool(counts) and len(recurring) >= _LEAST_RECURRING * len(counts)
 
@@ -316,9 +373,9 @@ def _announce(labels, places, names, separators):
         f"{', '.join(classes[:10])}. If each is one name, pass --label-separator '|'."
     )
     if not marks:
-        if any(len(row) > 1 for row in names):
+        if any(len(row) > 1 for label, _, row in rows if isinstance(label, str)):
             return
-        marks = "".join(SEPARATORS).strip()
+        marks = "".join(SEPARATORS)
         message = (
             "are one class each, and no text has several. If they are several, pass "
             "--label-separator."

@@ -8,9 +8,10 @@ import numbers
 import operator
 import os
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from albert_tf.data.labels import visible
+from albert_tf.data.labels import clean_spans, full_tags, visible
 from albert_tf.data.reading import field, read_json, read_lines
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.inputs import as_label, as_list, complete
@@ -145,7 +146,7 @@ def read_tagged_texts(path: str | os.PathLike) -> TaggedTexts:
 
     | form | content of the file |
     |---|---|
-    | columns | one token and its tag per line, an empty line between sentences, as in CoNLL, MSRA and People's Daily. The tags are BIO, BIOES, BMES, BILOU or IO |
+    | columns | one token and its tag per line, an empty line between sentences, as in CoNLL, MSRA and People's Daily. The tags are BIO, BIOES, BMES, BILOU or IO; with a warning B, M, E, S of words, or parts of speech |
     | slashes | one sentence per line, `中共中央/nt 致/o` |
     | CLUENER | JSON, `{"text": "...", "label": {"name": {"叶老桂": [[9, 11]]}}}` |
     | doccano | JSON, `{"text": "...", "label": [[0, 2, "PER"]]}`, or with `entities` |
@@ -185,7 +186,7 @@ def read_tagged_texts(path: str | os.PathLike) -> TaggedTexts:
         with _naming(place):
             spans.append(check_spans(found, len(text)))
         texts.append(text)
-    return TaggedTexts(texts, spans)
+    return TaggedTexts(texts, clean_spans(spans))
 
 
 @contextlib.contextmanager
@@ -209,20 +210,20 @@ def _read_columns(lines):
         token, *others = line.split()
         if not others and line[0].isspace():
             token, others = line[0], [token]
-        tag = others[-1] if others else ""
-        with _naming(place):
-            split_tag(tag)
-        sentences[-1].append((place, token, tag))
+        sentences[-1].append((place, token, others[-1] if others else ""))
     tokens = [token for rows in sentences for _, token, _ in rows]
+    full = full_tags(Counter(tag for rows in sentences for *_, tag in rows))
     unspaced = sum(len(x) == 1 or x[-1] >= _FIRST_UNSPACED for x in tokens)
     joiner = "" if unspaced > len(tokens) / 2 else " "
     for rows in filter(None, sentences):
         text, bounds = "", []
-        for _, token, _ in rows:
+        for place, token, tag in rows:
+            with _naming(place):
+                split_tag(full[tag])
             text += joiner if text else ""
             bounds.append((len(text), len(text) + len(token)))
             text += token
-        spans = tags_to_spans(tag for *_, tag in rows)
+        spans = tags_to_spans(full[tag] for *_, tag in rows)
         spans = [(bounds[i][0], bounds[j - 1][1], label) for i, j, label in spans]
         yield rows[0][0], text, spans
 

@@ -280,8 +280,9 @@ def dataset_targets(
     if not is_name and all(isinstance(label, str) for label in labels):
         check_one_reading(labels, "y")
         return dataset
-    numbers = [math.nan if isinstance(x, str) else x for x in labels]
-    known = tf.constant(list(map(str, labels)) if is_name else numbers)
+    numbers = [math.nan if isinstance(x, str) else float(x) for x in labels]
+    keys = list(map(str, labels)) if is_name else numbers
+    known = tf.constant(keys, tf.string if is_name else tf.float64)
 
     def targets(y):
         y = y.to_tensor("") if isinstance(y, tf.RaggedTensor) else y
