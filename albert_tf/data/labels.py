@@ -22,8 +22,8 @@ Label = str | tuple[str, ...] | None
 
 # The separator of several labels. The others are found by the data, and announced.
 LABEL_SEPARATOR = "|"
-SEPARATORS = (*"|#,，、;；/+&\\\n", *" \u3000")
-# What people mix in one file.
+SEPARATORS = "|#,，、;；/+&\\\n \u3000"
+# Separators that one file may mix.
 _MIXED = (",，", ",，、", ";；")
 # These are parts of many names, such as "play music".
 _INNER = "/+& \u3000"
@@ -136,10 +136,8 @@ def _label_of(cell, place):
 def _name_of(value, place):
     if is_missing(value) or isinstance(value, (dict, list, tuple, np.ndarray)):
         raise AlbertError(
-            f"{place} has the label {value!r} in a list. Expected strings or numbers."
-            if is_missing(value)
-            else f"{place} has the label {value!r}. Expected a string, a number or a "
-            "list of these."
+            f"{place} has the label {value!r}. Expected a string, a number or a list "
+            "of these."
         )
     value = as_label(value)
     is_whole = isinstance(value, float) and value.is_integer()
@@ -196,11 +194,10 @@ def full_tags(counts: Mapping[str, int]) -> dict[str, str]:
         shown = f"no label. They are read as those of words, {min(names)}-{WORD}"
         full = {x: f"{x}-{WORD}" for x in names}
     elif 2 * len(names) <= sum(counts.values()):
-        unit, prefix = ("token", "S")
-        if OUTSIDE in tags.values():
-            unit, prefix = ("run of equal tags", "I")
+        has_outside = OUTSIDE in tags.values()
+        unit = "run of equal tags" if has_outside else "token"
         shown = f"no prefix. Each {unit} is an entity with its tag as label"
-        full = {x: f"{prefix}-{x}" for x in names}
+        full = {x: f"{'I' if has_outside else 'S'}-{x}" for x in names}
     else:
         return tags
     warnings.warn(f"Tags such as {min(names)!r} have {shown}.", stacklevel=5)
@@ -247,7 +244,7 @@ def label_lists(
     labels: Sequence[Label],
     places: Sequence[str],
     separator: str | None = None,
-    classes: Iterable[str] | None = None,
+    classes: Iterable | None = None,
 ) -> list[list[str]]:
     """Return the labels of each text; a list in JSON is never split.
 
@@ -256,18 +253,17 @@ def label_lists(
         places: list of strings such as "Line 3 of a.tsv".
         separator: optional string. By default "|", and with a warning another one, if
             nearly all names between it occur alone or in several combinations.
-        classes: optional list of strings. A label among them is not split; all others
-            are split into some of them, by any separator if none is given.
+        classes: optional list of strings or numbers. A label among them is not split;
+            all others are split into some of them, by any separator if none is given.
 
     Raises:
-        AlbertError: if a label is missing or not among the classes, or the separator
-            is uncertain. Names the place.
+        AlbertError: if a label is missing or not among the classes. Names the place.
     """
     for label, place in zip(labels, places, strict=True):
         if label is None:
             raise AlbertError(f"{place} has no label. Expected some, or an empty cell.")
     if classes is not None:
-        known = set(classes)
+        known = set(map(str, classes))
         rows = zip(labels, places, strict=True)
         return [_known_names(*row, separator, known) for row in rows]
     if separator is not None:
@@ -292,11 +288,7 @@ def warn_of_several(labels: Sequence[Label], places: Sequence[str]) -> None:
 
 
 def find_separators(labels: Iterable[Label]) -> str:
-    """Return the separators of labels, several characters if the file mixes them.
-
-    Raises:
-        AlbertError: if several separators are possible.
-    """
+    """Return the separators of labels, several characters if the file mixes them."""
     distinct = set(labels)
     used = set("".join(x for x in distinct if isinstance(x, str)))
     others = used.intersection(SEPARATORS) - {LABEL_SEPARATOR}
@@ -306,11 +298,6 @@ def find_separators(labels: Iterable[Label]) -> str:
         found = [x for x in mixed if _separates(x, distinct)][:1]
     if LABEL_SEPARATOR in used:
         found.insert(0, LABEL_SEPARATOR)
-    if len(found) > 1 and not _separates("".join(found), distinct):
-        raise AlbertError(
-            f"Labels may be separated by {' or '.join(map(repr, found))}. "
-            "Pass --label-separator (`separator=` of `label_lists`)."
-        )
     return "".join(found)
 
 
@@ -375,7 +362,7 @@ def _announce(labels, places, names, separators):
     if not marks:
         if any(len(row) > 1 for label, _, row in rows if isinstance(label, str)):
             return
-        marks = "".join(SEPARATORS)
+        marks = SEPARATORS
         message = (
             "are one class each, and no text has several. If they are several, pass "
             "--label-separator."

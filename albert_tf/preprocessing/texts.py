@@ -216,7 +216,7 @@ def class_ids(
     Without `num_classes`, any numbers are allowed, which is up to the loss.
     """
     rows = check_count(x, y)
-    are_lists = [isinstance(row, (list, tuple, np.ndarray)) for row in rows]
+    are_lists = [isinstance(x, (list, tuple)) or getattr(x, "ndim", 0) for x in rows]
     if all(are_lists) and all(len(row) == 1 for row in rows):
         # A column of an array.
         rows, are_lists = [row[0] for row in rows], [False]

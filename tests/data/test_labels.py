@@ -80,7 +80,7 @@ def test_values_of_json_are_labels_or_missing(tmp_path):
     expected = ["1", "1", "1", "True", "体育", ("体育", "2"), (), None, None]
     assert found.labels == expected
     for wrong, message in (
-        (["体育", None], r"Line 2 of .* label None in a list"),
+        (["体育", None], "Line 2 of .* has the label None. Expected"),
         ({"体育": 1}, r"Line 2 of .* label \{'体育': 1\}"),
     ):
         with pytest.raises(AlbertError, match=message):
