@@ -89,7 +89,8 @@ def complete(values: list, name: str) -> list:
 
 def as_label(value: Any) -> str | int | float:
     """Return a label as a plain value: a number, or a string for all other types."""
-    value = value.item() if isinstance(value, np.generic) else value
+    is_scalar = getattr(value, "shape", None) == ()
+    value = np.asarray(value).item() if is_scalar else value
     if isinstance(value, bytes):
         return value.decode("utf-8", "ignore")
     return value if isinstance(value, (int, float)) else str(value)

@@ -24,9 +24,11 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from albert_tf.data import read_choices, read_squad
+from albert_tf.data.labels import visible
 from albert_tf.data.reading import read_json
 from albert_tf.data.tables import Table
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.inputs import is_missing
 
 
 @dataclasses.dataclass(frozen=True)
@@ -208,9 +210,10 @@ def _read_texts(file: pathlib.Path, data_set: DataSet) -> Iterator[tuple]:
         record = dict(zip(header, row, strict=True))
         texts = (record.get(name) for name in data_set.fields)
         # The keywords of CSL are a list.
-        texts = (" ".join(x) if isinstance(x, list) else x or None for x in texts)
+        texts = (None if is_missing(x) else x or None for x in texts)
+        texts = (" ".join(x) if isinstance(x, list) else x for x in texts)
         label = record.get(data_set.label)
-        yield *texts, None if label is None else str(label)
+        yield *texts, None if is_missing(label) else visible(str(label))
 
 
 def _read_idioms(file: pathlib.Path, data_set: DataSet) -> Iterator[tuple]:

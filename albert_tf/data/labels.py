@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import collections
+import functools
 import itertools
 import re
 import unicodedata
 import warnings
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
 
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.inputs import as_label, as_list, is_missing, number_of
+from albert_tf_lite.tagging import OUTSIDE, PREFIXES, split_tag
 
 # The label of a cell, the labels of a list, or `None` where it is missing.
 Label = str | tuple[str, ...] | None
 
 # The separator of several labels. The others are found by the data, and announced.
 LABEL_SEPARATOR = "|"
-SEPARATORS = (*"|#,，、;；/+&\\\n", *" \u3000")
-# What people mix in one file.
+SEPARATORS = "|#,，、;；/+&\\\n \u3000"
+# Separators that one file may mix.
 _MIXED = (",，", ",，、", ";；")
 # These are parts of many names, such as "play music".
 _INNER = "/+& \u3000"
@@ -30,6 +32,9 @@ _INNER = "/+& \u3000"
 _LEAST_RECURRING = 0.75
 # Names that programs write in place of a missing value.
 _MISSING_NAMES = {"nan", "none", "null", "n/a", "na", "<na>", "nat"}
+# The label of words whose tags have none, and the form of a part of speech.
+WORD = "W"
+_PLAIN_TAG = re.compile("[!-~]+")
 _WHOLE = re.compile(r"(-?\d+)\.0+")
 # Invisible parts of emoji.
 _JOINERS = re.compile("[\u200c\u200d\U000e0020-\U000e007f]")
@@ -69,6 +74,7 @@ def class_names(labels: Iterable) -> list:
 # === Cleaning ===
 
 
+@functools.lru_cache(maxsize=2**14)
 def visible(name: str) -> str:
     """Return a name without invisible characters, white space at its ends and NBSP.
 
@@ -130,10 +136,8 @@ def _label_of(cell, place):
 def _name_of(value, place):
     if is_missing(value) or isinstance(value, (dict, list, tuple, np.ndarray)):
         raise AlbertError(
-            f"{place} has the label {value!r} in a list. Expected strings or numbers."
-            if is_missing(value)
-            else f"{place} has the label {value!r}. Expected a string, a number or a "
-            "list of these."
+            f"{place} has the label {value!r}. Expected a string, a number or a list "
+            "of these."
         )
     value = as_label(value)
     is_whole = isinstance(value, float) and value.is_integer()
@@ -157,6 +161,54 @@ def _warn(message, names, places):
             f"{names[first]!r}.",
             stacklevel=5,
         )
+
+
+def clean_spans(spans: list[list[tuple]]) -> list[list[tuple]]:
+    """Return spans with visible labels; warn of those that were cleaned."""
+    places = collections.defaultdict(list)
+    for i, row in enumerate(spans, 1):
+        for *_, label in row:
+            places[label].append(f"text {i}")
+    clean = {label: visible(label) for label in places}
+    changed = {x: y for x, y in clean.items() if x != y}
+    _warn("with invisible characters are read as", changed, places)
+    return [[(*place, clean[label]) for *place, label in row] for row in spans]
+
+
+def full_tags(counts: Mapping[str, int]) -> dict[str, str]:
+    """Return the cleaned tags of a file, with a prefix and a label where they lack one.
+
+    Without a label, B, M, E and S are the tags of words. Without prefixes, each token
+    is an entity with its tag as label, or if some are O, each run of equal tags. A
+    warning names the reading. Other tags stay as they are.
+
+    Args:
+        counts: the number of tokens of each tag.
+    """
+    tags = {tag: visible(tag) for tag in counts}
+    names = set(tags.values()) - {OUTSIDE}
+    are_plain = all(_PLAIN_TAG.fullmatch(x) and not _is_tag(x) for x in names)
+    if not names or not are_plain:
+        return tags
+    if names <= PREFIXES.keys():
+        shown = f"no label. They are read as those of words, {min(names)}-{WORD}"
+        full = {x: f"{x}-{WORD}" for x in names}
+    elif 2 * len(names) <= sum(counts.values()):
+        has_outside = OUTSIDE in tags.values()
+        unit = "run of equal tags" if has_outside else "token"
+        shown = f"no prefix. Each {unit} is an entity with its tag as label"
+        full = {x: f"{'I' if has_outside else 'S'}-{x}" for x in names}
+    else:
+        return tags
+    warnings.warn(f"Tags such as {min(names)!r} have {shown}.", stacklevel=5)
+    return {tag: full.get(name, name) for tag, name in tags.items()}
+
+
+def _is_tag(name):
+    try:
+        return bool(split_tag(name))
+    except AlbertError:
+        return False
 
 
 def without_headers(
@@ -192,7 +244,7 @@ def label_lists(
     labels: Sequence[Label],
     places: Sequence[str],
     separator: str | None = None,
-    classes: Iterable[str] | None = None,
+    classes: Iterable | None = None,
 ) -> list[list[str]]:
     """Return the labels of each text; a list in JSON is never split.
 
@@ -201,18 +253,17 @@ def label_lists(
         places: list of strings such as "Line 3 of a.tsv".
         separator: optional string. By default "|", and with a warning another one, if
             nearly all names between it occur alone or in several combinations.
-        classes: optional list of strings. A label among them is not split; all others
-            are split into some of them, by any separator if none is given.
+        classes: optional list of strings or numbers. A label among them is not split;
+            all others are split into some of them, by any separator if none is given.
 
     Raises:
-        AlbertError: if a label is missing or not among the classes, or the separator
-            is uncertain. Names the place.
+        AlbertError: if a label is missing or not among the classes. Names the place.
     """
     for label, place in zip(labels, places, strict=True):
         if label is None:
             raise AlbertError(f"{place} has no label. Expected some, or an empty cell.")
     if classes is not None:
-        known = set(classes)
+        known = set(map(str, classes))
         rows = zip(labels, places, strict=True)
         return [_known_names(*row, separator, known) for row in rows]
     if separator is not None:
@@ -237,23 +288,16 @@ def warn_of_several(labels: Sequence[Label], places: Sequence[str]) -> None:
 
 
 def find_separators(labels: Iterable[Label]) -> str:
-    """Return the separators of labels, several characters if the file mixes them.
-
-    Raises:
-        AlbertError: if several separators are possible.
-    """
+    """Return the separators of labels, several characters if the file mixes them."""
     distinct = set(labels)
-    found = [x for x in SEPARATORS if _separates(x, distinct)]
+    used = set("".join(x for x in distinct if isinstance(x, str)))
+    others = used.intersection(SEPARATORS) - {LABEL_SEPARATOR}
+    found = [x for x in SEPARATORS if x in others and _separates(x, distinct)]
     if not found:
-        found = [x for x in _MIXED if _separates(x, distinct)][:1]
-    has_default = any(LABEL_SEPARATOR in x for x in distinct if isinstance(x, str))
-    if has_default and LABEL_SEPARATOR not in found:
+        mixed = (x for x in _MIXED if others.intersection(x))
+        found = [x for x in mixed if _separates(x, distinct)][:1]
+    if LABEL_SEPARATOR in used:
         found.insert(0, LABEL_SEPARATOR)
-    if len(found) > 1 and not _separates("".join(found), distinct):
-        raise AlbertError(
-            f"Labels may be separated by {' or '.join(map(repr, found))}. "
-            "Pass --label-separator (`separator=` of `label_lists`)."
-        )
     return "".join(found)
 
 
@@ -271,11 +315,11 @@ def _separates(separators, labels):
     counts = collections.Counter(x for names in combinations for x in set(names))
     if is_space and any({x[0], x[-1]} & set(SEPARATORS) for x in counts):
         return False
-    columns = list(itertools.zip_longest(*combinations))
-    are_levels = len(set(map(len, combinations))) == 1 and not alone
-    if are_levels and sum(len(set(x)) for x in columns) == len(counts):
+    if len(set(map(len, combinations))) == 1 and not alone:
         # The parts of names, such as "价格 正面" and "服务 正面".
-        return False
+        columns = zip(*combinations, strict=True)
+        if sum(len(set(column)) for column in columns) == len(counts):
+            return False
     recurring = [x for x in counts if x in alone or counts[x] > 1]
     return bool(counts) and len(recurring) >= _LEAST_RECURRING * len(counts)
 
@@ -316,9 +360,9 @@ def _announce(labels, places, names, separators):
         f"{', '.join(classes[:10])}. If each is one name, pass --label-separator '|'."
     )
     if not marks:
-        if any(len(row) > 1 for row in names):
+        if any(len(row) > 1 for label, _, row in rows if isinstance(label, str)):
             return
-        marks = "".join(SEPARATORS).strip()
+        marks = SEPARATORS
         message = (
             "are one class each, and no text has several. If they are several, pass "
             "--label-separator."

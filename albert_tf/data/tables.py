@@ -49,14 +49,14 @@ class LabelledTexts:
         """Return whether each example is a pair of texts."""
         return isinstance(self.x, tuple)
 
-    def class_ids(self, classes: Sequence[str]) -> list[int]:
+    def class_ids(self, classes: Sequence) -> list[int]:
         """Return the position of each label; raise if it is not one of the classes."""
-        positions = {name: position for position, name in enumerate(classes)}
+        positions = {str(name): position for position, name in enumerate(classes)}
         expected = f"one of the classes {list(classes)}"
         return self._values(positions.__getitem__, expected)
 
     def label_lists(
-        self, separator: str | None = None, classes: Sequence[str] | None = None
+        self, separator: str | None = None, classes: Sequence | None = None
     ) -> list[list[str]]:
         """Return the list of labels of each text; "体育|娱乐" has two, "" none.
 
@@ -69,12 +69,13 @@ class LabelledTexts:
         expected = "a number. Name the column of the numbers with `label=`"
         return self._values(_number, expected)
 
-    def without_invalid(self, classes: Sequence[str] | None = None) -> LabelledTexts:
+    def without_invalid(self, classes: Sequence | None = None) -> LabelledTexts:
         """Leave out, with a warning, labels that are no classes (`None`: no numbers).
 
         Nothing is left out if no label is valid.
         """
-        convert = _number if classes is None else {x: x for x in classes}.__getitem__
+        known = {str(name): name for name in classes or ()}
+        convert = _number if classes is None else known.__getitem__
         values, message = self._converted(convert)
         kept = [i for i, value in enumerate(values) if value is not None]
         if len(kept) in (0, len(values)):
@@ -366,8 +367,10 @@ class Table:
         """
         labels = list(map(label_value, self.column("label", may_lack=True)))
         for place, label in zip(self.places, labels, strict=True):
-            parts = label if isinstance(label, list) else [label]
-            if any(isinstance(x, (dict, list)) for x in parts):
+            # CLUENER has a dict of dicts.
+            parts = [*label.values()] if isinstance(label, dict) else label
+            are_parts = isinstance(parts, list)
+            if are_parts and any(isinstance(x, (dict, list)) for x in parts):
                 raise AlbertError(
                     f"{place} has spans instead of a label: {str(label)[:80]}. Read "
                     "them by --task token-classification (`read_tagged_texts`)."

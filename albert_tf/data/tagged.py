@@ -9,10 +9,11 @@ import numbers
 import operator
 import os
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from albert_tf.data.forms import label_value
-from albert_tf.data.labels import visible
+from albert_tf.data.labels import clean_spans, full_tags, visible
 from albert_tf.data.reading import endings, is_json, stream_lines
 from albert_tf.data.tables import Table
 from albert_tf_lite.errors import AlbertError
@@ -26,8 +27,8 @@ _FIRST_UNSPACED = "\u2e80"
 
 # Files of these suffixes are tables. JSON is one, too.
 _TABLES = (".csv", ".xlsx", ".parquet")
-# A tag as `split_tag` reads it.
-_TAG = re.compile("O|[BIESMLU][-_].+")
+# A tag as `split_tag` reads it, or one of words.
+_TAG = re.compile("O|[BIESMLU]([-_].+)?")
 
 # (start, end, label) in tokens or characters; `end` is exclusive.
 Span = tuple[int, int, str]
@@ -155,7 +156,7 @@ def read_tagged_texts(
 
     | form | content of the file |
     |---|---|
-    | columns | one token and its tag per line, an empty line between sentences, as in CoNLL, MSRA and People's Daily. The tags are BIO, BIOES, BMES, BILOU or IO |
+    | columns | one token and its tag per line, an empty line between sentences, as in CoNLL, MSRA and People's Daily. The tags are BIO, BIOES, BMES, BILOU or IO; with a warning B, M, E, S of words, or parts of speech |
     | slashes | one sentence per line, `中共中央/nt 致/o` |
     | CLUENER | JSON, `{"text": "...", "label": {"name": {"叶老桂": [[9, 11]]}}}` |
     | doccano | JSON, `{"text": "...", "label": [[0, 2, "PER"]]}`, or with `entities` |
@@ -187,7 +188,7 @@ def read_tagged_texts(
         with _naming(place):
             spans.append(check_spans(found, len(text)))
         texts.append(text)
-    return TaggedTexts(texts, spans)
+    return TaggedTexts(texts, clean_spans(spans))
 
 
 def has_tags(path: str | os.PathLike, encoding: str | None = None) -> bool:
@@ -200,7 +201,11 @@ def has_tags(path: str | os.PathLike, encoding: str | None = None) -> bool:
         return False
     if all("/" in part[1:] for line in lines for part in line.split()):
         return True
-    return all(len(x.split()) > 1 and _TAG.fullmatch(x.split()[-1]) for x in lines)
+    rows = [line.split() for line in lines]
+    tags = {row[-1] for row in rows}
+    # Parts of speech are few.
+    are_tags = 3 * len(tags) <= len(rows) or all(map(_TAG.fullmatch, tags))
+    return are_tags and {*map(len, rows)} == {len(rows[0])} and len(rows[0]) > 1
 
 
 def tagged_rows(
@@ -242,20 +247,20 @@ def _read_columns(lines):
         token, *others = line.split()
         if not others and line[0].isspace():
             token, others = line[0], [token]
-        tag = others[-1] if others else ""
-        with _naming(place):
-            split_tag(tag)
-        sentences[-1].append((place, token, tag))
+        sentences[-1].append((place, token, others[-1] if others else ""))
     tokens = [token for rows in sentences for _, token, _ in rows]
+    full = full_tags(Counter(tag for rows in sentences for *_, tag in rows))
     unspaced = sum(len(x) == 1 or x[-1] >= _FIRST_UNSPACED for x in tokens)
     joiner = "" if unspaced > len(tokens) / 2 else " "
     for rows in filter(None, sentences):
         text, bounds = "", []
-        for _, token, _ in rows:
+        for place, token, tag in rows:
+            with _naming(place):
+                split_tag(full[tag])
             text += joiner if text else ""
             bounds.append((len(text), len(text) + len(token)))
             text += token
-        spans = tags_to_spans(tag for *_, tag in rows)
+        spans = tags_to_spans(full[tag] for *_, tag in rows)
         spans = [(bounds[i][0], bounds[j - 1][1], label) for i, j, label in spans]
         yield rows[0][0], text, spans
 

@@ -31,7 +31,7 @@ def check_counts(**columns: Any) -> list[list]:
 
 def _labels(values):
     """Return labels, or rows of 0 and 1, as an array."""
-    return np.asarray([x if isinstance(x, list) else as_label(x) for x in values])
+    return np.asarray([as_label(x) if np.ndim(x) == 0 else x for x in values])
 
 
 # === Classes ===
@@ -86,7 +86,7 @@ def classification_report(
     metrics = import_extra("sklearn.metrics")
     truth, predicted = check_counts(truth=truth, predicted=predicted)
     labels, ids = as_list(labels, "labels"), range(len(labels))
-    if isinstance(truth[0], list):
+    if np.ndim(truth[0]):
         truth, predicted = np.asarray(truth), np.asarray(predicted)
     else:
         truth = class_positions(truth, labels, "truth")

@@ -1,5 +1,6 @@
 """Base class of all tasks."""
 
+import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -72,6 +73,7 @@ class AlbertTask(AutoCompile, FromCheckpoint):
     labels: list | None = None
     reads_windows = False
     _was_fitted = False
+    _is_in_fit = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -282,7 +284,7 @@ class AlbertTask(AutoCompile, FromCheckpoint):
         if is_new and self.watches_loss:
             callbacks = [*keras.tree.flatten(callbacks or []), LossWatch()]
         self._was_fitted = True
-        with datasets.without_expected_warnings(x):
+        with datasets.without_expected_warnings(x), self._in_fit():
             return super().fit(
                 x,
                 epochs=epochs,
@@ -320,7 +322,9 @@ class AlbertTask(AutoCompile, FromCheckpoint):
             verbose, steps, callbacks, return_dict: as for `keras.Model.evaluate`.
         """
         options = {"batch_size": batch_size, "max_tokens": max_tokens}
-        x = self._keras_data(x, y, sample_weight, **options, fixed=True)
+        # The batches of `fit`, which Keras evaluates after an epoch, are ready.
+        if not (self._is_in_fit and is_pair(x) is None):
+            x = self._keras_data(x, y, sample_weight, **options, fixed=True)
         with datasets.without_expected_warnings(x):
             return super().evaluate(
                 x,
@@ -415,10 +419,18 @@ class AlbertTask(AutoCompile, FromCheckpoint):
             return False
         if isinstance(x, dict) and "token_ids" not in x:
             raise TypeError(
-                f"`x` is a {type(x).__name__} of {list(x)[:5]}. Pass one of its columns "
-                "of texts, or the ids that the model takes."
+                f"`x` is a {type(x).__name__} of {list(x)[:5]}. Pass texts, such as a "
+                "column, or the ids that the model takes."
             )
         return not isinstance(x, (dict, tf.data.Dataset))
+
+    @contextlib.contextmanager
+    def _in_fit(self):
+        self._is_in_fit = True
+        try:
+            yield
+        finally:
+            self._is_in_fit = False
 
     def _keras_data(self, x, y=None, sample_weight=None, **options):
         """Return the data of `fit` or `evaluate` as a dataset of batches."""

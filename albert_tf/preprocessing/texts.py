@@ -239,7 +239,7 @@ def class_ids(
     Without `num_classes`, any numbers are allowed, which is up to the loss.
     """
     rows = check_count(x, y)
-    are_lists = [isinstance(row, (list, tuple, np.ndarray)) for row in rows]
+    are_lists = [isinstance(x, (list, tuple)) or getattr(x, "ndim", 0) for x in rows]
     if all(are_lists) and all(len(row) == 1 for row in rows):
         # A column of an array.
         rows, are_lists = [row[0] for row in rows], [False]
@@ -303,8 +303,9 @@ def dataset_targets(
     if not is_name and all(isinstance(label, str) for label in labels):
         check_one_reading(labels, "y")
         return dataset
-    numbers = [math.nan if isinstance(x, str) else x for x in labels]
-    known = tf.constant(list(map(str, labels)) if is_name else numbers)
+    numbers = [math.nan if isinstance(x, str) else float(x) for x in labels]
+    keys = list(map(str, labels)) if is_name else numbers
+    known = tf.constant(keys, tf.string if is_name else tf.float64)
 
     def targets(y):
         y = y.to_tensor("") if isinstance(y, tf.RaggedTensor) else y

@@ -66,10 +66,10 @@ CONTAINERS = {
     "Arrow": lambda x: pa.chunked_array([pa.array(x)]),
 }
 # Those that differ most; the others are tested every night where models run.
-THREE = {name: CONTAINERS[name] for name in ("Series", "column", "tensor")}
-REST = {x: y for x, y in CONTAINERS.items() if x not in (*THREE, "generator")}
-three = pytest.mark.parametrize(
-    "containers", [THREE, pytest.param(REST, marks=pytest.mark.nightly)]
+FEW = {name: CONTAINERS[name] for name in ("Series", "tensor")}
+REST = {x: y for x, y in CONTAINERS.items() if x not in (*FEW, "generator")}
+few_or_rest = pytest.mark.parametrize(
+    "containers", [FEW, pytest.param(REST, marks=pytest.mark.nightly)]
 )
 
 
@@ -97,7 +97,7 @@ class Stop(Exception):
     """Ends a training or a prediction before the first step."""
 
 
-@three
+@few_or_rest
 @pytest.mark.parametrize("name", [x for x, case in CASES.items() if case.takes_texts])
 def test_fit_and_predict_read_any_container(name, containers, monkeypatch):
     case, task, seen = CASES[name], CASES[name].build(), []
@@ -240,7 +240,7 @@ def test_functions_read_any_container(name):
     check(FUNCTIONS[name], CONTAINERS)
 
 
-@three
+@few_or_rest
 @pytest.mark.parametrize("name", OF_MODELS)
 def test_models_read_any_container(name, containers):
     check(OF_MODELS[name], containers)
