@@ -49,8 +49,8 @@ def predict(
     texts: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Texts, or one .csv, .tsv, .jsonl, .parquet or .txt file, also .gz or "
-            ".zst. Default, or for -: the lines of standard input."
+            help="Texts, or one file: a .txt with a text per line, or any that "
+            "`finetune` reads. Default, or for -: the lines of standard input."
         ),
     ] = None,
     task_name: Annotated[
