@@ -168,6 +168,8 @@ def reader_of(task: Task, skip_invalid: bool = False) -> Callable[..., Any]:
     """
 
     def read(path: str, *arguments: Any, **options: Any) -> Any:
+        # Not a pipe, such as <(zcat train.tsv.gz), which can be read once.
+        common.check_files(path)
         with unchanged(path):
             return task.read(path, *arguments, **options)
 

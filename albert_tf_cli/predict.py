@@ -297,9 +297,12 @@ def _file_of(texts):
     # Unlike pathlib, this returns False for a text that is too long for a name.
     if os.path.isfile(texts[0]):
         return texts[0]
-    if endings(texts[0])[0] in (".csv", ".tsv", ".jsonl", ".parquet", ".txt"):
+    is_pipe = os.path.exists(texts[0]) and not os.path.isdir(texts[0])
+    known = (".csv", ".tsv", ".jsonl", ".parquet", ".txt")
+    if is_pipe or endings(texts[0])[0] in known:
         raise FileNotFoundError(
-            f"{texts[0]} is not a file. Expected texts, or one file of texts."
+            f"{texts[0]} is not a file. Expected texts, or one file of texts. Pass the "
+            "output of another command as standard input."
         )
     return None
 
