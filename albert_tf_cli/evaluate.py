@@ -180,6 +180,10 @@ def reader_of(task: Task, skip_invalid: bool = False) -> Callable[..., Any]:
                 f"The files of {task.name} have names of their own. --label-column, "
                 "--text-column and --text-b-column do not apply."
             )
+        # Not a pipe, such as <(zcat train.tsv.gz), which can be read once. RACE has
+        # directories.
+        if not pathlib.Path(path).is_dir():
+            common.check_files(path)
         with unchanged(path):
             return task.read(path, columns, *arguments, **options)
 
