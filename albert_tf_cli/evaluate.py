@@ -99,6 +99,8 @@ def evaluate(
             f"{model} is a model for {task.name}, which cannot be evaluated."
         )
     columns = Columns(label_column, text_column, text_b_column, label_separator)
+    if label_separator:
+        check_support("--label-separator", "splits_labels", task)
     if report_directory:
         check_support("--report", "mistakes", task)
         if train:

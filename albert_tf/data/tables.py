@@ -156,6 +156,9 @@ def read_labelled_texts(
 ) -> LabelledTexts:
     """Read labelled texts.
 
+    Labels lose invisible characters, and rows that repeat the header are skipped, with
+    a warning. A missing label is `None`.
+
     Args:
         path: path of a `.tsv` or `.txt` file (tabs, no quoting), a `.csv` file
             (commas or, with a warning, semicolons or tabs; double quotes), a

@@ -61,6 +61,7 @@ class Task:
             label looks wrong.
         explain: optional method of the model that returns a function of a text (or a
             tuple of two) and a class (or `None`), which returns `Attributions`.
+        splits_labels: optional `True` if `read` uses the separator of `Columns`.
         skips_invalid: optional `True` if `read` takes `skip_invalid=True`, to leave
             out examples with an invalid label.
     """
@@ -70,6 +71,7 @@ class Task:
     mistakes: Any = None
     suspicious: Any = None
     explain: Any = None
+    splits_labels: Any = None
     skips_invalid: Any = None
 
     def __init__(self, name: str | None = None):
