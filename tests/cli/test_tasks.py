@@ -11,6 +11,7 @@ import warnings
 from typing import NamedTuple
 
 import keras
+import numpy as np
 import pytest
 from command_line import run, write_start
 from lite_tasks import near
@@ -18,8 +19,10 @@ from lite_tasks import near
 import albert_tf
 from albert_tf.models.pooling import POOLING_MODES
 from albert_tf.training import fine_tuning
+from albert_tf_cli.evaluate import read_remembered
 from albert_tf_cli.finetune import Freeze, PoolingMode, _warn_of_rare_class
-from albert_tf_cli.tasks import TASKS, Examples, split
+from albert_tf_cli.tasks import TASKS, Columns, Examples, split
+from albert_tf_lite.errors import AlbertError
 
 pytestmark = pytest.mark.filterwarnings("ignore:Only .* dev examples")
 
@@ -312,3 +315,20 @@ def test_without_dev_a_share_of_each_class_is_held_back():
     # A class with one example, and examples without classes.
     for y in ([0] * 39 + [1], [[(0, 1, "PER")], []] * 20):
         assert len(split(Examples(texts, y), seed=3)[1]) == 4
+
+
+def test_the_separator_of_the_training_is_remembered(tmp_path):
+    path, read = tmp_path / "several.tsv", TASKS["multi-label"].read
+    path.write_text("label\ttext\n快~好\t一\n快\t二\n", "utf-8")
+    settings = {"settings": {"label_separator": "~", "text_column": "text"}}
+    (tmp_path / "metrics.json").write_text(json.dumps(settings), "utf-8")
+    given = Columns(label_separator="~")
+    for columns in (given, read_remembered(tmp_path, Columns(), lambda x: x)):
+        examples = read(path, columns)
+        assert examples.arguments["labels"] == ["好", "快"]
+        assert np.array(examples.y).tolist() == [[1, 1], [0, 1]]
+    # The classes of a model are found without it.
+    known = examples.arguments
+    assert np.array(read(path, given, known).y).tolist() == [[1, 1], [0, 1]]
+    with pytest.raises(AlbertError, match="Line 2 .* '快~好'. Expected some of the"):
+        read(path, Columns(), known)
