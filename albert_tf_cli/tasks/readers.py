@@ -8,7 +8,7 @@ from collections import Counter
 import numpy as np
 
 import albert_tf
-from albert_tf.data.labels import warn_of_several
+from albert_tf.data.labels import check_single
 from albert_tf_cli import common
 from albert_tf_cli.tasks.task import Examples, Task, columns_of, whole_blocks, worst
 from albert_tf_lite.answers import TASKS as LITE_TASKS
@@ -29,6 +29,8 @@ def read_labelled(path, columns, known=None):
 
 class _Classification(Task):
     """Base class of single-label and multi-label classification."""
+
+    takes_columns = True
 
     def predict(self, model, x, batch_size):
         outputs = super().predict(model, x, batch_size)
@@ -76,6 +78,8 @@ class TextClassification(_Classification):
 
     def read(self, path, columns, known=None, skip_invalid=False):
         found = read_labelled(path, columns, known)
+        if known is None:
+            check_single(found.labels, found.places)
         labels = self._labels(found.labels, known)
         found = found.without_invalid(labels) if skip_invalid else found
         if known is None and len(labels) == 1 and set(found.labels) == set(labels):
@@ -83,8 +87,6 @@ class TextClassification(_Classification):
                 f"All texts of {path} have the label {labels[0]!r}. Expected at least "
                 "two classes. Check --label-column."
             )
-        if known is None:
-            warn_of_several(found.labels, found.places)
         # Names, because numbers could be names, too.
         names = [labels[i] for i in found.class_ids(labels)]
         return self._examples(found, names, labels)
@@ -137,6 +139,7 @@ class MultiLabel(_Classification):
     """Any number of classes per text, such as "体育|娱乐"."""
 
     name = "multi-label"
+    splits_labels = True
 
     def read(self, path, columns, known=None):
         found = read_labelled(path, columns, known)
@@ -206,6 +209,7 @@ class Regression(Task):
     """A number per text or pair, such as the similarity of two texts."""
 
     name = "regression"
+    takes_columns = True
     skips_invalid = True
 
     def read(self, path, columns, known=None, skip_invalid=False):
@@ -224,6 +228,7 @@ class TextEmbedding(Task):
     """Pairs with their similarity; `predict` compares two texts per line."""
 
     name = "text-embedding"
+    takes_columns = True
     skips_invalid = True
 
     def read(self, path, columns, known=None, skip_invalid=False):
@@ -259,7 +264,6 @@ class SpellingCorrection(Task):
     """A misspelt and a correct text of the same length."""
 
     name = "spelling-correction"
-    takes_columns = False
 
     def read(self, path, columns, known=None):
         return Examples(*albert_tf.data.read_spelling(path, columns.encoding))
@@ -290,7 +294,6 @@ class Summarization(Task):
     """An article and its summary, sentences of the article; scored by ROUGE."""
 
     name = "summarization"
-    takes_columns = False
 
     def read(self, path, columns, known=None):
         return Examples(*albert_tf.data.read_articles(path, columns.encoding))
@@ -320,7 +323,6 @@ class TokenClassification(Task):
     """Entities: spans of a text with a label."""
 
     name = "token-classification"
-    takes_columns = False
 
     def read(self, path, columns, known=None):
         found = albert_tf.data.read_tagged_texts(path, columns.encoding)
@@ -394,7 +396,6 @@ class QuestionAnswering(Task):
     """A question and its context; scored by the script of SQuAD or CMRC 2018."""
 
     name = "question-answering"
-    takes_columns = False
 
     def read(self, path, columns, known=None):
         found = albert_tf.data.read_squad(path, columns.encoding).for_training()
@@ -447,7 +448,6 @@ class MultipleChoice(Task):
     """A context, a question and at least two choices."""
 
     name = "multiple-choice"
-    takes_columns = False
 
     def read(self, path, columns, known=None):
         found = albert_tf.data.read_choices(path, columns.encoding)
