@@ -12,7 +12,7 @@ from typing import Any
 
 import jieba
 
-from albert_tf.data.reading import read_lines
+from albert_tf.data.reading import stream_lines
 from albert_tf.preprocessing.words import checked_words
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.inputs import as_texts
@@ -89,7 +89,7 @@ def _read_dictionary(dictionary: str | os.PathLike | Iterable[str]) -> str:
     name = "The user dictionary"
     if isinstance(dictionary, str | os.PathLike):
         name = f"{name} {dictionary}"
-        dictionary = "\n".join(read_lines(dictionary)).splitlines()
+        dictionary = "\n".join(stream_lines(dictionary)).splitlines()
     lines = list(dictionary)
     for number, line in enumerate(lines, start=1):
         # jieba would take the whole line as the word.

@@ -121,9 +121,8 @@ def open_text(
         chunks = _raise(error)
     check_kind(path, head, encoding or "utf-8")
     encoding = encoding or _encoding_of(path, head, errors)
-    if errors == "strict" and 100 * (decoded(head, encoding) or "").count("\0") > len(
-        head
-    ):
+    zeros = (decoded(head, encoding) or "").count("\0")
+    if errors == "strict" and 100 * zeros > len(head):
         raise AlbertError(f"{path} is not text: it has zero bytes.")
     whole: Any = _Chunks(itertools.chain([head], chunks))
     return io.TextIOWrapper(whole, encoding, errors, newline)
@@ -140,10 +139,7 @@ def _encoding_of(path, head, errors):
     if found.encoding == "utf-8" or (found.encoding is None and errors != "strict"):
         return "utf-8"
     if found.encoding is None:
-        reason = (
-            "it makes no common words in UTF-8 or any encoding of Chinese, "
-            "Japanese or Korean"
-        )
+        reason = "no encoding of Chinese, Japanese or Korean makes common words of it"
         if found.other == "utf-8":
             reason = "some lines are UTF-8 and others are not"
         raise AlbertError(
@@ -153,10 +149,11 @@ def _encoding_of(path, head, errors):
     names = [NAMES.get(x, x) for x in found if x]
     message = f"{path} is {names[0]}, not UTF-8. Read as such."
     if found.other:
-        texts = [" ".join((decoded(head[:99], x) or "").split())[:20] for x in found]
+        texts = (re.search(r"[^\0-~\s].{,19}", decoded(head, x) or "") for x in found)
+        samples = [x[0] if x else "" for x in texts]
         message = (
-            f"{path} is not UTF-8. Read as {names[0]} it begins with {texts[0]!r}. It "
-            f"may be {names[1]}: {texts[1]!r}. Name the encoding with `encoding=`."
+            f"{path} is not UTF-8. Read as {names[0]} it has {samples[0]!r}. It may be "
+            f"{names[1]}: {samples[1]!r}. Name the encoding with `encoding=`."
         )
     warnings.warn(message, stacklevel=2)
     return found.encoding
@@ -213,19 +210,6 @@ def _naming_damage(path):
         raise AlbertError(f"{path} is damaged or truncated: {error}.") from error
 
 
-def read_lines(path: str | os.PathLike, encoding: str | None = None) -> list[str]:
-    """Read the lines of a file in UTF-8 or, with a warning, in another encoding."""
-    return list(stream_lines(path, encoding))
-
-
-def numbered(
-    path: str | os.PathLike, lines: Iterable[str]
-) -> Iterator[tuple[str, str]]:
-    """Yield the lines that are not blank, each after its place: "Line 3 of a.tsv"."""
-    rows = enumerate(lines, start=1)
-    return ((f"Line {i} of {path}", line) for i, line in rows if line.strip())
-
-
 # === JSON ===
 
 
@@ -243,7 +227,8 @@ def read_json(
 
     Each value comes after its place. `lines` are those of the file, if they are known.
     """
-    rows = numbered(path, stream_lines(path, encoding) if lines is None else lines)
+    lines = stream_lines(path, encoding) if lines is None else lines
+    rows = ((f"Line {i} of {path}", x) for i, x in enumerate(lines, 1) if x.strip())
     head = list(itertools.islice(rows, 2))
     if len(head) > 1:
         try:
