@@ -14,7 +14,7 @@ import numpy as np
 from albert_tf_lite.errors import AlbertError
 
 # Sequences are padded to these lengths. XLA compiles a program for each.
-WIDTHS = (32, 64, 96, 128, 192, 256, 384, 512)
+WIDTHS = (32, 64, 96, 128, 256, 512)
 # Share of the tokens to predict at the first and the last step, how many of them become
 # [MASK] or a random token, and the maximum number of neighbours masked together.
 MASK_RATES, MASK_TOKEN_RATE, RANDOM_TOKEN_RATE, NGRAM = (0.3, 0.15), 0.8, 0.1, 3
@@ -90,7 +90,7 @@ class Companions:
 
     def draw(self, call, width, shape):
         """Return an int array of this shape."""
-        random = np.random.default_rng((self.seed, call))
+        random = np.random.default_rng((*self.seed, call))
         pool = self.pools[self.widths.index(width)]
         return random.choice(pool, shape).astype("int32")
 

@@ -4,10 +4,10 @@
         --vocab vocab.txt --config albert_config.json
 
 DATA has labelled/ (sentiment.tsv.gz, topics.tsv.gz, pairs.tsv.gz, entities.jsonl.gz),
-peopledaily.zip, cmrc2018/ and corpus_modern/. Data sets with labels of one kind share a
-head: sentiment, topics, entities, paraphrase, inference, similarity and answers; each
-other one has a head of its own, which is not kept. In an epoch a data set is seen by the
-square root of its size. A tenth of the texts is in Traditional characters. Requires
+peopledaily.zip, cmrc2018/ and corpus_modern/. Data sets with labels of one kind share
+a head: sentiment, topics, entities, paraphrase, inference, similarity and answers; each
+other one has a head of its own, which is not kept. In an epoch a data set is seen by
+the square root of its size. A tenth of the texts is in Traditional characters. Requires
 `opencc` and scikit-learn.
 """
 
@@ -16,6 +16,7 @@ import collections
 import csv
 import dataclasses
 import gzip
+import itertools
 import json
 import pathlib
 import random
@@ -141,6 +142,12 @@ class Reader:
                     groups[source].append(row)
         return groups
 
+    def lines(self, name):
+        """Return the lines of a file of the corpus, empty ones between documents."""
+        path = self.folder / "corpus_modern" / f"{name}.txt.gz"
+        with gzip.open(path, "rt", encoding="utf-8") as file:
+            return file.read().split("\n")
+
     def converted(self, *columns):
         """Return the columns with a tenth of the rows in Traditional characters."""
         rows = []
@@ -184,11 +191,7 @@ class Reader:
 
     def long_reviews(self):
         """Return short reviews behind, or sometimes before, a long story."""
-        files = (self.folder / "corpus_modern" / f"{x}.txt.gz" for x in STORIES)
-        sentences = [
-            [x for x in gzip.open(file, "rt", encoding="utf-8").read().split("\n") if x]
-            for file in files
-        ]
+        sentences = [[x for x in self.lines(name) if x] for name in STORIES]
         groups = collections.defaultdict(list)
         for rows in self.rows["sentiment"].values():
             for row in rows:
@@ -199,7 +202,9 @@ class Reader:
             for review in self.random.sample(reviews, LONG_REVIEWS // 2):
                 source = self.random.choice(sentences)
                 story = self.story(source, self.random.randrange(60, 420))
-                parts = [story, review] if self.random.random() < 0.7 else [review, story]
+                parts = (
+                    [story, review] if self.random.random() < 0.7 else [review, story]
+                )
                 texts.append("".join(parts))
                 labels.append(SENTIMENT[label])
         return DataSet("long_reviews", "sentiment", "text", self.pack(texts), labels)
@@ -216,9 +221,9 @@ class Reader:
                 ]
                 head, allowed = "topics", sorted({*labels, POLITICS})
             yield DataSet(name, head, "text", self.pack(texts), labels, allowed)
-        path = self.folder / "corpus_modern" / "news_cctv.txt.gz"
-        documents = gzip.open(path, "rt", encoding="utf-8").read().split("\n\n")
-        titles = list(dict.fromkeys(x.split("\n")[0].strip() for x in documents))
+        lines = ["", *self.lines("news_cctv")]
+        titles = (x for before, x in itertools.pairwise(lines) if not before)
+        titles = list(dict.fromkeys(x.strip() for x in titles))
         titles = [x for x in titles if 6 <= len(x) <= 60]
         labels = [POLITICS] * len(titles)
         yield DataSet("news_cctv", "topics", "text", self.pack(titles), labels)
@@ -232,7 +237,9 @@ class Reader:
             elif rows[0]["kind"] == "nli" and name in SIMILARITIES:
                 head, names = "inference", INFERENCE
                 labels = [names[x] for x in labels]
-            packed = self.pack(*([row[x] for row in rows] for x in ("text_a", "text_b")))
+            packed = self.pack(
+                *([row[x] for row in rows] for x in ("text_a", "text_b"))
+            )
             yield DataSet(name, head, "text", packed, labels)
 
     def similarities(self):
@@ -266,7 +273,9 @@ class Reader:
             zipfile.ZipFile(self.folder / "peopledaily.zip") as archive,
             tempfile.TemporaryDirectory() as folder,
         ):
-            data = albert_tf.data.read_tagged_texts(archive.extract("train.txt", folder))
+            data = albert_tf.data.read_tagged_texts(
+                archive.extract("train.txt", folder)
+            )
         yield self.tagged("peopledaily", "entities", data.x, data.spans, ENTITIES)
         groups = collections.defaultdict(list)
         path = self.folder / "labelled" / "entities.jsonl.gz"
@@ -276,7 +285,9 @@ class Reader:
         for name, rows in groups.items():
             texts, spans = map(list, zip(*rows, strict=True))
             if names := ENTITY_NAMES.get(name):
-                known = [[[a, b, names[x]] for a, b, x in y if x in names] for y in spans]
+                known = [
+                    [[a, b, names[x]] for a, b, x in y if x in names] for y in spans
+                ]
                 yield self.tagged(name, "entities", texts, known, ENTITIES)
             labels = sorted({label for row in spans for *_, label in row})
             yield self.tagged(f"{name}_own", f"{name}_own", texts, spans, labels)
@@ -326,7 +337,7 @@ class Reader:
 
 
 def as_arrays(packed):
-    """Return the ids of each text, and the number of its tokens up to the first [SEP]."""
+    """Return the ids of each text, and the number of them up to the first [SEP]."""
     tokens = packed.tokens
     values = tokens.values.numpy().astype("uint16")
     rows = np.split(values, tokens.row_splits.numpy()[1:-1])

@@ -21,7 +21,6 @@ does not compile again.
 """
 
 import argparse
-import concurrent.futures
 import json
 import math
 import os
@@ -97,8 +96,7 @@ class Training:
         names = [x.name for x in self.optimizer.variables]
         self.rate_index = names.index("learning_rate")
         self.compiled = jax.jit(self._call, static_argnums=3, donate_argnums=0)
-        self.programs = {}
-        self.history, self.call, self.calls = {}, 0, 1
+        self.history, self.call, self.calls = {}, 0, 0
         # A resumed training must have the same settings.
         others = ("output", "minutes", "stop")
         values = {x: y for x, y in vars(given).items() if x not in others}
@@ -157,19 +155,8 @@ class Training:
     def run_call(self, state, call):
         """Run a call and return the state and the metrics as arrays."""
         width, inputs = self.inputs(call)
-        state, found = self.programs[width](state, self.arrays, inputs)
+        state, found = self.compiled(state, self.arrays, inputs, width)
         return state, jax.device_get(found)
-
-    def compile(self, state):
-        """Compile the programs of all padded lengths at the same time."""
-        widths = [width for width, _ in self.plan.epoch(0)]
-        lowered = {}
-        for width in dict.fromkeys(widths):
-            _, inputs = self.inputs(widths.index(width))
-            lowered[width] = self.compiled.lower(state, self.arrays, inputs, width)
-        with concurrent.futures.ThreadPoolExecutor() as pool:
-            programs = pool.map(lambda x: x.compile(), lowered.values())
-            self.programs = dict(zip(lowered, programs, strict=True))
 
     def inputs(self, call):
         """Return the padded length of a call, and the inputs of its steps."""
@@ -244,8 +231,6 @@ class Training:
 
     def run(self, started):
         """Train to the end, or until --stop minutes after `started`."""
-        self.compile(self.initial_state())
-        print(f"Compiled after {time.monotonic() - started:.0f} s", flush=True)
         if self.state_file.exists():
             self.load()
         else:

@@ -5,7 +5,8 @@ text with masked tokens and segments in either order, and pairs of similar texts
 vectors attract each other.
 
 References: [Muppet](https://arxiv.org/abs/2101.11038), whose losses are divided by the
-logarithm of the number of classes; [SimCSE](https://arxiv.org/abs/2104.08821), section 4.
+logarithm of the number of classes; section 4 of
+[SimCSE](https://arxiv.org/abs/2104.08821).
 """
 
 import jax
@@ -23,7 +24,7 @@ from albert_tf.layers.common import dense
 # Class, score or position of a text or token without one, as `jax_labelled.py` has it.
 IGNORED = -1
 TEMPERATURE = 0.05
-# Labels are matched at the end of `losses`.
+# Of the losses.
 WEIGHTS = {
     **{"text": 1.0, "tags": 1.0, "spans": 0.5, "score": 0.3},
     **{"mlm_logits": 1.0, "sop_logits": 0.3, "pairs": 0.3},
