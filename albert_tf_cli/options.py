@@ -89,6 +89,17 @@ TextColumn = Annotated[
 TextBColumn = Annotated[
     str | None, data_option("Name or number of the column of the second text.")
 ]
+Encoding = Annotated[
+    str | None,
+    data_option("Encoding of the files: gb18030, big5, ... Default: by their content."),
+]
+LabelSeparator = Annotated[
+    str | None,
+    data_option(
+        "Separator of the labels of a text, for multi-label. Default: |, or as the "
+        "labels show."
+    ),
+]
 SkipInvalid = Annotated[
     bool, data_option("Skip examples with an invalid label.", "--skip-invalid")
 ]

@@ -8,9 +8,11 @@ from typing import Any
 
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.exported_model import open_exported
+from albert_tf_lite.inputs import as_list
 
 # The field whose value is a list of strings, not a string.
 _CHOICES = "choices"
+_TEXT = (str, bytes)
 
 
 class Pipeline:
@@ -108,22 +110,25 @@ def _read_examples(given, fields, num_required):
     examples; or a tuple or dict of lists, one per field, in which a string is the same
     for all examples.
     """
-    is_one = isinstance(given, (str, tuple, dict)) or not isinstance(given, Iterable)
+    is_one = isinstance(given, (*_TEXT, tuple, dict))
     examples = [
         _parts(one, fields, num_required, f"Example {i}")
-        for i, one in enumerate([given] if is_one else given)
+        for i, one in enumerate([given] if is_one else as_list(given, "x"))
     ]
     if is_one:
-        columns = examples[0]
+        columns = [
+            as_list(x) if isinstance(x, Iterable) and not isinstance(x, _TEXT) else x
+            for x in examples[0]
+        ]
         texts = {**dict(zip(fields, columns, strict=False)), _CHOICES: ""}.values()
-        if any(isinstance(x, Iterable) and not isinstance(x, str) for x in texts):
-            counts = {len(x) for x in columns if not isinstance(x, str)}
+        if any(isinstance(x, list) for x in texts):
+            counts = {len(x) for x in columns if isinstance(x, list)}
             if len(counts) > 1:
                 raise AlbertError(
                     f"The lists of {', '.join(fields)} must have the same length. "
                     f"Received the lengths {sorted(counts)}."
                 )
-            lists = [[x] * max(counts) if isinstance(x, str) else x for x in columns]
+            lists = [x if isinstance(x, list) else [x] * max(counts) for x in columns]
             examples, is_one = list(zip(*lists, strict=True)), False
     for i, example in enumerate(examples):
         if len(example) != len(examples[0]):
@@ -131,21 +136,31 @@ def _read_examples(given, fields, num_required):
                 f"Example {i} has {len(example)} of the fields {list(fields)}, the "
                 f"first has {len(examples[0])}. Pass the same fields for all."
             )
-        for name, value in zip(fields, example, strict=False):
-            values = value if name == _CHOICES else [value]
-            is_list = isinstance(values, (list, tuple)) and len(values)
-            if not is_list or not all(isinstance(x, str) for x in values):
-                expected = "a list of strings" if name == _CHOICES else "a string"
-                raise AlbertError(
-                    f"`{name}` of example {i} must be {expected}. Received: "
-                    f"{str(value)[:80]!r}"
-                )
+        rows = zip(fields, example, strict=False)
+        examples[i] = tuple(_checked_part(*row, i) for row in rows)
     return examples, is_one
+
+
+def _checked_part(name, value, position):
+    """Return a string, or the list of choices, of an example."""
+    is_list = name == _CHOICES and not isinstance(value, _TEXT)
+    values = [value]
+    if is_list and isinstance(value, Iterable):
+        values = as_list(value, name)
+    texts = [x.decode("utf-8", "ignore") if isinstance(x, bytes) else x for x in values]
+    is_right = is_list == (name == _CHOICES) and texts
+    if not is_right or not all(isinstance(text, str) for text in texts):
+        expected = "a list of strings" if name == _CHOICES else "a string"
+        raise AlbertError(
+            f"`{name}` of example {position} must be {expected}. Received: "
+            f"{str(value)[:80]!r}"
+        )
+    return list(map(str, texts)) if is_list else str(texts[0])
 
 
 def _parts(given, fields, num_required, name):
     """Return the fields of an example as a tuple."""
-    parts = (given,) if isinstance(given, str) else given
+    parts = (given,) if isinstance(given, _TEXT) else given
     if isinstance(given, dict):
         found = [x for x in fields if given.get(x) is not None]
         is_whole = {*given} <= {*fields} and found == list(fields[: len(found)])

@@ -22,7 +22,8 @@ def split_tag(tag: str) -> tuple[str, str]:
         return PREFIXES[tag[0]], tag[2:]
     raise AlbertError(
         f"{tag!r} is not a tag. Expected O, or a prefix and a label such as B-PER. The "
-        f"prefixes are {' '.join(PREFIXES)}."
+        f"prefixes are {' '.join(PREFIXES)}. Write words without a label as B-W, M-W, "
+        "E-W and S-W, and parts of speech as S-n."
     )
 
 

@@ -26,10 +26,10 @@ keras.utils.set_random_seed(1)
 classifier = albert_tf.models.AlbertTextClassifier.from_checkpoint(
     "albert_micro_zh_reviews", labels=sorted(train.label.unique())
 )
-classifier.fit(train.text.tolist(), train.label.tolist(), verbose=2)
+classifier.fit(train.text, train.label, verbose=2)
 
 classify = albert_tf.pipeline(path=classifier)
-answers = pandas.DataFrame(classify(test.text.tolist()))
+answers = pandas.DataFrame(classify(test.text))
 test = test.assign(predicted=answers.label, score=answers.score.round(3))
 is_right = test.predicted == test.label
 print(pandas.crosstab(test.label, test.predicted))

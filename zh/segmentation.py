@@ -15,6 +15,7 @@ import jieba
 from albert_tf.data.reading import read_lines
 from albert_tf.preprocessing.words import checked_words
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.inputs import as_texts
 
 # jieba logs the loading of its dictionary to standard error.
 jieba.setLogLevel(logging.WARNING)
@@ -144,5 +145,6 @@ def segment(
     """
     if isinstance(texts, str):
         raise TypeError("`texts` should be a list of strings, not one string.")
+    texts = as_texts(texts)
     segmenter = segmenter or Jieba()
     return [checked_words(segmenter(text), text, "the text") for text in texts]

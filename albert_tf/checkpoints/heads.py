@@ -161,9 +161,9 @@ def write_head(part: str, count: int, arguments: dict[str, Any]) -> dict[str, An
     return fields
 
 
-def label_fields(count: int, labels: list[str] | None = None) -> dict[str, Any]:
+def label_fields(count: int, labels: list | None = None) -> dict[str, Any]:
     """Return the config fields of classes; unnamed ones are called `LABEL_0` etc."""
-    names = labels or [f"LABEL_{i}" for i in range(count)]
+    names = list(map(str, labels or [f"LABEL_{i}" for i in range(count)]))
     return {
         "id2label": {str(i): name for i, name in enumerate(names)},
         "label2id": {name: i for i, name in enumerate(names)},

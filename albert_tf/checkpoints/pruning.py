@@ -2,7 +2,7 @@
 
 import collections
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import keras
@@ -13,6 +13,7 @@ from albert_tf.preprocessing.words import CHINESE
 from albert_tf.tokenizers import WordPieceTokenizer
 from albert_tf.tokenizers.text_tokenizer import TextTokenizer
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.inputs import as_texts
 
 _CHUNK = 1024
 _ASCII = [chr(code) for code in range(ord("!"), ord("~") + 1)]
@@ -59,6 +60,8 @@ def prune_vocabulary(
     small.save_to_preset("small")
     ```
     """
+    if not isinstance(corpus, Iterator):
+        corpus = as_texts(corpus, "corpus")
     if preprocessor := getattr(model, "preprocessor", None):
         tokenizer = preprocessor.tokenizer
     if tokenizer is None:

@@ -9,9 +9,12 @@ import numpy as np
 
 from albert_tf.data.tables import Table
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.inputs import as_label, as_list, as_texts, complete
 
 
-def read_articles(path: str | os.PathLike) -> tuple[list, list[str]]:
+def read_articles(
+    path: str | os.PathLike, encoding: str | None = None
+) -> tuple[list, list[str]]:
     """Read articles and their summaries.
 
     Args:
@@ -19,6 +22,7 @@ def read_articles(path: str | os.PathLike) -> tuple[list, list[str]]:
             and CSL. Its columns are `article` (or `text`, `content`, `abst`), in JSON
             a string or a list of sentences, and `summary` (or `summarization`,
             `title`).
+        encoding: optional string, as in `read_labelled_texts`.
 
     Returns:
         A list of articles and a list of summaries, for `AlbertSummarizer.fit`.
@@ -33,7 +37,8 @@ def read_articles(path: str | os.PathLike) -> tuple[list, list[str]]:
     summarizer.fit(articles, summaries)
     ```
     """
-    table = Table(path)
+    table = Table(path, encoding=encoding)
+    table.find("article", "summary")
     (summaries,) = table.cells("summary")
     articles = table.column("article")
     for place, article in zip(table.places, articles, strict=True):
@@ -45,13 +50,16 @@ def read_articles(path: str | os.PathLike) -> tuple[list, list[str]]:
     return articles, summaries
 
 
-def read_spelling(path: str | os.PathLike) -> tuple[list[str], list[str]]:
+def read_spelling(
+    path: str | os.PathLike, encoding: str | None = None
+) -> tuple[list[str], list[str]]:
     """Read texts with spelling errors and their corrections, as of SIGHAN.
 
     Args:
         path: path of a table, as for `read_labelled_texts`. Its columns are
             `original_text` and `correct_text` (or `source` and `target`), or without
             names the misspelt and the correct text.
+        encoding: optional string, as in `read_labelled_texts`.
 
     Returns:
         Two lists of strings, for `AlbertSpellingCorrector.fit`.
@@ -66,8 +74,9 @@ def read_spelling(path: str | os.PathLike) -> tuple[list[str], list[str]]:
     corrector.fit(*albert_tf.data.read_spelling("train.tsv"))
     ```
     """
-    table = Table(path)
-    sources, targets = table.cells("original", "correct", in_order=True)
+    table = Table(path, encoding=encoding)
+    table.find("original", "correct")
+    sources, targets = table.cells("original", "correct")
     for place, source, target in zip(table.places, sources, targets, strict=True):
         if len(source) != len(target):
             raise AlbertError(
@@ -110,6 +119,13 @@ def contrastive_pairs(
     Reference:
         [SetFit](https://arxiv.org/abs/2209.11055), section 3.
     """
+    texts = as_texts(texts)
+    labels = [as_label(x) for x in complete(as_list(labels, "labels"), "labels")]
+    if len(texts) != len(labels):
+        raise AlbertError(
+            f"Expected one label per text. Received {len(texts)} texts and "
+            f"{len(labels)} labels."
+        )
     positions = {label: i for i, label in enumerate(dict.fromkeys(labels))}
     classes = np.array([positions[label] for label in labels])
     counts = np.bincount(classes, minlength=len(positions))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from albert_tf_lite.errors import AlbertError, import_extra
+from albert_tf_lite.inputs import as_label, as_list, as_texts, complete, whole_numbers
 
 
 def worst_mistakes(
@@ -34,7 +35,8 @@ def worst_mistakes(
     >>> worst_mistakes([[0.9, 0.1], [0.7, 0.3]], [0, 1])[0]["index"]
     1
     """
-    probabilities, truth = np.asarray(probabilities, "float64"), np.asarray(truth)
+    probabilities = np.asarray(probabilities, "float64")
+    truth = whole_numbers(truth, "truth")
     # Sums of bfloat16 are off by about 1 %.
     if not np.allclose(probabilities.sum(axis=-1), 1, atol=0.05):
         raise AlbertError(
@@ -69,7 +71,7 @@ def suspicious_labels(
     Args:
         features: float array or sparse matrix [examples, features], for example
             `character_features(texts)`, or those of `albert_tf.models.text_features`.
-        truth: int array [examples], the labels.
+        truth: list or array of labels [examples], names or ids.
         count: int, the maximum number of examples.
 
     Returns:
@@ -81,6 +83,7 @@ def suspicious_labels(
     """
     model_selection = import_extra("sklearn.model_selection")
     model = import_extra("sklearn.linear_model").LogisticRegression(max_iter=1000)
+    truth = [as_label(x) for x in complete(as_list(truth, "truth"), "truth")]
     classes, labels, sizes = np.unique(truth, return_inverse=True, return_counts=True)
     if (sizes > 1).sum() < 2:
         raise AlbertError(
@@ -104,7 +107,7 @@ def suspicious_labels(
     rows = [row for row in rows if sizes[row["label_id"]] > 1][:count]
     for row in rows:
         for name in ("label_id", "predicted_id"):
-            row[name] = int(classes[row[name]])
+            row[name] = classes[row[name]].item()
     return rows
 
 
@@ -114,4 +117,4 @@ def character_features(texts: Sequence[str]) -> Any:
     vectorizer = text.TfidfVectorizer(
         analyzer="char", ngram_range=(1, 2), sublinear_tf=True
     )
-    return vectorizer.fit_transform(texts)
+    return vectorizer.fit_transform(as_texts(texts))

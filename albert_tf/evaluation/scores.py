@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from albert_tf_lite.errors import AlbertError, import_extra
+from albert_tf_lite.inputs import as_label, as_list, as_texts, class_positions, complete
 
 # (start, end, label) in characters.
 Span = tuple[int, int, str]
@@ -19,11 +20,18 @@ _HAN = "\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _TOKEN = re.compile(rf"[{_HAN}]|[^\W_{_HAN}]+")
 
 
-def check_counts(**lists: Sequence) -> None:
-    """Raise if lists of examples are empty or differ in length."""
+def check_counts(**columns: Any) -> list[list]:
+    """Return columns of examples as lists; raise if one is empty or shorter."""
+    lists = {name: as_list(values, name) for name, values in columns.items()}
     counts = {name: len(values) for name, values in lists.items()}
     if len({0, *counts.values()}) != 2:
         raise AlbertError(f"Expected equally many examples, at least 1, not {counts}.")
+    return [complete(values, name) for name, values in lists.items()]
+
+
+def _labels(values):
+    """Return labels, or rows of 0 and 1, as an array."""
+    return np.asarray([as_label(x) if np.ndim(x) == 0 else x for x in values])
 
 
 # === Classes ===
@@ -35,6 +43,13 @@ def classification_scores(truth: Any, predicted: Any) -> dict[str, float]:
     Classes that are neither true nor predicted do not count in `macro_f1`.
     """
     metrics = import_extra("sklearn.metrics")
+    columns = check_counts(truth=truth, predicted=predicted)
+    truth, predicted = map(_labels, columns)
+    if (truth.dtype.kind == "U") != (predicted.dtype.kind == "U"):
+        raise AlbertError(
+            "`truth` and `predicted` should both be names, or both ids. Received: "
+            f"{truth[:3].tolist()} and {predicted[:3].tolist()}"
+        )
     scores = {"accuracy": float(metrics.accuracy_score(truth, predicted))}
     for average in ("macro", "micro"):
         f1 = metrics.f1_score(truth, predicted, average=average, zero_division=0)
@@ -59,21 +74,28 @@ def classification_report(
     """Compute precision, recall and F1 by class with scikit-learn.
 
     Args:
-        truth, predicted: int arrays [examples], positions in `labels`, or arrays of 0
-            and 1 [examples, classes] if a text may have several classes.
-        labels: the names of all classes.
+        truth, predicted: values, names or positions of `labels` [examples], as for
+            `fit`, or arrays of 0 and 1 [examples, classes] if a text may have several
+            classes.
+        labels: list of all classes.
 
     Returns:
         A dict. For one class per text, it also has the `confusion_matrix` as lists of
         ints: one row per true class, one column per predicted class.
     """
     metrics = import_extra("sklearn.metrics")
-    ids = range(len(labels))
+    truth, predicted = check_counts(truth=truth, predicted=predicted)
+    labels, ids = as_list(labels, "labels"), range(len(labels))
+    if np.ndim(truth[0]):
+        truth, predicted = np.asarray(truth), np.asarray(predicted)
+    else:
+        truth = class_positions(truth, labels, "truth")
+        predicted = class_positions(predicted, labels, "predicted")
     report = metrics.classification_report(
         truth,
         predicted,
         labels=ids,
-        target_names=labels,
+        target_names=list(map(str, labels)),
         zero_division=0,
         output_dict=True,
     )
@@ -125,7 +147,8 @@ def regression_scores(truth: Any, predicted: Any) -> dict[str, float]:
     ```
     """
     stats = import_extra("scipy.stats")
-    truth, predicted = (np.ravel(x).astype("float64") for x in (truth, predicted))
+    columns = check_counts(truth=truth, predicted=predicted)
+    truth, predicted = (np.ravel(x).astype("float64") for x in columns)
     constant = np.ptp(truth) == 0 or np.ptp(predicted) == 0
     return {
         "pearson": 0.0 if constant else float(stats.pearsonr(truth, predicted)[0]),
@@ -166,7 +189,7 @@ def entity_scores(
         [CoNLL-2003](https://aclanthology.org/W03-0419), section 3.
     """
     metrics = import_extra("sklearn.metrics")
-    check_counts(truth=truth, predicted=predicted)
+    truth, predicted = check_counts(truth=truth, predicted=predicted)
     true, found = (
         {(i, *place): label for i, row in enumerate(rows) for *place, label in row}
         for rows in (truth, predicted)
@@ -263,6 +286,7 @@ def cmrc_scores(
 
 
 def _answer_scores(predictions, answers, kind):
+    predictions, answers = check_counts(predictions=predictions, answers=answers)
     exact, f1 = 100 * score_answers(predictions, answers, kind).T
     parts = {"exact_match": exact, "f1": f1}
     has_answer = np.array([any(texts) for texts in answers])
@@ -278,7 +302,7 @@ def score_answers(
     predictions: Sequence[str], answers: Sequence[Sequence[str]], kind: str
 ) -> np.ndarray:
     """Return exact match and F1 of each prediction, a float array [questions, 2]."""
-    check_counts(predictions=predictions, answers=answers)
+    predictions, answers = check_counts(predictions=predictions, answers=answers)
     if isinstance(answers[0], str):
         raise AlbertError(
             "`answers` should hold a list of strings for each question. The first "
@@ -286,8 +310,8 @@ def score_answers(
         )
     score = {"squad": _squad, "cmrc": _cmrc}[kind]
     rows = []
-    for given, texts in zip(predictions, answers, strict=True):
-        texts = [text for text in texts if text] or [""]
+    for given, texts in zip(as_texts(predictions), answers, strict=True):
+        texts = [text for text in as_texts(texts) if text] or [""]
         rows.append(np.max([score(text, given) for text in texts], axis=0))
     return np.array(rows)
 
@@ -383,8 +407,8 @@ def spelling_scores(
         [Tseng et al., 2015](https://aclanthology.org/W15-3106), section 4.
     """
     metrics = import_extra("sklearn.metrics")
-    check_counts(sources=sources, targets=targets, predicted=predicted)
-    rows = list(zip(sources, targets, predicted, strict=True))
+    columns = check_counts(sources=sources, targets=targets, predicted=predicted)
+    rows = list(zip(*map(as_texts, columns), strict=True))
     for i, row in enumerate(rows):
         if len(set(map(len, row))) > 1:
             raise AlbertError(f"The texts {i} differ in length: {row}")
@@ -438,7 +462,8 @@ def rouge_scores(
     Reference:
         [Lin, 2004](https://aclanthology.org/W04-1013).
     """
-    check_counts(summaries=summaries, references=references)
+    columns = check_counts(summaries=summaries, references=references)
+    summaries, references = map(as_texts, columns)
     kinds = {"rouge_1": "rouge1", "rouge_2": "rouge2", "rouge_l": "rougeL"}
     scorer = _scorer(kinds.values())
     rows = [scorer.score(*row) for row in zip(references, summaries, strict=True)]
@@ -465,7 +490,7 @@ def oracle_labels(sentences: Sequence[str], reference: str, most: int = 3) -> li
     Reference:
         [Liu and Lapata, 2019](https://arxiv.org/abs/1908.08345), section 4.1.
     """
-    scorer = _scorer(["rouge1", "rouge2"])
+    scorer, sentences = _scorer(["rouge1", "rouge2"]), as_texts(sentences)
 
     def value(chosen):
         text = "".join(sentences[i] for i in sorted(chosen))

@@ -14,6 +14,7 @@ from albert_tf.files import check_space, name_final_path, write_json
 from albert_tf.model_card import write_model_card
 from albert_tf.models.task import AlbertTask
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.inputs import as_list
 
 # Rows that the encoder reads at once, so that the windows of a text of 100,000
 # characters, or a request of as many texts, take no more memory than those of a batch.
@@ -90,7 +91,9 @@ def saved_model(
     check_preprocessor(task)
     specs = task.text_specs
     names = getattr(task, "class_names", getattr(task, "tags", None))
-    labels = options.get("labels") or names
+    labels = names
+    if options.get("labels") is not None:
+        labels = list(map(str, as_list(options["labels"], "labels")))
     module = tf.Module()
     # The variables themselves, so that each is written once.
     module.weights = [variable.value for variable in task.weights]

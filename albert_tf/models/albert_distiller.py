@@ -9,6 +9,7 @@ from albert_tf.models.albert_text_classifier import (
     AlbertTextClassifier,
 )
 from albert_tf.models.batching import DEFAULT_BATCH_SIZE, text_batches
+from albert_tf.preprocessing.texts import read_examples
 from albert_tf_lite.errors import AlbertError
 
 
@@ -95,6 +96,7 @@ class AlbertDistiller:
         if max_tokens is None:
             batch_size = batch_size or DEFAULT_BATCH_SIZE
         options = {"batch_size": batch_size, "max_tokens": max_tokens}
+        x, y = read_examples(x, y)
         train = self._batches(x, y, shuffle=shuffle, **options)
         if validation_data is not None:
             validation_data = self._batches(*validation_data, **options)
@@ -110,7 +112,7 @@ class AlbertDistiller:
 
     def _batches(self, x, y=None, **options):
         """Return batches whose targets are the teacher's logits, then the labels."""
-        student = self.student
+        student, (x, y) = self.student, read_examples(x, y)
         outputs = self.teacher.predict(x, verbose=0)
         logits = ops.convert_to_numpy(_class_logits(self.teacher, outputs))
         targets = [logits.reshape(len(logits), -1)]
@@ -175,9 +177,10 @@ def _check_alike(teacher, student):
             "Teacher and student must be text classifiers of one kind that take "
             f"strings. Received: {teacher} and {student}"
         )
-    for name in ("num_classes", "labels"):
+    are_named = all(model.labels for model in both)
+    for name in ("num_classes", *["class_names"] * are_named):
         first, second = (getattr(model, name) for model in both)
-        if None not in (first, second) and first != second:
+        if first != second:
             raise AlbertError(
                 f"Teacher and student must have the same `{name}`. "
                 f"Received: {first} and {second}"

@@ -16,6 +16,7 @@ from albert_tf.preprocessing.segment_packer import PackedTexts
 from albert_tf.preprocessing.texts import Texts, is_pair
 from albert_tf_lite.answers import check_top_k
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.inputs import as_texts
 from albert_tf_lite.sentence_piece import SPACE_PIECE
 
 # The number of rows that `pseudo_perplexity` predicts together.
@@ -125,7 +126,7 @@ class AlbertMaskedLM(AlbertTask, keras_hub.models.MaskedLM):
         """
         if isinstance(texts, str):
             return self.fill([texts], top_k, targets, batch_size)[0]
-        texts, tokenizer = list(texts), self.preprocessor.tokenizer
+        texts, tokenizer = as_texts(texts), self.preprocessor.tokenizer
         allowed = _target_ids(tokenizer, targets)
         mask = re.escape(tokenizer.mask_token)
         logits = self.predict(texts, batch_size=batch_size, verbose=0)
@@ -305,7 +306,7 @@ def _target_ids(tokenizer, targets):
     """Return the ids of tokens, each once, in their order; of all for `None`."""
     if targets is None:
         return np.arange(tokenizer.vocabulary_size())
-    targets = [targets] if isinstance(targets, str) else list(targets)
+    targets = [targets] if isinstance(targets, str) else as_texts(targets, "targets")
     ids = {token: i for i, token in enumerate(tokenizer.get_vocabulary())}
     found = [ids.get(x, ids.get(SPACE_PIECE + x)) for x in targets]
     missing = [x for x, i in zip(targets, found, strict=True) if i is None]

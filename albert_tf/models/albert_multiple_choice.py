@@ -13,9 +13,10 @@ from albert_tf.preprocessing.task_preprocessors import (
     AlbertMultipleChoicePreprocessor,
     ragged_choices,
 )
-from albert_tf.preprocessing.texts import class_ids
+from albert_tf.preprocessing.texts import check_count
 from albert_tf_lite.answers import best_of, choices_of
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.inputs import as_texts, complete, number_of, whole_numbers
 
 # The score of a missing choice, if an example has fewer choices than others.
 NO_CHOICE = -1e9
@@ -27,7 +28,8 @@ class AlbertMultipleChoice(AlbertTask, keras_hub.models.Task):
 
     Each choice is read with its context and its question, and gets one score. `fit`,
     `evaluate` and `predict` take `(contexts, questions, choices)`; the questions may
-    have different numbers of choices.
+    have different numbers of choices. `y` is the position of the correct choice,
+    counted from 0, or its text.
 
     Args:
         backbone, dropout, compile: as for `AlbertTextClassifier`.
@@ -95,16 +97,8 @@ class AlbertMultipleChoice(AlbertTask, keras_hub.models.Task):
         return [*texts, tf.TensorSpec([None, None], tf.string, name="choices")]
 
     def targets(self, x: Any, y: Any, packed=None) -> np.ndarray:
-        """Return the correct choice of each example, an int array [examples]."""
-        counts = ragged_choices(x).row_lengths().numpy()
-        y = class_ids(x, y).ravel()
-        wrong = np.flatnonzero((y < 0) | (y >= counts))
-        if len(wrong):
-            raise AlbertError(
-                f"Element {wrong[0]} of `y` is {y[wrong[0]]}, but its question has "
-                f"{counts[wrong[0]]} choices, counted from 0."
-            )
-        return y
+        """Return the position of the correct choices, an int array [examples]."""
+        return choice_positions(ragged_choices(x).to_list(), check_count(x, y))
 
     def predicted_mask(self, x):
         return tf.reduce_max(x["padding_mask"], axis=2)
@@ -137,6 +131,42 @@ class AlbertMultipleChoice(AlbertTask, keras_hub.models.Task):
             "label_id": tf.where(tf.reduce_any(is_choice, axis=-1), label_id, -1),
             "probabilities": tf.where(is_choice, tf.nn.softmax(outputs), 0.0),
         }
+
+
+def choice_positions(choices: list, y: list) -> np.ndarray:
+    """Return the position of the correct choices, given as positions or as texts.
+
+    Raises:
+        AlbertError: if a choice does not exist, or if choices are numbers and `y` may
+            be either.
+    """
+    choices, y = [as_texts(row) for row in choices], complete(y, "y")
+    if all(isinstance(x, str) for x in y):
+        found = [x in row for x, row in zip(y, choices, strict=True)]
+        if False in found:
+            i = found.index(False)
+            raise AlbertError(
+                f"Element {i} of `y` is {y[i]!r}. Expected one of {choices[i]}."
+            )
+        return np.array([row.index(x) for x, row in zip(y, choices, strict=True)])
+    ids = whole_numbers(y)
+    counts = np.array(list(map(len, choices)))
+    wrong = np.flatnonzero((ids < 0) | (ids >= counts))
+    if len(wrong):
+        raise AlbertError(
+            f"Element {wrong[0]} of `y` is {ids[wrong[0]]}, but its question has "
+            f"{counts[wrong[0]]} choices, counted from 0."
+        )
+    numbers = [list(map(number_of, row)) for row in choices]
+    named = [
+        row.index(x) if x in row else None for x, row in zip(ids, numbers, strict=True)
+    ]
+    if None not in named and named != ids.tolist():
+        raise AlbertError(
+            f"`y` holds numbers, and all are choices, too, such as {ids[0]} of "
+            f"{choices[0]}. Pass the texts of the correct choices as strings."
+        )
+    return ids
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")

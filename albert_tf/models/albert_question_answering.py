@@ -18,6 +18,7 @@ from albert_tf.preprocessing.text_preprocessors import (
 )
 from albert_tf.preprocessing.texts import check_count, without_invalid_bytes
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.inputs import as_list, is_missing
 from albert_tf_lite.spans import NEVER, answer_dicts, best_spans, rank_answers
 
 
@@ -114,7 +115,7 @@ class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
     def targets(self, x: Any, y: Any, packed=None) -> dict[str, np.ndarray]:
         """Return the first and last token of the answers, int arrays [windows]."""
         _, contexts = as_questions(x)
-        check_count(contexts, y)
+        y = check_count(contexts, y)
         return span_targets(packed or self.preprocessor.pack_texts(x), contexts, y)
 
     # === Answers out ===
@@ -227,7 +228,7 @@ class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
 
     def text_answers(self, texts, call):
         questions, contexts = map(without_invalid_bytes, texts)
-        packed = self.preprocessor.pack_texts((questions, contexts))
+        packed = self.preprocessor.pack_rows((questions, contexts))
         logits = call(self.preprocessor.packer.pad(packed.tokens, packed.first_lengths))
         start, end = (
             tf.RaggedTensor.from_tensor(logits[name], packed.lengths)
@@ -254,11 +255,17 @@ class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
 def answer_lists(y: Sequence[Any]) -> list[list[tuple[int | None, str]]]:
     """Return the answers of each example, a list of `(start, text)`.
 
-    An element of `y` is `(start, text)`, a list of such, or empty for no answer.
+    An element of `y` is `(start, text)`, a list of such, empty for no answer, or the
+    dict of `text` and `answer_start` of Hugging Face data sets.
     """
     lists = []
-    for position, given in enumerate(y):
-        answers = [x for x in (given if isinstance(given, list) else [given]) if x]
+    for position, given in enumerate(as_list(y, "y")):
+        if isinstance(given, dict) and {"answer_start", "text"} <= {*given}:
+            # A row of SQuAD in the form of Hugging Face.
+            columns = (as_list(given[x], x) for x in ("answer_start", "text"))
+            given = list(zip(*columns, strict=True))
+        given = as_list(given) if isinstance(given, (list, np.ndarray)) else [given]
+        answers = [x for x in given if not is_missing(x) and len(x)]
         for answer in answers:
             is_pair = isinstance(answer, (list, tuple)) and len(answer) == 2
             if not is_pair or not isinstance(answer[1], str):

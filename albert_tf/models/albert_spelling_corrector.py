@@ -10,13 +10,14 @@ from albert_tf.models.albert_pretrainer import masked_lm_head
 from albert_tf.models.batching import PADDING_TARGET
 from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
+from albert_tf.preprocessing.segment_packer import PackedTexts
 from albert_tf.preprocessing.texts import (
-    as_python_strings,
     as_string_tensor,
     check_count,
 )
 from albert_tf.preprocessing.words import CHINESE
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.inputs import as_texts
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
@@ -63,7 +64,7 @@ class AlbertSpellingCorrector(AlbertTask, keras_hub.models.Task):
 
     def targets(self, x: list[str], y: list[str], packed=None) -> tf.RaggedTensor:
         """Return the ids of the right characters, ragged int32 [texts, (tokens)]."""
-        check_count(x, y)
+        x, y = as_texts(x), as_texts(check_count(x, y), "y")
         unlike = [(a, b) for a, b in zip(x, y, strict=True) if len(a) != len(b)]
         if unlike:
             raise AlbertError(
@@ -107,16 +108,18 @@ class AlbertSpellingCorrector(AlbertTask, keras_hub.models.Task):
             A dict per text: `source`, `target`, and `errors`, a list of tuples of the
             wrong character, the right one and its position.
         """
+        texts = as_texts(texts)
         answers: list[dict[str, Any]] = []
+        packed = self.preprocessor.pack_texts(texts)
         # A text has as many logits as tokens times the vocabulary: 64 at a time.
         for start in range(0, len(texts), 64):
-            part = texts[start : start + 64]
-            packed = self.preprocessor.pack_texts(part)
-            batches = self.prediction_batches(packed, batch_size)
-            logits = batches.predict(self, verbose=0)
+            rows = slice(start, start + 64)
+            part, tokens = texts[rows], packed.tokens[rows]
+            own = PackedTexts(tokens=tokens, first_lengths=packed.first_lengths[rows])
+            logits = self.prediction_batches(own, batch_size).predict(self, verbose=0)
             ids = np.concatenate([row.argmax(-1) for row in logits])
-            ids = packed.tokens.with_values(tf.constant(ids))
-            targets = as_python_strings(self._corrected(as_string_tensor(part), ids))
+            ids = tokens.with_values(tf.constant(ids))
+            targets = as_texts(self._corrected(as_string_tensor(part), ids))
             for source, target in zip(part, targets, strict=True):
                 pairs = enumerate(zip(source, target, strict=True))
                 errors = [(a, b, i) for i, (a, b) in pairs if a != b]

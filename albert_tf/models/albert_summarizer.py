@@ -93,7 +93,7 @@ class AlbertSummarizer(AlbertTask, keras_hub.models.Task):
         """
         packed = packed or self.preprocessor.pack_texts(x)
         articles = sentences_of(x)
-        check_count(articles, y)
+        y = check_count(articles, y)
         labels: list[int] = []
         for position, (row, given) in enumerate(zip(articles, y, strict=True)):
             is_summary = isinstance(given, str)

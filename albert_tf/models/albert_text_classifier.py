@@ -1,3 +1,4 @@
+import os
 from typing import Any
 
 import keras
@@ -5,6 +6,7 @@ import keras_hub
 import tensorflow as tf
 
 from albert_tf.backbone import AlbertBackbone
+from albert_tf.checkpoints import open_checkpoint
 from albert_tf.models.from_checkpoint import warn_of_new_head
 from albert_tf.models.pooling import default_pooling, pool_layers, pool_text
 from albert_tf.models.task import AlbertTask
@@ -12,11 +14,13 @@ from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
 from albert_tf.preprocessing.texts import (
     check_class_names,
     class_ids,
-    dataset_class_ids,
+    class_order,
+    dataset_targets,
     multi_hot,
 )
 from albert_tf_lite import answers as lite
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.inputs import as_list
 
 DEFAULT_THRESHOLD = 0.5
 
@@ -25,8 +29,9 @@ DEFAULT_THRESHOLD = 0.5
 class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
     """ALBERT with a classification head: one class per text or pair of texts.
 
-    `fit`, `evaluate` and `predict` take strings; the classes of the texts are ids, or
-    names of `labels`.
+    `fit`, `evaluate` and `predict` take strings. The class of a text is a value of
+    `labels`, found by equality as in scikit-learn, or its name as a string. Numbers are
+    class ids if `labels` are strings, and an error if these spell other numbers.
 
     Args:
         backbone: an `AlbertBackbone`.
@@ -36,7 +41,8 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
         activation: optional string or callable for the output, such as
             `"softmax"`. By default the model returns logits.
         dropout: float. Rate before the head, apart from the encoder's own.
-        labels: optional list of `num_classes` strings, the names of the classes.
+        labels: optional list (also an array, a Series or an Index) of `num_classes`
+            strings or numbers, the classes in the order of the outputs.
         pairs: bool. An example is a pair of texts; `fit` sets it.
         pooling_mode: optional string. `"cls"`, the pooled output of the backbone, as
             the releases were fine-tuned, or `"mean"` of the tokens' last hidden states
@@ -49,7 +55,8 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
 
     Raises:
         AlbertError: if `labels` are not `num_classes` different names, `pooling_mode`
-            is unknown, or the preprocessor does not fit the backbone.
+            is unknown, or the preprocessor does not fit the backbone. By `fit` and
+            `evaluate`, if a label is missing, is no class, or has two readings.
 
     Example:
     ```python
@@ -83,7 +90,7 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
         preprocessor: AlbertTextClassifierPreprocessor | None = None,
         activation: Any = None,
         dropout: float = 0.1,
-        labels: list[str] | None = None,
+        labels: Any = None,
         pairs: bool = False,
         pooling_mode: str | None = None,
         **kwargs: Any,
@@ -125,28 +132,27 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
         if not cls.multi_label:
             config.pop("thresholds", None)
         found = checkpoint.num_classes("classifier")
-        named = len(arguments.get("labels") or ())
-        wanted = arguments.get("num_classes") or named or found
+        stored = config.get("labels")
+        given = check_class_names(arguments.get("labels"))
+        wanted = arguments.get("num_classes") or len(given or ()) or found
         if not wanted:
             raise AlbertError(
                 f"{checkpoint.path} has no classification head. Pass `num_classes=` "
                 "or `labels=` to start with a new one."
             )
-        stored, given = config.get("labels"), arguments.get("labels")
-        is_other = stored and given and set(stored) != set(given)
+        order = class_order(stored, given)
+        is_other = stored and given and order is None
         if wanted == found and not is_other:
-            if stored and given and config.get("thresholds"):
-                thresholds = dict(zip(stored, config["thresholds"], strict=True))
-                config["thresholds"] = [thresholds[label] for label in given]
+            if order and config.get("thresholds"):
+                config["thresholds"] = [config["thresholds"][i] for i in order]
             return {**config, **arguments, "num_classes": found}, []
         if found:
             warn_of_new_head(checkpoint, "classifier", given if is_other else wanted)
         return {**arguments, "num_classes": wanted}, ["classifier"]
 
     def order_heads(self, checkpoint):
-        stored = checkpoint.head_config("classifier").get("labels") or []
-        if self.labels and self.labels != stored and set(self.labels) == set(stored):
-            order = [stored.index(label) for label in self.labels]
+        stored = checkpoint.head_config("classifier").get("labels")
+        if order := class_order(stored, self.labels):
             weights = self.output_dense.get_weights()
             self.output_dense.set_weights([x[..., order] for x in weights])
 
@@ -157,6 +163,13 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
 
     @classmethod
     def from_preset(cls, preset, load_weights=True, **kwargs):
+        labels = kwargs.get("labels")
+        if labels is not None and load_weights and os.path.isdir(preset):
+            checkpoint = open_checkpoint(preset)
+            stored = checkpoint.head_config("classifier").get("labels")
+            if class_order(stored, check_class_names(labels)):
+                # The weights follow their labels.
+                return cls.from_checkpoint(checkpoint, **kwargs)
         if "num_classes" in kwargs:
             # Labels and thresholds of the preset belong to its own head.
             kwargs.setdefault("labels", None)
@@ -169,7 +182,17 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
     @property
     def class_names(self) -> list[str]:
         """The labels, or the numbers of the classes if they have none."""
-        return list(self.labels or map(str, range(self.num_classes)))
+        return list(map(str, self.labels or range(self.num_classes)))
+
+    def _names(self, labels: Any) -> list[str]:
+        """Return other names of the classes, in the order of the outputs."""
+        names = check_class_names(labels, self.num_classes)
+        if (order := class_order(self.labels, names)) and order != sorted(order):
+            raise AlbertError(
+                f"`labels` are the classes {self.class_names} in another order: "
+                f"{names}. Pass new names for the classes in their order, or none."
+            )
+        return self.class_names if names is None else list(map(str, names))
 
     def compile(self, optimizer: Any = "auto", loss: Any = "auto", **kwargs: Any):
         """Configure training, as `AutoCompile.compile`.
@@ -195,7 +218,9 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
         return class_ids(x, y, classes, self.labels)
 
     def prepare_dataset(self, dataset, fixed=False):
-        return dataset_class_ids(dataset, self.labels) if self.labels else dataset
+        if not self.labels:
+            return dataset
+        return dataset_targets(dataset, self.labels, self.multi_label)
 
     # === Answers out ===
 
@@ -213,11 +238,11 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
 
         Args:
             outputs: float tensor [batch, num_classes].
-            labels: optional list of names, instead of `class_names`.
+            labels: optional list of other names, instead of `class_names`.
         """
         probabilities = self.probabilities(outputs)
         label_id = tf.argmax(probabilities, axis=-1, output_type=tf.int32)
-        names = check_class_names(labels, self.num_classes) or self.class_names
+        names = self._names(labels)
         label = tf.gather(tf.constant(names), label_id)
         return {"label": label, "label_id": label_id, "probabilities": probabilities}
 
@@ -241,8 +266,8 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
 class AlbertMultiLabelClassifier(AlbertTextClassifier):
     """ALBERT with a classification head: any number of classes per text.
 
-    `fit` takes a list of names of `labels` for each text, or an array of 0 and 1
-    [examples, num_classes]. The loss is the binary cross-entropy of each class.
+    `fit` takes a list of values or names of `labels` for each text, or an array of 0
+    and 1 [examples, num_classes]. The loss is the binary cross-entropy of each class.
 
     Args:
         backbone, num_classes, preprocessor, dropout, labels, pairs, pooling_mode,
@@ -286,13 +311,15 @@ class AlbertMultiLabelClassifier(AlbertTextClassifier):
         thresholds: list[float] | None = None,
         **kwargs: Any,
     ):
+        if thresholds is not None:
+            thresholds = list(map(float, as_list(thresholds, "thresholds")))
         if thresholds is not None and len(thresholds) != num_classes:
             raise AlbertError(
                 "`thresholds` must have a number for each of the "
                 f"{num_classes} classes. Received {len(thresholds)}: {thresholds}"
             )
         super().__init__(backbone, num_classes, *args, **kwargs)
-        self.thresholds = thresholds and list(map(float, thresholds))
+        self.thresholds = thresholds
 
     def default_loss(self):
         return keras.losses.BinaryCrossentropy(from_logits=self.gives_logits)
@@ -313,12 +340,12 @@ class AlbertMultiLabelClassifier(AlbertTextClassifier):
 
         Args:
             outputs: float tensor [batch, num_classes].
-            labels: optional list of names, instead of `class_names`.
+            labels: optional list of other names, instead of `class_names`.
         """
         probabilities = tf.convert_to_tensor(self.probabilities(outputs))
         thresholds = self.exported_settings()["thresholds"]
         chosen = probabilities >= tf.cast(thresholds, probabilities.dtype)
-        names = check_class_names(labels, self.num_classes) or self.class_names
+        names = self._names(labels)
         names = tf.where(chosen, tf.constant(names), "")
         return {"labels": names, "chosen": chosen, "probabilities": probabilities}
 

@@ -1,3 +1,4 @@
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ from albert_tf.preprocessing.texts import as_segments, count_examples, is_pair
 from albert_tf.training import PairLoss
 from albert_tf_lite.answers import cosines_of, scores_of
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.inputs import as_list, as_texts, is_missing
 
 
 @keras.saving.register_keras_serializable(package="albert_tf")
@@ -90,12 +92,10 @@ class AlbertTextEmbedder(AlbertTask, keras_hub.models.TextEmbedder):
 
     # === Vectors (`encode_text` is KerasHub's) ===
 
-    def similarity(
-        self, query_embeddings: np.ndarray, document_embeddings: np.ndarray
-    ) -> np.ndarray:
+    def similarity(self, query_embeddings: Any, document_embeddings: Any) -> np.ndarray:
         """Return the cosines [queries, documents] of two sets of vectors."""
-        normalize = keras.utils.normalize
-        first, second = map(normalize, (query_embeddings, document_embeddings))
+        both = map(np.asarray, (query_embeddings, document_embeddings))
+        first, second = map(keras.utils.normalize, both)
         return first @ second.T
 
     def search(
@@ -120,18 +120,17 @@ class AlbertTextEmbedder(AlbertTask, keras_hub.models.TextEmbedder):
         Raises:
             AlbertError: if `corpus` is empty.
         """
-        if len(corpus) == 0:
+        is_text = np.ndim(corpus) != 2 or hasattr(corpus, "columns")
+        texts = as_texts(corpus, "corpus") if is_text else []
+        if not len(texts if is_text else corpus):
             raise AlbertError("`corpus` is empty. Expected at least one text.")
-        is_text = isinstance(corpus[0], str)
-        vectors: Any = corpus
-        if is_text:
-            vectors = self.encode_text(list(corpus), verbose=0)
+        vectors: Any = self.encode_text(texts, verbose=0) if is_text else corpus
         scores = self.similarity(self.encode_text(query, verbose=0), vectors)
         nearest = np.argsort(-scores, axis=1, kind="stable")[:, :top_k].tolist()
         found = [
             [
                 {"index": i, "score": float(row[i])}
-                | ({"text": corpus[i]} if is_text else {})
+                | ({"text": texts[i]} if is_text else {})
                 for i in indices
             ]
             for row, indices in zip(scores, nearest, strict=True)
@@ -145,8 +144,9 @@ class AlbertTextEmbedder(AlbertTask, keras_hub.models.TextEmbedder):
     def predict_dicts(self, x, batch_size=None):
         """Return the `embedding` of each text; for pairs `score`, the cosine."""
         if isinstance(x, tuple):
-            vectors = (self.predict(part, batch_size, verbose=0) for part in x)
-            return scores_of(cosines_of(*vectors))
+            first, second = map(list, x)
+            vectors = self.predict([*first, *second], batch_size, verbose=0)
+            return scores_of(cosines_of(*np.split(vectors, 2)))
         vectors = self.predict(x, batch_size, verbose=0)
         return [{"embedding": vector} for vector in vectors.tolist()]
 
@@ -155,11 +155,18 @@ class AlbertTextEmbedder(AlbertTask, keras_hub.models.TextEmbedder):
     def targets(self, x: Any, y: Any, packed=None) -> np.ndarray:
         """Return the scores of pairs; NaN for pairs without."""
         count = count_examples(x)
-        y = np.full(count, np.nan) if y is None else np.asarray(y)
+        rows = [None] * count if y is None else as_list(y, "y")
+        y = np.asarray([np.nan if is_missing(value) else value for value in rows])
         if y.shape != (count,) or not count or y.dtype.kind not in "iufb":
             raise AlbertError(
                 "`y` must be a number for each pair, at least one pair. Received "
                 f"{count} pairs, and `y` of shape {y.shape} and type {y.dtype}."
+            )
+        if 0 < (unscored := int(np.isnan(y).sum())) < count:
+            warnings.warn(
+                f"{unscored} of {count} pairs have no score. They are learned as pairs "
+                "that belong together. Leave them out if their score is missing.",
+                stacklevel=4,
             )
         return y.astype("float32")
 

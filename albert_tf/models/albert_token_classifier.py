@@ -18,13 +18,13 @@ from albert_tf.preprocessing.text_preprocessors import (
     refuse_pairs,
 )
 from albert_tf.preprocessing.texts import (
-    as_python_strings,
     check_count,
     texts_in_memory,
 )
 from albert_tf_lite import tagging as lite
 from albert_tf_lite.answers import entities_of
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.inputs import as_list, as_texts
 
 # Decoded together, padded to the longest.
 TEXTS_AT_A_TIME = 64
@@ -92,7 +92,8 @@ class AlbertTokenClassifier(AlbertTask, keras_hub.models.Task):
         **kwargs: Any,
     ):
         # === Config ===
-        self._tagging = Tagging(tags or tag_names(labels or [], scheme))
+        labels = [] if labels is None else list(map(str, as_list(labels, "labels")))
+        self._tagging = Tagging(tag_names(labels, scheme) if tags is None else tags)
         self.tags = self._tagging.tags
         self.labels = self._tagging.labels
         self.scheme = self._tagging.scheme
@@ -120,7 +121,10 @@ class AlbertTokenClassifier(AlbertTask, keras_hub.models.Task):
         found = checkpoint.head_config("token_classifier")
         labels, named = arguments.get("labels"), found.get("tags")
         tags = arguments.get("tags")
-        tags = tags or (labels and tag_names(labels, arguments.get("scheme", "BIO")))
+        if tags is not None:
+            tags = list(map(str, as_list(tags, "tags")))
+        elif labels is not None:
+            tags = tag_names(labels, arguments.get("scheme", "BIO"))
         if not (tags or named):
             problem = "does not name its tags" if count else "has no token classifier"
             raise AlbertError(
@@ -210,7 +214,7 @@ class AlbertTokenClassifier(AlbertTask, keras_hub.models.Task):
         """
         refuse_pairs(texts)
         preprocessor = self.preprocessor
-        texts = preprocessor.pack_texts(texts[0])
+        texts = preprocessor.pack_rows(texts[0])
         logits = call(preprocessor.packer.pad(texts.tokens, texts.first_lengths))
         logits = texts.starts.with_values(texts.windows.merge(logits))
         found = self._tagging.entities_in_graph(logits, texts.starts, texts.ends)
@@ -230,7 +234,7 @@ class Tagging(lite.Tagging):
     """
 
     def __init__(self, tags: Sequence[str]):
-        tags = [str(tag) for tag in tags]
+        tags = list(map(str, as_list(tags, "tags")))
         self._ids = {lite.split_tag(tag): number for number, tag in enumerate(tags)}
         if lite.OUTSIDE not in tags or len(self._ids) < len(tags):
             raise AlbertError(
@@ -343,8 +347,8 @@ def tags_of_spans(
 
     It is `PADDING_TARGET` where there is no text, or another window decides.
     """
-    strings = as_python_strings(x)
-    check_count(strings, y)
+    strings = as_texts(x)
+    y = check_count(strings, y)
     starts, ends = texts.starts.values.numpy(), texts.ends.values.numpy()
     tags = np.where(starts < ends, tagging.outside, PADDING_TARGET).astype("int32")
     splits = texts.starts.row_splits.numpy()

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from albert_tf.preprocessing.texts import tokenize_with_offsets
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.inputs import class_positions
 
 # Points of the path per batch.
 BATCH_SIZE = 32
@@ -56,7 +57,8 @@ class IntegratedGradients:
 
     Call arguments:
         text: string, or the tuple of two for a pair.
-        target: optional int or string, the class; by default the most probable one.
+        target: optional class, in the form of `y` of `fit`; by default the most
+            probable one.
         steps: int, points of the path (Gauss-Legendre quadrature).
         tolerance: float. If the error of the sum is larger, the number of steps is
             doubled, at most three times; then a warning is raised.
@@ -150,14 +152,8 @@ class IntegratedGradients:
     def _target(self, target, probabilities):
         if target is None:
             return int(probabilities.argmax())
-        names = self.classifier.class_names
-        for known in (names, range(len(names))):
-            if target in known:
-                return known.index(target)
-        raise AlbertError(
-            f"`target` should be one of the classes {names}, or its position. "
-            f"Received: {target!r}"
-        )
+        labels = self.classifier.labels or self.classifier.class_names
+        return int(class_positions([target], labels, "target")[0])
 
     def _path_integral(self, start, change, features, target, steps):
         """Return the attribution of each token [time], by Gauss-Legendre quadrature."""

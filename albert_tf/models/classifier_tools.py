@@ -15,25 +15,29 @@ from albert_tf.models.albert_text_classifier import (
 from albert_tf.preprocessing.segment_packer import WindowedTexts
 from albert_tf.preprocessing.texts import (
     Texts,
+    check_class_names,
     class_ids,
     count_examples,
+    read_examples,
     tokenize_with_offsets,
+    warn_of_unknown,
 )
 from albert_tf_lite.answers import classify_multi_label
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.inputs import as_list, as_texts, has_two_readings
 
 
-def class_weights(y: Any, labels: Sequence[str] | None = None) -> dict[int, float]:
+def class_weights(y: Any, labels: Any = None) -> dict[Any, float]:
     """Return weights inversely proportional to how often each class occurs.
 
     They are those of scikit-learn's `class_weight="balanced"`, as `fit` takes them.
 
     Args:
-        y: int array or list of class ids, or list of names.
-        labels: optional list of strings, the names of the classes.
+        y: list or array of class ids, or of values or names of `labels`.
+        labels: optional list, as of the classifier.
 
     Returns:
-        A dict of floats by class id.
+        A dict of floats by class id, or by label if the labels are numbers.
 
     Raises:
         AlbertError: if `y` is empty, or a name is not among `labels`.
@@ -44,10 +48,14 @@ def class_weights(y: Any, labels: Sequence[str] | None = None) -> dict[int, floa
     # {0: 1.5, 1: 0.75}; pass it as fit(texts, y, class_weight=weights).
     ```
     """
+    y, labels = as_list(y, "y"), check_class_names(labels)
     ids = class_ids(y, y, len(labels) if labels else None, labels)
     counts = np.bincount(ids, minlength=len(labels or ()))
     share = len(ids) / np.count_nonzero(counts)
-    return {i: float(share / max(count, 1)) for i, count in enumerate(counts)}
+    weights = [float(share / max(count, 1)) for count in counts]
+    by_label = labels and not all(isinstance(x, str) for x in labels)
+    keys = labels if by_label or has_two_readings(labels or ()) else range(len(weights))
+    return dict(zip(keys, weights, strict=True))
 
 
 def tune_thresholds(
@@ -71,6 +79,7 @@ def tune_thresholds(
             "Only an AlbertMultiLabelClassifier has thresholds. Received: "
             f"{type(classifier).__name__}"
         )
+    x, y = read_examples(x, y)
     truth = classifier.targets(x, y)
     outputs = classifier.predict(x, batch_size, verbose=0)
     found = classify_multi_label(outputs, classifier.exported_settings())
@@ -114,7 +123,9 @@ def predict_windows(
     """
     if combine not in ("mean", "max"):
         raise AlbertError(f'`combine` must be "mean" or "max". Received: {combine!r}')
-    if isinstance(texts, (str, tuple, tf.data.Dataset)) or not len(texts):
+    if not isinstance(texts, (str, tuple, tf.data.Dataset)):
+        texts = as_texts(texts)
+    if not isinstance(texts, list) or not texts:
         raise AlbertError(
             "`texts` must be a list of single texts, at least one. Received: "
             f"{type(texts).__name__}"
@@ -128,6 +139,7 @@ def predict_windows(
             f"Received: {stride}"
         )
     tokens = tokenize_with_offsets(task.preprocessor.tokenizer, texts)
+    warn_of_unknown(tokens[0].values, texts, task.preprocessor.tokenizer)
     packed = WindowedTexts.of(packer, *tokens, size, stride)
     outputs = task.prediction_batches(packed, batch_size).predict(task, verbose=verbose)
     outputs = task.predictions(texts, packed, outputs)
@@ -162,6 +174,7 @@ def text_features(
     albert_tf.evaluation.suspicious_labels(features, class_ids)
     ```
     """
+    (x,) = read_examples(x)
     if not count_examples(x):
         raise AlbertError("`x` is empty. Expected at least one text.")
     packed = classifier.preprocessor.pack_texts(x)

@@ -11,7 +11,7 @@ from keras import ops
 from albert_tf.models.albert_text_classifier import AlbertTextClassifier
 from albert_tf.models.batching import empty_outputs
 from albert_tf.models.pooling import default_pooling
-from albert_tf.preprocessing.texts import count_examples
+from albert_tf.preprocessing.texts import count_examples, read_examples
 from albert_tf_lite.errors import AlbertError
 
 
@@ -127,6 +127,7 @@ class AlbertEarlyExitClassifier(AlbertTextClassifier):
             traced[patience] = tf.function(
                 self.exiting(patience), input_signature=[inputs]
             )
+        (x,) = read_examples(x)
         if not count_examples(x):
             return empty_outputs(self.output)
         packed = self.preprocessor.pack_texts(x)

@@ -1,10 +1,10 @@
 """Base class of all tasks."""
 
+import contextlib
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import keras
-import numpy as np
 import tensorflow as tf
 
 from albert_tf.models import batching, datasets
@@ -16,6 +16,8 @@ from albert_tf.preprocessing.texts import (
     check_batched,
     count_examples,
     is_pair,
+    read_examples,
+    scores,
     split_off,
     texts_in_memory,
 )
@@ -23,6 +25,7 @@ from albert_tf.training import fine_tuning_batch_size, fine_tuning_epochs
 from albert_tf.training.batch_order import BatchOrder
 from albert_tf.training.loss_watch import LossWatch
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.inputs import class_positions
 
 # The tasks by name. A class enters itself if it defines `name_of_task`.
 TASKS: dict[str, Any] = {}
@@ -54,6 +57,7 @@ class AlbertTask(AutoCompile, FromCheckpoint):
         ignored_class: int, the target that does not count in the default loss, for
             tasks with one target per token.
         pairs: bool. An example is a pair of texts; `fit` sets it.
+        labels: optional list, the classes of an example or its parts.
         reads_windows: bool. A text may be several rows, so datasets of texts are read
             into memory to predict them, and refused for training.
     """
@@ -66,8 +70,10 @@ class AlbertTask(AutoCompile, FromCheckpoint):
     watches_loss = True
     exported_output: str | None = None
     pairs = False
+    labels: list | None = None
     reads_windows = False
     _was_fitted = False
+    _is_in_fit = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -116,7 +122,7 @@ class AlbertTask(AutoCompile, FromCheckpoint):
         packed = self.preprocessor.pack_texts(x)
         labels = [self.targets(x, y, packed)]
         if sample_weight is not None:
-            weights = packed.of_rows(np.asarray(sample_weight, "float32"))
+            weights = packed.of_rows(scores(x, sample_weight, "sample_weight"))
             # The losses of tokens have an axis for the tokens.
             is_per_token = isinstance(labels[0], tf.RaggedTensor)
             labels.append(weights[:, tf.newaxis] if is_per_token else weights)
@@ -196,7 +202,7 @@ class AlbertTask(AutoCompile, FromCheckpoint):
         validation_split: float = 0.0,
         validation_data: Any = None,
         shuffle: bool | BatchOrder = True,
-        class_weight: dict[int, float] | None = None,
+        class_weight: dict[Any, float] | None = None,
         sample_weight: Any = None,
         initial_epoch: int = 0,
         steps_per_epoch: int | None = None,
@@ -209,19 +215,20 @@ class AlbertTask(AutoCompile, FromCheckpoint):
         """Train on strings, as `keras.Model.fit`.
 
         Args:
-            x: list or array of strings, the tuple of two such lists for pairs, a
-                `tf.data.Dataset` of `(x, y)` or `(x, y, sample_weight)` batches, or
-                padded ids as the model takes them. Lists are tokenized once and
+            x: list of strings, or an array, a Series, a tensor or one column of a
+                table, read by position; the tuple of two of these for pairs; a
+                `tf.data.Dataset` of `(x, y)` or `(x, y, sample_weight)` batches; or
+                padded ids as the model takes them. Texts are tokenized once and
                 batched by length, so that little is padded.
-            y: the labels of the texts, in the form of the task; for a classifier
-                class ids or names.
+            y: the labels of the texts, in the form of the task and any of these
+                containers; for a classifier values of `labels`, or class ids.
             batch_size: optional int. By default 16 for fewer than 10,000 examples in
                 memory, else 32.
             epochs: optional int. By default 1 for a dataset; 3 for examples in memory,
                 and up to 30 for fewer than 1,500.
             validation_data: optional `(x, y)`, `(x, y, sample_weight)` or dataset.
-            class_weight: optional dict of weights by class id, for tasks with one
-                class per example; see `albert_tf.models.class_weights`.
+            class_weight: optional dict of weights by class, in the form of `y`, for
+                tasks with one class per example; see `albert_tf.models.class_weights`.
             max_tokens: optional int, instead of `batch_size`: a batch has as many
                 examples as fit in this number of tokens, padding included. Only for
                 lists; see `albert_tf.models.bucket_by_length` for datasets.
@@ -241,7 +248,12 @@ class AlbertTask(AutoCompile, FromCheckpoint):
                 "`class_weight` is for classifiers with one class per text. Use "
                 f"`sample_weight` or your own loss for {type(self).__name__}."
             )
+        if class_weight and self.labels:
+            ids = class_positions(list(class_weight), self.labels, "class_weight")
+            class_weight = dict(zip(ids.tolist(), class_weight.values(), strict=True))
         self.check_callbacks(callbacks)
+        if self.takes_texts(x):
+            x, y, sample_weight = read_examples(x, y, sample_weight)
         x, y = self.prepare_fit(x, y)
         if validation_split and validation_data is None:
             (x, y, sample_weight), validation_data = split_off(
@@ -272,7 +284,7 @@ class AlbertTask(AutoCompile, FromCheckpoint):
         if is_new and self.watches_loss:
             callbacks = [*keras.tree.flatten(callbacks or []), LossWatch()]
         self._was_fitted = True
-        with datasets.without_expected_warnings(x):
+        with datasets.without_expected_warnings(x), self._in_fit():
             return super().fit(
                 x,
                 epochs=epochs,
@@ -310,7 +322,9 @@ class AlbertTask(AutoCompile, FromCheckpoint):
             verbose, steps, callbacks, return_dict: as for `keras.Model.evaluate`.
         """
         options = {"batch_size": batch_size, "max_tokens": max_tokens}
-        x = self._keras_data(x, y, sample_weight, **options, fixed=True)
+        # The batches of `fit`, which Keras evaluates after an epoch, are ready.
+        if not (self._is_in_fit and is_pair(x) is None):
+            x = self._keras_data(x, y, sample_weight, **options, fixed=True)
         with datasets.without_expected_warnings(x):
             return super().evaluate(
                 x,
@@ -362,7 +376,9 @@ class AlbertTask(AutoCompile, FromCheckpoint):
         `kwargs` are passed to Keras' `predict`.
         """
         x = self.read_texts(x)
-        if not self.takes_texts(x):
+        if self.takes_texts(x):
+            (x,) = read_examples(x)
+        else:
             datasets.refuse_for_datasets(max_tokens=max_tokens)
             if isinstance(x, tf.data.Dataset):
                 check_batched(x)
@@ -399,13 +415,28 @@ class AlbertTask(AutoCompile, FromCheckpoint):
                 "output_signature=(tf.TensorSpec([None], tf.string), "
                 "tf.TensorSpec([None], tf.int64)))."
             )
-        texts = isinstance(x, (list, tuple)) or hasattr(x, "__array__")
-        return texts and self.preprocessor is not None
+        if self.preprocessor is None or x is None:
+            return False
+        if isinstance(x, dict) and "token_ids" not in x:
+            raise TypeError(
+                f"`x` is a {type(x).__name__} of {list(x)[:5]}. Pass texts, such as a "
+                "column, or the ids that the model takes."
+            )
+        return not isinstance(x, (dict, tf.data.Dataset))
+
+    @contextlib.contextmanager
+    def _in_fit(self):
+        self._is_in_fit = True
+        try:
+            yield
+        finally:
+            self._is_in_fit = False
 
     def _keras_data(self, x, y=None, sample_weight=None, **options):
         """Return the data of `fit` or `evaluate` as a dataset of batches."""
         if self.takes_texts(x):
-            return self.training_batches(x, y, sample_weight, **options)
+            x, *labels = read_examples(x, y, sample_weight)
+            return self.training_batches(x, *labels, **options)
         datasets.refuse_for_datasets(max_tokens=options["max_tokens"])
         if isinstance(x, tf.data.Dataset):
             datasets.refuse_for_datasets(y=y, sample_weight=sample_weight)

@@ -9,6 +9,7 @@ from albert_tf.models.albert_text_classifier import AlbertTextClassifier
 from albert_tf.models.task import TASKS
 from albert_tf_lite.answers import ranked
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.inputs import as_label, as_list, as_texts, complete
 
 # The names of the two labels in data sets.
 ENTAILMENT = ("entailment", "entail", "蕴含", "蕴涵")
@@ -85,12 +86,7 @@ class ZeroShotClassifier:
                 single class always is); else their probabilities sum to 1.
             batch_size: optional int, pairs of a text and a class.
         """
-        labels = list(candidate_labels)
-        if isinstance(candidate_labels, str) or not labels:
-            raise AlbertError(
-                "`candidate_labels` must be a list of strings. Received: "
-                f"{candidate_labels!r}"
-            )
+        texts, labels = as_texts(texts), _names(candidate_labels)
         hypotheses = [self.hypothesis_template.replace("{}", x) for x in labels]
         pairs = ([x for x in texts for _ in labels], hypotheses * len(texts))
         logits = self.classifier.predict(pairs, batch_size=batch_size, verbose=0)
@@ -111,21 +107,32 @@ class ZeroShotClassifier:
         multi_label: bool = False,
     ) -> list[dict[str, Any]]:
         """Return `sequence`, the text, `labels`, the likeliest first, and `scores`."""
+        x, labels = as_texts(x), _names(candidate_labels)
         found = self
         if hypothesis_template is not None:
             found = ZeroShotClassifier(self.classifier, hypothesis_template)
-        rows = found.predict(x, candidate_labels, multi_label, batch_size)
+        rows = found.predict(x, labels, multi_label, batch_size)
         return [
             {
                 "sequence": text,
                 "labels": [one["label"] for one in row],
                 "scores": [one["score"] for one in row],
             }
-            for text, row in zip(x, ranked(candidate_labels, rows, None), strict=True)
+            for text, row in zip(x, ranked(labels, rows, None), strict=True)
         ]
 
 
 TASKS[ZeroShotClassifier.name_of_task] = ZeroShotClassifier
+
+
+def _names(labels):
+    """Return the candidate labels as a list of strings."""
+    names = [] if isinstance(labels, str) else as_list(labels, "candidate_labels")
+    if not names:
+        raise AlbertError(
+            f"`candidate_labels` must be a list of strings. Received: {labels!r}"
+        )
+    return [str(as_label(x)) for x in complete(names, "candidate_labels")]
 
 
 def _find(names, usual, name):

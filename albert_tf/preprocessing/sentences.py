@@ -7,6 +7,7 @@ from typing import Any
 import tensorflow as tf
 
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.inputs import as_texts
 
 # White space between sentences, which belongs to none.
 WHITE_SPACE = " \t\r\n\u3000"
@@ -46,13 +47,9 @@ def sentences_of(articles: Any) -> list[list[str]]:
     """Return the sentences of articles, each a string or a list of its sentences."""
     if isinstance(articles, tuple):
         raise AlbertError("`x` should be a list of articles. Received a tuple.")
-    if tf.is_tensor(articles):
-        articles = articles.numpy()
     rows = []
-    for position, article in enumerate(articles):
-        if isinstance(article, bytes):
-            article = article.decode("utf-8", "ignore")
-        row = split_sentences(article) if isinstance(article, str) else list(article)
+    for position, article in enumerate(as_texts(articles, "x")):
+        row = split_sentences(article) if isinstance(article, str) else article
         if not row or not all(isinstance(sentence, str) for sentence in row):
             raise AlbertError(
                 "An article should be a string, or a list of at least one sentence. "

@@ -19,6 +19,7 @@ from albert_tf.preprocessing.texts import (
     check_parts,
 )
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.inputs import as_texts
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,7 +75,7 @@ class AlbertMultipleChoicePreprocessor(AlbertTextClassifierPreprocessor):
         tokens, first_lengths, _ = self._pack(x)
         return tokens, first_lengths
 
-    def pack_texts(self, x: Any) -> PackedTexts:
+    def pack_rows(self, x: Any) -> PackedTexts:
         tokens, first_lengths, is_long = self._pack(x)
         warn_of_truncation(tf.reduce_any(is_long, axis=1), self.sequence_length)
         return PackedTexts(tokens=tokens, first_lengths=first_lengths)
@@ -100,7 +101,8 @@ def ragged_choices(x: Any) -> tf.RaggedTensor:
     if tf.is_tensor(choices):
         more = tf.cumsum(tf.cast(choices != "", tf.int32), axis=1, reverse=True)
         return tf.ragged.boolean_mask(choices, more > 0)
-    wrong = [texts for texts in choices if isinstance(texts, str) or not len(texts)]
+    choices = as_texts(choices, "choices")
+    wrong = [texts for texts in choices if isinstance(texts, str) or not texts]
     if len(choices) != len(contexts) or wrong:
         raise AlbertError(
             "`choices` should hold a list of at least one string per context. "
@@ -151,7 +153,7 @@ class AlbertSummarizerPreprocessor(AlbertTextClassifierPreprocessor):
         tokens = tf.gather(articles.tokens, first)
         return tokens, tokens.row_lengths()
 
-    def pack_texts(self, x: Any) -> Articles:
+    def pack_rows(self, x: Any) -> Articles:
         """Tokenize articles, strings or lists of sentences, and cut them."""
         rows = sentences_of(x)
         flat = as_string_tensor([text for row in rows for text in row])

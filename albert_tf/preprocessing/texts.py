@@ -1,16 +1,27 @@
 """Texts and labels as users pass them, as tensors and arrays."""
 
 import concurrent.futures
+import math
 import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-import keras
 import numpy as np
 import tensorflow as tf
 
+from albert_tf.data.labels import visible
 from albert_tf.tokenizers.text_tokenizer import TextTokenizer, as_strings
+from albert_tf_lite import unknown
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.inputs import (
+    as_label,
+    as_list,
+    as_texts,
+    check_one_reading,
+    check_positions,
+    class_positions,
+    complete,
+)
 
 # Texts, or pairs of texts as the tuple of two lists.
 Texts = Sequence[str] | tuple[Sequence[str], Sequence[str]]
@@ -58,11 +69,27 @@ def check_parts(x: Any, *names: str) -> None:
         )
 
 
-def as_python_strings(texts: Any) -> list[str]:
-    """Return strings or UTF-8 bytes of any kind as a list of strings."""
-    if tf.is_tensor(texts):
-        texts = texts.numpy()
-    return [x.decode("utf-8", "ignore") if isinstance(x, bytes) else x for x in texts]
+def read_examples(x: Any, *columns: Any) -> tuple[Any, ...]:
+    """Return texts, and labels or weights, of any container as lists and arrays.
+
+    Datasets, ids by name and tensors of several axes stay as they are.
+    """
+    if isinstance(x, tuple):
+        x = tuple(_texts(part, f"x[{i}]") for i, part in enumerate(x))
+    else:
+        x = _texts(x, "x")
+    names = ("y", "sample_weight")
+    return x, *(_column(*both) for both in zip(columns, names, strict=False))
+
+
+def _texts(part, name):
+    is_tensor = tf.is_tensor(part) and part.shape.rank != 1
+    return part if is_tensor else as_texts(part, name)
+
+
+def _column(values, name):
+    is_ready = values is None or tf.is_tensor(values) or isinstance(values, np.ndarray)
+    return values if is_ready else as_list(values, name)
 
 
 def without_invalid_bytes(texts: tf.Tensor) -> tf.Tensor:
@@ -91,6 +118,28 @@ def tokenize_with_offsets(tokenizer: TextTokenizer, texts: Any) -> tuple[Any, An
     found = function(texts) if is_symbolic else in_threads(function, texts)
     ids, starts, ends = (tf.cast(column, tf.int32) for column in found)
     return ids, starts, ends
+
+
+def warn_of_unknown(ids: Any, x: Any, tokenizer: TextTokenizer) -> None:
+    """Warn if many tokens of texts are unknown; `ids` may have special tokens."""
+    ids = np.asarray(ids)
+    special = tokenizer.cls_token_id, tokenizer.sep_token_id
+    unknown.warn_of_unknown(
+        int(np.count_nonzero(ids == tokenizer.unk_token_id)),
+        len(ids) - sum(int(np.count_nonzero(ids == x)) for x in special),
+        lambda: flat_texts(x),
+        tokenizer,
+    )
+
+
+def flat_texts(x: Any) -> list[str]:
+    """Return all texts of examples as one list."""
+    if tf.is_tensor(x) or isinstance(x, np.ndarray):
+        x = x.flat_values if isinstance(x, tf.RaggedTensor) else x
+        return as_texts(np.ravel(x))
+    if isinstance(x, (str, bytes)):
+        return as_texts([x])
+    return [text for part in x for text in flat_texts(part)]
 
 
 # === Examples and labels ===
@@ -127,7 +176,8 @@ def split_off(x: Any, y: Any, sample_weight: Any, share: float) -> tuple:
         def take(values):
             if isinstance(values, dict):
                 return {name: take(column) for name, column in values.items()}
-            return None if values is None else values[rows]
+            # By position, also for a Series.
+            return None if values is None else getattr(values, "iloc", values)[rows]
 
         texts = tuple(map(take, x)) if isinstance(x, tuple) else take(x)
         return texts, take(y), take(sample_weight)
@@ -141,7 +191,7 @@ def texts_in_memory(x: Any) -> Any:
         return x
     batches = (batch[0] if isinstance(batch, tuple) else batch for batch in x)
     columns = zip(*map(tf.nest.flatten, batches), strict=True)
-    texts = tuple(as_python_strings(np.concatenate(column)) for column in columns)
+    texts = tuple(as_texts(np.concatenate(column)) for column in columns)
     return texts if is_pair(x) else texts[0]
 
 
@@ -157,112 +207,144 @@ def check_batched(dataset: tf.data.Dataset) -> tf.data.Dataset:
 
 
 def check_class_names(
-    labels: Sequence[str] | None, num_classes: int
-) -> list[str] | None:
-    """Return class names as a list of strings. Raise unless each class has its own."""
+    labels: Any, num_classes: int | None = None
+) -> list[str | int | float] | None:
+    """Return labels as a list of strings and numbers; raise unless all differ."""
     if labels is None:
         return None
-    names = [str(label) for label in labels]
-    if len(names) != num_classes or len(set(names)) != num_classes:
+    names = [as_label(x) for x in complete(as_list(labels, "labels"), "labels")]
+    # Equal numbers have one value, and names that look alike one meaning.
+    counts = {len(set(names)), len({visible(str(name)) for name in names})}
+    if counts != {len(names)} or num_classes not in (None, len(names)):
         raise AlbertError(
-            f"`labels` must name each of the {num_classes} classes, each "
-            f"differently. Received {len(names)}: {list(labels)}"
+            f"`labels` must name each of the {num_classes or len(names)} classes, each "
+            f"differently. Received {len(names)}: {names}"
         )
     return names
 
 
+def class_order(stored: Any, given: Any) -> list[int] | None:
+    """Return the stored position of each given class, if both name the same classes."""
+    first, second = (list(map(str, labels or ())) for labels in (stored, given))
+    if not first or sorted(first) != sorted(second):
+        return None
+    return [first.index(label) for label in second]
+
+
 def class_ids(
-    x: Any, y: Any, num_classes: int | None = None, labels: Sequence[str] | None = None
+    x: Any, y: Any, num_classes: int | None = None, labels: Sequence | None = None
 ) -> np.ndarray:
-    """Return one class id per text, given as ids or as names among `labels`.
+    """Return one class id per text, given as ids or as values or names of `labels`.
 
     Without `num_classes`, any numbers are allowed, which is up to the loss.
     """
-    check_count(x, y)
-    ids = np.asarray(y)
-    if labels is not None and all(isinstance(name, str) for name in ids.flat):
-        ids = _positions(ids, labels)
-    if ids.dtype.kind not in "iufb" or num_classes and ids.size != len(ids):
-        raise AlbertError(
-            "`y` must be one class id per text, counted from 0, or a name among the "
-            "`labels=` that the model was built with. For one-hot rows pass "
-            '`y.argmax(axis=1)`, or compile with loss="categorical_crossentropy". '
-            f"Received: {ids[:3]}"
-        )
-    if num_classes and (wrong := np.flatnonzero((ids < 0) | (ids >= num_classes))).size:
-        raise AlbertError(
-            f"`y` must lie between 0 and num_classes - 1, that is {num_classes - 1}. "
-            f"Element {wrong[0]} is {ids.flat[wrong[0]]}."
-        )
-    return ids
-
-
-def dataset_class_ids(
-    dataset: tf.data.Dataset, labels: Sequence[str]
-) -> tf.data.Dataset:
-    """Return a dataset of `(x, y, ...)` with ids in place of class names."""
-    spec = dataset.element_spec
-    if not isinstance(spec, tuple) or len(spec) < 2 or spec[1].dtype != tf.string:
-        return dataset
-    ids = keras.layers.StringLookup(vocabulary=list(labels), num_oov_indices=0)
-    return dataset.map(lambda x, y, *rest: (x, ids(y), *rest))
+    rows = check_count(x, y)
+    are_lists = [isinstance(x, (list, tuple)) or getattr(x, "ndim", 0) for x in rows]
+    if all(are_lists) and all(len(row) == 1 for row in rows):
+        # A column of an array.
+        rows, are_lists = [row[0] for row in rows], [False]
+    if num_classes is None and any(are_lists):
+        return np.asarray(rows)
+    are_floats = all(isinstance(row, (float, np.floating)) for row in rows)
+    if num_classes is None and (labels is None or are_floats):
+        return np.asarray(rows)
+    if labels is None or any(are_lists):
+        return check_positions(rows, num_classes or 0)
+    return class_positions(rows, labels)
 
 
 def multi_hot(
-    x: Any, y: Any, num_classes: int, labels: Sequence[str] | None = None
+    x: Any, y: Any, num_classes: int, labels: Sequence | None = None
 ) -> np.ndarray:
     """Return the classes of each text as 0 and 1, float32 [examples, classes].
 
     `y` is a list of names per text, such as `[["体育", "娱乐"], []]`, or such an array.
     """
-    check_count(x, y)
-    is_flat = any(np.ndim(row) == 0 for row in y)
-    names = [] if is_flat else [name for row in y for name in row]
-    if labels and not is_flat and all(isinstance(name, str) for name in names):
-        hot = np.zeros((len(y), num_classes), "float32")
-        rows = np.repeat(np.arange(len(y)), [len(row) for row in y])
-        hot[rows, _positions(names, labels)] = 1
-        return hot
-    is_table = all(np.shape(row) == (num_classes,) for row in y)
-    if not is_table or not np.isin(y, (0, 1)).all():
+    given, labels = check_count(x, y), labels or ()
+    is_flat = any(isinstance(x, str) or not isinstance(x, Iterable) for x in given)
+    rows = [] if is_flat else [complete(as_list(row, "y"), "y") for row in given]
+    values = [as_label(value) for row in rows for value in row]
+    is_table = rows and all(len(row) == num_classes for row in rows)
+    is_table = is_table and {0, 1}.issuperset(values)
+    # Numbers may be labels; strings are checked below.
+    by_name = bool(labels) and all(isinstance(x, str) or x in labels for x in values)
+    if is_table and by_name and not any(isinstance(x, bool) for x in values):
+        raise AlbertError(
+            "`y` has two readings: a row of 0 and 1 per text, or a list of the classes "
+            f"{labels} per text. Pass strings for classes, or an array of bool."
+        )
+    if is_table:
+        return np.array(rows, "float32")
+    if is_flat or not by_name:
         raise AlbertError(
             "`y` must be a list of class names per text, for a model with `labels=`, "
             f"or an array of 0 and 1 with {num_classes} columns, one per class. "
-            f"Received: {y[:2]}"
+            f"Received: {given[:2]}"
         )
-    return np.asarray(y, "float32")
+    hot = np.zeros((len(rows), num_classes), "float32")
+    numbers = np.repeat(np.arange(len(rows)), [len(row) for row in rows])
+    hot[numbers, class_positions(values, labels)] = 1
+    return hot
 
 
-def scores(x: Any, y: Any) -> np.ndarray:
+def dataset_targets(
+    dataset: tf.data.Dataset, labels: Sequence, several: bool = False
+) -> tf.data.Dataset:
+    """Return a dataset of `(x, y, ...)` with ids in place of values of `labels`.
+
+    With `several`, the names of an example become 0 and 1, float32 [batch, classes].
+    """
+    spec = dataset.element_spec
+    if not isinstance(spec, tuple) or len(spec) < 2:
+        return dataset
+    is_name, shape = spec[1].dtype == tf.string, spec[1].shape
+    if not is_name and (several or shape[1:] not in ([], [1])):
+        return dataset
+    if not is_name and all(isinstance(label, str) for label in labels):
+        check_one_reading(labels, "y")
+        return dataset
+    numbers = [math.nan if isinstance(x, str) else float(x) for x in labels]
+    keys = list(map(str, labels)) if is_name else numbers
+    known = tf.constant(keys, tf.string if is_name else tf.float64)
+
+    def targets(y):
+        y = y.to_tensor("") if isinstance(y, tf.RaggedTensor) else y
+        is_class = tf.cast(y, known.dtype)[..., tf.newaxis] == known
+        # Names of an example may be followed by empty strings.
+        is_known = tf.reduce_any(is_class, axis=-1) | (several and y == "")
+        message = f"The labels are not all among the classes {labels}"
+        with tf.control_dependencies(
+            [tf.Assert(tf.reduce_all(is_known), [message, y])]
+        ):
+            if several:
+                return tf.cast(tf.reduce_any(is_class, axis=1), tf.float32)
+            return tf.argmax(is_class, axis=-1)
+
+    return dataset.map(lambda x, y, *rest: (x, targets(y), *rest))
+
+
+def scores(x: Any, y: Any, name: str = "y") -> np.ndarray:
     """Return one finite number per text, float32 [examples]."""
-    check_count(x, y)
+    rows = complete(check_count(x, y, name), name)
     try:
-        numbers = np.asarray(y, "float32")
+        numbers = np.asarray(rows, "float32")
     except (TypeError, ValueError):
         numbers = np.array(np.nan)
     if numbers.ndim != 1 or not np.isfinite(numbers).all():
         raise AlbertError(
-            "`y` must be a list of finite numbers, one per text. Received: "
-            f"{list(y)[:3]}"
+            f"`{name}` must be a list of finite numbers, one per text. Received: "
+            f"{rows[:3]}"
         )
     return numbers
 
 
-def check_count(x: Any, y: Any) -> None:
-    """Raise unless there is one element of `y` per example of `x`, at least one."""
-    texts, labels = count_examples(x), 0 if y is None else len(y)
-    if not labels or texts != labels:
+def check_count(x: Any, y: Any, name: str = "y") -> list:
+    """Return `y` as a list. Raise if it has not one element per example, or none."""
+    rows = [] if y is None else as_list(y, name)
+    texts = count_examples(x)
+    if not rows or texts != len(rows):
         raise AlbertError(
-            "`x` and `y` must have the same number of examples, at least one. "
-            f"Received: {texts} texts and {labels} labels."
+            f"`x` and `{name}` must have the same number of examples, at least one. "
+            f"Received: {texts} texts and {len(rows)} labels."
         )
-
-
-def _positions(names: Iterable[str], labels: Sequence[str]) -> np.ndarray:
-    positions = {label: position for position, label in enumerate(labels)}
-    unknown = sorted({str(name) for name in names} - positions.keys())
-    if unknown:
-        raise AlbertError(
-            f"The labels {unknown[:5]} are not among the classes {list(labels)}."
-        )
-    return np.array([positions[name] for name in names], "int32")
+    return rows

@@ -2,7 +2,7 @@
 
 import codecs
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 import keras_hub
@@ -12,6 +12,7 @@ import tensorflow as tf
 from albert_tf.backbone.albert_backbone import AlbertBackbone
 from albert_tf.layers.common import check_arguments
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.inputs import as_list
 
 # A string, strings of any shape as lists or NumPy arrays, or a string tensor.
 Strings: TypeAlias = Any
@@ -156,6 +157,11 @@ class TextTokenizer(keras_hub.tokenizers.Tokenizer):
             ids, *offsets = self._apply(self._tokenize_batch_with_offsets, inputs)
             return self._as_output(ids), *offsets
 
+    def rows_with_offsets(self, texts: Strings) -> Iterator[tuple]:
+        """Yield ids, starts and ends of each string [batch], as lists."""
+        found = (x.to_list() for x in self.tokenize_with_offsets(texts))
+        return zip(*found, strict=True)
+
     def _apply(self, function, inputs):
         tokens = self.special_tokens if self.special_tokens_in_strings else []
         return apply_to_batch(lambda x: self._between(tokens, function, x), inputs)
@@ -261,6 +267,8 @@ def as_strings(texts: Strings, name: str = "inputs") -> Tensor:
     `name` and the position of a value that is not a string are in the error.
     """
     if not tf.is_tensor(texts):
+        if not isinstance(texts, (str, bytes, np.ndarray)):
+            texts = as_list(texts, name)
         values = np.asarray(texts, dtype=object)
         encoded = []
         for position, value in enumerate(values.ravel()):

@@ -2,6 +2,7 @@
 
 import hashlib
 import shutil
+import warnings
 
 import pytest
 import tensorflow as tf
@@ -9,7 +10,9 @@ from command_line import refused, write_start
 from conftest import GOLDEN
 from small_classifier import small_classifier
 
+import albert_tf_cli
 from albert_tf_cli import common
+from albert_tf_lite.unknown import UnknownTokensWarning
 
 FILES = {
     "train.tsv": "label\ttext\n1\t很好\n0\t差\n1\t好\n0\t坏\n",
@@ -101,6 +104,16 @@ def test_a_model_with_a_truncated_file(folder, tmp_path, name):
     file = shutil.copytree(folder / "model", tmp_path / "model") / name
     file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
     refused("predict", tmp_path / "model", "很好")
+
+
+def test_a_warning_is_printed_once(monkeypatch):
+    monkeypatch.setattr(albert_tf_cli, "app", lambda: None)
+    monkeypatch.setattr(warnings, "formatwarning", None)
+    albert_tf_cli.main()
+    messages = ("a 1", "a 1", "a 2", *map(UnknownTokensWarning, ("b 1", "b 2")))
+    lines = [warnings.formatwarning(x, UserWarning, "", 1) for x in messages]
+    expected = ["a 1", "", "a 2", "b 1", ""]
+    assert lines == [f"Warning: {x}\n" if x else "" for x in expected]
 
 
 def test_a_bug_shows_its_traceback(monkeypatch):

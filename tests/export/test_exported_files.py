@@ -226,7 +226,7 @@ def test_wrong_texts_and_files_are_named(write, written, tmp_path):
     assert model.predict([])["probabilities"].shape == (0, 3)
     for texts, error, message in (
         ("好", TypeError, "list of strings. Received: '好'"),
-        (["好", 3], TypeError, "Received: .*3"),
+        (["好", 3], TypeError, "Element 1 is 3"),
         ((["好"], ["好", "差"]), ValueError, r"lengths \[1, 2\]"),
     ):
         with pytest.raises(error, match=message):

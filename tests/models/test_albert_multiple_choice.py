@@ -35,6 +35,14 @@ def test_each_choice_is_read_with_its_context_and_question(model):
     assert len(tokens[2].to_list()[0]) == 29
 
 
+def test_a_correct_choice_is_given_by_position_or_text(model):
+    for y in (["他", "好", "去", "天"], [1, 0, 0, 2], np.array([1.0, 0, 0, 2])):
+        assert model.targets(X, y).tolist() == [1, 0, 0, 2]
+    # Each position is that of its text, too.
+    numbers = CONTEXTS, QUESTIONS, [["0", "1"], ["好"], ["3", "1"], ["2", "0"]]
+    assert model.targets(numbers, [1, 0, 1, 0]).tolist() == [1, 0, 1, 0]
+
+
 def test_a_choice_is_scored_as_alone(model, logits):
     assert logits.shape == (4, 4)
     alone = []

@@ -17,13 +17,16 @@ from small_classifier import (
 
 from albert_tf.models import (
     AlbertMultiLabelClassifier,
+    AlbertTextClassifier,
     ZeroShotClassifier,
+    bucket_by_length,
     class_weights,
     predict_windows,
     tune_thresholds,
 )
 
 NAMES = ["坏", "中", "好"]
+FIT = {"batch_size": 7, "epochs": 1, "verbose": 0}
 
 
 def multi_label(**kwargs):
@@ -77,7 +80,7 @@ def test_names_as_labels_and_weights_per_class():
     def fitted(y, **kwargs):
         classifier = small_classifier(labels=NAMES, dropout=0, sizes={"num_layers": 1})
         classifier.compile(keras.optimizers.SGD(0.1))
-        classifier.fit(TEXTS, y, batch_size=7, epochs=1, verbose=0, **kwargs)
+        classifier.fit(TEXTS, y, **FIT, **kwargs)
         return classifier
 
     names = [NAMES[i] for i in LABELS]
@@ -92,6 +95,44 @@ def test_names_as_labels_and_weights_per_class():
     dataset = tf.data.Dataset.from_tensor_slices((TEXTS, names)).batch(3)
     expected = named.evaluate(TEXTS, LABELS, verbose=0)
     assert named.evaluate(dataset, verbose=0) == pytest.approx(expected, abs=1e-5)
+
+
+def test_labels_are_values_in_every_form_of_data(tmp_path):
+    labels = [10, 0, 5]
+    y, options = [labels[i] for i in LABELS], {"verbose": 0, "return_dict": True}
+    named, numbered = (small_classifier(labels=x, dropout=0) for x in (NAMES, labels))
+    for model in (named, numbered):
+        # Nothing is learned.
+        model.compile(keras.optimizers.SGD(0.0))
+    expected = named.evaluate(TEXTS, LABELS, **options)
+    texts = tf.data.Dataset.from_tensor_slices((TEXTS, y)).batch(3)
+    ids = texts.map(lambda x, y: (numbered.preprocessor(x), y))
+    batches = bucket_by_length(texts, numbered.preprocessor)
+    for data in ((TEXTS, np.array(y, float)), (texts,), (ids,), (batches,)):
+        assert numbered.evaluate(*data, **options) == pytest.approx(expected, abs=1e-5)
+        dev = data if len(data) > 1 else data[0]
+        history = numbered.fit(*data, validation_data=dev, verbose=0, epochs=1).history
+        found = {name: history[f"val_{name}"][0] for name in expected}
+        assert found == pytest.approx(expected, abs=1e-5)
+        assert history["accuracy"][0] == pytest.approx(expected["accuracy"])
+    weights = class_weights(y, labels)
+    balanced = compute_class_weight("balanced", classes=np.array(labels), y=y)
+    assert weights == pytest.approx(dict(zip(labels, balanced, strict=True)))
+    for given, other in ((weights, numbered), (class_weights(LABELS, NAMES), named)):
+        other.compile(keras.optimizers.SGD(0.1))
+        other.fit(TEXTS, y if other is numbered else LABELS, **FIT, class_weight=given)
+    np.testing.assert_allclose(call(numbered, TEXTS), call(named, TEXTS), atol=1e-6)
+
+    # Presets keep the values, and weights follow labels in another order.
+    numbered.save_to_preset(path := str(tmp_path))
+    cls = AlbertTextClassifier
+    assert cls.from_preset(path).labels == labels
+    for load in (cls.from_preset, cls.from_checkpoint):
+        reordered = load(path, labels=np.array([0, 5, 10]))
+        moved = call(reordered, TEXTS)[:, [2, 0, 1]]
+        np.testing.assert_allclose(moved, call(numbered, TEXTS), atol=1e-6)
+    with pytest.raises(ValueError, match="in another order"):
+        numbered.answers(call(numbered, TEXTS), labels=["0", "5", "10"])
 
 
 def test_a_long_text_is_the_mean_or_maximum_of_its_windows():

@@ -20,6 +20,7 @@ DATASET = tf.data.Dataset.from_tensor_slices((["天", "地"], [0, 1]))
 BATCHES = DATASET.batch(2)
 ONE = (["好"], ["好"])
 IDS = {x: tf.zeros([2, 8], tf.int32) for x in ("token_ids", "padding_mask")}
+WEIGHTS = {"class_weight": {3: 1.0}}
 PLATEAU = {"callbacks": [keras.callbacks.ReduceLROnPlateau()]}
 
 # Message, task and method, arguments; a dict at the end is of keyword arguments.
@@ -34,6 +35,9 @@ METHODS = [
     ("Article 0 has 1 sentences", "summarizer.fit", ["好。"], [[1, 0]]),
     ("not contain its answer '差'", "question answering.fit", ONE, [(0, "差")]),
     ("has 1 choices", "multiple choice.fit", (*ONE, [["好"]]), [1]),
+    ("Pass the texts of", "multiple choice.fit", (*ONE, [["1", "2", "3"]]), [1]),
+    ("'吃'. Expected one of", "multiple choice.fit", (*ONE, [["好", "差"]]), ["吃"]),
+    ("`class_weight` must lie", "text classifier.fit", TEXTS, LABELS, WEIGHTS),
     ("the texts themselves", "masked language model.fit", TEXTS, LABELS),
     ("Text 0 has 0 .MASK.", "masked language model.fill", "好"),
     ("'好', '好吃'", "spelling corrector.fit", ["好"], ["好吃"]),
@@ -70,7 +74,7 @@ def classifier(kind, **options):
 
 CALLS = {
     "one string, or the tuple": lambda: explain(["好"]),
-    "one of the classes": lambda: explain("好", target="x"),
+    "of `target` are not among": lambda: explain("好", target="x"),
     "Only an AlbertMultiLabelClassifier": lambda: models.tune_thresholds(
         build("text classifier"), TEXTS, LABELS
     ),

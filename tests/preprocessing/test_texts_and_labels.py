@@ -1,8 +1,13 @@
 """Texts and labels in the forms that users have them in, and errors for the rest."""
 
 import numpy as np
+import pandas as pd
 import pytest
+import scipy.sparse
 import tensorflow as tf
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.preprocessing import MultiLabelBinarizer
 from small_classifier import VOCABULARY
 
 from albert_tf import preprocessing as p
@@ -11,6 +16,7 @@ from albert_tf.preprocessing.texts import (
     as_string_tensor,
     check_class_names,
     class_ids,
+    dataset_targets,
     multi_hot,
     scores,
     split_off,
@@ -45,16 +51,49 @@ def test_every_form_of_texts_gives_the_same_tensor():
     assert (empty.dtype, empty.shape) == (tf.string, (0,))
 
 
-def test_names_and_ids_of_classes():
-    for form in (list, np.array, lambda y: np.array(y, object)):
-        y = form(["娱乐", "体育", "娱乐"])
-        assert class_ids(TEXTS, y, 3, LABELS).tolist() == [2, 0, 2]
-    assert class_ids(TEXTS, [2, 0, 1], 3, LABELS).tolist() == [2, 0, 1]
-    names, expected = [["娱乐", "体育"], [], ["财经"]], [[1, 0, 1], [0] * 3, [0, 1, 0]]
-    for y in (names, expected, np.array(expected, bool)):
-        hot = multi_hot(TEXTS, y, 3, LABELS)
-        assert hot.dtype == "float32"
-        assert hot.tolist() == expected
+# Strings, integers, floats, bools, or some of each.
+kinds = st.text("差评好", min_size=1), st.integers(-3, 9), st.floats(-2, 2, width=16)
+some_labels = st.one_of(
+    *(st.lists(kind, min_size=2, max_size=5, unique=True) for kind in kinds),
+    *map(st.permutations, ([True, False], ["差", 1, 0.5])),
+)
+
+
+@given(st.data())
+def test_labels_are_found_by_value_as_in_scikit_learn(data):
+    labels = data.draw(some_labels)
+    y = data.draw(st.lists(st.sampled_from(labels), min_size=1, max_size=9))
+    rows = [[x] for x in y]
+    expected = MultiLabelBinarizer(classes=labels).fit_transform(rows)
+    names = check_class_names(labels, len(labels))
+    forms = [y, np.array(y, object), pd.Series(y, index=range(len(y))[::-1])]
+    kinds = {*map(type, labels)}
+    forms += [np.array(y), pd.Categorical(y)] if len(kinds) == 1 else []
+    forms += [list(map(str, y))]
+    for form in forms:
+        ids = class_ids(y, form, len(labels), names)
+        assert ids.tolist() == expected.argmax(axis=1).tolist()
+    hot = multi_hot(y, [[str(x)] for x in y], len(labels), names)
+    assert hot.dtype == "float32" and hot.tolist() == expected.tolist()
+    if len(kinds) == 1:
+        dataset = tf.data.Dataset.from_tensor_slices((y, y)).batch(4)
+        batches = dataset_targets(dataset, names)
+        assert [x for _, ids in batches for x in ids.numpy()] == ids.tolist()
+
+
+def test_ids_and_rows_of_0_and_1():
+    assert class_ids(TEXTS, [2.0, 0, True], 3, LABELS).tolist() == [2, 0, 1]
+    assert class_ids(TEXTS, [[1], [0], [1]], 2, ["0", "1"]).tolist() == [1, 0, 1]
+    expected = [[1, 0, 1], [0, 0, 0], [0, 1, 0]]
+    forms = expected, np.array(expected, bool), scipy.sparse.csr_array(expected)
+    names = [["娱乐", "体育"], [], ["财经"]]
+    for y in (*forms, names, pd.Series(names)):
+        assert multi_hot(TEXTS, y, 3, LABELS).tolist() == expected
+    batch = tf.ragged.constant(names)
+    for y in (batch, batch.to_tensor("")):
+        dataset = tf.data.Dataset.from_tensors((TEXTS, y))
+        ((_, hot),) = dataset_targets(dataset, LABELS, several=True)
+        assert hot.numpy().tolist() == expected
     assert scores(TEXTS, [1, 2.5, "3"]).tolist() == [1, 2.5, 3]
 
 
@@ -86,9 +125,34 @@ MISTAKES = {
     "same length. Received shapes .2,. and .1,": lambda: as_segments(
         (["a"] * 2, ["b"])
     ),
-    "each of the 2 classes, each differently": lambda: check_class_names("aa", 2),
+    "each of the 2 classes, each differently": lambda: check_class_names([1, "1"], 2),
+    "each differently. Received 2": lambda: check_class_names(["差", "差\u200b"]),
+    "1 is '1' by its name, and '0' by its position": lambda: class_ids(
+        TEXTS, [1, 0, 1], 2, ["1", "0"]
+    ),
+    "1 is none of them by its name, and '7' by its position": lambda: class_ids(
+        TEXTS, [1, 0, 1], 2, ["2", "7"]
+    ),
+    "True is 'True' by its name, and 'False' by": lambda: class_ids(
+        TEXTS, [True] * 3, 2, ["True", "False"]
+    ),
+    "the classes are named ..2., .1..: 2": lambda: dataset_targets(
+        tf.data.Dataset.from_tensors((TEXTS, [0, 1, 0])), ["2", "1"]
+    ),
+    "not all among the classes": lambda: list(
+        dataset_targets(tf.data.Dataset.from_tensors((TEXTS, [0, 1, 4])), [1, 0])
+    ),
+    "labels .2. of `y` are not among": lambda: class_ids(TEXTS, [0, 1, 2], 2, [1, 0]),
+    "`y` has two readings": lambda: multi_hot(TEXTS, [[1, 0]] * 3, 2, [1, 0]),
+    "Element 2 of `y` is missing: <NA>": lambda: class_ids(
+        TEXTS, pd.array([1, 0, None]), 2, ["差", "好"]
+    ),
+    "Element 1 of `y` is missing: nan": lambda: scores(TEXTS, [1, np.nan, 2]),
+    "Element 1 is 0.5": lambda: class_ids(TEXTS, [1, 0.5, 0], 2),
     "one class id per text": lambda: class_ids(TEXTS, [[0, 1]] * 3, 2),
-    "labels ..b.. are not among": lambda: class_ids(TEXTS, list("aba"), 2, list("ac")),
+    "labels ..b.. of `y` are not among": lambda: class_ids(
+        TEXTS, list("aba"), 2, list("ac")
+    ),
     "array of 0 and 1 with 2 columns": lambda: multi_hot(TEXTS, [[1, 2]] * 3, 2),
     "list of finite numbers": lambda: scores(TEXTS, ["one", 2, 3]),
     "segmenter changed line 2: .ab. became .aB": lambda: word_boundaries(
@@ -111,7 +175,9 @@ MISTAKES = {
 
 @pytest.mark.parametrize("message", MISTAKES)
 def test_a_mistake_is_named(message):
-    with pytest.raises((TypeError, ValueError), match=message):
+    # TensorFlow's is the error of a dataset.
+    errors = TypeError, ValueError, tf.errors.InvalidArgumentError
+    with pytest.raises(errors, match=message):
         MISTAKES[message]()
 
 
@@ -119,6 +185,6 @@ def test_choices_in_a_tensor_end_at_the_last_text():
     lists = [["a", "b"], ["", "c"], ["d"]]
     whole = choices((TEXTS, TEXTS, lists))
     texts, ragged = tf.constant(TEXTS), tf.ragged.constant(lists)
-    for given in (ragged, ragged.to_tensor("")):
-        for name, value in choices((texts, texts, given)).items():
+    for tensor in (ragged, ragged.to_tensor("")):
+        for name, value in choices((texts, texts, tensor)).items():
             np.testing.assert_array_equal(value, whole[name])
