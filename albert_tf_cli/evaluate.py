@@ -103,6 +103,8 @@ def evaluate(
     columns = Columns(
         label_column, text_column, text_b_column, label_separator, encoding
     )
+    if label_separator:
+        check_support("--label-separator", "splits_labels", task)
     if report_directory:
         check_support("--report", "mistakes", task)
         if train:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from albert_tf_cli import common, options
-from albert_tf_cli.evaluate import reader_of
+from albert_tf_cli.evaluate import check_support, reader_of
 from albert_tf_cli.options import (
     advanced_option,
     data_option,
@@ -142,6 +142,8 @@ def finetune(
     folder = pathlib.Path(output)
     _check_output(folder, checkpoint, overwrite)
     learned = TASKS[task]
+    if label_separator:
+        check_support("--label-separator", "splits_labels", learned)
     read = reader_of(learned, skip_invalid)
     columns = Columns(
         label_column, text_column, text_b_column, label_separator, encoding

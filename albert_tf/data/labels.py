@@ -62,8 +62,8 @@ def class_names(labels: Iterable) -> list:
     values = labels if isinstance(labels, Set) else as_list(labels, "labels")
     for several in (x for x in values if isinstance(x, (list, tuple))):
         raise AlbertError(
-            f"A text has the labels {list(several)}. Expected one label per text. For "
-            "several use --task multi-label, or `label_lists` of the texts."
+            f"A text has the labels {list(several)}. Expected one label per text. Pass "
+            "the names of all lists, [name for names in labels for name in names]."
         )
     names = {as_label(x) for x in values if not is_missing(x)} - {""}
     numbers: dict[Any, Any] = {x: number_of(x) for x in names}
@@ -274,10 +274,15 @@ def label_lists(
     return names
 
 
-def warn_of_several(labels: Sequence[Label], places: Sequence[str]) -> None:
-    """Warn if labels of single classes look like several, such as "体育,娱乐"."""
+def check_single(labels: Sequence[Label], places: Sequence[str]) -> None:
+    """Raise for a list of labels; warn if one looks like several, as "体育,娱乐"."""
     found = [x for x in SEPARATORS if x not in _INNER and _separates(x, set(labels))]
     for label, place in zip(labels, places, strict=True):
+        if isinstance(label, tuple):
+            raise AlbertError(
+                f"{place} has the labels {list(label)}. Expected one label per text. "
+                "For several use --task multi-label, or the method `label_lists`."
+            )
         if found and isinstance(label, str) and found[0] in label:
             warnings.warn(
                 f"Labels such as {label!r} ({place}) look like several, separated by "

@@ -126,6 +126,9 @@ def read_labelled_texts(
 ) -> LabelledTexts:
     """Read labelled texts.
 
+    Labels lose invisible characters, and rows that repeat the header are skipped, with
+    a warning. A missing label is `None`.
+
     Args:
         path: path of a `.tsv` or `.txt` file (tabs), a `.csv` file (commas or, with a
             warning, semicolons, tabs or bars; double quotes), a `.jsonl` or `.json`

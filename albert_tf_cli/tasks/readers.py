@@ -8,7 +8,7 @@ from collections import Counter
 import numpy as np
 
 import albert_tf
-from albert_tf.data.labels import warn_of_several
+from albert_tf.data.labels import check_single
 from albert_tf_cli import common
 from albert_tf_cli.tasks.task import Examples, Task, columns_of, whole_blocks, worst
 from albert_tf_lite.answers import TASKS as LITE_TASKS
@@ -76,6 +76,8 @@ class TextClassification(_Classification):
 
     def read(self, path, columns, known=None, skip_invalid=False):
         found = read_labelled(path, columns, known)
+        if known is None:
+            check_single(found.labels, found.places)
         labels = self._labels(found.labels, known)
         found = found.without_invalid(labels) if skip_invalid else found
         if known is None and len(labels) == 1 and set(found.labels) == set(labels):
@@ -83,8 +85,6 @@ class TextClassification(_Classification):
                 f"All texts of {path} have the label {labels[0]!r}. Expected at least "
                 "two classes. Check --label-column."
             )
-        if known is None:
-            warn_of_several(found.labels, found.places)
         # Names, because numbers could be names, too.
         names = [labels[i] for i in found.class_ids(labels)]
         return self._examples(found, names, labels)
@@ -137,6 +137,7 @@ class MultiLabel(_Classification):
     """Any number of classes per text, such as "体育|娱乐"."""
 
     name = "multi-label"
+    splits_labels = True
 
     def read(self, path, columns, known=None):
         found = read_labelled(path, columns, known)

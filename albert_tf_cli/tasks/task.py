@@ -64,6 +64,7 @@ class Task:
         explain: optional method of the model that returns a function of a text (or a
             tuple of two) and a class (or `None`), which returns `Attributions`.
         takes_columns: bool. Whether `read` uses columns that are named.
+        splits_labels: optional `True` if `read` uses the separator of `Columns`.
         skips_invalid: optional `True` if `read` takes `skip_invalid=True`, to leave
             out examples with an invalid label.
     """
@@ -74,6 +75,7 @@ class Task:
     suspicious: Any = None
     explain: Any = None
     takes_columns = True
+    splits_labels: Any = None
     skips_invalid: Any = None
 
     def __init__(self, name: str | None = None):

@@ -22,6 +22,7 @@ FILES = {
     "cut.onnx": "cut",
     "holes.tsv": "label\ttext\n1\t很好\n\t差\n0\t好\n\t坏\n",
     "blank.tsv": "label\ttext\n\t好\n",
+    "lists.jsonl": '{"label": ["好", "贵"], "text": "很好"}\n',
 }
 
 
@@ -64,6 +65,8 @@ EARLY = {
     f"{TRAIN} holes.tsv": "2 labels are invalid: Line 3 of holes.tsv",
     f"{TRAIN} train.tsv --skip-invalid --task summarization": "only to text-classif",
     f"{TRAIN} blank.tsv --task multi-label": "No text of blank.tsv has a label",
+    f"{TRAIN} train.tsv --label-separator ,": "only to multi-label",
+    f"{TRAIN} lists.jsonl": "Line 1 of lists.jsonl has the labels ['好', '贵']. Expec",
     "inspect [/a]": "There is no checkpoint at [/a]: it is not",
     "evaluate unfinished train.tsv": "Run the same command again to resume it",
     "predict model train.tsv one.tsv": "Pass one file at a time. Received: train.tsv",
