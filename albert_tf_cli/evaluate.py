@@ -182,6 +182,8 @@ def reader_of(task: Task, skip_invalid: bool = False) -> Callable[..., Any]:
                 f"The files of {task.name} have names of their own. --label-column, "
                 "--text-column and --text-b-column do not apply."
             )
+        # Not a pipe, such as <(zcat train.tsv.gz), which can be read once.
+        common.check_files(path)
         with unchanged(path):
             return task.read(path, columns, *arguments, **options)
 

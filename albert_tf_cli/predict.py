@@ -306,9 +306,11 @@ def _file_of(texts):
     # Unlike pathlib, this returns False for a text that is too long for a name.
     if os.path.isfile(texts[0]) or os.path.isdir(texts[0]):
         return texts[0]
-    if endings(texts[0])[0] in _SUFFIXES:
+    is_pipe = os.path.exists(texts[0]) and not os.path.isdir(texts[0])
+    if is_pipe or endings(texts[0])[0] in _SUFFIXES:
         raise FileNotFoundError(
-            f"{texts[0]} is not a file. Expected texts, or one file of texts."
+            f"{texts[0]} is not a file. Expected texts, or one file of texts. Pass the "
+            "output of another command as standard input."
         )
     return None
 

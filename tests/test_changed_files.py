@@ -1,10 +1,12 @@
 """Files that are read several times, and change in between."""
 
+import os
 import pathlib
 import pickle
 
 import pytest
 from checkpoint_files import GOLDEN
+from command_line import refused
 from lite_tasks import needs_onnx
 from small_classifier import VOCABULARY, small_classifier
 
@@ -106,6 +108,17 @@ def test_a_corpus_that_changes_is_named(tmp_path):
             change(tmp_path / "b.txt")
     (warning,) = corpus.warnings
     assert f"{tmp_path / 'b.txt'} has changed while it was read" in warning
+
+
+def test_a_pipe_is_refused_because_it_can_be_read_once(tmp_path):
+    pipe, model = tmp_path / "pipe", tmp_path / "model"
+    os.mkfifo(pipe)
+    small_classifier(2).save_to_preset(model)
+    assert "pipe is not a file" in refused("predict", model, pipe)
+    assert "pipe is not a file" in refused("evaluate", model, pipe)
+    output = ("--output", tmp_path / "new")
+    command = ("finetune", "--train", pipe, "--checkpoint", model, *output)
+    assert "pipe is not a file" in refused(*command)
 
 
 def test_other_errors_of_a_file_remain(tmp_path):

@@ -54,7 +54,7 @@ TRAIN = "finetune --dev train.tsv --output out --train"
 START = f"{TRAIN} train.tsv --checkpoint checkpoint"
 # Before TensorFlow is imported, which takes seconds.
 EARLY = {
-    f"{TRAIN} no.tsv": "no.tsv: No such file",
+    f"{TRAIN} no.tsv": "no.tsv is not a file",
     f"{TRAIN} one.tsv": "All texts of one.tsv have the label '1'",
     f"{TRAIN} train.tsv --test other.tsv": "Expected one of the classes ['0', '1']",
     f"{TRAIN} train.tsv --task summarization": "Name it in the header as one of summa",
