@@ -177,13 +177,14 @@ def reader_of(task: Task, skip_invalid: bool = False) -> Callable[..., Any]:
     """
 
     def read(path: str, columns: Columns, *arguments: Any, **options: Any) -> Any:
-        if any(columns[:3]) and not task.takes_columns:
-            raise AlbertError(
-                f"The files of {task.name} have names of their own. --label-column, "
-                "--text-column and --text-b-column do not apply."
-            )
-        # Not a pipe, such as <(zcat train.tsv.gz), which can be read once.
-        common.check_files(path)
+        for name, column in zip(Columns._fields[:3], columns, strict=False):
+            if column:
+                option = f"--{name.replace('_', '-')}-column"
+                check_support(option, "takes_columns", task)
+        # Not a pipe, such as <(zcat train.tsv.gz), which can be read once. RACE has
+        # directories.
+        if not pathlib.Path(path).is_dir():
+            common.check_files(path)
         with unchanged(path):
             return task.read(path, columns, *arguments, **options)
 

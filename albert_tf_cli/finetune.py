@@ -129,7 +129,7 @@ def finetune(
 ):
     """Fine-tune a model on labelled examples.
 
-    Files are .tsv, .csv or .jsonl, with the columns label, text and, for pairs,
+    Files are .tsv, .csv, .xlsx or .jsonl, with the columns label, text and, for pairs,
     text_b. Use --label-column and --text-column for other names. The epoch with the
     best dev score is kept. The command writes the model, metrics.json and history.png
     to --output. After an interruption, the same command resumes the training.

@@ -49,8 +49,8 @@ def predict(
     texts: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Texts, or one .csv, .tsv, .jsonl, .parquet or .txt file, also .gz or "
-            ".zst. Default, or for -: the lines of standard input."
+            help="Texts, or one file: a .txt with a text per line, or any that "
+            "`finetune` reads. Default, or for -: the lines of standard input."
         ),
     ] = None,
     task_name: Annotated[
@@ -306,7 +306,7 @@ def _file_of(texts):
     # Unlike pathlib, this returns False for a text that is too long for a name.
     if os.path.isfile(texts[0]) or os.path.isdir(texts[0]):
         return texts[0]
-    is_pipe = os.path.exists(texts[0]) and not os.path.isdir(texts[0])
+    is_pipe = os.path.exists(texts[0])
     if is_pipe or endings(texts[0])[0] in _SUFFIXES:
         raise FileNotFoundError(
             f"{texts[0]} is not a file. Expected texts, or one file of texts. Pass the "

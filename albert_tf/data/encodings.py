@@ -94,6 +94,8 @@ def guess_encoding(data: bytes) -> Guess:
         is_wide = max(min(zeros[:2]), min(zeros[2:])) > len(data[:4000]) // 5
         order = "be" if zeros[0] + zeros[2] > zeros[1] + zeros[3] else "le"
         return Guess(f"utf-{32 if is_wide else 16}-{order}")
+    if b"\x1b$" in data and decoded(data, "iso2022_jp"):
+        return Guess("iso2022_jp")
     is_utf8 = decoded(data, "utf-8") is not None
     if re.search(rb"[\x01-\x08\x0e-\x1f]", data):
         for name in ("utf-16-le", "utf-16-be"):

@@ -441,8 +441,7 @@ def holds_lines(
         return False
     lines = itertools.islice(stream_lines(path, encoding), HEAD_LINES)
     head = [line for line in lines if line.strip()] or [""]
-    counts = {line.count("\t") for line in head}
-    if is_json(head[0]) or len(counts) > 1 or counts == {0}:
-        return not is_json(head[0])
-    has_names = bool(named_columns([x.strip().lower() for x in head[0].split("\t")]))
-    return not (has_names or ("choices" not in fields and max(counts) >= len(fields)))
+    if is_json(head[0]) or named_columns(head[0].strip().lower().split("\t")):
+        return False
+    tabs = {line.count("\t") for line in head}
+    return len(tabs) > 1 or max(tabs) < len(fields) or "choices" in fields

@@ -30,6 +30,8 @@ def read_labelled(path, columns, known=None):
 class _Classification(Task):
     """Base class of single-label and multi-label classification."""
 
+    takes_columns = True
+
     def predict(self, model, x, batch_size):
         outputs = super().predict(model, x, batch_size)
         is_exported = isinstance(model, ExportedModel)
@@ -207,6 +209,7 @@ class Regression(Task):
     """A number per text or pair, such as the similarity of two texts."""
 
     name = "regression"
+    takes_columns = True
     skips_invalid = True
 
     def read(self, path, columns, known=None, skip_invalid=False):
@@ -225,6 +228,7 @@ class TextEmbedding(Task):
     """Pairs with their similarity; `predict` compares two texts per line."""
 
     name = "text-embedding"
+    takes_columns = True
     skips_invalid = True
 
     def read(self, path, columns, known=None, skip_invalid=False):
@@ -260,7 +264,6 @@ class SpellingCorrection(Task):
     """A misspelt and a correct text of the same length."""
 
     name = "spelling-correction"
-    takes_columns = False
 
     def read(self, path, columns, known=None):
         return Examples(*albert_tf.data.read_spelling(path, columns.encoding))
@@ -291,7 +294,6 @@ class Summarization(Task):
     """An article and its summary, sentences of the article; scored by ROUGE."""
 
     name = "summarization"
-    takes_columns = False
 
     def read(self, path, columns, known=None):
         return Examples(*albert_tf.data.read_articles(path, columns.encoding))
@@ -321,7 +323,6 @@ class TokenClassification(Task):
     """Entities: spans of a text with a label."""
 
     name = "token-classification"
-    takes_columns = False
 
     def read(self, path, columns, known=None):
         found = albert_tf.data.read_tagged_texts(path, columns.encoding)
@@ -395,7 +396,6 @@ class QuestionAnswering(Task):
     """A question and its context; scored by the script of SQuAD or CMRC 2018."""
 
     name = "question-answering"
-    takes_columns = False
 
     def read(self, path, columns, known=None):
         found = albert_tf.data.read_squad(path, columns.encoding).for_training()
@@ -448,7 +448,6 @@ class MultipleChoice(Task):
     """A context, a question and at least two choices."""
 
     name = "multiple-choice"
-    takes_columns = False
 
     def read(self, path, columns, known=None):
         found = albert_tf.data.read_choices(path, columns.encoding)

@@ -63,8 +63,8 @@ class Task:
             label looks wrong.
         explain: optional method of the model that returns a function of a text (or a
             tuple of two) and a class (or `None`), which returns `Attributions`.
-        takes_columns: bool. Whether `read` uses columns that are named.
         splits_labels: optional `True` if `read` uses the separator of `Columns`.
+        takes_columns: optional `True` if `read` uses the columns of `Columns`.
         skips_invalid: optional `True` if `read` takes `skip_invalid=True`, to leave
             out examples with an invalid label.
     """
@@ -74,8 +74,8 @@ class Task:
     mistakes: Any = None
     suspicious: Any = None
     explain: Any = None
-    takes_columns = True
     splits_labels: Any = None
+    takes_columns: Any = None
     skips_invalid: Any = None
 
     def __init__(self, name: str | None = None):

@@ -7,6 +7,7 @@ import sys
 from unittest import mock
 
 import numpy as np
+import openpyxl
 import pytest
 from command_line import refused, run, write_start
 from lite_tasks import needs_onnx
@@ -95,7 +96,14 @@ def test_a_file_is_answered_as_its_texts(folder, tmp_path):
     table = '编号,内容\n1,很好\n2,太差了\n3,"一般, 般"\n'
     (tmp_path / "a.csv").write_text(table, "utf-8")
     (tmp_path / "a.txt").write_text("\n".join(texts) + "\n", "utf-8")
-    for name in ("a.csv", "a.txt"):
+    # With a header, with ids, or in a workbook, a file of texts is a table.
+    (tmp_path / "b.txt").write_text("\n".join(["文本", *texts]), "utf-8")
+    (tmp_path / "c.txt").write_text("1\t很好\n2\t太差了\n3\t一般, 般\n", "utf-8")
+    workbook = openpyxl.Workbook()
+    for row in (["编号", "内容"], *enumerate(texts)):
+        workbook.active.append(row)
+    workbook.save(tmp_path / "a.xlsx")
+    for name in ("a.csv", "a.txt", "b.txt", "c.txt", "a.xlsx"):
         assert run(*predict, tmp_path / name).stdout == expected
     # Pairs have two columns.
     (tmp_path / "b.csv").write_text("text_a,text_b\n你好,你还好吗\n,\n", "utf-8")

@@ -12,6 +12,7 @@ import warnings
 from typing import NamedTuple
 
 import keras
+import numpy as np
 import pytest
 from command_line import refused, run, write_start
 from lite_tasks import near
@@ -21,8 +22,10 @@ import albert_tf
 from albert_tf.data.tables import Table
 from albert_tf.models.pooling import POOLING_MODES
 from albert_tf.training import fine_tuning
+from albert_tf_cli.evaluate import read_remembered
 from albert_tf_cli.finetune import Freeze, PoolingMode, _warn_of_rare_class
 from albert_tf_cli.tasks import TASKS, Columns, Examples, split
+from albert_tf_lite.errors import AlbertError
 
 pytestmark = pytest.mark.filterwarnings("ignore:Only .* dev examples")
 
@@ -253,7 +256,9 @@ def test_the_ids_of_questions_stay_and_their_files_take_no_columns(trained, tmp_
     ids = [question["context"] for question in QUESTIONS]
     assert [x["id"] for x in Table(tmp_path / "found.csv").records()] == ids
     error = refused("evaluate", model, data, "--text-column", "question")
-    assert "of question-answering have names of their own" in error
+    assert (
+        "--text-column does not apply to question-answering, only to text-cl" in error
+    )
 
 
 def test_a_task_is_exported_and_says_what_it_takes(trained, tmp_path):
@@ -378,3 +383,20 @@ def test_without_dev_a_share_of_each_class_is_held_back():
     # A class with one example, and examples without classes.
     for y in ([0] * 39 + [1], [[(0, 1, "PER")], []] * 20):
         assert len(split(Examples(texts, y), seed=3)[1]) == 4
+
+
+def test_the_separator_of_the_training_is_remembered(tmp_path):
+    path, read = tmp_path / "several.tsv", TASKS["multi-label"].read
+    path.write_text("label\ttext\n快~好\t一\n快\t二\n", "utf-8")
+    settings = {"settings": {"label_separator": "~", "text_column": "text"}}
+    (tmp_path / "metrics.json").write_text(json.dumps(settings), "utf-8")
+    given = Columns(label_separator="~")
+    for columns in (given, read_remembered(tmp_path, Columns(), lambda x: x)):
+        examples = read(path, columns)
+        assert examples.arguments["labels"] == ["好", "快"]
+        assert np.array(examples.y).tolist() == [[1, 1], [0, 1]]
+    # The classes of a model are found without it.
+    known = examples.arguments
+    assert np.array(read(path, given, known).y).tolist() == [[1, 1], [0, 1]]
+    with pytest.raises(AlbertError, match="Line 2 .* '快~好'. Expected some of the"):
+        read(path, Columns(), known)
