@@ -32,12 +32,14 @@ from albert_tf_cli.pretrain_data import pretrain_data
 from albert_tf_cli.pretraining import pretrain
 from albert_tf_cli.tasks import Columns
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.unknown import kind_of
 
 __all__ = ["app", "main"]
 
 # Options by the arguments of functions that error messages name.
 _OPTIONS = {
-    **{name: f"--{name.replace('_', '-')}-column" for name in Columns._fields},
+    **{name: f"--{name.replace('_', '-')}-column" for name in Columns._fields[:3]},
+    "encoding": "--encoding",
     "config": "--config",
     "vocabulary": "--vocab",
 }
@@ -86,13 +88,25 @@ def main():
     Errors that the user can fix end in one line; any other exception is a bug and
     shows its traceback.
     """
-    warnings.formatwarning = lambda message, *_, **__: f"Warning: {message}\n"
+    shown = set()
+
+    def line_of(message, *_, **__):
+        # Once: each epoch scores the same texts.
+        is_new = kind_of(message) not in shown
+        shown.add(kind_of(message))
+        return f"Warning: {_named(message)}\n" * is_new
+
+    warnings.formatwarning = line_of
     try:
         app()
     except (AlbertError, OSError) as error:
         message = str(error)
         if isinstance(error, OSError) and error.filename is not None:
             message = f"{error.filename}: {error.strerror}"
-        message = re.sub(r"`(\w+)=`", lambda x: _OPTIONS.get(x[1], x[0]), message)
-        errors.print(Text("Error:", style="bold red"), message, soft_wrap=True)
+        errors.print(Text("Error:", style="bold red"), _named(message), soft_wrap=True)
         sys.exit(1)
+
+
+def _named(message):
+    """Return a message with options in place of the arguments of functions."""
+    return re.sub(r"`(\w+)=`", lambda x: _OPTIONS.get(x[1], x[0]), str(message))

@@ -1,5 +1,6 @@
 """The commands `albert-tf convert`, `inspect`, `prune` and `download`."""
 
+import collections
 import dataclasses
 import json
 import math
@@ -7,13 +8,16 @@ import os
 import pathlib
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 
 from albert_tf_cli import common, options
 from albert_tf_cli.options import data_option, model_option, output_option
-from albert_tf_cli.streaming import text_blocks
-from albert_tf_cli.tasks import Columns
+from albert_tf_cli.streaming import file_blocks
+from albert_tf_cli.tasks import Columns, Task, task_named
+from albert_tf_cli.tasks.task import as_columns
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.unknown import advice, are_many, commonest
 
 # Two implementations differ by about 5e-6 in float32, misplaced weights by far more.
 TOLERANCE = 1e-4
@@ -66,21 +70,38 @@ def convert(
 
 def inspect(
     checkpoint: options.Checkpoint,
+    file: Annotated[
+        str | None,
+        typer.Argument(
+            help="Texts, as for `predict`: count their tokens and the unknown ones."
+        ),
+    ] = None,
     config: options.Config = None,
+    text_column: options.TextColumn = None,
+    text_b_column: options.TextBColumn = None,
+    encoding: options.Encoding = None,
     as_json: options.Json = False,
 ):
     """Inspect a checkpoint and list missing weights.
 
+    With a file of texts, also print the share of tokens that the vocabulary lacks, the
+    lengths of the texts, and how many are longer than the model reads.
+
     \b
-    Example:
+    Examples:
       albert-tf inspect albert_tiny_zh/albert_model.ckpt
+      albert-tf inspect my_model reviews.csv
     """
     common.check_checkpoint(checkpoint)
-    common.check_files(config)
+    common.check_files(config, file)
     common.import_tensorflow()
-    from albert_tf.checkpoints import RELEASES, inspect_checkpoint
+    from albert_tf.checkpoints import RELEASES, inspect_checkpoint, open_checkpoint
 
-    report = dataclasses.asdict(inspect_checkpoint(checkpoint, config=config))
+    opened = open_checkpoint(checkpoint, config=config) if file else checkpoint
+    report = dataclasses.asdict(inspect_checkpoint(opened, config=config))
+    if file:
+        columns = Columns(None, text_column, text_b_column, encoding=encoding)
+        report["texts"] = _inspect_texts(opened, file, columns)
     if as_json:
         print(json.dumps(report, ensure_ascii=False, indent=2))
         return
@@ -92,8 +113,83 @@ def inspect(
     number, dtypes = report["parameters"], report["dtypes"]
     report["parameters"] = f"{number / 1e6:.3g} M ({number:,})"
     report["dtypes"] = {x: f"{size / 1e6:.3g} MB" for x, size in dtypes.items()}
+    report |= _shown_texts(report.pop("texts", {}))
     rows = {name: x for name, x in report.items() if x or name in _ALWAYS}
     common.print_summary(rows)
+
+
+def _inspect_texts(opened, file, columns):
+    """Return counts of the texts of a file, their tokens and the unknown ones."""
+    tokenizer = opened.tokenizer()
+    if tokenizer is None:
+        raise AlbertError(f"There is no vocabulary beside {opened.path}.")
+    model, task, fields = opened.model, Task(), ("text",)
+    longest = opened.arguments["max_sequence_length"]
+    if preprocessor := getattr(model, "preprocessor", None):
+        longest = preprocessor.sequence_length
+        task = task_named(model.name_of_task)
+        fields = task.fields(model)
+    sizes, tokens, unknown = [], 0, collections.Counter()
+    for x, _ in file_blocks(task, file, columns, fields)():
+        # [CLS] and [SEP], and another [SEP] after each further part.
+        size = np.full(len(as_columns(x)[0]), 2)
+        for i, part in enumerate(as_columns(x)):
+            # Choices are lists.
+            texts = [y if isinstance(y, str) else "\t".join(y) for y in part]
+            lengths, lacking = _tokens_of(texts, tokenizer)
+            size += lengths + (lengths > 0) * (i > 0)
+            tokens += int(lengths.sum())
+            unknown += lacking
+        sizes.append(size)
+    if not sizes:
+        raise AlbertError(f"{file} has no texts.")
+    lengths, many = np.concatenate(sizes), are_many(unknown.total(), tokens)
+    return {
+        "count": len(lengths),
+        "tokens": tokens,
+        "unknown": unknown.total(),
+        "commonest_unknown": commonest(unknown),
+        "advice": advice(unknown, tokenizer) if many else None,
+        "median_length": int(np.median(lengths)),
+        "length_of_95_percent": int(np.percentile(lengths, 95)),
+        "longest": int(lengths.max()),
+        "sequence_length": longest,
+        "longer": int((lengths > longest).sum()),
+        "reads_windows": getattr(model, "reads_windows", False),
+    }
+
+
+def _tokens_of(texts, tokenizer):
+    """Return the number of tokens of each text, and what is unknown."""
+    from albert_tf.preprocessing.texts import tokenize_with_offsets
+
+    ids, starts, ends = tokenize_with_offsets(tokenizer, texts)
+    places = np.flatnonzero(ids.values.numpy() == tokenizer.unk_token_id)
+    rows, starts, ends = (
+        x.numpy()[places] for x in (ids.value_rowids(), starts.values, ends.values)
+    )
+    unknown = (texts[i][a:b] for i, a, b in zip(rows, starts, ends, strict=True))
+    return ids.row_lengths().numpy(), collections.Counter(unknown)
+
+
+def _shown_texts(found):
+    """Return what `_inspect_texts` found as rows of a report."""
+    if not found:
+        return {}
+    count, length = found["count"], found["sequence_length"]
+    names = ", ".join(f"{x} {n:,}" for x, n in found["commonest_unknown"].items())
+    share = found["unknown"] / max(found["tokens"], 1)
+    verb = "read in windows" if found["reads_windows"] else "truncated"
+    advised = {"advice": found["advice"]} if found["advice"] else {}
+    return {
+        "texts": f"{count:,}, {found['tokens']:,} tokens",
+        "unknown": f"{share:.2%} of the tokens{': ' * bool(names)}{names}",
+        **advised,
+        "lengths": f"median {found['median_length']}, 95% up to "
+        f"{found['length_of_95_percent']}, longest {found['longest']:,}",
+        verb: f"{found['longer']:,} ({found['longer'] / count:.1%}), longer than "
+        f"{length} tokens",
+    }
 
 
 def prune(
@@ -114,6 +210,7 @@ def prune(
     vocab: options.Vocab = None,
     text_column: options.TextColumn = None,
     text_b_column: options.TextBColumn = None,
+    encoding: options.Encoding = None,
 ):
     """Remove the tokens that a corpus does not need.
 
@@ -145,9 +242,10 @@ def prune(
             f"There is no vocabulary beside {checkpoint}. Pass --vocab."
         )
     pairs = getattr(model, "pairs", False)
-    columns = Columns(text=text_column, text_b=text_b_column)
-    blocks = (text_blocks(file, pairs, columns)() for file in corpus)
-    texts = (text for tables in blocks for block, _ in tables for text in block)
+    columns = Columns(None, text_column, text_b_column, encoding=encoding)
+    fields = ("text", "text_pair") if pairs else ("text",)
+    blocks = (file_blocks(Task(), file, columns, fields)() for file in corpus)
+    texts = (x for part in blocks for y, _ in part for z in as_columns(y) for x in z)
     small, kept = prune_vocabulary(model, texts, tokenizer, min_count)
     save_checkpoint(small, output, layout=to, tokenizer=kept)
     before, after = (sum(x.numpy().nbytes for x in y.weights) for y in (model, small))

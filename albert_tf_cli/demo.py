@@ -13,7 +13,7 @@ import typer
 from albert_tf_cli import common
 from albert_tf_cli.chinese_help import is_chinese
 from albert_tf_cli.demo_pages import COMPONENTS, PAGES, WORDS
-from albert_tf_cli.evaluate import coloured_html, read_remembered
+from albert_tf_cli.evaluate import coloured_html, read_remembered, reader_of
 from albert_tf_cli.options import output_option
 from albert_tf_cli.tasks import Columns, task_named
 from albert_tf_lite.errors import AlbertError, import_extra
@@ -82,7 +82,7 @@ def own_examples(model: str, answer: Any) -> list[list[str]]:
     file = settings.get("dev") or settings.get("train")
     if not file:
         return []
-    read, known = task_named(answer.task).read, answer.model.get_config()
+    read, known = reader_of(task_named(answer.task)), answer.model.get_config()
     with contextlib.suppress(AlbertError, OSError):
         found = read_remembered(model, Columns(), lambda x: read(file, x, known))
         step = max(len(found) // NUM_EXAMPLES, 1)

@@ -16,6 +16,7 @@ from rich.table import Table
 from albert_tf_cli import common, options
 from albert_tf_cli.options import data_option, output_option
 from albert_tf_cli.tasks import TASKS, Columns, Task, task_named
+from albert_tf_lite.changes import unchanged
 from albert_tf_lite.errors import AlbertError
 
 # Number of mistakes with colours. Each takes as long as 100 predictions.
@@ -57,6 +58,7 @@ def evaluate(
     text_column: options.TextColumn = None,
     text_b_column: options.TextBColumn = None,
     label_separator: options.LabelSeparator = None,
+    encoding: options.Encoding = None,
     skip_invalid: options.SkipInvalid = False,
     train: Annotated[
         str | None,
@@ -98,7 +100,9 @@ def evaluate(
         raise AlbertError(
             f"{model} is a model for {task.name}, which cannot be evaluated."
         )
-    columns = Columns(label_column, text_column, text_b_column, label_separator)
+    columns = Columns(
+        label_column, text_column, text_b_column, label_separator, encoding
+    )
     if label_separator:
         check_support("--label-separator", "splits_labels", task)
     if report_directory:
@@ -165,12 +169,27 @@ def read_remembered(model: str, given: Columns, read: Callable[[Columns], Any]) 
     return read(given)
 
 
-def reader_of(task: Task, skip_invalid: bool) -> Callable[..., Any]:
-    """Return the method `read` of a task, with the option --skip-invalid."""
-    read: Any = task.read
+def reader_of(task: Task, skip_invalid: bool = False) -> Callable[..., Any]:
+    """Return the method `read` of a task, with the option --skip-invalid.
+
+    Readers read a file several times, for its encoding first. It raises if the file
+    changes meanwhile.
+    """
+
+    def read(path: str, columns: Columns, *arguments: Any, **options: Any) -> Any:
+        if any(columns[:3]) and not task.takes_columns:
+            raise AlbertError(
+                f"The files of {task.name} have names of their own. --label-column, "
+                "--text-column and --text-b-column do not apply."
+            )
+        # Not a pipe, such as <(zcat train.tsv.gz), which can be read once.
+        common.check_files(path)
+        with unchanged(path):
+            return task.read(path, columns, *arguments, **options)
+
     if skip_invalid:
         check_support("--skip-invalid", "skips_invalid", task)
-        read = functools.partial(read, skip_invalid=True)
+        return functools.partial(read, skip_invalid=True)
     return read
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from albert_tf_cli import common, options
-from albert_tf_cli.evaluate import read_remembered
+from albert_tf_cli.evaluate import read_remembered, reader_of
 from albert_tf_cli.options import data_option, output_option
 from albert_tf_cli.tasks import TASKS, Columns, task_named
 from albert_tf_lite.errors import AlbertError
@@ -53,6 +53,7 @@ def export(
     label_column: options.LabelColumn = None,
     text_column: options.TextColumn = None,
     text_b_column: options.TextBColumn = None,
+    encoding: options.Encoding = None,
     overwrite: Annotated[
         bool, output_option("Replace existing files at PATH.", "--overwrite")
     ] = False,
@@ -93,8 +94,9 @@ def export(
         if task.name not in TASKS:
             raise AlbertError(f"--check does not apply to {task.name}.")
         known = trained.get_config()
-        columns = Columns(label_column, text_column, text_b_column)
-        examples = read_remembered(model, columns, lambda x: task.read(check, x, known))
+        columns = Columns(label_column, text_column, text_b_column, encoding=encoding)
+        read = reader_of(task)
+        examples = read_remembered(model, columns, lambda x: read(check, x, known))
     if format_name == "savedmodel":
         saved_model(trained, path, card=_card_facts(model))
         texts = tuple(tf.fill([1] * x.shape.rank, "a") for x in trained.text_specs)

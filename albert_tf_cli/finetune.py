@@ -31,11 +31,11 @@ LEAST_DEV, MOST_FREQUENT = 20, 50
 # Scores that are not better if they are larger.
 _NOT_TO_MAXIMISE = {"false_positive_rate", "mse", "total"}
 
-# Options that do not identify a training, because its data and weights do.
+# Options that do not identify a training, because its data and model do.
 _FILES = (
     *("train", "dev", "test", "checkpoint", "config", "vocab"),
-    *("label_column", "text_column", "text_b_column", "overwrite"),
-    *("label_separator", "skip_invalid"),
+    *("label_column", "text_column", "text_b_column", "label_separator"),
+    *("encoding", "overwrite", "skip_invalid"),
 )
 
 
@@ -58,6 +58,7 @@ def finetune(
     text_column: options.TextColumn = None,
     text_b_column: options.TextBColumn = None,
     label_separator: options.LabelSeparator = None,
+    encoding: options.Encoding = None,
     skip_invalid: options.SkipInvalid = False,
     checkpoint: options.StartCheckpoint = None,
     config: Annotated[
@@ -144,7 +145,9 @@ def finetune(
     if label_separator:
         check_support("--label-separator", "splits_labels", learned)
     read = reader_of(learned, skip_invalid)
-    columns = Columns(label_column, text_column, text_b_column, label_separator)
+    columns = Columns(
+        label_column, text_column, text_b_column, label_separator, encoding
+    )
     data = _read_parts(read, {"train": train, "dev": dev, "test": test}, columns, seed)
     arguments = data["train"].arguments
     labels = arguments.get("labels")
@@ -174,7 +177,7 @@ def finetune(
         fine_tuning_learning_rate,
     )
     from albert_tf.training.fine_tuning import fine_tune
-    from albert_tf.training.run_state import data_digest
+    from albert_tf.training.run_state import model_digest
 
     keras.utils.set_random_seed(seed)
     keras.config.set_dtype_policy(as_dtype(precision))
@@ -218,7 +221,7 @@ def finetune(
             settings={
                 **{name: x for name, x in settings.items() if name not in _FILES},
                 "arguments": arguments,
-                "weights": data_digest(model.get_weights()),
+                "model": model_digest(model),
             },
             **progress,
             maximise=monitor,

@@ -89,6 +89,10 @@ TextColumn = Annotated[
 TextBColumn = Annotated[
     str | None, data_option("Name or number of the column of the second text.")
 ]
+Encoding = Annotated[
+    str | None,
+    data_option("Encoding of the files: gb18030, big5, ... Default: by their content."),
+]
 LabelSeparator = Annotated[
     str | None,
     data_option(

@@ -2,37 +2,39 @@
 
 import contextlib
 import functools
+import io
+import itertools
 import json
 import os
 import pathlib
 import re
 import sys
-from collections.abc import Callable, Iterator
+import warnings
 from typing import Annotated, Any, Literal
 
 import typer
 from rich.text import Text
 
-from albert_tf.files import file_digest
 from albert_tf_cli import common, options
 from albert_tf_cli.evaluate import check_support, coloured_runs, read_remembered
 from albert_tf_cli.options import advanced_option, model_option, output_option
 from albert_tf_cli.streaming import (
     BLOCK,
+    CheckedBlocks,
     answer_blocks,
     append,
-    check_blocks,
-    list_blocks,
+    file_blocks,
     open_journal,
     read_journal,
-    text_blocks,
 )
 from albert_tf_cli.tasks import Columns, task_named
+from albert_tf_cli.tasks.task import as_columns
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.exported_model import open_exported
 from albert_tf_lite.pipeline import Pipeline
 
 Engine = Literal["onnx", "litert", "ray"]
+_SUFFIXES = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".parquet", ".xlsx")
 
 
 def predict(
@@ -94,6 +96,7 @@ def predict(
     ] = None,
     text_column: options.TextColumn = None,
     text_b_column: options.TextBColumn = None,
+    encoding: options.Encoding = None,
     batch_size: options.BatchSize = None,
     workers: Annotated[
         int | None, advanced_option("Processes. Default: one per CPU.", min=1)
@@ -137,22 +140,22 @@ def predict(
                 "--explain colours the texts on a terminal. Pass --json for numbers."
             )
         explainer = task.explain(loaded)
-    fields, given = task.fields(loaded), Columns(None, text_column, text_b_column)
-    is_pair = fields == ("text", "text_pair")
-    lines = [] if file else texts or _standard_input()
+    fields = task.fields(loaded)
+    given = Columns(None, text_column, text_b_column, encoding=encoding)
+    lines = [] if file else texts or _standard_input(encoding)
 
-    def read(columns: Columns) -> tuple[Callable[[], Iterator], list[int], str]:
-        """Return the blocks of all texts, their sizes and a digest."""
-        read_texts = text_blocks(file, is_pair, columns) if file else None
+    def read(columns: Columns) -> CheckedBlocks:
+        """Return the blocks of all examples."""
+        if file:
+            return CheckedBlocks(file_blocks(task, file, columns, fields), file)
+        parts = [lines[i : i + BLOCK] for i in range(0, len(lines), BLOCK)]
+        return CheckedBlocks(
+            lambda: ((task.inputs(fields, part), None) for part in parts),
+            "The list of texts",
+        )
 
-        def blocks():
-            for texts, table in read_texts() if read_texts else list_blocks(lines):
-                yield texts, task.inputs(loaded, texts), table
-
-        return blocks, *check_blocks(blocks)
-
-    blocks, sizes, digest = read_remembered(model, given, read) if file else read(given)
-    if network and len(sizes) > 1:
+    blocks = read_remembered(model, given, read) if file else read(given)
+    if network and len(blocks.sizes) > 1:
         # One thread per process, also if there is a single process.
         answer = Pipeline(open_exported(model, threads=1), **settings)
     elif engine != "ray":
@@ -166,27 +169,28 @@ def predict(
         workers=workers,
     )
     if not output:
-        for texts, x, answers in answered():
-            for text, parts, found in zip(texts, _examples(x), answers, strict=True):
-                _print_answer(task, text, parts, found, as_json, explain)
+        for x, answers in answered():
+            for parts, found in zip(_examples(x), answers, strict=True):
+                _print_answer(task, parts, found, as_json, explain)
         return
 
     def records():
         answers = read_journal(journal)
-        for (_, x, table), block in zip(blocks(), answers, strict=True):
-            examples = (dict(zip(fields, parts, strict=True)) for parts in _examples(x))
-            own = table.records() if table else examples
-            for record, found in zip(own, block, strict=True):
+        for (x, own), block in zip(blocks(), answers, strict=True):
+            examples = (dict(zip(fields, part, strict=False)) for part in _examples(x))
+            for record, found in zip(own or examples, block, strict=True):
                 if suffix == ".jsonl":
                     named = found if isinstance(found, dict) else {"answer": found}
                 else:
                     named = task.columns(found["answer"] if explain else found)
-                yield _joined(record, named)
+                taken = blocks.names or dict.fromkeys(fields)
+                yield record | {_free_name(k, taken): x for k, x in named.items()}
 
-    run = {"model": _digest(network, answer), "texts": digest, "task": answer.task}
-    run |= {"labels": labels, "top_k": top_k, "explain": explain, "block": BLOCK}
+    run = {"model": _digest(network, answer), "texts": blocks.digest}
+    run |= {"task": answer.task, "labels": labels, "top_k": top_k, "explain": explain}
     run |= {"engine": None if network else engine, "batch_size": batch_size}
-    total = sum(sizes)
+    run |= {"block": BLOCK}
+    total = sum(blocks.sizes)
     with (
         common.interruptible(context),
         open_journal(output, run) as (journal, finished),
@@ -195,11 +199,11 @@ def predict(
             common.progress_bar("Texts", context, "texts") as progress,
             contextlib.closing(answered(finished)) as results,
         ):
-            done = sum(sizes[:finished])
+            done = sum(blocks.sizes[:finished])
             progress(done, total)
-            for texts, _, answers in results:
+            for _, answers in results:
                 append(journal, answers)
-                done += len(texts)
+                done += len(answers)
                 progress(done, total)
         write_records(output, records, suffix, file)
     common.console.print(f"{total:,} answers are in {output}", soft_wrap=True)
@@ -217,12 +221,11 @@ def _labels(candidate_labels, task_name):
     return labels
 
 
-def _joined(record, answer):
-    """Return a record with the fields of its answer, renamed where it has them."""
-    return record | {
-        f"predicted_{name}" if name in record else name: value
-        for name, value in answer.items()
-    }
+def _free_name(name, taken):
+    """Return a name for a column of answers that no column of the input has."""
+    numbered = (f"predicted_{name}_{i}" for i in itertools.count(2))
+    names = itertools.chain([name, f"predicted_{name}"], numbered)
+    return next(x for x in names if x not in taken)
 
 
 def _open(model, task_name, engine, explain, settings):
@@ -255,20 +258,19 @@ def _open(model, task_name, engine, explain, settings):
 
 def _examples(x):
     """Return the parts of each example as a tuple."""
-    return zip(*(x if isinstance(x, tuple) else (x,)), strict=True)
+    return zip(*as_columns(x), strict=True)
 
 
 def _digest(network, answer):
-    """Return the fingerprint of a model: of its exported file or its weights."""
+    """Return the fingerprint of an exported file or of a model."""
     if network:
-        return file_digest(network.path)
-    from albert_tf.training.run_state import data_digest
+        return network.digest
+    from albert_tf.training.run_state import model_digest
 
-    config = json.dumps(answer.model.get_config(), sort_keys=True, default=str)
-    return data_digest((config, answer.model.get_weights()))
+    return model_digest(answer.model)
 
 
-def _print_answer(task, text, parts, found, as_json, explain):
+def _print_answer(task, parts, found, as_json, explain):
     if as_json:
         line = json.dumps(found, ensure_ascii=False)
         print(line.encode("utf-8", "replace").decode())
@@ -281,6 +283,11 @@ def _print_answer(task, text, parts, found, as_json, explain):
         values = found["explanation"]["characters"]
         common.console.print(_coloured(parts, values), soft_wrap=True)
     else:
+        *texts, last = parts
+        texts += [last] if isinstance(last, str) else last
+        if len(texts) > 1:
+            texts = [text.replace("\t", " ") for text in texts]
+        text = "\t".join(texts)
         # One line per text, without the halves of surrogate pairs that JSON can have.
         print(*cells, re.sub(r"[\r\n\ud800-\udfff]", " ", text), sep="\t")
 
@@ -297,20 +304,35 @@ def _file_of(texts):
     if not texts or len(texts) > 1:
         return None
     # Unlike pathlib, this returns False for a text that is too long for a name.
-    if os.path.isfile(texts[0]):
+    if os.path.isfile(texts[0]) or os.path.isdir(texts[0]):
         return texts[0]
-    if endings(texts[0])[0] in (".csv", ".tsv", ".jsonl", ".parquet", ".txt"):
+    is_pipe = os.path.exists(texts[0]) and not os.path.isdir(texts[0])
+    if is_pipe or endings(texts[0])[0] in _SUFFIXES:
         raise FileNotFoundError(
-            f"{texts[0]} is not a file. Expected texts, or one file of texts."
+            f"{texts[0]} is not a file. Expected texts, or one file of texts. Pass the "
+            "output of another command as standard input."
         )
     return None
 
 
-def _standard_input():
-    # Invalid UTF-8 in one line must not stop the others.
-    lines = sys.stdin.buffer.read().split(b"\n")
-    texts = [line.removesuffix(b"\r").decode("utf-8", "replace") for line in lines]
-    return texts[:-1] if texts[-1] == "" else texts
+def _standard_input(encoding):
+    """Return the lines of standard input, with U+FFFD for what cannot be decoded."""
+    from albert_tf.data.reading import is_json, open_text
+
+    name = "Standard input"
+    file = io.BufferedReader(io.BytesIO(sys.stdin.buffer.read()))
+    text = open_text(name, file, encoding, "replace", newline=None)
+    lines = [line.removesuffix("\n") for line in text]
+    lines[:1] = [line.removeprefix("\ufeff") for line in lines[:1]]
+    if wrong := [i for i, line in enumerate(lines, start=1) if "\ufffd" in line]:
+        message = f"{name} is not {text.encoding.upper()} in {len(wrong)} lines, "
+        message += (
+            f"first in line {wrong[0]}. Name the right encoding with `encoding=`."
+        )
+        warnings.warn(message, stacklevel=2)
+    if lines and is_json(lines[0]):
+        raise AlbertError(f"{name} looks like JSON. Save it as a .jsonl file.")
+    return lines
 
 
 # === Explanations ===

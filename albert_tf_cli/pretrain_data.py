@@ -6,6 +6,7 @@ import typer
 
 from albert_tf_cli import common
 from albert_tf_cli.options import (
+    Encoding,
     Seed,
     advanced_option,
     data_option,
@@ -63,6 +64,7 @@ def pretrain_data(
     text_field: Annotated[
         str, data_option("Field of the JSON lines with the text.")
     ] = "text",
+    encoding: Encoding = None,
     cased: Annotated[bool, data_option("Do not lower-case.", "--cased")] = False,
     masked: Annotated[
         bool,
@@ -126,6 +128,7 @@ def pretrain_data(
         keep_unpaired=keep_unpaired,
         masks=masks if masked else None,
         text_field=text_field,
+        encoding=encoding,
         seed=seed,
     )
     with common.progress_bar("Text", context) as progress:

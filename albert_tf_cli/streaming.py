@@ -1,4 +1,8 @@
-"""Read files of any size in blocks, and keep the answers of an unfinished run."""
+"""Read files of any size in blocks, and keep the answers of an unfinished run.
+
+A file is read several times: to check it, to answer its texts and to write its records
+beside the answers. Each time, every block must be that of the first time.
+"""
 
 import contextlib
 import functools
@@ -6,88 +10,104 @@ import hashlib
 import itertools
 import json
 import pathlib
-import re
-import warnings
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any, BinaryIO
 
 from albert_tf.files import name_final_path, only_writer
-from albert_tf_cli.tasks import Columns
+from albert_tf_cli.tasks import Columns, Task
+from albert_tf_cli.tasks.task import as_columns
+from albert_tf_lite.changes import change_check, changed_error
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.executors import run_jobs, with_warnings
+from albert_tf_lite.unknown import issue_once
 
 # Texts per block. A kill loses the blocks that are being computed.
 BLOCK = 1000
 
 
-def text_blocks(
-    path: str, pairs: bool, columns: Columns
-) -> Callable[[], Iterator[tuple[list[str], Any]]]:
-    """Return a function that reads the texts of a file, and its tables if it has such.
+def file_blocks(
+    task: Task, path: str, columns: Columns, fields: tuple[str, ...]
+) -> Callable[[], Iterator[tuple[Any, Any]]]:
+    """Return a function that reads a file in blocks, as `Task.blocks`."""
+    # Before the first rows determine the encoding.
+    check = change_check(path)
+    return lambda: _unchanged(task.blocks(path, columns, fields, BLOCK), check)
 
-    A tab joins the two texts of a pair, in which tabs become spaces.
+
+def _unchanged(blocks, check):
+    """Yield the blocks of a file as long as a check does not raise."""
+    try:
+        for block in blocks:
+            check()
+            yield block
+    except Exception:
+        # A change may look like damage.
+        check()
+        raise
+    check()
+
+
+class CheckedBlocks:
+    """Blocks of examples that are the same each time they are read.
+
+    All are read at once, so that an error in the last line of a file appears before
+    the first text is answered.
+
+    Args:
+        read: function that reads the blocks, tuples of the input of the model and the
+            records, or `None` if the examples belong to no records.
+        source: name of what is read, for errors.
+
+    Attributes:
+        sizes: list of ints, the number of examples of each block.
+        names: dict, whose keys are the names of the columns of all records.
+        digest: string, the fingerprint of all examples and their records.
     """
-    from albert_tf.data.reading import HEAD_BYTES, encoding_of, endings, stream_lines
-    from albert_tf.data.tables import table_blocks
 
-    if endings(path)[0] == ".txt" and columns.text is None:
-        encoding = encoding_of(path, HEAD_BYTES)
-        return lambda: list_blocks(stream_lines(path, encoding))
-    read_tables = table_blocks(path, BLOCK, text=columns.text, text_b=columns.text_b)
+    def __init__(self, read: Callable[[], Iterator[tuple]], source: str):
+        self._read, self._source = read, source
+        self.sizes, self._digests = [], []
+        self.names: dict[str, None] = {}
+        for x, records in read():
+            self.sizes.append(len(as_columns(x)[0]))
+            self.names |= dict.fromkeys(itertools.chain(*(records or ())))
+            self._digests.append(_digest(x, records))
+        self.digest = hashlib.sha256(b"".join(self._digests)).hexdigest()
 
-    def blocks():
-        for table in read_tables():
-            x = table.texts(pairs)
-            if pairs:
-                parts = ([cell.replace("\t", " ") for cell in part] for part in x)
-                x = list(map("\t".join, zip(*parts, strict=True)))
-            yield x, table
-
-    return blocks
-
-
-def list_blocks(texts: Iterable[str]) -> Iterator[tuple[list[str], None]]:
-    """Yield texts in blocks that belong to no table."""
-    texts = iter(texts)
-    while block := list(itertools.islice(texts, BLOCK)):
-        yield block, None
+    def __call__(self) -> Iterator[tuple]:
+        """Read the blocks; raise at the first that differs."""
+        for block, digest in itertools.zip_longest(self._read(), self._digests):
+            if block is None or digest != _digest(*block):
+                raise changed_error(self._source)
+            yield block
 
 
-def check_blocks(blocks: Callable[[], Iterator[tuple]]) -> tuple[list[int], str]:
-    """Read all blocks, and return the number of texts of each and a digest.
-
-    An error in the last line of a file appears before the first text is answered.
-    """
-    sizes, digest = [], hashlib.sha256()
-    for texts, *_ in blocks():
-        sizes.append(len(texts))
-        digest.update(json.dumps(texts).encode())
-    return sizes, digest.hexdigest()
+def _digest(x, records):
+    """Return the fingerprint of a block: its examples, and the records beside them."""
+    values = json.dumps([x, records], default=str)
+    return hashlib.sha256(values.encode()).digest()
 
 
 def answer_blocks(
     function: Callable[[Any], list],
-    blocks: Callable[[], Iterator[tuple[list[str], Any, Any]]],
+    blocks: Callable[[], Iterator[tuple[Any, Any]]],
     finished: int = 0,
     engine: str = "process",
     workers: int | None = None,
-) -> Generator[tuple[list[str], Any, list], None, None]:
-    """Yield texts, inputs and answers of each block that is not finished, in order.
+) -> Generator[tuple[Any, list], None, None]:
+    """Yield inputs and answers of each block that is not finished, in order.
 
-    Warnings that differ in numbers only are issued once.
+    Warnings of one kind are issued once.
     """
     unfinished = itertools.islice(blocks(), finished, None)
-    jobs = (((texts, x), (x,)) for texts, x, _ in unfinished)
+    jobs = ((x, (x,)) for x, _ in unfinished)
     run = run_jobs(functools.partial(with_warnings, function), jobs, engine, workers)
-    issued = set()
+    issued = set[str]()
     # Stop the workers at an error, not when the garbage is collected.
     with contextlib.closing(run):
-        for (texts, x), (answers, messages) in run:
-            for message in messages:
-                if (kind := re.sub("[0-9]+", "", message)) not in issued:
-                    issued.add(kind)
-                    warnings.warn(message, stacklevel=2)
-            yield texts, x, answers
+        for x, (answers, messages) in run:
+            issue_once(messages, issued)
+            yield x, answers
 
 
 # === Answers of an unfinished run: a line of settings, then a line per block ===

@@ -15,6 +15,7 @@ _REQUIREMENTS = {
     "gradio": "'albert-tf[demo]'",
     "onnx": "'albert-tf[onnx]'",
     "onnxruntime": "'albert-tf[onnx]' (or onnxruntime alone)",
+    "openpyxl": "'albert-tf[cli]' (or openpyxl alone)",
     "pyarrow": "pyarrow",
     "ray": "'albert-tf[ray]'",
     "sentencepiece": "sentencepiece",

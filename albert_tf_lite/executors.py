@@ -14,6 +14,7 @@ from collections.abc import Callable, Generator, Iterable
 from typing import Any
 
 from albert_tf_lite.errors import AlbertError, import_extra
+from albert_tf_lite.unknown import UnknownTokensWarning
 
 
 def run_jobs(
@@ -119,13 +120,16 @@ def _stop(*_: Any) -> None:
         raise KeyboardInterrupt
 
 
-def with_warnings(function: Callable, *arguments: Any) -> tuple[Any, list[str]]:
+def with_warnings(
+    function: Callable, *arguments: Any
+) -> tuple[Any, list[Warning | str]]:
     """Return the result of a call and its warnings, which a worker would print."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         result = function(*arguments)
-    shown = (x for x in caught if issubclass(x.category, UserWarning))
-    return result, [str(x.message) for x in shown]
+    shown = (x.message for x in caught if issubclass(x.category, UserWarning))
+    # Those of other packages may not be pickled.
+    return result, [x if isinstance(x, UnknownTokensWarning) else str(x) for x in shown]
 
 
 def call_pickled(pickled: bytes, *arguments: Any) -> Any:

@@ -2,24 +2,28 @@
 
 import base64
 import contextlib
+import functools
 import hashlib
 import inspect
+import itertools
 import json
 import os
 import pathlib
 import threading
 import warnings
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from albert_tf_lite.answers import TASKS
+from albert_tf_lite.changes import change_check, changed_error
 from albert_tf_lite.errors import AlbertError, import_extra, silent_stderr
 from albert_tf_lite.inputs import as_texts
 from albert_tf_lite.sentence_piece import SentencePieceTokenizer
 from albert_tf_lite.tagging import Tagging
+from albert_tf_lite.unknown import warn_of_unknown
 from albert_tf_lite.word_piece import WordPieceTokenizer
 
 # The file in the directory of a model that answers without TensorFlow.
@@ -47,6 +51,7 @@ class ExportedModel:
     """
 
     threads: int | None
+    _check_unchanged: Callable[[], None]  # Since before the file was opened.
 
     def __init__(self, path: str | os.PathLike, settings: str | bytes | None):
         if settings is None:
@@ -73,7 +78,15 @@ class ExportedModel:
 
     def __reduce__(self) -> tuple:
         # Other processes open the file.
-        return type(self), (self.path, self.threads)
+        return _open_same, (type(self), self.path, self.threads, self.digest)
+
+    @functools.cached_property
+    def digest(self) -> str:
+        """The SHA-256 of the file; raise if it has changed since it was opened."""
+        with open(self.path, "rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        self._check_unchanged()
+        return digest
 
     @property
     def name_of_task(self) -> str:
@@ -171,9 +184,11 @@ class ExportedModel:
         if self.task == "multiple-choice":
             return self._choice_logits(segments, batch_size)
         if self.task == "text-embedding" and len(segments) > 1:
-            return tuple(self.outputs(segment, batch_size) for segment in segments)
+            first, second = segments
+            return tuple(np.split(self.outputs([*first, *second], batch_size), 2))
         tokenized = [map(self.tokenizer.tokenize, part) for part in segments]
-        outputs = self._run(list(zip(*tokenized, strict=True)), batch_size)
+        examples = list(zip(*tokenized, strict=True))
+        outputs = self._run(examples, batch_size, segments)
         return np.array(outputs, "float32").reshape(-1, self.settings["units"])
 
     def _read(self, texts):
@@ -200,9 +215,19 @@ class ExportedModel:
             )
         return segments if isinstance(texts, tuple) else segments[0]
 
-    def _run(self, examples, batch_size):
-        """Return the output for each tokenized example, in input order."""
+    def _run(self, examples, batch_size, segments):
+        """Return the output for each tokenized example, in input order.
+
+        Warn if texts, those of `segments`, are truncated or many tokens unknown.
+        """
         tokenizer, length = self.tokenizer, self.sequence_length
+        parts = list(itertools.chain.from_iterable(examples))
+        warn_of_unknown(
+            sum(ids.count(tokenizer.unk_token_id) for ids in parts),
+            sum(map(len, parts)),
+            lambda: [text for part in segments for text in _flat(part)],
+            tokenizer,
+        )
         special = tokenizer.cls_token_id, tokenizer.sep_token_id
         rows = [pack(example, *special, length) for example in examples]
         if truncated := sum(was_cut for _, _, was_cut in rows):
@@ -232,7 +257,7 @@ class ExportedModel:
             for (ids, _, _), parts in zip(tokenized, windows, strict=True)
             for start, end, _, _ in parts
         ]
-        outputs = iter(self._run(examples, batch_size))
+        outputs = iter(self._run(examples, batch_size, [texts]))
         spans = []
         for (_, starts, ends), parts in zip(tokenized, windows, strict=True):
             # The tokens that each window decides, after [CLS].
@@ -259,7 +284,7 @@ class ExportedModel:
             windows = windows_of(len(ids), size, stride)
             examples += [(first, ids[start:end]) for start, end, _, _ in windows]
             cut.append((context, windows, len(first) + 2, characters))
-        outputs = iter(self._run(examples, batch_size))
+        outputs = iter(self._run(examples, batch_size, segments))
         found = []
         for context, windows, first, characters in cut:
             rows = []
@@ -277,7 +302,7 @@ class ExportedModel:
             for context, question, row in zip(*segments, strict=True)
             for choice in row
         ]
-        outputs = iter(self._run(examples, batch_size))
+        outputs = iter(self._run(examples, batch_size, segments))
         choices = segments[-1]
         logits = np.full((len(choices), max(map(len, choices), default=0)), -np.inf)
         for row, given in zip(logits, choices, strict=True):
@@ -308,7 +333,7 @@ class LiteRTModel(ExportedModel):
     """
 
     def __init__(self, path: str | os.PathLike, threads: int | None = None):
-        self.threads = threads
+        self.threads, self._check_unchanged = threads, change_check(path)
         with silent_stderr():
             compiled_model = import_extra("ai_edge_litert.compiled_model")
             options = import_extra("ai_edge_litert.options")
@@ -400,7 +425,7 @@ class OnnxModel(ExportedModel):
     """
 
     def __init__(self, path: str | os.PathLike, threads: int | None = None):
-        self.threads = threads
+        self.threads, self._check_unchanged = threads, change_check(path)
         onnxruntime = import_extra("onnxruntime")
         state = import_extra("onnxruntime.capi.onnxruntime_pybind11_state")
         # Raises for a missing file, as ONNX Runtime does not.
@@ -447,16 +472,34 @@ def open_exported(path: str | os.PathLike, threads: int | None = None) -> Export
     return model
 
 
+def _open_same(cls, path, threads, digest):
+    """Open the file of a model in another process; raise if it is another one."""
+    model = cls(path, threads)
+    if model.digest != digest:
+        raise changed_error(path)
+    return model
+
+
+def preset_files(directory: pathlib.Path) -> list[pathlib.Path]:
+    """Return the files of a preset that determine its answers."""
+    return sorted(file for x in _PRESET for file in directory.glob(x))
+
+
 def preset_digest(directory: str | os.PathLike) -> str:
     """Return the fingerprint of the files of a preset that determine its answers."""
     directory, digest = pathlib.Path(directory), hashlib.sha256()
-    for file in sorted(file for x in _PRESET for file in directory.glob(x)):
+    for file in preset_files(directory):
         digest.update(file.relative_to(directory).as_posix().encode() + b"\0")
         digest.update(file.read_bytes())
     return digest.hexdigest()
 
 
 # === From tokens to the inputs of a network ===
+
+
+def _flat(segment):
+    """Return the strings of a list of strings or of lists of strings."""
+    return [x for y in segment for x in ([y] if isinstance(y, str) else y)]
 
 
 def pack(

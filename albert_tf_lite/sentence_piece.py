@@ -2,6 +2,7 @@
 
 import functools
 import unicodedata
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from albert_tf_lite.errors import import_extra
@@ -25,8 +26,9 @@ class SentencePieceTokenizer:
         self._processor = sentencepiece.SentencePieceProcessor()
         self._processor.LoadFromSerializedProto(proto)
         self.lowercase = lowercase
-        self.pad_token_id, self.cls_token_id, self.sep_token_id = map(
-            self._processor.piece_to_id, ("<pad>", "[CLS]", "[SEP]")
+        self.unk_token = "<unk>"
+        self.pad_token_id, self.unk_token_id, self.cls_token_id, self.sep_token_id = (
+            map(self._processor.piece_to_id, ("<pad>", "<unk>", "[CLS]", "[SEP]"))
         )
         self._parts = functools.cache(self._find_parts)
 
@@ -34,6 +36,14 @@ class SentencePieceTokenizer:
         """Return the ids of a text, without special tokens."""
         ids = self._processor.encode(self._clean(text), out_type=int)
         return [number for piece in ids for number, _ in self._parts(piece)]
+
+    def vocabulary_size(self) -> int:
+        """Return the number of tokens."""
+        return self._processor.get_piece_size()
+
+    def rows_with_offsets(self, texts: Sequence[str]) -> Iterator[tuple]:
+        """Yield what `tokenize_with_offsets` returns for each text."""
+        return map(self.tokenize_with_offsets, texts)
 
     def tokenize_with_offsets(
         self, text: str

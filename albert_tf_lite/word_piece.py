@@ -3,7 +3,7 @@
 import functools
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 MAX_CHARACTERS_PER_WORD = 100
 
@@ -31,6 +31,7 @@ class WordPieceTokenizer:
     def __init__(self, tokens: Sequence[str], lowercase: bool = True):
         # The original keeps the last row of a repeated token.
         self.ids = {token: number for number, token in enumerate(tokens)}
+        self.unk_token = "[UNK]"
         self.pad_token_id, self.unk_token_id, self.cls_token_id, self.sep_token_id = (
             self.ids[token] for token in ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
         )
@@ -43,6 +44,14 @@ class WordPieceTokenizer:
         """Return the ids of a text, without special tokens."""
         words = text.translate(self._cleaning).split()
         return [number for word in words for number, _ in self._pieces(word)]
+
+    def vocabulary_size(self) -> int:
+        """Return the number of tokens."""
+        return len(self.ids)
+
+    def rows_with_offsets(self, texts: Sequence[str]) -> Iterator[tuple]:
+        """Yield what `tokenize_with_offsets` returns for each text."""
+        return map(self.tokenize_with_offsets, texts)
 
     def tokenize_with_offsets(
         self, text: str

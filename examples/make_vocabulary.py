@@ -12,6 +12,8 @@ import collections
 import pathlib
 import unicodedata
 
+from albert_tf.pretraining.corpus import Corpus
+
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 PUNCTUATION = "，。！？、；：“”‘’（）《》【】…—·～￥"
 
@@ -41,7 +43,11 @@ def main():
     parser.add_argument("text", type=pathlib.Path, nargs="+")
     parser.add_argument("--min-count", type=int, default=25)
     arguments = parser.parse_args()
-    text = "\n".join(x.read_text(encoding="utf-8") for x in arguments.text)
+    # Also JSON lines, any encoding and compressed files, as for pretraining.
+    corpus = Corpus(arguments.text)
+    blocks = (documents for _, documents in corpus.blocks())
+    text = "\n".join(line for block in blocks for lines in block for line in lines)
+    print(*corpus.warnings, sep="\n", end="\n" * bool(corpus.warnings))
     tokens = make_vocabulary(text, arguments.min_count)
     arguments.output.write_text("\n".join(tokens) + "\n", encoding="utf-8")
     print(f"{arguments.output}: {len(tokens):,} tokens")

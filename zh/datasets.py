@@ -23,10 +23,10 @@ import zlib
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from albert_tf.data import read_choices, read_labelled_texts, read_squad
+from albert_tf.data import read_choices, read_squad
 from albert_tf.data.labels import visible
-from albert_tf.data.questions import find_answer
 from albert_tf.data.reading import read_json
+from albert_tf.data.tables import Table
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.inputs import is_missing
 
@@ -200,40 +200,20 @@ def _files(root: pathlib.Path, name: str, split: str) -> list[pathlib.Path]:
 # `None` for a missing text, and y, `None` without an answer. ===
 
 
-def _label(record: dict[str, Any], data_set: DataSet) -> str | None:
-    label = record.get(data_set.label)
-    return None if is_missing(label) else visible(str(label))
-
-
 def _read_texts(file: pathlib.Path, data_set: DataSet) -> Iterator[tuple]:
     """Read a table, or one JSON object per line as in most of CLUE."""
-    if file.suffix.lower() == ".tsv":
-        table = read_labelled_texts(file)
-        columns = table.x if table.pairs else (table.x,)
-        yield from zip(*columns, table.labels, strict=True)
-        return
-    for _, record in read_json(file):
+    names = (*data_set.fields, data_set.label)
+    table = Table(file)
+    # Without a header the columns are in this order.
+    header = table.header if table.has_header else names
+    for row in table.rows:
+        record = dict(zip(header, row, strict=True))
         texts = (record.get(name) for name in data_set.fields)
         # The keywords of CSL are a list.
         texts = (None if is_missing(x) else x or None for x in texts)
         texts = (" ".join(x) if isinstance(x, list) else x for x in texts)
-        yield *texts, _label(record, data_set)
-
-
-def _read_pronouns(file: pathlib.Path, data_set: DataSet) -> Iterator[tuple]:
-    """Read CLUEWSC; mark _the noun_ and [the pronoun]."""
-    for _, record in read_json(file):
-        text, target, spans = record["text"], record["target"], []
-        for number, before, after in (("1", "_", "_"), ("2", "[", "]")):
-            part = target[f"span{number}_text"]
-            # Some positions are wrong.
-            start = find_answer(text, target[f"span{number}_index"], part)
-            if start is not None:
-                spans.append((start, part, before, after))
-        # The later span first, so that the position of the other stays right.
-        for start, part, before, after in sorted(spans, reverse=True):
-            text = text[:start] + before + part + after + text[start + len(part) :]
-        yield text if len(spans) == 2 else None, _label(record, data_set)
+        label = record.get(data_set.label)
+        yield *texts, None if is_missing(label) else visible(str(label))
 
 
 def _read_idioms(file: pathlib.Path, data_set: DataSet) -> Iterator[tuple]:
@@ -299,7 +279,7 @@ DATASETS = {
     "cmnli": _INFERENCE,
     "ocnli": _INFERENCE,
     "csl": DataSet(("0", "1"), ("abst", "keyword")),
-    "cluewsc": DataSet(("false", "true"), read=_read_pronouns),
+    "cluewsc": DataSet(("false", "true"), ("text",)),
     "c3": DataSet(task="multiple-choice", read=_read_choices),
     "chid": DataSet(task="multiple-choice", read=_read_idioms),
     "cmrc": _QUESTIONS,

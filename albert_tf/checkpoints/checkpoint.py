@@ -4,7 +4,7 @@ import math
 import os
 import pathlib
 import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
 import keras
@@ -56,6 +56,8 @@ class Checkpoint:
     # The model of albert_tf or KerasHub that holds the tensors.
     model: keras.Model | None = None
     keras_hub_model: keras.Model | None = None
+    # Raises if the files of the tensors have changed since they were opened.
+    check_unchanged: Callable[[], None] = staticmethod(lambda: None)
     unpacked: Any = None  # The temporary folder of an archive, removed with this.
 
     def read_tensor(self, name: str) -> Any:
@@ -68,7 +70,10 @@ class Checkpoint:
 
     def read_stored(self, name: str) -> Any:
         """Return a tensor by its name in the tables, as it is in the file."""
-        return self.read_tensor(self._file_names[name])
+        tensor = self.read_tensor(self._file_names[name])
+        # Tensors of two states of a training would fit, too.
+        self.check_unchanged()
+        return tensor
 
     # === Layout and config ===
 

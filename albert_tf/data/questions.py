@@ -28,6 +28,7 @@ class SpanQuestions:
         moved: int. Answers whose `answer_start` was wrong and has been corrected.
         absent: int. Answers that their context does not contain.
         skipped: int. Questions that `for_training` left out.
+        ids: list, the `id` of each question, `None` if it has none.
     """
 
     questions: list[str]
@@ -36,6 +37,7 @@ class SpanQuestions:
     moved: int = 0
     absent: int = 0
     skipped: int = 0
+    ids: list = dataclasses.field(default_factory=list, compare=False)
 
     def __len__(self) -> int:
         return len(self.questions)
@@ -65,6 +67,7 @@ class SpanQuestions:
             questions=[self.questions[i] for i in kept],
             contexts=[self.contexts[i] for i in kept],
             answers=[self.answers[i] for i in kept],
+            ids=[self.ids[i] for i in kept],
             skipped=len(self) - len(kept),
         )
 
@@ -82,13 +85,18 @@ def find_answer(context: str, start: int | None, text: str) -> int | None:
     return min(places, key=lambda place: abs(place - start), default=None)
 
 
-def read_squad(path: str | os.PathLike) -> SpanQuestions:
-    """Read a file in the form of SQuAD: v1.1, v2.0, CMRC 2018, DRCD.
+def read_squad(
+    path: str | os.PathLike, encoding: str | None = None, has_answers: bool = True
+) -> SpanQuestions:
+    """Read questions about texts: SQuAD v1.1 and v2.0, CMRC 2018, DRCD.
 
-    A wrong `answer_start` is replaced by the nearest occurrence of the text.
+    JSON lines with `question`, `context` and `answers` are read, too. A wrong
+    `answer_start` is replaced by the nearest occurrence of the text.
 
     Args:
-        path: path of a `.json` file in UTF-8.
+        path: path of a JSON file.
+        encoding: optional string, as in `read_labelled_texts`.
+        has_answers: bool. With `False`, answers are not read.
 
     Returns:
         A `SpanQuestions`, which counts corrected offsets and missing answers.
@@ -106,38 +114,65 @@ def read_squad(path: str | os.PathLike) -> SpanQuestions:
     Reference:
         [Rajpurkar et al., 2018](https://arxiv.org/abs/1806.03822).
     """
-    questions, contexts, answer_lists = [], [], []
+    questions, contexts, answer_lists, ids = [], [], [], []
     moved = absent = 0
-    for context, place, question in _squad_questions(path):
+    for context, place, question in _squad_questions(path, encoding):
         answers = []
-        impossible = isinstance(question, dict) and question.get("is_impossible")
-        for answer in [] if impossible else field(question, "answers", list, place):
-            text = field(answer, "text", str, f"an answer in {place}")
-            given = field(answer, "answer_start", int, f"an answer in {place}")
+        for text, given in _squad_answers(question, place) if has_answers else ():
             if not text:
                 continue
             start = find_answer(context, given, text)
             absent += start is None
-            moved += start not in (None, given)
+            moved += given is not None and start not in (None, given)
             answers.append((start, text))
-        questions.append(field(question, "question", str, place))
+        questions.append(field(question, ("question", "query_text"), str, place))
+        ids.append(question.get("id", question.get("query_id")))
         contexts.append(context)
         answer_lists.append(answers)
     if not questions:
         raise AlbertError(f"{path} has no questions.")
-    return SpanQuestions(questions, contexts, answer_lists, moved, absent)
+    counts = {"moved": moved, "absent": absent}
+    return SpanQuestions(questions, contexts, answer_lists, **counts, ids=ids)
 
 
-def _squad_questions(path):
+def _squad_questions(path, encoding):
     """Yield the context, the place and the entry of each question."""
-    for place, content in read_json(path):
-        for i, article in enumerate(field(content, "data", list, place)):
-            part = f"data[{i}] of {place}"
-            for j, paragraph in enumerate(field(article, "paragraphs", list, part)):
-                part = f"data[{i}].paragraphs[{j}] of {place}"
-                context = field(paragraph, "context", str, part)
-                for question in field(paragraph, "qas", list, part):
-                    yield context, part, question
+    for place, content in read_json(path, encoding):
+        for part, paragraph in _paragraphs(content, place):
+            context = field(paragraph, ("context", "context_text"), str, part)
+            # Without a list, a paragraph is its own question.
+            is_list = "question" not in paragraph
+            entries = field(paragraph, "qas", list, part) if is_list else [paragraph]
+            for question in entries:
+                yield context, part, question
+
+
+def _paragraphs(content, place):
+    """Yield the place and the dict of each paragraph, at any depth."""
+    for name in ("data", "paragraphs"):
+        if isinstance(content, dict) and name in content:
+            for i, part in enumerate(field(content, name, list, place)):
+                yield from _paragraphs(part, f"{name}[{i}] of {place}")
+            return
+    yield place, content
+
+
+def _squad_answers(question, place):
+    """Yield the text and the start of each answer, `None` if it is not given."""
+    if isinstance(question, dict) and question.get("is_impossible"):
+        return
+    answers = field(question, "answers", list | dict, place)
+    if isinstance(answers, dict):
+        # As the data sets of Hugging Face have them.
+        texts, starts = (answers.get(x, []) for x in ("text", "answer_start"))
+        yield from zip(texts, starts, strict=True)
+        return
+    for answer in answers:
+        if isinstance(answer, str):
+            yield answer, None
+            continue
+        text = field(answer, "text", str, f"an answer in {place}")
+        yield text, field(answer, "answer_start", int, f"an answer in {place}")
 
 
 # === Multiple choice ===
@@ -152,12 +187,14 @@ class ChoiceQuestions:
         choices: list of lists of strings, possibly of different lengths.
         labels: list of ints, the position of the correct choice; `None` if an answer
             is missing.
+        ids: list, the `id` of each document, `None` if it has none.
     """
 
     contexts: list[str]
     questions: list[str]
     choices: list[list[str]]
     labels: list[int] | None
+    ids: list = dataclasses.field(default_factory=list, compare=False)
 
     def __len__(self) -> int:
         return len(self.questions)
@@ -168,7 +205,9 @@ class ChoiceQuestions:
         return self.contexts, self.questions, self.choices
 
 
-def read_choices(path: str | os.PathLike) -> ChoiceQuestions:
+def read_choices(
+    path: str | os.PathLike, encoding: str | None = None
+) -> ChoiceQuestions:
     """Read a file in the form of C3, or a file or directory in the form of RACE.
 
     C3 is a JSON list of `[document, questions, id]`, where a document is a list of
@@ -179,6 +218,7 @@ def read_choices(path: str | os.PathLike) -> ChoiceQuestions:
     Args:
         path: path of a file, or of a directory, whose `.txt` and `.json` files are all
             read.
+        encoding: optional string, as in `read_labelled_texts`.
 
     Returns:
         A `ChoiceQuestions`.
@@ -206,18 +246,18 @@ def read_choices(path: str | os.PathLike) -> ChoiceQuestions:
     rows = [
         row
         for file in files
-        for place, entry in read_json(file)
+        for place, entry in read_json(file, encoding)
         for row in (_c3_rows if isinstance(entry, list) else _race_rows)(entry, place)
     ]
     if not rows:
         raise AlbertError(f"{path} has no questions.")
-    contexts, questions, choices, labels = map(list, zip(*rows, strict=True))
+    contexts, questions, choices, labels, ids = map(list, zip(*rows, strict=True))
     return ChoiceQuestions(
-        contexts, questions, choices, None if None in labels else labels
+        contexts, questions, choices, None if None in labels else labels, ids
     )
 
 
-# === Readers of an entry. They yield context, question, choices and the label. ===
+# === Readers of an entry. They yield context, question, choices, label and id. ===
 
 
 def _c3_rows(document, place):
@@ -226,13 +266,14 @@ def _c3_rows(document, place):
             f"{place} should be a list of a document, its questions and an id. "
             f"Found: {str(document)[:80]!r}"
         )
-    turns, questions, *_ = document
+    turns, questions, *ids = document
     context = "\n".join(_strings(turns, f"The document of {place}"))
     for question in questions:
         text = field(question, "question", str, f"A question of {place}")
         name = f"{text!r} of {place}"
         choices = _strings(question.get("choice"), f"The question {name}")
-        yield context, text, choices, _label(question.get("answer"), choices, name)
+        label = _label(question.get("answer"), choices, name)
+        yield context, text, choices, label, next(iter(ids), None)
 
 
 def _race_rows(record, place):
@@ -247,7 +288,8 @@ def _race_rows(record, place):
         )
     for question, choices, letter in zip(questions, options, letters, strict=True):
         allowed = string.ascii_uppercase[: len(_strings(choices, place))]
-        yield article, question, choices, _label(letter, list(allowed), place)
+        label = _label(letter, list(allowed), place)
+        yield article, question, choices, label, record.get("id")
 
 
 def _label(answer, answers, place):

@@ -10,23 +10,40 @@ import itertools
 import json
 import os
 import pathlib
+import re
 import warnings
 import zlib
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, BinaryIO
 
+from albert_tf.data.encodings import NAMES, decoded, guess_encoding
 from albert_tf_lite.errors import AlbertError, import_extra
 
 ZSTD_ENDINGS = (".zst", ".zstd")
 COMPRESSED_ENDINGS = (".gz", *ZSTD_ENDINGS)
+JSON_ENDINGS = (".json", ".jsonl", ".ndjson")
 _CHUNK = 2**18
-# The part of a stream that determines its encoding.
+# The part of a file that determines its encoding.
 HEAD_BYTES = 2**20
 # A zstd block of 128 kB may take 4 bytes: pieces of this size decompress to at most
 # 4 MB.
 _ZSTD_PIECE = 128
 # `zstd --long=31`, as used for dumps of forums; the default reads windows up to 2**27.
 _ZSTD_WINDOW = 2**31
+_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+# What files without text begin with.
+_SIGNATURES = {
+    b"PK\x03\x04": "a zip archive, or a document of Office",
+    b"\xd0\xcf\x11\xe0": "an old document of Office. Save it as .xlsx or .csv",
+    b"PAR1": "a Parquet file",
+    **dict.fromkeys((b"\x89PNG", b"\xff\xd8\xff", b"GIF8", b"BM\x00"), "an image"),
+    **dict.fromkeys((b"BZh", b"\xfd7zXZ", b"7z\xbc\xaf", b"Rar!"), "an archive"),
+    b"%PDF": "a PDF document",
+    b"SQLite format 3": "a database of SQLite",
+}
+_HTML = re.compile(r"\s*<(!doctype|html|head|body|\?xml)\b", re.IGNORECASE)
+_JSON = re.compile(r'\s*((\[\s*)*\{\s*"|(\[\s*){2,}"|[\[{]\s*$)')
+DOCUMENT_TAG = re.compile(r"\s*</?doc(\s[^>]*)?>\s*")
 
 
 def endings(path: str | os.PathLike) -> tuple[str, str]:
@@ -36,17 +53,20 @@ def endings(path: str | os.PathLike) -> tuple[str, str]:
     return (first, last) if last in COMPRESSED_ENDINGS else (last, "")
 
 
-def byte_chunks(path: str | os.PathLike, file: io.BufferedReader) -> Iterator[bytes]:
-    """Yield the decompressed content of an open file in chunks."""
-    compression = endings(path)[1]
-    if compression in ZSTD_ENDINGS:
+# === Bytes ===
+
+
+def byte_chunks(file: Any) -> Iterator[bytes]:
+    """Yield the content of an open file in chunks, decompressed."""
+    start = file.peek(4)
+    if start.startswith(_ZSTD):
         return _zstd_chunks(file)
     # At a damage `read` loses the bytes before it; `read1` does not.
-    read = gzip.GzipFile(fileobj=file).read1 if compression else file.read1
+    read = gzip.GzipFile(fileobj=file).read1 if start.startswith(_GZIP) else file.read1
     return iter(lambda: read(_CHUNK), b"")
 
 
-def _zstd_chunks(file: io.BufferedReader) -> Iterator[bytes]:
+def _zstd_chunks(file: BinaryIO) -> Iterator[bytes]:
     zstandard = import_extra("zstandard")
     # `stream_reader` does not report a truncated file.
     decompressor = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW)
@@ -64,95 +84,166 @@ def _zstd_chunks(file: io.BufferedReader) -> Iterator[bytes]:
         raise EOFError("it ends within a zstd frame")
 
 
-@contextlib.contextmanager
-def _open_chunks(path):
-    """Yield the chunks of a file that are not empty."""
-    with open(path, "rb") as file:
-        try:
-            yield filter(None, byte_chunks(path, file))
-        except (OSError, EOFError, zlib.error) as error:
-            raise AlbertError(f"{path} is damaged or truncated: {error}.") from error
+class _Chunks(io.BufferedIOBase):
+    """Chunks of bytes as a file for `io.TextIOWrapper`."""
+
+    def __init__(self, chunks: Iterator[bytes]):
+        self._chunks = chunks
+
+    def readable(self):
+        return True
+
+    def read1(self, size=-1):
+        return next(self._chunks, b"")
 
 
-def encoding_of(path: str | os.PathLike, size: int | None = None) -> str:
-    """Return "utf-8" or, with a warning, GB18030 or UTF-16.
+# === Text ===
 
-    Only the lines in the first `size` bytes are read, by default all.
+
+def open_text(
+    path: str | os.PathLike,
+    file: Any,
+    encoding: str | None = None,
+    errors: str = "strict",
+    newline: str | None = "",
+) -> io.TextIOWrapper:
+    """Return the text of an open file, decompressed and by default in its encoding.
+
+    `errors` and `newline` are those of `open`. Raise if the file holds no text or,
+    with the errors "strict", if its encoding is unknown.
     """
-    data = bytearray()
-    with _open_chunks(path) as chunks:
-        for chunk in chunks:
-            data += chunk
-            if size and len(data) >= size:
-                # Without the line that is cut.
-                del data[data.rfind(b"\n") + 1 :]
-                break
-    head, encoding = data[:1000], "gb18030"
-    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        encoding = "utf-16"
-    elif 100 * head.count(0) > len(head):
-        # In UTF-16, one byte of each ASCII character is 0, of line ends at least.
-        is_big_endian = head[::2].count(0) > head[1::2].count(0)
-        encoding = "utf-16-be" if is_big_endian else "utf-16-le"
-    lines = [line for line in data.split(b"\n") if not line.isascii()]
-    others = [x for x in lines if x.decode("utf-8", "ignore").encode() != x]
-    # If half of the lines or more are UTF-8, the other ones are damaged.
-    if encoding != "gb18030" or 2 * len(others) > len(lines):
-        with contextlib.suppress(UnicodeDecodeError):
-            # The last character of a part may be incomplete.
-            codecs.getincrementaldecoder(encoding)().decode(data, size is None)
-            message = f"{path} is {encoding}, not UTF-8. Read as such."
-            warnings.warn(message, stacklevel=2)
-            return encoding
-    return "utf-8"
+    chunks, head = filter(None, byte_chunks(file)), b""
+    try:
+        while len(head) < HEAD_BYTES and (chunk := next(chunks, b"")):
+            head += chunk
+    except (OSError, EOFError, zlib.error) as error:
+        # Until then the file can be read.
+        chunks = _raise(error)
+    check_kind(path, head, encoding or "utf-8")
+    encoding = encoding or _encoding_of(path, head, errors)
+    if errors == "strict" and 100 * (decoded(head, encoding) or "").count("\0") > len(
+        head
+    ):
+        raise AlbertError(f"{path} is not text: it has zero bytes.")
+    whole: Any = _Chunks(itertools.chain([head], chunks))
+    return io.TextIOWrapper(whole, encoding, errors, newline)
 
 
-def stream_lines(path: str | os.PathLike, encoding: str | None = None) -> Iterator[str]:
-    """Yield the lines of a file, by default in its `encoding_of`."""
-    encoding = encoding or encoding_of(path)
-    name = "utf-8-sig" if encoding == "utf-8" else encoding
-    decoder, count, rest = codecs.getincrementaldecoder(name)(), 1, ""
-    with _open_chunks(path) as chunks:
-        for chunk in itertools.chain(chunks, [b""]):
-            try:
-                text = rest + decoder.decode(chunk, not chunk)
-            except UnicodeDecodeError as error:
-                count += error.object.count(b"\n", 0, error.start)
-                byte = error.object[error.start]
-                raise AlbertError(
-                    f"{path} is not {encoding.upper()}: byte {byte:#04x} in line "
-                    f"{count}. Save it as text in UTF-8."
-                ) from error
-            # Not splitlines, which also splits at characters that texts contain.
-            *lines, rest = text.split("\n")
-            count += len(lines)
-            for line in lines:
-                yield line.removesuffix("\r")
-    if rest:
-        yield rest
+def _raise(error):
+    raise error
+    yield
 
 
-def read_lines(path: str | os.PathLike) -> list[str]:
-    """Read the lines of a file in UTF-8 or, with a warning, in GB18030 or UTF-16."""
-    return list(stream_lines(path))
+def _encoding_of(path, head, errors):
+    """Return the encoding of a file; warn if it is not UTF-8, or in doubt."""
+    found = guess_encoding(head)
+    if found.encoding == "utf-8" or (found.encoding is None and errors != "strict"):
+        return "utf-8"
+    if found.encoding is None:
+        reason = (
+            "it makes no common words in UTF-8 or any encoding of Chinese, "
+            "Japanese or Korean"
+        )
+        if found.other == "utf-8":
+            reason = "some lines are UTF-8 and others are not"
+        raise AlbertError(
+            f"The encoding of {path} is unknown: {reason}. Save it as text in UTF-8, "
+            "or name the encoding with `encoding=`."
+        )
+    names = [NAMES.get(x, x) for x in found if x]
+    message = f"{path} is {names[0]}, not UTF-8. Read as such."
+    if found.other:
+        texts = [" ".join((decoded(head[:99], x) or "").split())[:20] for x in found]
+        message = (
+            f"{path} is not UTF-8. Read as {names[0]} it begins with {texts[0]!r}. It "
+            f"may be {names[1]}: {texts[1]!r}. Name the encoding with `encoding=`."
+        )
+    warnings.warn(message, stacklevel=2)
+    return found.encoding
 
 
-def numbered_lines(
-    path: str | os.PathLike, encoding: str | None = None
+def check_kind(path: str | os.PathLike, head: bytes, encoding: str) -> None:
+    """Raise if the start of a file is not that of a text."""
+    for signature, kind in _SIGNATURES.items():
+        if head.startswith(signature):
+            raise AlbertError(f"{path} is not text but looks like {kind}.")
+    try:
+        text = codecs.getincrementaldecoder(encoding)("ignore").decode(head)
+    except LookupError:
+        raise AlbertError(
+            f"There is no encoding {encoding!r}. Expected a name such as utf-8, "
+            "gb18030 or big5."
+        ) from None
+    if _HTML.match(text):
+        raise AlbertError(
+            f"{path} looks like a page in HTML or XML. Download the data itself, or "
+            "save its text."
+        )
+
+
+def stream_lines(
+    path: str | os.PathLike, encoding: str | None = None, keepends: bool = False
+) -> Iterator[str]:
+    """Yield the lines of a file, by default in the encoding of its start.
+
+    Lines end with \\n, \\r or \\r\\n; `keepends` keeps those.
+    """
+    count = 0
+    with open(path, "rb") as file, _naming_damage(path):
+        text = open_text(path, file, encoding)
+        try:
+            for count, line in enumerate(text, start=1):
+                line = line if count > 1 else line.removeprefix("\ufeff")
+                yield line if keepends else line.rstrip("\r\n")
+        except UnicodeDecodeError as error:
+            before = error.object[: error.start].decode(text.encoding, "ignore")
+            count += 1 + len(re.findall("\r\n|\r|\n", before))
+            raise AlbertError(
+                f"{path} is not {text.encoding.upper()}: byte "
+                f"{error.object[error.start]:#04x} in line {count}. Save it as text in "
+                "UTF-8, or name its encoding with `encoding=`."
+            ) from error
+
+
+@contextlib.contextmanager
+def _naming_damage(path):
+    try:
+        yield
+    except (OSError, EOFError, zlib.error) as error:
+        raise AlbertError(f"{path} is damaged or truncated: {error}.") from error
+
+
+def read_lines(path: str | os.PathLike, encoding: str | None = None) -> list[str]:
+    """Read the lines of a file in UTF-8 or, with a warning, in another encoding."""
+    return list(stream_lines(path, encoding))
+
+
+def numbered(
+    path: str | os.PathLike, lines: Iterable[str]
 ) -> Iterator[tuple[str, str]]:
     """Yield the lines that are not blank, each after its place: "Line 3 of a.tsv"."""
-    lines = enumerate(stream_lines(path, encoding), start=1)
-    return ((f"Line {i} of {path}", line) for i, line in lines if line.strip())
+    rows = enumerate(lines, start=1)
+    return ((f"Line {i} of {path}", line) for i, line in rows if line.strip())
+
+
+# === JSON ===
+
+
+def is_json(line: str) -> bool:
+    """Return whether the first line of a file looks like that of JSON."""
+    return _JSON.match(line) is not None
 
 
 def read_json(
-    path: str | os.PathLike, encoding: str | None = None
+    path: str | os.PathLike,
+    encoding: str | None = None,
+    lines: Iterable[str] | None = None,
 ) -> Iterator[tuple[str, Any]]:
     """Yield JSON lines, the entries of a JSON list, or another JSON document.
 
-    Each value comes after its place.
+    Each value comes after its place. `lines` are those of the file, if they are known.
     """
-    rows = numbered_lines(path, encoding)
+    rows = numbered(path, stream_lines(path, encoding) if lines is None else lines)
     head = list(itertools.islice(rows, 2))
     if len(head) > 1:
         try:
@@ -162,13 +253,23 @@ def read_json(
             head = [(str(path), "\n".join(line for _, line in (*head, *rows)))]
     for place, text in itertools.chain(head, rows):
         try:
-            value = json.loads(text)
-        except json.JSONDecodeError as error:
+            value = _DECODER.decode(text)
+        except (ValueError, RecursionError) as error:
             raise AlbertError(f"{place} is not JSON: {error}.") from error
         if len(head) == 1 and isinstance(value, list):
             yield from ((f"Entry {i} of {path}", x) for i, x in enumerate(value, 1))
         else:
             yield place, value
+
+
+def _with_unique_names(pairs):
+    record = dict(pairs)
+    if len(record) < len(pairs):
+        raise ValueError(f"an object has a name twice: {[name for name, _ in pairs]}")
+    return record
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_with_unique_names)
 
 
 def field(record: Any, names: str | tuple[str, ...], kind: Any, place: str) -> Any:

@@ -1,63 +1,32 @@
-"""Read labelled texts from tsv, csv, JSON lines and Parquet files."""
+"""Read tables of texts, with their labels or without."""
 
 from __future__ import annotations
 
-import contextlib
 import copy
-import csv
 import dataclasses
-import functools
 import itertools
 import math
 import os
 import pathlib
 import re
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from albert_tf.data.labels import (
-    LABEL_SEPARATOR,
-    Label,
-    clean_labels,
-    label_lists,
-    without_headers,
+from albert_tf.data.columns import (
+    COLUMN_NAMES,
+    begins_with_names,
+    distinct_names,
+    find_by_content,
+    may_have_header,
+    named_columns,
 )
-from albert_tf.data.reading import (
-    HEAD_BYTES,
-    encoding_of,
-    endings,
-    numbered_lines,
-    read_json,
-    stream_lines,
-)
-from albert_tf_lite.errors import AlbertError, import_extra
+from albert_tf.data.forms import flat, label_value
+from albert_tf.data.labels import Label, clean_labels, label_lists, without_headers
+from albert_tf.data.reading import endings, is_json, stream_lines
+from albert_tf.data.rows import HEAD_LINES, read_rows
+from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.inputs import is_missing
-
-# Names of columns in a header. The first name that a header has is taken.
-COLUMN_NAMES = {
-    "label": (
-        *("label", "labels", "class", "category", "sentiment", "target"),
-        *("score", "similarity", "rating", "标签", "标注", "类别", "分类", "类型"),
-        *("情感", "情感倾向", "情绪", "倾向", "评分", "打分", "分数", "相似度"),
-    ),
-    "text": (
-        *("text", "text_a", "sentence", "sentence1", "sentence_a", "review"),
-        *("content", "query", "question1", "title", "comment", "文本", "文本1"),
-        *("内容", "正文", "评论", "评论内容", "评价", "评价内容", "句子", "句子1"),
-        *("问题1", "标题", "文本内容"),
-    ),
-    "text_b": (
-        *("text_b", "sentence2", "sentence_b", "question2"),
-        *("文本2", "句子2", "问题2"),
-    ),
-    "original": ("original_text", "source"),
-    "correct": ("correct_text", "target"),
-    "article": ("article", "text", "content", "abst"),
-    "summary": ("summary", "summarization", "title"),
-}
-# The first rows of a stream determine its separator.
-_HEAD_ROWS = 1000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -153,6 +122,7 @@ def read_labelled_texts(
     text: str | int | None = None,
     text_b: str | int | None = None,
     pairs: bool | None = None,
+    encoding: str | None = None,
 ) -> LabelledTexts:
     """Read labelled texts.
 
@@ -160,16 +130,17 @@ def read_labelled_texts(
     a warning. A missing label is `None`.
 
     Args:
-        path: path of a `.tsv` or `.txt` file (tabs, no quoting), a `.csv` file
-            (commas or, with a warning, semicolons or tabs; double quotes), a
-            `.jsonl` or `.json` file (one JSON object per line, or a list of objects),
-            or a `.parquet` file. UTF-8 or, with a warning, GB18030 or UTF-16, also
-            compressed (`.gz`, `.zst`). The header line is optional.
+        path: path of a `.tsv` or `.txt` file (tabs), a `.csv` file (commas or, with a
+            warning, semicolons, tabs or bars; double quotes), a `.jsonl` or `.json`
+            file (one JSON object per line, or a list of objects), an `.xlsx` or a
+            `.parquet` file, also compressed. The header line is optional.
         label, text, text_b: optional, the names of the columns or their numbers
             from 1. By default they are found by their names in the header (`label`,
             `text`, `text_a`, `text_b`, `sentence1`, ...) or, without a header, by
             their content.
         pairs: optional bool. Whether to expect pairs of texts or single texts.
+        encoding: optional string, such as `"big5"`. By default UTF-8 or, with a
+            warning, the likeliest by the first megabyte.
 
     Returns:
         A `LabelledTexts`.
@@ -187,9 +158,8 @@ def read_labelled_texts(
     classifier.fit(train.x, train.labels)
     ```
     """
-    table = Table(path, label=label, text=text, text_b=text_b)
-    if not table.has_header:
-        table.find_by_content()
+    table = Table(path, encoding=encoding, label=label, text=text, text_b=text_b)
+    table.find("label", "text")
     is_pair = "text_b" in table.columns
     if pairs not in (None, is_pair):
         kinds = ("single texts", "pairs of texts")
@@ -198,7 +168,7 @@ def read_labelled_texts(
             "columns to read with `text=` and `text_b=`."
         )
     first, *others = table.cells("text", *["text_b"] * is_pair)
-    labels = clean_labels(table.column("label", may_lack=True), table.places)
+    labels = clean_labels(table.labels(), table.places)
     x = (first, *others) if others else first
     return LabelledTexts(x, labels, table.places)
 
@@ -208,6 +178,7 @@ def read_texts(
     text: str | int | None = None,
     text_b: str | int | None = None,
     pairs: bool = False,
+    encoding: str | None = None,
 ) -> list[str] | tuple[list[str], list[str]]:
     """Read texts or pairs of texts without labels.
 
@@ -215,6 +186,7 @@ def read_texts(
         path: as in `read_labelled_texts`. A file with one column needs no header.
         text, text_b: as in `read_labelled_texts`. Other columns are ignored.
         pairs: bool. Whether each example is a pair of texts.
+        encoding: optional string, as in `read_labelled_texts`.
 
     Returns:
         A list of strings, or a tuple of two lists for pairs.
@@ -227,7 +199,7 @@ def read_texts(
     classifier.predict(albert_tf.data.read_texts("reviews.csv"))
     ```
     """
-    return Table(path, text=text, text_b=text_b).texts(pairs)
+    return Table(path, encoding=encoding, text=text, text_b=text_b).texts(pairs)
 
 
 class MissingColumnError(AlbertError):
@@ -238,9 +210,11 @@ class Table:
     """The rows of a file, and the columns that are given or named in its header.
 
     Attributes:
-        header: list of strings; without a header line, the numbers of the columns.
+        header: list of distinct strings; without a header line, the numbers of the
+            columns.
         places, rows: the place of each row in the file, and its cells.
         columns: dict, the positions of the columns that were found.
+        given: set of strings, the roles of the columns that were named.
         objects: the rows as dicts, if the file has such; otherwise an empty list.
     """
 
@@ -251,32 +225,43 @@ class Table:
         self,
         path: str | os.PathLike,
         rows: Iterable[tuple[str, Any]] | None = None,
+        encoding: str | None = None,
         **given: str | int | None,
     ):
         self.path = path = pathlib.Path(path)
-        rows = list(row_reader(path)() if rows is None else rows)
+        rows = list(read_rows(path, encoding) if rows is None else rows)
         first = rows[0][1] if rows else []
         has_objects = isinstance(first, dict)
         self.header = [] if has_objects else first
         self._fill(rows)
-        header = [cell.strip().lower() for cell in self.header]
-        self.columns = {
-            role: header.index(name)
-            for role, names in COLUMN_NAMES.items()
-            for name in reversed(names)
-            if name in header
-        }
+        self._names = [str(cell).strip().lower() for cell in self.header]
+        self.columns = named_columns(self._names)
         named = {role: str(name) for role, name in given.items() if name is not None}
+        self.given = set(named)
         self.has_header = (
             has_objects
             or bool(self.columns)
             or not all(name.isdecimal() for name in named.values())
+            or begins_with_names(self.rows)
         )
         if not self.has_header:
+            if len(first) == 1 and named_columns(
+                re.split("[,;|，；] *", self._names[0])
+            ):
+                raise AlbertError(
+                    f"{path} has one column, {first[0]!r}. If this is a header with "
+                    "other separators than tabs, name the file .csv."
+                )
             self.header = [str(i + 1) for i in range(len(first))]
         elif not has_objects:
-            rows = without_headers(self.header, rows[1:])
+            rows = without_headers(first, rows[1:])
             self.places, self.rows = [x for x, _ in rows], [x for _, x in rows]
+            self.header = distinct_names(first)
+            if self.header != first:
+                warnings.warn(
+                    f"{path} has columns of one name. They are called {self.header}.",
+                    stacklevel=2,
+                )
         if not self.rows:
             raise AlbertError(f"{path} has no examples. Its columns are {self.header}.")
         for role, name in named.items():
@@ -292,8 +277,9 @@ class Table:
     def _fill(self, rows: list[tuple[str, Any]]) -> None:
         self.objects = [row for _, row in rows if isinstance(row, dict)]
         if self.objects:
+            rows = [(place, flat(place, x)) for place, x in rows]
             # Columns keep their positions.
-            names = dict.fromkeys(itertools.chain(self.header, *self.objects))
+            names = dict.fromkeys(itertools.chain(self.header, *(x for _, x in rows)))
             self.header = list(names)
             rows = [(place, list(map(x.get, names))) for place, x in rows]
         for place, row in rows:
@@ -311,27 +297,94 @@ class Table:
         """Return a table of later rows of the same file, with the same columns."""
         table = copy.copy(self)
         if self.has_header and not self.objects:
-            rows = without_headers(self.header, rows)
+            rows = without_headers(self._names, rows)
         table._fill(rows)
         return table
 
-    def cells(self, *roles: str, in_order: bool = False) -> Any:
-        """Return the cells of each column; `in_order`, columns need no names."""
-        if in_order and not self.columns and len(self.header) == len(roles):
-            self.columns = dict(zip(roles, range(len(roles)), strict=True))
+    # === Columns ===
+
+    def find(self, *roles: str, pairs: bool | None = None) -> None:
+        """Find the columns of roles by their names or, without a header, by content.
+
+        What is found by content, or one of several names, is announced by a warning.
+
+        Args:
+            *roles: strings, keys of `COLUMN_NAMES`.
+            pairs: optional bool. With `None`, the texts found by content may be pairs.
+
+        Raises:
+            AlbertError: if a role has several columns or, without a header, none.
+        """
+        columns, cells = self.columns, list(zip(*self.rows, strict=True))
+        if self.has_header:
+            for role in {*roles} & {*columns} - self.given:
+                self._check_names(role, roles)
+        elif {*roles} - {*columns}:
+            columns |= find_by_content(str(self.path), cells, columns, roles, pairs)
+            found = {x: i for x, i in columns.items() if x in (*roles, "text_b")}
+            unused = {*range(len(cells))} - {*found.values()}
+            order = sorted(found, key="label".__eq__)
+            parts = [f"{role}: column {found[role] + 1}" for role in order]
+            parts += [f"not used: column {i + 1}" for i in sorted(unused)]
+            if len(cells) > 1:
+                message = f"{self.path} has no header. {', '.join(parts)}."
+                warnings.warn(message, stacklevel=3)
+        elif "label" in roles and may_have_header(cells[columns["label"]]):
+            message = f"{self.places[0]} may be a header. It is read as an example."
+            warnings.warn(message, stacklevel=3)
+
+    def _check_names(self, role: str, roles: Sequence[str]) -> None:
+        """Raise if a role has two columns of one name; warn if it has other names."""
+        name = self._names[self.columns[role]]
+        if self._names.count(name) > 1:
+            raise AlbertError(
+                f"{self.path} has {self._names.count(name)} columns {name!r}. Give the "
+                f"number of the right one as `{role}=`."
+            )
+        taken = {self.header[i] for x, i in self.columns.items() if x in roles}
+        others = [x for x in COLUMN_NAMES[role] if x in self._names and x not in taken]
+        # CLUE has the number of a class beside its name.
+        if others and not name.startswith((role, "label")):
+            warnings.warn(
+                f"{self.path}: the {role} is the column {name!r}, not {others}. Name "
+                f"another one with `{role}=`.",
+                stacklevel=4,
+            )
+
+    # === Cells ===
+
+    def cells(self, *roles: str) -> Any:
+        """Return the cells of each column as strings; of a list, its parts."""
         return tuple(
             [
-                LABEL_SEPARATOR.join(map(str, x)) if isinstance(x, list) else str(x)
+                " ".join(map(str, x)) if isinstance(x, list) else str(x)
                 for x in self.column(role)
             ]
             for role in roles
         )
 
+    def labels(self) -> list:
+        """Return the labels as in the file; a list if there are several.
+
+        Raise if a label is a span of a text.
+        """
+        labels = list(map(label_value, self.column("label", may_lack=True)))
+        for place, label in zip(self.places, labels, strict=True):
+            # CLUENER has a dict of dicts.
+            parts = [*label.values()] if isinstance(label, dict) else label
+            are_parts = isinstance(parts, list)
+            if are_parts and any(isinstance(x, (dict, list)) for x in parts):
+                raise AlbertError(
+                    f"{place} has spans instead of a label: {str(label)[:80]}. Read "
+                    "them by --task token-classification (`read_tagged_texts`)."
+                )
+        return labels
+
     def texts(self, pairs: bool = False) -> Any:
         """Return the texts, or a tuple of two lists for pairs."""
-        if pairs:
-            return self.cells("text", "text_b", in_order=True)
-        return self.cells("text", in_order=True)[0]
+        roles = ("text", "text_b") if pairs else ("text",)
+        self.find(*roles, pairs=pairs)
+        return self.cells(*roles) if pairs else self.cells("text")[0]
 
     def records(self) -> list[dict[str, Any]]:
         """Return the rows as dicts; without a header, found columns have their role."""
@@ -357,127 +410,39 @@ class Table:
                 raise AlbertError(f"{place} has no field {self.header[column]!r}.")
         return [row[column] for row in self.rows]
 
-    def find_by_content(self) -> None:
-        """Take the column with the fewest values as label, the others as texts."""
-        columns = self.columns
-        free = [i for i in range(len(self.header)) if i not in columns.values()]
-        cells = list(zip(*self.rows, strict=True))
-        if "label" not in columns and free:
-            label = min(free, key=lambda i: (len({*cells[i]}), sum(map(len, cells[i]))))
-            if len(self.header) == 1:
-                raise AlbertError(
-                    f"{self.path} has one column. Expected a label and a text, "
-                    "separated by tabs, in .csv files by commas."
-                )
-            if len({*cells[label]}) == len(self.rows) > 1:
-                raise AlbertError(
-                    f"{self.path} has no label column: in each column every line is "
-                    "different. Number it with `label=`, or add a header."
-                )
-            columns["label"] = label
-            free.remove(label)
-        if "text" not in columns:
-            if len(free) not in (1, 2):
-                raise AlbertError(
-                    f"{self.path} has no header and {len(free)} columns that may be "
-                    "text. Number the text column with `text=`."
-                )
-            columns |= dict(zip(("text", "text_b"), free, strict=False)) | columns
-
-
-# === Readers: the place and the cells of each row, the header included ===
-
 
 def table_blocks(
-    path: str | os.PathLike, size: int, **given: str | int | None
-) -> Callable[[], Iterator[Table]]:
-    """Return a function that reads a file in tables of `size` rows.
+    path: str | os.PathLike,
+    size: int,
+    encoding: str | None = None,
+    **given: Any,
+) -> Iterator[Table]:
+    """Read a file in tables of `size` rows. The first decides on header and columns.
 
-    The first rows decide on encoding, separator, header and columns. `given` are those
-    of `Table`. Each call reads the file from its start.
+    `given` are those of `Table`.
     """
-    read_rows = row_reader(path, is_stream=True)
-
-    def blocks() -> Iterator[Table]:
-        rows = read_rows()
-        # With the header.
-        table = Table(path, itertools.islice(rows, size + 1), **given)
-        yield table
-        while block := list(itertools.islice(rows, size)):
-            yield table.with_rows(block)
-
-    return blocks
+    rows = read_rows(path, encoding)
+    # With the header.
+    table = Table(path, itertools.islice(rows, size + 1), **given)
+    yield table
+    while block := list(itertools.islice(rows, size)):
+        yield table.with_rows(block)
 
 
-def row_reader(
-    path: str | os.PathLike, is_stream: bool = False
-) -> Callable[[], Iterator[tuple[str, Any]]]:
-    """Return a function that yields place and cells, or place and dict, of each row."""
-    kind = endings(path)[0]
-    if kind == ".parquet":
-        return functools.partial(_parquet_rows, path)
-    encoding = encoding_of(path, HEAD_BYTES if is_stream else None)
-    if kind in (".json", ".jsonl"):
-        return functools.partial(_objects, path, encoding)
-    if kind == ".csv":
-        delimiter = _delimiter_of(path, encoding, _HEAD_ROWS if is_stream else None)
-        return functools.partial(_split_csv, path, encoding, delimiter)
-    return lambda: (
-        (place, line.split("\t")) for place, line in numbered_lines(path, encoding)
-    )
+def holds_lines(
+    path: str | os.PathLike, encoding: str | None, fields: Sequence[str]
+) -> bool:
+    """Return whether each line of a file is an example, with tabs between its fields.
 
-
-def _delimiter_of(path, encoding, num_rows):
-    # Excel reads such a first line.
-    if named := _NAMED_DELIMITER.match(next(stream_lines(path, encoding), "")):
-        return named[1]
-    # Excel writes semicolons where numbers have decimal commas.
-    for delimiter in (",", ";", "\t"):
-        rows = itertools.islice(_split_csv(path, encoding, delimiter), num_rows)
-        with contextlib.suppress(AlbertError):
-            widths = {len(row) for _, row in rows}
-            if len(widths) == 1 and widths != {1}:
-                if delimiter != ",":
-                    message = f"{path} is separated by {delimiter!r}, not by commas."
-                    warnings.warn(f"{message} Read as such.", stacklevel=2)
-                return delimiter
-    return ","
-
-
-_NAMED_DELIMITER = re.compile('^"?sep=(.)"?$')
-
-
-def _split_csv(path, encoding, delimiter):
-    lines = stream_lines(path, encoding)
-    first = _NAMED_DELIMITER.sub("", next(lines, ""))
-    lines = (f"{line}\n" for line in itertools.chain([first], lines))
-    reader = csv.reader(lines, strict=True, delimiter=delimiter)
-    try:
-        for row in reader:
-            if row:
-                yield f"Line {reader.line_num} of {path}", row
-    except csv.Error as error:
-        line = reader.line_num
-        raise AlbertError(f"Line {line} of {path} is not CSV: {error}.") from error
-
-
-def _objects(path, encoding):
-    for place, record in read_json(path, encoding):
-        if not isinstance(record, dict):
-            raise AlbertError(
-                f'{place} should be a JSON object such as {{"label": "1", "text": '
-                f'"..."}}. Found: {str(record)[:80]}'
-            )
-        yield place, record
-
-
-def _parquet_rows(path):
-    arrow, parquet = import_extra("pyarrow"), import_extra("pyarrow.parquet")
-    try:
-        with parquet.ParquetFile(path, pre_buffer=False, buffer_size=2**20) as file:
-            batches = file.iter_batches(batch_size=_HEAD_ROWS)
-            rows = (row for batch in batches for row in batch.to_pylist())
-            for i, row in enumerate(rows, 1):
-                yield f"Row {i} of {path}", row
-    except arrow.ArrowException as error:
-        raise AlbertError(f"{path} cannot be read as Parquet: {error}.") from error
+    Only a `.txt` file can be so. It is a table if it has a header or more columns than
+    there are fields.
+    """
+    if endings(path)[0] != ".txt":
+        return False
+    lines = itertools.islice(stream_lines(path, encoding), HEAD_LINES)
+    head = [line for line in lines if line.strip()] or [""]
+    counts = {line.count("\t") for line in head}
+    if is_json(head[0]) or len(counts) > 1 or counts == {0}:
+        return not is_json(head[0])
+    has_names = bool(named_columns([x.strip().lower() for x in head[0].split("\t")]))
+    return not (has_names or ("choices" not in fields and max(counts) >= len(fields)))

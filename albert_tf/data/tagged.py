@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import numbers
 import operator
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
+from albert_tf.data.forms import label_value
 from albert_tf.data.labels import clean_spans, full_tags, visible
-from albert_tf.data.reading import field, read_json, read_lines
+from albert_tf.data.reading import endings, is_json, stream_lines
+from albert_tf.data.tables import Table
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.inputs import as_label, as_list, complete
 from albert_tf_lite.tagging import OUTSIDE, split_tag, tags_to_spans
@@ -21,6 +24,11 @@ from albert_tf_lite.tagging import OUTSIDE, split_tag, tags_to_spans
 SCHEMES = {"BIO": "BI", "BIOES": "BIES"}
 # Characters from here on are written without spaces between words.
 _FIRST_UNSPACED = "\u2e80"
+
+# Files of these suffixes are tables. JSON is one, too.
+_TABLES = (".csv", ".xlsx", ".parquet")
+# A tag as `split_tag` reads it, or one of words.
+_TAG = re.compile("O|[BIESMLU]([-_].+)?")
 
 # (start, end, label) in tokens or characters; `end` is exclusive.
 Span = tuple[int, int, str]
@@ -139,10 +147,12 @@ class TaggedTexts:
         return sorted({label for row in self.spans for _, _, label in row})
 
 
-def read_tagged_texts(path: str | os.PathLike) -> TaggedTexts:
+def read_tagged_texts(
+    path: str | os.PathLike, encoding: str | None = None
+) -> TaggedTexts:
     """Read texts with entities.
 
-    The form is found from the content. JSON is a list or has one object per line.
+    The form is found from the content.
 
     | form | content of the file |
     |---|---|
@@ -150,12 +160,14 @@ def read_tagged_texts(path: str | os.PathLike) -> TaggedTexts:
     | slashes | one sentence per line, `中共中央/nt 致/o` |
     | CLUENER | JSON, `{"text": "...", "label": {"name": {"叶老桂": [[9, 11]]}}}` |
     | doccano | JSON, `{"text": "...", "label": [[0, 2, "PER"]]}`, or with `entities` |
+    | Label Studio | JSON, JSON-MIN or CSV |
 
     Words of columns are joined without spaces if most are Chinese or single characters,
     else with a space.
 
     Args:
-        path: path of a file in UTF-8 or, with a warning, in GB18030 or UTF-16.
+        path: path of a file. JSON is a list or has one object per line.
+        encoding: optional string, as in `read_labelled_texts`.
 
     Returns:
         A `TaggedTexts`.
@@ -171,22 +183,47 @@ def read_tagged_texts(path: str | os.PathLike) -> TaggedTexts:
     tagger.fit(train.x, train.spans)
     ```
     """  # noqa: E501 (a table)
-    lines = [(f"Line {i} of {path}", x) for i, x in enumerate(read_lines(path), 1)]
-    first = next((line.strip() for _, line in lines if line.strip()), "")
-    if not first:
-        raise AlbertError(f"{path} is empty. Expected texts with entities.")
-    if re.match(r'(\[\s*)?\{\s*"|[\[{]$', first):
-        rows = _read_objects(path)
-    elif all("/" in part[1:] for part in first.split()):
-        rows = _read_slashes(lines)
-    else:
-        rows = _read_columns(lines)
     texts, spans = [], []
-    for place, text, found in rows:
+    for place, text, found in tagged_rows(path, encoding):
         with _naming(place):
             spans.append(check_spans(found, len(text)))
         texts.append(text)
     return TaggedTexts(texts, clean_spans(spans))
+
+
+def has_tags(path: str | os.PathLike, encoding: str | None = None) -> bool:
+    """Return whether the first lines of a file have tags, not texts or a table."""
+    if endings(path)[0] in _TABLES:
+        return False
+    head = list(itertools.islice(stream_lines(path, encoding), 50))
+    lines = [line for line in head if line.strip() and not line.startswith("-DOC")]
+    if not lines or is_json(lines[0]):
+        return False
+    if all("/" in part[1:] for line in lines for part in line.split()):
+        return True
+    rows = [line.split() for line in lines]
+    tags = {row[-1] for row in rows}
+    # Parts of speech are few.
+    are_tags = 3 * len(tags) <= len(rows) or all(map(_TAG.fullmatch, tags))
+    return are_tags and {*map(len, rows)} == {len(rows[0])} and len(rows[0]) > 1
+
+
+def tagged_rows(
+    path: str | os.PathLike, encoding: str | None = None
+) -> Iterator[tuple[str, str, list]]:
+    """Yield place, text and spans of each example, as `read_tagged_texts`."""
+    if endings(path)[0] in _TABLES:
+        return _read_table(Table(path, encoding=encoding))
+    rows = enumerate(stream_lines(path, encoding), start=1)
+    lines = [(f"Line {i} of {path}", line) for i, line in rows]
+    first = next((line.strip() for _, line in lines if line.strip()), "")
+    if not first:
+        raise AlbertError(f"{path} is empty. Expected texts with entities.")
+    if is_json(first):
+        return _read_table(Table(path, encoding=encoding))
+    if all("/" in part[1:] for part in first.split()):
+        return _read_slashes(lines)
+    return _read_columns(lines)
 
 
 @contextlib.contextmanager
@@ -242,13 +279,16 @@ def _read_slashes(lines):
             yield place, text, spans
 
 
-def _read_objects(path):
-    for place, record in read_json(path):
-        text = field(record, ("text", "data"), str, place)
-        labels = field(record, ("label", "labels", "entities"), dict | list, place)
+def _read_table(table):
+    table.find("text", "label")
+    (texts,) = table.cells("text")
+    for place, text, value in zip(
+        table.places, texts, table.column("label"), strict=True
+    ):
+        value = label_value(value)
         with _naming(place):
-            is_cluener = isinstance(labels, dict)
-            spans = _cluener(text, labels) if is_cluener else _doccano(labels)
+            is_cluener = isinstance(value, dict)
+            spans = _cluener(text, value) if is_cluener else _spans(value)
         yield place, text, spans
 
 
@@ -266,6 +306,15 @@ def _cluener(text, labels):
     return [span[:3] for span in spans]
 
 
-def _doccano(spans):
-    keys = ("start_offset", "end_offset", "label")
-    return [tuple(map(x.get, keys)) if isinstance(x, dict) else x for x in spans]
+def _spans(values):
+    """Return the spans of doccano and of Label Studio."""
+    spans = []
+    for span in values or ():
+        if isinstance(span, dict):
+            start, end = (
+                span.get(f"{x}_offset", span.get(x)) for x in ("start", "end")
+            )
+            (label,) = span.get("labels", [span.get("label")])
+            span = start, end, label
+        spans.append(span)
+    return spans

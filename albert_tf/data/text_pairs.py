@@ -12,7 +12,9 @@ from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.inputs import as_label, as_list, as_texts, complete
 
 
-def read_articles(path: str | os.PathLike) -> tuple[list, list[str]]:
+def read_articles(
+    path: str | os.PathLike, encoding: str | None = None
+) -> tuple[list, list[str]]:
     """Read articles and their summaries.
 
     Args:
@@ -20,6 +22,7 @@ def read_articles(path: str | os.PathLike) -> tuple[list, list[str]]:
             and CSL. Its columns are `article` (or `text`, `content`, `abst`), in JSON
             a string or a list of sentences, and `summary` (or `summarization`,
             `title`).
+        encoding: optional string, as in `read_labelled_texts`.
 
     Returns:
         A list of articles and a list of summaries, for `AlbertSummarizer.fit`.
@@ -34,7 +37,8 @@ def read_articles(path: str | os.PathLike) -> tuple[list, list[str]]:
     summarizer.fit(articles, summaries)
     ```
     """
-    table = Table(path)
+    table = Table(path, encoding=encoding)
+    table.find("article", "summary")
     (summaries,) = table.cells("summary")
     articles = table.column("article")
     for place, article in zip(table.places, articles, strict=True):
@@ -46,13 +50,16 @@ def read_articles(path: str | os.PathLike) -> tuple[list, list[str]]:
     return articles, summaries
 
 
-def read_spelling(path: str | os.PathLike) -> tuple[list[str], list[str]]:
+def read_spelling(
+    path: str | os.PathLike, encoding: str | None = None
+) -> tuple[list[str], list[str]]:
     """Read texts with spelling errors and their corrections, as of SIGHAN.
 
     Args:
         path: path of a table, as for `read_labelled_texts`. Its columns are
             `original_text` and `correct_text` (or `source` and `target`), or without
             names the misspelt and the correct text.
+        encoding: optional string, as in `read_labelled_texts`.
 
     Returns:
         Two lists of strings, for `AlbertSpellingCorrector.fit`.
@@ -67,8 +74,9 @@ def read_spelling(path: str | os.PathLike) -> tuple[list[str], list[str]]:
     corrector.fit(*albert_tf.data.read_spelling("train.tsv"))
     ```
     """
-    table = Table(path)
-    sources, targets = table.cells("original", "correct", in_order=True)
+    table = Table(path, encoding=encoding)
+    table.find("original", "correct")
+    sources, targets = table.cells("original", "correct")
     for place, source, target in zip(table.places, sources, targets, strict=True):
         if len(source) != len(target):
             raise AlbertError(

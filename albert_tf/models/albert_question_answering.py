@@ -228,7 +228,7 @@ class AlbertQuestionAnswering(AlbertTask, keras_hub.models.Task):
 
     def text_answers(self, texts, call):
         questions, contexts = map(without_invalid_bytes, texts)
-        packed = self.preprocessor.pack_texts((questions, contexts))
+        packed = self.preprocessor.pack_rows((questions, contexts))
         logits = call(self.preprocessor.packer.pad(packed.tokens, packed.first_lengths))
         start, end = (
             tf.RaggedTensor.from_tensor(logits[name], packed.lengths)

@@ -10,6 +10,7 @@ from albert_tf.models.albert_pretrainer import masked_lm_head
 from albert_tf.models.batching import PADDING_TARGET
 from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
+from albert_tf.preprocessing.segment_packer import PackedTexts
 from albert_tf.preprocessing.texts import (
     as_string_tensor,
     check_count,
@@ -109,14 +110,15 @@ class AlbertSpellingCorrector(AlbertTask, keras_hub.models.Task):
         """
         texts = as_texts(texts)
         answers: list[dict[str, Any]] = []
+        packed = self.preprocessor.pack_texts(texts)
         # A text has as many logits as tokens times the vocabulary: 64 at a time.
         for start in range(0, len(texts), 64):
-            part = texts[start : start + 64]
-            packed = self.preprocessor.pack_texts(part)
-            batches = self.prediction_batches(packed, batch_size)
-            logits = batches.predict(self, verbose=0)
+            rows = slice(start, start + 64)
+            part, tokens = texts[rows], packed.tokens[rows]
+            own = PackedTexts(tokens=tokens, first_lengths=packed.first_lengths[rows])
+            logits = self.prediction_batches(own, batch_size).predict(self, verbose=0)
             ids = np.concatenate([row.argmax(-1) for row in logits])
-            ids = packed.tokens.with_values(tf.constant(ids))
+            ids = tokens.with_values(tf.constant(ids))
             targets = as_texts(self._corrected(as_string_tensor(part), ids))
             for source, target in zip(part, targets, strict=True):
                 pairs = enumerate(zip(source, target, strict=True))

@@ -144,8 +144,9 @@ class AlbertTextEmbedder(AlbertTask, keras_hub.models.TextEmbedder):
     def predict_dicts(self, x, batch_size=None):
         """Return the `embedding` of each text; for pairs `score`, the cosine."""
         if isinstance(x, tuple):
-            vectors = (self.predict(part, batch_size, verbose=0) for part in x)
-            return scores_of(cosines_of(*vectors))
+            first, second = map(list, x)
+            vectors = self.predict([*first, *second], batch_size, verbose=0)
+            return scores_of(cosines_of(*np.split(vectors, 2)))
         vectors = self.predict(x, batch_size, verbose=0)
         return [{"embedding": vector} for vector in vectors.tolist()]
 

@@ -214,7 +214,7 @@ class AlbertTokenClassifier(AlbertTask, keras_hub.models.Task):
         """
         refuse_pairs(texts)
         preprocessor = self.preprocessor
-        texts = preprocessor.pack_texts(texts[0])
+        texts = preprocessor.pack_rows(texts[0])
         logits = call(preprocessor.packer.pad(texts.tokens, texts.first_lengths))
         logits = texts.starts.with_values(texts.windows.merge(logits))
         found = self._tagging.entities_in_graph(logits, texts.starts, texts.ends)

@@ -20,6 +20,7 @@ from albert_tf.preprocessing.texts import (
     count_examples,
     read_examples,
     tokenize_with_offsets,
+    warn_of_unknown,
 )
 from albert_tf_lite.answers import classify_multi_label
 from albert_tf_lite.errors import AlbertError
@@ -138,6 +139,7 @@ def predict_windows(
             f"Received: {stride}"
         )
     tokens = tokenize_with_offsets(task.preprocessor.tokenizer, texts)
+    warn_of_unknown(tokens[0].values, texts, task.preprocessor.tokenizer)
     packed = WindowedTexts.of(packer, *tokens, size, stride)
     outputs = task.prediction_batches(packed, batch_size).predict(task, verbose=verbose)
     outputs = task.predictions(texts, packed, outputs)

@@ -56,7 +56,7 @@ def bucket_by_length(
     classifier.fit(grouped, epochs=3)
     ```
     """
-    if type(preprocessor).pack_texts is not TextPreprocessor.pack_texts:
+    if type(preprocessor).pack_rows is not TextPreprocessor.pack_rows:
         raise AlbertError(
             "`bucket_by_length` is for tasks with one label per text. Pass lists, "
             f"which are batched by length. Received: {type(preprocessor).__name__}"

@@ -75,7 +75,7 @@ class AlbertMultipleChoicePreprocessor(AlbertTextClassifierPreprocessor):
         tokens, first_lengths, _ = self._pack(x)
         return tokens, first_lengths
 
-    def pack_texts(self, x: Any) -> PackedTexts:
+    def pack_rows(self, x: Any) -> PackedTexts:
         tokens, first_lengths, is_long = self._pack(x)
         warn_of_truncation(tf.reduce_any(is_long, axis=1), self.sequence_length)
         return PackedTexts(tokens=tokens, first_lengths=first_lengths)
@@ -153,7 +153,7 @@ class AlbertSummarizerPreprocessor(AlbertTextClassifierPreprocessor):
         tokens = tf.gather(articles.tokens, first)
         return tokens, tokens.row_lengths()
 
-    def pack_texts(self, x: Any) -> Articles:
+    def pack_rows(self, x: Any) -> Articles:
         """Tokenize articles, strings or lists of sentences, and cut them."""
         rows = sentences_of(x)
         flat = as_string_tensor([text for row in rows for text in row])

@@ -21,6 +21,7 @@ from albert_tf.preprocessing.texts import (
     check_parts,
     in_threads,
     tokenize_with_offsets,
+    warn_of_unknown,
 )
 from albert_tf.tokenizers.word_piece_tokenizer import WordPieceTokenizer
 from albert_tf_lite.errors import AlbertError
@@ -128,6 +129,15 @@ class AlbertTextClassifierPreprocessor(keras_hub.models.Preprocessor):
         return self.tokenizer(texts)
 
     def pack_texts(self, x: Texts) -> PackedTexts:
+        """Tokenize and pack lists of texts.
+
+        Warn if texts are truncated, or many tokens unknown.
+        """
+        packed = self.pack_rows(x)
+        warn_of_unknown(packed.tokens.flat_values, x, self.tokenizer)
+        return packed
+
+    def pack_rows(self, x: Texts) -> PackedTexts:
         """Tokenize and pack lists of texts in threads, and warn of truncation."""
         segments = as_segments(x)
         pack = self._pack_function(len(segments))
@@ -209,7 +219,7 @@ class AlbertTokenClassifierPreprocessor(AlbertTextClassifierPreprocessor):
         refuse_pairs(x)
         return super().features(x)
 
-    def pack_texts(self, x: Any) -> WindowedTexts:
+    def pack_rows(self, x: Any) -> WindowedTexts:
         """Tokenize strings [batch] and cut them into windows; also works in a graph."""
         refuse_pairs(x)
         ids, starts, ends = tokenize_with_offsets(self.tokenizer, x)
@@ -294,7 +304,7 @@ class AlbertQuestionAnsweringPreprocessor(AlbertTextClassifierPreprocessor):
         self.stride = stride
         self.max_question_length = max_question_length
 
-    def pack_texts(self, x: Any) -> WindowedTexts:
+    def pack_rows(self, x: Any) -> WindowedTexts:
         """Tokenize questions and contexts, and cut the contexts into windows."""
         check_parts(x, "questions", "contexts")
         questions, contexts = as_segments(x)
@@ -310,7 +320,7 @@ class AlbertQuestionAnsweringPreprocessor(AlbertTextClassifierPreprocessor):
         return WindowedTexts.of(self.packer, *tokens, size, stride, questions)
 
     def pack(self, x):
-        contexts = self.pack_texts(x)
+        contexts = self.pack_rows(x)
         is_first = contexts.windows.starts == 0
         return (
             tf.ragged.boolean_mask(contexts.tokens, is_first),

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from albert_tf.data.labels import visible
 from albert_tf.tokenizers.text_tokenizer import TextTokenizer, as_strings
+from albert_tf_lite import unknown
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.inputs import (
     as_label,
@@ -117,6 +118,28 @@ def tokenize_with_offsets(tokenizer: TextTokenizer, texts: Any) -> tuple[Any, An
     found = function(texts) if is_symbolic else in_threads(function, texts)
     ids, starts, ends = (tf.cast(column, tf.int32) for column in found)
     return ids, starts, ends
+
+
+def warn_of_unknown(ids: Any, x: Any, tokenizer: TextTokenizer) -> None:
+    """Warn if many tokens of texts are unknown; `ids` may have special tokens."""
+    ids = np.asarray(ids)
+    special = tokenizer.cls_token_id, tokenizer.sep_token_id
+    unknown.warn_of_unknown(
+        int(np.count_nonzero(ids == tokenizer.unk_token_id)),
+        len(ids) - sum(int(np.count_nonzero(ids == x)) for x in special),
+        lambda: flat_texts(x),
+        tokenizer,
+    )
+
+
+def flat_texts(x: Any) -> list[str]:
+    """Return all texts of examples as one list."""
+    if tf.is_tensor(x) or isinstance(x, np.ndarray):
+        x = x.flat_values if isinstance(x, tf.RaggedTensor) else x
+        return as_texts(np.ravel(x))
+    if isinstance(x, (str, bytes)):
+        return as_texts([x])
+    return [text for part in x for text in flat_texts(part)]
 
 
 # === Examples and labels ===

@@ -1,43 +1,56 @@
 """Read text files as blocks of documents, with bounded memory."""
 
 import collections
+import contextlib
 import glob
 import io
+import itertools
 import json
 import os
 import pathlib
+import re
 import zlib
 from collections.abc import Iterable, Iterator
 
 from albert_tf.data.reading import (
     COMPRESSED_ENDINGS,
+    DOCUMENT_TAG,
+    JSON_ENDINGS,
     ZSTD_ENDINGS,
     byte_chunks,
+    check_kind,
     endings,
+    is_json,
+    open_text,
 )
 from albert_tf.pretraining.records import MANIFEST
+from albert_tf_lite.changes import change_check
 from albert_tf_lite.errors import AlbertError, import_extra
 
-JSON_ENDINGS = (".jsonl", ".json", ".ndjson")
 ARCHIVES = {".zip", ".tar", ".tgz", ".bz2", ".xz", ".7z", ".rar"}
 # Advice for the user by kind of skipped lines.
 _ADVICE = {
-    "not_utf8": "are not UTF-8. Convert them: iconv -f GB18030 -t UTF-8 (or -f UTF-16)",
+    "not_utf8": "are not in its encoding. Name that with `encoding=`, or convert them",
     "not_json": (
         'are not JSON objects with a string "{0.text_field}". If the text is in '
         "another field, name it with `text_field=`"
     ),
 }
+# Bytes that cannot be decoded become characters of their own.
+_ERRORS = "surrogateescape"
+# NULs, and bytes that are not of the encoding.
+_UNDECODED = re.compile("[\0\udc80-\udcff]")
 
 
 class Corpus:
     """Text files read as blocks of documents.
 
-    A line is a sentence or a paragraph. An empty line or the end of a file ends a
-    document. Each line of a `.jsonl`, `.json` or `.ndjson` file is a JSON object: one
-    document, the string in its `text_field`. Files may be compressed by gzip or zstd.
+    A line is a sentence or a paragraph. An empty line, the end of a file or a tag
+    <doc> of WikiExtractor ends a document. Each line of a file of JSON is an object:
+    one document, the string in its `text_field`. Files may be compressed by gzip or
+    zstd. The first megabyte of each determines its encoding, if none is given.
 
-    Lines without text in UTF-8 are skipped and counted in `counts`; the document
+    Lines that cannot be decoded are skipped and counted in `counts`; the document
     continues after them. A block ends with the document that reaches `block_bytes`; a
     longer one is divided at a line end. Patterns leave out the paths in `excluded`.
     """
@@ -48,10 +61,12 @@ class Corpus:
         block_bytes: int = 4_000_000,
         text_field: str = "text",
         excluded: Iterable[pathlib.Path] = (),
+        encoding: str | None = None,
     ):
         self.files = _find_files(files, {path.resolve() for path in excluded})
         self.block_bytes = block_bytes
         self.text_field = text_field
+        self.encoding = encoding
         self.total_bytes = sum(path.stat().st_size for path in self.files)
 
     def blocks(self) -> Iterator[tuple[int, list[list[str]]]]:
@@ -107,6 +122,7 @@ class Corpus:
         """
         start = 0
         for path in self.files:
+            check_unchanged = change_check(path)
             with path.open("rb") as file:
                 try:
                     for line in self._lines(path, file):
@@ -117,28 +133,37 @@ class Corpus:
                         "complete lines before the damage were read."
                     )
                 start += file.tell()
+            try:
+                check_unchanged()
+            except AlbertError:
+                self._damaged.append(
+                    f"{printable(path)} has changed while it was read. Run the command "
+                    "again when no other program writes to it."
+                )
             yield start, ""
 
     def _lines(self, path: pathlib.Path, file: io.BufferedReader) -> Iterator[str]:
         """Yield the stripped lines of a file, and count those that are skipped."""
-        is_json = endings(path)[0] in JSON_ENDINGS
-        for data in _byte_lines(path, file):
-            try:
-                # Concatenated files may have several byte order marks.
-                line = data.decode("utf-8-sig").strip()
-            except UnicodeDecodeError:
-                line = "\0"
-            # Text in UTF-16 may be valid UTF-8 with NULs.
-            if "\0" in line:
+        text = open_text(printable(path), file, self.encoding, _ERRORS, newline=None)
+        # Concatenated files may have several byte order marks.
+        lines = (line.removeprefix("\ufeff").strip() for line in text)
+        head = list(itertools.islice(lines, 100))
+        first = next(filter(None, head), "")
+        has_objects = endings(path)[0] in JSON_ENDINGS or is_json(first)
+        in_document = False
+        for line in itertools.chain(head, lines):
+            if _UNDECODED.search(line):
                 self._skip("not_utf8", path)
-                continue
-            if not is_json:
-                yield line
+            elif DOCUMENT_TAG.fullmatch(line):
+                in_document = not line.startswith("</")
+                yield ""
+            elif not has_objects:
+                yield from [line] * bool(line or not in_document)
             elif line:
-                text = _json_text(line, self.text_field)
-                if text is None:
+                found = _json_text(line, self.text_field)
+                if found is None:
                     self._skip("not_json", path)
-                yield from filter(None, map(str.strip, (text or "").split("\n")))
+                yield from filter(None, map(str.strip, (found or "").split("\n")))
                 yield ""
 
     def _skip(self, kind: str, path: pathlib.Path) -> None:
@@ -196,19 +221,11 @@ def _check(path: pathlib.Path) -> None:
             f"{printable(path)} is an archive or has an unsupported compression. "
             f"Unpack it or leave it out. Supported are {', '.join(COMPRESSED_ENDINGS)}."
         )
-    # Report a file that is missing or not readable now instead of hours later.
-    path.open("rb").close()
     if endings(path)[1] in ZSTD_ENDINGS:
         import_extra("zstandard")
-
-
-def _byte_lines(path: pathlib.Path, file: io.BufferedReader) -> Iterator[bytes]:
-    rest = b""
-    for chunk in byte_chunks(path, file):
-        *lines, rest = (rest + chunk).split(b"\n")
-        yield from lines
-    if rest:
-        yield rest
+    # Report a file that is missing, not readable or no text now instead of hours later.
+    with path.open("rb") as file, contextlib.suppress(OSError, EOFError, zlib.error):
+        check_kind(printable(path), next(byte_chunks(file), b""), "utf-8")
 
 
 def _json_text(line: str, field: str) -> str | None:

@@ -7,6 +7,8 @@ text, when it is complete. The manifest names the files when all are complete.
 """
 
 import dataclasses
+import functools
+import hashlib
 import os
 import pathlib
 from collections.abc import Callable, Iterable
@@ -17,8 +19,10 @@ from albert_tf.pretraining.corpus import Corpus, printable
 from albert_tf.pretraining.records import MANIFEST, read_manifest
 from albert_tf.pretraining.shards import PretrainingData, ShardMaker
 from albert_tf.training.run_state import differences
+from albert_tf_lite.changes import changed_error
 from albert_tf_lite.errors import AlbertError
-from albert_tf_lite.executors import run_jobs
+from albert_tf_lite.executors import run_jobs, with_warnings
+from albert_tf_lite.unknown import issue_once
 
 _SHARDS = f"pretrain-*-{16 * '[0-9a-f]'}.tfrecord"
 
@@ -78,6 +82,7 @@ def make_pretraining_data(
         block_bytes=settings.block_bytes,
         text_field=settings.text_field,
         excluded=(vocabulary, output),
+        encoding=settings.encoding,
     )
     # Check the vocabulary before writing anything.
     config = settings.get_config()
@@ -96,8 +101,10 @@ def make_pretraining_data(
             (position, (index, documents))
             for index, (position, documents) in enumerate(corpus.blocks())
         )
-        for position, made in run_jobs(make_shards, jobs, engine, workers):
+        make, issued = functools.partial(with_warnings, make_shards), set[str]()
+        for position, (made, messages) in run_jobs(make, jobs, engine, workers):
             shards += made
+            issue_once(messages, issued)
             if progress is not None:
                 progress(position, corpus.total_bytes)
         records = sum(shard["records"] for shard in shards)
@@ -129,6 +136,8 @@ def _claim(
     """
     before = read_manifest(output)
     copy, content = output / vocabulary.name, vocabulary.read_bytes()
+    if hashlib.sha256(content).hexdigest() != header["settings"]["vocabulary_sha256"]:
+        raise changed_error(vocabulary)
     if not before and copy.exists() and copy.read_bytes() != content:
         raise AlbertError(
             f"{copy} exists and is another vocabulary. Choose another directory, or "

@@ -18,6 +18,7 @@ from albert_tf.preprocessing.masking import (
     check_has_mask,
     mask_settings,
 )
+from albert_tf.preprocessing.texts import warn_of_unknown
 from albert_tf.pretraining.records import count_records, write_records
 from albert_tf.pretraining.segment_pairs import (
     ORDERS,
@@ -26,6 +27,7 @@ from albert_tf.pretraining.segment_pairs import (
     tokenize_documents,
 )
 from albert_tf.tokenizers import load_tokenizer
+from albert_tf_lite.changes import changed_error
 from albert_tf_lite.errors import AlbertError
 
 # Part of every shard's name: increase it when the same text gives other records.
@@ -53,6 +55,8 @@ class PretrainingData:
             to write masked records, as the original code reads them. By default masks
             are drawn when records are read.
         text_field: string, the field of JSON lines that holds the text.
+        encoding: optional string, that of the text. By default that of the first
+            megabyte of each file.
         block_bytes: int. Bytes of text per file of records.
         seed: int.
 
@@ -77,6 +81,7 @@ class PretrainingData:
     keep_unpaired: bool = False
     masks: dict[str, Any] | None = None
     text_field: str = "text"
+    encoding: str | None = None
     block_bytes: int = 4_000_000
     seed: int = 0
 
@@ -120,6 +125,9 @@ class ShardMaker:
         self._directory = pathlib.Path(directory)
         self._config = config
         self._tokenizer = load_tokenizer(settings.vocabulary, settings.lowercase)
+        # Other processes read it again.
+        if file_digest(settings.vocabulary) != config["vocabulary_sha256"]:
+            raise changed_error(settings.vocabulary)
         self._tokenize = tf.function(
             self._tokenizer.tokenize_with_offsets,
             input_signature=[tf.TensorSpec([None], tf.string)],
@@ -146,14 +154,7 @@ class ShardMaker:
             path = self._directory / f"pretrain-{number:05d}-{digest}.tfrecord"
             count = count_records(path) if path.exists() else None
             if count is None:
-                sentences = sentences or tokenize_documents(
-                    documents,
-                    self._tokenize,
-                    settings.segmenter,
-                    settings.split_sentences,
-                    # A sequence has room for two sentences.
-                    longest=settings.sequence_length // 2,
-                )
+                sentences = sentences or self._sentences(documents)
                 arrays = self._sequences(sentences, index, duplicate)
                 try:
                     with complete_file(path) as temporary:
@@ -166,6 +167,20 @@ class ShardMaker:
                 count = len(arrays["labels"])
             shards.append({"file": path.name, "records": count})
         return shards
+
+    def _sentences(self, documents: list[list[str]]) -> Sentences:
+        """Return tokenized sentences; warn if many tokens are unknown."""
+        settings = self._settings
+        sentences = tokenize_documents(
+            documents,
+            self._tokenize,
+            settings.segmenter,
+            settings.split_sentences,
+            # A sequence has room for two sentences.
+            longest=settings.sequence_length // 2,
+        )
+        warn_of_unknown(sentences.tokens, documents, self._tokenizer)
+        return sentences
 
     def _sequences(
         self, sentences: Sentences, index: int, duplicate: int

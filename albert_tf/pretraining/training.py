@@ -11,7 +11,7 @@ from albert_tf.files import BACKUP
 from albert_tf.models import AlbertPretrainer
 from albert_tf.preprocessing.masking import WholeWordMaskGenerator
 from albert_tf.pretraining.dataset import PretrainingRecords
-from albert_tf.training.run_state import TrainingState, hold_state
+from albert_tf.training.run_state import TrainingState, hold_state, without_names
 from albert_tf_lite.errors import AlbertError
 
 
@@ -105,7 +105,7 @@ def pretrain(
         **(settings or {}),
     }
     writes = shard == 0
-    with hold_state(backup, _without_names(identity), writes):
+    with hold_state(backup, without_names(identity), writes):
         evaluated = dev and dev.dataset(
             batch_size, None if dev.is_masked else masks, training=False
         )
@@ -141,13 +141,6 @@ def pretrain(
             verbose=verbose,
         )
     return {"history": state.history, "steps": steps, "seconds": state.seconds}
-
-
-def _without_names(config: Any) -> Any:
-    if not isinstance(config, dict):
-        return config
-    # Default names count the objects of the process.
-    return {x: _without_names(y) for x, y in config.items() if x != "name"}
 
 
 def _check_fits(model: AlbertPretrainer, records: PretrainingRecords) -> None:

@@ -2,7 +2,7 @@
 
 import codecs
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 import keras_hub
@@ -156,6 +156,11 @@ class TextTokenizer(keras_hub.tokenizers.Tokenizer):
         with tf.device("cpu"):
             ids, *offsets = self._apply(self._tokenize_batch_with_offsets, inputs)
             return self._as_output(ids), *offsets
+
+    def rows_with_offsets(self, texts: Strings) -> Iterator[tuple]:
+        """Yield ids, starts and ends of each string [batch], as lists."""
+        found = (x.to_list() for x in self.tokenize_with_offsets(texts))
+        return zip(*found, strict=True)
 
     def _apply(self, function, inputs):
         tokens = self.special_tokens if self.special_tokens_in_strings else []

@@ -186,7 +186,8 @@ def read_tokens(path: str | os.PathLike, source: str) -> list[str]:
     hint = "Save it as UTF-8; the name of a SentencePiece model must end in .model."
     text = decode_utf8(pathlib.Path(path).read_bytes(), source, hint)
     # Not splitlines(): U+2028 is a token of the released vocabularies.
-    rows = [row.strip(BLANKS).replace("\t", " ") for row in text.split("\n")]
+    lines = text.split("\n" if "\n" in text else "\r")
+    rows = [line.strip(BLANKS).replace("\t", " ") for line in lines]
     tokens = [row.split(" ", 1)[0] for row in rows]
     while tokens and not tokens[-1]:
         tokens.pop()

@@ -60,6 +60,21 @@ def data_digest(data: Any) -> str:
     return digest.hexdigest()
 
 
+def model_digest(model: Any) -> str:
+    """Return the fingerprint of config, vocabulary and weights of a task."""
+    config = json.dumps(without_names(model.get_config()), sort_keys=True, default=str)
+    preprocessor = model.preprocessor
+    vocabulary = preprocessor and repr(preprocessor.tokenizer.fingerprint)
+    return data_digest((config, str(vocabulary), model.get_weights()))
+
+
+def without_names(config: Any) -> Any:
+    """Return a config without the names, which count the objects of the process."""
+    if not isinstance(config, dict):
+        return config
+    return {x: without_names(y) for x, y in config.items() if x != "name"}
+
+
 def differences(old: dict[str, Any], new: dict[str, Any]) -> str:
     """Describe the first differences of nested dicts by dotted names, for a message."""
     first, second = (

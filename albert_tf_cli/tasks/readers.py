@@ -1,6 +1,7 @@
 """The tasks that read files: their readers, scores, mistakes and columns."""
 
 import itertools
+import os
 import warnings
 from collections import Counter
 
@@ -9,7 +10,7 @@ import numpy as np
 import albert_tf
 from albert_tf.data.labels import check_single
 from albert_tf_cli import common
-from albert_tf_cli.tasks.task import Examples, Task, columns_of, worst
+from albert_tf_cli.tasks.task import Examples, Task, columns_of, whole_blocks, worst
 from albert_tf_lite.answers import TASKS as LITE_TASKS
 from albert_tf_lite.answers import cosines_of
 from albert_tf_lite.errors import AlbertError
@@ -21,7 +22,9 @@ def read_labelled(path, columns, known=None):
     """Read a table; with `known`, of pairs if the model takes pairs."""
     pairs = None if known is None else known["pairs"]
     names = columns.label, columns.text, columns.text_b
-    return albert_tf.data.read_labelled_texts(path, *names, pairs=pairs)
+    return albert_tf.data.read_labelled_texts(
+        path, *names, pairs=pairs, encoding=columns.encoding
+    )
 
 
 class _Classification(Task):
@@ -241,14 +244,35 @@ class TextEmbedding(Task):
     def fields(self, model):
         return ("text", "text_pair")
 
+    def inputs(self, fields, lines):
+        # Without a tab in any line they are single texts, each of which has a vector.
+        is_single = not any("\t" in line for line in lines)
+        return super().inputs(fields[:1] if is_single else fields, lines)
+
+    def cells(self, table, roles):
+        # A pair unless there is one text, or one is named.
+        table.find("text", pairs=False if table.given == {"text"} else None)
+        is_pair = "text_b" in table.columns and table.given != {"text"}
+        return table.cells(*roles[: 1 + is_pair])
+
 
 class SpellingCorrection(Task):
     """A misspelt and a correct text of the same length."""
 
     name = "spelling-correction"
+    takes_columns = False
 
     def read(self, path, columns, known=None):
-        return Examples(*albert_tf.data.read_spelling(path))
+        return Examples(*albert_tf.data.read_spelling(path, columns.encoding))
+
+    def cells(self, table, roles):
+        # The correct texts, if there are such, stand beside the misspelt ones.
+        both = ("original", "correct")
+        is_pair = not table.has_header and len(table.header) == 2
+        if table.given or not (is_pair or {*both} <= {*table.columns}):
+            return super().cells(table, roles)
+        table.find(*both)
+        return table.cells("original")
 
     def predict(self, model, x, batch_size):
         return [answer["target"] for answer in model.correct(x, batch_size)]
@@ -267,9 +291,23 @@ class Summarization(Task):
     """An article and its summary, sentences of the article; scored by ROUGE."""
 
     name = "summarization"
+    takes_columns = False
 
     def read(self, path, columns, known=None):
-        return Examples(*albert_tf.data.read_articles(path))
+        return Examples(*albert_tf.data.read_articles(path, columns.encoding))
+
+    def roles(self, fields):
+        return ("article",)
+
+    def cells(self, table, roles):
+        table.find(*roles, pairs=False)
+        # Sentences of Chinese have no space between them.
+        return (
+            [
+                x if isinstance(x, str) else (" " * x[0].isascii()).join(x)
+                for x in table.column("article")
+            ],
+        )
 
     def scores(self, examples, predicted):
         summaries = [answer["summary"] for answer in predicted]
@@ -283,9 +321,10 @@ class TokenClassification(Task):
     """Entities: spans of a text with a label."""
 
     name = "token-classification"
+    takes_columns = False
 
     def read(self, path, columns, known=None):
-        found = albert_tf.data.read_tagged_texts(path)
+        found = albert_tf.data.read_tagged_texts(path, columns.encoding)
         labels = found.labels if known is None else known["labels"]
         if not labels:
             raise AlbertError(f"No text of {path} has an entity.")
@@ -294,6 +333,15 @@ class TokenClassification(Task):
                 f"{path} has the labels {other}. Expected only {list(labels)}."
             )
         return Examples(found.x, found.spans, {"labels": labels})
+
+    def blocks(self, path, columns, fields, size):
+        from albert_tf.data.tagged import has_tags, tagged_rows
+
+        if columns.text is not None or not has_tags(path, columns.encoding):
+            yield from super().blocks(path, columns, fields, size)
+            return
+        texts = [text for _, text, _ in tagged_rows(path, columns.encoding)]
+        yield from whole_blocks(texts, [None] * len(texts), fields, size)
 
     def class_counts(self, examples):
         counts = Counter(label for spans in examples.y for *_, label in spans)
@@ -347,9 +395,10 @@ class QuestionAnswering(Task):
     """A question and its context; scored by the script of SQuAD or CMRC 2018."""
 
     name = "question-answering"
+    takes_columns = False
 
     def read(self, path, columns, known=None):
-        found = albert_tf.data.read_squad(path).for_training()
+        found = albert_tf.data.read_squad(path, columns.encoding).for_training()
         if found.moved or found.absent or found.skipped:
             warnings.warn(
                 f"{path}: {found.moved} answers had a wrong answer_start, which was "
@@ -360,6 +409,13 @@ class QuestionAnswering(Task):
         if not len(found):
             raise AlbertError(f"{path} has no question with its answer in the context.")
         return Examples(found.x, found.answers)
+
+    def blocks(self, path, columns, fields, size):
+        if columns.text is not None or not has_own_form(path, columns, "question"):
+            yield from super().blocks(path, columns, fields, size)
+            return
+        found = albert_tf.data.read_squad(path, columns.encoding, has_answers=False)
+        yield from whole_blocks(found.x, found.ids, fields, size)
 
     def predict(self, model, x, batch_size):
         if isinstance(model, ExportedModel):
@@ -392,9 +448,10 @@ class MultipleChoice(Task):
     """A context, a question and at least two choices."""
 
     name = "multiple-choice"
+    takes_columns = False
 
     def read(self, path, columns, known=None):
-        found = albert_tf.data.read_choices(path)
+        found = albert_tf.data.read_choices(path, columns.encoding)
         if found.labels is None:
             raise AlbertError(
                 f"{path} lacks the answers of its questions. Pass a labelled file."
@@ -409,13 +466,41 @@ class MultipleChoice(Task):
             "total": len(examples),
         }
 
-    def inputs(self, model, lines):
-        *parts, choices = super().inputs(model, lines)
-        rows = [row.split("\t") for row in choices]
-        for line, row in zip(lines, rows, strict=True):
-            if len(row) < 2:
-                raise AlbertError(
-                    "Expected at least two choices after context and question, "
-                    f"separated by tabs. Received: {line!r}"
-                )
-        return (*parts, rows)
+    def inputs(self, fields, lines):
+        *parts, choices = super().inputs(fields, lines)
+        return (*parts, [self._checked(x.split("\t"), x) for x in choices])
+
+    def blocks(self, path, columns, fields, size):
+        if has_own_form(path, columns, "question"):
+            found = albert_tf.data.read_choices(path, columns.encoding)
+            yield from whole_blocks(found.x, found.ids, fields, size)
+            return
+        yield from super().blocks(path, columns, fields, size)
+
+    def cells(self, table, roles):
+        table.find(*roles, pairs=False)
+        cells = table.column("choices")
+        rows = [x.split("|") if isinstance(x, str) else x for x in cells]
+        choices = [self._checked(row, row) for row in rows]
+        return (*table.cells(*roles[:-1]), choices)
+
+    def _checked(self, choices, shown):
+        if len(choices) < 2:
+            raise AlbertError(
+                "Expected at least two choices after context and question, separated "
+                f"by tabs, in a column by |. Received: {shown!r}"
+            )
+        return choices
+
+
+def has_own_form(path, columns, name):
+    """Return whether a file is a directory, or JSON other than records with a field."""
+    from albert_tf.data.reading import is_json, read_json, stream_lines
+
+    if os.path.isdir(path):
+        return True
+    lines = filter(str.strip, stream_lines(path, columns.encoding))
+    if not is_json(next(lines, "")):
+        return False
+    _, first = next(read_json(path, columns.encoding), (None, None))
+    return not (isinstance(first, dict) and name in first)

@@ -1,7 +1,8 @@
 """Base class of the tasks of the command line."""
 
 import dataclasses
-from collections.abc import Iterable
+import itertools
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from albert_tf_lite.errors import AlbertError
@@ -12,12 +13,13 @@ _PRINTED = ("label", "answer", "score")
 
 
 class Columns(NamedTuple):
-    """Columns of a table by name or number; `None` for those to be found."""
+    """Columns of a table by name or number, and its encoding; `None` if to be found."""
 
     label: str | None = None
     text: str | None = None
     text_b: str | None = None
     label_separator: str | None = None
+    encoding: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,6 +63,7 @@ class Task:
             label looks wrong.
         explain: optional method of the model that returns a function of a text (or a
             tuple of two) and a class (or `None`), which returns `Attributions`.
+        takes_columns: bool. Whether `read` uses columns that are named.
         splits_labels: optional `True` if `read` uses the separator of `Columns`.
         skips_invalid: optional `True` if `read` takes `skip_invalid=True`, to leave
             out examples with an invalid label.
@@ -71,6 +74,7 @@ class Task:
     mistakes: Any = None
     suspicious: Any = None
     explain: Any = None
+    takes_columns = True
     splits_labels: Any = None
     skips_invalid: Any = None
 
@@ -116,10 +120,41 @@ class Task:
         is_single = "text_pair" in fields and not model.pairs
         return fields[:1] if is_single else fields
 
-    def inputs(self, model: Any, lines: list[str]) -> Any:
+    def inputs(self, fields: tuple[str, ...], lines: list[str]) -> Any:
         """Return lines as the input of the model; tabs separate its parts."""
-        fields = self.fields(model)
         return lines if len(fields) == 1 else split_lines(lines, fields)
+
+    def blocks(
+        self, path: str, columns: Columns, fields: tuple[str, ...], size: int
+    ) -> Iterator[tuple[Any, list[dict] | None]]:
+        """Yield the input of the model and the records of each `size` rows of a file.
+
+        The lines of a file of texts have no records. `columns` are those of the first
+        two fields.
+        """
+        from albert_tf.data.reading import stream_lines
+        from albert_tf.data.tables import holds_lines, table_blocks
+
+        encoding = columns.encoding
+        if columns.text is None and holds_lines(path, encoding, fields):
+            lines = stream_lines(path, encoding)
+            while block := list(itertools.islice(lines, size)):
+                yield self.inputs(fields, block), None
+            return
+        roles = self.roles(fields)
+        given = dict(zip(roles, columns[1:3], strict=False))
+        for table in table_blocks(path, size, encoding, **given):
+            cells = self.cells(table, roles)
+            yield cells if len(cells) > 1 else cells[0], table.records()
+
+    def roles(self, fields: tuple[str, ...]) -> tuple[str, ...]:
+        """Return the roles in `albert_tf.data.tables` of columns that hold fields."""
+        return tuple("text_b" if name == "text_pair" else name for name in fields)
+
+    def cells(self, table: Any, roles: tuple[str, ...]) -> tuple[list, ...]:
+        """Find the columns of a table, and return the cells of each."""
+        table.find(*roles, pairs=False)
+        return table.cells(*roles)
 
     def columns(self, answer: Any) -> dict[str, str | float]:
         """Return the columns that `predict` prints before the text, by name."""
@@ -147,6 +182,28 @@ def split_lines(lines: list[str], fields: tuple[str, ...]) -> tuple[list[str], .
                 f"Expected {', '.join(fields)}, separated by tabs. Received: {line!r}"
             )
     return tuple([row[i] for row in rows] for i in range(len(fields)))
+
+
+def whole_blocks(
+    x: Any, ids: list, fields: tuple[str, ...], size: int
+) -> Iterator[tuple[Any, list[dict]]]:
+    """Yield blocks of examples, as `Task.blocks`; their records have the ids."""
+    for start in range(0, len(ids), size):
+        part = [values[start : start + size] for values in as_columns(x)]
+        rows = zip(*part, strict=True)
+        records = [
+            {
+                **({} if name is None else {"id": name}),
+                **dict(zip(fields, row, strict=True)),
+            }
+            for name, row in zip(ids[start : start + size], rows, strict=True)
+        ]
+        yield tuple(part) if isinstance(x, tuple) else part[0], records
+
+
+def as_columns(x: Any) -> tuple[list, ...]:
+    """Return the lists of the parts of examples."""
+    return x if isinstance(x, tuple) else (x,)
 
 
 def columns_of(x: Any, index: int) -> dict[str, str]:

@@ -6,6 +6,7 @@ import shutil
 
 from command_line import refused, run
 from conftest import GOLDEN
+from small_classifier import small_classifier
 
 import albert_tf
 from albert_tf.checkpoints import RELEASES
@@ -33,6 +34,35 @@ def test_inspect_prints_a_table_or_json(tmp_path):
     report = json.loads(printed("inspect", index, "--config", config, "--json"))
     assert report["layout"] == "albert_zh" and report["config"]["ln_type"] == "preln"
     assert report["missing"] == report["unused"] == []
+
+
+def test_inspect_measures_texts(tmp_path):
+    def measured(model, file):
+        return json.loads(printed("inspect", model, file, "--json"))["texts"].items()
+
+    # One token per character. The vocabulary lacks 這 and 們.
+    model, file = tmp_path / "model", tmp_path / "a.txt"
+    small_classifier(2, sequence_length=20).save_to_preset(model)
+    file.write_text(f"很好\n不太差這\n{'好' * 40}\n們們\n\n", "utf-8")
+    expected = {"count": 5, "tokens": 48, "unknown": 3, "median_length": 4}
+    expected |= {"commonest_unknown": {"們": 2, "這": 1}, "longest": 42}
+    expected |= {"sequence_length": 20, "longer": 1}
+    assert measured(model, file) >= expected.items()
+    shown = " ".join(printed("inspect", model, file).split())
+    for part in (
+        "texts 5, 48 tokens unknown 6.25% of the tokens: 們 2, 這 1",
+        "advice If they are Traditional Chinese",
+        "lengths median 4, 95% up to 34, longest 42",
+        "truncated 1 (20.0%), longer than 20 tokens",
+    ):
+        assert part in shown
+    small_classifier(2, pairs=True).save_to_preset(tmp_path / "pairs")
+    file = tmp_path / "b.tsv"
+    file.write_text("text\ttext_b\n很好\t不這\n差\t\n", "utf-8")
+    expected = {"tokens": 5, "unknown": 1, "advice": None, "longest": 7}
+    assert measured(tmp_path / "pairs", file) >= expected.items()
+    (tmp_path / "c.txt").touch()
+    assert "c.txt has no texts" in refused("inspect", model, tmp_path / "c.txt")
 
 
 # === convert ===

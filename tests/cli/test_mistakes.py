@@ -2,6 +2,7 @@
 
 import hashlib
 import shutil
+import warnings
 
 import pytest
 import tensorflow as tf
@@ -9,7 +10,9 @@ from command_line import refused, write_start
 from conftest import GOLDEN
 from small_classifier import small_classifier
 
+import albert_tf_cli
 from albert_tf_cli import common
+from albert_tf_lite.unknown import UnknownTokensWarning
 
 FILES = {
     "train.tsv": "label\ttext\n1\t很好\n0\t差\n1\t好\n0\t坏\n",
@@ -51,7 +54,7 @@ TRAIN = "finetune --dev train.tsv --output out --train"
 START = f"{TRAIN} train.tsv --checkpoint checkpoint"
 # Before TensorFlow is imported, which takes seconds.
 EARLY = {
-    f"{TRAIN} no.tsv": "no.tsv: No such file",
+    f"{TRAIN} no.tsv": "no.tsv is not a file",
     f"{TRAIN} one.tsv": "All texts of one.tsv have the label '1'",
     f"{TRAIN} train.tsv --test other.tsv": "Expected one of the classes ['0', '1']",
     f"{TRAIN} train.tsv --task summarization": "Name it in the header as one of summa",
@@ -104,6 +107,16 @@ def test_a_model_with_a_truncated_file(folder, tmp_path, name):
     file = shutil.copytree(folder / "model", tmp_path / "model") / name
     file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
     refused("predict", tmp_path / "model", "很好")
+
+
+def test_a_warning_is_printed_once(monkeypatch):
+    monkeypatch.setattr(albert_tf_cli, "app", lambda: None)
+    monkeypatch.setattr(warnings, "formatwarning", None)
+    albert_tf_cli.main()
+    messages = ("a 1", "a 1", "a 2", *map(UnknownTokensWarning, ("b 1", "b 2")))
+    lines = [warnings.formatwarning(x, UserWarning, "", 1) for x in messages]
+    expected = ["a 1", "", "a 2", "b 1", ""]
+    assert lines == [f"Warning: {x}\n" if x else "" for x in expected]
 
 
 def test_a_bug_shows_its_traceback(monkeypatch):

@@ -66,6 +66,17 @@ def test_each_line_is_answered_beside_its_own_text(folder):
     assert run(*options, input=b"\n".join(LINES)).stdout == "".join(expected)
     assert run(*options, "--", texts[0], texts[-1]).stdout == expected[0] + expected[-1]
     assert run(*options, input=b"").stdout == ""
+    # Standard input is decoded as files are.
+    for encoding in ("gb18030", "utf-16"):
+        data = "好\r很好\r想吃鸡蛋，你来吗\r".encode(encoding)
+        with pytest.warns(
+            UserWarning, match=f"Standard input is {encoding}, not UTF-8"
+        ):
+            printed = run(*options, input=data).stdout
+        assert [x.split("\t")[2] for x in printed.splitlines()][1:] == [
+            *("很好", "想吃鸡蛋，你来吗")
+        ]
+    assert "Standard input looks like JSON" in refused(*options, input=b'{"text": "a"}')
 
 
 def test_top_k_and_json(folder):
@@ -94,7 +105,7 @@ def test_a_file_is_answered_as_its_texts(folder, tmp_path):
 
 
 def test_an_output_has_a_record_per_text_with_all_columns(folder, tmp_path):
-    table = 'id,text,label\n007,"两\t行，\n很""好""",好\n008,,\n'
+    table = 'id,text,label,score\n007,"两\t行，\n很""好""",好,0.5\n008,,,\n'
     (tmp_path / "a.csv").write_text(table, "utf-8")
     predict = ("predict", folder / "single", tmp_path / "a.csv")
     lines = run(*predict).stdout.splitlines()
@@ -111,8 +122,14 @@ def test_an_output_has_a_record_per_text_with_all_columns(folder, tmp_path):
         assert [*first.values()][:3] == ["007", text, "好"]
         assert [*second.values()][:3] == ["008", "", ""]
         label, score, *_ = lines[0].split("\t")
-        assert first["predicted_label"] == label
-        assert float(first["score"]) == pytest.approx(float(score), abs=1e-4)
+        assert first["predicted_label"] == label and first["score"] == "0.5"
+        score = pytest.approx(float(score), abs=1e-4)
+        assert float(first["predicted_score"]) == score
+    # An earlier answer survives a later one.
+    again = ("predict", folder / "single", tmp_path / "found.csv")
+    run(*again, "--output", tmp_path / "again.csv")
+    later = Table(tmp_path / "again.csv").records()[0]
+    assert {*later} - {*first} == {"predicted_label_2", "predicted_score_2"}
     assert "found.csv already exists" in refused(
         *predict, "--output", tmp_path / "found.csv"
     )

@@ -3,6 +3,7 @@
 import errno
 import gzip
 import importlib.util
+import itertools
 import json
 import os
 import pathlib
@@ -10,16 +11,18 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from unittest import mock
 
+import numpy as np
 import pyarrow
 import pyarrow.parquet
 import pytest
 import zstandard
 from command_line import refused, run
 from lite_tasks import needs_onnx
-from small_classifier import small_classifier
+from small_classifier import CHARACTERS, small_classifier
 
 import albert_tf
 from albert_tf.data.tables import Table
@@ -185,6 +188,19 @@ def test_a_wrong_row_of_a_late_block_is_named_before_any_answer(
     assert sorted(os.listdir(tmp_path)) == ["a.tsv", "b.txt.gz", "c.parquet"]
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_unknown_tokens_of_a_file_are_named_once(
+    model, tmp_path, small_blocks, workers
+):
+    # Other characters in each block.
+    lines = [f"很好{chr(0x9F00 + i)}{chr(0x9F00 + i)}\n" for i in range(10)]
+    (tmp_path / "a.txt").write_text("".join(lines), "utf-8")
+    with pytest.warns(UserWarning) as found:
+        run("predict", model, tmp_path / "a.txt", "--workers", workers)
+    (message,) = (str(x.message) for x in found)
+    assert message.startswith("50.0% of the tokens of 3 texts are [UNK]")
+
+
 # === Resuming ===
 
 
@@ -234,6 +250,92 @@ def test_a_model_without_an_exported_file_resumes(tmp_path, small_blocks, monkey
     assert "--engine ray needs an exported model" in refused(
         *command[:3], "--engine=ray"
     )
+
+
+# === A file that changes meanwhile ===
+
+
+# Functions of the lines.
+CHANGES = {
+    # As long as before.
+    "replaced": lambda lines: [line.replace("好", "差") for line in lines],
+    "appended to": lambda lines: [*lines, lines[-1]],
+    "cut": lambda lines: lines[: -len(lines) // 3],
+}
+
+
+def change(path, content, in_place):
+    """Write a file in place, or put another one in its place."""
+    if in_place:
+        path.write_bytes(content)
+    else:
+        path.with_suffix(".new").write_bytes(content)
+        path.with_suffix(".new").replace(path)
+
+
+@pytest.mark.parametrize("kind", CHANGES)
+def test_a_file_that_changes_is_refused(model, tmp_path, small_blocks, kind):
+    file, output = write_table(tmp_path / "a.tsv", 14), tmp_path / "b.csv"
+    run("predict", model, file, "--output", tmp_path / "whole.csv", "--workers", 1)
+    before, state = file.read_bytes(), file.stat()
+    after = CHANGES[kind](before.decode().splitlines(True))
+    command = ("predict", model, file, "--output", output, "--workers", 1)
+    append = streaming.append
+
+    # 5 blocks: during the answers, and between answers and records.
+    for moment, in_place in itertools.product((1, 5), (True, False)):
+        blocks = itertools.count(1)
+
+        def append_and_change(*block, blocks=blocks, moment=moment, in_place=in_place):
+            append(*block)
+            if next(blocks) == moment:
+                change(file, "".join(after).encode(), in_place)
+                # As if within the resolution of the clock.
+                os.utime(file, ns=(state.st_atime_ns, state.st_mtime_ns))
+
+        with mock.patch.object(predict_module(), "append", append_and_change):
+            assert "a.tsv has changed since" in refused(*command)
+        assert not output.exists()
+        assert "unfinished run with other texts" in refused(*command)
+        # The right file resumes.
+        file.write_bytes(before)
+        run(*command)
+        assert output.read_bytes() == (tmp_path / "whole.csv").read_bytes()
+        output.unlink()
+
+
+@pytest.mark.parametrize("kind", CHANGES)
+def test_rows_keep_their_answers_whenever_the_file_changes(
+    model, tmp_path, monkeypatch, kind
+):
+    for module in (streaming, predict_module()):
+        monkeypatch.setattr(module, "BLOCK", 100)
+    random, file = np.random.default_rng(0), tmp_path / "a.tsv"
+    texts = ["".join(random.choice([*CHARACTERS], 12)) for _ in range(2000)]
+    before = [f"{i}\t{text}\n" for i, text in enumerate(texts)]
+    command = ("predict", model, file, "--workers", 1, "--text-column", 2, "--output")
+    contents, truths = [], []
+    for lines in (before, CHANGES[kind](before)):
+        contents.append("".join(["id\ttext\n", *lines]).encode())
+        file.write_bytes(contents[-1])
+        start = time.monotonic()
+        run(*command, tmp_path / f"{len(truths)}.jsonl")
+        seconds = time.monotonic() - start
+        truths.append((tmp_path / f"{len(truths)}.jsonl").read_bytes())
+    refusals = 0
+    for i, moment in enumerate(random.uniform(0, seconds, 10)):
+        file.write_bytes(contents[0])
+        timer = threading.Timer(moment, change, (file, contents[1], i % 2))
+        timer.start()
+        output = tmp_path / f"found_{i}.jsonl"
+        result = run(*command, output, code=1)
+        timer.join()
+        if result.exit_code:
+            assert isinstance(result.exception, albert_tf.AlbertError)
+            refusals += 1
+        else:
+            assert output.read_bytes() in truths
+    assert refusals
 
 
 COMMAND = [sys.executable, "-m", "albert_tf_cli", "predict"]

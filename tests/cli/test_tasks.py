@@ -1,6 +1,7 @@
 """Every task on the command line: from a file of examples to answers and an export."""
 
 import functools
+import itertools
 import json
 import pathlib
 import re
@@ -13,10 +14,12 @@ from typing import NamedTuple
 import keras
 import numpy as np
 import pytest
-from command_line import run, write_start
+from command_line import refused, run, write_start
 from lite_tasks import near
+from small_classifier import VOCABULARY
 
 import albert_tf
+from albert_tf.data.tables import Table
 from albert_tf.models.pooling import POOLING_MODES
 from albert_tf.training import fine_tuning
 from albert_tf_cli.evaluate import read_remembered
@@ -200,6 +203,61 @@ def test_a_task_from_a_file_to_answers(name, fine_tune, trained, monkeypatch, tm
         shown = [word for word in re.split(r"\W+", row.removesuffix(line)) if word]
         assert row.endswith(f"\t{line}") and all(x in str(answer) for x in shown[:1])
 
+    # Files as for `finetune`.
+    x = TASKS[case.task].read(str(data), Columns()).x
+    examples = [*zip(*x, strict=True)] if isinstance(x, tuple) else map("".join, x)
+    run("predict", model, data, "--json", "--output", tmp_path / "found.jsonl")
+    lines = (tmp_path / "found.jsonl").read_text("utf-8").splitlines()
+    for line, answer in zip(lines, pipeline([*examples]), strict=True):
+        named = answer if isinstance(answer, dict) else {"answer": answer}
+        values = list(near(json.loads(line)).values())
+        assert values[-len(named) :] == list(json.loads(as_json(named)).values())
+
+
+FILES = {
+    "question-answering": (
+        *("a.csv", "id,question,context\n7,谁,我想吃。\n8,几时,他去。\n"),
+        *(("--text-column", 2, "--text-b-column", 3), ["7", "8"]),
+    ),
+    "multiple-choice": (
+        "a.jsonl",
+        "\n".join(
+            as_json(
+                {"id": i, "context": "我", "question": "谁", "choices": ["好", "差"]}
+            )
+            for i in (7, 8)
+        ),
+        *((), [7, 8]),
+    ),
+    "text-embedding": ("a.csv", "id,text\n7,好吃\n8,天地\n", (), ["7", "8"]),
+    "spelling-correction": ("a.csv", "id,text\n7,我很吃\n8,很好\n", (), ["7", "8"]),
+    "summarization": ("a.csv", "id,content\n7,天地。你来。\n8,好。\n", (), ["7", "8"]),
+    "token-classification": ("a.txt", "小明在大地\n我见小好\n", (), None),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_table_of_each_task_is_answered_beside_its_ids(name, trained, tmp_path):
+    file, content, options, ids = FILES[name]
+    (tmp_path / file).write_text(content, "utf-8")
+    command = ("predict", trained(name, save_untrained)[0], tmp_path / file, *options)
+    run(*command, "--output", tmp_path / "found.jsonl")
+    lines = (tmp_path / "found.jsonl").read_text("utf-8").splitlines()
+    found = list(map(json.loads, lines))
+    assert [x.get("id") for x in found] == (ids or [None] * 2)
+    assert len({len(x) for x in found}) == 1
+    if name == "text-embedding":
+        assert all(len(x["embedding"]) > 2 for x in found)
+
+
+def test_the_ids_of_questions_stay_and_their_files_take_no_columns(trained, tmp_path):
+    model, data, _ = trained("question-answering", save_untrained)
+    run("predict", model, data, "--output", tmp_path / "found.csv")
+    ids = [question["context"] for question in QUESTIONS]
+    assert [x["id"] for x in Table(tmp_path / "found.csv").records()] == ids
+    error = refused("evaluate", model, data, "--text-column", "question")
+    assert "of question-answering have names of their own" in error
+
 
 def test_a_task_is_exported_and_says_what_it_takes(trained, tmp_path):
     printed = run(
@@ -295,12 +353,20 @@ def test_data_that_teach_little_are_named(start_of_training, tmp_path):
         assert TASKS[task].class_counts(examples) == {"a": 1, "b": 2}
 
 
-def test_the_same_command_is_recognised_as_the_same_training(start_of_training):
-    first, again, other = (start_of_training("--seed", seed) for seed in (1, 1, 2))
-    settings = [options["settings"] for *_, options in (first, again, other)]
+def test_the_same_command_is_recognised_as_the_same_training(
+    start_of_training, tmp_path
+):
+    edited = tmp_path / "edited.txt"
+    edited.write_text("\n".join([*VOCABULARY[:5], *VOCABULARY[:4:-1]]), "utf-8")
+    options = {"seed": 1}, {"seed": 1}, {"seed": 2}, {"seed": 1, "vocab": edited}
+    settings = []
+    for given in options:
+        named = ((f"--{name}", value) for name, value in given.items())
+        *_, found = start_of_training(*itertools.chain(*named))
+        settings.append(found["settings"])
     assert settings[0] == settings[1] == json.loads(json.dumps(settings[0]))
-    # The settings contain a digest of the new weights.
-    assert settings[0]["weights"] != settings[2]["weights"]
+    # The settings contain a digest of the new weights and the vocabulary.
+    assert len({x["model"] for x in settings}) == 3
     assert {*typing.get_args(PoolingMode)} == POOLING_MODES.keys()
     assert {*typing.get_args(Freeze)} == fine_tuning.FREEZABLE.keys()
 

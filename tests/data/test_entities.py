@@ -36,13 +36,6 @@ FORMS = {
     "more columns": "-DOCSTART- -X- O O\n\n"
     + columns("B-PER I-PER O B-LOC I-LOC O", separator=" NN x "),
     "slashes": "小明/PER 在/o 北京/LOC 。/o\n",
-    "cluener": '{"text": "小明在北京。", "label": '
-    '{"PER": {"小明": [[0, 1]]}, "LOC": {"北京": [[3, 4]]}}}\n',
-    "doccano": '{"id": 1, "text": "小明在北京。", '
-    '"label": [[3, 5, "LOC"], [0, 2, "PER"]]}\n',
-    "doccano entities": '{"text": "小明在北京。", "entities": [{"label": "PER", '
-    '"start_offset": 0, "end_offset": 2}, {"label": "LOC", "start_offset": 3, '
-    '"end_offset": 5}], "relations": []}\n',
 }
 
 
@@ -74,7 +67,7 @@ MISTAKES = {
         '{"text": "好", "label": {"X": {"坏": [[0, 0]]}}}',
         r"Line 1 of .*text\[0:1\] is '好', not '坏'",
     ),
-    "no field": ('{"text": "好"}', "Line 1 of .* field 'label' or 'labels' or 'ent"),
+    "no field": ('{"text": "好"}', "has no label column. Its columns are .'text'"),
     "overlap": (
         '{"text": "好吗", "label": [[0, 2, "X"], [1, 2, "Y"]]}',
         r"\(0, 2, 'X'\) and \(1, 2, 'Y'\) overlap",

@@ -1,19 +1,30 @@
 """Files of labelled texts: formats, columns found or given, and mistakes."""
 
 import csv
+import datetime
+import gzip
 import io
 import json
+import re
+import warnings
 
+import openpyxl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from albert_tf.data.labels import class_names, visible
-from albert_tf.data.tables import LabelledTexts, read_labelled_texts
+from albert_tf.data.tables import (
+    LabelledTexts,
+    Table,
+    read_labelled_texts,
+    read_texts,
+)
 
 TEXTS = ["很好", "太差了，不会再来", "还行吧"]
 LABELS = ["1", "0", "1"]
 # `str.splitlines` ends a line at each of these; no file format here does.
+QUOTE = '"'
 INNER_BREAKS = "\u2028\u2029\x85\x0b\x0c\x1c\x1d\x1e"
 
 
@@ -39,14 +50,42 @@ JSONL = (
 )
 
 
+def as_xlsx(text):
+    rows = [line.split("\t") for line in text.splitlines()]
+    return excel({"empty": [], "data": rows})
+
+
+def excel(sheets):
+    workbook, file = openpyxl.Workbook(), io.BytesIO()
+    workbook.remove(workbook.active)
+    for name, rows in sheets.items():
+        sheet = workbook.create_sheet(name)
+        for row in rows:
+            sheet.append(row)
+    workbook.save(file)
+    return file.getvalue()
+
+
+@pytest.mark.filterwarnings("ignore:.*(Read as such|Read is 'data'|looks like JSON)")
 @pytest.mark.parametrize(
     ("name", "content"),
     [
         ("a.tsv", TSV),
         ("a.csv", CSV),
+        ("a.tsv.gz", gzip.compress(TSV.encode(), mtime=0)),
         ("CRLF.TXT", TSV.replace("\n", "\r\n").rstrip()),
+        ("mac.csv", CSV.replace("\n", "\r")),
+        ("mac.tsv", "\ufeff" + TSV.replace("\n", "\r")),
+        ("mac.jsonl", JSONL.replace("\n", "\r")),
         ("bom_and_blank.csv", "\ufeff" + CSV.replace("\n", "\r\n\r\n")),
         ("blank.jsonl", "\n" + JSONL.replace("\n", "\n\n  \n")),
+        ("a.xlsx", as_xlsx(TSV)),
+        # The content decides, not the suffix.
+        ("jsonl_00", JSONL),
+        ("jsonl.txt", JSONL),
+        ("xlsx.csv", as_xlsx(TSV)),
+        ("gzip.csv", gzip.compress(CSV.encode(), mtime=0)),
+        ("quoted.tsv", re.sub("([^\t\n]+)", r'"\1"', TSV)),
     ],
 )
 def test_each_format_gives_the_same(read, name, content):
@@ -59,10 +98,64 @@ def test_quotes_spaces_and_line_breaks_in_tsv(read):
     assert read("a.tsv", f"label\ttext\n{rows}").x == texts
 
 
-@pytest.mark.parametrize("encoding", ["gb18030", "utf-16", "utf-16-le", "utf-16-be"])
+def test_cells_of_a_workbook_are_read_as_they_were_typed(read):
+    day = datetime.datetime(2024, 1, 5)
+    rows = [["text", "label", "n"], ["甲", 1, 0.5], [day, True, None], [None] * 3]
+    data = read("a.xlsx", excel({"一": [*rows, ["007", 2.0, "", None, None]]}))
+    assert (data.x, data.labels) == (["甲", "2024-01-05", "007"], ["1", "TRUE", "2"])
+    assert data.places[-1].startswith("Row 5 of ")
+
+
+def test_cells_of_any_length_and_columns_of_any_name(tmp_path):
+    text = '长"' * 100_000
+    path = tmp_path / "a.csv"
+    rows = ["id,text,id,备注,备注,,", f'1,"{text.replace(QUOTE, QUOTE * 2)}",2,3,4,5,6']
+    path.write_text("\n".join(rows), "utf-8")
+    with pytest.warns(UserWarning, match="columns of one name. .*'备注_2', '', '_2'"):
+        (record,) = Table(path).records()
+    assert list(record.values()) == ["1", text, "2", "3", "4", "5", "6"]
+    with pytest.raises(ValueError, match="has 2 columns 'text'. .* number .*`text=`"):
+        Table(tmp_path, enumerate([["text", "text"], ["a", "b"]])).texts()
+
+
+# === Encodings ===
+
+SENTENCES = {
+    "gb18030": "房间很干净，下次还会再来。",
+    "big5": "房間很乾淨，下次還會再來。",
+    "shift_jis": "部屋はとてもきれいでした。",
+    "euc_kr": "방이 아주 깨끗했습니다.",
+    "euc_jp": "部屋はとてもきれいでした。",
+    "utf-16": "很好",
+    "utf-16-le": "很好",
+    "utf-16-be": "很好",
+    "utf-32": "很好",
+}
+
+
+@pytest.mark.parametrize("encoding", SENTENCES)
 def test_other_encodings_are_read_with_a_warning(read, encoding):
-    with pytest.warns(UserWarning, match=f"a.tsv is {encoding}, not UTF-8"):
-        assert read("a.tsv", TSV.encode(encoding)).x == TEXTS
+    text = SENTENCES[encoding]
+    data = f"label\ttext\n1\t{text}\n0\t{text}!\n".encode(encoding)
+    with pytest.warns(UserWarning, match=f"a.tsv is {encoding}[^,]*, not UTF-8"):
+        assert read("a.tsv", data).x == [text, f"{text}!"]
+    with warnings.catch_warnings(action="error"):
+        assert read("a.tsv", data, encoding=encoding).x == [text, f"{text}!"]
+
+
+def test_an_encoding_in_doubt_is_said_or_refused(read):
+    for data, message in (
+        ("label\ttext\n1\téàü\n0\tçéè\n".encode("latin-1"), "is unknown: it makes no"),
+        (f"{TSV}1\t很好\n".encode() + TSV.encode("gbk") * 2, "is unknown: some lines"),
+        (f"{TSV * 9999}1\t".encode() + "很".encode("gbk"), "byte 0xba in line 39997"),
+    ):
+        with pytest.raises(ValueError, match=f"a.tsv .*{message}.*`encoding=`"):
+            read("a.tsv", data)
+    with pytest.raises(ValueError, match="no encoding 'gbx'. Expected a name such"):
+        read("a.tsv", TSV, encoding="gbx")
+    # Two characters are common in either.
+    with pytest.warns(UserWarning, match="may be .*Name the encoding with `encoding=`"):
+        read("a.tsv", "label\ttext\n1\t揭祕領跑基金抗跌絕招\n0\t\n".encode("gb18030"))
 
 
 @pytest.mark.parametrize("separator", [";", "\t"])
@@ -103,6 +196,85 @@ def test_any_texts_that_are_written_are_read_again(
 
 
 # === Columns ===
+
+
+def rows_of(*columns, count=30):
+    """Return a table of functions of the number of a row."""
+    rows = (map(str, (column(i) for column in columns)) for i in range(count))
+    return "".join("\t".join(row) + "\n" for row in rows)
+
+
+def text(i):
+    return f"房间{i}很干净"
+
+
+IDS = {
+    "number": lambda i: 1000 + i,
+    "decimal": lambda i: f"{i}.50",
+    "date": lambda i: f"2024-01-{i + 1:02}",
+    "Chinese date": lambda i: f"2024年1月{i + 1}日 08:{i:02}",
+    "code": lambda i: f"R-{i:04}",
+    "address": lambda i: f"https://a.b/{i}?c",
+    "mail": lambda i: f"a{i}@b.cn",
+    "constant": lambda i: "训练集",
+    "few": lambda i: "酒店" if i % 5 else "",
+}
+
+
+@pytest.mark.parametrize("other", IDS.values(), ids=IDS)
+@pytest.mark.parametrize("place", range(3))
+def test_a_column_of_ids_is_not_text_and_what_is_read_is_announced(read, other, place):
+    columns = [text, lambda i: "好差"[i % 2]]
+    columns.insert(place, other)
+    text_at, label_at = (
+        1 + columns.index(x) for x in (text, columns[-1 - (place == 2)])
+    )
+    message = f"text: column {text_at}, label: column {label_at}, not used: column "
+    with pytest.warns(UserWarning, match=f"has no header. {message}{place + 1}."):
+        data = read("a.tsv", rows_of(*columns))
+    assert data.x == list(map(text, range(30))) and {*data.labels} == {"好", "差"}
+
+
+def test_texts_without_header_and_label(tmp_path):
+    path = tmp_path / "a.tsv"
+    path.write_text(rows_of(IDS["date"], lambda i: i % 2, text), "utf-8")
+    with pytest.warns(
+        UserWarning, match="text: column 3, not used: column 1, not used"
+    ):
+        assert read_texts(path) == list(map(text, range(30)))
+    with pytest.raises(
+        ValueError, match="1 columns that may be text. Expected text, te"
+    ):
+        read_texts(path, pairs=True)
+
+
+def test_what_may_be_read_in_two_ways_is_refused_or_said(read):
+    kinds = [text, lambda i: "好差"[i % 2], lambda i: i % 3]
+    with pytest.raises(
+        ValueError, match=r"each of the columns \[2, 3\] may be the label"
+    ):
+        read("a.tsv", rows_of(*kinds))
+    with pytest.warns(
+        UserWarning, match="text: column 1, label: column 2, not used: c"
+    ):
+        read("a.tsv", rows_of(*kinds), label=2)
+    with pytest.warns(
+        UserWarning, match="text: column 1, text_b: column 2, label: col"
+    ):
+        assert read("a.tsv", rows_of(text, lambda i: f"不{i}", kinds[1])).pairs
+    # Names that are not known, above numbers or classes.
+    with pytest.raises(
+        ValueError, match="no text column. Its columns are .'评语', '等级'"
+    ):
+        read("a.tsv", "评语\t等级\n" + rows_of(text, kinds[2]))
+    with pytest.raises(ValueError, match="first line of .* may be a header: no other"):
+        read("a.tsv", "评语\t等级\n" + rows_of(*kinds[:2]))
+    with pytest.warns(UserWarning, match="Line 1 of .* may be a header. It is read as"):
+        read("a.tsv", "评语\t等级\n" + rows_of(*kinds[:2]), "2", "1")
+    with pytest.warns(UserWarning, match="text is the column 'content', not .'title'"):
+        read("a.tsv", "title\tcontent\tlabel\n一\t二\t1\n")
+    with pytest.warns(UserWarning, match="separated by ',', and not by ';'. Read as"):
+        read("a.csv", "0,好;差\n1,不;行\n0,去;来\n")
 
 
 @pytest.mark.parametrize(
@@ -204,10 +376,22 @@ MISTAKES = {
     "other column": ("a.tsv", TSV, {"label": "class"}, "no column 'class'.*'label'"),
     "single texts": ("a.tsv", TSV, {"pairs": True}, "single texts. Expected pairs"),
     "no label": ("a.tsv", "1\ta\n2\tb\n", {}, "no label column.*line is different"),
-    "one column": ("a.tsv", CSV, {}, "a.tsv has one column. Expected .* tabs"),
+    "one column": ("a.tsv", CSV, {}, "one column, 'label,text'. .* name the file .csv"),
     "too many": ("a.tsv", "1\ta\tb\tc\n1\td\te\tf\n", {}, "3 columns that may be"),
     "no field": ("a.jsonl", f'{JSONL}{{"label": 1}}\n', {}, "Line 4 .*no field 'text'"),
     "no object": ("a.jsonl", f"{JSONL}[1]\n", {}, "Line 4 .*JSON object.*\\[1\\]"),
+    "image": ("a.csv", b"\x89PNG\r\n\x1a\n", {}, "is not text but looks like an image"),
+    "zip": ("a.tsv", b"PK\x03\x04 ", {}, "looks like a zip archive"),
+    "zeros": ("a.tsv", b"ab\0" * 99, {}, "is not UTF-16-BE"),
+    "page": ("a.xlsx", " <!DOCTYPE html>", {}, "looks like a page in HTML"),
+    "wiki": ("a.txt", '<doc id="1">\n甲\n', {}, "WikiExtractor, .*pretrain-data"),
+    "names": (
+        "a.jsonl",
+        '{"text": "好", "text": "差"}',
+        {},
+        "an object has a name twic",
+    ),
+    "spans": ("a.jsonl", '{"text": "好", "label": [[0, 1, "X"]]}', {}, "token-classif"),
     "quote": ("a.csv", f'{CSV}1,"很好\n', {}, "a.csv is not CSV: unexpected end"),
 }
 

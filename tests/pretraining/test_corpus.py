@@ -58,7 +58,7 @@ def read(files, **kwargs):
 def naive_documents(data):
     """Documents and the count of skipped lines, from all bytes at once."""
     skipped = 0
-    lines = data.split(b"\n")
+    lines = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
     documents, document = [], []
     for line in lines if lines[-1] else lines[:-1]:
         try:
@@ -111,7 +111,8 @@ def test_documents_equal_those_of_a_simple_reader(
         more, skips = naive_documents(data)
         expected += more
         skipped += skips
-    corpora = [Corpus([str(folder / "*")], size) for size in (10**9, block_bytes)]
+    sizes = (10**9, block_bytes)
+    corpora = [Corpus([folder / "*"], size, encoding="utf-8") for size in sizes]
     with mock.patch.object(reading, "_CHUNK", chunk):
         whole, blocks = ([x for _, x in corpus.blocks()] for corpus in corpora)
     assert sum(whole, []) == expected
@@ -146,19 +147,39 @@ def test_json_lines(write, name):
 # === Skipped lines and damaged files ===
 
 
-def test_files_of_another_encoding_are_named(write):
-    text = "很好，真的很好。\n\n\n" * 50
-    good = write("a.txt", text)
-    gbk = write("b.txt", text.encode("gb18030"))
-    utf16 = write("c.txt", text.encode("utf-16"))
+def test_files_of_other_encodings_are_read_and_undecodable_lines_are_counted(write):
+    text = "很好，真的很好。\r\r\r" * 50
+    files = [write("a.txt", text)]
+    for i, encoding in enumerate(("gb18030", "utf-16", "cp950")):
+        files.append(write(f"{i}.txt", text.encode(encoding)))
+    with pytest.warns(UserWarning, match="is utf-16, not UTF-8"):
+        corpus, documents = read(files)
+    assert len(documents) == 4 * 50 and not corpus.warnings
+    assert {len(x) for x in documents} == {1} and documents[0] == ["很好，真的很好。"]
     # A skipped line does not divide its document.
     half = write("d.txt", "好\n".encode() * 50 + "很好\n".encode("gbk") + b"a\n")
-    corpus, documents = read([good, gbk, utf16, half])
-    assert len(documents) == 51 and documents[-1] == ["好"] * 50 + ["a"]
-    assert corpus.counts["not_utf8"] > 100
+    corpus, documents = read([half])
+    assert documents == [["好"] * 50 + ["a"]] and corpus.counts["not_utf8"] == 1
     (warning,) = corpus.warnings
-    assert f"lines were skipped, in {gbk} and 2 more files: they are not UTF" in warning
-    assert "iconv -f GB18030 -t UTF-8" in warning
+    assert f"1 lines were skipped, in {half}: they are not in its encoding" in warning
+    assert read([half], encoding="gb18030")[0].counts["not_utf8"] == 50
+
+
+def test_the_content_decides_and_not_only_the_suffix(write):
+    """Files of WikiExtractor have no suffix, and JSON or tags around a document."""
+    documents = [["黄河", "黄河发源于青海。", "它流经九省。"], ["围棋", "黑子先行。"]]
+    texts = ["\n\n".join(lines) for lines in documents]
+    objects = "\n".join(json.dumps({"id": 1, "text": x}) for x in texts)
+    tag = '<doc id="1" url="" title="x">'
+    tagged = "".join(f"{tag}\n{text}\n\n</doc>\n" for text in texts)
+    for name, content in (("AA/wiki_00", objects), ("AB/wiki_01", tagged)):
+        assert read([write(name, content)])[1] == documents
+    for content, message in (
+        (b"\x89PNG\r\n\x1a\n", "wiki_02 is not text but looks like an image"),
+        (b" <!DOCTYPE html>\n<p>", "wiki_02 looks like a page in HTML"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            read([write("AA/wiki_02", content)])
 
 
 def test_files_that_cannot_be_read_are_refused_at_the_start(write):

@@ -280,6 +280,16 @@ def test_missing_damaged_and_outdated_records_are_rebuilt(make, tmp_path):
     assert 0 < len(after.items() & sums.items()) < len(sums)
 
 
+def test_unknown_tokens_of_a_corpus_are_named_once(make, tmp_path):
+    for number in range(3):
+        lines = "我想吃鸡蛋這個們。\n" * 200
+        (tmp_path / f"{number}.txt").write_text(lines, "utf-8")
+    for workers in (1, 2):
+        with pytest.warns(UserWarning, match="33.3% of the .* 這, 個, 們") as found:
+            make(f"out{workers}", files="?.txt", workers=workers)
+        assert len(found) == 1
+
+
 # === Refused, and left alone ===
 
 

@@ -17,6 +17,7 @@ from albert_tf.checkpoints.layout import (
 )
 from albert_tf.checkpoints.layouts import ALBERT_ZH, GOOGLE
 from albert_tf.checkpoints.releases import find_release
+from albert_tf_lite.changes import change_check
 
 FILE_ENDING = re.compile(r"\.(index|meta|data-\d{5}-of-\d{5})$")
 # TensorFlow's reader raises these for truncated, changed and missing files.
@@ -47,6 +48,7 @@ class TensorFlowBundle(Checkpoint):
             raise FileNotFoundError(
                 f"{prefix}.data-00000-of-00001 does not exist. Put it beside {index}."
             )
+        self.check_unchanged = change_check(index, *data)
         self.release = find_release(index)
         self._prefix = str(prefix)
         with name_damage(index, *_DAMAGE):

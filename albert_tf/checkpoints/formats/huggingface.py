@@ -15,6 +15,7 @@ from albert_tf.checkpoints.layouts import HUGGINGFACE
 from albert_tf.files import write_json
 from albert_tf.tokenizers import WordPieceTokenizer
 from albert_tf.tokenizers.text_tokenizer import TextTokenizer
+from albert_tf_lite.changes import change_check
 from albert_tf_lite.errors import import_extra
 
 WEIGHTS = "model.safetensors"
@@ -36,6 +37,7 @@ class HuggingFaceFiles(Checkpoint):
         if self._arrays:
             self.file_shapes = {x: list(y.shape) for x, y in self._arrays.items()}
             return
+        self.check_unchanged = change_check(path)
         with self._open() as file:
             names = file.keys()
             self.file_shapes = {x: file.get_slice(x).get_shape() for x in names}

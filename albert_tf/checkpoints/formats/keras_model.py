@@ -17,7 +17,9 @@ from albert_tf.checkpoints.layouts import KERASHUB, own_layout
 from albert_tf.checkpoints.plan import plan_weights, without_initializing
 from albert_tf.tokenizers import SentencePieceTokenizer
 from albert_tf.tokenizers.text_tokenizer import TextTokenizer
+from albert_tf_lite.changes import unchanged
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.exported_model import preset_files
 
 # The libraries raise these for truncated and changed files.
 _DAMAGE = (zipfile.BadZipFile, KeyError, OSError)
@@ -127,7 +129,11 @@ def _load(path: pathlib.Path) -> keras.Model:
         if not (path / name).is_file():
             raise FileNotFoundError(f"{path} is an incomplete preset: it lacks {name}.")
     read_config(path / "config.json")
-    with name_damage(path, *_DAMAGE), without_initializing():
+    with (
+        unchanged(*preset_files(path)),
+        name_damage(path, *_DAMAGE),
+        without_initializing(),
+    ):
         return class_.from_preset(str(path))
 
 

@@ -1,0 +1,214 @@
+"""The rows of tables, of any format; raises the limit of the csv module to any cell."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import datetime
+import itertools
+import os
+import re
+import warnings
+import zipfile
+from collections.abc import Iterator
+from typing import Any
+
+from albert_tf.data.reading import (
+    DOCUMENT_TAG,
+    JSON_ENDINGS,
+    endings,
+    is_json,
+    read_json,
+    stream_lines,
+)
+from albert_tf_lite.errors import AlbertError, import_extra
+
+# The first lines determine format, separator and quotes.
+HEAD_LINES = 1000
+# Excel reads such a first line.
+_NAMED_DELIMITER = re.compile(r'\s*"?sep=(.)"?\s*')
+
+
+def read_rows(
+    path: str | os.PathLike, encoding: str | None = None
+) -> Iterator[tuple[str, Any]]:
+    """Yield the place and the cells, or the place and the dict, of each row of a file.
+
+    The content decides on the format, not only the suffix. The header is a row.
+
+    Args:
+        path: path of a file.
+        encoding: optional string. By default that of its first megabyte.
+
+    Raises:
+        FileNotFoundError: if the file does not exist.
+        AlbertError: if the file holds no table. Names the line.
+    """
+    kind, suffix = _kind_of(path), endings(path)[0]
+    if kind != suffix and kind in (".xlsx", ".parquet"):
+        warnings.warn(f"{path} is a {kind} file. Read as such.", stacklevel=2)
+    if kind == ".parquet":
+        return _parquet_rows(path)
+    return _excel_rows(path) if kind == ".xlsx" else _text_rows(path, kind, encoding)
+
+
+def _kind_of(path):
+    with open(path, "rb") as file:
+        start = file.peek(4)[:4]
+    if start == b"PAR1":
+        return ".parquet"
+    if start == b"PK\x03\x04":
+        with contextlib.suppress(zipfile.BadZipFile), zipfile.ZipFile(path) as archive:
+            if "xl/workbook.xml" in archive.namelist():
+                return ".xlsx"
+    return endings(path)[0].replace(".xlsx", "")
+
+
+# === Text ===
+
+
+def _text_rows(path, kind, encoding):
+    lines = stream_lines(path, encoding, keepends=True)
+    head = list(itertools.islice(lines, HEAD_LINES))
+    is_whole = len(head) < HEAD_LINES
+    lines = itertools.chain(head, lines)
+    first = next((line for line in head if line.strip()), "")
+    if kind in JSON_ENDINGS or is_json(first):
+        if kind in (".csv", ".tsv", ".txt"):
+            warnings.warn(f"{path} looks like JSON. Read as such.", stacklevel=3)
+        return _objects(path, lines)
+    if DOCUMENT_TAG.fullmatch(first):
+        raise AlbertError(
+            f"{path} looks like the output of WikiExtractor, not like a table. "
+            "`albert-tf pretrain-data` reads it."
+        )
+    if named := _NAMED_DELIMITER.fullmatch(first):
+        lines = itertools.chain(["\n"], itertools.islice(lines, 1, None))
+        return _cells(path, lines, named[1], csv.QUOTE_MINIMAL)
+    return _cells(path, lines, *_style_of(path, kind, head, is_whole))
+
+
+def _style_of(path, kind, head, is_whole):
+    """Return the separator of the cells of a file, and how they are quoted."""
+    if kind != ".csv":
+        if not _is_quoted("".join(head), is_whole):
+            return "\t", csv.QUOTE_NONE
+        warnings.warn(f"{path} has quoted cells. Read as such.", stacklevel=4)
+        return "\t", csv.QUOTE_MINIMAL
+    fitting = [x for x in ",;\t|" if _separates(x, head, is_whole)]
+    delimiter = fitting[0] if fitting else ","
+    others = f", and not by {fitting[1]!r}" if len(fitting) > 1 else ", not by commas"
+    if len(fitting) > 1 or delimiter != ",":
+        message = f"{path} is separated by {delimiter!r}{others}. Read as such."
+        warnings.warn(message, stacklevel=4)
+    return delimiter, csv.QUOTE_MINIMAL
+
+
+def _separates(delimiter, head, is_whole):
+    """Return whether nearly all rows have as many cells as the first, two or more."""
+    widths = []
+    try:
+        for row in csv.reader(head, strict=True, delimiter=delimiter):
+            # A blank line has none.
+            widths += [len(row)] if row else []
+    except csv.Error as error:
+        if is_whole or "unexpected end" not in str(error):
+            return False
+    width = widths[0] if widths else 0
+    return width > 1 and widths.count(width) >= 0.9 * len(widths)
+
+
+def _is_quoted(text, is_whole):
+    """Return whether quotes belong to the form of a table and not to its texts.
+
+    Then they surround cells that have tabs, line ends or doubled quotes in them, or all
+    cells but numbers.
+    """
+    text = re.sub("\r\n?", "\n", text)
+    ends = ("",) if is_whole else ("", '"')
+    if '"' not in text or not any(_QUOTED.fullmatch(text + x) for x in ends):
+        return False
+    cells = _QUOTED_CELL.findall(text)
+    are_needed = any(re.search('[\t\n]|""', cell) for cell in cells)
+    return are_needed or any(_ALL_QUOTED.fullmatch(text + x) for x in ends)
+
+
+def _table_pattern(plain):
+    cell = f'(?:"(?:[^"]|"")*"|{plain})'
+    return re.compile(f"{cell}(?:[\t\n]{cell})*")
+
+
+_QUOTED, _ALL_QUOTED = map(_table_pattern, (r'[^"\t\n]*', r"[-+.\dE]*"))
+_QUOTED_CELL = re.compile(r'(?:^|(?<=[\t\n]))"((?:[^"]|"")*)"(?=[\t\n]|$)')
+
+
+def _cells(path, lines, delimiter, quoting):
+    # By default the module refuses cells of more than 131,072 characters.
+    csv.field_size_limit(2**31 - 1)
+    reader = csv.reader(lines, strict=True, delimiter=delimiter, quoting=quoting)
+    number = 1
+    try:
+        for row in reader:
+            is_blank = not row or (len(row) == 1 and row[0].isspace())
+            if not is_blank:
+                yield f"Line {number} of {path}", row
+            number = reader.line_num + 1
+    except csv.Error as error:
+        raise AlbertError(f"Line {number} of {path} is not CSV: {error}.") from error
+
+
+def _objects(path, lines):
+    for place, record in read_json(path, lines=lines):
+        if not isinstance(record, dict):
+            raise AlbertError(
+                f'{place} should be a JSON object such as {{"label": "1", "text": '
+                f'"..."}}. Found: {str(record)[:80]}'
+            )
+        yield place, record
+
+
+# === Excel and Parquet ===
+
+
+def _excel_rows(path):
+    openpyxl = import_extra("openpyxl")
+    with open(path, "rb") as file:
+        workbook = openpyxl.load_workbook(file, read_only=True, data_only=True)
+        sheets = workbook.worksheets
+        cells = {x: itertools.chain(*x.iter_rows(values_only=True)) for x in sheets}
+        filled = (x for x in sheets if any(cell is not None for cell in cells[x]))
+        sheet = next(filled, sheets[0])
+        rows = [list(map(_typed, row)) for row in sheet.iter_rows(values_only=True)]
+    if len(sheets) > 1:
+        message = f"{path} has {len(sheets)} sheets. Read is {sheet.title!r}."
+        warnings.warn(message, stacklevel=3)
+    # Sheets may end with columns that have a format only.
+    width = max((i for row in rows for i, cell in enumerate(row, 1) if cell), default=0)
+    for number, row in enumerate(rows, start=1):
+        if any(row):
+            yield f"Row {number} of {path}", row[:width] + [""] * (width - len(row))
+
+
+def _typed(value):
+    """Return a cell as people see it: 1 for 1.0, a date without the time 0:00."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).upper()
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    if isinstance(value, datetime.datetime):
+        return str(value).removesuffix(" 00:00:00")
+    return str(value)
+
+
+def _parquet_rows(path):
+    arrow, parquet = import_extra("pyarrow"), import_extra("pyarrow.parquet")
+    try:
+        with parquet.ParquetFile(path, pre_buffer=False, buffer_size=2**20) as file:
+            batches = file.iter_batches(batch_size=HEAD_LINES)
+            rows = (row for batch in batches for row in batch.to_pylist())
+            for i, row in enumerate(rows, 1):
+                yield f"Row {i} of {path}", row
+    except arrow.ArrowException as error:
+        raise AlbertError(f"{path} cannot be read as Parquet: {error}.") from error

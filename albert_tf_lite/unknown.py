@@ -1,0 +1,101 @@
+"""Warn of texts that a vocabulary does not cover."""
+
+import collections
+import re
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+# A larger share of unknown tokens is a warning.
+MOST_UNKNOWN = 0.05
+# Number of texts in which the commonest unknown characters are looked for.
+SAMPLED = 100
+NAMED = 10
+# Tokens of the vocabulary of the Chinese releases, which has Traditional characters.
+RELEASED = 21_128
+_IDEOGRAPH = re.compile("[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
+
+
+class UnknownTokensWarning(UserWarning):
+    """Many tokens of some texts are not in the vocabulary."""
+
+
+def warn_of_unknown(
+    unknown: int, tokens: int, texts: Callable[[], Sequence[str]], tokenizer: Any
+) -> None:
+    """Warn if `are_many` of some tokens are unknown.
+
+    Args:
+        unknown, tokens: ints, the number of unknown and of all tokens.
+        texts: function that returns the texts.
+        tokenizer: a tokenizer of `albert_tf_lite` or of `albert_tf`.
+    """
+    if not are_many(unknown, tokens):
+        return
+    found = texts()
+    counts = unknown_texts(found[:: -(-len(found) // SAMPLED)], tokenizer)
+    warnings.warn(
+        f"{unknown / tokens:.1%} of the tokens of {len(found):,} "
+        f"text{'s' * (len(found) > 1)} are {tokenizer.unk_token}, most often for "
+        f"{', '.join(commonest(counts))}. {advice(counts, tokenizer)}",
+        UnknownTokensWarning,
+        stacklevel=4,
+    )
+
+
+def are_many(unknown: int, tokens: int) -> bool:
+    """Return whether more than 5% of some tokens are unknown.
+
+    A single one is not many, unless it is half of the tokens: SentencePiece returns one
+    for a whole Chinese sentence.
+    """
+    return unknown > MOST_UNKNOWN * tokens and (unknown > 1 or tokens < 3)
+
+
+def unknown_texts(texts: Sequence[str], tokenizer: Any) -> collections.Counter[str]:
+    """Return the characters or words that are unknown, and how often they occur."""
+    return collections.Counter(
+        text[start:end]
+        for text, row in zip(texts, tokenizer.rows_with_offsets(texts), strict=True)
+        for number, start, end in zip(*row, strict=True)
+        if number == tokenizer.unk_token_id
+    )
+
+
+def commonest(counts: collections.Counter[str]) -> dict[str, int]:
+    """Return the commonest characters or words, shortened, and their counts."""
+    return {text[:10]: count for text, count in counts.most_common(NAMED)}
+
+
+def advice(counts: collections.Counter[str], tokenizer: Any) -> str:
+    """Return what to do about unknown characters or words."""
+    chinese = sum(x for text, x in counts.items() if _IDEOGRAPH.search(text))
+    if 2 * chinese <= counts.total():
+        return "Use a checkpoint whose vocabulary covers the texts."
+    if unknown_texts(["的"], tokenizer):
+        return "Use a Chinese checkpoint."
+    more = ""
+    if tokenizer.vocabulary_size() < RELEASED:
+        more = f", or use a checkpoint with the {RELEASED:,} tokens of the releases"
+    return (
+        "If they are Traditional Chinese, convert the texts to simplified Chinese, "
+        f"for example with OpenCC{more}."
+    )
+
+
+def issue_once(messages: Iterable[Warning | str], issued: set[str]) -> None:
+    """Issue the warnings of parts of a run, if they are of another kind than before.
+
+    Messages that differ in numbers only are of one kind. `issued` keeps the kinds.
+    """
+    for message in messages:
+        kind = re.sub("[0-9]+", "", kind_of(message))
+        if kind not in issued:
+            issued.add(kind)
+            warnings.warn(message, stacklevel=3)
+
+
+def kind_of(message: Warning | str) -> str:
+    """Return what is equal in the warnings that one run issues once."""
+    is_unknown = isinstance(message, UnknownTokensWarning)
+    return type(message).__name__ if is_unknown else str(message)
