@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.inputs import as_texts
 
 OUTSIDE = "O"
 # Prefixes of BMES and BILOU as those of BIOES: begin, inside, end, single.
@@ -47,9 +48,9 @@ def tags_to_spans(tags: Iterable[str]) -> list[tuple[int, int, str]]:
     >>> tags_to_spans(["B-PER", "I-PER", "O", "B-LOC"])
     [(0, 2, 'PER'), (3, 4, 'LOC')]
     """
-    spans = []
+    spans, pairs = [], list(map(split_tag, as_texts(tags, "tags")))
     start, label = 0, ""
-    for position, (prefix, name) in enumerate([*map(split_tag, tags), (OUTSIDE, "")]):
+    for position, (prefix, name) in enumerate([*pairs, (OUTSIDE, "")]):
         continues = prefix in "IE" and name == label
         if label and not continues:
             spans.append((start, position, label))

@@ -152,7 +152,8 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
 
     def order_heads(self, checkpoint):
         stored = checkpoint.head_config("classifier").get("labels")
-        if order := class_order(stored, self.labels):
+        order = class_order(stored, self.labels)
+        if order and order != sorted(order):
             weights = self.output_dense.get_weights()
             self.output_dense.set_weights([x[..., order] for x in weights])
 
@@ -167,7 +168,8 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
         if labels is not None and load_weights and os.path.isdir(preset):
             checkpoint = open_checkpoint(preset)
             stored = checkpoint.head_config("classifier").get("labels")
-            if class_order(stored, check_class_names(labels)):
+            order = class_order(stored, check_class_names(labels))
+            if order and order != sorted(order):
                 # The weights follow their labels.
                 return cls.from_checkpoint(checkpoint, **kwargs)
         if "num_classes" in kwargs:
@@ -187,7 +189,8 @@ class AlbertTextClassifier(AlbertTask, keras_hub.models.TextClassifier):
     def _names(self, labels: Any) -> list[str]:
         """Return other names of the classes, in the order of the outputs."""
         names = check_class_names(labels, self.num_classes)
-        if (order := class_order(self.labels, names)) and order != sorted(order):
+        order = class_order(self.labels, names)
+        if order and order != sorted(order):
             raise AlbertError(
                 f"`labels` are the classes {self.class_names} in another order: "
                 f"{names}. Pass new names for the classes in their order, or none."

@@ -13,8 +13,8 @@ import numpy as np
 
 from albert_tf_lite.errors import AlbertError
 
-# Sequences are padded to multiples. XLA compiles a program for each.
-WIDTH_STEP = 32
+# Sequences are padded to these lengths. XLA compiles a program for each.
+WIDTHS = (32, 64, 96, 128, 256, 512)
 # Share of the tokens to predict at the first and the last step, how many of them become
 # [MASK] or a random token, and the maximum number of neighbours masked together.
 MASK_RATES, MASK_TOKEN_RATE, RANDOM_TOKEN_RATE, NGRAM = (0.3, 0.15), 0.8, 0.1, 3
@@ -41,8 +41,7 @@ class Plan:
     def __init__(
         self, lengths, longest, batch_tokens, steps_per_call, seed, weights=None
     ):
-        steps = range(WIDTH_STEP, longest + WIDTH_STEP, WIDTH_STEP)
-        self.widths = [min(width, longest) for width in steps]
+        self.widths = [*(x for x in WIDTHS if x < longest), longest]
         self.buckets = np.searchsorted(self.widths, lengths)
         self.weights = weights
         self.batch_tokens, self.steps, self.seed = batch_tokens, steps_per_call, seed
@@ -74,6 +73,26 @@ class Plan:
             calls += [(width, x) for x in rows[:used].reshape(-1, *shape)]
             rest = rows[used:]
         return [calls[i] for i in random.permutation(len(calls))]
+
+
+class Companions:
+    """Rows that join each batch of a plan, drawn at random from those of its width."""
+
+    def __init__(self, lengths, widths, seed):
+        self.seed, self.widths = seed, widths
+        buckets = np.searchsorted(widths, lengths)
+        self.pools, pool = [], np.empty(0, "int64")
+        for bucket in range(len(widths)):
+            own = np.flatnonzero(buckets == bucket)
+            # Too few are filled up with shorter ones.
+            pool = own if len(own) > 2000 else np.concatenate([pool, own])
+            self.pools.append(pool)
+
+    def draw(self, call, width, shape):
+        """Return an int array of this shape."""
+        random = np.random.default_rng((*self.seed, call))
+        pool = self.pools[self.widths.index(width)]
+        return random.choice(pool, shape).astype("int32")
 
 
 def read_rows(arrays, rows, width):

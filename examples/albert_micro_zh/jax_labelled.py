@@ -1,14 +1,14 @@
-"""Prepare arrays of labelled data sets for the supervised stage of `jax_pretrain.py`,
-and convert the weights that it writes.
+"""Prepare arrays of labelled data sets for the supervised stage of `jax_pretrain.py`.
 
-    python examples/albert_micro_zh/jax_labelled.py arrays LABELLED ARRAYS \\
-        examples/albert_micro_zh
-    python examples/albert_micro_zh/jax_labelled.py checkpoint OUTPUT CHECKPOINT ARRAYS
+    python examples/albert_micro_zh/jax_labelled.py DATA ARRAYS \\
+        --vocab vocab.txt --config albert_config.json
 
-LABELLED has sentiment.tsv.gz, topics.tsv.gz, pairs.tsv.gz and entities.jsonl.gz. Each
-data set has a head of its own, except the reviews, which share one. In an epoch a data
-set is seen by the square root of its size. CHECKPOINT gets the encoder and the
-head of the reviews.
+DATA has labelled/ (sentiment.tsv.gz, topics.tsv.gz, pairs.tsv.gz, entities.jsonl.gz),
+peopledaily.zip, cmrc2018/ and corpus_modern/. Data sets with labels of one kind share
+a head: sentiment, topics, entities, paraphrase, inference, similarity and answers; each
+other one has a head of its own, which is not kept. In an epoch a data set is seen by
+the square root of its size. A tenth of the texts is in Traditional characters. Requires
+`opencc` and scikit-learn.
 """
 
 import argparse
@@ -16,127 +16,356 @@ import collections
 import csv
 import dataclasses
 import gzip
+import itertools
 import json
 import pathlib
+import random
+import re
 import shutil
 import sys
+import tempfile
+import zipfile
 
 import numpy as np
-from jax_arrays import array_settings, write_part
+import opencc
+from jax_arrays import array_settings, joined, write_part
+from sklearn.feature_extraction.text import TfidfVectorizer
 
 import albert_tf
 from albert_tf.checkpoints import config_arguments
 from albert_tf.files import complete_directory, write_json
 from albert_tf.models import (
     AlbertBackbone,
-    AlbertTextClassifier,
+    AlbertQuestionAnswering,
     AlbertTokenClassifier,
 )
-from albert_tf.preprocessing import AlbertTextClassifierPreprocessor
+from albert_tf.preprocessing import (
+    AlbertQuestionAnsweringPreprocessor,
+    AlbertTextClassifierPreprocessor,
+    AlbertTokenClassifierPreprocessor,
+)
 from albert_tf.tokenizers import load_tokenizer
 
-SEQUENCE_LENGTH = 128
 # The weakest labels, and a mixture with rows of LCQMC, on which the model is measured.
 LEFT_OUT = {"shop_nlpcc2014", "simclue_train_1w", "qbqtc_dev"}
-# Data sets with the same classes share a head.
-SAME_CLASSES = {"toutiao_titles": "tnews_train"}
-SENTIMENT, SENTIMENT_LABELS = "sentiment", ("差评", "好评")
-# Stored with the checkpoint; chosen on dev sets with 500 examples.
-FINE_TUNING = {"pooling_mode": "mean", "learning_rate": 2e-4}
+SENTIMENT = {"0": "差评", "1": "好评"}
+TOPICS = {
+    **{"entertainment": "娱乐", "tech": "科技", "car": "汽车", "sports": "体育"},
+    **{"finance": "财经", "game": "游戏", "world": "国际", "edu": "教育"},
+    **{"travel": "旅游", "military": "军事", "culture": "文化", "house": "房产"},
+    **{"agriculture": "农业", "story": "故事", "stock": "股票", "baby": "育儿"},
+    **{"discovery": "探索", "essay": "美文", "fashion": "时尚", "food": "美食"},
+    **{"history": "历史", "regimen": "健康", "society": "社会"},
+}
+POLITICS = "时政"
+TOPIC_SOURCES = ("tnews_train", "toutiao_titles", "nlpcc2017_headlines")
+# Headlines of the class finance that are about shares.
+SHARES = re.compile(
+    "A股|股市|沪指|大盘|涨停|跌停|股价|个股|港股|美股|股票|创业板|两市|股东|上证|"
+    "深成指|牛股|股民|炒股|道指|纳指|减持|增持"
+)
+PARAPHRASE = {"0": "不同", "1": "相同"}
+INFERENCE = {"entailment": "蕴含", "neutral": "中立", "contradiction": "矛盾"}
+ENTITIES = ("PER", "LOC", "ORG")
+ENTITY_NAMES = {
+    "weibo_ner": {
+        **{"PER.NAM": "PER", "GPE.NAM": "LOC", "LOC.NAM": "LOC", "ORG.NAM": "ORG"}
+    },
+    "resume_ner": {"NAME": "PER", "LOC": "LOC", "ORG": "ORG"},
+}
+# Similarities from 0 to 5 of the labels of pairs; random pairs have 0. The score of a
+# pair is the mean of this and of 5 times the cosine of its characters.
+SIMILARITIES = {
+    **dict.fromkeys(
+        ("oppo_xiaobu_dev", "chip_sts_train", "atec_ccks2018_sample", "bustm_train"),
+        {"0": 2.0, "1": 5.0},
+    ),
+    "atec_train": {"0": 2.0, "1": 5.0},
+    "kuake_qqr_train": {"0": 1.0, "1": 3.0, "2": 5.0},
+    **dict.fromkeys(
+        ("snli_zh_dev", "snli_zh_test", "ocnli_train"),
+        {"entailment": 4.5, "neutral": 2.5, "contradiction": 1.5},
+    ),
+}
+SIMILARITY_ROWS = 10_000
+# Files of the corpus with sentences that judge nothing, for reviews with a long story.
+STORIES = ("apps", "recipes", "abstracts", "news_cctv", "essays")
+LONG_REVIEWS = 12_000
+TRADITIONAL = ("s2t", "s2tw", "s2hk")
+TRADITIONAL_SHARE = 0.1
+QUOTES = str.maketrans("“”‘’", "「」『』")
+# Questions at the end of the file that choose settings.
+DEV_QUESTIONS = 300
 IGNORED = -1
 
 
 @dataclasses.dataclass
 class DataSet:
-    """Texts as ids, with classes of texts or of tokens."""
+    """Texts as ids, with a class, a score, the tags of tokens or an answer each."""
 
+    name: str
     head: str
-    tokens: list  # int arrays, one per text.
-    first_lengths: np.ndarray  # Tokens up to the first [SEP].
-    labels: list  # Names, or int arrays of the tags of each token.
-    is_tagged: bool = False
-    # Set by `number_classes`, among the classes of all heads of texts or of tokens:
-    classes: list | None = None  # Numbers, or int arrays of those of each token.
-    range: tuple[int, int] = (0, 0)  # The first and the last of the head, exclusive.
+    kind: str  # "text", "score", "tags" or "spans".
+    packed: tuple  # Of `as_arrays`.
+    labels: list  # Names, numbers, int arrays of tags, or pairs of positions.
+    allowed: list | None = None  # Classes that the data set distinguishes.
 
     def __len__(self):
-        return len(self.tokens)
+        return len(self.labels)
 
 
-# === Reading ===
+class Reader:
+    """The data sets of a folder, as ids of a vocabulary."""
 
+    def __init__(self, folder, tokenizer, size):
+        self.folder, self.random = folder, random.Random(0)
+        self.converters = [opencc.OpenCC(name) for name in TRADITIONAL]
+        length = size["max_sequence_length"]
+        options = {"tokenizer": tokenizer, "sequence_length": length}
+        self.texts = AlbertTextClassifierPreprocessor(**options)
+        self.backbone = AlbertBackbone(**size)
+        self.tokens = AlbertTokenClassifierPreprocessor(**options)
+        self.questions = AlbertQuestionAnsweringPreprocessor(**options)
+        self.rows = {
+            name: self.table(f"{name}.tsv.gz")
+            for name in ("sentiment", "topics", "pairs")
+        }
 
-def read_data(folder, checkpoint, preprocessor):
-    """Return the data sets of the four files."""
-    sets = []
-    for file, source, columns in (
-        ("sentiment", "domain", ["text"]),
-        ("topics", "source", ["text"]),
-        ("pairs", "source", ["text_a", "text_b"]),
-    ):
+    def table(self, name):
+        """Return the rows of a table by the data set they are of."""
         groups = collections.defaultdict(list)
-        with gzip.open(folder / f"{file}.tsv.gz", "rt", encoding="utf-8") as lines:
+        path = self.folder / "labelled" / name
+        with gzip.open(path, "rt", encoding="utf-8", newline="") as lines:
             for row in csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE):
-                groups[row[source]].append(row)
+                source = row.get("source") or row.get("domain")
+                if source not in LEFT_OUT:
+                    groups[source].append(row)
+        return groups
+
+    def lines(self, name):
+        """Return the lines of a file of the corpus, empty ones between documents."""
+        path = self.folder / "corpus_modern" / f"{name}.txt.gz"
+        with gzip.open(path, "rt", encoding="utf-8") as file:
+            return file.read().split("\n")
+
+    def converted(self, *columns):
+        """Return the columns with a tenth of the rows in Traditional characters."""
+        rows = []
+        for row in zip(*columns, strict=True):
+            if self.random.random() < TRADITIONAL_SHARE:
+                convert = self.random.choice(self.converters).convert
+                changed = tuple(convert(x).translate(QUOTES) for x in row)
+                # Positions of entities and answers stay.
+                if list(map(len, changed)) == list(map(len, row)):
+                    row = changed
+            rows.append(row)
+        return tuple(map(list, zip(*rows, strict=True)))
+
+    def pack(self, *columns):
+        columns = self.converted(*columns)
+        packed = self.texts.pack_texts(columns if len(columns) > 1 else columns[0])
+        return as_arrays(packed)
+
+    def all(self):
+        """Yield all data sets."""
+        for name, rows in self.rows["sentiment"].items():
+            labels = [SENTIMENT[row["label"]] for row in rows]
+            packed = self.pack([row["text"] for row in rows])
+            yield DataSet(name, "sentiment", "text", packed, labels)
+        yield self.long_reviews()
+        yield from self.topics()
+        yield from self.pairs()
+        yield self.similarities()
+        yield from self.entities()
+        yield self.answers()
+
+    def story(self, sentences, length):
+        """Return consecutive sentences of about this length."""
+        start = self.random.randrange(len(sentences) - 60)
+        text = ""
+        for sentence in sentences[start : start + 60]:
+            if len(text) >= length:
+                break
+            text += sentence
+        return text[: length + 60]
+
+    def long_reviews(self):
+        """Return short reviews behind, or sometimes before, a long story."""
+        sentences = [[x for x in self.lines(name) if x] for name in STORIES]
+        groups = collections.defaultdict(list)
+        for rows in self.rows["sentiment"].values():
+            for row in rows:
+                if 6 <= len(row["text"]) <= 80:
+                    groups[row["label"]].append(row["text"])
+        texts, labels = [], []
+        for label, reviews in sorted(groups.items()):
+            for review in self.random.sample(reviews, LONG_REVIEWS // 2):
+                source = self.random.choice(sentences)
+                story = self.story(source, self.random.randrange(60, 420))
+                parts = (
+                    [story, review] if self.random.random() < 0.7 else [review, story]
+                )
+                texts.append("".join(parts))
+                labels.append(SENTIMENT[label])
+        return DataSet("long_reviews", "sentiment", "text", self.pack(texts), labels)
+
+    def topics(self):
+        """Yield headlines by topic, and the other sets of texts by class."""
+        for name, rows in self.rows["topics"].items():
+            texts = [row["text"] for row in rows]
+            labels, head, allowed = [row["label"] for row in rows], name, None
+            if name in TOPIC_SOURCES:
+                labels = [
+                    TOPICS["stock" if x == "finance" and SHARES.search(text) else x]
+                    for x, text in zip(labels, texts, strict=True)
+                ]
+                head, allowed = "topics", sorted({*labels, POLITICS})
+            yield DataSet(name, head, "text", self.pack(texts), labels, allowed)
+        lines = ["", *self.lines("news_cctv")]
+        titles = (x for before, x in itertools.pairwise(lines) if not before)
+        titles = list(dict.fromkeys(x.strip() for x in titles))
+        titles = [x for x in titles if 6 <= len(x) <= 60]
+        labels = [POLITICS] * len(titles)
+        yield DataSet("news_cctv", "topics", "text", self.pack(titles), labels)
+
+    def pairs(self):
+        for name, rows in self.rows["pairs"].items():
+            labels, head = [row["label"] for row in rows], name
+            if rows[0]["kind"] == "paraphrase":
+                head, names = "paraphrase", PARAPHRASE
+                labels = [names[x] for x in labels]
+            elif rows[0]["kind"] == "nli" and name in SIMILARITIES:
+                head, names = "inference", INFERENCE
+                labels = [names[x] for x in labels]
+            packed = self.pack(
+                *([row[x] for row in rows] for x in ("text_a", "text_b"))
+            )
+            yield DataSet(name, head, "text", packed, labels)
+
+    def similarities(self):
+        """Return pairs with a score from 0 to 5."""
+        firsts, seconds, scores = [], [], []
+        for name, by_label in SIMILARITIES.items():
+            rows = self.rows["pairs"][name]
+            for row in self.random.sample(rows, min(len(rows), SIMILARITY_ROWS)):
+                firsts.append(row["text_a"])
+                seconds.append(row["text_b"])
+                scores.append(by_label[row["label"]])
+        count = len(firsts) // 8
+        firsts += self.random.sample(firsts, count)
+        seconds += self.random.sample(seconds, count)
+        scores += [0.0] * count
+        # A text is as similar to itself as can be.
+        same = self.random.sample(firsts, count // 8)
+        firsts, seconds = firsts + same, seconds + same
+        scores += [5.0] * len(same)
+        vectors = TfidfVectorizer(analyzer="char", ngram_range=(1, 2))
+        vectors.fit(firsts + seconds)
+        first, second = map(vectors.transform, (firsts, seconds))
+        cosines = np.asarray(first.multiply(second).sum(axis=1)).ravel()
+        scores = np.array(scores) / 2 + 2.5 * cosines
+        packed = self.pack(firsts, seconds)
+        return DataSet("similarity", "similarity", "score", packed, list(scores))
+
+    def entities(self):
+        """Yield tagged texts: those with people, places, organisations share a head."""
+        with (
+            zipfile.ZipFile(self.folder / "peopledaily.zip") as archive,
+            tempfile.TemporaryDirectory() as folder,
+        ):
+            data = albert_tf.data.read_tagged_texts(
+                archive.extract("train.txt", folder)
+            )
+        yield self.tagged("peopledaily", "entities", data.x, data.spans, ENTITIES)
+        groups = collections.defaultdict(list)
+        path = self.folder / "labelled" / "entities.jsonl.gz"
+        with gzip.open(path, "rt", encoding="utf-8") as lines:
+            for row in map(json.loads, lines):
+                groups[row["source"]].append((row["text"], row["spans"]))
         for name, rows in groups.items():
-            if name in LEFT_OUT:
-                continue
-            head = SENTIMENT if file == SENTIMENT else SAME_CLASSES.get(name, name)
-            texts = tuple([row[column] for row in rows] for column in columns)
-            packed = preprocessor.pack_texts(texts if len(texts) > 1 else texts[0])
-            labels = [row["label"] for row in rows]
-            sets.append(DataSet(head, *as_arrays(packed), labels))
-    return [*sets, *read_entities(folder / "entities.jsonl.gz", checkpoint)]
+            texts, spans = map(list, zip(*rows, strict=True))
+            if names := ENTITY_NAMES.get(name):
+                known = [
+                    [[a, b, names[x]] for a, b, x in y if x in names] for y in spans
+                ]
+                yield self.tagged(name, "entities", texts, known, ENTITIES)
+            labels = sorted({label for row in spans for *_, label in row})
+            yield self.tagged(f"{name}_own", f"{name}_own", texts, spans, labels)
 
-
-def read_entities(path, checkpoint):
-    """Yield the data sets of tagged texts."""
-    groups = collections.defaultdict(list)
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
-        for line in lines:
-            row = json.loads(line)
-            groups[row["source"]].append((row["text"], row["spans"]))
-    for name, rows in groups.items():
-        texts, spans = map(list, zip(*rows, strict=True))
-        labels = sorted({label for row in spans for *_, label in row})
-        tagger = AlbertTokenClassifier.from_checkpoint(
-            checkpoint, labels=labels, sequence_length=SEQUENCE_LENGTH
+    def tagged(self, name, head, texts, spans, labels):
+        tagger = AlbertTokenClassifier(
+            self.backbone, labels=list(labels), preprocessor=self.tokens
         )
-        packed = tagger.preprocessor.pack_texts(texts)
+        (texts,) = self.converted(texts)
+        spans = [list(map(tuple, row)) for row in spans]
+        packed = self.tokens.pack_texts(texts)
         tags = tagger.targets(texts, spans, packed)
         tags = np.split(tags.values.numpy(), tags.row_splits.numpy()[1:-1])
-        yield DataSet(name, *as_arrays(packed), tags, is_tagged=True)
+        return DataSet(name, head, "tags", as_arrays(packed), tags, list(tagger.tags))
+
+    def answers(self):
+        """Return the windows of contexts with the places of the answers."""
+        path = self.folder / "cmrc2018" / "cmrc2018_dev.json"
+        data = albert_tf.data.read_squad(path).for_training()
+        count = len(data) - DEV_QUESTIONS
+        x = self.converted(data.questions[:count], data.contexts[:count])
+        answers = [
+            [(at, x[1][i][at : at + len(text)]) for at, text in given if at is not None]
+            for i, given in enumerate(data.answers[:count])
+        ]
+        model = AlbertQuestionAnswering(self.backbone, preprocessor=self.questions)
+        packed = self.questions.pack_texts(x)
+        places = model.targets(x, answers, packed)
+        spans = list(zip(places["start_logits"], places["end_logits"], strict=True))
+        return DataSet("cmrc2018", "answers", "spans", as_arrays(packed), spans)
+
+    def attracted(self):
+        """Return the arrays of pairs of similar texts, in consecutive rows."""
+        texts = []
+        for rows in self.rows["pairs"].values():
+            for row in rows:
+                is_paraphrase = row["kind"] == "paraphrase" and row["label"] == "1"
+                if is_paraphrase or row["label"] == "entailment":
+                    texts += [row["text_a"], row["text_b"]]
+        tokens, firsts = self.pack(texts)
+        lengths = np.array([len(x) for x in tokens], "uint16")
+        return {
+            "tokens": np.concatenate(tokens),
+            "lengths": lengths,
+            "seconds": (lengths - firsts).astype("uint16"),
+        }
 
 
 def as_arrays(packed):
+    """Return the ids of each text, and the number of them up to the first [SEP]."""
     tokens = packed.tokens
     values = tokens.values.numpy().astype("uint16")
     rows = np.split(values, tokens.row_splits.numpy()[1:-1])
     return rows, packed.first_lengths.numpy()
 
 
-def number_classes(sets):
-    """Number the classes of the heads one after another, and return their count."""
-    first = 0
-    for head in dict.fromkeys(data.head for data in sets):
-        group = [data for data in sets if data.head == head]
-        if group[0].is_tagged:
-            count = 1 + max(int(max(tags)) for data in group for tags in data.labels)
-            for data in group:
-                # [CLS] and [SEP] have no tag.
-                data.classes = [
-                    np.where(tags == IGNORED, IGNORED, first + tags)
-                    for tags in data.labels
-                ]
-        else:
-            names = sorted({label for data in group for label in data.labels})
-            numbers, count = {x: first + i for i, x in enumerate(names)}, len(names)
-            for data in group:
-                data.classes = [numbers[label] for label in data.labels]
-        for data in group:
-            data.range = first, first + count
-        first += count
-    return first
+# === Classes ===
+
+
+def number_classes(sets, kind):
+    """Return the names of the classes of each head of a kind, and the first number."""
+    heads, first = {}, 0
+    for data in sets:
+        if data.kind == kind:
+            own = heads.setdefault(data.head, {})
+            names = data.allowed if kind == "tags" else sorted(set(data.labels))
+            own |= dict.fromkeys(names)
+    for head, names in heads.items():
+        heads[head] = {"first": first, "kind": kind, "names": list(names)}
+        first += len(names)
+    return heads, first
+
+
+def allowed_classes(data, heads):
+    """Return the numbers of the classes that a data set distinguishes."""
+    head = heads[data.head]
+    names = data.allowed or head["names"]
+    return [head["first"] + head["names"].index(name) for name in names]
 
 
 # === Writing ===
@@ -145,19 +374,18 @@ def number_classes(sets):
 def draw_weights(sets):
     """Return how often each row of each data set is seen in an epoch.
 
-    Both labels of a data set of reviews are equally frequent, and its size is twice
-    that of the rarer one.
+    The labels of reviews and of paraphrases are equally frequent, and the size of such
+    a set is twice that of the rarer one.
     """
-    groups = []
+    groups, counts = [], []
     for data in sets:
-        kinds = np.array(data.labels if data.head == SENTIMENT else [""] * len(data))
-        groups.append({kind: np.flatnonzero(kinds == kind) for kind in set(kinds)})
-    counts = [
-        2 * min(len(group.get(kind, ())) for kind in "01")
-        if data.head == SENTIMENT
-        else len(data)
-        for data, group in zip(sets, groups, strict=True)
-    ]
+        is_balanced = data.head in ("sentiment", "paraphrase")
+        kinds = np.array(data.labels if is_balanced else [""] * len(data))
+        group = {kind: np.flatnonzero(kinds == kind) for kind in set(kinds.tolist())}
+        groups.append(group)
+        names = {"sentiment": SENTIMENT, "paraphrase": PARAPHRASE}.get(data.head, {})
+        sizes = [len(group.get(name, ())) for name in names.values()]
+        counts.append(2 * min(sizes) if sizes else len(data))
     shares = np.sqrt(counts) / np.sqrt(counts).sum() * sum(map(len, sets))
     for data, group, share in zip(sets, groups, shares, strict=True):
         weights = np.zeros(len(data), "float32")
@@ -166,82 +394,78 @@ def draw_weights(sets):
         yield weights
 
 
-def write_sets(sets, folder, settings):
-    """Write a file of arrays per data set."""
-    heads = list(dict.fromkeys(data.head for data in sets))
-    ranges = {data.head: data.range for data in sets}
-    settings = {**settings, "heads": heads, "ranges": [ranges[x] for x in heads]}
-    for data, weights in zip(sets, draw_weights(sets), strict=True):
-        tokens, lengths = np.concatenate(data.tokens), [len(x) for x in data.tokens]
-        count, tags = len(data), np.full(len(tokens), IGNORED)
-        labels = np.full(count, IGNORED) if data.is_tagged else data.classes
-        if data.is_tagged:
-            tags = np.concatenate(data.classes)
-        write_part(
-            folder,
-            {
-                "tokens": tokens,
-                "tags": np.asarray(tags, "int16"),
-                "lengths": np.array(lengths, "uint16"),
-                "seconds": (lengths - data.first_lengths).astype("uint16"),
-                "labels": np.asarray(labels, "int16"),
-                "heads": np.full(count, heads.index(data.head), "uint8"),
-                "weights": weights,
-            },
-        )
-    write_json(folder / "arrays.json", settings)
-
-
-def write_arrays(labelled, arrays, checkpoint):
-    """Write the arrays, for a model of the size and vocabulary of a checkpoint."""
-    tokenizer = load_tokenizer(checkpoint / "vocab.txt")
-    preprocessor = AlbertTextClassifierPreprocessor(
-        tokenizer, sequence_length=SEQUENCE_LENGTH
-    )
-    sets = read_data(labelled, checkpoint, preprocessor)
-    classes = {
-        "text": number_classes([data for data in sets if not data.is_tagged]),
-        "tags": number_classes([data for data in sets if data.is_tagged]),
+def set_arrays(data, number, weights, heads):
+    """Return the arrays of a data set; what it does not have is `IGNORED`."""
+    tokens, first_lengths = data.packed
+    lengths = np.array([len(x) for x in tokens])
+    count = len(data)
+    arrays = {
+        "tokens": np.concatenate(tokens),
+        "lengths": lengths.astype("uint16"),
+        "seconds": (lengths - first_lengths).astype("uint16"),
+        "tags": np.full(lengths.sum(), IGNORED, "int8"),
+        "labels": np.full(count, IGNORED, "int16"),
+        "scores": np.full(count, IGNORED, "float16"),
+        "spans": np.full((count, 2), IGNORED, "int16"),
+        "groups": np.full(count, number, "uint8"),
+        "weights": weights,
     }
-    size = config_arguments(checkpoint / "albert_config.json")
-    settings = array_settings(tokenizer, size, SEQUENCE_LENGTH)
-    with complete_directory(arrays) as folder:
-        write_sets(sets, folder, {**settings, "classes": classes})
-        shutil.copy(checkpoint / "vocab.txt", folder)
+    if data.kind == "score":
+        arrays["scores"] = np.array(data.labels, "float16")
+    elif data.kind == "spans":
+        arrays["spans"] = np.array(data.labels, "int16")
+    elif data.kind == "tags":
+        first, tags = heads[data.head]["first"], np.concatenate(data.labels)
+        arrays["tags"] = np.where(tags < 0, IGNORED, first + tags).astype("int8")
+    else:
+        head = heads[data.head]
+        numbers = {x: head["first"] + i for i, x in enumerate(head["names"])}
+        arrays["labels"] = np.array([numbers[x] for x in data.labels], "int16")
+    return arrays
 
 
-def write_checkpoint(output, checkpoint, arrays):
-    """Write a classifier of reviews with the weights of a `jax_pretrain.py` output."""
-    settings = json.loads((arrays / "arrays.json").read_text("utf-8"))
-    backbone = AlbertBackbone(**{**settings["size"], "fine_tuning": FINE_TUNING})
-    classifier = AlbertTextClassifier(
-        backbone,
-        len(SENTIMENT_LABELS),
-        labels=list(SENTIMENT_LABELS),
-        pooling_mode=FINE_TUNING["pooling_mode"],
-    )
-    first, end = settings["ranges"][settings["heads"].index(SENTIMENT)]
-    with np.load(output / "weights.npz") as weights:
-        for variable in backbone.weights:
-            variable.assign(weights[variable.path])
-        head = weights["text/kernel"][:, first:end], weights["text/bias"][first:end]
-    classifier.output_dense.set_weights(head)
-    albert_tf.save_checkpoint(classifier, checkpoint, "albert_zh", arrays / "vocab.txt")
+def write_arrays(given):
+    tokenizer = load_tokenizer(given.vocab)
+    size = config_arguments(given.config)
+    reader = Reader(given.data, tokenizer, size)
+    sets = list(reader.all())
+    text_heads, text_count = number_classes(sets, "text")
+    tag_heads, tag_count = number_classes(sets, "tags")
+    heads = {**text_heads, **tag_heads}
+    groups = []
+    for data in sets:
+        known = data.kind in ("text", "tags")
+        allowed = allowed_classes(data, heads) if known else []
+        groups.append({"name": data.name, "kind": data.kind, "allowed": allowed})
+        print(f"{data.name}: {data.head}, {len(data):,} rows")
+    settings = {
+        **array_settings(tokenizer, size, size["max_sequence_length"]),
+        "classes": {"text": text_count, "tags": tag_count},
+        "heads": heads,
+        "groups": groups,
+    }
+    with complete_directory(given.arrays) as folder:
+        parts = [
+            set_arrays(data, i, weights, heads)
+            for i, (data, weights) in enumerate(
+                zip(sets, draw_weights(sets), strict=True)
+            )
+        ]
+        write_part(folder, joined(parts))
+        write_json(folder / "arrays.json", settings)
+        shutil.copy(given.vocab, folder / "vocab.txt")
+        (folder / "pairs").mkdir()
+        write_part(folder / "pairs", reader.attracted())
+        write_json(folder / "pairs" / "arrays.json", {})
 
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    commands = parser.add_subparsers(dest="command", required=True)
-    for command, names in (
-        (write_arrays, ("labelled", "arrays", "checkpoint")),
-        (write_checkpoint, ("output", "checkpoint", "arrays")),
-    ):
-        added = commands.add_parser(command.__name__.removeprefix("write_"))
-        for name in names:
-            added.add_argument(name, type=pathlib.Path)
-        added.set_defaults(command=command)
-    given = vars(parser.parse_args(arguments))
-    given.pop("command")(**given)
+    parser.add_argument("data", type=pathlib.Path)
+    parser.add_argument("arrays", type=pathlib.Path)
+    parser.add_argument("--vocab", type=pathlib.Path, required=True)
+    parser.add_argument("--config", type=pathlib.Path, required=True)
+    write_arrays(parser.parse_args(arguments))
 
 
 if __name__ == "__main__":

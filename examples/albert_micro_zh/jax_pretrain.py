@@ -37,7 +37,7 @@ import jax_recipe_labels
 import jax_recipe_text
 import keras
 import numpy as np
-from jax_batches import MASK_RATES, Plan, read_arrays
+from jax_batches import MASK_RATES, Companions, Plan, read_arrays
 
 from albert_tf.backbone.precision import as_dtype
 from albert_tf.files import complete_file, only_writer, write_json
@@ -71,7 +71,10 @@ class Training:
             *(given.steps_per_call, seed),
             weights=arrays.pop("weights", None),
         )
-        self.lengths, self.arrays = arrays["lengths"], jax.device_put(arrays)
+        self.lengths, self.companions = arrays["lengths"], {}
+        if is_labelled:
+            arrays = self.join_companions(arrays)
+        self.arrays = jax.device_put(arrays)
         keras.utils.set_random_seed(seed)
         keras.config.set_dtype_policy(as_dtype(given.precision))
         self.model = self.recipe.build_model(self.size, self.settings)
@@ -79,7 +82,7 @@ class Training:
             with np.load(given.start) as start:
                 for x in self.model.weights:
                     if x.path in start.files:
-                        x.assign(start[x.path])
+                        x.assign(start[x.path].astype("float32"))
                     else:
                         print(f"New: {x.path}")
         config = scheduled_optimizer(
@@ -99,6 +102,20 @@ class Training:
         values = {x: y for x, y in vars(given).items() if x not in others}
         identity = {**values, "size": self.size, "sequences": len(self.lengths)}
         self.identity = json.dumps(identity, default=str)
+
+    def join_companions(self, labelled):
+        """Return the arrays of all kinds; text and pairs join the labelled rows."""
+        arrays, given = {"labelled": labelled}, self.given
+        for i, kind in enumerate(("text", "pairs")):
+            folder = given.text if kind == "text" else given.arrays / kind
+            own, _ = read_arrays(folder)
+            lengths = own["lengths"]
+            if kind == "pairs":
+                lengths = lengths.reshape(-1, 2).max(axis=1)
+            seed = given.seed, i
+            companions = Companions(lengths, self.plan.widths, seed)
+            self.companions[kind], arrays[kind] = companions, own
+        return arrays
 
     @property
     def variables(self):
@@ -145,6 +162,12 @@ class Training:
         """Return the padded length of a call, and the inputs of its steps."""
         width, rows = self.plan[call]
         steps = np.arange(len(rows)) + call * len(rows)
+        if self.companions:
+            count = max(self.given.batch_tokens // width // 4, 1)
+            rows = {"labelled": rows}
+            for kind, companions in self.companions.items():
+                rows[kind] = companions.draw(call, width, (len(steps), count))
+                count = max(count // 4, 2)
         warmup = int(self.steps * self.given.warmup)
         schedule = WarmupLinearDecay(self.given.learning_rate, self.steps, warmup)
         mask_rates = np.interp(steps / self.steps, (0, 1), self.given.mask_rates)
@@ -259,6 +282,9 @@ def parse_arguments(arguments=None):
     )
     parser.add_argument("--layers", type=int, help="default: those of the arrays")
     parser.add_argument("--start", type=pathlib.Path, help="weights.npz to start from")
+    parser.add_argument(
+        "--text", type=pathlib.Path, help="arrays of text that join labelled ones"
+    )
     parser.add_argument("--batch-tokens", type=int, default=65536, help="with padding")
     parser.add_argument("--steps-per-call", type=int, default=32)
     parser.add_argument("--learning-rate", type=float, default=1e-3)

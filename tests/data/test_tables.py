@@ -72,7 +72,7 @@ def excel(sheets):
     [
         ("a.tsv", TSV),
         ("a.csv", CSV),
-        ("a.tsv.gz", gzip.compress(TSV.encode())),
+        ("a.tsv.gz", gzip.compress(TSV.encode(), mtime=0)),
         ("CRLF.TXT", TSV.replace("\n", "\r\n").rstrip()),
         ("mac.csv", CSV.replace("\n", "\r")),
         ("mac.tsv", "\ufeff" + TSV.replace("\n", "\r")),
@@ -84,7 +84,7 @@ def excel(sheets):
         ("jsonl_00", JSONL),
         ("jsonl.txt", JSONL),
         ("xlsx.csv", as_xlsx(TSV)),
-        ("gzip.csv", gzip.compress(CSV.encode())),
+        ("gzip.csv", gzip.compress(CSV.encode(), mtime=0)),
         ("quoted.tsv", re.sub("([^\t\n]+)", r'"\1"', TSV)),
     ],
 )

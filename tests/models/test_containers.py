@@ -215,6 +215,7 @@ FUNCTIONS = {
     "tokenizer": lambda c: WORDS(c(TEXTS)),
     "preprocessor": lambda c: classifier().preprocessor((c(TEXTS), c(OTHERS))),
     "class_names": lambda c: data.class_names(c(NAMES)),
+    "tags_to_spans": lambda c: data.tags_to_spans(c(["B-A", "I-A", "O"])),
     "class_names of numbers": lambda c: data.class_names(c(NUMBERS)),
     "contrastive_pairs": lambda c: data.contrastive_pairs(c(TEXTS), c(NAMES), 2),
     "segment": lambda c: zh.segment(c(TEXTS), list),
