@@ -218,8 +218,9 @@ class Table:
         objects: the rows as dicts, if the file has such; otherwise an empty list.
     """
 
+    objects: list[dict[str, Any]]
     places: list[str]
-    rows: list[list]
+    rows: list[Any]
 
     def __init__(
         self,
@@ -275,23 +276,24 @@ class Table:
                 )
 
     def _fill(self, rows: list[tuple[str, Any]]) -> None:
-        self.objects = [row for _, row in rows if isinstance(row, dict)]
+        self.places, self.rows = [x for x, _ in rows], [x for _, x in rows]
+        self.objects = self.rows if rows and isinstance(rows[0][1], dict) else []
         if self.objects:
-            rows = [(place, flat(place, x)) for place, x in rows]
+            records = [flat(*row) for row in rows]
             # Columns keep their positions.
-            names = dict.fromkeys(itertools.chain(self.header, *(x for _, x in rows)))
+            names = dict.fromkeys(itertools.chain(self.header, *records))
             self.header = list(names)
-            rows = [(place, list(map(x.get, names))) for place, x in rows]
-        for place, row in rows:
-            if len(row) != len(self.header):
+            self.rows = [list(map(x.get, names)) for x in records]
+        width = len(self.header)
+        for place, row in zip(self.places, self.rows, strict=True):
+            if len(row) != width:
                 hint, is_csv = "", endings(self.path)[0] == ".csv"
                 if not is_csv and any(x.startswith('"') for x in row):
                     hint = ". Name a file with quoted cells .csv; tabs are found there"
                 raise AlbertError(
-                    f"{place} has {len(row)} columns, but the first line has "
-                    f"{len(self.header)}: {row}{hint}"
+                    f"{place} has {len(row)} columns, but the first line has {width}: "
+                    f"{row}{hint}"
                 )
-        self.places, self.rows = [x for x, _ in rows], [x for _, x in rows]
 
     def with_rows(self, rows: list[tuple[str, Any]]) -> Table:
         """Return a table of later rows of the same file, with the same columns."""
