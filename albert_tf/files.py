@@ -22,6 +22,11 @@ from albert_tf_lite.errors import AlbertError
 
 # The folder in an output directory with the state of an unfinished training.
 BACKUP = ".training"
+# Suffixes of files, which are mistakes in the name of a directory.
+_FILE_SUFFIXES = (
+    *(".bin", ".ckpt", ".gz", ".h5", ".html", ".json", ".keras", ".npz", ".onnx"),
+    *(".pb", ".pt", ".pth", ".safetensors", ".tar", ".tflite", ".tgz", ".zip"),
+)
 # Our own checkpoints, by their names: in a checkout and in an installed package.
 BUNDLED = "albert_micro_zh", "albert_micro_zh_reviews"
 
@@ -38,6 +43,20 @@ def find_bundled(name: str | os.PathLike) -> pathlib.Path | None:
     return next(filter(pathlib.Path.is_dir, folders), None)
 
 
+def check_directory(path: str | os.PathLike) -> None:
+    """Raise if a path cannot be that of an output directory."""
+    path = pathlib.Path(path)
+    if path.exists() and not path.is_dir():
+        raise FileExistsError(
+            f"{path} is a file, not a directory. Remove it or choose another name."
+        )
+    if path.suffix.lower() in _FILE_SUFFIXES and not path.exists():
+        raise AlbertError(
+            f"{path} has the suffix of a file, but a directory is written. Choose a "
+            f"name such as {path.with_suffix('')}."
+        )
+
+
 @contextlib.contextmanager
 def complete_directory(path: str | os.PathLike) -> Iterator[pathlib.Path]:
     """Yield a temporary directory, which gets its final name at the end of the block.
@@ -46,10 +65,7 @@ def complete_directory(path: str | os.PathLike) -> Iterator[pathlib.Path]:
     has changed.
     """
     path = pathlib.Path(path)
-    if path.exists() and not path.is_dir():
-        raise FileExistsError(
-            f"{path} is a file, not a directory. Remove it or choose another name."
-        )
+    check_directory(path)
     with temporary_directory(path) as folder:
         # So that a model card does not replace that of a person.
         if (path / "README.md").is_file():

@@ -6,6 +6,7 @@ import importlib.resources
 import json
 import pathlib
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -51,6 +52,11 @@ def releases() -> dict[str, dict]:
     """Read the table of releases without importing TensorFlow."""
     file = importlib.resources.files("albert_tf") / "checkpoints" / "releases.json"
     return json.loads(file.read_text("utf-8"))["releases"]
+
+
+def complete_checkpoint(incomplete: str) -> list[str]:
+    """Return the names of checkpoints that begin so; a shell completes files."""
+    return [x for x in (*BUNDLED, *releases()) if x.startswith(incomplete)]
 
 
 def check_checkpoint(name: str) -> None:
@@ -225,6 +231,16 @@ def shown(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.4g}"
     return f"{value:,}" if isinstance(value, int) else str(value or "none")
+
+
+def print_json(value: Any, indent: int | None = None) -> None:
+    """Print JSON, with escapes if the encoding of the output lacks a character."""
+    text = json.dumps(value, ensure_ascii=False, indent=indent)
+    try:
+        text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
+    except UnicodeEncodeError:
+        text = json.dumps(value, indent=indent)
+    print(text)
 
 
 def print_summary(values: dict) -> None:

@@ -23,7 +23,7 @@ from albert_tf_lite.errors import AlbertError, import_extra, silent_stderr
 from albert_tf_lite.inputs import as_texts
 from albert_tf_lite.sentence_piece import SentencePieceTokenizer
 from albert_tf_lite.tagging import Tagging
-from albert_tf_lite.unknown import warn_of_unknown
+from albert_tf_lite.unknown import TruncatedTextsWarning, warn_of_unknown
 from albert_tf_lite.word_piece import WordPieceTokenizer
 
 # The file in the directory of a model that answers without TensorFlow.
@@ -231,11 +231,9 @@ class ExportedModel:
         special = tokenizer.cls_token_id, tokenizer.sep_token_id
         rows = [pack(example, *special, length) for example in examples]
         if truncated := sum(was_cut for _, _, was_cut in rows):
-            warnings.warn(
-                f"{truncated} of {len(rows)} texts are longer than the {length} tokens "
-                "that the file takes. They were truncated.",
-                stacklevel=4,
-            )
+            limit = f"the {length} tokens that the file takes"
+            warning = TruncatedTextsWarning(truncated, len(rows), limit)
+            warnings.warn(warning, stacklevel=4)
         outputs = [None] * len(rows)
         batch_size = batch_size or 32
         order = sorted(range(len(rows)), key=lambda i: len(rows[i][0]))

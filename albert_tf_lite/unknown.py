@@ -1,9 +1,9 @@
-"""Warn of texts that a vocabulary does not cover."""
+"""Warn of texts that a vocabulary does not cover, or that are truncated."""
 
 import collections
 import re
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 # A larger share of unknown tokens is a warning.
@@ -18,6 +18,29 @@ _IDEOGRAPH = re.compile("[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 
 class UnknownTokensWarning(UserWarning):
     """Many tokens of some texts are not in the vocabulary."""
+
+
+class TruncatedTextsWarning(UserWarning):
+    """Texts are longer than the limit.
+
+    Args:
+        count, total: ints, the number of truncated and of all texts.
+        limit: string, such as "sequence_length=128 tokens".
+    """
+
+    def __init__(self, count: int, total: int, limit: str):
+        super().__init__(count, total, limit)
+        self.count, self.total, self.limit = count, total, limit
+
+    def __str__(self):
+        return (
+            f"{self.count:,} of {self.total:,} texts are longer than {self.limit} and "
+            "were truncated."
+        )
+
+
+# Warnings that can be sent to another process.
+OWN_WARNINGS = (UnknownTokensWarning, TruncatedTextsWarning)
 
 
 def warn_of_unknown(
@@ -83,16 +106,15 @@ def advice(counts: collections.Counter[str], tokenizer: Any) -> str:
     )
 
 
-def issue_once(messages: Iterable[Warning | str], issued: set[str]) -> None:
-    """Issue the warnings of parts of a run, if they are of another kind than before.
+def issue_once(message: Warning | str, issued: set[str]) -> None:
+    """Issue a warning of a part of a run, if it is of another kind than before.
 
     Messages that differ in numbers only are of one kind. `issued` keeps the kinds.
     """
-    for message in messages:
-        kind = re.sub("[0-9]+", "", kind_of(message))
-        if kind not in issued:
-            issued.add(kind)
-            warnings.warn(message, stacklevel=3)
+    kind = re.sub("[0-9]+", "", kind_of(message))
+    if kind not in issued:
+        issued.add(kind)
+        warnings.warn(message, stacklevel=3)
 
 
 def kind_of(message: Warning | str) -> str:

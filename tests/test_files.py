@@ -25,7 +25,6 @@ from albert_tf.files import (
 )
 from albert_tf.quiet_import import lacks_avx, silent_stderr
 
-
 # A process that imports no TensorFlow.
 LAZY = {"ALBERT_TF_LAZY": "1"}
 
@@ -104,7 +103,7 @@ with {}(sys.argv[1]) as new:
 
 @pytest.mark.parametrize("write", (complete_file, complete_directory))
 def test_the_next_run_removes_what_a_killed_process_left(tmp_path, write):
-    path = tmp_path / "a[1].json"
+    path = tmp_path / "a[1]"
     code = KILLED.format(write.__name__)
     subprocess.run([sys.executable, "-c", code, path], env=os.environ | LAZY)
     assert len(everything_in(tmp_path)) == 1

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from albert_tf.export.description import check_backend, check_preprocessor
 from albert_tf.files import (
+    check_directory,
     check_space,
     name_final_path,
     temporary_directory,
@@ -228,6 +229,7 @@ def write_version(
     path of an empty directory.
     """
     directory = pathlib.Path(directory)
+    check_directory(directory)
     if version is None:
         found = os.listdir(directory) if directory.exists() else []
         if others := sorted(set(found) - _EXPORTED):

@@ -109,7 +109,8 @@ def make_pretraining_data(
         make, issued = functools.partial(with_warnings, make_shards), set[str]()
         for position, (made, messages) in run_jobs(make, jobs, engine, workers):
             shards += made
-            issue_once(messages, issued)
+            for message in messages:
+                issue_once(message, issued)
             if progress is not None:
                 progress(position, corpus.total_bytes)
         records = sum(shard["records"] for shard in shards)
