@@ -3,6 +3,7 @@
 import contextlib
 import inspect
 import pathlib
+import types
 import warnings
 from typing import Annotated, Any, Literal
 
@@ -32,11 +33,19 @@ LEAST_DEV, MOST_FREQUENT = 20, 50
 # Scores that are not better if they are larger.
 _NOT_TO_MAXIMISE = {"false_positive_rate", "mse", "total"}
 
-# Options that do not identify a training, because its data and model do.
-_FILES = (
+# Options that identify a training. An interrupted one resumes with the same values.
+IDENTIFYING = (
+    *("task", "sequence_length", "epochs", "batch_size", "learning_rate", "patience"),
+    *("monitor", "class_weight", "precision", "seed", "freeze", "pooling_mode"),
+    *("early_exit", "ema_momentum", "gradient_accumulation_steps"),
+)
+# Options with a default by the data.
+_RESOLVED = ("epochs", "batch_size")
+# Options whose files identify it by their contents, and those of the output.
+OTHERS = (
     *("train", "dev", "test", "checkpoint", "config", "vocab"),
     *("label_column", "text_column", "text_b_column", "label_separator"),
-    *("encoding", "overwrite", "skip_invalid"),
+    *("encoding", "skip_invalid", "output", "overwrite"),
 )
 
 
@@ -140,121 +149,21 @@ def finetune(
       albert-tf finetune --checkpoint albert_tiny_zh --train train.tsv \\
           --dev dev.tsv --output my_model
     """
-    folder = pathlib.Path(output)
-    _check_output(folder, checkpoint, overwrite)
-    learned = TASKS[task]
-    if label_separator:
-        check_support("--label-separator", "splits_labels", learned)
-    read = reader_of(learned, skip_invalid)
-    columns = Columns(
-        label_column, text_column, text_b_column, label_separator, encoding
-    )
-    data = _read_parts(read, {"train": train, "dev": dev, "test": test}, columns, seed)
-    arguments = data["train"].arguments
-    labels = arguments.get("labels")
-    counts = ", ".join(f"{name} {len(part):,}" for name, part in data.items())
-    if labels:
-        counts = f"{len(labels)} labels: {common.shown(labels)}. {counts}"
-    if checkpoint:
-        common.check_checkpoint(checkpoint)
-    elif not (config and vocab):
-        raise AlbertError(
-            "Missing --checkpoint. To train from random weights, give --config and "
-            "--vocab instead."
-        )
-    common.check_files(vocab)
-    start = checkpoint or f"random weights ({config})"
-    common.console.print(f"{counts} examples, from {start}", soft_wrap=True)
-
+    given, learned = types.SimpleNamespace(**context.params), TASKS[task]
+    _check_output(pathlib.Path(output), checkpoint, overwrite)
+    data = _read(given, learned)
+    _check_start(given)
+    _print_start(given, data)
     common.import_tensorflow()
-    import keras
+    model = _build(given, data)
+    given.monitor = _monitor(given, model, learned, data)
+    _warn_of_data(given, model, learned, data)
+    given.epochs, given.batch_size = _defaults(given, len(data["train"]))
+    metrics = _train(context, given, model, learned, data)
+    _write(context, given, model, learned, data, metrics)
 
-    from albert_tf.backbone.precision import as_dtype
-    from albert_tf.files import remove_directory
-    from albert_tf.models import class_weights
-    from albert_tf.training import (
-        fine_tuning_batch_size,
-        fine_tuning_epochs,
-        fine_tuning_learning_rate,
-    )
-    from albert_tf.training.fine_tuning import fine_tune
-    from albert_tf.training.run_state import model_digest
 
-    keras.utils.set_random_seed(seed)
-    keras.config.set_dtype_policy(as_dtype(precision))
-    given = {"pooling_mode": pooling_mode} if pooling_mode else {}
-    model = _new_model(
-        _model_class(task, early_exit, class_weight, given),
-        *(checkpoint, config, vocab, sequence_length),
-        {**arguments, **given},
-    )
-    if learning_rate is None and checkpoint is None:
-        width = model.backbone.hidden_dim
-        learning_rate = fine_tuning_learning_rate(width, random_weights=True)
-    model.compile(
-        learning_rate=learning_rate,
-        ema_momentum=ema_momentum,
-        gradient_accumulation_steps=gradient_accumulation_steps,
-    )
-    if monitor is None:
-        monitor = model.monitor
-    else:
-        scores = learned.evaluate(model, data["dev"].select([0]), batch_size)
-        _check_monitor(monitor, {model.monitor, *scores} - _NOT_TO_MAXIMISE)
-    if class_weight is None:
-        _warn_of_rare_class(learned.class_counts(data["train"]), model)
-    _warn_of_dev(data["dev"], learned.class_counts(data["dev"]))
-    examples = len(data["train"])
-    epochs = epochs or fine_tuning_epochs(examples)
-    batch_size = batch_size or fine_tuning_batch_size(examples)
-    common.console.print(f"Epochs: {epochs}, batch size: {batch_size}")
-    settings = {name: x for name, x in context.params.items() if name != "output"}
-    settings |= {"epochs": epochs, "batch_size": batch_size}
-    with common.interruptible(context) as progress:
-        metrics = fine_tune(
-            model,
-            (data["train"].x, data["train"].y),
-            (data["dev"].x, data["dev"].y),
-            output,
-            epochs=epochs,
-            batch_size=batch_size,
-            # A resumed training must have the same settings and contents of files.
-            settings={
-                **{name: x for name, x in settings.items() if name not in _FILES},
-                "arguments": arguments,
-                "model": model_digest(model),
-            },
-            **progress,
-            maximise=monitor,
-            tune=lambda model: learned.tune(model, data["dev"], batch_size),
-            scores=lambda model: learned.evaluate(model, data["dev"], batch_size),
-            freeze=freeze,
-            patience=patience,
-            seed=seed,
-            class_weight=class_weight and class_weights(data["train"].y, labels),
-        )
-    if test:
-        x, y = data["test"].x, data["test"].y
-        metrics["test"] = {
-            **model.evaluate(x, y, batch_size, verbose=0, return_dict=True),
-            **learned.evaluate(model, data["test"], batch_size),
-        }
-    if labels:
-        metrics["classes"] = labels
-    metrics["settings"] = settings
-    _write_results(folder, model, metrics, data, learned, monitor)
-    # Last: until then, the same command completes an interrupted run.
-    remove_directory(common.state_folder(folder))
-    best = [
-        f"{name} {monitor} {metrics[name][monitor]:.4f}"
-        for name in ("dev", "test")
-        if name in metrics
-    ]
-    common.console.print(
-        f"Best epoch {metrics['best_epoch']}, {metrics['seconds']} s. "
-        f"{', '.join(best)}. Model, README.md and metrics.json are in {output}",
-        soft_wrap=True,
-    )
+# === Read ===
 
 
 def _check_output(folder, checkpoint, overwrite):
@@ -268,88 +177,87 @@ def _check_output(folder, checkpoint, overwrite):
         )
 
 
-def _read_parts(read, files, columns, seed):
+def _read(given, learned):
     """Return the examples by part; without a dev file, a tenth of train is dev."""
-    data = {"train": read(files["train"], columns)}
+    if given.label_separator:
+        check_support("--label-separator", "splits_labels", learned)
+    read = reader_of(learned, given.skip_invalid)
+    columns = Columns(
+        *(given.label_column, given.text_column, given.text_b_column),
+        *(given.label_separator, given.encoding),
+    )
+    data = {"train": read(given.train, columns)}
     for name in ("dev", "test"):
-        if files[name]:
-            data[name] = read(files[name], columns, data["train"].arguments)
+        if file := getattr(given, name):
+            data[name] = read(file, columns, data["train"].arguments)
     if "dev" not in data:
-        data["train"], data["dev"] = split(data["train"], seed)
+        data["train"], data["dev"] = split(data["train"], given.seed)
     return data
 
 
-def _check_monitor(monitor, scores):
-    if monitor not in scores:
+def _check_start(given):
+    """Raise if there is nothing to start from."""
+    if given.checkpoint:
+        common.check_checkpoint(given.checkpoint)
+    elif not (given.config and given.vocab):
         raise AlbertError(
-            f"--monitor {monitor} is not a score to maximise. Expected one of: "
-            f"{', '.join(sorted(scores))}"
+            "Missing --checkpoint. To train from random weights, give --config and "
+            "--vocab instead."
         )
+    common.check_files(given.vocab)
 
 
-def _write_results(folder, model, metrics, data, learned, monitor):
-    """Write metrics.json, history.png, the exported model and the model card."""
-    from albert_tf.export import onnx
-    from albert_tf.files import write_json
-    from albert_tf.model_card import excerpt, write_model_card
-    from albert_tf.training.run_state import plot_history
-
-    given = metrics["settings"]
-    files = {name: given[name] for name in data}
-    files["dev"] = files["dev"] or f"{files['train']} (10%)"
-    card: dict[str, Any] = {
-        "start": given["checkpoint"] or f"{given['config']} (random weights)",
-        "data": {
-            name: (files[name], len(part), metrics.get(name, {}))
-            for name, part in data.items()
-        },
-        "examples": {
-            label: excerpt(text)
-            for label, text in learned.class_examples(data["train"]).items()
-        },
-    }
-    # An export uses the card of the same weights only.
-    metrics["card"] = {preset_digest(folder): card}
-    write_json(folder / "metrics.json", metrics)
-    plot_history(metrics["history"], ("loss", monitor), folder / "history.png")
-    # For answers without TensorFlow, where the package and the task allow it.
-    with contextlib.suppress(ImportError, AlbertError):
-        onnx(model, folder / NETWORK, preset=folder)
-    write_model_card(folder, model, **card)
+def _print_start(given, data):
+    """Print the labels, the number of examples and the start of a training."""
+    counts = ", ".join(f"{name} {len(part):,}" for name, part in data.items())
+    if labels := data["train"].arguments.get("labels"):
+        counts = f"{len(labels)} labels: {common.shown(labels)}. {counts}"
+    start = given.checkpoint or f"random weights ({given.config})"
+    common.console.print(f"{counts} examples, from {start}", soft_wrap=True)
 
 
-def _warn_of_rare_class(counts, model):
-    """Warn if a model may never predict the rarest class."""
-    if not counts:
-        return
-    rarest, most = (choose(counts, key=counts.get) for choose in (min, max))
-    if counts[most] < MOST_FREQUENT * counts[rarest]:
-        return
-    remedy = "Add examples of it"
-    if model.takes_class_weight:
-        remedy += ", or pass --class-weight balanced and --monitor macro_f1"
-    warnings.warn(
-        f"The class {rarest!r} has {counts[rarest]:,} training examples, {most!r} has "
-        f"{counts[most]:,}. The model may never predict the rare class. {remedy}.",
-        stacklevel=2,
+# === Build ===
+
+
+def _build(given, data):
+    """Return the compiled model."""
+    import keras
+
+    from albert_tf.backbone.precision import as_dtype
+    from albert_tf.training import fine_tuning_learning_rate
+
+    keras.utils.set_random_seed(given.seed)
+    keras.config.set_dtype_policy(as_dtype(given.precision))
+    pooling = {"pooling_mode": given.pooling_mode} if given.pooling_mode else {}
+    model = _new_model(
+        _model_class(given.task, given.early_exit, given.class_weight, pooling),
+        *(given.checkpoint, given.config, given.vocab, given.sequence_length),
+        {**data["train"].arguments, **pooling},
     )
+    learning_rate = given.learning_rate
+    if learning_rate is None and given.checkpoint is None:
+        width = model.backbone.hidden_dim
+        learning_rate = fine_tuning_learning_rate(width, random_weights=True)
+    model.compile(
+        learning_rate=learning_rate,
+        ema_momentum=given.ema_momentum,
+        gradient_accumulation_steps=given.gradient_accumulation_steps,
+    )
+    return model
 
 
-def _warn_of_dev(dev, counts):
-    """Warn if dev hardly distinguishes good epochs from bad ones."""
-    if len(dev) < LEAST_DEV:
-        warnings.warn(
-            f"Only {len(dev)} dev examples choose the epoch. A single one can change "
-            f"the score by {1 / len(dev):.0%}. Pass --dev with 100 or more.",
-            stacklevel=2,
+def _monitor(given, model, learned, data):
+    """Return the score that chooses the epoch; raise if the model has none such."""
+    if given.monitor is None:
+        return model.monitor
+    example = data["dev"].select([0])
+    scores = {model.monitor, *learned.evaluate(model, example, given.batch_size)}
+    if given.monitor not in scores - _NOT_TO_MAXIMISE:
+        raise AlbertError(
+            f"--monitor {given.monitor} is not a score to maximise. Expected one of: "
+            f"{', '.join(sorted(scores - _NOT_TO_MAXIMISE))}"
         )
-    if missing := [label for label, count in counts.items() if not count]:
-        warnings.warn(
-            f"{len(missing)} of {len(counts)} classes have no dev example: "
-            f"{common.shown(missing)}. Mistakes on them do not change the score. Pass "
-            "--dev with examples of each class.",
-            stacklevel=2,
-        )
+    return given.monitor
 
 
 def _model_class(task, early_exit, class_weight, given):
@@ -384,3 +292,157 @@ def _new_model(model_class, checkpoint, config, vocab, sequence_length, argument
         build = model_class.from_backbone
     length = min(sequence_length, longest)
     return build(start, vocabulary=vocabulary, sequence_length=length, **arguments)
+
+
+# === Train ===
+
+
+def _defaults(given, examples):
+    """Return the number of epochs and the batch size for a number of examples."""
+    from albert_tf.training import fine_tuning_batch_size, fine_tuning_epochs
+
+    epochs = given.epochs or fine_tuning_epochs(examples)
+    batch_size = given.batch_size or fine_tuning_batch_size(examples)
+    common.console.print(f"Epochs: {epochs}, batch size: {batch_size}")
+    return epochs, batch_size
+
+
+def _train(context, given, model, learned, data):
+    """Train and return the metrics, with those of the test examples."""
+    from albert_tf.models import class_weights
+    from albert_tf.training.fine_tuning import fine_tune
+    from albert_tf.training.run_state import model_digest
+
+    train, dev, size = data["train"], data["dev"], given.batch_size
+    weights = given.class_weight and class_weights(train.y, train.arguments["labels"])
+    with common.interruptible(context) as progress:
+        metrics = fine_tune(
+            model,
+            (train.x, train.y),
+            (dev.x, dev.y),
+            given.output,
+            epochs=given.epochs,
+            batch_size=size,
+            # A resumed training must have the same settings and contents of files.
+            settings={
+                **{name: context.params[name] for name in IDENTIFYING},
+                **{name: getattr(given, name) for name in _RESOLVED},
+                "arguments": train.arguments,
+                "model": model_digest(model),
+            },
+            **progress,
+            maximise=given.monitor,
+            tune=lambda model: learned.tune(model, dev, size),
+            scores=lambda model: learned.evaluate(model, dev, size),
+            freeze=given.freeze,
+            patience=given.patience,
+            seed=given.seed,
+            class_weight=weights,
+        )
+    if test := data.get("test"):
+        metrics["test"] = {
+            **model.evaluate(test.x, test.y, size, verbose=0, return_dict=True),
+            **learned.evaluate(model, test, size),
+        }
+    return metrics
+
+
+# === Write ===
+
+
+def _write(context, given, model, learned, data, metrics):
+    """Write metrics.json, history.png, the exported model and the model card."""
+    from albert_tf.export import onnx
+    from albert_tf.files import remove_directory, write_json
+    from albert_tf.model_card import write_model_card
+    from albert_tf.training.run_state import plot_history
+
+    folder, settings = pathlib.Path(given.output), dict(context.params)
+    del settings["output"]
+    metrics["settings"] = settings | {x: getattr(given, x) for x in _RESOLVED}
+    if labels := data["train"].arguments.get("labels"):
+        metrics["classes"] = labels
+    card = _card(given, learned, data, metrics)
+    # An export uses the card of the same weights only.
+    metrics["card"] = {preset_digest(folder): card}
+    write_json(folder / "metrics.json", metrics)
+    plot_history(metrics["history"], ("loss", given.monitor), folder / "history.png")
+    # For answers without TensorFlow, where the package and the task allow it.
+    with contextlib.suppress(ImportError, AlbertError):
+        onnx(model, folder / NETWORK, preset=folder)
+    write_model_card(folder, model, **card)
+    # Last: until then, the same command completes an interrupted run.
+    remove_directory(common.state_folder(folder))
+    best = [
+        f"{name} {given.monitor} {metrics[name][given.monitor]:.4f}"
+        for name in ("dev", "test")
+        if name in metrics
+    ]
+    common.console.print(
+        f"Best epoch {metrics['best_epoch']}, {metrics['seconds']} s. "
+        f"{', '.join(best)}. Model, README.md and metrics.json are in {given.output}",
+        soft_wrap=True,
+    )
+
+
+def _card(given, learned, data, metrics):
+    """Return what the model card has of a training."""
+    from albert_tf.model_card import excerpt
+
+    files = {name: getattr(given, name) for name in data}
+    files["dev"] = files["dev"] or f"{given.train} (10%)"
+    return {
+        "start": given.checkpoint or f"{given.config} (random weights)",
+        "data": {
+            name: (files[name], len(part), metrics.get(name, {}))
+            for name, part in data.items()
+        },
+        "examples": {
+            label: excerpt(text)
+            for label, text in learned.class_examples(data["train"]).items()
+        },
+    }
+
+
+# === Warnings ===
+
+
+def _warn_of_data(given, model, learned, data):
+    """Warn of classes without examples, and of few dev examples."""
+    if given.class_weight is None:
+        _warn_of_rare_class(learned.class_counts(data["train"]), model)
+    _warn_of_dev(data["dev"], learned.class_counts(data["dev"]))
+
+
+def _warn_of_rare_class(counts, model):
+    """Warn if a model may never predict the rarest class."""
+    if not counts:
+        return
+    rarest, most = (choose(counts, key=counts.get) for choose in (min, max))
+    if counts[most] < MOST_FREQUENT * counts[rarest]:
+        return
+    remedy = "Add examples of it"
+    if model.takes_class_weight:
+        remedy += ", or pass --class-weight balanced and --monitor macro_f1"
+    warnings.warn(
+        f"The class {rarest!r} has {counts[rarest]:,} training examples, {most!r} has "
+        f"{counts[most]:,}. The model may never predict the rare class. {remedy}.",
+        stacklevel=2,
+    )
+
+
+def _warn_of_dev(dev, counts):
+    """Warn if dev hardly distinguishes good epochs from bad ones."""
+    if len(dev) < LEAST_DEV:
+        warnings.warn(
+            f"Only {len(dev)} dev examples choose the epoch. A single one can change "
+            f"the score by {1 / len(dev):.0%}. Pass --dev with 100 or more.",
+            stacklevel=2,
+        )
+    if missing := [label for label, count in counts.items() if not count]:
+        warnings.warn(
+            f"{len(missing)} of {len(counts)} classes have no dev example: "
+            f"{common.shown(missing)}. Mistakes on them do not change the score. Pass "
+            "--dev with examples of each class.",
+            stacklevel=2,
+        )

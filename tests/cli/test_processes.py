@@ -16,6 +16,9 @@ from small_classifier import small_classifier
 import albert_tf
 import albert_tf_cli
 
+# The package has a function of the same name.
+finetune_module = sys.modules["albert_tf_cli.finetune"]
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ALBERT_TF = pathlib.Path(sys.executable).with_name("albert-tf")
 COMMANDS = typer.main.get_command(albert_tf_cli.app).commands
@@ -58,6 +61,12 @@ def test_each_command_has_help_in_groups_with_examples(command):
     assert {"Output:", "Data:", "Model:", "Arguments:"} & {*lines}
     for parameter in COMMANDS[command].params:
         assert parameter.help or parameter.name == "help"
+
+
+def test_an_option_identifies_a_training_or_not():
+    identifying, others = finetune_module.IDENTIFYING, finetune_module.OTHERS
+    names = [x.name for x in COMMANDS["finetune"].params if x.name != "help"]
+    assert sorted([*identifying, *others]) == sorted(names)
 
 
 def test_help_and_mistakes_come_without_tensorflow(tmp_path):
