@@ -14,7 +14,7 @@ import typer
 from rich.table import Table
 
 from albert_tf_cli import common, options
-from albert_tf_cli.options import data_option, directory_option
+from albert_tf_cli.options import directory_option
 from albert_tf_cli.tasks import TASKS, Columns, Task, task_named
 from albert_tf_lite.changes import unchanged
 from albert_tf_lite.errors import AlbertError, import_extra
@@ -44,10 +44,6 @@ NOTES = {
         "Sorted by loss. Examples are counted from 1, without the header of the file. "
         "Blue characters support the prediction, orange ones oppose it.",
     ),
-    "suspicious": (
-        "Training examples whose label looks wrong",
-        "A cross-validated logistic regression predicts another label.",
-    ),
 }
 
 
@@ -60,10 +56,6 @@ def evaluate(
     label_separator: options.LabelSeparator = None,
     encoding: options.Encoding = None,
     skip_invalid: options.SkipInvalid = False,
-    train: Annotated[
-        str | None,
-        data_option("With --report: training examples, to list suspicious labels."),
-    ] = None,
     report_directory: Annotated[
         str | None,
         directory_option(
@@ -80,12 +72,10 @@ def evaluate(
     \b
     Examples:
       albert-tf evaluate my_model test.tsv
-      albert-tf evaluate my_model test.tsv --report my_report --train train.tsv
+      albert-tf evaluate my_model test.tsv --report my_report
     """
-    if train and not report_directory:
-        raise AlbertError("--train needs --report DIRECTORY.")
     common.check_checkpoint(model)
-    common.check_files(file, train)
+    common.check_files(file)
     trained = None if report_directory else common.open_network(model)
     if trained:
         task, known = task_named(trained.task), trained.settings
@@ -107,8 +97,6 @@ def evaluate(
         check_support("--label-separator", "splits_labels", task)
     if report_directory:
         check_support("--report", "mistakes", task)
-        if train:
-            check_support("--train", "suspicious", task)
     read = reader_of(task, skip_invalid)
     examples = read_remembered(model, columns, lambda x: read(file, x, known))
     predicted = task.predict(trained, examples.x, batch_size)
@@ -117,12 +105,6 @@ def evaluate(
         rows = task.mistakes(trained, examples, predicted)
         colours = _attributions(task, trained, rows[:EXPLAINED])
         lists = {"mistakes": rows}
-        if train:
-            train_examples = read_remembered(
-                model, columns, lambda x: read(train, x, known)
-            )
-            rows = task.suspicious(trained, train_examples, batch_size)
-            lists["suspicious"] = rows
         write_report(report_directory, f"{model} on {file}", values, lists, colours)
         counts = ", ".join(f"{len(rows)} {name}" for name, rows in lists.items())
         page = pathlib.Path(report_directory) / "report.html"

@@ -4,11 +4,7 @@ The scores come from scikit-learn, SciPy and rouge-score. Only the answers of SQ
 CMRC 2018 are scored here, because no maintained library has both.
 """
 
-from albert_tf.evaluation.mistakes import (
-    character_features,
-    suspicious_labels,
-    worst_mistakes,
-)
+from albert_tf.evaluation.mistakes import worst_mistakes
 from albert_tf.evaluation.scores import (
     classification_report,
     classification_scores,
@@ -23,7 +19,6 @@ from albert_tf.evaluation.scores import (
 )
 
 __all__ = [
-    "character_features",
     "classification_report",
     "classification_scores",
     "cmrc_scores",
@@ -34,6 +29,5 @@ __all__ = [
     "rouge_scores",
     "spelling_scores",
     "squad_scores",
-    "suspicious_labels",
     "worst_mistakes",
 ]

@@ -70,8 +70,8 @@ class FromCheckpoint(_Presets):
                 checkpoint's config, else `True`, as for all releases.
             dtype: optional string or `keras.DTypePolicy` to compute in.
             precision: optional string, instead of `dtype`: `"float32"`, `"bfloat16"`
-                (with weights of 32 bits), or `"auto"` for what `choose_precision`
-                finds faster on this machine.
+                (with weights of 32 bits), or `"auto"`, which is bfloat16 on a GPU and
+                on processors with units for it.
             **kwargs: arguments of the class, such as `num_classes`. By default those
                 of the checkpoint's head.
 
@@ -88,7 +88,7 @@ class FromCheckpoint(_Presets):
         if precision is not None:
             if dtype is not None:
                 raise AlbertError("Pass `dtype` or `precision`, not both.")
-            dtype = as_dtype(precision, checkpoint.arguments["hidden_dim"])
+            dtype = as_dtype(precision)
         tokenizer = None
         if cls.preprocessor_cls is not None:
             tokenizer = checkpoint.tokenizer(lowercase, vocabulary)

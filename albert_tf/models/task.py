@@ -23,7 +23,6 @@ from albert_tf.preprocessing.texts import (
 )
 from albert_tf.training import fine_tuning_batch_size, fine_tuning_epochs
 from albert_tf.training.batch_order import BatchOrder
-from albert_tf.training.loss_watch import LossWatch
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.inputs import class_positions
 
@@ -51,7 +50,6 @@ class AlbertTask(AutoCompile, FromCheckpoint):
         preprocessor_cls: class of the preprocessor; `None` for a task that takes ids.
         monitor: string, the score on the dev set that chooses the best epoch.
         takes_class_weight: bool. An example has one class, which `fit` can weight.
-        watches_loss: bool. Warn if the loss does not fall in the first epoch.
         exported_output: string, the output in LiteRT and ONNX files, `None` if the
             task has no such files.
         ignored_class: int, the target that does not count in the default loss, for
@@ -67,12 +65,10 @@ class AlbertTask(AutoCompile, FromCheckpoint):
     optional_fields: tuple[str, ...] = ()
     monitor: str | None = None
     takes_class_weight = False
-    watches_loss = True
     exported_output: str | None = None
     pairs = False
     labels: list | None = None
     reads_windows = False
-    _was_fitted = False
     _is_in_fit = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -280,10 +276,6 @@ class AlbertTask(AutoCompile, FromCheckpoint):
         steps = steps_per_epoch or max(int(x.cardinality()) + skipped, 0)
         epochs = epochs or 1
         self.schedule_learning_rate(steps, epochs, initial_epoch)
-        is_new = not (self._was_fitted or initial_epoch or skipped)
-        if is_new and self.watches_loss:
-            callbacks = [*keras.tree.flatten(callbacks or []), LossWatch()]
-        self._was_fitted = True
         with datasets.without_expected_warnings(x), self._in_fit():
             return super().fit(
                 x,

@@ -106,27 +106,11 @@ class TextClassification(_Classification):
     def mistakes(self, model, examples, predicted):
         truth = class_positions(examples.y, model.class_names)
         found = albert_tf.evaluation.worst_mistakes(predicted["probabilities"], truth)
-        return self._rows(model, examples, found, "predicted")
-
-    def suspicious(self, model, examples, batch_size):
-        from albert_tf.models import text_features
-
-        # Features of the model may have memorised wrong labels, but characters do not
-        # tell whether two texts belong together.
-        if model.pairs:
-            features, _ = text_features(model, examples.x, batch_size)
-        else:
-            features = albert_tf.evaluation.character_features(examples.x)
-        truth = class_positions(examples.y, model.class_names)
-        found = albert_tf.evaluation.suspicious_labels(features, truth)
-        return self._rows(model, examples, found, "suggested")
-
-    def _rows(self, model, examples, found, predicted):
         return [
             {
                 "example": row["index"] + 1,
                 "label": model.class_names[row["label_id"]],
-                predicted: model.class_names[row["predicted_id"]],
+                "predicted": model.class_names[row["predicted_id"]],
                 "probability": row["predicted_probability"],
                 "of_label": row["label_probability"],
                 **columns_of(examples.x, row["index"]),

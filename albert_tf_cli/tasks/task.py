@@ -60,8 +60,6 @@ class Task:
             Keras does not compute.
         mistakes: optional method of model, examples and predicted: wrong predictions,
             the worst first, as dicts by column. `explain` colours `text` and `text_b`.
-        suspicious: optional method of model, examples and batch size: examples whose
-            label looks wrong.
         explain: optional method of the model that returns a function of a text (or a
             tuple of two) and a class (or `None`), which returns `Attributions`.
         splits_labels: optional `True` if `read` uses the separator of `Columns`.
@@ -74,7 +72,6 @@ class Task:
     requires: tuple[str, ...] = ()
     scores: Any = None
     mistakes: Any = None
-    suspicious: Any = None
     explain: Any = None
     splits_labels: Any = None
     takes_columns: Any = None

@@ -8,6 +8,7 @@ import pathlib
 import shutil
 import warnings
 
+import keras
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
@@ -17,7 +18,7 @@ import zh
 from albert_tf.checkpoints import RELEASES, open_checkpoint
 from albert_tf.checkpoints.releases import Release
 from albert_tf.files import file_digest
-from albert_tf.models import AlbertMaskedLM, AlbertTextClassifier, text_features
+from albert_tf.models import AlbertMaskedLM, AlbertTextClassifier
 
 ROOT = pathlib.Path(__file__).parents[2]
 SENTENCES = {
@@ -128,7 +129,8 @@ def test_the_encoder_fine_tuned_on_lcqmc_separates_its_pairs(assets):
         num_classes=2,
         pairs=True,
     )
-    features, _ = text_features(model, pairs.x)
+    encoder = keras.Model(model.input, model.output_dense.input)
+    features = encoder.predict(model.preprocessor(pairs.x), verbose=0)
     half = len(pairs) // 2
     classifier = LogisticRegression(max_iter=1000)
     classifier.fit(features[:half], pairs.y[:half])
