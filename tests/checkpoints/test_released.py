@@ -122,7 +122,7 @@ def test_published_outputs_of_the_real_weights():
 @pytest.mark.released
 def test_the_encoder_fine_tuned_on_lcqmc_separates_its_pairs(assets):
     """Fit a linear classifier, because the release lacks its own."""
-    pairs = zh.datasets.load("lcqmc", assets / "data" / "lcqmc", split="dev")
+    pairs = albert_tf.data.read_labelled_texts(assets / "data" / "lcqmc" / "dev.tsv")
     model = AlbertTextClassifier.from_checkpoint(
         folder_of("albert_tiny_google_finetuned_lcqmc"),
         vocabulary=assets / "released" / "vocab" / "vocab_zh_21128.txt",
@@ -133,5 +133,5 @@ def test_the_encoder_fine_tuned_on_lcqmc_separates_its_pairs(assets):
     features = encoder.predict(model.preprocessor(pairs.x), verbose=0)
     half = len(pairs) // 2
     classifier = LogisticRegression(max_iter=1000)
-    classifier.fit(features[:half], pairs.y[:half])
-    assert classifier.score(features[half:], pairs.y[half:]) > 0.8
+    classifier.fit(features[:half], pairs.labels[:half])
+    assert classifier.score(features[half:], pairs.labels[half:]) > 0.8
