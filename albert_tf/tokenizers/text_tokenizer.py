@@ -28,6 +28,7 @@ class TextTokenizer(keras_hub.tokenizers.Tokenizer):
 
     Subclasses set the attributes below and define the methods
 
+    - `source`: the vocabulary as the argument of the class;
     - `_read(source)`: return `(vocabulary, name)`, the vocabulary with `tokens`;
     - `_write(path)`: write a file for `_read`;
     - `_tokenize_batch(text)`: return the ragged ids of strings [batch];
@@ -46,8 +47,13 @@ class TextTokenizer(keras_hub.tokenizers.Tokenizer):
     unk_token: str
     asset_file_name: str  # In a preset, as in KerasHub.
     original_file_name: str  # In a release.
+    source: Any
     source_argument: str  # The argument for the vocabulary.
     source_hint: str  # What to do if it lacks a token.
+    # The arguments that determine the ids beside the vocabulary.
+    settings: tuple[str, ...] = ("lowercase", "special_tokens_in_strings")
+    # Tokens of the vocabulary that are found in a text before it is cleaned.
+    added_tokens: list[str] = []
 
     def __init__(
         self,
@@ -74,7 +80,7 @@ class TextTokenizer(keras_hub.tokenizers.Tokenizer):
     @property
     def fingerprint(self) -> tuple[Any, ...]:
         """Return the settings that determine the ids, to compare tokenizers."""
-        settings = self.lowercase, self.special_tokens_in_strings
+        settings = (str(getattr(self, name)) for name in self.settings)
         return type(self), *settings, self.get_vocabulary()
 
     def set_source(self, source: Any) -> None:
@@ -163,7 +169,8 @@ class TextTokenizer(keras_hub.tokenizers.Tokenizer):
         return zip(*found, strict=True)
 
     def _apply(self, function, inputs):
-        tokens = self.special_tokens if self.special_tokens_in_strings else []
+        special = self.special_tokens if self.special_tokens_in_strings else []
+        tokens = [*special, *self.added_tokens]
         return apply_to_batch(lambda x: self._between(tokens, function, x), inputs)
 
     def _between(self, tokens, function, text):
@@ -210,16 +217,13 @@ class TextTokenizer(keras_hub.tokenizers.Tokenizer):
         return {
             **super().get_config(),
             self.source_argument: None,
-            "lowercase": self.lowercase,
-            "special_tokens_in_strings": self.special_tokens_in_strings,
+            **{name: getattr(self, name) for name in self.settings},
         }
 
-    def with_lowercase(self, lowercase: bool) -> "TextTokenizer":
-        """Return a tokenizer with the same vocabulary that lower-cases or not."""
-        config = {**self.get_config(), "lowercase": lowercase}
-        tokenizer = type(self).from_config(config)
-        tokenizer._use(self._vocabulary)
-        return tokenizer
+    def with_settings(self, **changes: Any) -> "TextTokenizer":
+        """Return a tokenizer with the same vocabulary and other `settings`."""
+        source = {self.source_argument: self.source}
+        return type(self).from_config({**self.get_config(), **source, **changes})
 
     def save_original(self, directory: str | os.PathLike) -> str:
         """Write the vocabulary file of a release into a directory; return its path."""
