@@ -36,7 +36,7 @@ class WordPieceTokenizer:
         strip_accents: bool | None = None,
         tokenize_chinese_chars: bool = True,
         max_input_chars_per_word: int = MAX_INPUT_CHARS_PER_WORD,
-        added_tokens: Sequence[str] = (),
+        added_tokens: dict[str, bool] | None = None,
     ):
         # The original keeps the last row of a repeated token.
         self.ids = {token: number for number, token in enumerate(tokens)}
@@ -46,7 +46,7 @@ class WordPieceTokenizer:
         )
         self.lowercase = lowercase
         self.max_input_chars_per_word = max_input_chars_per_word
-        self._added_tokens = added_tokens
+        self._added_tokens = added_tokens or {}
         self._strips_accents = lowercase if strip_accents is None else strip_accents
         self._longest = min(max(map(len, self.ids)), max_input_chars_per_word)
         self._cleaning = _Cleaning(IDEOGRAPHS if tokenize_chinese_chars else ())
@@ -76,6 +76,9 @@ class WordPieceTokenizer:
         """
         columns: tuple = [], [], []
         start = 0
+        for token, any_case in self._added_tokens.items():
+            if any_case and self.lowercase:
+                text = re.sub(f"(?i){re.escape(token)}", lambda _, x=token: x, text)
         for part, number in self._between(text, *self._added_tokens):
             found = [number], [0], [len(part)]
             if number is None:

@@ -77,6 +77,44 @@ def file_config(layout: Layout, arguments: dict[str, Any]) -> dict[str, Any]:
     return {**layout.constants, **fields, **_own_fields(arguments)}
 
 
+# The config fields of a WordPiece tokenizer, those of transformers: the argument, the
+# types of its values, and the value in the original code.
+_TOKENIZER_FIELDS: dict[str, tuple[str, tuple[type, ...], Any]] = {
+    "do_lower_case": ("lowercase", (bool,), True),
+    "strip_accents": ("strip_accents", (bool, type(None)), None),
+    "tokenize_chinese_chars": ("tokenize_chinese_chars", (bool,), True),
+    "max_input_chars_per_word": ("max_input_chars_per_word", (int,), 200),
+    "added_tokens": ("added_tokens", (dict,), {}),
+}
+
+
+def tokenizer_arguments(config: dict[str, Any], source: str) -> dict[str, Any]:
+    """Return the fields of a config, called `source`, as arguments of a tokenizer."""
+    arguments = {}
+    for field, (name, types, _) in _TOKENIZER_FIELDS.items():
+        if field in config:
+            value = arguments[name] = config[field]
+            if type(value) not in types:
+                raise CheckpointError(
+                    f"{source} has {field}={value!r}. Expected a value of type "
+                    f"{' or '.join(x.__name__ for x in types)}."
+                )
+    return arguments
+
+
+def tokenizer_config(tokenizer: Any, **defaults: Any) -> dict[str, Any]:
+    """Return config fields of a tokenizer that differ from those of the original code.
+
+    `defaults` are fields with another value in the code that reads the layout.
+    """
+    settings = tokenizer.get_settings()
+    return {
+        field: settings[name]
+        for field, (name, _, original) in _TOKENIZER_FIELDS.items()
+        if settings.get(name, original) != defaults.get(field, original)
+    }
+
+
 def _own_fields(config):
     """Return the arguments of a backbone that every layout keeps by their names."""
     return {x: config[x] for x in ("fine_tuning",) if config.get(x)}

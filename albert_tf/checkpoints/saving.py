@@ -8,7 +8,11 @@ from typing import Any
 import keras
 import keras_hub
 
-from albert_tf.checkpoints.config import file_config, layout_differences
+from albert_tf.checkpoints.config import (
+    file_config,
+    layout_differences,
+    tokenizer_config,
+)
 from albert_tf.checkpoints.formats import bundle, huggingface
 from albert_tf.checkpoints.heads import HEADS, label_fields, write_head
 from albert_tf.checkpoints.layout import CheckpointError, first_line, float32_of, listed
@@ -205,8 +209,7 @@ class Saving:
         else:
             if tokenizer is not None:
                 tokenizer.save_original(directory)
-                if not tokenizer.lowercase:
-                    config["do_lower_case"] = False
+                config |= tokenizer_config(tokenizer)
             bundle.write_tensors(directory / PREFIX, self._tensors())
         write_json(directory / name, config)
 

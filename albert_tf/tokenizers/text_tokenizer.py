@@ -2,6 +2,7 @@
 
 import codecs
 import os
+import re
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
@@ -52,8 +53,9 @@ class TextTokenizer(keras_hub.tokenizers.Tokenizer):
     source_hint: str  # What to do if it lacks a token.
     # The arguments that determine the ids beside the vocabulary.
     settings: tuple[str, ...] = ("lowercase", "special_tokens_in_strings")
-    # Tokens of the vocabulary that are found in a text before it is cleaned.
-    added_tokens: list[str] = []
+    # Tokens of the vocabulary that are found in a text before it is cleaned, and True
+    # for those that are found in any case if the tokenizer lower-cases.
+    added_tokens: dict[str, bool] = {}
 
     def __init__(
         self,
@@ -80,8 +82,7 @@ class TextTokenizer(keras_hub.tokenizers.Tokenizer):
     @property
     def fingerprint(self) -> tuple[Any, ...]:
         """Return the settings that determine the ids, to compare tokenizers."""
-        settings = (str(getattr(self, name)) for name in self.settings)
-        return type(self), *settings, self.get_vocabulary()
+        return type(self), str(self.get_settings()), self.get_vocabulary()
 
     def set_source(self, source: Any) -> None:
         """Set the vocabulary, as in the arguments of the class."""
@@ -171,7 +172,18 @@ class TextTokenizer(keras_hub.tokenizers.Tokenizer):
     def _apply(self, function, inputs):
         special = self.special_tokens if self.special_tokens_in_strings else []
         tokens = [*special, *self.added_tokens]
+        inputs = self._with_case_of_added_tokens(inputs)
         return apply_to_batch(lambda x: self._between(tokens, function, x), inputs)
+
+    def _with_case_of_added_tokens(self, inputs):
+        found = [token for token, any_case in self.added_tokens.items() if any_case]
+        if self.lowercase and found:
+            inputs = as_strings(inputs)
+            for token in found:
+                pattern = f"(?i){re.escape(token)}"
+                rewrite = token.replace("\\", r"\\")
+                inputs = tf.strings.regex_replace(inputs, pattern, rewrite)
+        return inputs
 
     def _between(self, tokens, function, text):
         """Call a function of strings [batch] on the text between special tokens."""
@@ -217,8 +229,14 @@ class TextTokenizer(keras_hub.tokenizers.Tokenizer):
         return {
             **super().get_config(),
             self.source_argument: None,
-            **{name: getattr(self, name) for name in self.settings},
+            **self.get_settings(),
         }
+
+    def get_settings(self) -> dict[str, Any]:
+        """Return the arguments that determine the ids beside the vocabulary."""
+        found = {name: getattr(self, name) for name in self.settings}
+        # Keras wraps dicts.
+        return {name: dict(x) if isinstance(x, dict) else x for name, x in found.items()}
 
     def with_settings(self, **changes: Any) -> "TextTokenizer":
         """Return a tokenizer with the same vocabulary and other `settings`."""

@@ -71,8 +71,9 @@ class WordPieceTokenizer(TextTokenizer):
         tokenize_chinese_chars: bool. Make each ideograph a word.
         max_input_chars_per_word: int. Longer words are `[UNK]`: 200 characters in the
             original, 100 in transformers.
-        added_tokens: optional list of tokens of the vocabulary that are found in a
-            text as they are, before it is cleaned, like those of transformers.
+        added_tokens: optional dict of tokens of the vocabulary that are found in a text
+            as they are, before it is cleaned, like those of transformers; to True for
+            tokens that are found in any case if `lowercase`.
 
     Call arguments:
         inputs: strings of any shape.
@@ -122,7 +123,7 @@ class WordPieceTokenizer(TextTokenizer):
         strip_accents: bool | None = None,
         tokenize_chinese_chars: bool = True,
         max_input_chars_per_word: int = MAX_INPUT_CHARS_PER_WORD,
-        added_tokens: Sequence[str] = (),
+        added_tokens: dict[str, bool] | None = None,
         **kwargs: Any,
     ):
         longest = max_input_chars_per_word
@@ -134,7 +135,7 @@ class WordPieceTokenizer(TextTokenizer):
         self.strip_accents = strip_accents
         self.tokenize_chinese_chars = tokenize_chinese_chars
         self.max_input_chars_per_word = longest
-        self.added_tokens = list(added_tokens)
+        self.added_tokens = dict(added_tokens or {})
         strips = lowercase if strip_accents is None else strip_accents
         self._cleaning = Cleaning(lowercase, strips, tokenize_chinese_chars, longest)
         settings = lowercase, dtype, special_tokens_in_strings

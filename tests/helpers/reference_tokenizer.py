@@ -76,9 +76,10 @@ def split_words(text, lowercase=True, strip_accents=None, split_ideographs=True)
     return tuple(words)
 
 
-def vocabulary_of(texts, lowercase, rng, share=0.97):
+def vocabulary_of(texts, lowercase, rng, share=0.97, settings=(None, True, 200)):
     """Vocabulary of most characters of `texts` and some longer pieces."""
-    words = sorted({w for text in texts for w in split_words(text, lowercase)})
+    words = (split_words(text, lowercase, *settings[:2]) for text in texts)
+    words = sorted({word for row in words for word in row})
     pieces = {c for c in sorted({c for w in words for c in w}) if rng.random() < share}
     for word in words:
         start = rng.randrange(len(word))
