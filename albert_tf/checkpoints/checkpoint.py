@@ -190,12 +190,13 @@ class Checkpoint:
 
     @property
     def has_pooler(self) -> bool:
+        self._has("pooler")
         return self.shapes.keys() >= set(self.layout.names(["pooler"]))
 
     @property
     def parts(self) -> list[str]:
         """The parts of a model that this checkpoint holds, heads last."""
-        for part in ("pooler", *HEADS):
+        for part in HEADS:
             self._has(part)
         return [*ENCODER_PARTS, *["pooler"] * self.has_pooler, *self.heads]
 
@@ -228,12 +229,12 @@ class Checkpoint:
         with without_initializing():
             return AlbertBackbone(**{**self.arguments, **kwargs}, dtype=dtype)
 
-    def load_into(self, model: keras.Model, new_heads: Iterable[str] = ()) -> None:
-        """Fill every weight of a backbone or task, except those of `new_heads`.
+    def load_into(self, model: keras.Model, new_parts: Iterable[str] = ()) -> None:
+        """Fill every weight of a backbone or task, except those of `new_parts`.
 
         If the file and the model differ, it raises before any weight has changed.
         """
-        parts = [part for part in parts_of(model) if part not in new_heads]
+        parts = [part for part in parts_of(model) if part not in new_parts]
         if unplaced := [part for part in parts if part not in self.layout.weights]:
             raise CheckpointError(
                 f'{self.path} has the "{self.layout.name}" layout, which has no place '

@@ -29,6 +29,11 @@ class Head:
     fields: tuple[str, ...] = ()  # Arguments of the task that the config file keeps.
     weights: tuple[str, ...] = _DENSE  # Attribute paths.
 
+    def reads_pooler(self, pooling_mode: str | None) -> bool:
+        """Return whether the head reads the pooler in a task of a pooling mode."""
+        is_cls = (pooling_mode or "cls") == "cls"
+        return self.reads == "pooled" and (is_cls or "pooling_mode" not in self.fields)
+
     def fits(self, config: dict[str, Any]) -> bool:
         """Return whether the head can be the one that a config describes."""
         problem, names = config.get("problem_type"), config.get("architectures")
@@ -94,7 +99,8 @@ def heads_in(layout: Layout, names: Iterable[str], config: dict[str, Any]) -> li
     found: dict[frozenset, str] = {}
     for part, head in HEADS.items():
         own = frozenset(layout.names([part]))
-        needed = own | pooler if head.reads == "pooled" else own
+        reads_pooler = head.reads_pooler(config.get("classifier_pooling"))
+        needed = own | pooler if reads_pooler else own
         if not own or not needed <= names:
             continue
         if sum(own == set(layout.names([x])) for x in HEADS) > 1:

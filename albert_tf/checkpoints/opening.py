@@ -217,6 +217,7 @@ class CheckpointReport:
     damaged: list[str]  # Tensors that cannot be read or are not finite.
     unused: list[str]  # Tensors that belong to nothing known.
     optimizer_slots: list[str]
+    training_state: list[str]  # Averages, gradients, the scale of the loss.
     other: list[str]  # The step counter, tied copies, heads of other tasks.
 
 
@@ -247,10 +248,12 @@ def inspect_checkpoint(
     vocabulary = checkpoint.vocabulary
     backbone = layout.names((*ENCODER_PARTS, "pooler"), checkpoint.arguments)
     known = [*backbone, *layout.names(heads)]
-    kinds = {x: layout.kind_of(x) for x in sorted(shapes) if x not in known}
+    kinds = layout.kinds(shapes, backbone)
     classes = (checkpoint.num_classes(part) for part in heads if HEADS[part].fields)
-    slots = [name for name, kind in kinds.items() if kind == "optimizer"]
-    others = [name for name, kind in kinds.items() if kind not in (None, "optimizer")]
+    unused, slots = kinds.pop(None, []), kinds.pop("optimizer", [])
+    state = [*kinds.pop("training state", []), *kinds.pop("average", [])]
+    # Also the rest of heads that are not complete.
+    read = {*known, *unused, *slots, *state}
     damaged, dtypes = [], collections.Counter[str]()
     for name in filter(shapes.__contains__, known):
         try:
@@ -273,7 +276,8 @@ def inspect_checkpoint(
         num_classes=next(classes, None),
         missing=sorted(set(backbone) - set(shapes)),
         damaged=damaged,
-        unused=layout.unknown(shapes, backbone),
+        unused=unused,
         optimizer_slots=slots,
-        other=others,
+        training_state=sorted(state),
+        other=sorted(set(shapes) - read),
     )

@@ -66,7 +66,10 @@ class KerasModel(Checkpoint):
                 f"{self.path} is a Keras model, which has its own config. Leave out "
                 f"`config=`. Received: {config}"
             )
-        return f"the config of {self.path}", self._backbone.get_config()
+        config = self._backbone.get_config()
+        if hasattr(self._model, "pooling_mode"):
+            config["classifier_pooling"] = self._model.pooling_mode
+        return f"the config of {self.path}", config
 
     def read_tensor(self, name: str) -> Any:
         return keras.ops.convert_to_tensor(self._weights[name])

@@ -85,7 +85,7 @@ _DEFAULTS = {
 _OTHERS = {
     "optimizer": (
         r"/(adam|lamb|lars|adafactor)_(m|v)(_\d+)?$|/Adam(_\d+)?$|/Momentum$"
-        r"|^beta\d_power(_\d+)?$"
+        r"|(^|/)beta\d_power(_\d+)?$"
     ),
     "step": r"^global_step$",
     "head": r"^(cls|classifier|loss)/|^output_(weights|bias)$",
@@ -127,6 +127,7 @@ GOOGLE = Layout(
     fixed={"embedding_projection": "after_layer_norm", "normalize_first": False},
     renames=_RENAMES,
     others=_OTHERS,
+    encoder="^bert/",
 )
 
 # === brightmart/albert_zh, post-LN and pre-LN ===
@@ -166,4 +167,5 @@ ALBERT_ZH = Layout(
     },
     renames=_RENAMES,
     others=_OTHERS,
+    encoder="^bert/",
 )
