@@ -9,19 +9,26 @@ from albert_tf.checkpoints.layout import CheckpointError, Layout
 from albert_tf.checkpoints.layouts import ALBERT_ZH, GOOGLE, HUGGINGFACE
 
 
-def read_config(path: str | os.PathLike) -> dict[str, Any]:
-    """Return the fields of a JSON config file."""
+def read_json(path: str | os.PathLike, kind: type) -> Any:
+    """Return the content of a JSON file, a `dict` or a `list`."""
     try:
         # Some editors on Windows write a byte order mark, which JSON does not allow.
-        config = json.loads(pathlib.Path(path).read_text(encoding="utf-8-sig"))
+        content = json.loads(pathlib.Path(path).read_text(encoding="utf-8-sig"))
     except ValueError as error:
         raise CheckpointError(f"{path} is not a JSON file: {error}") from error
-    if not isinstance(config, dict):
+    if not isinstance(content, kind):
+        what = "a JSON list"
+        if kind is dict:
+            what = 'a JSON object of config fields, such as {"hidden_size": 312, ...}'
         raise CheckpointError(
-            f"{path} must hold a JSON object of config fields, such as "
-            f'{{"hidden_size": 312, ...}}. Found: {type(config).__name__}'
+            f"{path} must hold {what}. Found: {type(content).__name__}"
         )
-    return config
+    return content
+
+
+def read_config(path: str | os.PathLike) -> dict[str, Any]:
+    """Return the fields of a JSON config file."""
+    return read_json(path, dict)
 
 
 def backbone_config(
