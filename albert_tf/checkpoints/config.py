@@ -118,7 +118,7 @@ def tokenizer_config(tokenizer: Any, **defaults: Any) -> dict[str, Any]:
     return {
         field: settings[name]
         for field, (name, _, original) in _TOKENIZER_FIELDS.items()
-        if settings.get(name, original) != defaults.get(field, original)
+        if name in settings and settings[name] != defaults.get(field, original)
     }
 
 

@@ -62,7 +62,7 @@ _ROWS = (
         problem_types=("single_label_classification", "multi_label_classification"),
         fields=(
             *("labels", "dropout", "activation"),
-            *("multi_label", "thresholds", "pooling_mode"),
+            *("multi_label", "thresholds", "pairs", "pooling_mode"),
         ),
     ),
     Head(
@@ -71,7 +71,7 @@ _ROWS = (
         reads="pooled",
         architectures=("AlbertForSequenceClassification",),
         problem_types=("regression",),
-        fields=("dropout", "pooling_mode"),
+        fields=("dropout", "pairs", "pooling_mode"),
     ),
     Head(
         part="token_classifier",
@@ -126,6 +126,7 @@ def read_head(part: str, config: dict[str, Any], source: str) -> dict[str, Any]:
         "activation": keras.activations.get(config.get("classifier_activation")),
         "multi_label": config.get("problem_type") == "multi_label_classification",
         "thresholds": config.get("classifier_thresholds"),
+        "pairs": config.get("classifier_pairs", False),
         "pooling_mode": config.get("classifier_pooling", "cls"),
     }
     return {field: arguments[field] for field in HEADS[part].fields}
@@ -162,6 +163,8 @@ def write_head(part: str, count: int, arguments: dict[str, Any]) -> dict[str, An
         fields["classifier_dropout_prob"] = arguments["dropout"]
     if arguments.get("thresholds"):
         fields["classifier_thresholds"] = list(arguments["thresholds"])
+    if arguments.get("pairs"):
+        fields["classifier_pairs"] = True
     if arguments.get("pooling_mode", "cls") != "cls":
         fields["classifier_pooling"] = arguments["pooling_mode"]
     return fields

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -198,8 +199,25 @@ class Saving:
                 fields.update(write_head(part, count, arguments))
         return fields
 
+    def _warn_of_settings(self) -> None:
+        """Warn of settings of the tokenizer that other readers of the layout ignore."""
+        fields, reader = tokenizer_config(self.tokenizer), "The original code"
+        if self.layout is HUGGINGFACE:
+            fields, reader = huggingface.ignored_fields(self.tokenizer), "transformers"
+        fields.pop("do_lower_case", None)
+        if fields:
+            shown = ", ".join(f"{name}={value}" for name, value in fields.items())
+            warnings.warn(
+                f"{self.folder} keeps {shown} for albert_tf. {reader} ignores it, so "
+                "that the ids of some texts differ there.",
+                # The caller of `save_checkpoint`.
+                stacklevel=5,
+            )
+
     def _write_files(self, directory: pathlib.Path) -> None:
         config, tokenizer, name = self._config(), self.tokenizer, _CONFIG
+        if tokenizer is not None:
+            self._warn_of_settings()
         if self.layout is HUGGINGFACE:
             name = "config.json"
             if tokenizer is not None:
@@ -237,6 +255,12 @@ class Saving:
             ) from error
         if "classifier" in self.parts:
             head = self.checkpoint.head_config("classifier")
+            if head["pairs"]:
+                warnings.warn(
+                    "KerasHub's classifiers do not keep that they take pairs. Load it "
+                    "by from_checkpoint(..., pairs=True).",
+                    stacklevel=6,
+                )
             preprocessor = None
             if isinstance(tokenizer, keras_hub.tokenizers.AlbertTokenizer):
                 preprocessor = keras_hub.models.AlbertTextClassifierPreprocessor(

@@ -26,6 +26,8 @@ from albert_tf_lite.errors import import_extra
 WEIGHTS = "model.safetensors"
 _TOKENIZER = "tokenizer.json"
 _TOKENIZER_CONFIG = "tokenizer_config.json"
+# Where transformers differs from the original code.
+_DEFAULTS = {"max_input_chars_per_word": 100}
 # Settings in a tokenizer.json, and in a tokenizer_config.json.
 _NORMALIZER = ("lowercase", "strip_accents", "handle_chinese_chars")
 _TOKENIZER_FIELDS = ("do_lower_case", "strip_accents", "tokenize_chinese_chars")
@@ -77,8 +79,8 @@ class HuggingFaceFiles(Checkpoint):
     @property
     def tokenizer_settings(self) -> dict[str, Any]:
         given, whole = self._read(_TOKENIZER_CONFIG), self._read(_TOKENIZER)
-        longest = whole.get("model", {}).get("max_input_chars_per_word", 100)
-        fields = {"max_input_chars_per_word": longest}
+        fields = dict(_DEFAULTS)
+        fields |= {x: y for x, y in whole.get("model", {}).items() if x in _DEFAULTS}
         normalizer = whole.get("normalizer") or {}
         # The classes for BERT read these from tokenizer_config.json alone.
         if "Bert" not in given.get("tokenizer_class", ""):
@@ -175,6 +177,12 @@ def write_model(directory: pathlib.Path, tensors: Iterable[tuple[str, Any]]) -> 
     save(arrays, directory / WEIGHTS, {"format": "pt"})
 
 
+def ignored_fields(tokenizer: TextTokenizer) -> dict[str, Any]:
+    """Return the settings in a `tokenizer_config.json` that transformers ignores."""
+    fields = tokenizer_config(tokenizer, **_DEFAULTS)
+    return {name: x for name, x in fields.items() if name in _DEFAULTS}
+
+
 def write_tokenizer(
     directory: pathlib.Path, tokenizer: TextTokenizer, max_length: int
 ) -> dict[str, int]:
@@ -185,7 +193,7 @@ def write_tokenizer(
     """
     tokenizer.save_original(directory)
     classes = {"vocab.txt": "BertTokenizer", "spiece.model": "AlbertTokenizer"}
-    fields = tokenizer_config(tokenizer, max_input_chars_per_word=100)
+    fields = tokenizer_config(tokenizer, **_DEFAULTS)
     added = fields.pop("added_tokens", {})
     if added:
         fields["added_tokens_decoder"] = {
