@@ -209,13 +209,14 @@ class Layout:
         kinds = (kind for kind, x in self.others.items() if re.search(x, name))
         return next(kinds, None)
 
-    def _foreign_kind(self, name: str, shapes: dict[str, list[int]]) -> str | None:
-        """Return the kind of a tensor of other code; `None` for the encoder's."""
+    def _kind_in(self, name: str, shapes: dict[str, list[int]]) -> str | None:
+        """Return the kind of a tensor in a file; `None` for an encoder's."""
+        kind = self.kind_of(name)
         # TensorFlow names what belongs to a variable below it.
-        if name.rpartition("/")[0] in shapes:
+        if kind != "optimizer" and name.rpartition("/")[0] in shapes:
             return "average" if name.endswith(AVERAGE) else "training state"
-        if re.search(self.encoder, name):
-            return None
+        if kind or re.search(self.encoder, name):
+            return kind
         return "foreign head" if shapes[name] else "training state"
 
     def kinds(
@@ -230,8 +231,7 @@ class Layout:
         others = [part for part in self.weights if part not in ENCODER_PARTS]
         found = collections.defaultdict(list)
         for name in sorted(set(shapes) - {*wanted, *self.names(others)}):
-            kind = self.kind_of(name) or self._foreign_kind(name, shapes)
-            found[kind].append(name)
+            found[self._kind_in(name, shapes)].append(name)
         return found
 
     def names(

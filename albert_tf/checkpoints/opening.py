@@ -183,9 +183,15 @@ def load_named(
         return None
     config = pathlib.Path(preset, "config.json")
     fields = read_config(config) if config.exists() else {}
-    if not fields.get("registered_name", "keras_hub>").startswith("keras_hub>"):
-        return class_.from_preset(preset, load_weights, **kwargs) if is_on_hub else None
     is_backbone = issubclass(class_, AlbertBackbone)
+    if not fields.get("registered_name", "keras_hub>").startswith("keras_hub>"):
+        if is_on_hub:
+            return class_.from_preset(preset, load_weights, **kwargs)
+        lacks_pooler = not fields["config"].get("pooler", True)
+        if load_weights and lacks_pooler and not (is_backbone or _holds(preset, class_)):
+            # KerasHub would not start a pooler, which the task may read.
+            return class_.from_checkpoint(preset, **kwargs)
+        return None
     if load_weights:
         load = load_checkpoint if is_backbone else class_.from_checkpoint
         return load(preset, **kwargs)
@@ -195,6 +201,15 @@ def load_named(
             "AlbertBackbone.from_preset(..., load_weights=False)."
         )
     return class_(**{**open_checkpoint(preset).arguments, **kwargs})
+
+
+def _holds(preset: str, class_: type[keras.Model]) -> bool:
+    """Return whether a preset has a task of a class."""
+    task = pathlib.Path(preset, "task.json")
+    if not task.exists():
+        return False
+    stored = keras.saving.get_registered_object(read_config(task)["registered_name"])
+    return stored is None or issubclass(stored, class_)
 
 
 # === Inspecting ===
