@@ -73,9 +73,9 @@ class ExportedModel:
             self.tokenizer = SentencePieceTokenizer(vocabulary, lowercase)
         else:
             # Files of earlier versions have fewer settings.
-            names = self.settings.keys() & inspect.signature(WordPieceTokenizer).parameters
-            settings = {name: self.settings[name] for name in names}
-            self.tokenizer = WordPieceTokenizer(vocabulary, **settings)
+            arguments = inspect.signature(WordPieceTokenizer).parameters
+            given = {x: y for x, y in self.settings.items() if x in arguments}
+            self.tokenizer = WordPieceTokenizer(vocabulary, **given)
         tags = self.settings.get("tags")
         self._tagging = Tagging(tags) if tags else None
 

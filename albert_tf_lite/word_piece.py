@@ -78,7 +78,9 @@ class WordPieceTokenizer:
         start = 0
         for token, any_case in self._added_tokens.items():
             if any_case and self.lowercase:
-                text = re.sub(f"(?i){re.escape(token)}", lambda _, x=token: x, text)
+                text = re.sub(
+                    f"(?i){re.escape(token)}", token.replace("\\", r"\\"), text
+                )
         for part, number in self._between(text, *self._added_tokens):
             found = [number], [0], [len(part)]
             if number is None:

@@ -126,7 +126,8 @@ def check_vocabulary(tokenizer: Any, expected: int, name: Any) -> None:
     """
     found = tokenizer.vocabulary_size()
     more = expected - found
-    if 0 <= more and (more == 0 or any(-found % 2**x == more for x in range(3, 11))):
+    # 8 to 1,024.
+    if more == 0 or any(-found % 2**x == more for x in range(3, 11)):
         return
     message = (
         f"The vocabulary of {name} has {found} tokens, the model {expected}. The "

@@ -187,11 +187,11 @@ def load_named(
     if not fields.get("registered_name", "keras_hub>").startswith("keras_hub>"):
         if is_on_hub:
             return class_.from_preset(preset, load_weights, **kwargs)
-        lacks_pooler = not fields["config"].get("pooler", True)
-        if load_weights and lacks_pooler and not (is_backbone or _holds(preset, class_)):
-            # KerasHub would not start a pooler, which the task may read.
-            return class_.from_checkpoint(preset, **kwargs)
-        return None
+        has_pooler = fields["config"].get("pooler", True)
+        if is_backbone or has_pooler or not load_weights or _holds(preset, class_):
+            return None
+        # KerasHub would not start a pooler, which the task may read.
+        return class_.from_checkpoint(preset, **kwargs)
     if load_weights:
         load = load_checkpoint if is_backbone else class_.from_checkpoint
         return load(preset, **kwargs)

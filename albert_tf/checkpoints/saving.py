@@ -199,11 +199,11 @@ class Saving:
                 fields.update(write_head(part, count, arguments))
         return fields
 
-    def _warn_of_settings(self) -> None:
+    def _warn_of_settings(self, tokenizer: TextTokenizer) -> None:
         """Warn of settings of the tokenizer that other readers of the layout ignore."""
-        fields, reader = tokenizer_config(self.tokenizer), "The original code"
+        fields, reader = tokenizer_config(tokenizer), "The original code"
         if self.layout is HUGGINGFACE:
-            fields, reader = huggingface.ignored_fields(self.tokenizer), "transformers"
+            fields, reader = huggingface.ignored_fields(tokenizer), "transformers"
         fields.pop("do_lower_case", None)
         if fields:
             shown = ", ".join(f"{name}={value}" for name, value in fields.items())
@@ -217,7 +217,7 @@ class Saving:
     def _write_files(self, directory: pathlib.Path) -> None:
         config, tokenizer, name = self._config(), self.tokenizer, _CONFIG
         if tokenizer is not None:
-            self._warn_of_settings()
+            self._warn_of_settings(tokenizer)
         if self.layout is HUGGINGFACE:
             name = "config.json"
             if tokenizer is not None:

@@ -58,10 +58,11 @@ def read_pooling(folders: Iterable[pathlib.Path]) -> str | None:
         elif kind not in _IGNORED:
             modes.append(f"the module {kind}")
     if len(modes) != 1 or modes[0] not in _MODES:
+        found = " and ".join(modes) or "no pooling"
         raise CheckpointError(
-            f"{root / _MODULES} makes vectors by {' and '.join(modes) or 'no pooling'}. "
-            f"Expected one pooling mode of {list(_MODES)} and no further module. Pass "
-            "`pooling_mode=` for vectors of the encoder alone."
+            f"{root / _MODULES} makes vectors by {found}. Expected one pooling mode of "
+            f"{list(_MODES)} and no further module. Pass `pooling_mode=` for vectors "
+            "of the encoder alone."
         )
     return modes[0]
 

@@ -15,8 +15,9 @@ def describe(task: Any, precision: str, precisions: tuple) -> dict[str, Any]:
     """Return the settings of a LiteRT or ONNX file, values that JSON can hold.
 
     `task`, `pairs`, `output` (the name of the network's output), `units` (its width),
-    `sequence_length`, the settings of the tokenizer, `vocabulary` (a list of tokens, or a SentencePiece
-    model in base64), and what the answers of the task need, such as `labels`.
+    `sequence_length`, the settings of the tokenizer, `vocabulary` (a list of tokens, or
+    a SentencePiece model in base64), and what the answers of the task need, such as
+    `labels`.
     """
     if precision not in precisions:
         raise AlbertError(

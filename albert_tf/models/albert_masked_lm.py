@@ -218,7 +218,8 @@ class AlbertMaskedLM(AlbertTask, keras_hub.models.MaskedLM):
             return probabilities
         # The table may have more rows than there are tokens.
         count = self.preprocessor.tokenizer.vocabulary_size()
-        probabilities, plain = probabilities[..., :count], self.preprocessor.label_tokens
+        probabilities = probabilities[..., :count]
+        plain = self.preprocessor.label_tokens
         if plain is None:
             return probabilities
         # The sum of the columns that stand for the same token.

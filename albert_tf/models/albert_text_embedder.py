@@ -26,10 +26,12 @@ class AlbertTextEmbedder(AlbertTask, keras_hub.models.TextEmbedder):
     """ALBERT that maps texts to vectors, near each other for similar meanings.
 
     The vectors of a pretrained checkpoint are a poor measure of meaning: train it on
-    pairs of texts. `from_checkpoint` takes the pooling and the maximum length from a
-    folder of sentence-transformers. `fit((first, second), scores)` ranks pairs by their scores (CoSENT);
+    pairs of texts. `fit((first, second), scores)` ranks pairs by their scores (CoSENT);
     `fit((first, second))` takes pairs that belong together; all other pairs of the
     batch do not. See `albert_tf.training.PairLoss`.
+
+    In a folder of sentence-transformers, `from_checkpoint` also reads the pooling mode
+    and the maximum number of tokens.
 
     Args:
         backbone, preprocessor, compile: as for `AlbertTextClassifier`.

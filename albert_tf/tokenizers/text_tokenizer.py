@@ -235,8 +235,10 @@ class TextTokenizer(keras_hub.tokenizers.Tokenizer):
     def get_settings(self) -> dict[str, Any]:
         """Return the arguments that determine the ids beside the vocabulary."""
         found = {name: getattr(self, name) for name in self.settings}
-        # Keras wraps dicts.
-        return {name: dict(x) if isinstance(x, dict) else x for name, x in found.items()}
+        if "added_tokens" in found:
+            # Keras wraps dicts.
+            found["added_tokens"] = dict(self.added_tokens)
+        return found
 
     def with_settings(self, **changes: Any) -> "TextTokenizer":
         """Return a tokenizer with the same vocabulary and other `settings`."""

@@ -251,7 +251,11 @@ DECODER = {
     [
         {"added_tokens": ADDED},
         {"tokenizer_config": {"added_tokens_decoder": DECODER}},
-        {"tokenizer": {"added_tokens": [{"id": int(i), **x} for i, x in DECODER.items()]}},
+        {
+            "tokenizer": {
+                "added_tokens": [{"id": int(i), **x} for i, x in DECODER.items()]
+            }
+        },
     ],
 )
 def test_added_tokens_of_transformers(files, tmp_path):

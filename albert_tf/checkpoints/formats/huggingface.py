@@ -103,26 +103,27 @@ class HuggingFaceFiles(Checkpoint):
             # transformers 5 writes no other vocabulary.
             vocabulary = _word_pieces(vocabulary)
         tokenizer = super().find_tokenizer(vocabulary, settings)
-        if tokenizer is None:
-            return None
+        return tokenizer and self._with_added_tokens(tokenizer)
+
+    def _with_added_tokens(self, tokenizer: TextTokenizer) -> TextTokenizer:
+        found = {
+            number: row
+            for number, row in sorted(self._added_tokens().items())
+            if row[0] not in tokenizer.special_tokens
+        }
         tokens = tokenizer.get_vocabulary()
-        found = [
-            (number, token, any_case)
-            for number, (token, any_case) in sorted(self._added_tokens().items())
-            if token not in tokenizer.special_tokens
-        ]
-        if not found:
-            return tokenizer
-        for number, token, _ in found:
+        for number, (token, _) in found.items():
             tokens += [token] * (number == len(tokens))
-        placed = {y: z for x, y, z in found if x < len(tokens) and tokens[x] == y}
-        if isinstance(tokenizer, WordPieceTokenizer) and len(placed) == len(found):
-            return tokenizer.with_settings(vocabulary=tokens, added_tokens=placed)
+        names = {token: any_case for token, any_case in found.values()}
+        are_placed = [tokens[x] for x in found if x < len(tokens)] == list(names)
+        if not found or (are_placed and isinstance(tokenizer, WordPieceTokenizer)):
+            changes = {"vocabulary": tokens, "added_tokens": names}
+            return tokenizer.with_settings(**changes) if found else tokenizer
         warnings.warn(
-            f"{self.folders[0]} has added tokens {listed([x[1] for x in found])}, with "
-            f"ids from {found[0][0]} on. They are read as ordinary text. Expected ids "
-            f"from {tokenizer.vocabulary_size()} on, after those of a vocab.txt.",
-            stacklevel=5,
+            f"{self.folders[0]} has added tokens {listed(list(names))}, with ids from "
+            f"{min(found)} on. They are read as ordinary text. Expected ids from "
+            f"{tokenizer.vocabulary_size()} on, after those of a vocab.txt.",
+            stacklevel=6,
         )
         return tokenizer
 
