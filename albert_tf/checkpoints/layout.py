@@ -217,7 +217,9 @@ class Layout:
             return "average" if name.endswith(AVERAGE) else "training state"
         if kind or re.search(self.encoder, name):
             return kind
-        return "foreign head" if shapes[name] else "training state"
+        # A copy of the weights in another scope, or a number.
+        inner = (name[x.end() :] in shapes for x in re.finditer("[./]", name))
+        return "training state" if any(inner) or not shapes[name] else "foreign head"
 
     def kinds(
         self, shapes: dict[str, list[int]], wanted: Iterable[str]

@@ -103,7 +103,16 @@ class HuggingFaceFiles(Checkpoint):
             # transformers 5 writes no other vocabulary.
             vocabulary = _word_pieces(vocabulary)
         tokenizer = super().find_tokenizer(vocabulary, settings)
-        return tokenizer and self._with_added_tokens(tokenizer)
+        if tokenizer is None:
+            return None
+        is_pieces = not isinstance(tokenizer, WordPieceTokenizer)
+        if is_pieces and self._read(_TOKENIZER_CONFIG).get("keep_accents"):
+            warnings.warn(
+                f"{self.folders[0] / _TOKENIZER_CONFIG} has keep_accents=true. Accents "
+                "are stripped here, as in the original code.",
+                stacklevel=5,
+            )
+        return self._with_added_tokens(tokenizer)
 
     def _with_added_tokens(self, tokenizer: TextTokenizer) -> TextTokenizer:
         found = {

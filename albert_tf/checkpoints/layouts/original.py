@@ -88,6 +88,8 @@ _OTHERS = {
         r"|(^|/)beta\d_power(_\d+)?$"
     ),
     "step": r"^global_step$",
+    # Variables without a name are mostly accumulated gradients.
+    "training state": r"(^|/)Variable(_\d+)?$|loss_scale|accum",
     "head": r"^(cls|classifier|loss)/|^output_(weights|bias)$",
 }
 
