@@ -35,10 +35,12 @@ SEPARATORS = (
 # Ranges of the original's `_is_chinese_char` that need no normalisation.
 PLAIN_IDEOGRAPHS = r"\x{3400}-\x{4dbf}\x{4e00}-\x{9fff}"
 CJK = "".join(f"\\x{{{x[0]:x}}}-\\x{{{x[-1]:x}}}" for x in IDEOGRAPHS)
-WHITE_SPACE = r"[\t\n\x0b\r \p{Z}]"
+WHITE_SPACE = r"\t\n\x0b\r \p{Z}"
 PUNCTUATION = r"!-/:-@\[-`{-~\p{P}"
-# Runs of more characters are looked at one by one: RE2 gets slow on long repetitions.
-LONG_RUN = 100
+# RE2 repeats no more than 1,000 times.
+LONGEST = 999
+# It runs out of memory on more repetitions of a class in a whole line.
+LONG_RUN = 200
 
 # Marks are control characters, which cleaned text does not contain.
 UNKNOWN_MARK = "\x01"
@@ -85,7 +87,7 @@ class WordPieceTokenizer(TextTokenizer):
     Raises:
         FileNotFoundError: if the file does not exist.
         AlbertError: if the file is damaged or lacks a required token, or
-            `max_input_chars_per_word` is not a positive number.
+            `max_input_chars_per_word` is not an integer from 1 to 999.
 
     Example:
 
@@ -127,10 +129,10 @@ class WordPieceTokenizer(TextTokenizer):
         **kwargs: Any,
     ):
         longest = max_input_chars_per_word
-        if type(longest) is not int or longest < 1:
+        if type(longest) is not int or not 0 < longest <= LONGEST:
             raise AlbertError(
-                "`max_input_chars_per_word` must be a positive integer. Received: "
-                f"{longest!r}"
+                "`max_input_chars_per_word` must be an integer from 1 to "
+                f"{LONGEST}. Received: {longest!r}"
             )
         self.strip_accents = strip_accents
         self.tokenize_chinese_chars = tokenize_chinese_chars
@@ -242,9 +244,8 @@ class WordEngine:
         return self.tokenize_with_offsets(text)[0]
 
     def tokenize_with_offsets(self, text: tf.Tensor) -> list[tf.RaggedTensor]:
-        kept = f"[{PUNCTUATION}]"
         words, begins, _ = tf_text.regex_split_with_offsets(
-            text, f"{WHITE_SPACE}|{kept}", kept
+            text, f"[{WHITE_SPACE}{PUNCTUATION}]", f"[{PUNCTUATION}]"
         )
         ids, *offsets = self._engine.tokenize_with_offsets(words)
         offsets = [x + begins[..., tf.newaxis] for x in offsets]
@@ -281,6 +282,7 @@ class Cleaning:
         self._plain_text = f"(?:{word}[{separators}])*{word}"
         # This cheap superset finds the few candidates for long words.
         self._long_run = rf"(?s).*[^{separators}]{{{run + 1}}}.*"
+        self._long_word = f"([^{WHITE_SPACE}]{{{longest_word + 1}}})"
         self._standalone = f"([{PUNCTUATION}{CJK * splits_ideographs}])"
 
     def normalize(self, text: tf.Tensor) -> tf.Tensor:
@@ -306,11 +308,7 @@ class Cleaning:
         def mark(rows):
             spaced = f"{SPACE_MARK}\\1{SPACE_MARK}"
             rows = tf.strings.regex_replace(rows, self._standalone, spaced)
-            words = tf_text.regex_split(rows, f"({WHITE_SPACE})", WHITE_SPACE)
-            is_long = tf.strings.length(words.values, "UTF8_CHAR") > self.longest_word
-            marks = tf.where(is_long, UNKNOWN_MARK, "")
-            words = words.with_values(tf.strings.join([marks, words.values]))
-            return tf.strings.reduce_join(words, axis=-1)
+            return tf.strings.regex_replace(rows, self._long_word, f"{UNKNOWN_MARK}\\1")
 
         return map_rows(mark, text, tf.strings.regex_full_match(text, self._long_run))
 

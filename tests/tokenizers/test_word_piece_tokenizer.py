@@ -191,8 +191,9 @@ def test_added_tokens_are_found_before_the_text_is_cleaned():
         assert plain.tokenize(text) == [ids[x] for x, _, _ in expected]
     with pytest.raises(AlbertError, match="lacks .'x'. of `added_tokens`"):
         WordPieceTokenizer(tokens, added_tokens={"x": True})
-    with pytest.raises(AlbertError, match="must be a positive integer. Received: 0"):
-        WordPieceTokenizer(tokens, max_input_chars_per_word=0)
+    for value in (0, 1000, "100"):
+        with pytest.raises(AlbertError, match="must be an integer from 1 to 999"):
+            WordPieceTokenizer(tokens, max_input_chars_per_word=value)
 
 
 def test_rows_that_text_never_reaches():
