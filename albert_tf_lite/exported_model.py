@@ -66,13 +66,16 @@ class ExportedModel:
         self.pairs: bool = self.settings["pairs"]
         self.sequence_length: int = self.settings["sequence_length"]
         vocabulary = self.settings.pop("vocabulary")
-        lowercase = self.settings["lowercase"]
         self.tokenizer: Any
         if isinstance(vocabulary, str):
             vocabulary = base64.b64decode(vocabulary)
+            lowercase = self.settings["lowercase"]
             self.tokenizer = SentencePieceTokenizer(vocabulary, lowercase)
         else:
-            self.tokenizer = WordPieceTokenizer(vocabulary, lowercase)
+            # Files of earlier versions have fewer settings.
+            arguments = inspect.signature(WordPieceTokenizer).parameters
+            given = {x: y for x, y in self.settings.items() if x in arguments}
+            self.tokenizer = WordPieceTokenizer(vocabulary, **given)
         tags = self.settings.get("tags")
         self._tagging = Tagging(tags) if tags else None
 

@@ -5,7 +5,8 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 
-MAX_CHARACTERS_PER_WORD = 100
+# In google-research/bert, google-research/albert and albert_zh; 100 in transformers.
+MAX_INPUT_CHARS_PER_WORD = 200
 
 # The characters of the original's `_is_chinese_char`, each of which is a word.
 IDEOGRAPHS = (
@@ -21,14 +22,22 @@ IDEOGRAPHS = (
 class WordPieceTokenizer:
     """Tokenizer with the ids of `albert_tf.tokenizers.WordPieceTokenizer`.
 
-    `lowercase` also strips accents.
+    The arguments are those of that class.
 
     Reference:
         google-research/bert `tokenization.py`, `BasicTokenizer` and
         `WordpieceTokenizer`.
     """
 
-    def __init__(self, tokens: Sequence[str], lowercase: bool = True):
+    def __init__(
+        self,
+        tokens: Sequence[str],
+        lowercase: bool = True,
+        strip_accents: bool | None = None,
+        tokenize_chinese_chars: bool = True,
+        max_input_chars_per_word: int = MAX_INPUT_CHARS_PER_WORD,
+        added_tokens: dict[str, bool] | None = None,
+    ):
         # The original keeps the last row of a repeated token.
         self.ids = {token: number for number, token in enumerate(tokens)}
         self.unk_token = "[UNK]"
@@ -36,12 +45,17 @@ class WordPieceTokenizer:
             self.ids[token] for token in ("[PAD]", "[UNK]", "[CLS]", "[SEP]")
         )
         self.lowercase = lowercase
-        self._longest = min(max(map(len, self.ids)), MAX_CHARACTERS_PER_WORD)
-        self._cleaning = _Cleaning()
+        self.max_input_chars_per_word = max_input_chars_per_word
+        self._added_tokens = added_tokens or {}
+        self._strips_accents = lowercase if strip_accents is None else strip_accents
+        self._longest = min(max(map(len, self.ids)), max_input_chars_per_word)
+        self._cleaning = _Cleaning(IDEOGRAPHS if tokenize_chinese_chars else ())
         self._pieces = functools.lru_cache(2**16)(self._find_pieces)
 
     def tokenize(self, text: str) -> list[int]:
         """Return the ids of a text, without special tokens."""
+        if self._added_tokens:
+            return self.tokenize_with_offsets(text)[0]
         words = text.translate(self._cleaning).split()
         return [number for word in words for number, _ in self._pieces(word)]
 
@@ -60,6 +74,36 @@ class WordPieceTokenizer:
 
         Stripped accents belong to the character before them.
         """
+        columns: tuple = [], [], []
+        start = 0
+        for token, any_case in self._added_tokens.items():
+            if any_case and self.lowercase:
+                text = re.sub(
+                    f"(?i){re.escape(token)}", token.replace("\\", r"\\"), text
+                )
+        for part, number in self._between(text, *self._added_tokens):
+            found = [number], [0], [len(part)]
+            if number is None:
+                found = self._ordinary_tokens(part)
+            for column, values, before in zip(
+                columns, found, (0, start, start), strict=True
+            ):
+                column.extend(before + x for x in values)
+            start += len(part)
+        return columns
+
+    def _between(self, text, *tokens):
+        """Yield the parts of a text, with the id of a part that is one of `tokens`."""
+        if not tokens:
+            yield text, None
+            return
+        token, *others = tokens
+        for i, part in enumerate(text.split(token)):
+            if i:
+                yield token, self.ids[token]
+            yield from self._between(part, *others)
+
+    def _ordinary_tokens(self, text):
         ids, starts, ends = [], [], []
         cleaned = text.translate(self._cleaning)
         position = [i for i, c in enumerate(text) for _ in c.translate(self._cleaning)]
@@ -80,11 +124,11 @@ class WordPieceTokenizer:
         return ids, starts, ends
 
     def _normalize(self, word):
-        if not self.lowercase:
+        if self.lowercase:
+            word = word.lower()
+        if word.isascii() or not self._strips_accents:
             return word
-        if word.isascii():
-            return word.lower()
-        decomposed = unicodedata.normalize("NFD", word.lower())
+        decomposed = unicodedata.normalize("NFD", word)
         return "".join(c for c in decomposed if unicodedata.category(c) != "Mn")
 
     def _find_pieces(self, text):
@@ -98,7 +142,7 @@ class WordPieceTokenizer:
     def _cut(self, word):
         """Cut a word into the longest pieces of the vocabulary."""
         whole = [(self.unk_token_id, len(word.encode()))]
-        if len(word) > MAX_CHARACTERS_PER_WORD:
+        if len(word) > self.max_input_chars_per_word:
             return whole
         pieces, start = [], 0
         while start < len(word):
@@ -117,6 +161,9 @@ class WordPieceTokenizer:
 class _Cleaning(dict):
     """Table for `str.translate` that keeps, drops or separates a character."""
 
+    def __init__(self, separate: Sequence[range]):
+        self._separate = separate
+
     def __missing__(self, code):
         character = chr(code)
         category = unicodedata.category(character)
@@ -124,7 +171,7 @@ class _Cleaning(dict):
             cleaned = " "
         elif character == "\ufffd" or category in ("Cc", "Cf", "Cs"):
             cleaned = ""
-        elif any(code in ideographs for ideographs in IDEOGRAPHS):
+        elif any(code in ideographs for ideographs in self._separate):
             cleaned = f" {character} "
         else:
             cleaned = character

@@ -58,7 +58,7 @@ half_file | albert_tf/files.py -k test_files | an interrupted write changes noth
 +         finally:
 +             os.replace(temporary, path)
 lowercase_always | albert_tf/tokenizers -k "not sentence" | cased text stays cased
-- return tf.strings.lower(cleaned) if lowercase else cleaned
+- return tf.strings.lower(cleaned) if self.lowercase else cleaned
 + return tf.strings.lower(cleaned)
 fullwidth_to_ascii | albert_tf/tokenizers -k "not sentence" | full-width forms stay
 - text = tf_text.normalize_utf8(text, "NFD")
@@ -162,7 +162,7 @@ int8_of_nothing | albert_tf/export -k exported | an int8 file has a quarter of t
 - ["MatMul", "Gather"]
 + ["Conv"]
 lite_lowercase_off | albert_tf_lite tests/export -k exported | files lower-case
-- self.tokenizer = WordPieceTokenizer(vocabulary, lowercase)
+- self.tokenizer = WordPieceTokenizer(vocabulary, **given)
 + self.tokenizer = WordPieceTokenizer(vocabulary, False)
 exit_status_0 | albert_tf_cli | a command that fails exits with 1
 - sys.exit(1)

@@ -244,7 +244,8 @@ class AlbertBackbone(Presets, keras_hub.models.Backbone):
         if self.pooled_dense is None:
             raise AlbertError(
                 "This backbone has no pooler (`pooler=False`), but models of whole "
-                "texts need it. Use a checkpoint with a pooler."
+                "texts need it. `from_checkpoint` of a task starts a new one; "
+                'pooling_mode="mean" of a classifier or regressor needs none.'
             )
         x = self.embedding(inputs["token_ids"], inputs["segment_ids"])
         *blocks, last = self.encoder_blocks

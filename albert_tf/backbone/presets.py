@@ -3,6 +3,7 @@
 import functools
 import importlib.util
 import threading
+import warnings
 from typing import Any
 
 import keras
@@ -119,10 +120,19 @@ def check_fits(preprocessor: Any, backbone: Any) -> None:
 
 
 def check_vocabulary(tokenizer: Any, expected: int, name: Any) -> None:
-    """Raise if a tokenizer does not have the number of tokens of a model."""
+    """Raise unless a model has a row for each token and few more.
+
+    Tables are often padded to a multiple of a power of two.
+    """
     found = tokenizer.vocabulary_size()
-    if found != expected:
-        raise AlbertError(
-            f"The vocabulary of {name} has {found} tokens, the model {expected}. The "
-            "file is truncated or belongs to another model."
-        )
+    more = expected - found
+    # 8 to 1,024.
+    if more == 0 or any(-found % 2**x == more for x in range(3, 11)):
+        return
+    message = (
+        f"The vocabulary of {name} has {found} tokens, the model {expected}. The "
+        "file is truncated or belongs to another model"
+    )
+    if more < 0 or more > expected / 10:
+        raise AlbertError(f"{message}.")
+    warnings.warn(f"{message}, unless the table was padded.", stacklevel=6)

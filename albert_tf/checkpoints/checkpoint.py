@@ -11,7 +11,11 @@ import keras
 
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.backbone.presets import check_vocabulary
-from albert_tf.checkpoints.config import backbone_config, read_config
+from albert_tf.checkpoints.config import (
+    backbone_config,
+    read_config,
+    tokenizer_arguments,
+)
 from albert_tf.checkpoints.heads import HEADS, heads_in, read_head
 from albert_tf.checkpoints.layout import (
     ENCODER_PARTS,
@@ -151,42 +155,48 @@ class Checkpoint:
             vocabulary: optional tokenizer, or argument of `load_tokenizer`. By default
                 the vocabulary beside the checkpoint.
         """
-        if lowercase is None:
-            lowercase = self.lowercase
-        if vocabulary is None:
-            vocabulary = self.find_tokenizer(lowercase)
-        elif not isinstance(vocabulary, TextTokenizer):
-            vocabulary = load_tokenizer(vocabulary, lowercase)
-        if vocabulary is not None:
+        tokenizer, name = vocabulary, vocabulary
+        if not isinstance(vocabulary, TextTokenizer):
+            settings = self.tokenizer_settings
+            if lowercase is not None:
+                settings |= {"lowercase": lowercase}
+            tokenizer = self.find_tokenizer(vocabulary, settings)
+            name = self.vocabulary if vocabulary is None else "the given vocabulary"
+            if isinstance(vocabulary, (str, os.PathLike)):
+                name = vocabulary
+        if tokenizer is not None:
             size = self.arguments["vocabulary_size"]
-            check_vocabulary(vocabulary, size, self.path)
-        return vocabulary
+            check_vocabulary(tokenizer, size, name)
+        return tokenizer
 
     @property
-    def lowercase(self) -> bool:
-        """True if the tokenizer lower-cases, as by default."""
-        return self.config.get("do_lower_case", True)
+    def tokenizer_settings(self) -> dict[str, Any]:
+        """The arguments of the tokenizer that the config has."""
+        return tokenizer_arguments(self.config, self.config_source)
 
     @property
     def vocabulary(self) -> Any:
         """The path of the vocabulary, or `None`."""
         return self._find_beside(self.vocabulary_patterns, "vocabulary")
 
-    def find_tokenizer(self, lowercase: bool) -> TextTokenizer | None:
-        """Return the tokenizer of that vocabulary, `None` without one."""
-        path = self.vocabulary
-        return None if path is None else load_tokenizer(path, lowercase)
+    def find_tokenizer(
+        self, vocabulary: Any, settings: dict[str, Any]
+    ) -> TextTokenizer | None:
+        """Return the tokenizer of a vocabulary, by default that of the checkpoint."""
+        vocabulary = self.vocabulary if vocabulary is None else vocabulary
+        return None if vocabulary is None else load_tokenizer(vocabulary, **settings)
 
     # === Parts and heads ===
 
     @property
     def has_pooler(self) -> bool:
+        self._has("pooler")
         return self.shapes.keys() >= set(self.layout.names(["pooler"]))
 
     @property
     def parts(self) -> list[str]:
         """The parts of a model that this checkpoint holds, heads last."""
-        for part in ("pooler", *HEADS):
+        for part in HEADS:
             self._has(part)
         return [*ENCODER_PARTS, *["pooler"] * self.has_pooler, *self.heads]
 
@@ -219,12 +229,12 @@ class Checkpoint:
         with without_initializing():
             return AlbertBackbone(**{**self.arguments, **kwargs}, dtype=dtype)
 
-    def load_into(self, model: keras.Model, new_heads: Iterable[str] = ()) -> None:
-        """Fill every weight of a backbone or task, except those of `new_heads`.
+    def load_into(self, model: keras.Model, new_parts: Iterable[str] = ()) -> None:
+        """Fill every weight of a backbone or task, except those of `new_parts`.
 
         If the file and the model differ, it raises before any weight has changed.
         """
-        parts = [part for part in parts_of(model) if part not in new_heads]
+        parts = [part for part in parts_of(model) if part not in new_parts]
         if unplaced := [part for part in parts if part not in self.layout.weights]:
             raise CheckpointError(
                 f'{self.path} has the "{self.layout.name}" layout, which has no place '

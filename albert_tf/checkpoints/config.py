@@ -9,19 +9,26 @@ from albert_tf.checkpoints.layout import CheckpointError, Layout
 from albert_tf.checkpoints.layouts import ALBERT_ZH, GOOGLE, HUGGINGFACE
 
 
-def read_config(path: str | os.PathLike) -> dict[str, Any]:
-    """Return the fields of a JSON config file."""
+def read_json(path: str | os.PathLike, kind: type) -> Any:
+    """Return the content of a JSON file, a `dict` or a `list`."""
     try:
         # Some editors on Windows write a byte order mark, which JSON does not allow.
-        config = json.loads(pathlib.Path(path).read_text(encoding="utf-8-sig"))
+        content = json.loads(pathlib.Path(path).read_text(encoding="utf-8-sig"))
     except ValueError as error:
         raise CheckpointError(f"{path} is not a JSON file: {error}") from error
-    if not isinstance(config, dict):
+    if not isinstance(content, kind):
+        what = "a JSON list"
+        if kind is dict:
+            what = 'a JSON object of config fields, such as {"hidden_size": 312, ...}'
         raise CheckpointError(
-            f"{path} must hold a JSON object of config fields, such as "
-            f'{{"hidden_size": 312, ...}}. Found: {type(config).__name__}'
+            f"{path} must hold {what}. Found: {type(content).__name__}"
         )
-    return config
+    return content
+
+
+def read_config(path: str | os.PathLike) -> dict[str, Any]:
+    """Return the fields of a JSON config file."""
+    return read_json(path, dict)
 
 
 def backbone_config(
@@ -75,6 +82,44 @@ def file_config(layout: Layout, arguments: dict[str, Any]) -> dict[str, Any]:
             spelled = {means: text for text, means in reversed(spellings.items())}
             fields[field] = spelled[fields[field]]
     return {**layout.constants, **fields, **_own_fields(arguments)}
+
+
+# The config fields of a WordPiece tokenizer, those of transformers: the argument, the
+# types of its values, and the value in the original code.
+_TOKENIZER_FIELDS: dict[str, tuple[str, tuple[type, ...], Any]] = {
+    "do_lower_case": ("lowercase", (bool,), True),
+    "strip_accents": ("strip_accents", (bool, type(None)), None),
+    "tokenize_chinese_chars": ("tokenize_chinese_chars", (bool,), True),
+    "max_input_chars_per_word": ("max_input_chars_per_word", (int,), 200),
+    "added_tokens": ("added_tokens", (dict,), {}),
+}
+
+
+def tokenizer_arguments(config: dict[str, Any], source: str) -> dict[str, Any]:
+    """Return the fields of a config, called `source`, as arguments of a tokenizer."""
+    arguments = {}
+    for field, (name, types, _) in _TOKENIZER_FIELDS.items():
+        if field in config:
+            value = arguments[name] = config[field]
+            if type(value) not in types:
+                raise CheckpointError(
+                    f"{source} has {field}={value!r}. Expected a value of type "
+                    f"{' or '.join(x.__name__ for x in types)}."
+                )
+    return arguments
+
+
+def tokenizer_config(tokenizer: Any, **defaults: Any) -> dict[str, Any]:
+    """Return config fields of a tokenizer that differ from those of the original code.
+
+    `defaults` are fields with another value in the code that reads the layout.
+    """
+    settings = tokenizer.get_settings()
+    return {
+        field: settings[name]
+        for field, (name, _, original) in _TOKENIZER_FIELDS.items()
+        if name in settings and settings[name] != defaults.get(field, original)
+    }
 
 
 def _own_fields(config):

@@ -29,6 +29,11 @@ class Head:
     fields: tuple[str, ...] = ()  # Arguments of the task that the config file keeps.
     weights: tuple[str, ...] = _DENSE  # Attribute paths.
 
+    def reads_pooler(self, pooling_mode: str | None) -> bool:
+        """Return whether the head reads the pooler in a task of a pooling mode."""
+        is_cls = (pooling_mode or "cls") == "cls"
+        return self.reads == "pooled" and (is_cls or "pooling_mode" not in self.fields)
+
     def fits(self, config: dict[str, Any]) -> bool:
         """Return whether the head can be the one that a config describes."""
         problem, names = config.get("problem_type"), config.get("architectures")
@@ -57,7 +62,7 @@ _ROWS = (
         problem_types=("single_label_classification", "multi_label_classification"),
         fields=(
             *("labels", "dropout", "activation"),
-            *("multi_label", "thresholds", "pooling_mode"),
+            *("multi_label", "thresholds", "pairs", "pooling_mode"),
         ),
     ),
     Head(
@@ -66,7 +71,7 @@ _ROWS = (
         reads="pooled",
         architectures=("AlbertForSequenceClassification",),
         problem_types=("regression",),
-        fields=("dropout", "pooling_mode"),
+        fields=("dropout", "pairs", "pooling_mode"),
     ),
     Head(
         part="token_classifier",
@@ -94,7 +99,8 @@ def heads_in(layout: Layout, names: Iterable[str], config: dict[str, Any]) -> li
     found: dict[frozenset, str] = {}
     for part, head in HEADS.items():
         own = frozenset(layout.names([part]))
-        needed = own | pooler if head.reads == "pooled" else own
+        reads_pooler = head.reads_pooler(config.get("classifier_pooling"))
+        needed = own | pooler if reads_pooler else own
         if not own or not needed <= names:
             continue
         if sum(own == set(layout.names([x])) for x in HEADS) > 1:
@@ -120,6 +126,7 @@ def read_head(part: str, config: dict[str, Any], source: str) -> dict[str, Any]:
         "activation": keras.activations.get(config.get("classifier_activation")),
         "multi_label": config.get("problem_type") == "multi_label_classification",
         "thresholds": config.get("classifier_thresholds"),
+        "pairs": config.get("classifier_pairs", False),
         "pooling_mode": config.get("classifier_pooling", "cls"),
     }
     return {field: arguments[field] for field in HEADS[part].fields}
@@ -156,6 +163,8 @@ def write_head(part: str, count: int, arguments: dict[str, Any]) -> dict[str, An
         fields["classifier_dropout_prob"] = arguments["dropout"]
     if arguments.get("thresholds"):
         fields["classifier_thresholds"] = list(arguments["thresholds"])
+    if arguments.get("pairs"):
+        fields["classifier_pairs"] = True
     if arguments.get("pooling_mode", "cls") != "cls":
         fields["classifier_pooling"] = arguments["pooling_mode"]
     return fields

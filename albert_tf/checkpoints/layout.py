@@ -1,5 +1,6 @@
 """Layouts of checkpoints: tables of variable names, read in both directions."""
 
+import collections
 import contextlib
 import dataclasses
 import itertools
@@ -152,6 +153,9 @@ def layer_norm(name: str) -> dict[str, str | Tensors]:
 
 # === Layouts ===
 
+# The end of the names of `tf.train.ExponentialMovingAverage`.
+AVERAGE = "/ExponentialMovingAverage"
+
 
 def _table() -> Any:
     return dataclasses.field(default_factory=dict)
@@ -178,12 +182,18 @@ class Layout:
     renames: tuple[tuple[str, str], ...] = ()
     # {kind: regular expression} of further tensors that a file may hold.
     others: dict[str, str] = _table()
+    # A regular expression of names that are parts of the encoder, known or not.
+    encoder: str = ""
 
     def table_names(self, names: Iterable[str], path: Any) -> dict[str, str]:
         """Return the name of each tensor in a file, by its name in the tables."""
         found: dict[str, str] = {}
-        for in_file in names:
-            name = in_file
+        names = set(names)
+        # A file may hold averages in place of the weights.
+        averaged = {x for x in names if x.endswith(AVERAGE)}
+        only = not any(x.removesuffix(AVERAGE) in names for x in averaged)
+        for in_file in sorted(names):
+            name = in_file.removesuffix(AVERAGE) if only else in_file
             for pattern, replacement in self.renames:
                 name = re.sub(pattern, replacement, name)
             if name in found:
@@ -195,16 +205,36 @@ class Layout:
         return found
 
     def kind_of(self, name: str) -> str | None:
-        """Return the kind of a tensor that no model has a place for, if known."""
+        """Return the kind in `others` of a tensor that no model has a place for."""
         kinds = (kind for kind, x in self.others.items() if re.search(x, name))
         return next(kinds, None)
 
-    def unknown(self, names: Iterable[str], wanted: Iterable[str]) -> list[str]:
-        """Return the names that are neither wanted, nor of a head, nor of a kind."""
+    def _kind_in(self, name: str, shapes: dict[str, list[int]]) -> str | None:
+        """Return the kind of a tensor in a file; `None` for an encoder's."""
+        kind = self.kind_of(name)
+        # TensorFlow names what belongs to a variable below it.
+        if kind != "optimizer" and name.rpartition("/")[0] in shapes:
+            return "average" if name.endswith(AVERAGE) else "training state"
+        if kind or re.search(self.encoder, name):
+            return kind
+        # A copy of the weights in another scope, or a number.
+        inner = (name[x.end() :] in shapes for x in re.finditer("[./]", name))
+        return "training state" if any(inner) or not shapes[name] else "foreign head"
+
+    def kinds(
+        self, shapes: dict[str, list[int]], wanted: Iterable[str]
+    ) -> dict[str | None, list[str]]:
+        """Return the names that are neither wanted nor of a head of ours, by kind.
+
+        The kinds are those in `others`, "average", "training state", "foreign head",
+        and `None` for what looks like a part of the encoder.
+        """
         # A backbone may come from a file with heads and with or without a pooler.
         others = [part for part in self.weights if part not in ENCODER_PARTS]
-        left = set(names) - {*wanted, *self.names(others)}
-        return sorted(name for name in left if self.kind_of(name) is None)
+        found = collections.defaultdict(list)
+        for name in sorted(set(shapes) - {*wanted, *self.names(others)}):
+            found[self._kind_in(name, shapes)].append(name)
+        return found
 
     def names(
         self, parts: Iterable[str], arguments: dict[str, Any] | None = None

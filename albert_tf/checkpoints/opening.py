@@ -183,9 +183,15 @@ def load_named(
         return None
     config = pathlib.Path(preset, "config.json")
     fields = read_config(config) if config.exists() else {}
-    if not fields.get("registered_name", "keras_hub>").startswith("keras_hub>"):
-        return class_.from_preset(preset, load_weights, **kwargs) if is_on_hub else None
     is_backbone = issubclass(class_, AlbertBackbone)
+    if not fields.get("registered_name", "keras_hub>").startswith("keras_hub>"):
+        if is_on_hub:
+            return class_.from_preset(preset, load_weights, **kwargs)
+        has_pooler = fields["config"].get("pooler", True)
+        if is_backbone or has_pooler or not load_weights or _holds(preset, class_):
+            return None
+        # KerasHub would not start a pooler, which the task may read.
+        return class_.from_checkpoint(preset, **kwargs)
     if load_weights:
         load = load_checkpoint if is_backbone else class_.from_checkpoint
         return load(preset, **kwargs)
@@ -195,6 +201,15 @@ def load_named(
             "AlbertBackbone.from_preset(..., load_weights=False)."
         )
     return class_(**{**open_checkpoint(preset).arguments, **kwargs})
+
+
+def _holds(preset: str, class_: type[keras.Model]) -> bool:
+    """Return whether a preset has a task of a class."""
+    task = pathlib.Path(preset, "task.json")
+    if not task.exists():
+        return False
+    stored = keras.saving.get_registered_object(read_config(task)["registered_name"])
+    return stored is None or issubclass(stored, class_)
 
 
 # === Inspecting ===
@@ -217,6 +232,7 @@ class CheckpointReport:
     damaged: list[str]  # Tensors that cannot be read or are not finite.
     unused: list[str]  # Tensors that belong to nothing known.
     optimizer_slots: list[str]
+    training_state: list[str]  # Averages, gradients, the scale of the loss.
     other: list[str]  # The step counter, tied copies, heads of other tasks.
 
 
@@ -247,10 +263,12 @@ def inspect_checkpoint(
     vocabulary = checkpoint.vocabulary
     backbone = layout.names((*ENCODER_PARTS, "pooler"), checkpoint.arguments)
     known = [*backbone, *layout.names(heads)]
-    kinds = {x: layout.kind_of(x) for x in sorted(shapes) if x not in known}
+    kinds = layout.kinds(shapes, backbone)
     classes = (checkpoint.num_classes(part) for part in heads if HEADS[part].fields)
-    slots = [name for name, kind in kinds.items() if kind == "optimizer"]
-    others = [name for name, kind in kinds.items() if kind not in (None, "optimizer")]
+    unused, slots = kinds.pop(None, []), kinds.pop("optimizer", [])
+    state = [*kinds.pop("training state", []), *kinds.pop("average", [])]
+    # Also the rest of heads that are not complete.
+    read = {*known, *unused, *slots, *state}
     damaged, dtypes = [], collections.Counter[str]()
     for name in filter(shapes.__contains__, known):
         try:
@@ -273,7 +291,8 @@ def inspect_checkpoint(
         num_classes=next(classes, None),
         missing=sorted(set(backbone) - set(shapes)),
         damaged=damaged,
-        unused=layout.unknown(shapes, backbone),
+        unused=unused,
         optimizer_slots=slots,
-        other=others,
+        training_state=sorted(state),
+        other=sorted(set(shapes) - read),
     )

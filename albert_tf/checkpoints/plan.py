@@ -6,6 +6,8 @@ The plan is checked as a whole before any weight changes.
 import contextlib
 import functools
 import operator
+import re
+import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
@@ -62,13 +64,17 @@ def plan_weights(
 def check_plan(
     plan: Plan, layout: Layout, shapes: dict[str, list[int]], path: Any, config: str
 ) -> None:
-    """Raise unless a file has exactly the tensors of a plan, in the right shapes."""
+    """Raise unless a file has the tensors of a plan, in the right shapes.
+
+    Warn of averages and of what is unlike any head or state of the original code.
+    """
     wanted = {
         name: tensors.shapes(weight.shape)
         for weight, tensors in plan
         for name in tensors.names
     }
-    missing, unused = sorted(wanted.keys() - shapes), layout.unknown(shapes, wanted)
+    missing, kinds = sorted(wanted.keys() - shapes), layout.kinds(shapes, wanted)
+    unused = kinds[None]
     differ = [
         f"{name} is {tuple(shapes[name])} and should be {shape}"
         for name, shape in wanted.items()
@@ -78,15 +84,34 @@ def check_plan(
     problems += [f"it has {listed(unused)} without a place"] * bool(unused)
     problems += [listed(differ)] * bool(differ)
     if not problems:
-        return
+        return _warn_of_unread(kinds, path)
+    blocks = {re.sub(r"\d+", "0", name) for name in wanted}
     if set(missing) == set(layout.names(["pooler"])):
         hint = "A model that was saved without its pooler loads with `pooler=False`."
-    else:
+    elif missing or differ or {re.sub(r"\d+", "0", name) for name in unused} <= blocks:
         hint = f"Compare sizes and groups in {config}, or pass another by `config=`."
+    else:
+        hint = (
+            "ALBERT has no such weights in its encoder: the file is of a changed "
+            "architecture. If they can be left out, save the file without them."
+        )
     raise CheckpointError(
         f"{path} does not fit the model: {'; '.join(problems)}. Nothing was loaded. "
         f"{hint}"
     )
+
+
+def _warn_of_unread(kinds: dict[str | None, list[str]], path: Any) -> None:
+    unread = {
+        "the weights of other heads": kinds["foreign head"],
+        "the state of a training": kinds["training state"],
+        "moving averages of the weights": kinds["average"],
+    }
+    found = [f"{name}, {listed(x, 3)}" for name, x in unread.items() if x]
+    if found:
+        warnings.warn(
+            f"{path} also has {'; '.join(found)}. They are not loaded.", stacklevel=5
+        )
 
 
 @contextlib.contextmanager

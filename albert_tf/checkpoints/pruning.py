@@ -80,8 +80,7 @@ def prune_vocabulary(
     # A masked language model of albert_zh labels characters within words with `##`.
     marked = "masked_lm_head" in getattr(model, "heads", ())
     tokens = _needed_tokens(corpus, tokenizer, min_count, marked)
-    settings = tokenizer.compute_dtype, tokenizer.special_tokens_in_strings
-    kept = WordPieceTokenizer(tokens, tokenizer.lowercase, *settings)
+    kept = tokenizer.with_settings(vocabulary=tokens)
     config = {**backbone.get_config(), "vocabulary_size": len(tokens)}
     smaller = type(backbone).from_config(config)
     if model is not backbone:
@@ -103,7 +102,7 @@ def _needed_tokens(
     corpus: Iterable[str], tokenizer: WordPieceTokenizer, min_count: int, marked: bool
 ) -> list[str]:
     tokens = tokenizer.get_vocabulary()
-    engine = WordPieceTokenizer(tokens, tokenizer.lowercase)
+    engine = tokenizer.with_settings(dtype="int32", special_tokens_in_strings=False)
     counts: collections.Counter = collections.Counter()
     texts = iter(corpus)
     while chunk := list(itertools.islice(texts, _CHUNK)):
@@ -111,7 +110,8 @@ def _needed_tokens(
     if not counts:
         raise AlbertError("`corpus` is empty. Pass texts like those to predict.")
     needed = {tokens[i] for i, count in counts.items() if count >= min_count}
-    needed.update(tokenizer.special_tokens, _ASCII, [f"##{x}" for x in _ASCII])
+    needed.update(tokenizer.special_tokens, tokenizer.added_tokens)
+    needed.update(_ASCII, [f"##{x}" for x in _ASCII])
     if marked:
         needed.update([f"##{x}" for x in needed if CHINESE.fullmatch(x)])
     return [token for token in tokens if token in needed]

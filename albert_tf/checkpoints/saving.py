@@ -2,13 +2,18 @@
 
 import os
 import pathlib
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
 import keras
 import keras_hub
 
-from albert_tf.checkpoints.config import file_config, layout_differences
+from albert_tf.checkpoints.config import (
+    file_config,
+    layout_differences,
+    tokenizer_config,
+)
 from albert_tf.checkpoints.formats import bundle, huggingface
 from albert_tf.checkpoints.heads import HEADS, label_fields, write_head
 from albert_tf.checkpoints.layout import CheckpointError, first_line, float32_of, listed
@@ -194,8 +199,25 @@ class Saving:
                 fields.update(write_head(part, count, arguments))
         return fields
 
+    def _warn_of_settings(self, tokenizer: TextTokenizer) -> None:
+        """Warn of settings of the tokenizer that other readers of the layout ignore."""
+        fields, reader = tokenizer_config(tokenizer), "The original code"
+        if self.layout is HUGGINGFACE:
+            fields, reader = huggingface.ignored_fields(tokenizer), "transformers"
+        fields.pop("do_lower_case", None)
+        if fields:
+            shown = ", ".join(f"{name}={value}" for name, value in fields.items())
+            warnings.warn(
+                f"{self.folder} keeps {shown} for albert_tf. {reader} ignores it, so "
+                "that the ids of some texts differ there.",
+                # The caller of `save_checkpoint`.
+                stacklevel=5,
+            )
+
     def _write_files(self, directory: pathlib.Path) -> None:
         config, tokenizer, name = self._config(), self.tokenizer, _CONFIG
+        if tokenizer is not None:
+            self._warn_of_settings(tokenizer)
         if self.layout is HUGGINGFACE:
             name = "config.json"
             if tokenizer is not None:
@@ -205,8 +227,7 @@ class Saving:
         else:
             if tokenizer is not None:
                 tokenizer.save_original(directory)
-                if not tokenizer.lowercase:
-                    config["do_lower_case"] = False
+                config |= tokenizer_config(tokenizer)
             bundle.write_tensors(directory / PREFIX, self._tensors())
         write_json(directory / name, config)
 
@@ -234,6 +255,12 @@ class Saving:
             ) from error
         if "classifier" in self.parts:
             head = self.checkpoint.head_config("classifier")
+            if head["pairs"]:
+                warnings.warn(
+                    "KerasHub's classifiers do not keep that they take pairs. Load it "
+                    "by from_checkpoint(..., pairs=True).",
+                    stacklevel=6,
+                )
             preprocessor = None
             if isinstance(tokenizer, keras_hub.tokenizers.AlbertTokenizer):
                 preprocessor = keras_hub.models.AlbertTextClassifierPreprocessor(

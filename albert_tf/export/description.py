@@ -15,8 +15,9 @@ def describe(task: Any, precision: str, precisions: tuple) -> dict[str, Any]:
     """Return the settings of a LiteRT or ONNX file, values that JSON can hold.
 
     `task`, `pairs`, `output` (the name of the network's output), `units` (its width),
-    `sequence_length`, `lowercase`, `vocabulary` (a list of tokens, or a SentencePiece
-    model in base64), and what the answers of the task need, such as `labels`.
+    `sequence_length`, the settings of the tokenizer, `vocabulary` (a list of tokens, or
+    a SentencePiece model in base64), and what the answers of the task need, such as
+    `labels`.
     """
     if precision not in precisions:
         raise AlbertError(
@@ -36,7 +37,8 @@ def describe(task: Any, precision: str, precisions: tuple) -> dict[str, Any]:
             'precision="int8".'
         )
     tokenizer = task.preprocessor.tokenizer
-    if tokenizer.special_tokens_in_strings:
+    tokenization = tokenizer.get_settings()
+    if tokenization.pop("special_tokens_in_strings"):
         raise AlbertError(
             "LiteRT and ONNX files read names of special tokens as text. Leave out "
             "`special_tokens_in_strings=`, or use albert_tf.export.saved_model."
@@ -47,7 +49,7 @@ def describe(task: Any, precision: str, precisions: tuple) -> dict[str, Any]:
         "pairs": task.pairs,
         "units": head_of(task).units if task.heads else task.output.shape[-1],
         "sequence_length": task.preprocessor.sequence_length,
-        "lowercase": tokenizer.lowercase,
+        **tokenization,
         "vocabulary": base64.b64encode(sentence_piece).decode()
         if sentence_piece
         else tokenizer.get_vocabulary(),

@@ -214,7 +214,12 @@ class AlbertMaskedLM(AlbertTask, keras_hub.models.MaskedLM):
         With marked labels, `##` and a character counts as the character.
         """
         probabilities = tf.nn.softmax(logits)
-        plain = self.preprocessor and self.preprocessor.label_tokens
+        if self.preprocessor is None:
+            return probabilities
+        # The table may have more rows than there are tokens.
+        count = self.preprocessor.tokenizer.vocabulary_size()
+        probabilities = probabilities[..., :count]
+        plain = self.preprocessor.label_tokens
         if plain is None:
             return probabilities
         # The sum of the columns that stand for the same token.

@@ -84,7 +84,7 @@ class AlbertSpellingCorrector(AlbertTask, keras_hub.models.Task):
 
     def answers(self, outputs: Any) -> dict[str, Any]:
         """Return the likeliest `tokens` of each position, and their `token_ids`."""
-        ids = tf.argmax(outputs, axis=-1, output_type=tf.int32)
+        ids = tf.argmax(self._of_tokens(outputs), axis=-1, output_type=tf.int32)
         tokens = tf.constant(self.preprocessor.tokenizer.get_vocabulary())
         return {"tokens": tf.gather(tokens, ids), "token_ids": ids}
 
@@ -92,7 +92,8 @@ class AlbertSpellingCorrector(AlbertTask, keras_hub.models.Task):
         """Return `corrected` [batch], the texts corrected as by `correct`."""
         packed, first_lengths = self.preprocessor.pack(texts)
         logits = call(self.preprocessor.packer.pad(packed, first_lengths))
-        ids = tf.RaggedTensor.from_tensor(tf.argmax(logits, -1), packed.row_lengths())
+        ids = tf.argmax(self._of_tokens(logits), -1)
+        ids = tf.RaggedTensor.from_tensor(ids, packed.row_lengths())
         return {"corrected": self._corrected(texts[0], ids)}
 
     def correct(
@@ -117,7 +118,7 @@ class AlbertSpellingCorrector(AlbertTask, keras_hub.models.Task):
             part, tokens = texts[rows], packed.tokens[rows]
             own = PackedTexts(tokens=tokens, first_lengths=packed.first_lengths[rows])
             logits = self.prediction_batches(own, batch_size).predict(self, verbose=0)
-            ids = np.concatenate([row.argmax(-1) for row in logits])
+            ids = np.concatenate([self._of_tokens(row).argmax(-1) for row in logits])
             ids = tokens.with_values(tf.constant(ids))
             targets = as_texts(self._corrected(as_string_tensor(part), ids))
             for source, target in zip(part, targets, strict=True):
@@ -129,6 +130,10 @@ class AlbertSpellingCorrector(AlbertTask, keras_hub.models.Task):
     def predict_dicts(self, x, batch_size=None):
         """Return `source`, `target` and `errors` of each text; see `correct`."""
         return self.correct(x, batch_size)
+
+    def _of_tokens(self, logits):
+        """Return logits without those of rows that are no tokens."""
+        return logits[..., : self.preprocessor.tokenizer.vocabulary_size()]
 
     def _corrected(self, texts, ids):
         """Return strings with Chinese characters replaced by the packed tokens."""

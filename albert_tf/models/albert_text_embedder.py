@@ -8,6 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.backbone import AlbertBackbone
+from albert_tf.checkpoints.sentence_transformers import read_length, read_pooling
 from albert_tf.models.batching import DEFAULT_BATCH_SIZE, text_batches
 from albert_tf.models.pooling import pool_states
 from albert_tf.models.task import AlbertTask
@@ -28,6 +29,9 @@ class AlbertTextEmbedder(AlbertTask, keras_hub.models.TextEmbedder):
     pairs of texts. `fit((first, second), scores)` ranks pairs by their scores (CoSENT);
     `fit((first, second))` takes pairs that belong together; all other pairs of the
     batch do not. See `albert_tf.training.PairLoss`.
+
+    In a folder of sentence-transformers, `from_checkpoint` also reads the pooling mode
+    and the maximum number of tokens.
 
     Args:
         backbone, preprocessor, compile: as for `AlbertTextClassifier`.
@@ -86,6 +90,16 @@ class AlbertTextEmbedder(AlbertTask, keras_hub.models.TextEmbedder):
         if normalize:
             outputs = keras.ops.normalize(outputs, axis=-1, order=2)
         super().__init__(inputs=backbone.input, outputs=outputs, **kwargs)
+
+    @classmethod
+    def from_opened(cls, checkpoint, tokenizer=None, *, sequence_length=None, **kwargs):
+        folders, longest = checkpoint.folders, checkpoint.arguments
+        if length := sequence_length is None and read_length(folders):
+            sequence_length = min(length, longest["max_sequence_length"])
+        if "pooling_mode" not in kwargs and (mode := read_pooling(folders)):
+            kwargs["pooling_mode"] = mode
+        options = {"sequence_length": sequence_length, **kwargs}
+        return super().from_opened(checkpoint, tokenizer, **options)
 
     def default_loss(self):
         return PairLoss()

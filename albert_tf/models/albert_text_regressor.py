@@ -6,6 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf.backbone import AlbertBackbone
+from albert_tf.checkpoints.heads import HEADS
 from albert_tf.models.from_checkpoint import warn_of_new_head
 from albert_tf.models.pooling import default_pooling, pool_text
 from albert_tf.models.task import AlbertTask
@@ -82,7 +83,7 @@ class AlbertTextRegressor(AlbertTask, keras_hub.models.Task):
             if checkpoint.num_classes(head) and names([head]) == names(cls.heads):
                 if checkpoint.num_classes(head) == 1:
                     config = checkpoint.head_config(head)
-                    kept = {x: config[x] for x in ("dropout", "pooling_mode")}
+                    kept = {x: config[x] for x in HEADS["regressor"].fields}
                     return {**kept, **arguments}, []
                 warn_of_new_head(checkpoint, head, 1)
         return arguments, ["regressor"]

@@ -121,15 +121,42 @@ class FromCheckpoint(_Presets):
         reads = {HEADS[head].reads for head in cls.heads}
         # A pooler that no head reads would stay untrained.
         drops_pooler = reads == {"sequence"} and not cls.keeps_pooler
-        needs_pooler = any(HEADS[head].reads == "pooled" for head in new_heads)
-        pooler = (checkpoint.has_pooler or needs_pooler) and not drops_pooler
+        pooler = not drops_pooler and (
+            checkpoint.has_pooler or cls._reads_pooler(checkpoint, kwargs, new_heads)
+        )
         backbone = checkpoint.build_backbone(dtype=dtype, pooler=pooler)
+        if pooler and not checkpoint.has_pooler:
+            new_heads = [*new_heads, "pooler"]
+            cls._start_pooler(backbone.pooled_dense, checkpoint.path)
         model = cls.from_backbone(
             backbone, tokenizer, sequence_length=sequence_length, **kwargs
         )
         checkpoint.load_into(model, new_heads)
         model.order_heads(checkpoint)
         return model
+
+    @classmethod
+    def _reads_pooler(
+        cls, checkpoint: Checkpoint, arguments: dict[str, Any], new_heads: list[str]
+    ) -> bool:
+        """Return whether the model reads the pooler."""
+        tuned = checkpoint.arguments.get("fine_tuning") or {}
+        mode = arguments.get("pooling_mode") or tuned.get("pooling_mode")
+        heads = set(cls.heads).intersection((*new_heads, *checkpoint.heads))
+        return any(HEADS[head].reads_pooler(mode) for head in heads)
+
+    @classmethod
+    def _start_pooler(cls, pooler: keras.layers.Dense, path: Any) -> None:
+        """Draw the weights of a new pooler, and warn."""
+        pooler.kernel.assign(pooler.kernel_initializer(pooler.kernel.shape))
+        takes_mode = "pooling_mode" in argument_names(cls, keras.Model)
+        hint = ' pooling_mode="mean" needs none.' if takes_mode else ""
+        warnings.warn(
+            f"{path} has no pooler: the {cls.__name__} starts with a new one with "
+            f"random weights, which has to be trained.{hint}",
+            # The caller of `from_checkpoint`.
+            stacklevel=4,
+        )
 
     def order_heads(self, checkpoint: Checkpoint) -> None:
         """Bring loaded heads into the order of the model's classes, if it differs."""

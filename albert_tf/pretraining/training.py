@@ -150,7 +150,7 @@ def _check_fits(model: AlbertPretrainer, records: PretrainingRecords) -> None:
     size = tokenizer.vocabulary_size() if tokenizer else backbone.vocabulary_size
     for name, found, expected in (
         ("classes of sentence order", records.order_classes, model.num_sop_classes),
-        ("tokens in their vocabulary", size, backbone.vocabulary_size),
+        ("tokens in their vocabulary", size, min(size, backbone.vocabulary_size)),
         ("tokens per sequence", length, min(length, longest)),
     ):
         if found != expected:

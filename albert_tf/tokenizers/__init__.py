@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from typing import Any
 
 from albert_tf.tokenizers.sentence_piece_tokenizer import SentencePieceTokenizer
 from albert_tf.tokenizers.word_piece_tokenizer import WordPieceTokenizer
@@ -10,7 +11,9 @@ __all__ = ["SentencePieceTokenizer", "WordPieceTokenizer", "load_tokenizer"]
 
 
 def load_tokenizer(
-    vocabulary: str | os.PathLike | bytes | Sequence[str], lowercase: bool = True
+    vocabulary: str | os.PathLike | bytes | Sequence[str],
+    lowercase: bool = True,
+    **settings: Any,
 ) -> WordPieceTokenizer | SentencePieceTokenizer:
     """Load the tokenizer of a vocabulary.
 
@@ -19,6 +22,8 @@ def load_tokenizer(
             path of a SentencePiece model (`.model` or `.spm`) or its content as bytes
             for a `SentencePieceTokenizer`.
         lowercase: bool. Lower-case text.
+        **settings: further arguments of the class; those of a `WordPieceTokenizer`
+            are ignored for a SentencePiece model.
 
     Raises:
         FileNotFoundError: if the file does not exist.
@@ -34,5 +39,7 @@ def load_tokenizer(
     if isinstance(vocabulary, bytes) or (
         isinstance(vocabulary, str) and vocabulary.endswith((".model", ".spm"))
     ):
-        return SentencePieceTokenizer(vocabulary, lowercase=lowercase)
-    return WordPieceTokenizer(vocabulary, lowercase=lowercase)
+        others = {*WordPieceTokenizer.settings} - {*SentencePieceTokenizer.settings}
+        settings = {name: x for name, x in settings.items() if name not in others}
+        return SentencePieceTokenizer(vocabulary, lowercase, **settings)
+    return WordPieceTokenizer(vocabulary, lowercase, **settings)

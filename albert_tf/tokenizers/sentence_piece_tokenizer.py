@@ -118,6 +118,8 @@ class SentencePieceTokenizer(TextTokenizer):
         """Return the serialized model as bytes, or `None`."""
         return self._vocabulary.proto if self._vocabulary else None
 
+    source = proto
+
     @property
     def fingerprint(self) -> tuple[Any, ...]:
         # Models with equal tokens may have different scores.

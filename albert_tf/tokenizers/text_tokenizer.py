@@ -2,6 +2,7 @@
 
 import codecs
 import os
+import re
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
@@ -28,6 +29,7 @@ class TextTokenizer(keras_hub.tokenizers.Tokenizer):
 
     Subclasses set the attributes below and define the methods
 
+    - `source`: the vocabulary as the argument of the class;
     - `_read(source)`: return `(vocabulary, name)`, the vocabulary with `tokens`;
     - `_write(path)`: write a file for `_read`;
     - `_tokenize_batch(text)`: return the ragged ids of strings [batch];
@@ -46,8 +48,14 @@ class TextTokenizer(keras_hub.tokenizers.Tokenizer):
     unk_token: str
     asset_file_name: str  # In a preset, as in KerasHub.
     original_file_name: str  # In a release.
+    source: Any
     source_argument: str  # The argument for the vocabulary.
     source_hint: str  # What to do if it lacks a token.
+    # The arguments that determine the ids beside the vocabulary.
+    settings: tuple[str, ...] = ("lowercase", "special_tokens_in_strings")
+    # Tokens of the vocabulary that are found in a text before it is cleaned, and True
+    # for those that are found in any case if the tokenizer lower-cases.
+    added_tokens: dict[str, bool] = {}
 
     def __init__(
         self,
@@ -74,8 +82,7 @@ class TextTokenizer(keras_hub.tokenizers.Tokenizer):
     @property
     def fingerprint(self) -> tuple[Any, ...]:
         """Return the settings that determine the ids, to compare tokenizers."""
-        settings = self.lowercase, self.special_tokens_in_strings
-        return type(self), *settings, self.get_vocabulary()
+        return type(self), str(self.get_settings()), self.get_vocabulary()
 
     def set_source(self, source: Any) -> None:
         """Set the vocabulary, as in the arguments of the class."""
@@ -163,8 +170,20 @@ class TextTokenizer(keras_hub.tokenizers.Tokenizer):
         return zip(*found, strict=True)
 
     def _apply(self, function, inputs):
-        tokens = self.special_tokens if self.special_tokens_in_strings else []
+        special = self.special_tokens if self.special_tokens_in_strings else []
+        tokens = [*special, *self.added_tokens]
+        inputs = self._with_case_of_added_tokens(inputs)
         return apply_to_batch(lambda x: self._between(tokens, function, x), inputs)
+
+    def _with_case_of_added_tokens(self, inputs):
+        found = [token for token, any_case in self.added_tokens.items() if any_case]
+        if self.lowercase and found:
+            inputs = as_strings(inputs)
+            for token in found:
+                pattern = f"(?i){re.escape(token)}"
+                rewrite = token.replace("\\", r"\\")
+                inputs = tf.strings.regex_replace(inputs, pattern, rewrite)
+        return inputs
 
     def _between(self, tokens, function, text):
         """Call a function of strings [batch] on the text between special tokens."""
@@ -210,16 +229,21 @@ class TextTokenizer(keras_hub.tokenizers.Tokenizer):
         return {
             **super().get_config(),
             self.source_argument: None,
-            "lowercase": self.lowercase,
-            "special_tokens_in_strings": self.special_tokens_in_strings,
+            **self.get_settings(),
         }
 
-    def with_lowercase(self, lowercase: bool) -> "TextTokenizer":
-        """Return a tokenizer with the same vocabulary that lower-cases or not."""
-        config = {**self.get_config(), "lowercase": lowercase}
-        tokenizer = type(self).from_config(config)
-        tokenizer._use(self._vocabulary)
-        return tokenizer
+    def get_settings(self) -> dict[str, Any]:
+        """Return the arguments that determine the ids beside the vocabulary."""
+        found = {name: getattr(self, name) for name in self.settings}
+        if "added_tokens" in found:
+            # Keras wraps dicts.
+            found["added_tokens"] = dict(self.added_tokens)
+        return found
+
+    def with_settings(self, **changes: Any) -> "TextTokenizer":
+        """Return a tokenizer with the same vocabulary and other `settings`."""
+        source = {self.source_argument: self.source}
+        return type(self).from_config({**self.get_config(), **source, **changes})
 
     def save_original(self, directory: str | os.PathLike) -> str:
         """Write the vocabulary file of a release into a directory; return its path."""

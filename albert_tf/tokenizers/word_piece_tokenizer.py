@@ -16,7 +16,7 @@ from albert_tf.tokenizers.text_tokenizer import (
     map_rows,
 )
 from albert_tf_lite.errors import AlbertError
-from albert_tf_lite.word_piece import IDEOGRAPHS, MAX_CHARACTERS_PER_WORD
+from albert_tf_lite.word_piece import IDEOGRAPHS, MAX_INPUT_CHARS_PER_WORD
 
 BLANKS = " \t\r\n"
 # Characters that are written without spaces: ideographs, kana, full-width forms and
@@ -26,22 +26,21 @@ UNSPACED = (
     r"\x{f900}-\x{faff}\x{fe30}-\x{fe4f}\x{ff00}-\x{ff9f}\x{20000}-\x{3ffff}"
 )
 
-# Ranges of the original's `_is_chinese_char` that need no normalisation, and common
-# punctuation of Chinese text. Each of these characters is a token.
+# White space and common punctuation of Chinese text, none of which is part of a word.
 SEPARATORS = (
     r"\t\n\r -/:-@\[-`{-~\x{2010}-\x{2027}\x{3000}-\x{3003}\x{3008}-\x{3011}"
-    r"\x{3400}-\x{4dbf}\x{4e00}-\x{9fff}\x{ff01}-\x{ff03}\x{ff05}-\x{ff0a}"
-    r"\x{ff0c}-\x{ff0f}\x{ff1a}\x{ff1b}\x{ff1f}\x{ff20}"
+    r"\x{ff01}-\x{ff03}\x{ff05}-\x{ff0a}\x{ff0c}-\x{ff0f}\x{ff1a}\x{ff1b}\x{ff1f}"
+    r"\x{ff20}"
 )
-PLAIN_WORD = r"[0-9A-Za-z\x{ff10}-\x{ff19}]{0,100}"
-# Most lines of Chinese text match and need ASCII lower-casing only.
-PLAIN_TEXT = f"(?:{PLAIN_WORD}[{SEPARATORS}])*{PLAIN_WORD}"
+# Ranges of the original's `_is_chinese_char` that need no normalisation.
+PLAIN_IDEOGRAPHS = r"\x{3400}-\x{4dbf}\x{4e00}-\x{9fff}"
 CJK = "".join(f"\\x{{{x[0]:x}}}-\\x{{{x[-1]:x}}}" for x in IDEOGRAPHS)
-STANDALONE = rf"([!-/:-@\[-`{{-~\p{{P}}{CJK}])"
-# This cheap superset finds the few candidates for the exact rule, because RE2 runs out
-# of memory on `{101}` of the exact class of word characters.
-MAYBE_LONG_WORD = rf"(?s).*[^{SEPARATORS}]{{101}}.*"
-LONG_WORD = r"([^\t\n\x0b\r \p{Z}]{101})"
+WHITE_SPACE = r"\t\n\x0b\r \p{Z}"
+PUNCTUATION = r"!-/:-@\[-`{-~\p{P}"
+# RE2 repeats no more than 1,000 times.
+LONGEST = 999
+# It runs out of memory on more repetitions of a class in a whole line.
+LONG_RUN = 200
 
 # Marks are control characters, which cleaned text does not contain.
 UNKNOWN_MARK = "\x01"
@@ -66,11 +65,17 @@ class WordPieceTokenizer(TextTokenizer):
             ignored) or a list of tokens; the line number is the id. It must contain
             `[PAD]`, `[UNK]`, `[CLS]` and `[SEP]`; `[MASK]` is optional. `None` if a
             preset or `set_vocabulary()` sets it later.
-        lowercase: bool. Lower-case text and strip accents. `False` for cased
-            vocabularies.
+        lowercase: bool. Lower-case text. `False` for cased vocabularies.
         dtype: `"int32"` or `"int64"` for ids, `"string"` for pieces.
         special_tokens_in_strings: bool. Map names of special tokens in the text to
             their ids.
+        strip_accents: optional bool. Strip accents. By default if `lowercase`.
+        tokenize_chinese_chars: bool. Make each ideograph a word.
+        max_input_chars_per_word: int. Longer words are `[UNK]`: 200 characters in the
+            original, 100 in transformers.
+        added_tokens: optional dict of tokens of the vocabulary that are found in a text
+            as they are, before it is cleaned, like those of transformers; to True for
+            tokens that are found in any case if `lowercase`.
 
     Call arguments:
         inputs: strings of any shape.
@@ -81,7 +86,8 @@ class WordPieceTokenizer(TextTokenizer):
 
     Raises:
         FileNotFoundError: if the file does not exist.
-        AlbertError: if the file is damaged or lacks a required token.
+        AlbertError: if the file is damaged or lacks a required token, or
+            `max_input_chars_per_word` is not an integer from 1 to 999.
 
     Example:
 
@@ -104,6 +110,11 @@ class WordPieceTokenizer(TextTokenizer):
     original_file_name = "vocab.txt"
     source_argument = "vocabulary"
     source_hint = "Use the vocab.txt that came with the checkpoint."
+    settings = (
+        *TextTokenizer.settings,
+        *("strip_accents", "tokenize_chinese_chars", "max_input_chars_per_word"),
+        "added_tokens",
+    )
 
     def __init__(
         self,
@@ -111,31 +122,57 @@ class WordPieceTokenizer(TextTokenizer):
         lowercase: bool = True,
         dtype: str = "int32",
         special_tokens_in_strings: bool = False,
+        strip_accents: bool | None = None,
+        tokenize_chinese_chars: bool = True,
+        max_input_chars_per_word: int = MAX_INPUT_CHARS_PER_WORD,
+        added_tokens: dict[str, bool] | None = None,
         **kwargs: Any,
     ):
+        longest = max_input_chars_per_word
+        if type(longest) is not int or not 0 < longest <= LONGEST:
+            raise AlbertError(
+                "`max_input_chars_per_word` must be an integer from 1 to "
+                f"{LONGEST}. Received: {longest!r}"
+            )
+        self.strip_accents = strip_accents
+        self.tokenize_chinese_chars = tokenize_chinese_chars
+        self.max_input_chars_per_word = longest
+        self.added_tokens = dict(added_tokens or {})
+        strips = lowercase if strip_accents is None else strip_accents
+        self._cleaning = Cleaning(lowercase, strips, tokenize_chinese_chars, longest)
         settings = lowercase, dtype, special_tokens_in_strings
         super().__init__(vocabulary, *settings, **kwargs)
 
     set_vocabulary = TextTokenizer.set_source
 
+    @property
+    def source(self) -> list[str]:
+        return self.get_vocabulary()
+
     def _read(self, source):
         if isinstance(source, (str, os.PathLike)):
             name = f"Vocabulary file '{os.fspath(source)}'"
-            return Vocabulary(read_tokens(source, name), name), name
-        name = "The list of tokens"
-        return Vocabulary([token.strip(BLANKS) for token in source], name), name
+            tokens = read_tokens(source, name)
+        else:
+            name = "The list of tokens"
+            tokens = [token.strip(BLANKS) for token in source]
+        if missing := sorted({*self.added_tokens} - {*tokens}):
+            raise AlbertError(
+                f"{name} lacks {missing[:5]} of `added_tokens`. Append them to it."
+            )
+        return Vocabulary(tokens, name, self._cleaning), name
 
     def _write(self, path):
         text = "".join(f"{token}\n" for token in self.get_vocabulary())
         pathlib.Path(path).write_text(text, "utf-8", newline="\n")
 
     def _tokenize_batch(self, text):
-        return self._vocabulary.engine.tokenize(normalize(text, self.lowercase))
+        return self._vocabulary.engine.tokenize(self._cleaning.normalize(text))
 
     def _tokenize_batch_with_offsets(self, text):
-        normalized = normalize(text, self.lowercase)
+        normalized = self._cleaning.normalize(text)
         ids, *offsets = self._vocabulary.engine.tokenize_with_offsets(normalized)
-        alignment = Alignment(text, lambda unique: clean(unique, self.lowercase))
+        alignment = Alignment(text, self._cleaning.clean)
         starts, ends = (cleaned_positions(normalized, x) for x in offsets)
         return ids, *alignment.spans(alignment.sizes, starts, ends)
 
@@ -154,7 +191,7 @@ class WordPieceTokenizer(TextTokenizer):
 class Vocabulary:
     """Tokens by id, ids by token, and the WordPiece engine."""
 
-    def __init__(self, tokens: list[str], source: str):
+    def __init__(self, tokens: list[str], source: str, cleaning: "Cleaning"):
         self.tokens = tokens
         # The original keeps the last row of a repeated token.
         self.ids = {token: i for i, token in enumerate(tokens)}
@@ -169,12 +206,15 @@ class Vocabulary:
         ]
         try:
             with tf.init_scope(), tf.device("cpu"):
-                self.engine = tf_text.FastWordpieceTokenizer(
+                splits = cleaning.splits_ideographs
+                engine = tf_text.FastWordpieceTokenizer(
                     rows,
-                    # In bytes. A word of 100 characters has at most 400.
-                    max_bytes_per_word=4 * MAX_CHARACTERS_PER_WORD,
+                    # A character has at most four bytes.
+                    max_bytes_per_word=4 * cleaning.longest_word,
                     token_out_type=tf.int32,
+                    no_pretokenization=not splits,
                 )
+                self.engine = engine if splits else WordEngine(engine)
         except RuntimeError as error:
             raise AlbertError(
                 f"{source} is empty or cut short: it has no [UNK], or no other tokens "
@@ -194,9 +234,26 @@ def read_tokens(path: str | os.PathLike, source: str) -> list[str]:
     return tokens
 
 
+class WordEngine:
+    """Split cleaned text at white space and punctuation alone, then into pieces."""
+
+    def __init__(self, engine: tf_text.FastWordpieceTokenizer):
+        self._engine = engine
+
+    def tokenize(self, text: tf.Tensor) -> tf.RaggedTensor:
+        return self.tokenize_with_offsets(text)[0]
+
+    def tokenize_with_offsets(self, text: tf.Tensor) -> list[tf.RaggedTensor]:
+        words, begins, _ = tf_text.regex_split_with_offsets(
+            text, f"[{WHITE_SPACE}{PUNCTUATION}]", f"[{PUNCTUATION}]"
+        )
+        ids, *offsets = self._engine.tokenize_with_offsets(words)
+        offsets = [x + begins[..., tf.newaxis] for x in offsets]
+        return [x.merge_dims(1, 2) for x in (ids, *offsets)]
+
+
 def is_reachable(token: str) -> bool:
-    length = len(token.removeprefix("##"))
-    return 0 < length <= MAX_CHARACTERS_PER_WORD and not any(
+    return token not in ("", "##") and not any(
         unicodedata.category(c) in ("Cc", "Cf", "Zl", "Zp", "Zs") for c in token
     )
 
@@ -204,36 +261,56 @@ def is_reachable(token: str) -> bool:
 # === Clean-up ===
 
 
-def normalize(text: tf.Tensor, lowercase: bool) -> tf.Tensor:
+class Cleaning:
     """Clean text so that FastWordpiece finds the words of the original tokenizer."""
-    plain = tf.strings.regex_full_match(text, PLAIN_TEXT)
-    cleaned = map_rows(
-        lambda rows: mark_long_words(clean(rows, lowercase)), text, ~plain
-    )
-    return tf.strings.lower(cleaned) if lowercase else cleaned
 
+    def __init__(
+        self,
+        lowercase: bool,
+        strips_accents: bool,
+        splits_ideographs: bool,
+        longest_word: int,
+    ):
+        self.lowercase = lowercase
+        self.strips_accents = strips_accents
+        self.splits_ideographs = splits_ideographs
+        self.longest_word = longest_word
+        separators = SEPARATORS + PLAIN_IDEOGRAPHS * splits_ideographs
+        run = min(longest_word, LONG_RUN)
+        word = rf"[0-9A-Za-z\x{{ff10}}-\x{{ff19}}]{{0,{run}}}"
+        # Most lines of Chinese text match and need ASCII lower-casing only.
+        self._plain_text = f"(?:{word}[{separators}])*{word}"
+        # This cheap superset finds the few candidates for long words.
+        self._long_run = rf"(?s).*[^{separators}]{{{run + 1}}}.*"
+        self._long_word = f"([^{WHITE_SPACE}]{{{longest_word + 1}}})"
+        self._standalone = f"([{PUNCTUATION}{CJK * splits_ideographs}])"
 
-def clean(text: tf.Tensor, lowercase: bool) -> tf.Tensor:
-    text = tf.strings.unicode_transcode(text, "UTF-8", "UTF-8", errors="ignore")
-    text = tf.strings.regex_replace(text, CONTROL, "")
-    if not lowercase:
+    def normalize(self, text: tf.Tensor) -> tf.Tensor:
+        plain = tf.strings.regex_full_match(text, self._plain_text)
+        cleaned = map_rows(lambda x: self._mark_long_words(self.clean(x)), text, ~plain)
+        return tf.strings.lower(cleaned) if self.lowercase else cleaned
+
+    def clean(self, text: tf.Tensor) -> tf.Tensor:
+        text = tf.strings.unicode_transcode(text, "UTF-8", "UTF-8", errors="ignore")
+        text = tf.strings.regex_replace(text, CONTROL, "")
+        if self.lowercase:
+            # ASCII first, because the other form depends on the locale of the process:
+            # in Turkish the small letter of "I" has no dot.
+            text = tf.strings.lower(tf.strings.lower(text), encoding="utf-8")
+        if self.strips_accents:
+            text = tf_text.normalize_utf8(text, "NFD")
+            text = tf.strings.regex_replace(text, r"\p{Mn}+", "")
         return text
-    # ASCII first, because the other form depends on the locale of the process: in
-    # Turkish the small letter of "I" has no dot.
-    text = tf.strings.lower(tf.strings.lower(text), encoding="utf-8")
-    text = tf_text.normalize_utf8(text, "NFD")
-    return tf.strings.regex_replace(text, r"\p{Mn}+", "")
 
+    def _mark_long_words(self, text: tf.Tensor) -> tf.Tensor:
+        """Mark words of too many characters, which are unknown in every vocabulary."""
 
-def mark_long_words(text: tf.Tensor) -> tf.Tensor:
-    """Mark words over 100 characters, which are unknown in every vocabulary."""
+        def mark(rows):
+            spaced = f"{SPACE_MARK}\\1{SPACE_MARK}"
+            rows = tf.strings.regex_replace(rows, self._standalone, spaced)
+            return tf.strings.regex_replace(rows, self._long_word, f"{UNKNOWN_MARK}\\1")
 
-    def mark(rows):
-        spaced = f"{SPACE_MARK}\\1{SPACE_MARK}"
-        rows = tf.strings.regex_replace(rows, STANDALONE, spaced)
-        return tf.strings.regex_replace(rows, LONG_WORD, f"{UNKNOWN_MARK}\\1")
-
-    return map_rows(mark, text, tf.strings.regex_full_match(text, MAYBE_LONG_WORD))
+        return map_rows(mark, text, tf.strings.regex_full_match(text, self._long_run))
 
 
 def cleaned_positions(

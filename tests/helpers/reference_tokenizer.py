@@ -6,7 +6,7 @@
 3. Uncased models: lower-case each word, decompose it (NFD), drop marks (Mn).
 4. Each punctuation character is a word of its own.
 5. Cut each word into the longest pieces of the vocabulary from left to right,
-   later ones marked `##`. A word that cannot be cut, or is longer than 100
+   later ones marked `##`. A word that cannot be cut, or is longer than 200
    characters, is `[UNK]`.
 """
 
@@ -41,13 +41,14 @@ def assigned(codes):
 
 
 @functools.cache
-def cleaned(character):
+def cleaned(character, split_ideographs=True):
     category = unicodedata.category(character)
     if character in "\t\n\r" or category == "Zs":
         return " "
     if character in "\0\ufffd" or category in ("Cc", "Cf"):
         return ""
-    if any(low <= ord(character) <= high for low, high in IDEOGRAPHS):
+    ideograph = any(low <= ord(character) <= high for low, high in IDEOGRAPHS)
+    if split_ideographs and ideograph:
         return f" {character} "
     return character
 
@@ -62,19 +63,23 @@ def isolated_punctuation(character):
 
 
 @functools.lru_cache(maxsize=100_000)
-def split_words(text, lowercase=True):
+def split_words(text, lowercase=True, strip_accents=None, split_ideographs=True):
     words = []
-    for word in "".join(map(cleaned, text)).split():
+    strip_accents = lowercase if strip_accents is None else strip_accents
+    for word in "".join(cleaned(c, split_ideographs) for c in text).split():
         if lowercase:
-            word = unicodedata.normalize("NFD", word.lower())
+            word = word.lower()
+        if strip_accents:
+            word = unicodedata.normalize("NFD", word)
             word = "".join(c for c in word if unicodedata.category(c) != "Mn")
         words.extend("".join(map(isolated_punctuation, word)).split())
     return tuple(words)
 
 
-def vocabulary_of(texts, lowercase, rng, share=0.97):
+def vocabulary_of(texts, lowercase, rng, share=0.97, settings=(None, True, 200)):
     """Vocabulary of most characters of `texts` and some longer pieces."""
-    words = sorted({w for text in texts for w in split_words(text, lowercase)})
+    words = (split_words(text, lowercase, *settings[:2]) for text in texts)
+    words = sorted({word for row in words for word in row})
     pieces = {c for c in sorted({c for w in words for c in w}) if rng.random() < share}
     for word in words:
         start = rng.randrange(len(word))
@@ -83,8 +88,8 @@ def vocabulary_of(texts, lowercase, rng, share=0.97):
     return special + [f"{prefix}{x}" for x in sorted(pieces) for prefix in ("", "##")]
 
 
-def word_pieces(word, ids):
-    if len(word) > 100:
+def word_pieces(word, ids, longest=200):
+    if len(word) > longest:
         return ["[UNK]"]
     pieces = []
     start = 0
@@ -100,6 +105,9 @@ def word_pieces(word, ids):
     return pieces
 
 
-def tokenize(text, ids, lowercase=True):
+def tokenize(
+    text, ids, lowercase=True, strip_accents=None, split_ideographs=True, longest=200
+):
     """Pieces of `text`; `ids` is a dict from token to id."""
-    return [p for word in split_words(text, lowercase) for p in word_pieces(word, ids)]
+    words = split_words(text, lowercase, strip_accents, split_ideographs)
+    return [p for word in words for p in word_pieces(word, ids, longest)]

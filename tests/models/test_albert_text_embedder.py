@@ -1,11 +1,25 @@
 """Text vectors: pooling, search, losses."""
 
+import json
+
 import numpy as np
 import pytest
-from small_classifier import OTHERS, TEXTS, VOCABULARY, randomised, small_backbone
+from small_classifier import (
+    CLS,
+    OTHERS,
+    SEP,
+    TEXTS,
+    VOCABULARY,
+    randomised,
+    small_backbone,
+    token_id,
+)
 
+from albert_tf.checkpoints import save_checkpoint
 from albert_tf.models import AlbertTextEmbedder
+from albert_tf.tokenizers import WordPieceTokenizer
 from albert_tf.training import PairLoss
+from albert_tf_lite.errors import AlbertError
 
 
 def embedder(num_layers=2, **kwargs):
@@ -89,3 +103,73 @@ def test_the_loss_of_scored_and_unscored_pairs(scores):
         expected += in_batch(cosines, unscored)
     given = PairLoss(scale)(np.repeat(scores, 2), vectors)
     assert float(given) == pytest.approx(expected, rel=1e-5, abs=1e-6)
+
+
+# === Folders of sentence-transformers ===
+
+
+def write_folder(folder, pooling, *kinds, first=""):
+    """Write a backbone as sentence-transformers does; return the model of `first`."""
+    backbone = small_backbone(embedding_projection="after_layer_norm")
+    tokenizer = WordPieceTokenizer(VOCABULARY)
+    save_checkpoint(randomised(backbone), folder / first, "huggingface", tokenizer)
+    path = folder / first / "sentence_bert_config.json"
+    path.write_text(json.dumps({"max_seq_length": 6, "do_lower_case": False}))
+    (folder / "1_Pooling").mkdir()
+    (folder / "1_Pooling" / "config.json").write_text(json.dumps(pooling))
+    paths = {"Transformer": first, "Pooling": "1_Pooling"}
+    modules = [
+        {"type": f"sentence_transformers.models.{x}", "path": paths.get(x, f"2_{x}")}
+        for x in ("Transformer", "Pooling", *kinds)
+    ]
+    (folder / "modules.json").write_text(json.dumps(modules))
+    return backbone
+
+
+POOLINGS = {
+    "cls": {"pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False},
+    "mean": {"pooling_mode_cls_token": False, "pooling_mode_mean_tokens": True},
+    "max": {"word_embedding_dimension": 12, "pooling_mode": "max"},
+}
+
+
+@pytest.mark.filterwarnings("ignore:.* keeps max_input_chars_per_word")
+@pytest.mark.parametrize("mode", POOLINGS)
+def test_the_vectors_of_sentence_transformers(mode, tmp_path):
+    first = "0_Transformer" if mode == "mean" else ""
+    backbone = write_folder(tmp_path, POOLINGS[mode], "Normalize", first=first)
+    model = AlbertTextEmbedder.from_checkpoint(tmp_path)
+    assert model.preprocessor.sequence_length == 6
+    for text, vector in zip(OTHERS, model.encode_text(OTHERS), strict=True):
+        # [CLS], at most four characters, [SEP].
+        ids = [CLS, *map(token_id, text[:4]), SEP]
+        ones = np.ones((1, len(ids)), "int32")
+        features = {"token_ids": np.array([ids]), "padding_mask": ones}
+        states = backbone({**features, "segment_ids": 0 * ones})["sequence_output"][0]
+        rows = {"cls": states[0], "mean": np.mean(states, 0), "max": np.max(states, 0)}
+        expected = np.array(rows[mode])
+        np.testing.assert_allclose(
+            vector, expected / np.linalg.norm(expected), atol=1e-5
+        )
+    given = AlbertTextEmbedder.from_checkpoint(
+        tmp_path, sequence_length=9, pooling_mode="first_last_mean"
+    )
+    assert given.preprocessor.sequence_length == 9
+
+
+@pytest.mark.filterwarnings("ignore:.* keeps max_input_chars_per_word")
+@pytest.mark.parametrize(
+    ("pooling", "kinds", "message"),
+    [
+        (POOLINGS["cls"], ["Dense"], "by cls and the module Dense. Expected one"),
+        ({"pooling_mode": "lasttoken"}, [], "by lasttoken. Expected one"),
+        (dict.fromkeys(POOLINGS["cls"], True), [], "by cls and mean. Expected one"),
+        ({"pooling_mode_mean_sqrt_len_tokens": True}, [], "by pooling_mode_mean_sqrt"),
+    ],
+)
+def test_modules_that_are_not_supported(pooling, kinds, message, tmp_path):
+    write_folder(tmp_path, pooling, *kinds)
+    with pytest.raises(AlbertError, match=message):
+        AlbertTextEmbedder.from_checkpoint(tmp_path)
+    model = AlbertTextEmbedder.from_checkpoint(tmp_path, pooling_mode="mean")
+    assert model.pooling_mode == "mean"

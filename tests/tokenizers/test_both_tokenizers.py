@@ -63,7 +63,7 @@ def test_strings_of_any_form_and_rank(case):
 @pytest.mark.traced
 def test_graphs_and_datasets(case):
     tokenizer, _, expected = case
-    texts = [*TEXTS, "cafe\u0301 on", "\u0301", "\u200bon", "한a 5, ", "\0", "a" * 101]
+    texts = [*TEXTS, "cafe\u0301 on", "\u0301", "\u200bon", "한a 5, ", "\0", "a" * 201]
     function = tf.function(
         tokenizer.tokenize_with_offsets,
         input_signature=[tf.TensorSpec([None], tf.string)],
@@ -118,8 +118,11 @@ def test_special_tokens_in_strings(case):
 @pytest.fixture
 def original(case, tmp_path):
     """A tokenizer of a file, with other settings than the defaults."""
-    path = case[0].save_original(tmp_path)
-    return type(case[0])(path, lowercase=False, dtype="int64", name="mine")
+    path, kind = case[0].save_original(tmp_path), type(case[0])
+    more = {"strip_accents": True, "tokenize_chinese_chars": False}
+    more |= {"max_input_chars_per_word": 4, "added_tokens": {"river": True}}
+    more = {} if kind is SentencePieceTokenizer else more
+    return kind(path, lowercase=False, dtype="int64", name="mine", **more)
 
 
 def assert_same(restored, original):

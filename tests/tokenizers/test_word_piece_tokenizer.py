@@ -14,6 +14,7 @@ from reference_tokenizer import IDEOGRAPHS, assigned, tokenize, vocabulary_of
 
 from albert_tf.tokenizers import WordPieceTokenizer
 from albert_tf_lite import word_piece as lite
+from albert_tf_lite.errors import AlbertError
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 GOLDEN = pathlib.Path(__file__).parents[1] / "golden" / "tokenization.json"
@@ -41,16 +42,23 @@ def golden():
     return json.loads(GOLDEN.read_text(encoding="utf-8"))["zh"]
 
 
-def differences(texts, tokens, lowercase=True):
+# The settings of transformers, by their places in the reference.
+SETTINGS = ("strip_accents", "tokenize_chinese_chars", "max_input_chars_per_word")
+ORIGINAL = (None, True, 200)
+
+
+def differences(texts, tokens, lowercase=True, settings=ORIGINAL):
     """Texts with other ids than in the reference, or other offsets without a graph."""
-    tokenizer = WordPieceTokenizer(tokens, lowercase=lowercase)
-    plain = lite.WordPieceTokenizer(tokens, lowercase)
+    named = dict(zip(SETTINGS, settings, strict=True))
+    tokenizer = WordPieceTokenizer(tokens, lowercase=lowercase, **named)
+    plain = lite.WordPieceTokenizer(tokens, lowercase, **named)
     ids = {token: i for i, token in enumerate(tokens)}
     actual = tokenizer.tokenize(texts).to_list()
     columns = [x.to_list() for x in tokenizer.tokenize_with_offsets(texts)]
     different = []
     for text, found, *row in zip(texts, actual, *columns, strict=True):
-        expected = [ids[piece] for piece in tokenize(text, ids, lowercase)]
+        pieces = tokenize(text, ids, lowercase, *settings)
+        expected = [ids[piece] for piece in pieces]
         all_ids = [found, row[0], plain.tokenize(text)]
         spans = plain.tokenize_with_offsets(text)
         if all_ids != [expected] * 3 or spans != tuple(row):
@@ -95,15 +103,23 @@ ALPHABETS = {
 }
 
 
-@pytest.mark.parametrize("lowercase", [True, False])
+@pytest.mark.parametrize(
+    ("lowercase", "settings"),
+    [
+        (True, ORIGINAL),
+        (False, ORIGINAL),
+        (True, (False, True, 100)),
+        (False, (True, False, 7)),
+    ],
+)
 @pytest.mark.parametrize("count", [300, pytest.param(9900, marks=pytest.mark.nightly)])
-def test_random_strings(lowercase, count):
+def test_random_strings(lowercase, settings, count):
     for name, alphabet in ALPHABETS.items():
         rng = random.Random(len(alphabet))
         lengths = [rng.randrange(16) for _ in range(count)] + [300] * (count // 100)
         texts = ["".join(rng.choices(alphabet, k=length)) for length in lengths]
-        tokens = vocabulary_of(texts, lowercase, rng)
-        assert not differences(texts, tokens, lowercase), name
+        tokens = vocabulary_of(texts, lowercase, rng, settings=settings)
+        assert not differences(texts, tokens, lowercase, settings), name
 
 
 @pytest.mark.parametrize("step", [97, pytest.param(1, marks=pytest.mark.nightly)])
@@ -125,25 +141,68 @@ def test_every_character(lowercase, step):
     assert not differences(texts, tokens, lowercase)
 
 
-def test_word_of_100_characters_is_the_longest():
-    """The length is counted after cleaning."""
-    tokens = [*SPECIAL, "中", ".", *(f"{x}{c}" for c in "a𝓗e１é" for x in ("", "##"))]
+# Latin, Cyrillic, hangul and kana, marks that stay and marks that are stripped, emoji.
+LETTERS = ("a", "e\u0301", "й", "한", "か\u3099", "ن\u0650", "क\u0940", "😀", "𝓗", "𠀀")
+
+
+@pytest.mark.parametrize("longest", [100, 200, 300])
+def test_the_longest_word_of_each_script(longest):
+    """The length is counted in characters, after cleaning."""
+    settings = (None, longest == 200, longest)
     texts = [
         f"中{letter * n}{end}"
-        for letter in ("a", "𝓗", "e\u0301")
-        for n in (99, 100, 101, 250)
-        for end in ("", "中", f".{letter}", f" {letter * 100}", f" {letter * 101}")
+        for letter in LETTERS
+        for n in (longest // 3, longest // 2, longest - 1, longest, longest + 1)
+        for end in ("", "中", f".{letter}", f" {letter * longest}")
     ]
-    assert not differences(texts, tokens)
+    rng = random.Random(0)
+    tokens = vocabulary_of(texts, True, rng, share=1.0, settings=settings)
+    assert not differences(texts, tokens, True, settings)
+
+
+def test_the_original_cuts_words_of_200_characters():
+    tokens = [*SPECIAL, "a", "##a"]
+    for longest in (None, 100):
+        given = {} if longest is None else {SETTINGS[-1]: longest}
+        plain, longest = lite.WordPieceTokenizer(tokens, **given), longest or 200
+        tokenizer = WordPieceTokenizer(tokens, **given)
+        for n in (longest, longest + 1):
+            pieces = [5] + [6] * (n - 1) if n == longest else [1]
+            assert tokenizer("a" * n).numpy().tolist() == pieces
+            assert plain.tokenize("a" * n) == pieces
+
+
+def test_added_tokens_are_found_before_the_text_is_cleaned():
+    added = {"[E1]": False, "新冠": True, "ÉTÉ": True}
+    tokens = [*SPECIAL, *"新冠得[]e1", *added]
+    ids = {token: i for i, token in enumerate(tokens)}
+    tokenizer = WordPieceTokenizer(tokens, added_tokens=added)
+    plain = lite.WordPieceTokenizer(tokens, added_tokens=added)
+    for text, expected in {
+        "得新冠[E1]": [("得", 0, 1), ("新冠", 1, 3), ("[E1]", 3, 7)],
+        # Not in any case; "e1" is no token.
+        "[e1]": [("[", 0, 1), ("[UNK]", 1, 3), ("]", 3, 4)],
+        " été新 ": [("ÉTÉ", 1, 4), ("新", 4, 5)],
+        "": [],
+    }.items():
+        assert surfaces(tokenizer, text) == expected
+        columns = zip(*plain.tokenize_with_offsets(text), strict=True)
+        assert list(columns) == [(ids[x], a, b) for x, a, b in expected]
+        assert plain.tokenize(text) == [ids[x] for x, _, _ in expected]
+    with pytest.raises(AlbertError, match="lacks .'x'. of `added_tokens`"):
+        WordPieceTokenizer(tokens, added_tokens={"x": True})
+    for value in (0, 1000, "100"):
+        with pytest.raises(AlbertError, match="must be an integer from 1 to 999"):
+            WordPieceTokenizer(tokens, max_input_chars_per_word=value)
 
 
 def test_rows_that_text_never_reaches():
     junk = ["", "##", "\u2028", "##\u2028", "a\u3000b", "\x01", "##\x01", "\x02", "a.b"]
-    junk += ["\x0b", "\ufeffa", "##.", "中b", "##中", "a" * 101, "##" + "a" * 101]
+    junk += ["\x0b", "\ufeffa", "##.", "中b", "##中", "a" * 201, "##" + "a" * 201]
     rng = random.Random(0)
     alphabet = "ab.中#\u2028\u3000\x01\x0b\ufeff "
     texts = ["".join(rng.choices(alphabet, k=8)) for _ in range(1000)]
-    texts += ["a" * 101, "b" + "a" * 101, "a b", "##", "中" + "b" * 101]
+    texts += ["a" * 201, "b" + "a" * 201, "a b", "##", "中" + "b" * 201]
     # The last of repeated tokens counts.
     assert not differences(texts, [*SPECIAL, *junk, *"aab中.b", "##a", "##b"])
 
@@ -175,8 +234,8 @@ SURFACES = {
     # One character can become several pieces.
     "한a": [("ᄒ", 0, 1), ("##ᅡ", 0, 1), ("##ᆫ", 0, 1), ("##a", 1, 2)],
     "👨\u200d👩\u200d👧 a": [("[UNK]", 0, 5), ("a", 6, 7)],
-    "好" + "é" * 101 + ".a": [("好", 0, 1), ("[UNK]", 1, 102), (".", 102, 103)]
-    + [("a", 103, 104)],
+    "好" + "é" * 201 + ".a": [("好", 0, 1), ("[UNK]", 1, 202), (".", 202, 203)]
+    + [("a", 203, 204)],
 }
 
 

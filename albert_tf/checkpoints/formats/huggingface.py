@@ -3,14 +3,19 @@
 import contextlib
 import pathlib
 import pickle
+import warnings
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
 from albert_tf.checkpoints.checkpoint import Checkpoint
-from albert_tf.checkpoints.config import read_config
-from albert_tf.checkpoints.layout import CheckpointError, name_damage
+from albert_tf.checkpoints.config import (
+    read_config,
+    tokenizer_arguments,
+    tokenizer_config,
+)
+from albert_tf.checkpoints.layout import CheckpointError, listed, name_damage
 from albert_tf.checkpoints.layouts import HUGGINGFACE
 from albert_tf.files import write_json
 from albert_tf.tokenizers import WordPieceTokenizer
@@ -20,6 +25,12 @@ from albert_tf_lite.errors import import_extra
 
 WEIGHTS = "model.safetensors"
 _TOKENIZER = "tokenizer.json"
+_TOKENIZER_CONFIG = "tokenizer_config.json"
+# Where transformers differs from the original code.
+_DEFAULTS = {"max_input_chars_per_word": 100}
+# Settings in a tokenizer.json, and in a tokenizer_config.json.
+_NORMALIZER = ("lowercase", "strip_accents", "handle_chinese_chars")
+_TOKENIZER_FIELDS = ("do_lower_case", "strip_accents", "tokenize_chinese_chars")
 
 
 class HuggingFaceFiles(Checkpoint):
@@ -66,17 +77,75 @@ class HuggingFaceFiles(Checkpoint):
         return [file for file in files if file.exists()][:1]
 
     @property
-    def lowercase(self) -> bool:
-        path = self.folders[0] / "tokenizer_config.json"
-        config = read_config(path) if path.exists() else self.config
-        return config.get("do_lower_case", True)
+    def tokenizer_settings(self) -> dict[str, Any]:
+        given, whole = self._read(_TOKENIZER_CONFIG), self._read(_TOKENIZER)
+        fields = dict(_DEFAULTS)
+        fields |= {x: y for x, y in whole.get("model", {}).items() if x in _DEFAULTS}
+        normalizer = whole.get("normalizer") or {}
+        # The classes for BERT read these from tokenizer_config.json alone.
+        if "Bert" not in given.get("tokenizer_class", ""):
+            pairs = zip(_NORMALIZER, _TOKENIZER_FIELDS, strict=True)
+            fields |= {y: normalizer[x] for x, y in pairs if x in normalizer}
+        fields |= given or self.config
+        # transformers keeps them apart.
+        fields.pop("added_tokens", None)
+        return tokenizer_arguments(fields, str(self.folders[0] / _TOKENIZER_CONFIG))
 
-    def find_tokenizer(self, lowercase: bool) -> TextTokenizer | None:
-        path = self.vocabulary
-        if path is None or path.name != _TOKENIZER:
-            return super().find_tokenizer(lowercase)
-        # transformers 5 writes no other vocabulary.
-        return WordPieceTokenizer(_word_pieces(path), lowercase=lowercase)
+    def _read(self, name: str) -> dict[str, Any]:
+        path = self.folders[0] / name
+        return read_config(path) if path.exists() else {}
+
+    def find_tokenizer(
+        self, vocabulary: Any, settings: dict[str, Any]
+    ) -> TextTokenizer | None:
+        vocabulary = self.vocabulary if vocabulary is None else vocabulary
+        if isinstance(vocabulary, pathlib.Path) and vocabulary.name == _TOKENIZER:
+            # transformers 5 writes no other vocabulary.
+            vocabulary = _word_pieces(vocabulary)
+        tokenizer = super().find_tokenizer(vocabulary, settings)
+        if tokenizer is None:
+            return None
+        is_pieces = not isinstance(tokenizer, WordPieceTokenizer)
+        if is_pieces and self._read(_TOKENIZER_CONFIG).get("keep_accents"):
+            warnings.warn(
+                f"{self.folders[0] / _TOKENIZER_CONFIG} has keep_accents=true. Accents "
+                "are stripped here, as in the original code.",
+                stacklevel=5,
+            )
+        return self._with_added_tokens(tokenizer)
+
+    def _with_added_tokens(self, tokenizer: TextTokenizer) -> TextTokenizer:
+        found = {
+            number: row
+            for number, row in sorted(self._added_tokens().items())
+            if row[0] not in tokenizer.special_tokens
+        }
+        tokens = tokenizer.get_vocabulary()
+        for number, (token, _) in found.items():
+            tokens += [token] * (number == len(tokens))
+        names = {token: any_case for token, any_case in found.values()}
+        are_placed = [tokens[x] for x in found if x < len(tokens)] == list(names)
+        if not found or (are_placed and isinstance(tokenizer, WordPieceTokenizer)):
+            changes = {"vocabulary": tokens, "added_tokens": names}
+            return tokenizer.with_settings(**changes) if found else tokenizer
+        warnings.warn(
+            f"{self.folders[0]} has added tokens {listed(list(names))}, with ids from "
+            f"{min(found)} on. They are read as ordinary text. Expected ids from "
+            f"{tokenizer.vocabulary_size()} on, after those of a vocab.txt.",
+            stacklevel=6,
+        )
+        return tokenizer
+
+    def _added_tokens(self) -> dict[int, tuple[str, bool]]:
+        """Return the added tokens by id, and whether they are found in any case."""
+        rows = self._read(_TOKENIZER).get("added_tokens", [])
+        found = {x["id"]: (x["content"], x.get("normalized", True)) for x in rows}
+        for token, number in self._read("added_tokens.json").items():
+            found.setdefault(number, (token, True))
+        rows = self._read(_TOKENIZER_CONFIG).get("added_tokens_decoder", {})
+        for number, x in rows.items():
+            found[int(number)] = (x["content"], x.get("normalized", True))
+        return found
 
 
 def _word_pieces(path: pathlib.Path) -> list[str]:
@@ -118,6 +187,12 @@ def write_model(directory: pathlib.Path, tensors: Iterable[tuple[str, Any]]) -> 
     save(arrays, directory / WEIGHTS, {"format": "pt"})
 
 
+def ignored_fields(tokenizer: TextTokenizer) -> dict[str, Any]:
+    """Return the settings in a `tokenizer_config.json` that transformers ignores."""
+    fields = tokenizer_config(tokenizer, **_DEFAULTS)
+    return {name: x for name, x in fields.items() if name in _DEFAULTS}
+
+
 def write_tokenizer(
     directory: pathlib.Path, tokenizer: TextTokenizer, max_length: int
 ) -> dict[str, int]:
@@ -128,16 +203,28 @@ def write_tokenizer(
     """
     tokenizer.save_original(directory)
     classes = {"vocab.txt": "BertTokenizer", "spiece.model": "AlbertTokenizer"}
+    fields = tokenizer_config(tokenizer, **_DEFAULTS)
+    added = fields.pop("added_tokens", {})
+    if added:
+        fields["added_tokens_decoder"] = {
+            str(tokenizer.token_to_id(token)): {
+                "content": token,
+                "normalized": any_case,
+                **dict.fromkeys(("lstrip", "rstrip", "single_word", "special"), False),
+            }
+            for token, any_case in added.items()
+        }
     config = {
         "tokenizer_class": classes[str(tokenizer.original_file_name)],
         "do_lower_case": tokenizer.lowercase,
+        **fields,
         "model_max_length": max_length,
         **{
             f"{name}_token": getattr(tokenizer, f"{name}_token")
             for name in ("unk", "sep", "pad", "cls", "mask")
         },
     }
-    write_json(directory / "tokenizer_config.json", config)
+    write_json(directory / _TOKENIZER_CONFIG, config)
     return {
         "pad_token_id": tokenizer.pad_token_id,
         "bos_token_id": tokenizer.cls_token_id,

@@ -66,7 +66,10 @@ class KerasModel(Checkpoint):
                 f"{self.path} is a Keras model, which has its own config. Leave out "
                 f"`config=`. Received: {config}"
             )
-        return f"the config of {self.path}", self._backbone.get_config()
+        config = self._backbone.get_config()
+        if hasattr(self._model, "pooling_mode"):
+            config["classifier_pooling"] = self._model.pooling_mode
+        return f"the config of {self.path}", config
 
     def read_tensor(self, name: str) -> Any:
         return keras.ops.convert_to_tensor(self._weights[name])
@@ -76,20 +79,23 @@ class KerasModel(Checkpoint):
         return {name: getattr(self._model, name, x) for name, x in defaults}
 
     @property
-    def lowercase(self) -> bool:
-        return getattr(self._tokenizer, "lowercase", True)
+    def tokenizer_settings(self) -> dict[str, Any]:
+        is_ours = isinstance(self._tokenizer, TextTokenizer)
+        return self._tokenizer.get_settings() if is_ours else {}
 
     @property
     def vocabulary(self) -> Any:
         return super().vocabulary if self._tokenizer is None else self.path
 
-    def find_tokenizer(self, lowercase: bool) -> TextTokenizer | None:
+    def find_tokenizer(
+        self, vocabulary: Any, settings: dict[str, Any]
+    ) -> TextTokenizer | None:
         tokenizer = self._tokenizer
-        if tokenizer is None:
-            return super().find_tokenizer(lowercase)
+        if tokenizer is None or vocabulary is not None:
+            return super().find_tokenizer(vocabulary, settings)
         if isinstance(tokenizer, keras_hub.tokenizers.AlbertTokenizer):
-            return SentencePieceTokenizer(tokenizer.proto, lowercase=lowercase)
-        return tokenizer.with_lowercase(lowercase)
+            return SentencePieceTokenizer(tokenizer.proto, **settings)
+        return tokenizer.with_settings(**settings)
 
     @functools.cached_property
     def _tokenizer(self) -> Any:

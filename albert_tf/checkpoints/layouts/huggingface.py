@@ -80,6 +80,9 @@ HUGGINGFACE = Layout(
         "tie_word_embeddings": True,
     },
     renames=(
+        # People's own modules, and those that several GPUs trained.
+        (r"^module\.", ""),
+        (r"^bert\.(embeddings|encoder|pooler)\.", r"albert.\1."),
         # `AlbertModel` is saved without the prefix that models with heads add.
         (r"^(embeddings|encoder|pooler)\.", r"albert.\1."),
         # Files converted by early versions.
@@ -92,4 +95,5 @@ HUGGINGFACE = Layout(
         "buffer": r"\.(position_ids|token_type_ids)$",
         "head": r"^(predictions|sop_classifier|classifier|qa_outputs)\.",
     },
+    encoder=r"^albert\.",
 )

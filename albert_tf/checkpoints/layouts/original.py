@@ -85,9 +85,11 @@ _DEFAULTS = {
 _OTHERS = {
     "optimizer": (
         r"/(adam|lamb|lars|adafactor)_(m|v)(_\d+)?$|/Adam(_\d+)?$|/Momentum$"
-        r"|^beta\d_power(_\d+)?$"
+        r"|(^|/)beta\d_power(_\d+)?$"
     ),
     "step": r"^global_step$",
+    # Variables without a name are mostly accumulated gradients.
+    "training state": r"(^|/)Variable(_\d+)?$|loss_scale|accum",
     "head": r"^(cls|classifier|loss)/|^output_(weights|bias)$",
 }
 
@@ -127,6 +129,7 @@ GOOGLE = Layout(
     fixed={"embedding_projection": "after_layer_norm", "normalize_first": False},
     renames=_RENAMES,
     others=_OTHERS,
+    encoder="^bert/",
 )
 
 # === brightmart/albert_zh, post-LN and pre-LN ===
@@ -166,4 +169,5 @@ ALBERT_ZH = Layout(
     },
     renames=_RENAMES,
     others=_OTHERS,
+    encoder="^bert/",
 )
