@@ -4,6 +4,7 @@ import contextlib
 import inspect
 import operator
 import os
+import pathlib
 import warnings
 from typing import Any
 
@@ -12,10 +13,13 @@ import keras_hub
 
 from albert_tf.backbone.albert_backbone import AlbertBackbone
 from albert_tf.backbone.precision import as_dtype
-from albert_tf.backbone.presets import Presets, check_fits
-from albert_tf.checkpoints import open_checkpoint
+from albert_tf.backbone.presets import Presets
+from albert_tf.checkpoints import RELEASES, open_checkpoint, save_checkpoint
 from albert_tf.checkpoints.checkpoint import Checkpoint
+from albert_tf.checkpoints.config import read_config
+from albert_tf.checkpoints.download import HUB, fetch_from_hub
 from albert_tf.checkpoints.heads import HEADS
+from albert_tf.files import find_bundled
 from albert_tf.layers.common import (
     argument_names,
     arguments_of,
@@ -24,6 +28,7 @@ from albert_tf.layers.common import (
     dense,
 )
 from albert_tf.tokenizers import load_tokenizer
+from albert_tf.tokenizers.text_tokenizer import check_vocabulary
 from albert_tf_lite.errors import AlbertError
 
 # A task is a Keras model, which Keras does not let this class be, see `AlbertTask`.
@@ -104,6 +109,42 @@ class FromCheckpoint(_Presets):
             dtype=dtype,
             **kwargs,
         )
+
+    @classmethod
+    def from_preset(
+        cls, preset: str | os.PathLike, load_weights: bool = True, **kwargs: Any
+    ) -> Any:
+        """Build the task from a preset or a checkpoint.
+
+        Args:
+            preset: string: the directory of a preset or of a checkpoint of any form;
+                `"hf://user/name"`, the same on the Hub; the name of a release, such as
+                `"albert_tiny_zh"`; or any other preset of KerasHub.
+            load_weights: bool. `False` for random weights of a preset.
+            **kwargs: passed to `from_checkpoint` for a checkpoint.
+
+        Raises:
+            AlbertError: if the vocabulary of a preset does not have the model's size.
+        """
+        preset = _local(preset)
+        if _is_checkpoint(preset, cls, load_weights):
+            if not load_weights:
+                raise AlbertError(
+                    f"{preset} is not a preset. Build a task with random weights on "
+                    "AlbertBackbone(**open_checkpoint(...).arguments)."
+                )
+            return cls.from_checkpoint(preset, **kwargs)
+        # A task without `backbone_cls` is hidden from KerasHub, which would pick any of
+        # several classes, and is loaded by its base.
+        owner: Any = cls if cls.backbone_cls else cls.__base__
+        model = super(FromCheckpoint, owner).from_preset(
+            preset, load_weights=load_weights, **kwargs
+        )
+        if not isinstance(model, cls):
+            return cls.from_checkpoint(preset, **kwargs)
+        # KerasHub reads the vocabulary after building the task.
+        check_fits(model.preprocessor, model.backbone)
+        return model
 
     @classmethod
     def from_opened(
@@ -261,6 +302,10 @@ class FromCheckpoint(_Presets):
         others = "backbone", "preprocessor"
         return {**super().get_config(), **arguments_of(self, FromCheckpoint, *others)}
 
+    def export_to_transformers(self, path: str | os.PathLike) -> None:
+        """Write a directory that `transformers` reads."""
+        save_checkpoint(self, path, layout="huggingface")
+
     # KerasHub would keep the optimizer's state of all weights in a preset.
 
     def save_task_weights(self, filepath: str | os.PathLike) -> None:
@@ -288,3 +333,52 @@ def warn_of_new_head(checkpoint: Checkpoint, head: str, wanted: Any) -> None:
         # The caller of `from_checkpoint`.
         stacklevel=5,
     )
+
+
+# === Presets and checkpoints by name ===
+
+
+def _local(preset):
+    """Return the directory of a preset on the Hub or of a bundled checkpoint."""
+    preset = os.fspath(preset)
+    if preset.startswith(HUB):
+        return str(fetch_from_hub(preset))
+    return str(find_bundled(preset) or preset)
+
+
+def _is_checkpoint(preset, class_, load_weights):
+    """Return whether a name is that of a checkpoint, which KerasHub does not read."""
+    if not os.path.exists(preset):
+        return preset in RELEASES
+    config = pathlib.Path(preset, "config.json")
+    fields = read_config(config) if config.exists() else {}
+    if fields.get("registered_name", "keras_hub>").startswith("keras_hub>"):
+        return True
+    # KerasHub would not start a pooler, which the task may read.
+    has_pooler = fields["config"].get("pooler", True)
+    return load_weights and not has_pooler and not _holds(preset, class_)
+
+
+def _holds(preset: str, class_: type[keras.Model]) -> bool:
+    """Return whether a preset has a task of a class."""
+    task = pathlib.Path(preset, "task.json")
+    if not task.exists():
+        return False
+    stored = keras.saving.get_registered_object(read_config(task)["registered_name"])
+    return stored is None or issubclass(stored, class_)
+
+
+def check_fits(preprocessor: Any, backbone: Any) -> None:
+    """Raise unless a backbone has the positions and vocabulary of a preprocessor."""
+    tokenizer = getattr(preprocessor, "tokenizer", None)
+    if tokenizer is None:
+        return
+    if preprocessor.sequence_length > backbone.max_sequence_length:
+        raise AlbertError(
+            f"The preprocessor's sequence_length={preprocessor.sequence_length} is "
+            f"more than the {backbone.max_sequence_length} positions of the model."
+        )
+    # The vocabulary of a preset is loaded later.
+    if tokenizer.pad_token_id is not None:
+        name = tokenizer.original_file_name
+        check_vocabulary(tokenizer, backbone.vocabulary_size, name)

@@ -3,6 +3,7 @@
 import codecs
 import os
 import re
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
@@ -371,3 +372,22 @@ class Alignment:
         limit = tf.where(starts.values < ends.values, limit, first)
         starts = starts.with_values(first - row_start)
         return starts, ends.with_values(limit - row_start)
+
+
+def check_vocabulary(tokenizer: Any, expected: int, name: Any) -> None:
+    """Raise unless a model has a row for each token and few more.
+
+    Tables are often padded to a multiple of a power of two.
+    """
+    found = tokenizer.vocabulary_size()
+    more = expected - found
+    # 8 to 1,024.
+    if more == 0 or any(-found % 2**x == more for x in range(3, 11)):
+        return
+    message = (
+        f"The vocabulary of {name} has {found} tokens, the model {expected}. The "
+        "file is truncated or belongs to another model"
+    )
+    if more < 0 or more > expected / 10:
+        raise AlbertError(f"{message}.")
+    warnings.warn(f"{message}, unless the table was padded.", stacklevel=6)
