@@ -9,6 +9,7 @@ from typing import Any
 import keras
 
 from albert_tf.files import BACKUP, complete_directory
+from albert_tf.layers.private_keras import set_swapped
 from albert_tf.training.batch_order import BatchOrder
 from albert_tf.training.run_state import TrainingState, data_digest, hold_state
 from albert_tf_lite.errors import AlbertError
@@ -78,7 +79,7 @@ def fine_tune(
             # Puts the averages into the model while it is scored and saved.
             averages = keras.callbacks.SwapEMAWeights(swap_on_epoch=True)
             # A resumed training begins with the saved averages in the model.
-            averages._ema_weights_in_model = state.epochs > 0 and state.step == 0
+            set_swapped(averages, state.epochs > 0 and state.step == 0)
             callbacks.insert(0, averages)
         if freeze:
             part = operator.attrgetter(FREEZABLE[freeze])(model)
