@@ -80,14 +80,18 @@ def temporary_directory(path: pathlib.Path) -> Iterator[pathlib.Path]:
     """Yield a new directory beside a path; remove those of killed processes."""
     path.parent.mkdir(parents=True, exist_ok=True)
     remove_abandoned(path.parent, glob.escape(path.name))
-    with (
-        name_final_path(path),
-        tempfile.TemporaryDirectory(
-            ".part", f".{path.name}.", path.parent, ignore_cleanup_errors=True
-        ) as temporary,
-        only_writer(temporary),
-    ):
-        yield pathlib.Path(temporary)
+    with name_final_path(path), contextlib.ExitStack() as stack:
+        while True:
+            new = tempfile.TemporaryDirectory(
+                ".part", f".{path.name}.", path.parent, ignore_cleanup_errors=True
+            )
+            folder = pathlib.Path(stack.enter_context(new))
+            # Until it is locked, another process may take it for abandoned.
+            with contextlib.suppress(BlockingIOError, FileNotFoundError):
+                stack.enter_context(only_writer(folder))
+                if folder.exists():
+                    break
+        yield folder
 
 
 def remove_abandoned(parent: pathlib.Path, pattern: str) -> None:
