@@ -103,7 +103,7 @@ def main():
         codecs.register_error("albert-tf", _replace)
         sys.stdout.reconfigure(errors="albert-tf")
     # As Ctrl-C, so that worker processes and temporary files are removed.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    handler = signal.signal(signal.SIGTERM, _end)
     try:
         app()
     except (AlbertError, OSError) as error:
@@ -112,6 +112,12 @@ def main():
             message = f"{error.filename}: {error.strerror}"
         errors.print(Text("Error:", style="bold red"), _named(message), soft_wrap=True)
         sys.exit(1)
+    finally:
+        signal.signal(signal.SIGTERM, handler or signal.SIG_DFL)
+
+
+def _end(number, frame):
+    sys.exit(128 + number)
 
 
 def _replace(error):
