@@ -31,7 +31,7 @@ from albert_tf_cli.predict import predict
 from albert_tf_cli.pretrain_data import pretrain_data
 from albert_tf_cli.pretraining import pretrain
 from albert_tf_cli.tasks import Columns
-from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.errors import AlbertError, Process
 from albert_tf_lite.unknown import kind_of
 
 __all__ = ["app", "main"]
@@ -97,6 +97,7 @@ def main():
         return f"Warning: {_named(message)}\n" * is_new
 
     warnings.formatwarning = line_of
+    Process.is_ours = True
     try:
         app()
     except (AlbertError, OSError) as error:
@@ -105,6 +106,8 @@ def main():
             message = f"{error.filename}: {error.strerror}"
         errors.print(Text("Error:", style="bold red"), _named(message), soft_wrap=True)
         sys.exit(1)
+    finally:
+        Process.is_ours = False
 
 
 def _named(message):

@@ -8,6 +8,7 @@ import pathlib
 import signal
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
@@ -18,7 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from albert_tf.files import BACKUP, BUNDLED, find_bundled
-from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.errors import AlbertError, MissingPackageError
 
 # Output contains text from files and users, where "[b]" and ":x:" are not markup.
 console = Console(highlight=False, markup=False, emoji=False)
@@ -87,11 +88,14 @@ def open_network(path: str, task_name: str | None = None) -> Any:
         return open_exported(path)
     if not pathlib.Path(path, NETWORK).is_file():
         return None
-    # The file is damaged, or of other weights; or onnxruntime is not installed.
-    with contextlib.suppress(AlbertError, ImportError):
+    try:
         network = open_exported(path)
-        return network if task_name in (None, network.task) else None
-    return None
+    except MissingPackageError:
+        return None
+    except AlbertError as error:
+        warnings.warn(f"{error} Until then, TensorFlow answers.", stacklevel=2)
+        return None
+    return network if task_name in (None, network.task) else None
 
 
 def check_files(*names: str | None) -> None:

@@ -2,6 +2,7 @@
 
 import collections
 import re
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -11,6 +12,9 @@ MOST_UNKNOWN = 0.05
 # Number of texts in which the commonest unknown characters are looked for.
 SAMPLED = 100
 NAMED = 10
+# Warnings that are not repeated.
+REMEMBERED = 1000
+_registry: dict[Any, Any] = {}
 # Tokens of the vocabulary of the Chinese releases, which has Traditional characters.
 RELEASED = 21_128
 _IDEOGRAPH = re.compile("[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
@@ -34,12 +38,34 @@ def warn_of_unknown(
         return
     found = texts()
     counts = unknown_texts(found[:: -(-len(found) // SAMPLED)], tokenizer)
-    warnings.warn(
+    warn(
         f"{unknown / tokens:.1%} of the tokens of {len(found):,} "
         f"text{'s' * (len(found) > 1)} are {tokenizer.unk_token}, most often for "
         f"{', '.join(commonest(counts))}. {advice(counts, tokenizer)}",
         UnknownTokensWarning,
         stacklevel=4,
+    )
+
+
+def warn(
+    message: str, category: type[Warning] = UserWarning, stacklevel: int = 1
+) -> None:
+    """Issue a warning about texts of a request.
+
+    As `warnings.warn`, which would remember every text of a message for good.
+    """
+    if len(_registry) > REMEMBERED:
+        _registry.clear()
+    frame = sys._getframe(1)
+    for _ in range(1, stacklevel):
+        frame = frame.f_back or frame
+    warnings.warn_explicit(
+        message,
+        category,
+        frame.f_code.co_filename,
+        frame.f_lineno,
+        frame.f_globals.get("__name__"),
+        _registry,
     )
 
 

@@ -6,6 +6,8 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 
 MAX_CHARACTERS_PER_WORD = 100
+# The longest words whose pieces are kept, in characters.
+CACHED = 20
 
 # The characters of the original's `_is_chinese_char`, each of which is a word.
 IDEOGRAPHS = (
@@ -38,7 +40,8 @@ class WordPieceTokenizer:
         self.lowercase = lowercase
         self._longest = min(max(map(len, self.ids)), MAX_CHARACTERS_PER_WORD)
         self._cleaning = _Cleaning()
-        self._pieces = functools.lru_cache(2**16)(self._find_pieces)
+        # At most 30 MB: a piece takes 64 bytes, and a word is at most CACHED pieces.
+        self._find_cached = functools.lru_cache(2**14)(self._find_pieces)
 
     def tokenize(self, text: str) -> list[int]:
         """Return the ids of a text, without special tokens."""
@@ -87,6 +90,10 @@ class WordPieceTokenizer:
         decomposed = unicodedata.normalize("NFD", word.lower())
         return "".join(c for c in decomposed if unicodedata.category(c) != "Mn")
 
+    def _pieces(self, text):
+        is_short = len(text) <= CACHED
+        return self._find_cached(text) if is_short else self._find_pieces(text)
+
     def _find_pieces(self, text):
         """Return id and number of bytes of each piece of the text between spaces."""
         text = self._normalize(text)
@@ -115,7 +122,10 @@ class WordPieceTokenizer:
 
 
 class _Cleaning(dict):
-    """Table for `str.translate` that keeps, drops or separates a character."""
+    """Table for `str.translate` that keeps, drops or separates a character.
+
+    It remembers the characters of the basic plane only, because there are a million.
+    """
 
     def __missing__(self, code):
         character = chr(code)
@@ -128,7 +138,8 @@ class _Cleaning(dict):
             cleaned = f" {character} "
         else:
             cleaned = character
-        self[code] = cleaned
+        if code < 0x10000:
+            self[code] = cleaned
         return cleaned
 
 

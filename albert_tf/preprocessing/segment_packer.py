@@ -1,7 +1,6 @@
 """Packing of tokenized texts with special tokens, whole or in windows."""
 
 import dataclasses
-import warnings
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -9,6 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.unknown import warn
 
 
 @dataclasses.dataclass(frozen=True)
@@ -314,7 +314,7 @@ class Windows:
 def warn_of_truncation(is_long: Any, sequence_length: int) -> None:
     """Warn if examples are longer than `sequence_length`, bool [examples]."""
     if count := np.count_nonzero(is_long):
-        warnings.warn(
+        warn(
             f"{count} of {len(is_long)} texts are longer than sequence_length="
             f"{sequence_length} tokens and were truncated.",
             stacklevel=3,
