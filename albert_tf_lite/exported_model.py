@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from albert_tf_lite.answers import TASKS
+from albert_tf_lite.archives import check_expansion
 from albert_tf_lite.changes import change_check, changed_error
 from albert_tf_lite.errors import (
     AlbertError,
@@ -357,10 +358,8 @@ class LiteRTModel(ExportedModel):
             # Appended to the network.
             zipfile.ZipFile(path) as archive,
         ):
-            info = archive.getinfo(SETTINGS)
-            # More would be a bomb.
-            if info.file_size <= 20 * os.path.getsize(path):
-                settings = archive.read(info)
+            check_expansion(path, archive.getinfo(SETTINGS).file_size)
+            settings = archive.read(SETTINGS)
         super().__init__(path, settings)
         # With the cache each weight is packed for the processor once, instead of once
         # per layer and length: 0.1 instead of 1.4 GB for the base size.

@@ -11,7 +11,7 @@ import keras
 
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.backbone.presets import check_vocabulary
-from albert_tf.checkpoints.config import backbone_config, read_config
+from albert_tf.checkpoints.config import backbone_config, check_groups, read_config
 from albert_tf.checkpoints.heads import HEADS, heads_in, read_head
 from albert_tf.checkpoints.layout import (
     ENCODER_PARTS,
@@ -84,6 +84,7 @@ class Checkpoint:
         self.shapes = {x: self.file_shapes[y] for x, y in self._file_names.items()}
         self.config_source, self.config = self.find_config(config)
         self.arguments = backbone_config(layout, self.config, self.config_source)
+        check_groups(self.arguments, len(self.file_shapes), self.config_source)
         self.heads = heads_in(layout, self.shapes, self.config)
         if config is None and self.release is not None:
             self._correct_config(self.release)
@@ -216,7 +217,8 @@ class Checkpoint:
 
     def build_backbone(self, dtype: Any = None, **kwargs: Any) -> AlbertBackbone:
         """Return an `AlbertBackbone` of this checkpoint's sizes, filled with zeros."""
-        with without_initializing():
+        stored = sum(map(math.prod, self.file_shapes.values()))
+        with without_initializing(stored, self.path, self.config_source):
             return AlbertBackbone(**{**self.arguments, **kwargs}, dtype=dtype)
 
     def load_into(self, model: keras.Model, new_heads: Iterable[str] = ()) -> None:

@@ -36,6 +36,8 @@ def name_damage(path: Any, *errors: type[Exception]) -> Iterator[None]:
     try:
         yield
     except errors as error:
+        if isinstance(error, AlbertError):
+            raise
         raise CheckpointError(
             f"{path} is damaged, truncated or of another kind. Download or copy it "
             f"again. ({first_line(error)})"
