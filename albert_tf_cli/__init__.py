@@ -21,7 +21,7 @@ import albert_tf  # noqa: F401
 
 del os.environ["ALBERT_TF_LAZY"]
 from albert_tf_cli.checkpoints import convert, download, inspect, prune
-from albert_tf_cli.common import errors
+from albert_tf_cli.common import errors, escaped
 from albert_tf_cli.demo import demo
 from albert_tf_cli.evaluate import evaluate
 from albert_tf_cli.export import export
@@ -94,7 +94,7 @@ def main():
         # Once: each epoch scores the same texts.
         is_new = kind_of(message) not in shown
         shown.add(kind_of(message))
-        return f"Warning: {_named(message)}\n" * is_new
+        return f"Warning: {escaped(_named(message))}\n" * is_new
 
     warnings.formatwarning = line_of
     Process.is_ours = True

@@ -103,7 +103,7 @@ def inspect(
         columns = Columns(None, text_column, text_b_column, encoding=encoding)
         report["texts"] = _inspect_texts(opened, file, columns)
     if as_json:
-        print(json.dumps(report, ensure_ascii=False, indent=2))
+        common.print_line(json.dumps(report, ensure_ascii=False, indent=2))
         return
     if report["release"]:
         others = RELEASES[report["release"]].confused_with

@@ -129,7 +129,7 @@ def evaluate(
         # To standard error, because --json prints to standard output.
         common.errors.print(f"Wrote {page} ({counts}).", soft_wrap=True)
     if as_json:
-        print(json.dumps(values, ensure_ascii=False, indent=2))
+        common.print_line(json.dumps(values, ensure_ascii=False, indent=2))
     else:
         _print_report(values)
 
@@ -157,9 +157,7 @@ def read_remembered(model: str, given: Columns, read: Callable[[Columns], Any]) 
     """
     from albert_tf.data.tables import MissingColumnError
 
-    file = pathlib.Path(model, "metrics.json")
-    if file.exists():
-        settings = json.loads(file.read_text("utf-8")).get("settings", {})
+    if settings := common.read_metrics(model).get("settings"):
         separator = given.label_separator or settings.get("label_separator")
         given = given._replace(label_separator=separator)
         if not any(given[:3]):

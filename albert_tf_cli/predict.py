@@ -272,14 +272,14 @@ def _digest(network, answer):
 
 def _print_answer(task, parts, found, as_json, explain):
     if as_json:
-        line = json.dumps(found, ensure_ascii=False)
-        print(line.encode("utf-8", "replace").decode())
+        common.print_line(json.dumps(found, ensure_ascii=False))
         return
     named = task.columns(found["answer"] if explain else found)
     cells = [f"{x:.4f}" if isinstance(x, float) else x for x in named.values()]
     if explain:
         # rich would turn the tabs into spaces.
-        print(*cells, "", sep="\t", end="", flush=True)
+        labels = "\t".join([*map(str, cells), ""])
+        print(common.escaped(labels), end="", flush=True)
         values = found["explanation"]["characters"]
         common.console.print(_coloured(parts, values), soft_wrap=True)
     else:
@@ -288,8 +288,9 @@ def _print_answer(task, parts, found, as_json, explain):
         if len(texts) > 1:
             texts = [text.replace("\t", " ") for text in texts]
         text = "\t".join(texts)
-        # One line per text, without the halves of surrogate pairs that JSON can have.
-        print(*cells, re.sub(r"[\r\n\ud800-\udfff]", " ", text), sep="\t")
+        # One line per text.
+        text = re.sub(r"[\r\n\ud800-\udfff]", " ", text)
+        common.print_line("\t".join([*map(str, cells), text]))
 
 
 # === Texts ===
@@ -360,6 +361,6 @@ def _coloured(texts, attributions):
     for text, values in zip(texts, attributions, strict=True):
         part = Text()
         for piece, colour in coloured_runs(text, values, strongest):
-            part.append(piece, colour and f"black on {colour}")
+            part.append(common.escaped(piece), colour and f"black on {colour}")
         shown.append(part)
     return Text("\t").join(shown)

@@ -68,6 +68,13 @@ def hide_exit() -> None:
         atexit.register(lambda: os.dup2(os.open(os.devnull, os.O_WRONLY), 2))
 
 
+def _memory_file() -> Any:
+    """Return a temporary file, where possible without a folder for such files."""
+    if hasattr(os, "memfd_create"):
+        return os.fdopen(os.memfd_create("stderr"), "r+b")
+    return tempfile.TemporaryFile()
+
+
 @contextlib.contextmanager
 def silent_stderr() -> Iterator[None]:
     """Hide what native code prints to standard error, unless an error is raised.
@@ -81,12 +88,10 @@ def silent_stderr() -> Iterator[None]:
     if saved is None:
         yield
         return
-    # In memory, because there may be no folder for temporary files.
-    if hasattr(os, "memfd_create"):
-        file: Any = open(os.memfd_create("stderr"), "r+b")
-    else:
-        file = tempfile.TemporaryFile()
-    with file as hidden, os.fdopen(saved, "w", 1, errors="backslashreplace") as shown:
+    with (
+        _memory_file() as hidden,
+        os.fdopen(saved, "w", 1, errors="backslashreplace") as shown,
+    ):
         os.dup2(hidden.fileno(), 2)
         python = shown if sys.stderr is sys.__stderr__ else sys.stderr
         try:

@@ -118,6 +118,19 @@ def check_fits(preprocessor: Any, backbone: Any) -> None:
         check_vocabulary(tokenizer, backbone.vocabulary_size, name)
 
 
+def check_lines(path: Any, expected: int) -> None:
+    """Raise if a vocabulary has far more lines than a model has tokens.
+
+    A tokenizer of millions of tokens takes minutes and gigabytes.
+    """
+    found = path.read_bytes().count(b"\n") if path.suffix == ".txt" else 0
+    if found > 2 * expected + 1000:
+        raise AlbertError(
+            f"{path} has {found:,} lines, the model {expected:,} tokens. The file "
+            "belongs to another model."
+        )
+
+
 def check_vocabulary(tokenizer: Any, expected: int, name: Any) -> None:
     """Raise if a tokenizer does not have the number of tokens of a model."""
     found = tokenizer.vocabulary_size()

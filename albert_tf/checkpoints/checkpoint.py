@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import keras
 
 from albert_tf.backbone import AlbertBackbone
-from albert_tf.backbone.presets import check_vocabulary
+from albert_tf.backbone.presets import check_lines, check_vocabulary
 from albert_tf.checkpoints.config import backbone_config, check_groups, read_config
 from albert_tf.checkpoints.heads import HEADS, heads_in, read_head
 from albert_tf.checkpoints.layout import (
@@ -19,6 +19,7 @@ from albert_tf.checkpoints.layout import (
     Layout,
     float32_of,
     listed,
+    name_damage,
 )
 from albert_tf.checkpoints.plan import (
     check_plan,
@@ -30,6 +31,8 @@ from albert_tf.checkpoints.releases import Release
 from albert_tf.tokenizers import load_tokenizer
 from albert_tf.tokenizers.text_tokenizer import TextTokenizer
 
+# What values of other types in a config raise.
+_WRONG_VALUES = (TypeError, ValueError, LookupError, AttributeError)
 Config: TypeAlias = str | os.PathLike | dict[str, Any]
 
 
@@ -85,7 +88,8 @@ class Checkpoint:
         self.config_source, self.config = self.find_config(config)
         self.arguments = backbone_config(layout, self.config, self.config_source)
         check_groups(self.arguments, len(self.file_shapes), self.config_source)
-        self.heads = heads_in(layout, self.shapes, self.config)
+        with name_damage(self.config_source, *_WRONG_VALUES):
+            self.heads = heads_in(layout, self.shapes, self.config)
         if config is None and self.release is not None:
             self._correct_config(self.release)
 
@@ -176,7 +180,10 @@ class Checkpoint:
     def find_tokenizer(self, lowercase: bool) -> TextTokenizer | None:
         """Return the tokenizer of that vocabulary, `None` without one."""
         path = self.vocabulary
-        return None if path is None else load_tokenizer(path, lowercase)
+        if path is None:
+            return None
+        check_lines(path, self.arguments["vocabulary_size"])
+        return load_tokenizer(path, lowercase)
 
     # === Parts and heads ===
 
@@ -201,7 +208,8 @@ class Checkpoint:
         """Return the arguments of the task of a head, an empty dict without it."""
         if not self._has(part):
             return {}
-        return read_head(part, self.config, self.config_source)
+        with name_damage(self.config_source, *_WRONG_VALUES):
+            return read_head(part, self.config, self.config_source)
 
     def _has(self, part: str) -> bool:
         """Return whether a head is complete, or raise if it is incomplete."""

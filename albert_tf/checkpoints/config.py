@@ -39,8 +39,8 @@ def backbone_config(
     for field, value in layout.constants.items():
         if config.get(field, value) != value:
             raise CheckpointError(
-                f"{source} has {field}={config[field]!r}. This package builds models "
-                f"with {field}={value!r} only."
+                f"{source} has {field}={config[field]!r:.80}. This package builds "
+                f"models with {field}={value!r} only."
             )
     arguments = dict(layout.fixed)
     for field, names in layout.config_fields.items():

@@ -37,7 +37,9 @@ def name_damage(path: Any, *errors: type[Exception]) -> Iterator[None]:
         yield
     except errors as error:
         if isinstance(error, AlbertError):
-            raise
+            if str(path) in str(error):
+                raise
+            raise CheckpointError(f"{path} cannot be loaded. {error}") from error
         raise CheckpointError(
             f"{path} is damaged, truncated or of another kind. Download or copy it "
             f"again. ({first_line(error)})"

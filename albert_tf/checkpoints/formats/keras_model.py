@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.backbone.encoder_blocks import MOST_BLOCKS
+from albert_tf.backbone.presets import check_lines
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.config import read_config
 from albert_tf.checkpoints.layout import CheckpointError, Layout, name_damage
@@ -143,7 +144,11 @@ def _load(path: pathlib.Path) -> keras.Model:
         if not (path / name).is_file():
             raise FileNotFoundError(f"{path} is an incomplete preset: it lacks {name}.")
     with unchanged(*preset_files(path)), name_damage(path, *_DAMAGE):
-        _check_layers(read_config(path / "config.json"), path)
+        fields = read_config(path / "config.json")
+        _check_layers(fields, path)
+        size = fields.get("config", {}).get("vocabulary_size", 0)
+        for file in path.glob("assets/tokenizer/*.txt"):
+            check_lines(file, size)
         files = sorted(path.glob("*.weights.h5"))
         stored = sum(_stored_numbers(file, file) for file in files)
         with without_initializing(stored, path):
@@ -168,14 +173,13 @@ def _check_layers(fields: Any, path: pathlib.Path) -> None:
 
 def _stored_numbers(file: Any, path: pathlib.Path) -> int:
     """Return how many numbers an HDF5 file has."""
-    sizes = []
+    found: list[Any] = []
     with h5py.File(file) as weights:
-        weights.visititems(
-            lambda _, x: sizes.append((x.size, x.nbytes)) if hasattr(x, "size") else None
-        )
-    # Data that were never written take no room.
-    check_expansion(path, sum(x for _, x in sizes))
-    return sum(x for x, _ in sizes)
+        weights.visititems(lambda _, x: found.append(x))
+        arrays = [x for x in found if isinstance(x, h5py.Dataset)]
+        # Data that were never written take no room.
+        check_expansion(path, sum(x.nbytes for x in arrays))
+        return sum(x.size for x in arrays)
 
 
 def _registered(config: pathlib.Path) -> Any:
