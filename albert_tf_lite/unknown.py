@@ -9,8 +9,9 @@ from typing import Any
 
 # A larger share of unknown tokens is a warning.
 MOST_UNKNOWN = 0.05
-# Number of texts in which the commonest unknown characters are looked for.
+# Texts, and characters of each, in which the commonest unknown ones are looked for.
 SAMPLED = 100
+SAMPLED_CHARACTERS = 10_000
 NAMED = 10
 # Warnings that are not repeated.
 REMEMBERED = 1000
@@ -37,7 +38,8 @@ def warn_of_unknown(
     if not are_many(unknown, tokens):
         return
     found = texts()
-    counts = unknown_texts(found[:: -(-len(found) // SAMPLED)], tokenizer)
+    sample = [x[:SAMPLED_CHARACTERS] for x in found[:: -(-len(found) // SAMPLED)]]
+    counts = unknown_texts(sample, tokenizer)
     warn(
         f"{unknown / tokens:.1%} of the tokens of {len(found):,} "
         f"text{'s' * (len(found) > 1)} are {tokenizer.unk_token}, most often for "
