@@ -74,8 +74,8 @@ class ExportedModel:
                 f"({type(error).__name__}: {error})"
             ) from error
 
-    def _read_settings(self, settings):
-        self.settings: dict[str, Any] = settings
+    def _read_settings(self, settings: dict[str, Any]) -> None:
+        self.settings = settings
         self.task: str = self.settings["task"]
         self.pairs: bool = self.settings["pairs"]
         self.sequence_length: int = self.settings["sequence_length"]
