@@ -75,7 +75,7 @@ def main():
     start = time.perf_counter()
     with tempfile.TemporaryFile() as log, contextlib.ExitStack() as stack:
         stack.callback(os.dup2, os.dup(2), 2)
-        os.dup2(log.fileno(), 2)  # Of the workers, too.
+        os.dup2(log.fileno(), 2)  # The workers inherit it.
         context = multiprocessing.get_context("spawn")
         with concurrent.futures.ProcessPoolExecutor(2, context) as workers:
             call = functools.partial(answer, arguments.file)

@@ -135,7 +135,7 @@ def test_a_directory_has_one_writer(tmp_path):
 
 
 def test_native_output_is_hidden_unless_it_ends_with_an_error(capfd, monkeypatch):
-    """In processes of the command line. Others may log from a thread meanwhile."""
+    """Elsewhere, a thread of the user may be logging meanwhile."""
     with silent_stderr():
         os.write(2, b"a line of the user\n")
     assert capfd.readouterr().err == "a line of the user\n"

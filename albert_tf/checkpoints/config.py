@@ -69,7 +69,7 @@ def check_groups(arguments: dict[str, Any], num_tensors: int, source: str) -> No
         count = arguments[name] * arguments["num_inner_repetitions"]
         if count > num_tensors:
             raise CheckpointError(
-                f"{source} has {count:,} blocks with tensors of their own ({name}="
+                f"{source} has {count:,} separate blocks ({name}="
                 f"{arguments[name]}), and the file {num_tensors} tensors."
             )
 

@@ -208,9 +208,12 @@ FILES = {
     "deep": (bundle_with(num_hidden_layers=10**7), "num_hidden_layers=10000000"),
     "groups": (
         bundle_with(num_hidden_groups=10**7),
-        "10,000,000 blocks with tensors of their own",
+        "10,000,000 separate blocks",
     ),
-    "repetitions": (bundle_with(inner_group_num=10**9), "1,000,000,000 blocks"),
+    "repetitions": (
+        bundle_with(inner_group_num=10**9),
+        "1,000,000,000 separate blocks",
+    ),
     "huge_number": (bundle_with(vocab_size=10**30), "vocab_size=1000"),
     "negative": (bundle_with(hidden_size=-48), "hidden_size=-48"),
     "not_a_number": (

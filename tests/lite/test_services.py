@@ -159,7 +159,7 @@ def test_no_log_line_is_lost_and_nothing_is_written(tmp_path):
     written = "\n".join(lines)
     missing = [i for i in range(int(done.stdout)) if f"log line {i}" not in written]
     assert int(done.stdout) > 300 and not missing
-    # Such as the device id of ONNX Runtime.
+    # ONNX Runtime would write a device id.
     assert {x.name for x in home.rglob("*") if x.is_file()} <= {"keras.json"}
 
 
