@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import glob
 import hashlib
 import json
 import math
 import os
 import pathlib
-import secrets
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -22,6 +22,11 @@ from albert_tf_lite.errors import AlbertError
 
 # The folder in an output directory with the state of an unfinished training.
 BACKUP = ".training"
+# Suffixes of files, which are mistakes in the name of a directory.
+_FILE_SUFFIXES = (
+    *(".bin", ".ckpt", ".gz", ".h5", ".html", ".json", ".keras", ".npz", ".onnx"),
+    *(".pb", ".pt", ".pth", ".safetensors", ".tar", ".tflite", ".tgz", ".zip"),
+)
 # Our own checkpoints, by their names: in a checkout and in an installed package.
 BUNDLED = "albert_micro_zh", "albert_micro_zh_reviews"
 
@@ -38,6 +43,20 @@ def find_bundled(name: str | os.PathLike) -> pathlib.Path | None:
     return next(filter(pathlib.Path.is_dir, folders), None)
 
 
+def check_directory(path: str | os.PathLike) -> None:
+    """Raise if a path cannot be that of an output directory."""
+    path = pathlib.Path(path)
+    if path.exists() and not path.is_dir():
+        raise FileExistsError(
+            f"{path} is a file, not a directory. Remove it or choose another name."
+        )
+    if path.suffix.lower() in _FILE_SUFFIXES and not path.exists():
+        raise AlbertError(
+            f"{path} has the suffix of a file, but a directory is written. Choose a "
+            f"name such as {path.with_suffix('')}."
+        )
+
+
 @contextlib.contextmanager
 def complete_directory(path: str | os.PathLike) -> Iterator[pathlib.Path]:
     """Yield a temporary directory, which gets its final name at the end of the block.
@@ -46,24 +65,42 @@ def complete_directory(path: str | os.PathLike) -> Iterator[pathlib.Path]:
     has changed.
     """
     path = pathlib.Path(path)
-    if path.exists() and not path.is_dir():
-        raise FileExistsError(
-            f"{path} is a file, not a directory. Remove it or choose another name."
-        )
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with (
-        name_final_path(path),
-        tempfile.TemporaryDirectory(
-            ".part", f".{path.name}.", path.parent, ignore_cleanup_errors=True
-        ) as temporary,
-    ):
-        folder = pathlib.Path(temporary)
+    check_directory(path)
+    with temporary_directory(path) as folder:
         # So that a model card does not replace that of a person.
         if (path / "README.md").is_file():
             shutil.copy(path / "README.md", folder)
         yield folder
         folder.chmod(0o755)
         _move(folder, path)
+
+
+@contextlib.contextmanager
+def temporary_directory(path: pathlib.Path) -> Iterator[pathlib.Path]:
+    """Yield a new directory beside a path; remove those of killed processes."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    remove_abandoned(path.parent, glob.escape(path.name))
+    with (
+        name_final_path(path),
+        tempfile.TemporaryDirectory(
+            ".part", f".{path.name}.", path.parent, ignore_cleanup_errors=True
+        ) as temporary,
+        only_writer(temporary),
+    ):
+        yield pathlib.Path(temporary)
+
+
+def remove_abandoned(parent: pathlib.Path, pattern: str) -> None:
+    """Remove the temporary directories that killed processes left for some names.
+
+    An entry `former`, which was being replaced, gets its name again.
+    """
+    for abandoned in parent.glob(f".{pattern}.*.part"):
+        with contextlib.suppress(OSError), only_writer(abandoned):
+            final = parent / abandoned.name[1:].rsplit(".", 2)[0]
+            if not final.exists() and (abandoned / "former").exists():
+                (abandoned / "former").rename(final)
+            shutil.rmtree(abandoned)
 
 
 @contextlib.contextmanager
@@ -102,15 +139,10 @@ def complete_file(path: str | os.PathLike) -> Iterator[pathlib.Path]:
     If the block raises, the final file has not changed.
     """
     path = pathlib.Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    # Unique, because several processes may write the same file.
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-    with name_final_path(path):
-        try:
-            yield temporary
-            os.replace(temporary, path)
-        finally:
-            temporary.unlink(missing_ok=True)
+    # One for each process, because several may write the same file.
+    with temporary_directory(path) as folder:
+        yield folder / path.name
+        os.replace(folder / path.name, path)
 
 
 def check_space(path: str | os.PathLike, variables: Iterable[Any]) -> None:
@@ -136,9 +168,8 @@ def check_space(path: str | os.PathLike, variables: Iterable[Any]) -> None:
 
 def remove_directory(path: pathlib.Path) -> None:
     """Remove a directory, which is complete or absent."""
-    unnamed = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
-    path.rename(unnamed)
-    shutil.rmtree(unnamed)
+    with temporary_directory(path) as folder:
+        path.rename(folder / path.name)
 
 
 @contextlib.contextmanager

@@ -1,9 +1,12 @@
 """The `albert-tf` command line, one module per group of commands."""
 
+import codecs
 import importlib.metadata
 import importlib.util
+import io
 import os
 import re
+import signal
 import sys
 import warnings
 
@@ -48,7 +51,6 @@ app = typer.Typer(
     cls=Group,
     help="ALBERT for Keras 3 on TensorFlow, with first-class Chinese support.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     # The boxes of rich truncate option names at 80 columns.
     rich_markup_mode=None,
@@ -98,6 +100,11 @@ def main():
 
     warnings.formatwarning = line_of
     Process.is_ours = True
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        codecs.register_error("albert-tf", _replace)
+        sys.stdout.reconfigure(errors="albert-tf")
+    # As Ctrl-C, so that worker processes and temporary files are removed.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     try:
         app()
     except (AlbertError, OSError) as error:
@@ -108,6 +115,17 @@ def main():
         sys.exit(1)
     finally:
         Process.is_ours = False
+
+
+def _replace(error):
+    """Replace what the encoding of standard output lacks by "?", and warn once."""
+    if error.encoding != "utf-8":  # It lacks only the halves of surrogate pairs.
+        warnings.warn(
+            f"Standard output is {error.encoding}, which lacks some characters. They "
+            "are printed as ?. Set PYTHONIOENCODING=utf-8 for a terminal of UTF-8.",
+            stacklevel=2,
+        )
+    return codecs.replace_errors(error)
 
 
 def _named(message):

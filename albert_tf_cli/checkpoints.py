@@ -2,7 +2,6 @@
 
 import collections
 import dataclasses
-import json
 import math
 import os
 import pathlib
@@ -103,7 +102,7 @@ def inspect(
         columns = Columns(None, text_column, text_b_column, encoding=encoding)
         report["texts"] = _inspect_texts(opened, file, columns)
     if as_json:
-        common.print_line(json.dumps(report, ensure_ascii=False, indent=2))
+        common.print_json(report, indent=2)
         return
     if report["release"]:
         others = RELEASES[report["release"]].confused_with

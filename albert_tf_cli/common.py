@@ -7,6 +7,7 @@ import json
 import pathlib
 import re
 import signal
+import sys
 import threading
 import time
 import warnings
@@ -70,6 +71,11 @@ def releases() -> dict[str, dict]:
     """Read the table of releases without importing TensorFlow."""
     file = importlib.resources.files("albert_tf") / "checkpoints" / "releases.json"
     return json.loads(file.read_text("utf-8"))["releases"]
+
+
+def complete_checkpoint(incomplete: str) -> list[str]:
+    """Return the names of checkpoints that begin so; a shell completes files."""
+    return [x for x in (*BUNDLED, *releases()) if x.startswith(incomplete)]
 
 
 def check_checkpoint(name: str) -> None:
@@ -265,10 +271,17 @@ def shown(value: Any) -> str:
 
 def print_line(line: str) -> None:
     """Print a line for other programs, or safely for a terminal."""
-    if console.is_terminal:
-        line = escaped(line)
-    # JSON may have halves of surrogate pairs.
-    print(line.encode("utf-8", "replace").decode())
+    print(escaped(line) if console.is_terminal else line)
+
+
+def print_json(value: Any, indent: int | None = None) -> None:
+    """Print JSON, with escapes if the encoding of the output lacks a character."""
+    text = json.dumps(value, ensure_ascii=False, indent=indent)
+    try:
+        text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
+    except UnicodeEncodeError:
+        text = json.dumps(value, indent=indent)
+    print_line(text)
 
 
 def print_summary(values: dict) -> None:

@@ -4,7 +4,6 @@ import contextlib
 import functools
 import html
 import itertools
-import json
 import pathlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any
@@ -14,10 +13,10 @@ import typer
 from rich.table import Table
 
 from albert_tf_cli import common, options
-from albert_tf_cli.options import data_option, output_option
+from albert_tf_cli.options import data_option, directory_option
 from albert_tf_cli.tasks import TASKS, Columns, Task, task_named
 from albert_tf_lite.changes import unchanged
-from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.errors import AlbertError, import_extra
 
 # Number of mistakes with colours. Each takes as long as 100 predictions.
 EXPLAINED = 20
@@ -66,7 +65,7 @@ def evaluate(
     ] = None,
     report_directory: Annotated[
         str | None,
-        output_option(
+        directory_option(
             "Directory for report.html and report.json: scores, confusion matrix and "
             "the worst mistakes.",
             "--report",
@@ -129,7 +128,7 @@ def evaluate(
         # To standard error, because --json prints to standard output.
         common.errors.print(f"Wrote {page} ({counts}).", soft_wrap=True)
     if as_json:
-        common.print_line(json.dumps(values, ensure_ascii=False, indent=2))
+        common.print_json(values, indent=2)
     else:
         _print_report(values)
 
@@ -173,6 +172,8 @@ def reader_of(task: Task, skip_invalid: bool = False) -> Callable[..., Any]:
     Readers read a file several times, for its encoding first. It raises if the file
     changes meanwhile.
     """
+    for package in task.requires:
+        import_extra(package)
 
     def read(path: str, columns: Columns, *arguments: Any, **options: Any) -> Any:
         for name, column in zip(Columns._fields[:3], columns, strict=False):

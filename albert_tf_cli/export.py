@@ -67,8 +67,7 @@ def export(
       albert-tf export my_model my.tflite --precision int8
       albert-tf export my_model my.onnx --check test.tsv
     """
-    if format_name is None:
-        format_name = _FORMATS.get(os.path.splitext(path)[1], "savedmodel")
+    format_name = _format_of(path, format_name)
     if format_name == "savedmodel" and (check or precision != "float32"):
         name = "--check" if check else f"--precision {precision}"
         raise AlbertError(f"{name} needs --format litert or --format onnx.")
@@ -131,6 +130,20 @@ def export(
         )
         summary[monitor] = f"{of_file:.4f}, of the model {of_model:.4f}"
     common.print_summary(summary)
+
+
+def _format_of(path, given):
+    """Return the format to write; raise if the suffix of the path is of another."""
+    suffix = os.path.splitext(path)[1].lower()
+    named = _FORMATS.get(suffix)
+    if given is None and suffix and not named:
+        raise AlbertError(
+            f"{path} has the suffix of no format. Expected .onnx, .tflite, or a "
+            "directory without a suffix for a SavedModel. Otherwise, pass --format."
+        )
+    if given and named not in (None, given):
+        raise AlbertError(f"--format {given} does not write {suffix} files.")
+    return given or named or "savedmodel"
 
 
 def _card_facts(model):

@@ -13,6 +13,7 @@ from albert_tf_cli.evaluate import check_support, reader_of
 from albert_tf_cli.options import (
     advanced_option,
     data_option,
+    directory_option,
     model_option,
     output_option,
     training_option,
@@ -42,7 +43,7 @@ _FILES = (
 def finetune(
     context: typer.Context,
     train: Annotated[str, data_option("File of labelled examples.")],
-    output: Annotated[str, output_option("Directory for the model.")],
+    output: Annotated[str, directory_option("Directory for the model.")],
     task: Annotated[
         TaskName,
         data_option(f"Task to learn: {', '.join(TASKS)}.", metavar="TASK"),

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 import typer
 import typer.core
 
+from albert_tf.files import check_directory
 from albert_tf_cli import common
 from albert_tf_cli.chinese_help import Translated
 
@@ -63,6 +64,16 @@ training_option = functools.partial(_option, "Training")
 output_option = functools.partial(_option, "Output")
 advanced_option = functools.partial(_option, "Advanced")
 
+
+def _checked_directory(path: str | None) -> str | None:
+    if path:
+        check_directory(path)
+    return path
+
+
+# An option of `output_option` that names a directory.
+directory_option = functools.partial(output_option, callback=_checked_directory)
+
 Layout = Literal["keras", "google", "albert_zh", "huggingface", "kerashub"]
 
 # === Arguments ===
@@ -72,11 +83,20 @@ Checkpoint = Annotated[
     typer.Argument(
         help="Checkpoint of TensorFlow 1, Hugging Face, KerasHub or this package: its "
         "directory, an archive, its prefix (.../albert_model.ckpt), any of its files, "
-        "or the name of a release such as albert_tiny_zh."
+        "or the name of a release such as albert_tiny_zh.",
+        autocompletion=common.complete_checkpoint,
     ),
 ]
-Model = Annotated[str, typer.Argument(help="Directory written by `finetune`.")]
-OutputDirectory = Annotated[str, typer.Argument(help="Output directory.")]
+Model = Annotated[
+    str,
+    typer.Argument(
+        help="Directory written by `finetune`.",
+        autocompletion=common.complete_checkpoint,
+    ),
+]
+OutputDirectory = Annotated[
+    str, typer.Argument(help="Output directory.", callback=_checked_directory)
+]
 
 # === Options ===
 
@@ -104,7 +124,11 @@ SkipInvalid = Annotated[
     bool, data_option("Skip examples with an invalid label.", "--skip-invalid")
 ]
 StartCheckpoint = Annotated[
-    str | None, model_option("Checkpoint to start from, a path or a release.")
+    str | None,
+    model_option(
+        "Checkpoint to start from, a path or a release.",
+        autocompletion=common.complete_checkpoint,
+    ),
 ]
 Config = Annotated[
     str | None, model_option("Config file of the checkpoint, if it is elsewhere.")

@@ -4,7 +4,6 @@ import contextlib
 import functools
 import io
 import itertools
-import json
 import os
 import pathlib
 import re
@@ -193,7 +192,7 @@ def predict(
     total = sum(blocks.sizes)
     with (
         common.interruptible(context),
-        open_journal(output, run) as (journal, finished),
+        open_journal(output, run, blocks.sizes) as (journal, finished),
     ):
         with (
             common.progress_bar("Texts", context, "texts") as progress,
@@ -272,7 +271,7 @@ def _digest(network, answer):
 
 def _print_answer(task, parts, found, as_json, explain):
     if as_json:
-        common.print_line(json.dumps(found, ensure_ascii=False))
+        common.print_json(found)
         return
     named = task.columns(found["answer"] if explain else found)
     cells = [f"{x:.4f}" if isinstance(x, float) else x for x in named.values()]
@@ -289,7 +288,7 @@ def _print_answer(task, parts, found, as_json, explain):
             texts = [text.replace("\t", " ") for text in texts]
         text = "\t".join(texts)
         # One line per text.
-        text = re.sub(r"[\r\n\ud800-\udfff]", " ", text)
+        text = re.sub("[\r\n]", " ", text)
         common.print_line("\t".join([*map(str, cells), text]))
 
 

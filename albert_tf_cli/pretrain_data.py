@@ -10,6 +10,7 @@ from albert_tf_cli.options import (
     Seed,
     advanced_option,
     data_option,
+    directory_option,
     mask_option,
     output_option,
 )
@@ -37,7 +38,7 @@ def pretrain_data(
         ),
     ],
     vocab: Annotated[str, data_option("A vocab.txt or SentencePiece model.")],
-    output: Annotated[str, output_option("Directory for the records.")],
+    output: Annotated[str, directory_option("Directory for the records.")],
     sequence_length: Annotated[int, output_option("Tokens per sequence.")] = 512,
     order: Annotated[
         Order,

@@ -8,6 +8,7 @@ import typer
 from albert_tf_cli import common, options
 from albert_tf_cli.options import (
     data_option,
+    directory_option,
     mask_option,
     model_option,
     output_option,
@@ -23,7 +24,7 @@ Optimizer = Literal["lamb", "adamw"]
 def pretrain(
     context: typer.Context,
     data: Annotated[str, data_option("Directory of records from `pretrain-data`.")],
-    output: Annotated[str, output_option("Directory for the checkpoint.")],
+    output: Annotated[str, directory_option("Directory for the checkpoint.")],
     dev: Annotated[str | None, data_option("Records to evaluate on.")] = None,
     config: Annotated[
         str | None, model_option("A size such as albert_tiny_zh, or a config file.")

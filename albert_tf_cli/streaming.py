@@ -4,12 +4,14 @@ A file is read several times: to check it, to answer its texts and to write its 
 beside the answers. Each time, every block must be that of the first time.
 """
 
+import collections
 import contextlib
 import functools
 import hashlib
 import itertools
 import json
 import pathlib
+import warnings
 from collections.abc import Callable, Generator, Iterator
 from typing import Any, BinaryIO
 
@@ -19,7 +21,7 @@ from albert_tf_cli.tasks.task import as_columns
 from albert_tf_lite.changes import change_check, changed_error
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.executors import run_jobs, with_warnings
-from albert_tf_lite.unknown import issue_once
+from albert_tf_lite.unknown import TruncatedTextsWarning, issue_once
 
 # Texts per block. A kill loses the blocks that are being computed.
 BLOCK = 1000
@@ -97,17 +99,27 @@ def answer_blocks(
 ) -> Generator[tuple[Any, list], None, None]:
     """Yield inputs and answers of each block that is not finished, in order.
 
-    Warnings of one kind are issued once.
+    Warnings of one kind are issued once, those of truncated texts at the end.
     """
     unfinished = itertools.islice(blocks(), finished, None)
     jobs = ((x, (x,)) for x, _ in unfinished)
     run = run_jobs(functools.partial(with_warnings, function), jobs, engine, workers)
-    issued = set[str]()
+    issued, truncated, total = set[str](), collections.Counter[str](), 0
     # Stop the workers at an error, not when the garbage is collected.
     with contextlib.closing(run):
-        for x, (answers, messages) in run:
-            issue_once(messages, issued)
-            yield x, answers
+        try:
+            for x, (answers, messages) in run:
+                total += len(answers)
+                for message in messages:
+                    if isinstance(message, TruncatedTextsWarning):
+                        truncated[message.limit] += message.count
+                    else:
+                        issue_once(message, issued)
+                yield x, answers
+        finally:
+            for limit, count in truncated.items():
+                warning = TruncatedTextsWarning(count, total, limit)
+                warnings.warn(warning, stacklevel=2)
 
 
 # === Answers of an unfinished run: a line of settings, then a line per block ===
@@ -126,33 +138,66 @@ def read_journal(journal: BinaryIO) -> Iterator[list]:
     return map(json.loads, journal)
 
 
+def _intact_lengths(path, header, run, sizes):
+    """Return the bytes of the header and of each block of answers before any damage.
+
+    A process that was killed may have left its last line incomplete.
+    """
+    lengths = [len(header)]
+    with open(path, "rb") as lines:
+        before = lines.readline()
+        if before != header and lines.peek(1):
+            raise AlbertError(
+                f"{path} holds the answers of an unfinished run "
+                f"{_difference(before, run)}. Run its command again, remove the file, "
+                "or choose another --output."
+            )
+        for number, size in enumerate(sizes, start=2):
+            line = lines.readline()
+            if not line.endswith(b"\n"):
+                break
+            try:
+                is_intact = len(json.loads(line)) == size
+            except (ValueError, TypeError):
+                is_intact = False
+            if not is_intact:
+                warnings.warn(
+                    f"Line {number} of {path}, the answers of an unfinished run, is "
+                    "damaged. These and the later answers are computed again.",
+                    stacklevel=2,
+                )
+                break
+            lengths.append(len(line))
+    return lengths
+
+
+def _difference(header, run):
+    """Return how the first line of a journal differs from the settings of a run."""
+    try:
+        old = dict(json.loads(header))
+    except (ValueError, TypeError):
+        return "whose settings are damaged"
+    changed = [name for name, x in run.items() if old.get(name) != x]
+    return f"with other {', '.join(changed)}"
+
+
 @contextlib.contextmanager
-def open_journal(output: str, run: dict[str, Any]) -> Iterator[tuple[BinaryIO, int]]:
+def open_journal(
+    output: str, run: dict[str, Any], sizes: list[int]
+) -> Iterator[tuple[BinaryIO, int]]:
     """Yield the file for the answers of a run, and the number of blocks it has.
 
     It is removed at the end, and after an error if it has no blocks. Raise if it holds
-    blocks of another run.
+    blocks of another run. `sizes` are the numbers of texts of all blocks.
     """
     path = pathlib.Path(output)
     path = path.with_name(f".{path.name}.answers")
     path.parent.mkdir(parents=True, exist_ok=True)
     header = json.dumps(run).encode() + b"\n"
     with name_final_path(output), open(path, "a+b") as file, only_writer(path):
-        with open(path, "rb") as written:
-            # Without the line that a killed process has not completed.
-            sizes = [len(line) for line in written if line.endswith(b"\n")]
-            written.seek(0)
-            before = written.readline()
-        finished = len(sizes[1:])
-        if finished and before != header:
-            old = json.loads(before)
-            changed = [name for name, x in run.items() if old.get(name) != x]
-            raise AlbertError(
-                f"{path} holds the answers of an unfinished run with other "
-                f"{', '.join(changed)}. Run its command again, remove the file, or "
-                "choose another --output."
-            )
-        file.truncate(sum(sizes) if finished else 0)
+        lengths = _intact_lengths(path, header, run, sizes)
+        finished = len(lengths) - 1
+        file.truncate(sum(lengths) if finished else 0)
         if not finished:
             file.write(header)
             file.flush()

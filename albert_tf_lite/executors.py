@@ -15,7 +15,7 @@ from collections.abc import Callable, Generator, Iterable
 from typing import Any
 
 from albert_tf_lite.errors import AlbertError, Process, import_extra, silent_stderr
-from albert_tf_lite.unknown import UnknownTokensWarning
+from albert_tf_lite.unknown import OWN_WARNINGS
 
 
 def available_cpus(root: str = "/") -> int:
@@ -165,7 +165,7 @@ def with_warnings(
         result = function(*arguments)
     shown = (x.message for x in caught if issubclass(x.category, UserWarning))
     # Those of other packages may not be pickled.
-    return result, [x if isinstance(x, UnknownTokensWarning) else str(x) for x in shown]
+    return result, [x if isinstance(x, OWN_WARNINGS) else str(x) for x in shown]
 
 
 def call_pickled(pickled: bytes, *arguments: Any) -> Any:

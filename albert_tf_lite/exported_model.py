@@ -28,7 +28,7 @@ from albert_tf_lite.errors import (
 from albert_tf_lite.inputs import as_texts
 from albert_tf_lite.sentence_piece import SentencePieceTokenizer
 from albert_tf_lite.tagging import Tagging
-from albert_tf_lite.unknown import warn, warn_of_unknown
+from albert_tf_lite.unknown import TruncatedTextsWarning, warn, warn_of_unknown
 from albert_tf_lite.word_piece import WordPieceTokenizer
 
 # The file in the directory of a model that answers without TensorFlow.
@@ -245,11 +245,8 @@ class ExportedModel:
         special = tokenizer.cls_token_id, tokenizer.sep_token_id
         rows = [pack(example, *special, length) for example in examples]
         if truncated := sum(was_cut for _, _, was_cut in rows):
-            warn(
-                f"{truncated} of {len(rows)} texts are longer than the {length} tokens "
-                "that the file takes. They were truncated.",
-                stacklevel=4,
-            )
+            limit = f"the {length} tokens that the file takes"
+            warn(TruncatedTextsWarning(truncated, len(rows), limit), stacklevel=4)
         outputs = [None] * len(rows)
         batch_size = batch_size or 32
         order = sorted(range(len(rows)), key=lambda i: len(rows[i][0]))

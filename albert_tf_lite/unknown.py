@@ -1,10 +1,10 @@
-"""Warn of texts that a vocabulary does not cover."""
+"""Warn of texts that a vocabulary does not cover, or that are truncated."""
 
 import collections
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 # A larger share of unknown tokens is a warning.
@@ -25,6 +25,29 @@ class UnknownTokensWarning(UserWarning):
     """Many tokens of some texts are not in the vocabulary."""
 
 
+class TruncatedTextsWarning(UserWarning):
+    """Texts are longer than the limit.
+
+    Args:
+        count, total: ints, the number of truncated and of all texts.
+        limit: string, such as "sequence_length=128 tokens".
+    """
+
+    def __init__(self, count: int, total: int, limit: str):
+        super().__init__(count, total, limit)
+        self.count, self.total, self.limit = count, total, limit
+
+    def __str__(self):
+        return (
+            f"{self.count:,} of {self.total:,} texts are longer than {self.limit} and "
+            "were truncated."
+        )
+
+
+# Warnings that can be sent to another process.
+OWN_WARNINGS = (UnknownTokensWarning, TruncatedTextsWarning)
+
+
 def warn_of_unknown(
     unknown: int, tokens: int, texts: Callable[[], Sequence[str]], tokenizer: Any
 ) -> None:
@@ -40,18 +63,15 @@ def warn_of_unknown(
     found = texts()
     sample = [x[:SAMPLED_CHARACTERS] for x in found[:: -(-len(found) // SAMPLED)]]
     counts = unknown_texts(sample, tokenizer)
-    warn(
+    warning = UnknownTokensWarning(
         f"{unknown / tokens:.1%} of the tokens of {len(found):,} "
         f"text{'s' * (len(found) > 1)} are {tokenizer.unk_token}, most often for "
-        f"{', '.join(commonest(counts))}. {advice(counts, tokenizer)}",
-        UnknownTokensWarning,
-        stacklevel=4,
+        f"{', '.join(commonest(counts))}. {advice(counts, tokenizer)}"
     )
+    warn(warning, stacklevel=4)
 
 
-def warn(
-    message: str, category: type[Warning] = UserWarning, stacklevel: int = 1
-) -> None:
+def warn(warning: Warning, stacklevel: int = 1) -> None:
     """Issue a warning about texts of a request.
 
     As `warnings.warn`, which would remember every text of a message for good.
@@ -62,8 +82,8 @@ def warn(
     for _ in range(1, stacklevel):
         frame = frame.f_back or frame
     warnings.warn_explicit(
-        message,
-        category,
+        warning,
+        type(warning),
         frame.f_code.co_filename,
         frame.f_lineno,
         frame.f_globals.get("__name__"),
@@ -111,16 +131,15 @@ def advice(counts: collections.Counter[str], tokenizer: Any) -> str:
     )
 
 
-def issue_once(messages: Iterable[Warning | str], issued: set[str]) -> None:
-    """Issue the warnings of parts of a run, if they are of another kind than before.
+def issue_once(message: Warning | str, issued: set[str]) -> None:
+    """Issue a warning of a part of a run, if it is of another kind than before.
 
     Messages that differ in numbers only are of one kind. `issued` keeps the kinds.
     """
-    for message in messages:
-        kind = re.sub("[0-9]+", "", kind_of(message))
-        if kind not in issued:
-            issued.add(kind)
-            warnings.warn(message, stacklevel=3)
+    kind = re.sub("[0-9]+", "", kind_of(message))
+    if kind not in issued:
+        issued.add(kind)
+        warnings.warn(message, stacklevel=3)
 
 
 def kind_of(message: Warning | str) -> str:

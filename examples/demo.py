@@ -39,7 +39,8 @@ def run(title, *command, **options):
     """Print a command and run it."""
     command = [str(part) for part in command]
     shown = [pathlib.Path(command[0]).name, *command[1:]]
-    print(f"\n\033[1m{title}\033[0m\n$ {shlex.join(shown)}\n", flush=True)
+    CONSOLE.print(f"\n[bold]{title}[/bold]")
+    print(f"$ {shlex.join(shown)}\n", flush=True)
     result = subprocess.run(command, text=True, **options)
     if result.returncode:
         sys.exit((result.stderr or "") + f"\nStep failed: {title}")

@@ -8,6 +8,7 @@ import pathlib
 import platform
 import shutil
 import stat
+import subprocess
 import sys
 import unittest.mock
 
@@ -24,6 +25,9 @@ from albert_tf.files import (
 )
 from albert_tf.quiet_import import lacks_avx
 from albert_tf_lite.errors import Process, silent_stderr
+
+# A process that imports no TensorFlow.
+LAZY = {"ALBERT_TF_LAZY": "1"}
 
 
 def everything_in(directory):
@@ -88,6 +92,29 @@ def test_a_file_is_complete_or_the_old_one(tmp_path):
         second.write_text("second")
     assert path.read_text() == "first"
     assert everything_in(tmp_path) == ["plot.png"]
+
+
+KILLED = """
+import os, sys
+from albert_tf.files import complete_directory, complete_file
+with {}(sys.argv[1]) as new:
+    os.kill(os.getpid(), 9)
+"""
+
+
+@pytest.mark.parametrize("write", (complete_file, complete_directory))
+def test_the_next_run_removes_what_a_killed_process_left(tmp_path, write):
+    path = tmp_path / "a[1]"
+    code = KILLED.format(write.__name__)
+    subprocess.run([sys.executable, "-c", code, path], env=os.environ | LAZY)
+    assert len(everything_in(tmp_path)) == 1
+    with complete_file(tmp_path / "b.json") as other, write(path) as new:
+        # Not what another process is writing.
+        with complete_file(tmp_path / "b.json") as last:
+            last.write_text("1")
+        other.write_text("2")
+        new.write_text("{}") if write is complete_file else (new / "x").mkdir()
+    assert [x.name for x in tmp_path.iterdir() if x != path] == ["b.json"]
 
 
 def test_errors_name_the_final_file_and_a_missing_parent_is_created(tmp_path):

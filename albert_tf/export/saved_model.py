@@ -3,14 +3,19 @@
 import os
 import pathlib
 import shutil
-import tempfile
 from collections.abc import Callable
 from typing import Any
 
 import tensorflow as tf
 
 from albert_tf.export.description import check_backend, check_preprocessor
-from albert_tf.files import check_space, name_final_path, write_json
+from albert_tf.files import (
+    check_directory,
+    check_space,
+    name_final_path,
+    temporary_directory,
+    write_json,
+)
 from albert_tf.model_card import write_model_card
 from albert_tf.models.task import AlbertTask
 from albert_tf_lite.errors import AlbertError
@@ -224,6 +229,7 @@ def write_version(
     path of an empty directory.
     """
     directory = pathlib.Path(directory)
+    check_directory(directory)
     if version is None:
         found = os.listdir(directory) if directory.exists() else []
         if others := sorted(set(found) - _EXPORTED):
@@ -233,16 +239,10 @@ def write_version(
             )
     elif version != "next":
         raise AlbertError(f'`version` must be None or "next". Received: {version!r}')
-    parent = directory.parent if version is None else directory
-    parent.mkdir(parents=True, exist_ok=True)
-    # Not a number: a server loads every directory whose name is one.
-    with (
-        name_final_path(directory),
-        tempfile.TemporaryDirectory(
-            ".part", ".export.", parent, ignore_cleanup_errors=True
-        ) as temporary,
-    ):
-        folder = pathlib.Path(temporary, "new")
+    # Its name is not a number: a server loads every directory whose name is one.
+    final = directory if version is None else directory / "next"
+    with name_final_path(directory), temporary_directory(final) as temporary:
+        folder = temporary / "new"
         folder.mkdir()
         if version is None and (directory / "README.md").is_file():
             shutil.copy(directory / "README.md", folder)
@@ -254,7 +254,7 @@ def write_version(
             ) from error
         if version == "next":
             return _rename_to_next(folder, directory)
-        former = pathlib.Path(temporary, "former")
+        former = temporary / "former"
         if directory.exists():
             directory.rename(former)
         try:

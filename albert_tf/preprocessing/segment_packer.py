@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf_lite.errors import AlbertError
-from albert_tf_lite.unknown import warn
+from albert_tf_lite.unknown import TruncatedTextsWarning, warn
 
 
 @dataclasses.dataclass(frozen=True)
@@ -313,9 +313,6 @@ class Windows:
 
 def warn_of_truncation(is_long: Any, sequence_length: int) -> None:
     """Warn if examples are longer than `sequence_length`, bool [examples]."""
-    if count := np.count_nonzero(is_long):
-        warn(
-            f"{count} of {len(is_long)} texts are longer than sequence_length="
-            f"{sequence_length} tokens and were truncated.",
-            stacklevel=3,
-        )
+    if count := int(np.count_nonzero(is_long)):
+        limit = f"sequence_length={sequence_length} tokens"
+        warn(TruncatedTextsWarning(count, len(is_long), limit), stacklevel=3)

@@ -14,7 +14,12 @@ import pathlib
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from albert_tf.files import complete_file, only_writer, write_json
+from albert_tf.files import (
+    complete_file,
+    only_writer,
+    remove_abandoned,
+    write_json,
+)
 from albert_tf.pretraining.corpus import Corpus, printable
 from albert_tf.pretraining.records import MANIFEST, read_manifest
 from albert_tf.pretraining.shards import PretrainingData, ShardMaker
@@ -104,7 +109,8 @@ def make_pretraining_data(
         make, issued = functools.partial(with_warnings, make_shards), set[str]()
         for position, (made, messages) in run_jobs(make, jobs, engine, workers):
             shards += made
-            issue_once(messages, issued)
+            for message in messages:
+                issue_once(message, issued)
             if progress is not None:
                 progress(position, corpus.total_bytes)
         records = sum(shard["records"] for shard in shards)
@@ -154,9 +160,7 @@ def _claim(
                 f"{output} holds records made with other settings ({differ}). Choose "
                 "another directory, or remove it."
             )
-    # Left by a process that was killed.
-    for file in output.glob(".pretrain-*.part"):
-        file.unlink()
+    remove_abandoned(output, "pretrain-*")
     write_json(output / MANIFEST, header)
     with complete_file(copy) as temporary:
         temporary.write_bytes(content)

@@ -294,6 +294,7 @@ class Summarization(Task):
     """An article and its summary, sentences of the article; scored by ROUGE."""
 
     name = "summarization"
+    requires = ("rouge_score",)
 
     def read(self, path, columns, known=None):
         return Examples(*albert_tf.data.read_articles(path, columns.encoding))

@@ -55,6 +55,7 @@ class Task:
 
     Attributes:
         name: string, as for `--task`.
+        requires: tuple of strings, the optional packages of its scores.
         scores: optional method of examples and predicted, a dict of the scores that
             Keras does not compute.
         mistakes: optional method of model, examples and predicted: wrong predictions,
@@ -70,6 +71,7 @@ class Task:
     """
 
     name = ""
+    requires: tuple[str, ...] = ()
     scores: Any = None
     mistakes: Any = None
     suspicious: Any = None

@@ -2,6 +2,7 @@
 
 import hashlib
 import shutil
+import sys
 import warnings
 
 import pytest
@@ -77,6 +78,10 @@ EARLY = {
     "evaluate model train.tsv --train train.tsv": "--train needs --report DIRECTORY",
     "predict model 好 --output notes": "notes already exists. Choose another --output",
     "pretrain --data no --output out --config albert_tiny_zh": "no records in no",
+    "export model x.pb": "x.pb has the suffix of no format. Expected .onnx, .tflite",
+    "export model x.tflite --format onnx": "--format onnx does not write .tflite files",
+    "convert checkpoint x.h5 --to keras": "Choose a name such as x.",
+    f"{START} --output my.keras": "Choose a name such as my",
 }
 LATE = {
     f"{TRAIN} train.tsv --config small --vocab vocab.txt": "Known sizes: ",
@@ -100,6 +105,13 @@ def test_a_mistake_is_one_line_and_changes_nothing(command, folder, monkeypatch)
     before = digests(folder)
     assert {**EARLY, **LATE}[command] in refused(*command.split())
     assert digests(folder) == before and not (folder / "out").exists()
+
+
+def test_a_package_that_scores_need_is_missing(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    monkeypatch.setitem(sys.modules, "rouge_score", None)
+    error = refused(*f"{START} --task summarization".split())
+    assert "rouge_score is not installed. Run: pip install" in error
 
 
 @pytest.mark.parametrize("name", ["config.json", "model.weights.h5"])

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -20,15 +21,15 @@ ALBERT_TF = pathlib.Path(sys.executable).with_name("albert-tf")
 COMMANDS = typer.main.get_command(albert_tf_cli.app).commands
 
 
-def start(*command, cwd):
+def start(*command, cwd, **environment):
     """Start a process without the settings of these tests."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith("TF_CPP")}
     return subprocess.run(
         [str(part) for part in command],
         capture_output=True,
-        text=True,
+        encoding=environment.get("PYTHONIOENCODING", "utf-8"),
         cwd=cwd,
-        env={**kept, "PYTHONPATH": str(ROOT)},
+        env={**kept, "PYTHONPATH": str(ROOT), **environment},
     )
 
 
@@ -77,6 +78,41 @@ def test_predict_prints_nothing_of_tensorflow(tmp_path):
     assert [x.split("\t")[2] for x in done.stdout.splitlines()] == texts
     (warning,) = done.stderr.splitlines()
     assert warning.startswith("Warning: 1 of 2 texts are longer than sequence_length=")
+
+
+@pytest.mark.slow
+@needs_onnx
+def test_a_terminal_without_some_characters(tmp_path):
+    file = tmp_path / "model.onnx"
+    albert_tf.export.onnx(small_classifier(2, labels=["坏", "😀"]), file)
+    (tmp_path / "a.txt").write_text("好🙄\n很好\n", "utf-8")
+    for options in ((), ("--json",)):
+        done = start(
+            *(ALBERT_TF, "predict", file, "a.txt", *options),
+            cwd=tmp_path,
+            PYTHONIOENCODING="gbk",
+        )
+        assert done.returncode == 0 and done.stdout.count("\n") == 2
+        assert ("Standard output is gbk" in done.stderr) == (not options)
+        if options:
+            labels = {json.loads(x)["label"] for x in done.stdout.splitlines()}
+            assert labels <= {"坏", "😀"}
+        else:
+            assert re.fullmatch(
+                "(坏|[?])\t0[.]\\d+\t好[?]", done.stdout.splitlines()[0]
+            )
+
+
+def test_names_are_completed(tmp_path):
+    def complete(*words):
+        typed = {"COMP_WORDS": " ".join(words), "COMP_CWORD": str(len(words) - 1)}
+        asked = {"_ALBERT_TF_COMPLETE": "complete_bash", **typed}
+        return start(ALBERT_TF, cwd=tmp_path, **asked).stdout.split()
+
+    assert complete("albert-tf", "pre") == ["pretrain-data", "pretrain", "predict"]
+    releases = complete("albert-tf", "inspect", "albert_t")
+    assert "albert_tiny_zh" in releases and all(x[:8] == "albert_t" for x in releases)
+    assert complete("albert-tf", "finetune", "--checkpoint", "zzz") == []
 
 
 @pytest.mark.slow

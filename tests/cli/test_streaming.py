@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from unittest import mock
 
 import numpy as np
@@ -189,16 +190,18 @@ def test_a_wrong_row_of_a_late_block_is_named_before_any_answer(
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_unknown_tokens_of_a_file_are_named_once(
+def test_unknown_tokens_are_named_once_and_truncated_texts_counted(
     model, tmp_path, small_blocks, workers
 ):
     # Other characters in each block.
     lines = [f"很好{chr(0x9F00 + i)}{chr(0x9F00 + i)}\n" for i in range(10)]
+    lines[4] = lines[8] = lines[9] = "好" * 200 + "\n"
     (tmp_path / "a.txt").write_text("".join(lines), "utf-8")
     with pytest.warns(UserWarning) as found:
         run("predict", model, tmp_path / "a.txt", "--workers", workers)
-    (message,) = (str(x.message) for x in found)
-    assert message.startswith("50.0% of the tokens of 3 texts are [UNK]")
+    first, last = (str(x.message) for x in found)
+    assert first.startswith("50.0% of the tokens of 3 texts are [UNK]")
+    assert last.startswith("3 of 10 texts are longer than the ")
 
 
 # === Resuming ===
@@ -217,6 +220,11 @@ def test_an_interrupted_run_is_resumed(model, tmp_path, small_blocks, error):
         else:
             assert "resumed.csv: full" in refused(*command, "--workers", 1)
     assert not resumed.exists()
+    if error is KeyboardInterrupt:
+        journal = tmp_path / ".resumed.csv.answers"
+        lines = journal.read_bytes().splitlines(keepends=True)
+        lines[2] = lines[2].replace(b"label", b"la", 1)[:-9] + b"\n"
+        journal.write_bytes(b"".join(lines))
     # Another command does not continue it.
     assert "unfinished run with other top_k." in refused(*command, "--top-k", 0)
     other = write_table(tmp_path / "other.tsv", 13)
@@ -226,9 +234,12 @@ def test_an_interrupted_run_is_resumed(model, tmp_path, small_blocks, error):
     moved = tmp_path / "moved.csv"
     moved.write_text(file.read_text("utf-8").replace("\t", ","), "utf-8")
     patch, calls = interrupt_after(0, error)
-    with patch:
+    with patch, warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
         run("predict", model, moved, "--output", resumed, "--workers", 2)
-    assert len(calls) == 3
+    damaged = [x for x in found if "Line 3 of" in str(x.message)]
+    assert len(damaged) == (error is KeyboardInterrupt)
+    assert len(calls) == 3 + len(damaged)
     assert resumed.read_bytes() == whole.read_bytes()
     assert not [*tmp_path.glob(".*")]
 

@@ -58,6 +58,13 @@ def test_the_former_export_stays_if_the_new_one_cannot_replace_it(tmp_path):
     with pytest.raises(FileNotFoundError):
         write_version(tmp_path / "model", None, pathlib.Path.rmdir)
     assert [x.name for x in tmp_path.rglob("*")] == ["model", "saved_model.pb"]
+    # The same after a process was killed at that moment.
+    former = tmp_path / ".model.0123abcd.part" / "former"
+    former.parent.mkdir()
+    (tmp_path / "model").rename(former)
+    with pytest.raises(FileNotFoundError):
+        write_version(tmp_path / "model", None, pathlib.Path.rmdir)
+    assert [x.name for x in tmp_path.rglob("*")] == ["model", "saved_model.pb"]
 
 
 def test_two_who_export_at_once_get_a_version_each(tmp_path):

@@ -51,10 +51,10 @@ def test_warnings_about_requests_are_not_kept(traced):
     with warnings.catch_warnings(record=True) as shown:
         warnings.simplefilter("default")
         for _ in range(2):
-            warn("The same texts")
+            warn(UserWarning("The same texts"))
         assert len(shown) == 1
         for i in range(3000):
-            warn(f"{i} texts" + 1000 * "!")
+            warn(UserWarning(f"{i} texts" + 1000 * "!"))
             shown.clear()
     assert "__warningregistry__" not in globals()
     assert traced() < 2

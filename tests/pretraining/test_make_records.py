@@ -248,8 +248,8 @@ def test_an_interrupted_run_is_resumed(make, tmp_path, monkeypatch, number):
     with pytest.raises((ValueError, FileNotFoundError)):
         PretrainingRecords(output)
     before = stamps(output)
-    # A killed process may also leave this file.
-    (output / ".pretrain-00001.tfrecord.1a2b3c4d.part").write_text("half")
+    # A killed process may also leave this directory.
+    (output / ".pretrain-00001.tfrecord.1a2b3c4d.part").mkdir()
     assert make("out") == make("whole")
     assert checksums(output) == checksums(tmp_path / "whole")
     assert not list(output.glob(".*"))

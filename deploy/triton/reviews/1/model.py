@@ -16,49 +16,62 @@ from albert_tf_lite import OnnxModel
 class TritonPythonModel:
     def initialize(self, args):
         config = json.loads(args["model_config"])
-        self.inputs = [part["name"] for part in config["input"]]
+        self.inputs = {part["name"]: part["dims"] for part in config["input"]}
         self.outputs = {
             part["name"]: pb_utils.triton_string_to_numpy(part["data_type"])
             for part in config["output"]
         }
+        given = config.get("parameters", {}).get("file", {})
         folder = pathlib.Path(args["model_repository"], args["model_version"])
-        file = config["parameters"]["file"]["string_value"]
-        self.model = OnnxModel(str(folder / file))
+        self.model = OnnxModel(str(folder / given.get("string_value", "model.onnx")))
 
     def execute(self, requests):
-        columns = [[self._texts(x, name) for x in requests] for name in self.inputs]
-        counts = [len(texts) for texts in columns[0]]
-        joined = [sum(texts, []) for texts in columns]
+        columns = [
+            [self._column(request, name) for request in requests]
+            for name in self.inputs
+        ]
+        bounds = np.cumsum([0, *map(len, columns[0])])
+        joined = [sum(parts, []) for parts in columns]
         # All requests at once: Triton has gathered them, the model groups by length.
         try:
-            answers = self.model.predict(
-                joined[0] if len(joined) == 1 else tuple(joined)
-            )
+            answers = self._answers(joined[0] if len(joined) == 1 else tuple(joined))
         except ValueError as error:
             failed = pb_utils.TritonError(str(error))
             return [pb_utils.InferenceResponse(error=failed) for _ in requests]
-        bounds = np.cumsum([0, *counts])
         return [
-            pb_utils.InferenceResponse(self._tensors(answers, begin, end))
+            pb_utils.InferenceResponse(
+                [pb_utils.Tensor(x, y[begin:end]) for x, y in answers.items()]
+            )
             for begin, end in zip(bounds[:-1], bounds[1:], strict=True)
         ]
 
-    def _texts(self, request, name):
+    def _column(self, request, name):
+        """Return a text per example, or a list of texts for dims other than [1]."""
         values = pb_utils.get_input_tensor_by_name(request, name).as_numpy()
-        return [value.decode("utf-8", "ignore") for value in values.reshape(-1)]
-
-    def _tensors(self, answers, begin, end):
-        return [
-            pb_utils.Tensor(
-                name, _as_rows(np.asarray(answers[name])[begin:end]).astype(dtype)
-            )
-            for name, dtype in self.outputs.items()
+        rows = [
+            [value.decode("utf-8", "ignore") for value in row]
+            for row in values.reshape(len(values), -1)
         ]
+        return [row[0] for row in rows] if self.inputs[name] == [1] else rows
+
+    def _answers(self, texts):
+        """Return an array [examples, values] per output."""
+        if "json" in self.outputs:
+            answers = {"json": list(map(to_json, self.model.answers(texts)))}
+        else:
+            answers = self.model.predict(texts)
+        return {
+            name: as_rows(answers[name]).astype(dtype)
+            for name, dtype in self.outputs.items()
+        }
 
 
-def _as_rows(values):
-    """One value an example is a row of one."""
+def to_json(answer):
+    return json.dumps(answer, ensure_ascii=False)
+
+
+def as_rows(values):
+    """One value per example is a row of one."""
+    values = np.asarray(values)
     values = values[:, None] if values.ndim == 1 else values
-    if values.dtype.kind == "U":
-        values = np.char.encode(values, "utf-8")
-    return values
+    return np.char.encode(values, "utf-8") if values.dtype.kind == "U" else values
