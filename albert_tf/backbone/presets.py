@@ -2,6 +2,8 @@
 
 import functools
 import importlib.util
+import os
+import pathlib
 import threading
 import warnings
 from typing import Any
@@ -117,6 +119,23 @@ def check_fits(preprocessor: Any, backbone: Any) -> None:
     if tokenizer.pad_token_id is not None:
         name = tokenizer.original_file_name
         check_vocabulary(tokenizer, backbone.vocabulary_size, name)
+
+
+def check_lines(vocabulary: Any, expected: int) -> None:
+    """Raise if a text file of tokens has far more lines than a model has tokens.
+
+    A tokenizer of millions of tokens takes minutes and gigabytes.
+    """
+    if not isinstance(vocabulary, (str, os.PathLike)):
+        return
+    path = pathlib.Path(vocabulary)
+    is_text = path.suffix == ".txt" and path.is_file()
+    found = path.read_bytes().count(b"\n") if is_text else 0
+    if found > 2 * expected + 1000:
+        raise AlbertError(
+            f"{path} has {found:,} lines, the model {expected:,} tokens. The file "
+            "belongs to another model."
+        )
 
 
 def check_vocabulary(tokenizer: Any, expected: int, name: Any) -> None:

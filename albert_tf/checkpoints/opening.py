@@ -75,7 +75,11 @@ def _open(path: Any) -> Checkpoint:
     if name.endswith(download.ARCHIVES) and path.exists():
         unpacked = tempfile.TemporaryDirectory(prefix="albert_tf_")
         download.unpack(path, pathlib.Path(unpacked.name))
-        opened = _open_folder(pathlib.Path(unpacked.name))
+        try:
+            opened = _open_folder(pathlib.Path(unpacked.name))
+        except (AlbertError, FileNotFoundError) as error:
+            message = str(error).replace(unpacked.name, str(path))
+            raise type(error)(message) from None
         opened.path = path / opened.path.relative_to(unpacked.name)
         opened.unpacked = unpacked
         return opened
