@@ -1,4 +1,4 @@
-"""Import TensorFlow without its log lines, and keep the memory of large tensors."""
+"""Import TensorFlow with few log lines, and keep the memory of large tensors."""
 
 import contextlib
 import ctypes
@@ -6,6 +6,7 @@ import os
 import pathlib
 import platform
 import sys
+import tempfile
 
 from albert_tf_lite.errors import silent_stderr
 
@@ -15,11 +16,17 @@ MALLOC_OPTIONS = {-8: 1, -3: 32 << 20, -1: 1 << 30}
 
 
 def import_tensorflow():
-    """Import Keras and TensorFlow and hide their remarks on processor and GPUs.
+    """Import Keras and TensorFlow with few remarks on processor and GPUs.
 
-    No log level hides all of them. `TF_CPP_MIN_LOG_LEVEL=0` shows them.
+    No log level hides all of them, but `silent_stderr` in a process of the command
+    line. `TF_CPP_MIN_LOG_LEVEL=0` shows them.
     """
     keep_freed_memory()
+    try:
+        tempfile.gettempdir()
+    except FileNotFoundError:
+        # A read-only system. TensorFlow and Matplotlib ask for one while imported.
+        tempfile.tempdir = "/dev/shm"
     is_verbose = os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3") in ("0", "1")
     is_imported = "tensorflow" in sys.modules
     with (

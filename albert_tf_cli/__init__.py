@@ -24,7 +24,7 @@ import albert_tf  # noqa: F401
 
 del os.environ["ALBERT_TF_LAZY"]
 from albert_tf_cli.checkpoints import convert, download, inspect, prune
-from albert_tf_cli.common import errors
+from albert_tf_cli.common import errors, escaped
 from albert_tf_cli.demo import demo
 from albert_tf_cli.evaluate import evaluate
 from albert_tf_cli.export import export
@@ -34,7 +34,7 @@ from albert_tf_cli.predict import predict
 from albert_tf_cli.pretrain_data import pretrain_data
 from albert_tf_cli.pretraining import pretrain
 from albert_tf_cli.tasks import Columns
-from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.errors import AlbertError, Process
 from albert_tf_lite.unknown import kind_of
 
 __all__ = ["app", "main"]
@@ -96,14 +96,15 @@ def main():
         # Once: each epoch scores the same texts.
         is_new = kind_of(message) not in shown
         shown.add(kind_of(message))
-        return f"Warning: {_named(message)}\n" * is_new
+        return f"Warning: {escaped(_named(message))}\n" * is_new
 
     warnings.formatwarning = line_of
+    Process.is_ours = True
     if isinstance(sys.stdout, io.TextIOWrapper):
         codecs.register_error("albert-tf", _replace)
         sys.stdout.reconfigure(errors="albert-tf")
     # As Ctrl-C, so that worker processes and temporary files are removed.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    handler = signal.signal(signal.SIGTERM, _end)
     try:
         app()
     except (AlbertError, OSError) as error:
@@ -112,6 +113,13 @@ def main():
             message = f"{error.filename}: {error.strerror}"
         errors.print(Text("Error:", style="bold red"), _named(message), soft_wrap=True)
         sys.exit(1)
+    finally:
+        Process.is_ours = False
+        signal.signal(signal.SIGTERM, handler or signal.SIG_DFL)
+
+
+def _end(number, frame):
+    sys.exit(128 + number)
 
 
 def _replace(error):

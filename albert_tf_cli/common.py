@@ -5,10 +5,12 @@ import difflib
 import importlib.resources
 import json
 import pathlib
+import re
 import signal
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
@@ -19,11 +21,28 @@ from rich.table import Table
 from rich.text import Text
 
 from albert_tf.files import BACKUP, BUNDLED, find_bundled
-from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.errors import AlbertError, MissingPackageError
+
+# Control characters but tab and line feed, those that reverse text, and the halves of
+# surrogate pairs. A terminal would obey them, or they cannot be encoded.
+_CONTROL = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+
+
+def escaped(text: str) -> str:
+    """Return a text from a file for a terminal, with its control characters escaped."""
+    return _CONTROL.sub(lambda x: f"\\u{ord(x[0]):04x}", text)
+
+
+class _Console(Console):
+    def render_str(self, text, **options):
+        return super().render_str(escaped(text), **options)
+
 
 # Output contains text from files and users, where "[b]" and ":x:" are not markup.
-console = Console(highlight=False, markup=False, emoji=False)
-errors = Console(stderr=True, highlight=False, markup=False, emoji=False)
+console = _Console(highlight=False, markup=False, emoji=False)
+errors = _Console(stderr=True, highlight=False, markup=False, emoji=False)
 # The suffixes of exported files.
 EXPORTED = (".onnx", ".tflite")
 # Seconds between two lines of progress in a log.
@@ -93,11 +112,28 @@ def open_network(path: str, task_name: str | None = None) -> Any:
         return open_exported(path)
     if not pathlib.Path(path, NETWORK).is_file():
         return None
-    # The file is damaged, or of other weights; or onnxruntime is not installed.
-    with contextlib.suppress(AlbertError, ImportError):
+    try:
         network = open_exported(path)
-        return network if task_name in (None, network.task) else None
-    return None
+    except MissingPackageError:
+        return None
+    except AlbertError as error:
+        warnings.warn(f"{error} Until then, TensorFlow answers.", stacklevel=2)
+        return None
+    return network if task_name in (None, network.task) else None
+
+
+def read_metrics(model: str) -> dict[str, Any]:
+    """Return what `finetune` recorded beside a model, an empty dict without it."""
+    file = pathlib.Path(model, "metrics.json")
+    try:
+        fields = json.loads(file.read_text("utf-8")) if file.is_file() else {}
+    except (ValueError, RecursionError):
+        fields = None
+    if not isinstance(fields, dict):
+        raise AlbertError(
+            f"{file} is not the record of a training. Remove it or copy it again."
+        )
+    return fields
 
 
 def check_files(*names: str | None) -> None:
@@ -233,6 +269,11 @@ def shown(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value or "none")
 
 
+def print_line(line: str) -> None:
+    """Print a line for other programs, or safely for a terminal."""
+    print(escaped(line) if console.is_terminal else line)
+
+
 def print_json(value: Any, indent: int | None = None) -> None:
     """Print JSON, with escapes if the encoding of the output lacks a character."""
     text = json.dumps(value, ensure_ascii=False, indent=indent)
@@ -240,7 +281,7 @@ def print_json(value: Any, indent: int | None = None) -> None:
         text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
     except UnicodeEncodeError:
         text = json.dumps(value, indent=indent)
-    print(text)
+    print_line(text)
 
 
 def print_summary(values: dict) -> None:
@@ -249,5 +290,5 @@ def print_summary(values: dict) -> None:
     table.add_column(no_wrap=True, style="bold")
     table.add_column(overflow="fold")
     for name, value in values.items():
-        table.add_row(Text(name), shown(value))
+        table.add_row(name, shown(value))
     console.print(table)

@@ -2,7 +2,6 @@
 
 import contextlib
 import html
-import json
 import os
 import pathlib
 from collections.abc import Callable
@@ -76,9 +75,7 @@ def open_model(model: str) -> Any:
 
 def own_examples(model: str, answer: Any) -> list[list[str]]:
     """Return examples of the file that `finetune` read, if it still exists."""
-    metrics = pathlib.Path(model, "metrics.json")
-    fields = json.loads(metrics.read_text("utf-8")) if metrics.is_file() else {}
-    settings = fields.get("settings", {})
+    settings = common.read_metrics(model).get("settings", {})
     file = settings.get("dev") or settings.get("train")
     if not file:
         return []

@@ -4,7 +4,6 @@ import contextlib
 import functools
 import html
 import itertools
-import json
 import pathlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Annotated, Any
@@ -139,9 +138,7 @@ def read_remembered(model: str, given: Columns, read: Callable[[Columns], Any]) 
     """
     from albert_tf.data.tables import MissingColumnError
 
-    file = pathlib.Path(model, "metrics.json")
-    if file.exists():
-        settings = json.loads(file.read_text("utf-8")).get("settings", {})
+    if settings := common.read_metrics(model).get("settings"):
         separator = given.label_separator or settings.get("label_separator")
         given = given._replace(label_separator=separator)
         if not any(given[:3]):

@@ -1,8 +1,6 @@
 """The command `albert-tf export`."""
 
-import json
 import os
-import pathlib
 from typing import Annotated, Any, Literal
 
 import typer
@@ -172,6 +170,4 @@ def _format_of(path, given):
 
 def _card_facts(model):
     """Return what `finetune` recorded for the model card, if of the same weights."""
-    file = pathlib.Path(model, "metrics.json")
-    metrics = json.loads(file.read_text("utf-8")) if file.is_file() else {}
-    return metrics.get("card", {}).get(preset_digest(model))
+    return common.read_metrics(model).get("card", {}).get(preset_digest(model))

@@ -318,7 +318,8 @@ def _print_answer(task, parts, found, as_json, explain):
     cells = [f"{x:.4f}" if isinstance(x, float) else x for x in named.values()]
     if explain:
         # rich would turn the tabs into spaces.
-        print(*cells, "", sep="\t", end="", flush=True)
+        labels = "\t".join([*map(str, cells), ""])
+        print(common.escaped(labels), end="", flush=True)
         values = found["explanation"]["characters"]
         common.console.print(_coloured(parts, values), soft_wrap=True)
     else:
@@ -328,7 +329,8 @@ def _print_answer(task, parts, found, as_json, explain):
             texts = [text.replace("\t", " ") for text in texts]
         text = "\t".join(texts)
         # One line per text.
-        print(*cells, re.sub("[\r\n]", " ", text), sep="\t")
+        text = re.sub("[\r\n]", " ", text)
+        common.print_line("\t".join([*map(str, cells), text]))
 
 
 # === Texts ===
@@ -399,6 +401,6 @@ def _coloured(texts, attributions):
     for text, values in zip(texts, attributions, strict=True):
         part = Text()
         for piece, colour in coloured_runs(text, values, strongest):
-            part.append(piece, colour and f"black on {colour}")
+            part.append(common.escaped(piece), colour and f"black on {colour}")
         shown.append(part)
     return Text("\t").join(shown)

@@ -1,5 +1,6 @@
 """Errors that the user can fix, optional packages and silent native libraries."""
 
+import atexit
 import contextlib
 import importlib
 import os
@@ -7,6 +8,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from types import ModuleType
+from typing import Any
 
 # Requirements by package; all others are in `albert-tf[evaluation]`.
 _REQUIREMENTS = {
@@ -39,34 +41,65 @@ class MissingPackageError(AlbertError, ImportError):
 
 def import_extra(module: str) -> ModuleType:
     """Import a module of an optional package, or name the command that installs it."""
+    package = module.partition(".")[0]
+    if package == "onnxruntime":
+        # It would keep a device id in the home folder, and send events.
+        os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        package = module.partition(".")[0]
         requirement = _REQUIREMENTS.get(package, _EVALUATION)
         raise MissingPackageError(
             f"{package} is not installed. Run: pip install {requirement}"
         ) from error
 
 
+class Process:
+    """State of this process."""
+
+    # Only the command line and its workers set it: file descriptor 2 belongs to the
+    # process, and a thread of the user may be logging to it.
+    is_ours = False
+
+
+def hide_exit() -> None:
+    """Hide what native code prints after Python has ended, in a process of ours."""
+    if Process.is_ours:
+        atexit.register(lambda: os.dup2(os.open(os.devnull, os.O_WRONLY), 2))
+
+
+def _memory_file() -> Any:
+    """Return a temporary file, where possible without a folder for such files."""
+    if hasattr(os, "memfd_create"):
+        return os.fdopen(os.memfd_create("stderr"), "r+b")
+    return tempfile.TemporaryFile()
+
+
 @contextlib.contextmanager
 def silent_stderr() -> Iterator[None]:
-    """Hide what native code prints to standard error, unless an error is raised."""
-    if sys.stderr is not None:
-        sys.stderr.flush()
+    """Hide what native code prints to standard error, unless an error is raised.
+
+    Python's own output is shown. Does nothing in a process of the user.
+    """
     try:
-        saved = os.dup(2)
+        saved = os.dup(2) if Process.is_ours else None
     except OSError:  # The process has no standard error.
+        saved = None
+    if saved is None:
         yield
         return
-    with tempfile.TemporaryFile() as hidden:
+    with (
+        _memory_file() as hidden,
+        os.fdopen(saved, "w", 1, errors="backslashreplace") as shown,
+    ):
         os.dup2(hidden.fileno(), 2)
+        python = shown if sys.stderr is sys.__stderr__ else sys.stderr
         try:
-            yield
+            with contextlib.redirect_stderr(python):
+                yield
         except BaseException:
             hidden.seek(0)
             os.write(saved, hidden.read())
             raise
         finally:
             os.dup2(saved, 2)
-            os.close(saved)

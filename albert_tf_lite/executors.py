@@ -6,6 +6,7 @@ import contextlib
 import functools
 import multiprocessing
 import os
+import pathlib
 import pickle
 import signal
 import threading
@@ -13,8 +14,45 @@ import warnings
 from collections.abc import Callable, Generator, Iterable
 from typing import Any
 
-from albert_tf_lite.errors import AlbertError, import_extra
+from albert_tf_lite.errors import AlbertError, Process, import_extra, silent_stderr
 from albert_tf_lite.unknown import OWN_WARNINGS
+
+
+def available_cpus(root: str = "/") -> int:
+    """Return the number of CPUs of this process: its affinity, or less by a quota.
+
+    Containers and services of systemd have quotas of CPU time, in control groups of
+    version 1 or 2. `root` is the root of the file system.
+    """
+    has_affinity = hasattr(os, "sched_getaffinity")
+    cpus = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
+    for folder in _control_groups(pathlib.Path(root)):
+        with contextlib.suppress(OSError, ValueError):
+            quota, period = map(int, (folder / "cpu.max").read_text().split())
+            cpus = min(cpus, -(-quota // period))
+        with contextlib.suppress(OSError, ValueError):
+            names = ("cpu.cfs_quota_us", "cpu.cfs_period_us")
+            quota, period = (int((folder / name).read_text()) for name in names)
+            cpus = min(cpus, -(-quota // period) if quota > 0 else cpus)
+    return max(cpus, 1)
+
+
+def _control_groups(root: pathlib.Path) -> list[pathlib.Path]:
+    """Return the folders that may limit the CPUs of this process."""
+    try:
+        lines = (root / "proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        return []
+    folders = []
+    for line in lines:
+        _, controllers, path = line.split(":", 2)
+        if controllers and "cpu" not in controllers.split(","):
+            continue
+        groups = root / "sys/fs/cgroup" / ("cpu" if controllers else "")
+        # In a container, the path may be that of the host, and the root its own.
+        below = pathlib.PurePosixPath(path.lstrip("/"))
+        folders += [groups / x for x in (below, *below.parents)]
+    return folders
 
 
 def run_jobs(
@@ -29,10 +67,7 @@ def run_jobs(
     worker runs in this process. Others need a function that can be pickled. The engine
     "ray" uses the cluster in `RAY_ADDRESS`, or a new one on this machine.
     """
-    # Containers and batch systems may allow fewer CPUs than the machine has.
-    has_affinity = hasattr(os, "sched_getaffinity")
-    cpus = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count()
-    processes = workers or cpus or 1
+    processes = workers or available_cpus()
     others = set(multiprocessing.active_children())
     if engine == "process" and processes == 1:
         for key, arguments in jobs:
@@ -102,6 +137,7 @@ def _prepare_worker() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, _stop)
     os.environ.update(TF_NUM_INTRAOP_THREADS="1", TF_NUM_INTEROP_THREADS="1")
+    Process.is_ours = True
 
 
 class _Job:
@@ -143,4 +179,8 @@ def call_pickled(pickled: bytes, *arguments: Any) -> Any:
         _Job.is_running = False
 
 
-_unpickled = functools.lru_cache(maxsize=1)(pickle.loads)
+@functools.lru_cache(maxsize=1)
+def _unpickled(pickled: bytes) -> Callable:
+    # It may import TensorFlow.
+    with silent_stderr():
+        return pickle.loads(pickled)

@@ -10,7 +10,6 @@ import json
 import os
 import pathlib
 import threading
-import warnings
 import zipfile
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -18,12 +17,18 @@ from typing import Any
 import numpy as np
 
 from albert_tf_lite.answers import TASKS
+from albert_tf_lite.archives import check_expansion
 from albert_tf_lite.changes import change_check, changed_error
-from albert_tf_lite.errors import AlbertError, import_extra, silent_stderr
+from albert_tf_lite.errors import (
+    AlbertError,
+    hide_exit,
+    import_extra,
+    silent_stderr,
+)
 from albert_tf_lite.inputs import as_texts
 from albert_tf_lite.sentence_piece import SentencePieceTokenizer
 from albert_tf_lite.tagging import Tagging
-from albert_tf_lite.unknown import TruncatedTextsWarning, warn_of_unknown
+from albert_tf_lite.unknown import TruncatedTextsWarning, warn, warn_of_unknown
 from albert_tf_lite.word_piece import WordPieceTokenizer
 
 # The file in the directory of a model that answers without TensorFlow.
@@ -61,7 +66,16 @@ class ExportedModel:
                 "albert_tf.export.onnx (for OnnxModel)."
             )
         self.path = os.path.abspath(path)
-        self.settings: dict[str, Any] = json.loads(settings)
+        try:
+            self._read_settings(json.loads(settings))
+        except (ValueError, LookupError, TypeError, RecursionError) as error:
+            raise AlbertError(
+                f"The settings in {path} are damaged. Export the model again. "
+                f"({type(error).__name__}: {error})"
+            ) from error
+
+    def _read_settings(self, settings: dict[str, Any]) -> None:
+        self.settings = settings
         self.task: str = self.settings["task"]
         self.pairs: bool = self.settings["pairs"]
         self.sequence_length: int = self.settings["sequence_length"]
@@ -235,8 +249,7 @@ class ExportedModel:
         rows = [pack(example, *special, length) for example in examples]
         if truncated := sum(was_cut for _, _, was_cut in rows):
             limit = f"the {length} tokens that the file takes"
-            warning = TruncatedTextsWarning(truncated, len(rows), limit)
-            warnings.warn(warning, stacklevel=4)
+            warn(TruncatedTextsWarning(truncated, len(rows), limit), stacklevel=4)
         outputs = [None] * len(rows)
         batch_size = batch_size or 32
         order = sorted(range(len(rows)), key=lambda i: len(rows[i][0]))
@@ -338,12 +351,14 @@ class LiteRTModel(ExportedModel):
         with silent_stderr():
             compiled_model = import_extra("ai_edge_litert.compiled_model")
             options = import_extra("ai_edge_litert.options")
+            environment = _litert_environment()
         settings = None
         with (
             contextlib.suppress(zipfile.BadZipFile, KeyError),
             # Appended to the network.
             zipfile.ZipFile(path) as archive,
         ):
+            check_expansion(path, archive.getinfo(SETTINGS).file_size)
             settings = archive.read(SETTINGS)
         super().__init__(path, settings)
         # With the cache each weight is packed for the processor once, instead of once
@@ -354,14 +369,11 @@ class LiteRTModel(ExportedModel):
         self._lock = threading.Lock()
         with silent_stderr():
             self._network = compiled_model.CompiledModel.from_file(
-                str(path), options=options.Options(cpu_options=cpu)
+                str(path),
+                options=options.Options(cpu_options=cpu),
+                environment=environment,
             )
             self._buffers = {n: self._create_buffers(n) for n in self.lengths}
-
-    def __del__(self):
-        # The library logs what it frees.
-        with silent_stderr():
-            self._network = self._buffers = None
 
     def call(self, features: dict[str, np.ndarray]) -> np.ndarray:
         inputs = (np.asarray(features[name], "int32") for name in INPUTS)
@@ -395,6 +407,14 @@ class LiteRTModel(ExportedModel):
         inputs["token_ids"].write(np.zeros([1, length], "int32"))
         output = self.settings["output"]
         return inputs, self._network.create_output_buffer_by_name(name, output)
+
+
+@functools.cache
+def _litert_environment():
+    """Return the environment of all LiteRT models, for which the library logs."""
+    # Freed at the exit, for which the library logs, too.
+    hide_exit()
+    return import_extra("ai_edge_litert.environment").Environment.create()
 
 
 def _resize(array, length):
@@ -435,7 +455,7 @@ class OnnxModel(ExportedModel):
         options.intra_op_num_threads = threads or 0
         settings = None
         damage = (state.InvalidProtobuf, state.InvalidGraph, state.InvalidArgument)
-        with contextlib.suppress(*damage):
+        with contextlib.suppress(*damage, state.Fail, UnicodeDecodeError):
             self._session = onnxruntime.InferenceSession(
                 str(path), options, providers=["CPUExecutionProvider"]
             )

@@ -82,11 +82,15 @@ class Pipeline:
         return options
 
 
-def pipeline(path: str | os.PathLike, **options: Any) -> Pipeline:
+def pipeline(
+    path: str | os.PathLike, threads: int | None = None, **options: Any
+) -> Pipeline:
     """Return a function from texts to dicts, as `albert_tf.pipeline`.
 
     Args:
         path: an exported file, or a model directory that `albert-tf finetune` wrote.
+        threads: optional int, threads of the network. By default one per core: pass 1
+            if several processes or threads answer at a time.
         **options: of all calls, as for `albert_tf.pipeline`.
 
     Raises:
@@ -100,7 +104,7 @@ def pipeline(path: str | os.PathLike, **options: Any) -> Pipeline:
     classify("很好")  # {"label": "好评", "score": 0.98}
     ```
     """
-    return Pipeline(open_exported(path), **options)
+    return Pipeline(open_exported(path, threads), **options)
 
 
 def _read_examples(given, fields, num_required):

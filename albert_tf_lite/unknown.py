@@ -2,15 +2,20 @@
 
 import collections
 import re
+import sys
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 # A larger share of unknown tokens is a warning.
 MOST_UNKNOWN = 0.05
-# Number of texts in which the commonest unknown characters are looked for.
+# Texts, and characters of each, in which the commonest unknown ones are looked for.
 SAMPLED = 100
+SAMPLED_CHARACTERS = 10_000
 NAMED = 10
+# Warnings that are not repeated.
+REMEMBERED = 1000
+_registry: dict[Any, Any] = {}
 # Tokens of the vocabulary of the Chinese releases, which has Traditional characters.
 RELEASED = 21_128
 _IDEOGRAPH = re.compile("[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
@@ -56,13 +61,33 @@ def warn_of_unknown(
     if not are_many(unknown, tokens):
         return
     found = texts()
-    counts = unknown_texts(found[:: -(-len(found) // SAMPLED)], tokenizer)
-    warnings.warn(
+    sample = [x[:SAMPLED_CHARACTERS] for x in found[:: -(-len(found) // SAMPLED)]]
+    counts = unknown_texts(sample, tokenizer)
+    warning = UnknownTokensWarning(
         f"{unknown / tokens:.1%} of the tokens of {len(found):,} "
         f"text{'s' * (len(found) > 1)} are {tokenizer.unk_token}, most often for "
-        f"{', '.join(commonest(counts))}. {advice(counts, tokenizer)}",
-        UnknownTokensWarning,
-        stacklevel=4,
+        f"{', '.join(commonest(counts))}. {advice(counts, tokenizer)}"
+    )
+    warn(warning, stacklevel=4)
+
+
+def warn(warning: Warning, stacklevel: int = 1) -> None:
+    """Issue a warning about texts of a request.
+
+    As `warnings.warn`, which would remember every text of a message for good.
+    """
+    if len(_registry) > REMEMBERED:
+        _registry.clear()
+    frame = sys._getframe(1)
+    for _ in range(1, stacklevel):
+        frame = frame.f_back or frame
+    warnings.warn_explicit(
+        warning,
+        type(warning),
+        frame.f_code.co_filename,
+        frame.f_lineno,
+        frame.f_globals.get("__name__"),
+        _registry,
     )
 
 

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 
 # In google-research/bert, google-research/albert and albert_zh; 100 in transformers.
 MAX_INPUT_CHARS_PER_WORD = 200
+# The longest words whose pieces are kept, in characters.
+CACHED = 20
 
 # The characters of the original's `_is_chinese_char`, each of which is a word.
 IDEOGRAPHS = (
@@ -50,7 +52,8 @@ class WordPieceTokenizer:
         self._strips_accents = lowercase if strip_accents is None else strip_accents
         self._longest = min(max(map(len, self.ids)), max_input_chars_per_word)
         self._cleaning = _Cleaning(IDEOGRAPHS if tokenize_chinese_chars else ())
-        self._pieces = functools.lru_cache(2**16)(self._find_pieces)
+        # At most 30 MB: a piece takes 64 bytes, and a word is at most CACHED pieces.
+        self._find_cached = functools.lru_cache(2**14)(self._find_pieces)
 
     def tokenize(self, text: str) -> list[int]:
         """Return the ids of a text, without special tokens."""
@@ -131,6 +134,10 @@ class WordPieceTokenizer:
         decomposed = unicodedata.normalize("NFD", word)
         return "".join(c for c in decomposed if unicodedata.category(c) != "Mn")
 
+    def _pieces(self, text):
+        is_short = len(text) <= CACHED
+        return self._find_cached(text) if is_short else self._find_pieces(text)
+
     def _find_pieces(self, text):
         """Return id and number of bytes of each piece of the text between spaces."""
         text = self._normalize(text)
@@ -159,7 +166,10 @@ class WordPieceTokenizer:
 
 
 class _Cleaning(dict):
-    """Table for `str.translate` that keeps, drops or separates a character."""
+    """Table for `str.translate` that keeps, drops or separates a character.
+
+    It remembers the characters of the basic plane only, because there are a million.
+    """
 
     def __init__(self, separate: Sequence[range]):
         self._separate = separate
@@ -175,7 +185,8 @@ class _Cleaning(dict):
             cleaned = f" {character} "
         else:
             cleaned = character
-        self[code] = cleaned
+        if code < 0x10000:
+            self[code] = cleaned
         return cleaned
 
 

@@ -29,6 +29,7 @@ import zh
 from albert_tf.data import read_labelled_texts
 from albert_tf.export import LiteRTModel, OnnxModel, litert, onnx, saved_model
 from albert_tf.export.engines import largest_difference
+from albert_tf_lite.executors import available_cpus
 
 LENGTHS = (32, 128)
 
@@ -75,7 +76,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("vocabulary", help="vocab.txt with 21,128 tokens")
     parser.add_argument("--sizes", nargs="*", default=["albert_tiny_zh"])
-    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    parser.add_argument("--threads", type=int, default=available_cpus())
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--model", help="directory written by `albert-tf finetune`")
     parser.add_argument("--texts", nargs="*", default=[], help="labelled texts (files)")

@@ -20,6 +20,7 @@ from rich.table import Table
 
 from albert_tf.data import read_squad
 from albert_tf.files import write_json
+from albert_tf_lite.executors import available_cpus
 
 RESULTS = pathlib.Path(__file__).parent / "results"
 console = Console(highlight=False)
@@ -103,9 +104,7 @@ def machine():
     has = fields.get("flags", "").split()
     return {
         "processor": fields.get("model name", platform.processor()),
-        "cores": len(os.sched_getaffinity(0))
-        if hasattr(os, "sched_getaffinity")
-        else os.cpu_count(),
+        "cores": available_cpus(),
         "flags": [flag for flag in flags if flag in has],
         "gpus": len(tf.config.list_physical_devices("GPU")),
         "python": platform.python_version(),

@@ -14,7 +14,7 @@ import nbclient
 import nbformat
 
 FOLDER = pathlib.Path(__file__).resolve().parents[1] / "notebooks"
-# Hide TensorFlow's log lines, and a warning of tqdm that suggests ipywidgets.
+# Hide log lines of TensorFlow, and a warning of tqdm that suggests ipywidgets.
 QUIET = {"TF_CPP_MIN_LOG_LEVEL": "3", "PYTHONWARNINGS": "ignore:IProgress not found"}
 KERNEL = {"name": "python3", "display_name": "Python 3", "language": "python"}
 
@@ -30,6 +30,8 @@ def execute(source):
         record_timing=False,
         coalesce_streams=True,
         resources=resources,
+        # Native code prints past Python, such as TensorFlow when it is imported.
+        extra_arguments=["--IPKernelApp.capture_fd_output=False"],
     ).execute()
     # Ids and versions differ between runs and machines.
     for number, cell in enumerate(notebook.cells):

@@ -31,6 +31,7 @@ NOT_RUN = {
     r"serving_client\.py": "needs a server; tests/export/test_serving_client.py",
     r"RAY_ADDRESS|pretrain_hosts\.py": "needs a cluster; nightly tests",
     r"albert-tf download [a-z]|hf://|HF_ENDPOINT": "downloads; test_download.py",
+    r"^gunicorn |^uvicorn ": "serves until Ctrl-C",
     r"^hf upload ": "uploads to an account",
     r"corpus/\*\.txt|--steps 10000": "pretrains for hours",
     r"ALBERT_TF_RELEASED": "needs released weights",

@@ -77,10 +77,14 @@ def _rjieba() -> Any:
     return rjieba.Jieba()
 
 
-@functools.cache
+@functools.lru_cache(2)
 def _jieba(user_words: str) -> jieba.Tokenizer:
-    # Not `jieba.dt`, to which a program may have added words.
+    # Not `jieba.dt`, to which a program may have added words. Nor its cache, which is
+    # as slow, and a file that anyone can write in the folder for temporary files.
     tokenizer = jieba.Tokenizer()
+    words = tokenizer.get_dict_file()
+    tokenizer.FREQ, tokenizer.total = tokenizer.gen_pfdict(words)
+    tokenizer.initialized = True
     tokenizer.load_userdict(io.StringIO(user_words))
     return tokenizer
 

@@ -21,6 +21,7 @@ from albert_tf.layers.common import (
     Policy,
     Tensor,
     arguments_of,
+    check_sizes,
     dense,
     get_activation,
 )
@@ -130,6 +131,17 @@ class AlbertBackbone(Presets, keras_hub.models.Backbone):
         dtype: Policy = None,
         **kwargs: Any,
     ):
+        check_sizes(
+            vocabulary_size=vocabulary_size,
+            num_layers=num_layers,
+            num_heads=num_heads,
+            embedding_dim=embedding_dim,
+            hidden_dim=hidden_dim,
+            intermediate_dim=intermediate_dim,
+            num_inner_repetitions=num_inner_repetitions,
+            max_sequence_length=max_sequence_length,
+            num_segments=num_segments,
+        )
         # === Layers ===
         self.embedding = self.embedding_cls(
             vocabulary_size,

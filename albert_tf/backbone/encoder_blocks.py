@@ -6,6 +6,9 @@ from typing import Any
 from albert_tf.layers import AttentionBlock, EncoderBlock, FeedForwardBlock
 from albert_tf_lite.errors import AlbertError
 
+# Keras builds a model recursively, and Python ends a recursion.
+MOST_BLOCKS = 500
+
 
 def group_of_layer(layer: int, num_layers: int, num_groups: int) -> int:
     """Return the group of a layer, as in `transformer_model` of Google's code."""
@@ -25,6 +28,11 @@ def encoder_blocks(
 
     `attention` and `feed_forward` are the arguments of either half, `both` of both.
     """
+    if num_layers * num_inner_repetitions > MOST_BLOCKS:
+        raise AlbertError(
+            f"`num_layers` must be at most {MOST_BLOCKS}, times "
+            f"{num_inner_repetitions=}. Received: {num_layers}"
+        )
     if not all(1 <= x <= num_layers for x in (num_attention_groups, num_ffn_groups)):
         raise AlbertError(
             "`num_attention_groups` and `num_ffn_groups` must be between 1 (shared by "

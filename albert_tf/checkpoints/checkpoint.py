@@ -12,6 +12,7 @@ import keras
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.checkpoints.config import (
     backbone_config,
+    check_groups,
     read_config,
     tokenizer_arguments,
 )
@@ -22,6 +23,7 @@ from albert_tf.checkpoints.layout import (
     Layout,
     float32_of,
     listed,
+    name_damage,
 )
 from albert_tf.checkpoints.plan import (
     check_plan,
@@ -31,8 +33,14 @@ from albert_tf.checkpoints.plan import (
 )
 from albert_tf.checkpoints.releases import Release
 from albert_tf.tokenizers import load_tokenizer
-from albert_tf.tokenizers.text_tokenizer import TextTokenizer, check_vocabulary
+from albert_tf.tokenizers.text_tokenizer import (
+    TextTokenizer,
+    check_bytes,
+    check_vocabulary,
+)
 
+# What values of other types in a config raise.
+_WRONG_VALUES = (TypeError, ValueError, LookupError, AttributeError)
 Config: TypeAlias = str | os.PathLike | dict[str, Any]
 
 
@@ -87,7 +95,9 @@ class Checkpoint:
         self.shapes = {x: self.file_shapes[y] for x, y in self._file_names.items()}
         self.config_source, self.config = self.find_config(config)
         self.arguments = backbone_config(layout, self.config, self.config_source)
-        self.heads = heads_in(layout, self.shapes, self.config)
+        check_groups(self.arguments, len(self.file_shapes), self.config_source)
+        with name_damage(self.config_source, *_WRONG_VALUES):
+            self.heads = heads_in(layout, self.shapes, self.config)
         if config is None and self.release is not None:
             self._correct_config(self.release)
 
@@ -183,7 +193,10 @@ class Checkpoint:
     ) -> TextTokenizer | None:
         """Return the tokenizer of a vocabulary, by default that of the checkpoint."""
         vocabulary = self.vocabulary if vocabulary is None else vocabulary
-        return None if vocabulary is None else load_tokenizer(vocabulary, **settings)
+        if vocabulary is None:
+            return None
+        check_bytes(vocabulary, self.arguments["vocabulary_size"])
+        return load_tokenizer(vocabulary, **settings)
 
     # === Parts and heads ===
 
@@ -209,7 +222,8 @@ class Checkpoint:
         """Return the arguments of the task of a head, an empty dict without it."""
         if not self._has(part):
             return {}
-        return read_head(part, self.config, self.config_source)
+        with name_damage(self.config_source, *_WRONG_VALUES):
+            return read_head(part, self.config, self.config_source)
 
     def _has(self, part: str) -> bool:
         """Return whether a head is complete, or raise if it is incomplete."""
@@ -225,7 +239,8 @@ class Checkpoint:
 
     def build_backbone(self, dtype: Any = None, **kwargs: Any) -> AlbertBackbone:
         """Return an `AlbertBackbone` of this checkpoint's sizes, filled with zeros."""
-        with without_initializing():
+        stored = sum(map(math.prod, self.file_shapes.values()))
+        with without_initializing(stored, self.path, self.config_source):
             return AlbertBackbone(**{**self.arguments, **kwargs}, dtype=dtype)
 
     def load_into(self, model: keras.Model, new_parts: Iterable[str] = ()) -> None:

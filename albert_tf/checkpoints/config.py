@@ -5,6 +5,7 @@ import os
 import pathlib
 from typing import Any
 
+from albert_tf.backbone.encoder_blocks import MOST_BLOCKS
 from albert_tf.checkpoints.layout import CheckpointError, Layout
 from albert_tf.checkpoints.layouts import ALBERT_ZH, GOOGLE, HUGGINGFACE
 
@@ -14,7 +15,7 @@ def read_json(path: str | os.PathLike, kind: type) -> Any:
     try:
         # Some editors on Windows write a byte order mark, which JSON does not allow.
         content = json.loads(pathlib.Path(path).read_text(encoding="utf-8-sig"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise CheckpointError(f"{path} is not a JSON file: {error}") from error
     if not isinstance(content, kind):
         what = "a JSON list"
@@ -45,8 +46,8 @@ def backbone_config(
     for field, value in layout.constants.items():
         if config.get(field, value) != value:
             raise CheckpointError(
-                f"{source} has {field}={config[field]!r}. This package builds models "
-                f"with {field}={value!r} only."
+                f"{source} has {field}={config[field]!r:.80}. This package builds "
+                f"models with {field}={value!r} only."
             )
     arguments = dict(layout.fixed)
     for field, names in layout.config_fields.items():
@@ -58,14 +59,26 @@ def backbone_config(
             expected = "a number from 0 to 1"
             is_valid = type(value) in (int, float) and 0 <= value <= 1
         else:
-            expected = "a positive integer"
-            is_valid = type(value) is int and value > 0
+            most = MOST_BLOCKS if names[0] == "num_layers" else 2**31 - 1
+            expected = f"a positive integer of at most {most:,}"
+            is_valid = type(value) is int and 0 < value <= most
         if not is_valid:
             raise CheckpointError(
-                f"{source} has {field}={value!r}. Expected {expected}."
+                f"{source} has {field}={value!r:.80}. Expected {expected}."
             )
         arguments.update(dict.fromkeys(names, spellings[value] if spellings else value))
     return {**arguments, **_own_fields(config)}
+
+
+def check_groups(arguments: dict[str, Any], num_tensors: int, source: str) -> None:
+    """Raise if a config, called `source`, has more groups than a file has tensors."""
+    for name in ("num_attention_groups", "num_ffn_groups"):
+        count = arguments[name] * arguments["num_inner_repetitions"]
+        if count > num_tensors:
+            raise CheckpointError(
+                f"{source} has {count:,} separate blocks ({name}="
+                f"{arguments[name]}), and the file {num_tensors} tensors."
+            )
 
 
 def file_config(layout: Layout, arguments: dict[str, Any]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from albert_tf.checkpoints.formats.bundle import TensorFlowBundle
 from albert_tf.checkpoints.layout import CheckpointError, first_line, name_damage
 from albert_tf.checkpoints.releases import RELEASES, Release
 from albert_tf.files import write_json
+from albert_tf_lite.archives import check_expansion, check_zip
 from albert_tf_lite.errors import AlbertError, import_extra
 
 ARCHIVES = (".tar.gz", ".tgz", ".tar", ".zip")
@@ -26,14 +27,28 @@ RETRIES = 3
 
 
 def unpack(archive: pathlib.Path, directory: pathlib.Path) -> None:
-    """Unpack an archive without files whose names lead out of the directory."""
-    options: Any = {} if archive.suffix == ".zip" else {"filter": "data"}
+    """Unpack an archive without files whose names lead out of the directory.
+
+    Raise if it expands to more than 20 times its size.
+    """
+    expanded = 0
+
+    def checked(member, folder):
+        nonlocal expanded
+        expanded += tarfile.BLOCKSIZE + member.size
+        check_expansion(archive, expanded)
+        return tarfile.data_filter(member, folder)
+
+    is_zip = archive.suffix == ".zip"
+    options: Any = {} if is_zip else {"filter": checked}
     with name_damage(
         archive,
         # The standard library raises these for truncated and encrypted files.
         *(shutil.ReadError, tarfile.TarError, zipfile.BadZipFile, zlib.error),
         *(gzip.BadGzipFile, EOFError, RuntimeError),
     ):
+        if is_zip:
+            check_zip(archive)
         shutil.unpack_archive(archive, directory, **options)
 
 

@@ -118,6 +118,13 @@ def heads_in(layout: Layout, names: Iterable[str], config: dict[str, Any]) -> li
 def read_head(part: str, config: dict[str, Any], source: str) -> dict[str, Any]:
     """Return the arguments of a task that a config, called `source`, has for a head."""
     dropout = config.get("classifier_dropout_prob")
+    if dropout is not None and not (
+        type(dropout) in (int, float) and 0 <= dropout <= 1
+    ):
+        raise CheckpointError(
+            f"{source} has classifier_dropout_prob={dropout!r:.80}. Expected a number "
+            "from 0 to 1."
+        )
     labels = _read_labels(config.get("id2label"), source)
     arguments = {
         "labels": labels,
@@ -139,7 +146,7 @@ def _read_labels(names: Any, source: str) -> list[str] | None:
     if not isinstance(names, dict) or set(names) != set(numbers):
         raise CheckpointError(
             f"{source} must name each class under id2label, numbered from 0 on. Found: "
-            f"{names}"
+            f"{names!s:.200}"
         )
     if names == label_fields(len(names))["id2label"]:
         return None

@@ -37,6 +37,10 @@ def name_damage(path: Any, *errors: type[Exception]) -> Iterator[None]:
     try:
         yield
     except errors as error:
+        if isinstance(error, AlbertError):
+            if str(path) in str(error):
+                raise
+            raise CheckpointError(f"{path} cannot be loaded. {error}") from error
         raise CheckpointError(
             f"{path} is damaged, truncated or of another kind. Download or copy it "
             f"again. ({first_line(error)})"

@@ -26,6 +26,7 @@ from albert_tf.checkpoints.layout import (
 )
 from albert_tf.checkpoints.releases import RELEASES
 from albert_tf.files import find_bundled
+from albert_tf_lite.errors import AlbertError
 
 CheckpointPath: TypeAlias = str | os.PathLike | keras.Model
 
@@ -73,7 +74,11 @@ def _open(path: Any) -> Checkpoint:
     if name.endswith(download.ARCHIVES) and path.exists():
         unpacked = tempfile.TemporaryDirectory(prefix="albert_tf_")
         download.unpack(path, pathlib.Path(unpacked.name))
-        opened = _open_folder(pathlib.Path(unpacked.name))
+        try:
+            opened = _open_folder(pathlib.Path(unpacked.name))
+        except (AlbertError, FileNotFoundError) as error:
+            message = str(error).replace(unpacked.name, str(path))
+            raise type(error)(message) from None
         opened.path = path / opened.path.relative_to(unpacked.name)
         opened.unpacked = unpacked
         return opened

@@ -5,6 +5,7 @@ The plan is checked as a whole before any weight changes.
 
 import contextlib
 import functools
+import math
 import operator
 import re
 import warnings
@@ -115,12 +116,19 @@ def _warn_of_unread(kinds: dict[str | None, list[str]], path: Any) -> None:
 
 
 @contextlib.contextmanager
-def without_initializing() -> Iterator[None]:
+def without_initializing(
+    stored: float = math.inf, path: Any = None, config: str = ""
+) -> Iterator[None]:
     """Build models with zeros in place of random numbers.
 
     Random numbers for 222 million weights take seconds and twice their memory. They
     are still drawn on backends other than TensorFlow.
+
+    Raises if a model has many more weights than the file at `path`, which has `stored`
+    numbers: a config can name any size, and memory is limited.
     """
+    # Smaller models are built, for an error that names each tensor that differs.
+    room = 2 * stored + 10_000_000
 
     def create(next_creator, initial_value=None, **kwargs):
         if not callable(initial_value):
@@ -128,6 +136,13 @@ def without_initializing() -> Iterator[None]:
         # In a graph nothing is drawn: only the shape and the type are needed.
         with tf.Graph().as_default():
             drawn = initial_value()
+        nonlocal room
+        room -= math.prod(drawn.shape)
+        if room < 0:
+            raise CheckpointError(
+                f"{path} has {stored:,} numbers, many fewer than a model of the sizes "
+                f"in {config or 'its config'}. Compare them, or copy the file again."
+            )
         # Whole numbers are seeds of dropout rather than weights.
         if drawn.dtype.is_floating:
             initial_value = functools.partial(tf.zeros, drawn.shape, drawn.dtype)

@@ -66,7 +66,13 @@ def label_studio_label(names: Iterable[str], texts: Iterable[str]) -> str | None
 def label_value(value: Any) -> Any:
     """Return the labels of a cell: what Label Studio writes as JSON becomes a list."""
     if isinstance(value, str) and value.startswith(('{"choices"', '[{"')):
-        value = json.loads(value)
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError) as error:
+            raise AlbertError(
+                f"The label {value:.80} is damaged JSON of Label Studio: {error}. "
+                "Export the labels again."
+            ) from error
     if isinstance(value, dict) and "choices" in value:
         return value["choices"]
     return value

@@ -233,6 +233,8 @@ def read_json(
     if len(head) > 1:
         try:
             json.loads(head[0][1])
+        except RecursionError:
+            pass  # Refused below, with its place.
         except json.JSONDecodeError:
             # A document of several lines.
             head = [(str(path), "\n".join(line for _, line in (*head, *rows)))]

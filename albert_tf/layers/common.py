@@ -2,10 +2,13 @@
 
 import difflib
 import inspect
+import numbers
 from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
 import keras
+
+from albert_tf_lite.errors import AlbertError
 
 # A tensor of Keras' backend, symbolic or not, or an array.
 Tensor: TypeAlias = Any
@@ -129,6 +132,16 @@ def check_arguments(cls: type, given: Iterable[str], *others: str) -> None:
             hint = f"Did you mean {' or '.join(f'`{x}`' for x in close)}?"
             hint = hint if close else f"Its arguments: {known}"
             raise TypeError(f"{cls.__name__} has no argument `{name}`. {hint}")
+
+
+def check_sizes(**sizes: Any) -> None:
+    """Raise if an argument is not a positive integer of 31 bits."""
+    for name, value in sizes.items():
+        is_whole = isinstance(value, numbers.Integral) and not isinstance(value, bool)
+        if not is_whole or not 0 < value < 2**31:
+            raise AlbertError(
+                f"`{name}` must be a positive integer. Received: {value!r:.80}"
+            )
 
 
 class AlbertLayer(keras.layers.Layer):

@@ -1,7 +1,6 @@
 """Packing of tokenized texts with special tokens, whole or in windows."""
 
 import dataclasses
-import warnings
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -9,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from albert_tf_lite.errors import AlbertError
-from albert_tf_lite.unknown import TruncatedTextsWarning
+from albert_tf_lite.unknown import TruncatedTextsWarning, warn
 
 
 @dataclasses.dataclass(frozen=True)
@@ -316,5 +315,4 @@ def warn_of_truncation(is_long: Any, sequence_length: int) -> None:
     """Warn if examples are longer than `sequence_length`, bool [examples]."""
     if count := int(np.count_nonzero(is_long)):
         limit = f"sequence_length={sequence_length} tokens"
-        warning = TruncatedTextsWarning(count, len(is_long), limit)
-        warnings.warn(warning, stacklevel=3)
+        warn(TruncatedTextsWarning(count, len(is_long), limit), stacklevel=3)

@@ -2,7 +2,6 @@
 
 import concurrent.futures
 import math
-import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -13,6 +12,7 @@ from albert_tf.data.labels import visible
 from albert_tf.tokenizers.text_tokenizer import TextTokenizer, as_strings
 from albert_tf_lite import unknown
 from albert_tf_lite.errors import AlbertError
+from albert_tf_lite.executors import available_cpus
 from albert_tf_lite.inputs import (
     as_label,
     as_list,
@@ -100,7 +100,7 @@ def without_invalid_bytes(texts: tf.Tensor) -> tf.Tensor:
 def in_threads(function: Callable[..., Any], *texts: tf.Tensor) -> list[Any]:
     """Call a function of strings [batch] on parts in threads, and join its results."""
     starts = range(0, max(len(texts[0]), 1), _CHUNK)
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as threads:
+    with concurrent.futures.ThreadPoolExecutor(available_cpus()) as threads:
         parts = threads.map(
             lambda start: function(*(x[start : start + _CHUNK] for x in texts)), starts
         )

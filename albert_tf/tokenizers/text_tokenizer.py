@@ -2,6 +2,7 @@
 
 import codecs
 import os
+import pathlib
 import re
 import warnings
 from collections.abc import Callable, Iterator
@@ -372,6 +373,23 @@ class Alignment:
         limit = tf.where(starts.values < ends.values, limit, first)
         starts = starts.with_values(first - row_start)
         return starts, ends.with_values(limit - row_start)
+
+
+def check_bytes(vocabulary: Any, expected: int) -> None:
+    """Raise if a text file of tokens is far too large for the tokens of a model.
+
+    A tokenizer of millions of tokens, or of one of megabytes, takes minutes and
+    gigabytes.
+    """
+    if not isinstance(vocabulary, (str, os.PathLike)):
+        return
+    path = pathlib.Path(vocabulary)
+    size = path.stat().st_size if path.suffix == ".txt" and path.is_file() else 0
+    if size > 256 * expected + 1_000_000:
+        raise AlbertError(
+            f"{path} has {size:,} bytes, the model {expected:,} tokens. The file "
+            "belongs to another model."
+        )
 
 
 def check_vocabulary(tokenizer: Any, expected: int, name: Any) -> None:

@@ -136,3 +136,19 @@ def test_a_bug_shows_its_traceback(monkeypatch):
     )
     with pytest.raises(ValueError, match="invalid literal"):
         refused("inspect", ".")
+
+
+def test_control_characters_are_escaped_on_a_terminal(capsys, monkeypatch):
+    """Otherwise a label could clear the screen, or change how its line reads."""
+    assert r"There is no checkpoint at \u001b[2Jx" in refused("inspect", "\x1b[2Jx")
+    line = '{"label": "a\x9b31m\u202e"}\t好'
+    for is_terminal, expected in (
+        (False, line),
+        (True, '{"label": "a\\u009b31m\\u202e"}\t好'),
+    ):
+        console = type(common.console)(force_terminal=is_terminal, markup=False)
+        monkeypatch.setattr(common, "console", console)
+        common.print_line(line)
+        assert capsys.readouterr().out == f"{expected}\n"
+    common.print_summary({"labels": ["\x1b[31m差", "好"]})
+    assert r"\u001b[31m差, 好" in capsys.readouterr().out

@@ -4,6 +4,7 @@ import contextlib
 import pathlib
 import pickle
 import warnings
+import zipfile
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -20,6 +21,7 @@ from albert_tf.checkpoints.layouts import HUGGINGFACE
 from albert_tf.files import write_json
 from albert_tf.tokenizers import WordPieceTokenizer
 from albert_tf.tokenizers.text_tokenizer import TextTokenizer
+from albert_tf_lite.archives import check_zip
 from albert_tf_lite.changes import change_check
 from albert_tf_lite.errors import import_extra
 
@@ -163,6 +165,8 @@ def _word_pieces(path: pathlib.Path) -> list[str]:
 def _load_by_torch(path: pathlib.Path) -> dict[str, np.ndarray]:
     """Load a `.bin` file without running code in it."""
     torch = import_extra("torch")
+    if zipfile.is_zipfile(path):
+        check_zip(path)
     # For files that are truncated, of another kind, or hold code.
     with name_damage(path, pickle.UnpicklingError, RuntimeError, EOFError):
         tensors = torch.load(path, map_location="cpu", weights_only=True)

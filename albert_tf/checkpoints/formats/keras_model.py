@@ -1,15 +1,20 @@
 """Keras models: `.keras` files, presets and instances, ours and KerasHub's."""
 
 import functools
+import json
 import pathlib
 import warnings
 import zipfile
 from typing import Any
 
+import h5py
 import keras
 import keras_hub
+import tensorflow as tf
 
 from albert_tf.backbone import AlbertBackbone
+from albert_tf.backbone.encoder_blocks import MOST_BLOCKS
+from albert_tf.backbone.presets import check_lines
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.config import read_config
 from albert_tf.checkpoints.layout import CheckpointError, Layout, name_damage
@@ -17,12 +22,18 @@ from albert_tf.checkpoints.layouts import KERASHUB, own_layout
 from albert_tf.checkpoints.plan import plan_weights, without_initializing
 from albert_tf.tokenizers import SentencePieceTokenizer
 from albert_tf.tokenizers.text_tokenizer import TextTokenizer
+from albert_tf_lite.archives import check_expansion, check_zip
 from albert_tf_lite.changes import unchanged
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.exported_model import preset_files
 
-# The libraries raise these for truncated and changed files.
-_DAMAGE = (zipfile.BadZipFile, KeyError, OSError)
+# Keras raises these for truncated and changed files, and for configs of any content.
+_DAMAGE = (
+    *(zipfile.BadZipFile, LookupError, OSError, ValueError, TypeError, AttributeError),
+    *(RuntimeError, OverflowError, ZeroDivisionError, MemoryError, tf.errors.OpError),
+)
+# Arguments of the backbones, ours and KerasHub's.
+_COUNTS = ("num_layers", "num_groups", "num_inner_repetitions")
 
 
 class KerasModel(Checkpoint):
@@ -117,10 +128,14 @@ def _load(path: pathlib.Path) -> keras.Model:
     if not path.is_dir():
         if not path.exists():
             raise FileNotFoundError(f"{path} does not exist.")
+        with name_damage(path, *_DAMAGE), zipfile.ZipFile(path) as archive:
+            check_zip(path)
+            _check_layers(json.loads(archive.read("config.json")), path)
+            with archive.open("model.weights.h5") as weights:
+                stored = _stored_numbers(weights, path)
         with (
             name_damage(path, *_DAMAGE),
-            zipfile.ZipFile(path),
-            without_initializing(),
+            without_initializing(stored, path),
             warnings.catch_warnings(),
         ):
             # The optimizer is not needed here.
@@ -134,13 +149,43 @@ def _load(path: pathlib.Path) -> keras.Model:
     for name in ("model.weights.h5", *["task.weights.h5"] * bool(has_heads)):
         if not (path / name).is_file():
             raise FileNotFoundError(f"{path} is an incomplete preset: it lacks {name}.")
-    read_config(path / "config.json")
-    with (
-        unchanged(*preset_files(path)),
-        name_damage(path, *_DAMAGE),
-        without_initializing(),
-    ):
-        return class_.from_preset(str(path))
+    with unchanged(*preset_files(path)), name_damage(path, *_DAMAGE):
+        fields = read_config(path / "config.json")
+        _check_layers(fields, path)
+        size = fields.get("config", {}).get("vocabulary_size", 0)
+        for file in path.glob("assets/tokenizer/*.txt"):
+            check_lines(file, size)
+        files = sorted(path.glob("*.weights.h5"))
+        stored = sum(_stored_numbers(file, file) for file in files)
+        with without_initializing(stored, path):
+            return class_.from_preset(str(path))
+
+
+def _check_layers(fields: Any, path: pathlib.Path) -> None:
+    """Raise if a config of Keras has more layers than Keras can build."""
+    left = [fields]
+    while left:
+        part = left.pop()
+        values = part.values() if isinstance(part, dict) else part
+        left += [x for x in values if isinstance(x, (dict, list))]
+        for name in _COUNTS if isinstance(part, dict) else ():
+            value = part.get(name)
+            if isinstance(value, (int, float)) and value > MOST_BLOCKS:
+                raise CheckpointError(
+                    f"The config in {path} has {name}={value:g}. Expected at most "
+                    f"{MOST_BLOCKS}."
+                )
+
+
+def _stored_numbers(file: Any, path: pathlib.Path) -> int:
+    """Return how many numbers an HDF5 file has."""
+    found: list[Any] = []
+    with h5py.File(file) as weights:
+        weights.visititems(lambda _, x: found.append(x))
+        arrays = [x for x in found if isinstance(x, h5py.Dataset)]
+        # Data that were never written take no room.
+        check_expansion(path, sum(x.nbytes for x in arrays))
+        return sum(x.size for x in arrays)
 
 
 def _registered(config: pathlib.Path) -> Any:

@@ -1,0 +1,26 @@
+"""Refuse archives that expand to many times their size, as decompression bombs do."""
+
+import os
+import zipfile
+
+from albert_tf_lite.errors import AlbertError
+
+
+def check_expansion(path: str | os.PathLike, expanded: int) -> None:
+    """Raise if a file expands to more than 20 times its size, and to more than 1 MB.
+
+    The environment variable ALBERT_TF_MAX_EXPANSION allows another number.
+    """
+    most = int(os.environ.get("ALBERT_TF_MAX_EXPANSION", 20))
+    if expanded > max(most * os.path.getsize(path), 1_000_000):
+        raise AlbertError(
+            f"{path} expands to more than {most} times its size, as a decompression "
+            "bomb does. If you trust it, set ALBERT_TF_MAX_EXPANSION to a larger "
+            "number."
+        )
+
+
+def check_zip(path: str | os.PathLike) -> None:
+    """Raise if a zip archive expands to more than 20 times its size."""
+    with zipfile.ZipFile(path) as archive:
+        check_expansion(path, sum(x.file_size for x in archive.infolist()))

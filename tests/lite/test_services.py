@@ -1,0 +1,190 @@
+"""Processes that answer for months: memory, log lines, CPUs, read-only systems."""
+
+import base64
+import os
+import pathlib
+import random
+import subprocess
+import sys
+import tracemalloc
+import warnings
+
+import pytest
+from lite_tasks import needs_litert, needs_onnx, small_task
+from small_classifier import VOCABULARY
+
+import albert_tf
+import albert_tf_lite
+from albert_tf_cli.common import open_network
+from albert_tf_lite.errors import import_extra
+from albert_tf_lite.executors import available_cpus
+from albert_tf_lite.unknown import warn
+from albert_tf_lite.word_piece import WordPieceTokenizer
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def traced():
+    tracemalloc.start()
+    yield lambda: tracemalloc.get_traced_memory()[0] / 1e6
+    tracemalloc.stop()
+
+
+def test_words_take_a_bounded_part_of_memory(traced):
+    """Kept, the pieces of these words would take hundreds of MB."""
+    tokenizer, draw = WordPieceTokenizer(VOCABULARY), random.Random(0)
+    for size, count in ((20, 1000), (90, 500), (5_000, 2)):
+        for _ in range(count):
+            tokenizer.tokenize("".join(draw.choices("abcdefghij", k=size)))
+    tokenizer.tokenize(base64.b64encode(draw.randbytes(7_500)).decode())
+    kept = traced()
+    # 1,000 words of 20 pieces, a sixteenth of those that are kept.
+    assert 1 < kept < 2.5
+    # The table of characters keeps those of the basic plane.
+    before = traced()
+    tokenizer.tokenize("".join(map(chr, range(0x10000, 0x14000))))
+    assert traced() - before < 1
+
+
+def test_warnings_about_requests_are_not_kept(traced):
+    with warnings.catch_warnings(record=True) as shown:
+        warnings.simplefilter("default")
+        for _ in range(2):
+            warn(UserWarning("The same texts"))
+        assert len(shown) == 1
+        for i in range(3000):
+            warn(UserWarning(f"{i} texts" + 1000 * "!"))
+            shown.clear()
+    assert "__warningregistry__" not in globals()
+    assert traced() < 2
+
+
+@pytest.mark.parametrize(
+    ("groups", "files", "cpus"),
+    [
+        ("0::/", {"cpu.max": "150000 100000\n"}, 2),
+        ("0::/", {"cpu.max": "max 100000\n"}, 4),
+        ("0::/a.slice/b", {"a.slice/cpu.max": "100000 100000"}, 1),
+        ("0::/docker/1", {"cpu.max": "1000 100000"}, 1),
+        (
+            "5:cpu,cpuacct:/docker/1\n3:memory:/x",
+            {"cpu/cpu.cfs_quota_us": "300000", "cpu/cpu.cfs_period_us": "100000"},
+            3,
+        ),
+        (
+            "5:cpu:/",
+            {"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"},
+            4,
+        ),
+        ("", {}, 4),
+    ],
+)
+def test_a_quota_limits_the_workers(groups, files, cpus, tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: range(4), raising=False)
+    for name, text in {
+        "proc/self/cgroup": groups,
+        **{f"sys/fs/cgroup/{x}": y for x, y in files.items()},
+    }.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert available_cpus(str(tmp_path)) == cpus
+    assert available_cpus(str(tmp_path / "nothing")) == 4
+
+
+@needs_onnx
+def test_telemetry_is_off_unless_the_user_turned_it_on(monkeypatch):
+    name = "ORT_DISABLE_TELEMETRY"
+    for given, expected in ((None, "1"), ("0", "0")):
+        monkeypatch.delenv(name, raising=False)
+        if given:
+            monkeypatch.setenv(name, given)
+        import_extra("onnxruntime")
+        assert os.environ[name] == expected
+
+
+def test_a_damaged_network_beside_a_model_is_named(tmp_path):
+    (tmp_path / "model.onnx").write_bytes(b"\x08\x07")
+    pytest.importorskip("onnxruntime")
+    with pytest.warns(UserWarning, match=r"is truncated.*TensorFlow answers"):
+        assert open_network(str(tmp_path)) is None
+
+
+# Threads load models while another one logs.
+LOADING = """
+import os, sys, threading
+before = os.readlink("/proc/self/fd/2")
+done, count = threading.Event(), 0
+def log():
+    global count
+    while not done.wait(0.001):
+        os.write(2, f"log line {count}\\n".encode())
+        count += 1
+logger = threading.Thread(target=log)
+logger.start()
+import albert_tf_lite
+def load(file):
+    for _ in range(2):
+        model = albert_tf_lite.pipeline(file, threads=1)
+        assert model.answerer.threads == 1
+        model("很好")
+threads = [threading.Thread(target=load, args=[x]) for x in sys.argv[1:] * 3]
+[x.start() for x in threads]
+import albert_tf
+[x.join() for x in threads]
+done.set()
+logger.join()
+assert os.readlink("/proc/self/fd/2") == before
+print(count)
+"""
+
+
+@pytest.mark.slow
+@needs_onnx
+@needs_litert
+def test_no_log_line_is_lost_and_nothing_is_written(tmp_path):
+    task, _ = small_task("labels")
+    home, files = tmp_path / "home", [tmp_path / "a.onnx", tmp_path / "a.tflite"]
+    home.mkdir()
+    albert_tf.export.onnx(task, files[0])
+    albert_tf.export.litert(task, files[1])
+    environment = {"HOME": str(home), "PYTHONPATH": str(ROOT), "MPLCONFIGDIR": "/tmp"}
+    command = [sys.executable, "-c", LOADING, *map(str, files)]
+    with open(tmp_path / "log", "w+b") as log:
+        done = subprocess.run(command, stdout=-1, stderr=log, env=environment)
+        log.seek(0)
+        lines = log.read().decode().splitlines()
+    assert done.returncode == 0, lines
+    # Native code writes its lines in several parts.
+    written = "\n".join(lines)
+    missing = [i for i in range(int(done.stdout)) if f"log line {i}" not in written]
+    assert int(done.stdout) > 300 and not missing
+    # ONNX Runtime would write a device id.
+    assert {x.name for x in home.rglob("*") if x.is_file()} <= {"keras.json"}
+
+
+# No file system of a test is read-only for root.
+READ_ONLY = """
+import sys, tempfile
+tempfile._candidate_tempdir_list = list
+import albert_tf_cli
+sys.argv[0] = "albert-tf"
+albert_tf_cli.main()
+"""
+
+
+@pytest.mark.slow
+@needs_onnx
+def test_a_process_without_home_and_temporary_folder_answers(tmp_path):
+    task, _ = small_task("labels")
+    task.save_to_preset(tmp_path / "model")
+    albert_tf.export.onnx(task, tmp_path / "model.onnx")
+    answers = set()
+    for path in (tmp_path / "model", tmp_path / "model.onnx"):
+        command = [sys.executable, "-c", READ_ONLY, "predict", str(path), "很好"]
+        environment = {"HOME": "/nonexistent", "PYTHONPATH": str(ROOT)}
+        done = subprocess.run(command, capture_output=True, env=environment)
+        assert done.returncode == 0, done.stderr
+        answers.add(done.stdout)
+    assert len(answers) == 1
+    assert albert_tf_lite.pipeline(tmp_path / "model.onnx")("很好")
