@@ -14,14 +14,13 @@ import tensorflow as tf
 
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.backbone.encoder_blocks import MOST_BLOCKS
-from albert_tf.backbone.presets import check_lines
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.config import read_config
 from albert_tf.checkpoints.layout import CheckpointError, Layout, name_damage
 from albert_tf.checkpoints.layouts import KERASHUB, own_layout
 from albert_tf.checkpoints.plan import plan_weights, without_initializing
 from albert_tf.tokenizers import SentencePieceTokenizer
-from albert_tf.tokenizers.text_tokenizer import TextTokenizer
+from albert_tf.tokenizers.text_tokenizer import TextTokenizer, check_bytes
 from albert_tf_lite.archives import check_expansion, check_zip
 from albert_tf_lite.changes import unchanged
 from albert_tf_lite.errors import AlbertError
@@ -154,7 +153,7 @@ def _load(path: pathlib.Path) -> keras.Model:
         _check_layers(fields, path)
         size = fields.get("config", {}).get("vocabulary_size", 0)
         for file in path.glob("assets/tokenizer/*.txt"):
-            check_lines(file, size)
+            check_bytes(file, size)
         files = sorted(path.glob("*.weights.h5"))
         stored = sum(_stored_numbers(file, file) for file in files)
         with without_initializing(stored, path):
