@@ -121,19 +121,19 @@ def check_fits(preprocessor: Any, backbone: Any) -> None:
         check_vocabulary(tokenizer, backbone.vocabulary_size, name)
 
 
-def check_lines(vocabulary: Any, expected: int) -> None:
-    """Raise if a text file of tokens has far more lines than a model has tokens.
+def check_bytes(vocabulary: Any, expected: int) -> None:
+    """Raise if a text file of tokens is far too large for the tokens of a model.
 
-    A tokenizer of millions of tokens takes minutes and gigabytes.
+    A tokenizer of millions of tokens, or of one of megabytes, takes minutes and
+    gigabytes.
     """
     if not isinstance(vocabulary, (str, os.PathLike)):
         return
     path = pathlib.Path(vocabulary)
-    is_text = path.suffix == ".txt" and path.is_file()
-    found = path.read_bytes().count(b"\n") if is_text else 0
-    if found > 2 * expected + 1000:
+    size = path.stat().st_size if path.suffix == ".txt" and path.is_file() else 0
+    if size > 256 * expected + 1_000_000:
         raise AlbertError(
-            f"{path} has {found:,} lines, the model {expected:,} tokens. The file "
+            f"{path} has {size:,} bytes, the model {expected:,} tokens. The file "
             "belongs to another model."
         )
 

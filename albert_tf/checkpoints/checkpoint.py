@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import keras
 
 from albert_tf.backbone import AlbertBackbone
-from albert_tf.backbone.presets import check_lines, check_vocabulary
+from albert_tf.backbone.presets import check_bytes, check_vocabulary
 from albert_tf.checkpoints.config import (
     backbone_config,
     check_groups,
@@ -192,7 +192,7 @@ class Checkpoint:
         vocabulary = self.vocabulary if vocabulary is None else vocabulary
         if vocabulary is None:
             return None
-        check_lines(vocabulary, self.arguments["vocabulary_size"])
+        check_bytes(vocabulary, self.arguments["vocabulary_size"])
         return load_tokenizer(vocabulary, **settings)
 
     # === Parts and heads ===

@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.backbone.encoder_blocks import MOST_BLOCKS
-from albert_tf.backbone.presets import check_lines
+from albert_tf.backbone.presets import check_bytes
 from albert_tf.checkpoints.checkpoint import Checkpoint
 from albert_tf.checkpoints.config import read_config
 from albert_tf.checkpoints.layout import CheckpointError, Layout, name_damage
@@ -154,7 +154,7 @@ def _load(path: pathlib.Path) -> keras.Model:
         _check_layers(fields, path)
         size = fields.get("config", {}).get("vocabulary_size", 0)
         for file in path.glob("assets/tokenizer/*.txt"):
-            check_lines(file, size)
+            check_bytes(file, size)
         files = sorted(path.glob("*.weights.h5"))
         stored = sum(_stored_numbers(file, file) for file in files)
         with without_initializing(stored, path):
