@@ -1,14 +1,14 @@
 """Base class of all tasks."""
 
 import contextlib
-from collections.abc import Callable, Iterator
+import functools
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import keras
 import tensorflow as tf
 
 from albert_tf.models import batching, datasets
-from albert_tf.models.auto_compile import AutoCompile
 from albert_tf.models.from_checkpoint import FromCheckpoint
 from albert_tf.preprocessing.segment_packer import PackedTexts
 from albert_tf.preprocessing.texts import (
@@ -21,7 +21,12 @@ from albert_tf.preprocessing.texts import (
     split_off,
     texts_in_memory,
 )
-from albert_tf.training import fine_tuning_batch_size, fine_tuning_epochs
+from albert_tf.training import (
+    fine_tuning_batch_size,
+    fine_tuning_epochs,
+    fine_tuning_learning_rate,
+)
+from albert_tf.training.auto_optimizer import AutoOptimizer
 from albert_tf.training.batch_order import BatchOrder
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.inputs import class_positions
@@ -30,7 +35,7 @@ from albert_tf_lite.inputs import class_positions
 TASKS: dict[str, Any] = {}
 
 
-class AlbertTask(AutoCompile, FromCheckpoint):
+class AlbertTask(FromCheckpoint):
     """Base class of all tasks: a backbone, a head and an optional preprocessor.
 
     A task inherits from this class, then from `keras_hub.models.Task` or a KerasHub
@@ -69,6 +74,9 @@ class AlbertTask(AutoCompile, FromCheckpoint):
     pairs = False
     labels: list | None = None
     reads_windows = False
+    ignored_class: int | None = None
+    _auto_optimizer: AutoOptimizer | None = None
+    _loss_is_default = False
     _is_in_fit = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -187,6 +195,116 @@ class AlbertTask(AutoCompile, FromCheckpoint):
 
     # === Training and prediction ===
 
+    @property
+    def default_learning_rate(self) -> float:
+        """The peak learning rate of `optimizer="auto"`."""
+        backbone = self.backbone
+        stored = backbone.fine_tuning.get("learning_rate")
+        return stored or fine_tuning_learning_rate(backbone.hidden_dim)
+
+    def default_loss(self) -> Any:
+        """Return the loss: the cross-entropy of each output with class ids.
+
+        Targets of `ignored_class` do not count.
+        """
+        loss = keras.losses.SparseCategoricalCrossentropy(
+            from_logits=True, ignore_class=self.ignored_class
+        )
+        outputs = self.output
+        return dict.fromkeys(outputs, loss) if isinstance(outputs, dict) else loss
+
+    def default_metrics(self) -> dict[str, Any]:
+        """Return the metrics of the task, as arguments of `keras.Model.compile`."""
+        return {"metrics": None}
+
+    def compile(
+        self,
+        optimizer: Any = "auto",
+        loss: Any = "auto",
+        *,
+        metrics: Any = "auto",
+        learning_rate: float | None = None,
+        ema_momentum: float | None = None,
+        gradient_accumulation_steps: int | None = None,
+        **kwargs: Any,
+    ) -> None:
+        """Configure training, as `keras.Model.compile`, with defaults that train.
+
+        Args:
+            optimizer: `"auto"`, or anything Keras takes. `"auto"` is AdamW, whose
+                rate rises for the first 10% of the steps of each `fit` of texts and
+                falls to 0 with the last.
+            loss: `"auto"` for the loss of the task.
+            metrics: `"auto"` for the metrics of the task.
+            learning_rate: optional float, the peak for `optimizer="auto"`. By default
+                that of the backbone's `fine_tuning`, else by its width: 1e-4 for tiny
+                and small, 3e-5 up to large, 1e-5 above, 5e-4 and 1e-3 below.
+            ema_momentum: optional float below 1, for `optimizer="auto"`. Keep the
+                moving average of the weights, which `fit` ends with, as Keras'
+                `use_ema`; 0.99 averages about 100 steps. To score the averages after
+                each epoch pass Keras' `SwapEMAWeights` to `fit`.
+            gradient_accumulation_steps: optional int of at least 2, for
+                `optimizer="auto"`: the number of batches per update.
+            **kwargs: passed to `keras.Model.compile`. On TensorFlow `jit_compile` is
+                `False` by default, because XLA compiles again for every length.
+
+        Raises:
+            AlbertError: if `learning_rate`, `ema_momentum` or
+                `gradient_accumulation_steps` is given beside an optimizer.
+        """
+        settings = {
+            "learning_rate": learning_rate,
+            "ema_momentum": ema_momentum,
+            "gradient_accumulation_steps": gradient_accumulation_steps,
+        }
+        self._loss_is_default = loss == "auto"
+        loss = self.default_loss() if self._loss_is_default else loss
+        defaults = self.default_metrics() if metrics == "auto" else {"metrics": metrics}
+        kwargs = {"metrics": None, **defaults, **kwargs}
+        if keras.backend.backend() == "tensorflow":
+            kwargs.setdefault("jit_compile", False)
+        self._auto_optimizer = None
+        if isinstance(optimizer, str) and optimizer == "auto":
+            settings["learning_rate"] = learning_rate or self.default_learning_rate
+            # A partial, because Keras would track the metrics in a dict of ours as
+            # further ones.
+            recompile = functools.partial(super().compile, loss=loss, **kwargs)
+            self._auto_optimizer = AutoOptimizer(recompile, **settings)
+            optimizer = self._auto_optimizer.build()
+        elif given := [name for name, value in settings.items() if value is not None]:
+            raise AlbertError(
+                f"`{given[0]}` goes with optimizer='auto'. Pass it to your own "
+                "optimizer instead."
+            )
+        super().compile(optimizer=optimizer, loss=loss, **kwargs)
+
+    def get_compile_config(self) -> dict[str, Any] | None:
+        config = super().get_compile_config()
+        if config and self._auto_optimizer:
+            # In the optimizer, so that a plain model, as of `clone_model`, reads it.
+            config["optimizer"]["config"]["task_settings"] = {
+                **self._auto_optimizer.settings,
+                **({"loss": "auto"} if self._loss_is_default else {}),
+            }
+        return config
+
+    def compile_from_config(self, config: Mapping[str, Any]) -> None:
+        optimizer = config["optimizer"]
+        is_config = isinstance(optimizer, Mapping)
+        if settings := is_config and optimizer["config"].get("task_settings"):
+            config = {**config, "optimizer": "auto", **settings}
+        self.compile(**keras.saving.deserialize_keras_object(config))
+        self.optimizer.build(self.trainable_variables)
+
+    def make_train_function(self, force: bool = False) -> Any:
+        if self._auto_optimizer:
+            self._auto_optimizer.check_weights(self.trainable_variables)
+        # A step that builds the optimizer is traced twice, with a condition for each
+        # variable, and TensorFlow never frees such graphs.
+        if self.optimizer is not None and not self.optimizer.built:
+            self.optimizer.build(self.trainable_variables)
+        return super().make_train_function(force)
+
     def fit(
         self,
         x: Any = None,
@@ -247,7 +365,8 @@ class AlbertTask(AutoCompile, FromCheckpoint):
         if class_weight and self.labels:
             ids = class_positions(list(class_weight), self.labels, "class_weight")
             class_weight = dict(zip(ids.tolist(), class_weight.values(), strict=True))
-        self.check_callbacks(callbacks)
+        if self._auto_optimizer:
+            self._auto_optimizer.check_callbacks(callbacks)
         if self.takes_texts(x):
             x, y, sample_weight = read_examples(x, y, sample_weight)
         x, y = self.prepare_fit(x, y)
@@ -275,7 +394,8 @@ class AlbertTask(AutoCompile, FromCheckpoint):
         # A resumed epoch has fewer steps, but the schedule counts whole epochs.
         steps = steps_per_epoch or max(int(x.cardinality()) + skipped, 0)
         epochs = epochs or 1
-        self.schedule_learning_rate(steps, epochs, initial_epoch)
+        if self._auto_optimizer:
+            self._auto_optimizer.schedule(self, steps, epochs, initial_epoch)
         with datasets.without_expected_warnings(x), self._in_fit():
             return super().fit(
                 x,
