@@ -11,6 +11,7 @@ from albert_tf.models.albert_text_classifier import (
     DEFAULT_THRESHOLD,
     AlbertMultiLabelClassifier,
 )
+from albert_tf.models.prediction import predict_batches
 from albert_tf.preprocessing.segment_packer import WindowedTexts
 from albert_tf.preprocessing.texts import (
     check_class_names,
@@ -138,7 +139,8 @@ def predict_windows(
     tokens = tokenize_with_offsets(task.preprocessor.tokenizer, texts)
     warn_of_unknown(tokens[0].values, texts, task.preprocessor.tokenizer)
     packed = WindowedTexts.of(packer, *tokens, size, stride)
-    outputs = task.prediction_batches(packed, batch_size).predict(task, verbose=verbose)
+    batches = task.prediction_batches(packed, batch_size)
+    outputs = predict_batches(task, batches, verbose=verbose)
     outputs = task.predictions(texts, packed, outputs)
     counts = np.bincount(packed.windows.texts)
     starts = np.cumsum(counts) - counts

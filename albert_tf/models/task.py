@@ -8,7 +8,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from albert_tf.models import batching, datasets
+from albert_tf.models import batching, datasets, prediction
 from albert_tf.models.from_checkpoint import FromCheckpoint
 from albert_tf.preprocessing.segment_packer import PackedTexts
 from albert_tf.preprocessing.texts import (
@@ -495,12 +495,12 @@ class AlbertTask(FromCheckpoint):
             if isinstance(x, tf.data.Dataset):
                 check_batched(x)
             outputs = super().predict(x, batch_size=batch_size, **kwargs)
-            return x, None, batching.split_ragged(outputs)
+            return x, None, prediction.split_ragged(outputs)
         if count_examples(x) == 0:
-            return x, None, batching.empty_outputs(self.output)
+            return x, None, prediction.empty_outputs(self.output)
         packed = self.preprocessor.pack_texts(x)
         batches = self.prediction_batches(packed, batch_size, max_tokens)
-        return x, packed, batches.predict(self, **kwargs)
+        return x, packed, prediction.predict_batches(self, batches, **kwargs)
 
     def predict_step(self, *args: Any) -> Any:
         outputs = super().predict_step(*args)
@@ -510,7 +510,7 @@ class AlbertTask(FromCheckpoint):
         mask = self.predicted_mask(x)
         if mask is None:
             return outputs
-        return batching.without_padding(outputs, self.output, mask)
+        return prediction.without_padding(outputs, self.output, mask)
 
     def takes_texts(self, x: Any) -> bool:
         """Return whether `x` is texts in memory; raise if it is a single text."""
