@@ -2,14 +2,20 @@
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator, Mapping
+import operator
+import os
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import keras
 import tensorflow as tf
 
+from albert_tf.backbone import AlbertBackbone
+from albert_tf.backbone.presets import Presets
+from albert_tf.checkpoints import Checkpoint, save_checkpoint
+from albert_tf.layers.common import arguments_of, at_least_float32, dense
 from albert_tf.models import batching, datasets, prediction
-from albert_tf.models.from_checkpoint import FromCheckpoint
+from albert_tf.models import from_checkpoint as constructors
 from albert_tf.preprocessing.segment_packer import PackedTexts
 from albert_tf.preprocessing.texts import (
     Texts,
@@ -35,7 +41,11 @@ from albert_tf_lite.inputs import class_positions
 TASKS: dict[str, Any] = {}
 
 
-class AlbertTask(FromCheckpoint):
+# A task is a Keras model, which Keras does not let this class be, see its docstring.
+_Presets: Any = Presets
+
+
+class AlbertTask(_Presets):
     """Base class of all tasks: a backbone, a head and an optional preprocessor.
 
     A task inherits from this class, then from `keras_hub.models.Task` or a KerasHub
@@ -66,6 +76,10 @@ class AlbertTask(FromCheckpoint):
     """
 
     name_of_task: str | None = None
+    backbone_cls: Any = AlbertBackbone
+    preprocessor_cls: Any = None
+    heads: tuple[str, ...] = ()
+    keeps_pooler = False
     fields: tuple[str, ...] = ("text",)
     optional_fields: tuple[str, ...] = ()
     monitor: str | None = None
@@ -77,12 +91,62 @@ class AlbertTask(FromCheckpoint):
     ignored_class: int | None = None
     _auto_optimizer: AutoOptimizer | None = None
     _loss_is_default = False
+    _preprocessor: Any = None
     _is_in_fit = False
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if name := vars(cls).get("name_of_task"):
             TASKS[name] = cls
+
+    # === Construction ===
+
+    from_checkpoint = classmethod(constructors.from_checkpoint)
+    from_opened = classmethod(constructors.from_opened)
+    from_preset = classmethod(constructors.from_preset)
+    from_backbone = classmethod(constructors.from_backbone)
+
+    @classmethod
+    def read_heads(
+        cls, checkpoint: Checkpoint, arguments: dict[str, Any]
+    ) -> tuple[dict[str, Any], list[str]]:
+        """Return the arguments with those of the checkpoint, and the heads it lacks."""
+        found: dict[str, Any] = {}
+        for head in cls.heads:
+            found.update(checkpoint.head_config(head))
+        missing = [head for head in cls.heads if head not in checkpoint.heads]
+        return {**found, **arguments}, missing
+
+    @classmethod
+    def has_heads_in(cls, checkpoint: Checkpoint) -> bool:
+        """Return whether a checkpoint has the trained heads of the task."""
+        return set(cls.heads) <= set(checkpoint.heads)
+
+    def order_heads(self, checkpoint: Checkpoint) -> None:
+        """Bring loaded heads into the order of the model's classes, if it differs."""
+
+    def _set_preprocessor(self, preprocessor):
+        constructors.check_fits(preprocessor, self.backbone)
+        self._preprocessor = preprocessor
+
+    preprocessor = property(operator.attrgetter("_preprocessor"), _set_preprocessor)
+
+    @property
+    def head_dtype(self) -> str:
+        """The type that heads compute in: at least float32, as losses read them."""
+        return at_least_float32(self.backbone.compute_dtype)
+
+    def dense_head(
+        self, units: int, name: str, activation: Any = None
+    ) -> keras.layers.Dense:
+        """Return a dense layer with `units` outputs."""
+        return dense(units, activation=activation, dtype=self.head_dtype, name=name)
+
+    def head_dropout(self, rate: float) -> keras.layers.Dropout:
+        """Return the dropout layer before a head."""
+        return keras.layers.Dropout(
+            rate, dtype=self.backbone.compute_dtype, name="output_dropout"
+        )
 
     # === Texts and labels in ===
 
@@ -367,7 +431,7 @@ class AlbertTask(FromCheckpoint):
             class_weight = dict(zip(ids.tolist(), class_weight.values(), strict=True))
         if self._auto_optimizer:
             self._auto_optimizer.check_callbacks(callbacks)
-        if self.takes_texts(x):
+        if datasets.takes_texts(self, x):
             x, y, sample_weight = read_examples(x, y, sample_weight)
         x, y = self.prepare_fit(x, y)
         if validation_split and validation_data is None:
@@ -382,14 +446,16 @@ class AlbertTask(FromCheckpoint):
                 "batch_size": validation_batch_size or batch_size,
                 "max_tokens": None if is_dataset else max_tokens,
             }
-            validation_data = self._keras_data(*validation_data, **options, fixed=True)
-        if self.takes_texts(x) or not isinstance(x, tf.data.Dataset):
+            validation_data = datasets.keras_data(
+                self, *validation_data, **options, fixed=True
+            )
+        if datasets.takes_texts(self, x) or not isinstance(x, tf.data.Dataset):
             examples = count_examples(x)
             epochs = epochs or fine_tuning_epochs(examples)
             if max_tokens is None:
                 batch_size = batch_size or fine_tuning_batch_size(examples)
         options = {"batch_size": batch_size, "max_tokens": max_tokens}
-        x = self._keras_data(x, y, sample_weight, **options, shuffle=shuffle)
+        x = datasets.keras_data(self, x, y, sample_weight, **options, shuffle=shuffle)
         skipped = shuffle.skip if isinstance(shuffle, BatchOrder) else 0
         # A resumed epoch has fewer steps, but the schedule counts whole epochs.
         steps = steps_per_epoch or max(int(x.cardinality()) + skipped, 0)
@@ -436,7 +502,7 @@ class AlbertTask(FromCheckpoint):
         options = {"batch_size": batch_size, "max_tokens": max_tokens}
         # The batches of `fit`, which Keras evaluates after an epoch, are ready.
         if not (self._is_in_fit and is_pair(x) is None):
-            x = self._keras_data(x, y, sample_weight, **options, fixed=True)
+            x = datasets.keras_data(self, x, y, sample_weight, **options, fixed=True)
         with datasets.without_expected_warnings(x):
             return super().evaluate(
                 x,
@@ -488,7 +554,7 @@ class AlbertTask(FromCheckpoint):
         `kwargs` are passed to Keras' `predict`.
         """
         x = self.read_texts(x)
-        if self.takes_texts(x):
+        if datasets.takes_texts(self, x):
             (x,) = read_examples(x)
         else:
             datasets.refuse_for_datasets(max_tokens=max_tokens)
@@ -512,30 +578,6 @@ class AlbertTask(FromCheckpoint):
             return outputs
         return prediction.without_padding(outputs, self.output, mask)
 
-    def takes_texts(self, x: Any) -> bool:
-        """Return whether `x` is texts in memory; raise if it is a single text."""
-        parts = x if isinstance(x, tuple) else (x,)
-        if any(isinstance(part, (str, bytes)) for part in parts):
-            raise TypeError(
-                "`x` must be a list of strings, or the tuple of two such lists, "
-                f"not one example. Received: {x!r}"
-            )
-        if isinstance(x, (Iterator, keras.utils.PyDataset)):
-            raise TypeError(
-                f"`x` is a {type(x).__name__}. Pass a list of texts, or batches as a "
-                "dataset: tf.data.Dataset.from_generator(function, "
-                "output_signature=(tf.TensorSpec([None], tf.string), "
-                "tf.TensorSpec([None], tf.int64)))."
-            )
-        if self.preprocessor is None or x is None:
-            return False
-        if isinstance(x, dict) and "token_ids" not in x:
-            raise TypeError(
-                f"`x` is a {type(x).__name__} of {list(x)[:5]}. Pass texts, such as a "
-                "column, or the ids that the model takes."
-            )
-        return not isinstance(x, (dict, tf.data.Dataset))
-
     @contextlib.contextmanager
     def _in_fit(self):
         self._is_in_fit = True
@@ -544,18 +586,37 @@ class AlbertTask(FromCheckpoint):
         finally:
             self._is_in_fit = False
 
-    def _keras_data(self, x, y=None, sample_weight=None, **options):
-        """Return the data of `fit` or `evaluate` as a dataset of batches."""
-        if self.takes_texts(x):
-            x, *labels = read_examples(x, y, sample_weight)
-            return self.training_batches(x, *labels, **options)
-        datasets.refuse_for_datasets(max_tokens=options["max_tokens"])
-        if isinstance(x, tf.data.Dataset):
-            datasets.refuse_for_datasets(y=y, sample_weight=sample_weight)
-        else:
-            ways = options["batch_size"], options.get("shuffle", False)
-            x = datasets.batches_of_ids(x, y, sample_weight, *ways)
-        dataset = self.prepare_dataset(check_batched(x), options.get("fixed", False))
-        if self.ignored_class is not None:
-            datasets.check_width(dataset)
-        return datasets.targets_of_one_type(dataset)
+    # === Weights and files ===
+
+    def quantize(self, mode=None, config=None, **kwargs) -> None:
+        """Quantize the backbone, as `keras.Model.quantize`; heads keep their type."""
+        self.backbone.quantize(mode, config=config, **kwargs)
+        # As Keras after quantizing: these were traced with the old weights.
+        self.train_function = self.test_function = self.predict_function = None
+
+    def get_config(self) -> dict[str, Any]:
+        """Return the arguments of the task, which are attributes of these names."""
+        others = "backbone", "preprocessor"
+        return {**super().get_config(), **arguments_of(self, AlbertTask, *others)}
+
+    def export_to_transformers(self, path: str | os.PathLike) -> None:
+        """Write a directory that `transformers` reads."""
+        save_checkpoint(self, path, layout="huggingface")
+
+    # KerasHub would keep the optimizer's state of all weights in a preset.
+
+    def save_task_weights(self, filepath: str | os.PathLike) -> None:
+        with self._without_optimizer():
+            super().save_task_weights(filepath)
+
+    def load_task_weights(self, filepath: str | os.PathLike) -> None:
+        with self._without_optimizer():
+            super().load_task_weights(filepath)
+
+    @contextlib.contextmanager
+    def _without_optimizer(self):
+        optimizer, self.optimizer = getattr(self, "optimizer", None), None
+        try:
+            yield
+        finally:
+            self.optimizer = optimizer
