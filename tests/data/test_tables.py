@@ -188,6 +188,8 @@ def as_jsonl(table):
     return "\n".join(json.dumps(row, ensure_ascii=i % 2 == 0) for i, row in rows)
 
 
+# Labels such as "nan" and "<NA>".
+@pytest.mark.filterwarnings("ignore:.*are taken for a class")
 @pytest.mark.parametrize(("ending", "write"), [("csv", as_csv), ("jsonl", as_jsonl)])
 @given(table=st.lists(st.tuples(labels, texts, texts), min_size=1, max_size=8))
 def test_any_texts_that_are_written_are_read_again(
