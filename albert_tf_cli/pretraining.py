@@ -14,7 +14,7 @@ from albert_tf_cli.options import (
     output_option,
     training_option,
 )
-from albert_tf_cli.pretrain_data import MarkedLabels, Ngram
+from albert_tf_cli.pretraining_data import MarkedLabels, Ngram
 from albert_tf_lite.errors import AlbertError
 
 Masking = Literal["static", "dynamic"]

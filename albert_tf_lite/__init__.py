@@ -5,6 +5,6 @@ copied on its own.
 """
 
 from albert_tf_lite.exported_model import LiteRTModel, OnnxModel
-from albert_tf_lite.pipeline import pipeline
+from albert_tf_lite.pipelines import pipeline
 
 __all__ = ["LiteRTModel", "OnnxModel", "pipeline"]

@@ -15,9 +15,7 @@ from small_classifier import small_classifier
 
 import albert_tf
 import albert_tf_cli
-
-# The package has a function of the same name.
-finetune_module = sys.modules["albert_tf_cli.finetune"]
+from albert_tf_cli import fine_tuning
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ALBERT_TF = pathlib.Path(sys.executable).with_name("albert-tf")
@@ -64,7 +62,7 @@ def test_each_command_has_help_in_groups_with_examples(command):
 
 
 def test_an_option_identifies_a_training_or_not():
-    identifying, others = finetune_module.IDENTIFYING, finetune_module.OTHERS
+    identifying, others = fine_tuning.IDENTIFYING, fine_tuning.OTHERS
     names = [x.name for x in COMMANDS["finetune"].params if x.name != "help"]
     assert sorted([*identifying, *others]) == sorted(names)
 

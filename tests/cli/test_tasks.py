@@ -5,7 +5,6 @@ import itertools
 import json
 import pathlib
 import re
-import sys
 import typing
 import unittest.mock
 import warnings
@@ -22,8 +21,9 @@ import albert_tf
 from albert_tf.data.tables import Table
 from albert_tf.models.pooling import POOLING_MODES
 from albert_tf.training import fine_tuning
-from albert_tf_cli.evaluate import read_remembered
-from albert_tf_cli.finetune import Freeze, PoolingMode, _warn_of_rare_class
+from albert_tf_cli import evaluation
+from albert_tf_cli.evaluation import read_remembered
+from albert_tf_cli.fine_tuning import Freeze, PoolingMode, _warn_of_rare_class
 from albert_tf_cli.tasks import TASKS, Columns, Examples, split
 from albert_tf_lite.errors import AlbertError
 
@@ -186,7 +186,7 @@ def test_a_task_from_a_file_to_answers(name, fine_tune, trained, monkeypatch, tm
 
     # The columns of the training are remembered.
     report = ("--report", tmp_path) if TASKS[case.task].mistakes else ()
-    monkeypatch.setattr(sys.modules["albert_tf_cli.evaluate"], "EXPLAINED", 1)
+    monkeypatch.setattr(evaluation, "EXPLAINED", 1)
     values = json.loads(run("evaluate", model, data, "--json", *report).stdout)
     if name != "multiple-choice" or fine_tune is fine_tuning.fine_tune:
         assert values[case.score] == pytest.approx(best, abs=1e-5)

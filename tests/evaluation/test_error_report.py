@@ -7,7 +7,7 @@ import re
 import pytest
 
 from albert_tf.evaluation import classification_report, worst_mistakes
-from albert_tf_cli.evaluate import write_report
+from albert_tf_cli.evaluation import write_report
 
 # === Lists ===
 

@@ -16,7 +16,7 @@ import albert_tf_lite
 import zh
 from albert_tf import data, evaluation, models
 from albert_tf.checkpoints import prune_vocabulary
-from albert_tf.pipeline import Pipeline
+from albert_tf.pipelines import Pipeline
 from albert_tf.preprocessing.texts import check_class_names, class_ids
 from albert_tf.tokenizers import WordPieceTokenizer
 

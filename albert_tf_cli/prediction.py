@@ -17,7 +17,7 @@ from rich.text import Text
 
 from albert_tf.data.writing import check_writable, write_records
 from albert_tf_cli import common, options
-from albert_tf_cli.evaluate import check_support, coloured_runs, read_remembered
+from albert_tf_cli.evaluation import check_support, coloured_runs, read_remembered
 from albert_tf_cli.options import advanced_option, model_option, output_option
 from albert_tf_cli.streaming import (
     BLOCK,
@@ -32,7 +32,7 @@ from albert_tf_cli.tasks import Columns, task_named
 from albert_tf_cli.tasks.task import as_columns
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.exported_model import open_exported
-from albert_tf_lite.pipeline import Pipeline
+from albert_tf_lite.pipelines import Pipeline
 
 Engine = Literal["onnx", "litert", "ray"]
 _SUFFIXES = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".parquet", ".xlsx")

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from albert_tf_cli import common, options
-from albert_tf_cli.evaluate import check_support, reader_of
+from albert_tf_cli.evaluation import check_support, reader_of
 from albert_tf_cli.options import (
     advanced_option,
     data_option,
