@@ -19,11 +19,11 @@ from albert_tf_cli.options import (
     output_option,
     training_option,
 )
-from albert_tf_cli.tasks import TASKS, Columns, split
+from albert_tf_cli.tasks import READERS, Columns, split
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.exported_model import NETWORK, preset_digest
 
-TaskName: Any = Literal[*TASKS]
+TaskName: Any = Literal[*READERS]
 ClassWeight = Literal["balanced"]
 Freeze = Literal["embeddings", "encoder"]
 PoolingMode = Literal["cls", "mean", "max", "first_last_mean"]
@@ -55,7 +55,7 @@ def finetune(
     output: Annotated[str, directory_option("Directory for the model.")],
     task: Annotated[
         TaskName,
-        data_option(f"Task to learn: {', '.join(TASKS)}.", metavar="TASK"),
+        data_option(f"Task to learn: {', '.join(READERS)}.", metavar="TASK"),
     ] = "text-classification",
     dev: Annotated[
         str | None,
@@ -149,7 +149,7 @@ def finetune(
       albert-tf finetune --checkpoint albert_tiny_zh --train train.tsv \\
           --dev dev.tsv --output my_model
     """
-    given, learned = types.SimpleNamespace(**context.params), TASKS[task]
+    given, learned = types.SimpleNamespace(**context.params), READERS[task]
     _check_output(pathlib.Path(output), checkpoint, overwrite)
     data = _read(given, learned)
     _check_start(given)

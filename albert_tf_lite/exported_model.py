@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from albert_tf_lite.answers import TASKS
+from albert_tf_lite.answers import ANSWERS
 from albert_tf_lite.archives import check_expansion
 from albert_tf_lite.changes import change_check, changed_error
 from albert_tf_lite.errors import (
@@ -113,12 +113,12 @@ class ExportedModel:
     @property
     def fields(self) -> tuple[str, ...]:
         """The parts of an example."""
-        return TASKS[self.task].fields
+        return ANSWERS[self.task].fields
 
     @property
     def optional_fields(self) -> tuple[str, ...]:
         """The last of the `fields`, which may be left out."""
-        return self.fields[TASKS[self.task].num_required :]
+        return self.fields[ANSWERS[self.task].num_required :]
 
     @property
     def class_names(self) -> list[str]:
@@ -128,7 +128,7 @@ class ExportedModel:
     @property
     def option_names(self) -> list[str]:
         """The options of `answers`."""
-        dicts = TASKS[self.task].dicts
+        dicts = ANSWERS[self.task].dicts
         # After texts, outputs and settings.
         return ["batch_size", *list(inspect.signature(dicts).parameters)[3:]]
 
@@ -164,7 +164,7 @@ class ExportedModel:
             AlbertError: if the number of lists or their lengths are wrong.
         """
         outputs = self.outputs(texts, batch_size)
-        return TASKS[self.task].arrays(outputs, self.settings)
+        return ANSWERS[self.task].arrays(outputs, self.settings)
 
     def answers(
         self, texts: Any, batch_size: int | None = None, **options: Any
@@ -182,7 +182,7 @@ class ExportedModel:
         """
         texts = self._read(texts)
         outputs = self.outputs(texts, batch_size)
-        return TASKS[self.task].dicts(texts, outputs, self.settings, **options)
+        return ANSWERS[self.task].dicts(texts, outputs, self.settings, **options)
 
     def outputs(self, texts: Any, batch_size: int | None = None) -> Any:
         """Return what the network gives for texts, before it becomes an answer.
@@ -211,7 +211,7 @@ class ExportedModel:
     def _read(self, texts):
         """Return texts, or a tuple of the parts of some texts, as lists."""
         segments = texts if isinstance(texts, tuple) else (texts,)
-        fields = TASKS[self.task].fields
+        fields = ANSWERS[self.task].fields
         if any(isinstance(segment, (str, bytes)) for segment in segments):
             raise TypeError(
                 f"`texts` must be a list of strings. Received: {texts!r:.80}"
@@ -224,7 +224,7 @@ class ExportedModel:
                     f"strings. Received: {segment!r:.80}"
                 )
         lengths = [len(segment) for segment in segments]
-        allowed = range(TASKS[self.task].num_required, len(fields) + 1)
+        allowed = range(ANSWERS[self.task].num_required, len(fields) + 1)
         if len(lengths) not in allowed or len(set(lengths)) > 1:
             raise AlbertError(
                 f"A model for {self.task} takes {' or '.join(map(str, allowed))} "

@@ -11,8 +11,7 @@ import albert_tf
 from albert_tf.data.labels import check_single
 from albert_tf_cli import common
 from albert_tf_cli.tasks.task import Examples, Task, columns_of, whole_blocks, worst
-from albert_tf_lite.answers import TASKS as LITE_TASKS
-from albert_tf_lite.answers import cosines_of
+from albert_tf_lite.answers import ANSWERS, cosines_of
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.exported_model import ExportedModel
 from albert_tf_lite.inputs import class_positions
@@ -36,7 +35,7 @@ class _Classification(Task):
         outputs = super().predict(model, x, batch_size)
         is_exported = isinstance(model, ExportedModel)
         settings = model.settings if is_exported else model.exported_settings()
-        return LITE_TASKS[self.name].arrays(outputs, settings)
+        return ANSWERS[self.name].arrays(outputs, settings)
 
     def explain(self, model):
         from albert_tf.models import IntegratedGradients

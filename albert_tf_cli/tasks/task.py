@@ -45,6 +45,10 @@ class Examples:
         return dataclasses.replace(self, x=x, y=y)
 
 
+# The tasks that read files, by name. A class enters itself if it defines `name`.
+READERS: dict[str, "Task"] = {}
+
+
 class Task:
     """A task of the command line; this class serves tasks that only predict.
 
@@ -76,6 +80,11 @@ class Task:
     splits_labels: Any = None
     takes_columns: Any = None
     skips_invalid: Any = None
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if cls.name:
+            READERS[cls.name] = cls()
 
     def __init__(self, name: str | None = None):
         self.name = name or self.name
