@@ -207,102 +207,6 @@ class Regression(Task):
         return albert_tf.evaluation.regression_scores(examples.y, predicted)
 
 
-class TextEmbedding(Task):
-    """Pairs with their similarity; `predict` compares two texts per line."""
-
-    name = "text-embedding"
-    takes_columns = True
-    skips_invalid = True
-
-    def read(self, path, columns, known=None, skip_invalid=False):
-        found = read_labelled(path, columns, {"pairs": True})
-        found = found.without_invalid() if skip_invalid else found
-        return Examples(found.x, found.scores())
-
-    def predict(self, model, x, batch_size):
-        predict = super().predict
-        return cosines_of(*(predict(model, part, batch_size) for part in x))
-
-    def scores(self, examples, predicted):
-        scores = albert_tf.evaluation.regression_scores(examples.y, predicted)
-        # Cosines have another range than the labels.
-        return {name: scores[name] for name in ("pearson", "spearman")}
-
-    def fields(self, model):
-        return ("text", "text_pair")
-
-    def inputs(self, fields, lines):
-        # Without a tab in any line they are single texts, each of which has a vector.
-        is_single = not any("\t" in line for line in lines)
-        return super().inputs(fields[:1] if is_single else fields, lines)
-
-    def cells(self, table, roles):
-        # A pair unless there is one text, or one is named.
-        table.find("text", pairs=False if table.given == {"text"} else None)
-        is_pair = "text_b" in table.columns and table.given != {"text"}
-        return table.cells(*roles[: 1 + is_pair])
-
-
-class SpellingCorrection(Task):
-    """A misspelt and a correct text of the same length."""
-
-    name = "spelling-correction"
-
-    def read(self, path, columns, known=None):
-        return Examples(*albert_tf.data.read_spelling(path, columns.encoding))
-
-    def cells(self, table, roles):
-        # The correct texts, if there are such, stand beside the misspelt ones.
-        both = ("original", "correct")
-        is_pair = not table.has_header and len(table.header) == 2
-        if table.given or not (is_pair or {*both} <= {*table.columns}):
-            return super().cells(table, roles)
-        table.find(*both)
-        return table.cells("original")
-
-    def predict(self, model, x, batch_size):
-        return [answer["target"] for answer in model.correct(x, batch_size)]
-
-    def scores(self, examples, predicted):
-        return albert_tf.evaluation.spelling_scores(examples.x, examples.y, predicted)
-
-    def columns(self, answer):
-        errors = (
-            f"{wrong}→{right}@{place}" for wrong, right, place in answer["errors"]
-        )
-        return {"target": answer["target"], "errors": " ".join(errors)}
-
-
-class Summarization(Task):
-    """An article and its summary, sentences of the article; scored by ROUGE."""
-
-    name = "summarization"
-    requires = ("rouge_score",)
-
-    def read(self, path, columns, known=None):
-        return Examples(*albert_tf.data.read_articles(path, columns.encoding))
-
-    def roles(self, fields):
-        return ("article",)
-
-    def cells(self, table, roles):
-        table.find(*roles, pairs=False)
-        # Sentences of Chinese have no space between them.
-        return (
-            [
-                x if isinstance(x, str) else (" " * x[0].isascii()).join(x)
-                for x in table.column("article")
-            ],
-        )
-
-    def scores(self, examples, predicted):
-        summaries = [answer["summary"] for answer in predicted]
-        return albert_tf.evaluation.rouge_scores(summaries, examples.y)
-
-    def columns(self, answer):
-        return {"summary": " ".join(answer["summary"].split())}
-
-
 class TokenClassification(Task):
     """Entities: spans of a text with a label."""
 
@@ -487,3 +391,99 @@ def has_own_form(path, columns, name):
         return False
     _, first = next(read_json(path, columns.encoding), (None, None))
     return not (isinstance(first, dict) and name in first)
+
+
+class TextEmbedding(Task):
+    """Pairs with their similarity; `predict` compares two texts per line."""
+
+    name = "text-embedding"
+    takes_columns = True
+    skips_invalid = True
+
+    def read(self, path, columns, known=None, skip_invalid=False):
+        found = read_labelled(path, columns, {"pairs": True})
+        found = found.without_invalid() if skip_invalid else found
+        return Examples(found.x, found.scores())
+
+    def predict(self, model, x, batch_size):
+        predict = super().predict
+        return cosines_of(*(predict(model, part, batch_size) for part in x))
+
+    def scores(self, examples, predicted):
+        scores = albert_tf.evaluation.regression_scores(examples.y, predicted)
+        # Cosines have another range than the labels.
+        return {name: scores[name] for name in ("pearson", "spearman")}
+
+    def fields(self, model):
+        return ("text", "text_pair")
+
+    def inputs(self, fields, lines):
+        # Without a tab in any line they are single texts, each of which has a vector.
+        is_single = not any("\t" in line for line in lines)
+        return super().inputs(fields[:1] if is_single else fields, lines)
+
+    def cells(self, table, roles):
+        # A pair unless there is one text, or one is named.
+        table.find("text", pairs=False if table.given == {"text"} else None)
+        is_pair = "text_b" in table.columns and table.given != {"text"}
+        return table.cells(*roles[: 1 + is_pair])
+
+
+class SpellingCorrection(Task):
+    """A misspelt and a correct text of the same length."""
+
+    name = "spelling-correction"
+
+    def read(self, path, columns, known=None):
+        return Examples(*albert_tf.data.read_spelling(path, columns.encoding))
+
+    def cells(self, table, roles):
+        # The correct texts, if there are such, stand beside the misspelt ones.
+        both = ("original", "correct")
+        is_pair = not table.has_header and len(table.header) == 2
+        if table.given or not (is_pair or {*both} <= {*table.columns}):
+            return super().cells(table, roles)
+        table.find(*both)
+        return table.cells("original")
+
+    def predict(self, model, x, batch_size):
+        return [answer["target"] for answer in model.correct(x, batch_size)]
+
+    def scores(self, examples, predicted):
+        return albert_tf.evaluation.spelling_scores(examples.x, examples.y, predicted)
+
+    def columns(self, answer):
+        errors = (
+            f"{wrong}→{right}@{place}" for wrong, right, place in answer["errors"]
+        )
+        return {"target": answer["target"], "errors": " ".join(errors)}
+
+
+class Summarization(Task):
+    """An article and its summary, sentences of the article; scored by ROUGE."""
+
+    name = "summarization"
+    requires = ("rouge_score",)
+
+    def read(self, path, columns, known=None):
+        return Examples(*albert_tf.data.read_articles(path, columns.encoding))
+
+    def roles(self, fields):
+        return ("article",)
+
+    def cells(self, table, roles):
+        table.find(*roles, pairs=False)
+        # Sentences of Chinese have no space between them.
+        return (
+            [
+                x if isinstance(x, str) else (" " * x[0].isascii()).join(x)
+                for x in table.column("article")
+            ],
+        )
+
+    def scores(self, examples, predicted):
+        summaries = [answer["summary"] for answer in predicted]
+        return albert_tf.evaluation.rouge_scores(summaries, examples.y)
+
+    def columns(self, answer):
+        return {"summary": " ".join(answer["summary"].split())}
