@@ -106,7 +106,7 @@ def open_network(path: str, task_name: str | None = None) -> Any:
 
     Return `None` if there is none that answers as the model does.
     """
-    from albert_tf_lite.exported_model import NETWORK, open_exported
+    from albert_tf_lite.opening import NETWORK, open_exported
 
     if pathlib.Path(path).suffix in EXPORTED:
         return open_exported(path)

@@ -10,7 +10,7 @@ from albert_tf_cli.evaluation import read_remembered, reader_of
 from albert_tf_cli.options import data_option, output_option
 from albert_tf_cli.tasks import READERS, Columns, task_named
 from albert_tf_lite.errors import AlbertError
-from albert_tf_lite.exported_model import preset_digest
+from albert_tf_lite.opening import preset_digest
 
 # Texts of several lengths, with digits, full-width letters and emoji.
 TEXTS = [

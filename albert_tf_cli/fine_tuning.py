@@ -21,7 +21,7 @@ from albert_tf_cli.options import (
 )
 from albert_tf_cli.tasks import READERS, Columns, split
 from albert_tf_lite.errors import AlbertError
-from albert_tf_lite.exported_model import NETWORK, preset_digest
+from albert_tf_lite.opening import NETWORK, preset_digest
 
 TaskName: Any = Literal[*READERS]
 ClassWeight = Literal["balanced"]

@@ -31,7 +31,7 @@ from albert_tf_cli.streaming import (
 from albert_tf_cli.tasks import Columns, task_named
 from albert_tf_cli.tasks.task import as_columns
 from albert_tf_lite.errors import AlbertError
-from albert_tf_lite.exported_model import open_exported
+from albert_tf_lite.opening import open_exported
 from albert_tf_lite.pipelines import Pipeline
 
 Engine = Literal["onnx", "litert", "ray"]

@@ -1,9 +1,15 @@
 """The tasks of the command line."""
 
-from albert_tf_cli.tasks import readers
+# In the order of `--help`.
+# ruff: noqa: I001
+from albert_tf_cli.tasks import classification  # noqa: F401
+from albert_tf_cli.tasks import spans  # noqa: F401
+from albert_tf_cli.tasks import multiple_choice  # noqa: F401
+from albert_tf_cli.tasks import similarity  # noqa: F401
+from albert_tf_cli.tasks import generation  # noqa: F401
 from albert_tf_cli.tasks.task import READERS, Columns, Examples, Task, split
 
-__all__ = ["READERS", "Columns", "Examples", "Task", "readers", "split", "task_named"]
+__all__ = ["READERS", "Columns", "Examples", "Task", "split", "task_named"]
 
 
 def task_named(name: str) -> Task:

@@ -2,9 +2,11 @@
 
 import dataclasses
 import itertools
+import os
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
+import albert_tf
 from albert_tf_lite.errors import AlbertError
 from albert_tf_lite.exported_model import ExportedModel
 
@@ -179,6 +181,28 @@ class Task:
             answer = {"label": answer["labels"][0], "score": answer["scores"][0]}
         printed = [name for name in _PRINTED if name in answer]
         return {name: answer[name] for name in printed or answer}
+
+
+def read_labelled(path: str, columns: Columns, known: dict | None = None) -> Any:
+    """Read a table; with `known`, of pairs if the model takes pairs."""
+    pairs = None if known is None else known["pairs"]
+    names = columns.label, columns.text, columns.text_b
+    return albert_tf.data.read_labelled_texts(
+        path, *names, pairs=pairs, encoding=columns.encoding
+    )
+
+
+def has_own_form(path, columns, name):
+    """Return whether a file is a directory, or JSON other than records with a field."""
+    from albert_tf.data.reading import is_json, read_json, stream_lines
+
+    if os.path.isdir(path):
+        return True
+    lines = filter(str.strip, stream_lines(path, columns.encoding))
+    if not is_json(next(lines, "")):
+        return False
+    _, first = next(read_json(path, columns.encoding), (None, None))
+    return not (isinstance(first, dict) and name in first)
 
 
 def split_lines(lines: list[str], fields: tuple[str, ...]) -> tuple[list[str], ...]:

@@ -24,7 +24,7 @@ from albert_tf.tokenizers.text_tokenizer import TextTokenizer, check_bytes
 from albert_tf_lite.archives import check_expansion, check_zip
 from albert_tf_lite.changes import unchanged
 from albert_tf_lite.errors import AlbertError
-from albert_tf_lite.exported_model import preset_files
+from albert_tf_lite.opening import preset_files
 
 # Keras raises these for truncated and changed files, and for configs of any content.
 _DAMAGE = (
