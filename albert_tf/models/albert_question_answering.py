@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from albert_tf.backbone import AlbertBackbone
 from albert_tf.data.questions import find_answer
-from albert_tf.evaluation.scores import best_null_threshold, score_answers
+from albert_tf.evaluation.answers import best_null_threshold, score_answers
 from albert_tf.models.datasets import takes_texts
 from albert_tf.models.task import AlbertTask
 from albert_tf.preprocessing.segment_packer import WindowedTexts
