@@ -1,7 +1,6 @@
 """The command `albert-tf finetune`."""
 
 import contextlib
-import inspect
 import pathlib
 import types
 import warnings
@@ -11,6 +10,7 @@ import typer
 
 from albert_tf_cli import common, options
 from albert_tf_cli.evaluation import check_support, reader_of
+from albert_tf_cli.new_models import model_class_of, new_model
 from albert_tf_cli.options import (
     advanced_option,
     data_option,
@@ -229,8 +229,8 @@ def _build(given, data):
     keras.utils.set_random_seed(given.seed)
     keras.config.set_dtype_policy(as_dtype(given.precision))
     pooling = {"pooling_mode": given.pooling_mode} if given.pooling_mode else {}
-    model = _new_model(
-        _model_class(given.task, given.early_exit, given.class_weight, pooling),
+    model = new_model(
+        model_class_of(given.task, given.early_exit, given.class_weight, pooling),
         *(given.checkpoint, given.config, given.vocab, given.sequence_length),
         {**data["train"].arguments, **pooling},
     )
@@ -258,40 +258,6 @@ def _monitor(given, model, learned, data):
             f"{', '.join(sorted(scores - _NOT_TO_MAXIMISE))}"
         )
     return given.monitor
-
-
-def _model_class(task, early_exit, class_weight, given):
-    """Return the class of the model; raise if it does not take an option."""
-    from albert_tf.models import TASKS, AlbertEarlyExitClassifier
-
-    model_class = AlbertEarlyExitClassifier if early_exit else TASKS[task]
-    known = inspect.signature(TASKS[task]).parameters
-    unknown = [name.replace("_", "-") for name in given if name not in known]
-    if model_class.name_of_task != task:
-        unknown.append("early-exit")
-    if class_weight and not model_class.takes_class_weight:
-        unknown.append("class-weight")
-    if unknown:
-        raise AlbertError(f"--{unknown[0]} does not apply to --task {task}.")
-    return model_class
-
-
-def _new_model(model_class, checkpoint, config, vocab, sequence_length, arguments):
-    """Build a model from a checkpoint or with random weights."""
-    from albert_tf.checkpoints import open_checkpoint
-    from albert_tf.tokenizers import load_tokenizer
-
-    if checkpoint:
-        start = open_checkpoint(checkpoint, config=config)
-        longest = start.arguments["max_sequence_length"]
-        build, vocabulary = model_class.from_checkpoint, vocab
-    else:
-        vocabulary = load_tokenizer(vocab)
-        start = common.random_backbone(config, vocabulary.vocabulary_size())
-        longest = start.max_sequence_length
-        build = model_class.from_backbone
-    length = min(sequence_length, longest)
-    return build(start, vocabulary=vocabulary, sequence_length=length, **arguments)
 
 
 # === Train ===

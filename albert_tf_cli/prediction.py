@@ -3,13 +3,9 @@
 import contextlib
 import dataclasses
 import functools
-import io
 import itertools
-import os
 import pathlib
 import re
-import sys
-import warnings
 from typing import Annotated, Any, Literal
 
 import typer
@@ -18,6 +14,7 @@ from rich.text import Text
 from albert_tf.data.writing import check_writable, write_records
 from albert_tf_cli import common, options
 from albert_tf_cli.evaluation import check_support, coloured_runs, read_remembered
+from albert_tf_cli.inputs import file_of, standard_input
 from albert_tf_cli.options import advanced_option, model_option, output_option
 from albert_tf_cli.streaming import (
     BLOCK,
@@ -35,7 +32,6 @@ from albert_tf_lite.opening import open_exported
 from albert_tf_lite.pipelines import Pipeline
 
 Engine = Literal["onnx", "litert", "ray"]
-_SUFFIXES = (".csv", ".tsv", ".txt", ".json", ".jsonl", ".parquet", ".xlsx")
 
 
 def predict(
@@ -123,7 +119,7 @@ def predict(
     labels = _labels(candidate_labels, task_name)
     suffix = _check_output(output, as_json)
     texts = [] if texts == ["-"] else texts
-    file = _file_of(texts)
+    file = file_of(texts)
     settings: dict[str, Any] = {"batch_size": batch_size}
     settings |= {"candidate_labels": labels} if labels else {}
     settings |= {} if top_k is None else {"top_k": top_k or None}
@@ -245,7 +241,7 @@ def _read(opened, model, file, texts, columns):
     """Return the blocks of all examples of a file, or of texts."""
     if file:
         return read_remembered(model, columns, lambda x: _file_blocks(opened, file, x))
-    lines = texts or _standard_input(columns.encoding)
+    lines = texts or standard_input(columns.encoding)
     parts = [lines[i : i + BLOCK] for i in range(0, len(lines), BLOCK)]
     inputs = functools.partial(opened.task.inputs, opened.fields)
     return CheckedBlocks(
@@ -331,49 +327,6 @@ def _print_answer(task, parts, found, as_json, explain):
         # One line per text.
         text = re.sub("[\r\n]", " ", text)
         common.print_line("\t".join([*map(str, cells), text]))
-
-
-# === Texts ===
-
-
-def _file_of(texts):
-    """Return the file that the only text names; raise if that file is missing."""
-    from albert_tf.data.reading import endings
-
-    if texts and len(texts) > 1 and all(map(os.path.isfile, texts)):
-        raise AlbertError(f"Pass one file at a time. Received: {' '.join(texts)}")
-    if not texts or len(texts) > 1:
-        return None
-    # Unlike pathlib, this returns False for a text that is too long for a name.
-    if os.path.isfile(texts[0]) or os.path.isdir(texts[0]):
-        return texts[0]
-    is_pipe = os.path.exists(texts[0])
-    if is_pipe or endings(texts[0])[0] in _SUFFIXES:
-        raise FileNotFoundError(
-            f"{texts[0]} is not a file. Expected texts, or one file of texts. Pass the "
-            "output of another command as standard input."
-        )
-    return None
-
-
-def _standard_input(encoding):
-    """Return the lines of standard input, with U+FFFD for what cannot be decoded."""
-    from albert_tf.data.reading import is_json, open_text
-
-    name = "Standard input"
-    file = io.BufferedReader(io.BytesIO(sys.stdin.buffer.read()))
-    text = open_text(name, file, encoding, "replace", newline=None)
-    lines = [line.removesuffix("\n") for line in text]
-    lines[:1] = [line.removeprefix("\ufeff") for line in lines[:1]]
-    if wrong := [i for i, line in enumerate(lines, start=1) if "\ufffd" in line]:
-        message = f"{name} is not {text.encoding.upper()} in {len(wrong)} lines, "
-        message += (
-            f"first in line {wrong[0]}. Name the right encoding with `encoding=`."
-        )
-        warnings.warn(message, stacklevel=2)
-    if lines and is_json(lines[0]):
-        raise AlbertError(f"{name} looks like JSON. Save it as a .jsonl file.")
-    return lines
 
 
 # === Explanations ===

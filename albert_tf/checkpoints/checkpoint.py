@@ -33,11 +33,8 @@ from albert_tf.checkpoints.plan import (
 )
 from albert_tf.checkpoints.releases import Release
 from albert_tf.tokenizers import load_tokenizer
-from albert_tf.tokenizers.text_tokenizer import (
-    TextTokenizer,
-    check_bytes,
-    check_vocabulary,
-)
+from albert_tf.tokenizers.checks import check_bytes, check_vocabulary
+from albert_tf.tokenizers.text_tokenizer import TextTokenizer
 
 # What values of other types in a config raise.
 _WRONG_VALUES = (TypeError, ValueError, LookupError, AttributeError)

@@ -26,7 +26,7 @@ from albert_tf.layers.common import (
     check_arguments,
 )
 from albert_tf.tokenizers import load_tokenizer
-from albert_tf.tokenizers.text_tokenizer import check_vocabulary
+from albert_tf.tokenizers.checks import check_vocabulary
 from albert_tf_lite.errors import AlbertError
 
 # === Constructors ===

@@ -20,7 +20,8 @@ from albert_tf.checkpoints.layout import CheckpointError, Layout, name_damage
 from albert_tf.checkpoints.layouts import KERASHUB, own_layout
 from albert_tf.checkpoints.plan import plan_weights, without_initializing
 from albert_tf.tokenizers import SentencePieceTokenizer
-from albert_tf.tokenizers.text_tokenizer import TextTokenizer, check_bytes
+from albert_tf.tokenizers.checks import check_bytes
+from albert_tf.tokenizers.text_tokenizer import TextTokenizer
 from albert_tf_lite.archives import check_expansion, check_zip
 from albert_tf_lite.changes import unchanged
 from albert_tf_lite.errors import AlbertError
